@@ -1,0 +1,33 @@
+//! The instant at which an ID's timestamp is zero.
+
+use crate::Nanos;
+
+/// The instant at which the timestamp is zero, in whole milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch(u64);
+
+impl Epoch {
+    /// 2010-11-04 01:42:54.657 UTC, the epoch of Twitter's snowflakes (`twepoch` in Twitter's `IdWorker.scala`).
+    pub const TWITTER: Epoch = Epoch(1_288_834_974_657);
+
+    /// 2014-09-01 00:00:00 UTC, the default start time of Sonyflake (`sonyflake.go`).
+    pub const SONYFLAKE: Epoch = Epoch(1_409_529_600_000);
+
+    /// 2199-12-31 23:59:59.999 UTC: the last epoch accepted, so that generator time fits [`Nanos`] with room to spare.
+    pub const MAX: Epoch = Epoch(7_258_118_399_999);
+
+    /// The epoch `ms` milliseconds after 1970-01-01 00:00:00 UTC; `None` outside 0 to [`Epoch::MAX`].
+    pub const fn from_unix_ms(ms: i64) -> Option<Epoch> {
+        if ms >= 0 && ms as u64 <= Epoch::MAX.0 { Some(Epoch(ms as u64)) } else { None }
+    }
+
+    /// Milliseconds since 1970-01-01 00:00:00 UTC.
+    pub const fn unix_ms(self) -> i64 {
+        self.0 as i64
+    }
+
+    /// Nanoseconds since 1970-01-01 00:00:00 UTC.
+    pub const fn nanos(self) -> Nanos {
+        self.0 * 1_000_000
+    }
+}

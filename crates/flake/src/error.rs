@@ -1,0 +1,87 @@
+//! What can be wrong with a layout, an ID, or the parts of one. Facts only: wording belongs to whoever reports them.
+
+use core::fmt;
+
+/// A field of an ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Ticks since the epoch.
+    Timestamp,
+    /// The data centre's number.
+    Datacenter,
+    /// The server's number.
+    Worker,
+    /// Position inside one tick.
+    Sequence,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Timestamp => "timestamp",
+            Part::Datacenter => "datacenter",
+            Part::Worker => "worker",
+            Part::Sequence => "sequence",
+        })
+    }
+}
+
+/// Why a text is not a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// Neither a preset nor three or four widths with an optional tick.
+    Malformed,
+    /// What stands behind the `@` is not a tick.
+    UnknownTick,
+    /// A width outside its range.
+    Width {
+        /// The field.
+        part: Part,
+        /// The width asked for.
+        bits: u32,
+        /// The smallest width of this field.
+        min: u32,
+        /// The largest width of this field.
+        max: u32,
+    },
+    /// The widths sum to more than 63 bits.
+    TooWide {
+        /// Their sum.
+        bits: u32,
+    },
+}
+
+/// A part that does not fit its field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartError {
+    /// The field.
+    pub part: Part,
+    /// The value asked for.
+    pub value: i64,
+    /// The largest value the field holds; the smallest is 0.
+    pub max: i64,
+}
+
+/// Why an ID cannot be taken apart or put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemeError {
+    /// The number is negative.
+    Negative,
+    /// The number has bits above the layout's highest.
+    TooLarge {
+        /// The largest ID of the layout.
+        max: i64,
+    },
+    /// A node or sequence number does not fit.
+    Part(PartError),
+    /// The instant lies before the epoch.
+    BeforeEpoch,
+    /// The instant lies after the layout's last tick.
+    AfterEnd,
+}
+
+impl From<PartError> for SchemeError {
+    fn from(error: PartError) -> Self {
+        SchemeError::Part(error)
+    }
+}

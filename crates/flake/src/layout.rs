@@ -1,0 +1,298 @@
+//! Where the fields of an ID lie.
+//!
+//! ```text
+//!  63 62                                        22 21        12 11           0
+//! +--+--------------------------------------------+------------+--------------+
+//! | 0|  timestamp (41): ticks since the epoch     | worker (10)| sequence (12)|
+//! +--+--------------------------------------------+------------+--------------+
+//! ```
+//!
+//! That is the default, `41:10:12`. With four widths a datacenter field stands above the worker's. One order differs:
+//! Sonyflake's, which has its sequence above the worker field.
+
+use core::fmt;
+
+use crate::{Epoch, LayoutError, Part, PartError, Tick};
+
+/// Widths and order of the fields of an ID, and the length of its tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    timestamp_bits: u32,
+    datacenter_bits: Option<u32>,
+    worker_bits: u32,
+    sequence_bits: u32,
+    sequence_lowest: bool,
+    tick: Tick,
+}
+
+/// Who issues: the part of an ID that is the same in all IDs of one server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// The data centre's number, 0 in a layout without one.
+    pub datacenter: u32,
+    /// The server's number.
+    pub worker: u32,
+}
+
+/// The fields of an ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Ticks since the epoch.
+    pub tick: u64,
+    /// Who issued it.
+    pub node: Node,
+    /// Position inside the tick.
+    pub sequence: u32,
+}
+
+/// Makes words into IDs of one node: the only place that knows where the node bits go, worked out once per node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    low: u64,
+    shift: u32,
+    node: u64,
+}
+
+impl Stamp {
+    /// The ID of a word.
+    #[inline]
+    pub const fn id(&self, word: u64) -> i64 {
+        ((word & !self.low) << self.shift | self.node | (word & self.low)) as i64
+    }
+}
+
+/// A layout known by name, with the epoch its IDs count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// The name a user writes.
+    pub name: &'static str,
+    /// The layout.
+    pub layout: Layout,
+    /// Its epoch.
+    pub epoch: Epoch,
+}
+
+impl Preset {
+    /// Every preset.
+    pub const ALL: [Preset; 2] = [
+        Preset { name: "twitter", layout: Layout::TWITTER, epoch: Epoch::TWITTER },
+        Preset { name: "sonyflake", layout: Layout::SONYFLAKE, epoch: Epoch::SONYFLAKE },
+    ];
+
+    /// The preset called `name`.
+    pub fn named(name: &str) -> Option<Preset> {
+        Preset::ALL.into_iter().find(|preset| preset.name == name)
+    }
+}
+
+impl Layout {
+    /// Bits of a positive `bigint`.
+    pub const MAX_BITS: u32 = 63;
+
+    /// Widest datacenter, worker and sequence field: their values are reported as SQL `integer`.
+    pub const MAX_FIELD_BITS: u32 = 31;
+
+    /// `41:10:12`, in milliseconds: Twitter's, whose ten machine bits are taken as one worker number.
+    pub const TWITTER: Layout = Layout {
+        timestamp_bits: 41,
+        datacenter_bits: None,
+        worker_bits: 10,
+        sequence_bits: 12,
+        sequence_lowest: true,
+        tick: Tick::Ms1,
+    };
+
+    /// Sonyflake's: 39 bits of 10 ms, 8 bits of sequence, and the machine's 16 bits lowest (`sonyflake.go`).
+    pub const SONYFLAKE: Layout = Layout {
+        timestamp_bits: 39,
+        datacenter_bits: None,
+        worker_bits: 16,
+        sequence_bits: 8,
+        sequence_lowest: false,
+        tick: Tick::Ms10,
+    };
+
+    /// Reads `timestamp:worker:sequence` or `timestamp:datacenter:worker:sequence` in bits, with an optional `@1ms`,
+    /// `@10ms` or `@1s` after it, or the name of a preset.
+    pub fn parse(text: &str) -> Result<Layout, LayoutError> {
+        let text = text.trim();
+        if let Some(preset) = Preset::named(text) {
+            return Ok(preset.layout);
+        }
+        let (widths, tick) = match text.split_once('@') {
+            None => (text, Tick::Ms1),
+            Some((widths, name)) => {
+                let named = Tick::ALL.into_iter().find(|tick| tick.name() == name);
+                (widths, named.ok_or(LayoutError::UnknownTick)?)
+            }
+        };
+        let mut bits = [0u32; 4];
+        let mut count = 0;
+        for width in widths.split(':') {
+            if count == bits.len() || width.is_empty() || !width.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(LayoutError::Malformed);
+            }
+            // All digits: what does not fit u32 is too wide for any field.
+            bits[count] = width.parse().unwrap_or(u32::MAX);
+            count += 1;
+        }
+        let (datacenter_bits, worker_bits, sequence_bits) = match count {
+            3 => (None, bits[1], bits[2]),
+            4 => (Some(bits[1]), bits[2], bits[3]),
+            _ => return Err(LayoutError::Malformed),
+        };
+        Layout::of(bits[0], datacenter_bits, worker_bits, sequence_bits, tick)
+    }
+
+    /// The layout of these widths with the sequence lowest. Timestamp and sequence need a bit at least; the sum is at
+    /// most [`Layout::MAX_BITS`].
+    pub fn of(
+        timestamp_bits: u32,
+        datacenter_bits: Option<u32>,
+        worker_bits: u32,
+        sequence_bits: u32,
+        tick: Tick,
+    ) -> Result<Layout, LayoutError> {
+        let ranges = [
+            (Part::Timestamp, timestamp_bits, 1, Layout::MAX_BITS - 1),
+            (Part::Datacenter, datacenter_bits.unwrap_or(0), 0, Layout::MAX_FIELD_BITS),
+            (Part::Worker, worker_bits, 0, Layout::MAX_FIELD_BITS),
+            (Part::Sequence, sequence_bits, 1, Layout::MAX_FIELD_BITS),
+        ];
+        for (part, bits, min, max) in ranges {
+            if bits < min || bits > max {
+                return Err(LayoutError::Width { part, bits, min, max });
+            }
+        }
+        let layout =
+            Layout { timestamp_bits, datacenter_bits, worker_bits, sequence_bits, sequence_lowest: true, tick };
+        match layout.bits() {
+            bits if bits > Layout::MAX_BITS => Err(LayoutError::TooWide { bits }),
+            _ => Ok(layout),
+        }
+    }
+
+    /// The unit of the timestamp.
+    pub const fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// True where the sequence is the lowest field, so that the IDs of one tick are consecutive numbers.
+    pub const fn sequence_lowest(&self) -> bool {
+        self.sequence_lowest
+    }
+
+    /// True where the layout has a datacenter field.
+    pub const fn has_datacenter(&self) -> bool {
+        self.datacenter_bits.is_some()
+    }
+
+    /// Width of the sequence in bits.
+    pub const fn sequence_bits(&self) -> u32 {
+        self.sequence_bits
+    }
+
+    /// IDs one server can issue in one tick.
+    pub const fn sequence_capacity(&self) -> u64 {
+        1 << self.sequence_bits
+    }
+
+    /// The largest value of a field.
+    pub const fn max(&self, part: Part) -> u64 {
+        let bits = match part {
+            Part::Timestamp => self.timestamp_bits,
+            Part::Datacenter => self.datacenter(),
+            Part::Worker => self.worker_bits,
+            Part::Sequence => self.sequence_bits,
+        };
+        (1 << bits) - 1
+    }
+
+    /// The largest word: the last sequence number of the last tick.
+    pub const fn last_word(&self) -> u64 {
+        (1 << (self.timestamp_bits + self.sequence_bits)) - 1
+    }
+
+    /// The largest ID, of any node.
+    pub const fn last_id(&self) -> i64 {
+        ((1u64 << self.bits()) - 1) as i64
+    }
+
+    /// Bits below the timestamp.
+    pub const fn timestamp_shift(&self) -> u32 {
+        self.node_bits() + self.sequence_bits
+    }
+
+    /// What makes words into IDs of `node`; an error where a number does not fit its field.
+    pub fn stamp(&self, node: Node) -> Result<Stamp, PartError> {
+        let numbers = [(Part::Datacenter, node.datacenter), (Part::Worker, node.worker)];
+        for (part, number) in numbers {
+            if u64::from(number) > self.max(part) {
+                return Err(PartError { part, value: i64::from(number), max: self.max(part) as i64 });
+            }
+        }
+        let number = u64::from(node.datacenter) << self.worker_bits | u64::from(node.worker);
+        Ok(Stamp { low: self.low_mask(), shift: self.node_bits(), node: number << self.node_shift() })
+    }
+
+    /// The word of a non-negative ID, whoever issued it.
+    pub const fn word(&self, id: i64) -> u64 {
+        let low = self.low_mask();
+        (id as u64 >> self.node_bits()) & !low | (id as u64 & low)
+    }
+
+    /// The fields of an ID between 0 and [`Layout::last_id`].
+    pub const fn split(&self, id: i64) -> Parts {
+        let word = self.word(id);
+        let node = id as u64 >> self.node_shift() & ((1 << self.node_bits()) - 1);
+        Parts {
+            tick: word >> self.sequence_bits,
+            node: Node {
+                datacenter: (node >> self.worker_bits) as u32,
+                worker: (node & self.max(Part::Worker)) as u32,
+            },
+            sequence: (word & self.max(Part::Sequence)) as u32,
+        }
+    }
+
+    const fn bits(&self) -> u32 {
+        self.timestamp_bits + self.timestamp_shift()
+    }
+
+    const fn datacenter(&self) -> u32 {
+        match self.datacenter_bits {
+            Some(bits) => bits,
+            None => 0,
+        }
+    }
+
+    const fn node_bits(&self) -> u32 {
+        self.datacenter() + self.worker_bits
+    }
+
+    /// Bits of a word that lie below the node field.
+    const fn low_mask(&self) -> u64 {
+        if self.sequence_lowest { self.max(Part::Sequence) } else { 0 }
+    }
+
+    const fn node_shift(&self) -> u32 {
+        if self.sequence_lowest { self.sequence_bits } else { 0 }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(preset) = Preset::ALL.iter().find(|preset| !self.sequence_lowest && preset.layout == *self) {
+            return f.write_str(preset.name);
+        }
+        write!(f, "{}:", self.timestamp_bits)?;
+        if let Some(bits) = self.datacenter_bits {
+            write!(f, "{bits}:")?;
+        }
+        write!(f, "{}:{}", self.worker_bits, self.sequence_bits)?;
+        match self.tick {
+            Tick::Ms1 => Ok(()),
+            tick => write!(f, "@{tick}"),
+        }
+    }
+}

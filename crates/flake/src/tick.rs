@@ -1,0 +1,61 @@
+//! The unit of an ID's timestamp.
+
+use core::fmt;
+
+/// Nanoseconds since the Unix epoch, the unit of generator time; good until the year 2554.
+pub type Nanos = u64;
+
+/// One unit of the timestamp. A closed set, so that the division on the way to every ID is by a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tick {
+    /// 1 ms, the unit of Twitter's, Discord's and most other snowflakes.
+    Ms1,
+    /// 10 ms, the unit of Sonyflake.
+    Ms10,
+    /// 1 s, the unit of uid-generator.
+    S1,
+}
+
+impl Tick {
+    /// Every tick a layout can have, shortest first.
+    pub const ALL: [Tick; 3] = [Tick::Ms1, Tick::Ms10, Tick::S1];
+
+    /// Length in microseconds.
+    pub const fn micros(self) -> u64 {
+        match self {
+            Tick::Ms1 => 1_000,
+            Tick::Ms10 => 10_000,
+            Tick::S1 => 1_000_000,
+        }
+    }
+
+    /// Length in nanoseconds.
+    pub const fn nanos(self) -> Nanos {
+        self.micros() * 1_000
+    }
+
+    /// Whole ticks in `nanos`.
+    #[inline]
+    pub const fn whole(self, nanos: Nanos) -> u64 {
+        match self {
+            Tick::Ms1 => nanos / Tick::Ms1.nanos(),
+            Tick::Ms10 => nanos / Tick::Ms10.nanos(),
+            Tick::S1 => nanos / Tick::S1.nanos(),
+        }
+    }
+
+    /// What stands behind the `@` of a layout: `1ms`, `10ms`, `1s`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tick::Ms1 => "1ms",
+            Tick::Ms10 => "10ms",
+            Tick::S1 => "1s",
+        }
+    }
+}
+
+impl fmt::Display for Tick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
