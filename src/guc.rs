@@ -1,0 +1,199 @@
+//! The settings: their names, defaults, ranges and when they can change.
+//!
+//! The values of the four identity settings are read in [`crate::identity`], which runs first; here they are defined so
+//! that `SHOW`, `pg_settings` and `ALTER SYSTEM` know them and nothing but the server's configuration can set them.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+
+use flake::{Layout, Pace};
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use pgrx::{pg_sys, prelude::*};
+
+use crate::identity;
+use crate::report::Failure;
+
+/// Name of the setting that holds this server's number.
+pub const WORKER_ID: &CStr = c"snowflake_pg.worker_id";
+/// Name of the setting that holds this data centre's number.
+pub const DATACENTER_ID: &CStr = c"snowflake_pg.datacenter_id";
+/// Name of the setting that holds the layout.
+pub const LAYOUT: &CStr = c"snowflake_pg.layout";
+/// Name of the setting that holds the epoch.
+pub const EPOCH: &CStr = c"snowflake_pg.epoch";
+
+/// Twitter's layout.
+pub const DEFAULT_LAYOUT: &CStr = c"41:10:12";
+
+/// Shortest run-ahead, in milliseconds: below it the sleep of a throttled session, a millisecond at the shortest, would
+/// lose IDs that the layout allows.
+const MIN_MAX_AHEAD_MS: i32 = 2;
+const DEFAULT_MAX_AHEAD_MS: i32 = 100;
+/// Longest run-ahead, in milliseconds: the time of an ID is a promise, if not an exact one.
+const MAX_MAX_AHEAD_MS: i32 = 10_000;
+
+/// "Not set": no configuration can say it, for [`identity`] refuses negative numbers.
+const UNSET: i32 = -1;
+
+/// Where the sequence of a new tick begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+pub enum SequenceStart {
+    /// At 0.
+    Zero,
+    /// At a random number.
+    Random,
+}
+
+static WORKER: GucSetting<i32> = GucSetting::<i32>::new(UNSET);
+static DATACENTER: GucSetting<i32> = GucSetting::<i32>::new(0);
+static LAYOUT_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
+static EPOCH_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static MAX_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_AHEAD_MS);
+static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::new(SequenceStart::Zero);
+
+/// The settings that a reload can change, as the generator takes them. Read where PostgreSQL keeps them: `GucSetting::get`
+/// would look up a thread-local for each.
+#[allow(unsafe_code)]
+#[inline]
+pub fn pace() -> Pace {
+    // SAFETY: the pointers are those of the two statics, which are written only by this process's one thread, between
+    // statements.
+    let (max_ahead, start) = unsafe { (*MAX_AHEAD.as_ptr(), *SEQUENCE_START.as_ptr()) };
+    Pace {
+        // Not negative: PostgreSQL keeps the setting in its range.
+        max_ahead: max_ahead as u64 * 1_000_000,
+        random_start: start == SequenceStart::Random as i32,
+    }
+}
+
+/// Defines every setting and reserves the prefix, so that a misspelt name is reported. In the postmaster, while it
+/// preloads libraries.
+#[allow(unsafe_code)]
+pub fn define() {
+    GucRegistry::define_int_guc(
+        WORKER_ID,
+        c"This server's number, unique among all servers whose IDs may meet.",
+        c"From 0 to the largest number that fits the worker field of snowflake_pg.layout. Without it no ID is issued.",
+        &WORKER,
+        UNSET,
+        i32::MAX,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        DATACENTER_ID,
+        c"This data centre's number.",
+        c"From 0 to the largest number that fits the datacenter field of snowflake_pg.layout, 0 in a layout without one.",
+        &DATACENTER,
+        0,
+        i32::MAX,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
+    // SAFETY: the hooks do not panic, and are guarded.
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            LAYOUT,
+            c"The fields of an ID.",
+            c"Widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 in sum, with @10ms or @1s after them for a longer tick; or a preset, twitter or sonyflake.",
+            &LAYOUT_TEXT,
+            GucContext::Postmaster,
+            GucFlags::default(),
+            Some(check_layout),
+            None,
+            None,
+        );
+        GucRegistry::define_string_guc_with_hooks(
+            EPOCH,
+            c"The instant at which an ID's timestamp is zero.",
+            c"ISO 8601 with Z or an offset, or milliseconds since 1970. Empty means the preset's epoch, and Twitter's where the layout is given in bits.",
+            &EPOCH_TEXT,
+            GucContext::Postmaster,
+            GucFlags::default(),
+            Some(check_epoch),
+            None,
+            None,
+        );
+    }
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_ahead",
+        c"How far issued IDs may run ahead of the clock before sessions are throttled.",
+        c"",
+        &MAX_AHEAD,
+        MIN_MAX_AHEAD_MS,
+        MAX_MAX_AHEAD_MS,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_enum_guc(
+        c"snowflake_pg.sequence_start",
+        c"Where the sequence of a new tick begins.",
+        c"At zero, or at random: without it most IDs of a quiet table are multiples of a power of two.",
+        &SEQUENCE_START,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    // SAFETY: a C string; PostgreSQL copies it.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
+}
+
+/// Refuses a malformed layout when `ALTER SYSTEM` writes it, not at the next start.
+#[allow(unsafe_code)]
+#[pg_guard]
+unsafe extern "C-unwind" fn check_layout(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
+    let text = unsafe { text_of(value) };
+    let checked = if text.is_empty() { Ok(()) } else { Layout::parse(&text).map(|_| ()) };
+    accept(checked.map_err(|error| Failure::Layout { text, error }))
+}
+
+/// Refuses a malformed epoch when `ALTER SYSTEM` writes it, not at the next start.
+#[allow(unsafe_code)]
+#[pg_guard]
+unsafe extern "C-unwind" fn check_epoch(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
+    let text = unsafe { text_of(value) };
+    let checked = identity::parse_epoch(&text).map(|_| ());
+    accept(checked.map_err(|problem| Failure::Epoch { text, problem }))
+}
+
+/// The text of a string setting.
+///
+/// # Safety
+///
+/// `value` points to a null pointer or to a C string.
+#[allow(unsafe_code)]
+unsafe fn text_of(value: *mut *mut c_char) -> String {
+    // SAFETY: the caller's promise.
+    let text = unsafe { *value };
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise, and not null.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// A check hook's answer; a failure's detail and hint go where PostgreSQL's own error picks them up.
+#[allow(unsafe_code)]
+fn accept(checked: Result<(), Failure>) -> bool {
+    let Err(failure) = checked else {
+        return true;
+    };
+    let report = failure.report();
+    let c_text = |text: &str| CString::new(text).unwrap_or_default();
+    // SAFETY: pstrdup allocates in the current memory context, which outlives the error that PostgreSQL raises from these
+    // pointers as soon as the hook returns false.
+    unsafe {
+        pg_sys::GUC_check_errcode(report.code as i32);
+        pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(c_text(&report.detail).as_ptr());
+        pg_sys::GUC_check_errhint_string = pg_sys::pstrdup(c_text(&report.hint).as_ptr());
+    }
+    false
+}

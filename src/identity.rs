@@ -1,0 +1,125 @@
+//! Who this server is: worker ID, datacenter ID, layout and epoch, read once at server start and checked together.
+//!
+//! PostgreSQL answers a bad value of an extension's setting with a WARNING and goes on with the default. A server that
+//! issued IDs under a default worker ID would repeat another's, so these four are taken as the configuration's text,
+//! before PostgreSQL knows them as settings, and what is wrong with them keeps the server from starting.
+
+use std::ffi::{CStr, CString, c_int};
+use std::sync::OnceLock;
+
+use flake::{Epoch, Layout, Limits, Node, Part, Preset, Scheme, Stamp};
+use pgrx::pg_sys;
+
+use crate::guc;
+use crate::report::{EpochProblem, Failure, Setting};
+
+/// What the server's configuration says of the IDs it issues.
+pub struct Identity {
+    /// Layout and epoch.
+    pub scheme: Scheme,
+    /// The generator's fixed limits, derived from the scheme.
+    pub limits: Limits,
+    /// What makes words into this server's IDs.
+    pub stamp: Stamp,
+    /// False while `snowflake_pg.worker_id` is not set, and then nothing is issued.
+    pub worker_set: bool,
+}
+
+static IDENTITY: OnceLock<Identity> = OnceLock::new();
+
+/// This server's identity; `None` where the library is not preloaded.
+#[inline]
+pub fn preloaded() -> Option<&'static Identity> {
+    IDENTITY.get()
+}
+
+/// This server's identity, or the error that says why there is none.
+#[inline]
+pub fn get() -> Result<&'static Identity, Failure> {
+    preloaded().ok_or(Failure::NotPreloaded)
+}
+
+/// Reads and checks the four settings. In the postmaster, before they are defined; an error ends the server's start.
+pub fn establish() {
+    match read() {
+        Ok(identity) => {
+            // A postmaster calls this once; backends inherit the value.
+            let _ = IDENTITY.set(identity);
+        }
+        Err(failure) => failure.raise(),
+    }
+}
+
+/// The epoch a text means: whole milliseconds since 1970, or ISO 8601 with `Z` or an offset; `None` for an empty text,
+/// which leaves it to the layout.
+pub fn parse_epoch(text: &str) -> Result<Option<Epoch>, EpochProblem> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let ms = if digits.bytes().all(|b| b.is_ascii_digit()) {
+        text.parse().map_err(|_| EpochProblem::Range)?
+    } else {
+        let instant: jiff::Timestamp = text.parse().map_err(|_| match text.parse::<jiff::civil::DateTime>() {
+            Ok(_) => EpochProblem::NoZone,
+            Err(_) => EpochProblem::Malformed,
+        })?;
+        if instant.subsec_nanosecond() % 1_000_000 != 0 {
+            return Err(EpochProblem::Fraction);
+        }
+        instant.as_millisecond()
+    };
+    Epoch::from_unix_ms(ms).map(Some).ok_or(EpochProblem::Range)
+}
+
+fn read() -> Result<Identity, Failure> {
+    let text = configured(guc::LAYOUT).unwrap_or_default();
+    let text = if text.is_empty() { guc::DEFAULT_LAYOUT.to_string_lossy().into_owned() } else { text };
+    let layout = Layout::parse(&text).map_err(|error| Failure::Layout { text: text.clone(), error })?;
+
+    let epoch_text = configured(guc::EPOCH).unwrap_or_default();
+    let epoch = parse_epoch(&epoch_text)
+        .map_err(|problem| Failure::Epoch { text: epoch_text.clone(), problem })?
+        .unwrap_or(Preset::named(text.trim()).map_or(Epoch::TWITTER, |preset| preset.epoch));
+
+    let datacenter = number(Setting::Datacenter, guc::DATACENTER_ID, &layout)?.unwrap_or(0);
+    let worker = number(Setting::Worker, guc::WORKER_ID, &layout)?;
+    let node = Node { datacenter, worker: worker.unwrap_or(0) };
+    let stamp = layout.stamp(node).map_err(Failure::Part)?;
+    let scheme = Scheme { layout, epoch };
+    Ok(Identity { scheme, limits: Limits::of(&scheme), stamp, worker_set: worker.is_some() })
+}
+
+/// The number a setting's text stands for, by PostgreSQL's own rules for integers, if it fits its field.
+#[allow(unsafe_code)]
+fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>, Failure> {
+    let Some(text) = configured(name) else {
+        return Ok(None);
+    };
+    let max = layout.max(match setting {
+        Setting::Datacenter => Part::Datacenter,
+        Setting::Worker => Part::Worker,
+    });
+    let failure = || Failure::Number { setting, text: text.clone(), layout: *layout, max };
+    let c_text = CString::new(text.as_str()).map_err(|_| failure())?;
+    let mut value: c_int = 0;
+    // SAFETY: both pointers are valid for the call; a null hint is allowed, and no flag asks for a unit.
+    let parsed = unsafe { pg_sys::parse_int(c_text.as_ptr(), &mut value, 0, std::ptr::null_mut()) };
+    match u32::try_from(value) {
+        Ok(number) if parsed && u64::from(number) <= max => Ok(Some(number)),
+        _ => Err(failure()),
+    }
+}
+
+/// A setting's text as the configuration files or the command line give it, `None` where they do not name it.
+#[allow(unsafe_code)]
+fn configured(name: &CStr) -> Option<String> {
+    // SAFETY: the name is a C string; with missing_ok an unknown setting is a null pointer, not an error.
+    let text = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so it is a C string that stays valid until the setting changes; copied at once.
+    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}

@@ -1,0 +1,39 @@
+//! Snowflake IDs as PostgreSQL primary keys: `id bigint PRIMARY KEY DEFAULT snowflake_nextval()`.
+//!
+//! This crate is the PostgreSQL side only; which ID comes next and what its bits mean is decided in `crates/flake`.
+
+use pgrx::prelude::*;
+
+mod clock;
+mod functions;
+mod guc;
+mod identity;
+mod issue;
+mod major;
+mod report;
+mod shmem;
+mod timestamp;
+mod wait;
+
+::pgrx::pg_module_magic!(name, version);
+
+pgrx::extension_sql_file!("../sql/between.sql", name = "between", requires = [functions::snowflake_last_id_before]);
+pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
+
+/// Runs once in the postmaster, or, where the library is not preloaded, in each session that calls one of its functions.
+/// There PostgreSQL allows neither shared memory nor settings of the postmaster: nothing is set up, and every function
+/// that needs them says so ([`report::Failure::NotPreloaded`]).
+#[allow(unsafe_code)]
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    // SAFETY: a plain flag of this process, set by PostgreSQL before it calls us.
+    if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
+        return;
+    }
+    // Stage 1, identity: from the text of the configuration, before PostgreSQL can put a default in a bad value's place.
+    identity::establish();
+    // Stage 2, settings.
+    guc::define();
+    // Stage 3, shared memory.
+    shmem::request();
+}

@@ -1,0 +1,315 @@
+//! Every error a user can meet: the only map from what went wrong to SQLSTATE, message, detail and hint.
+//!
+//! Messages follow PostgreSQL's style guide: the message says what happened, the detail gives facts, the hint advice.
+
+use flake::{Epoch, Layout, LayoutError, Part, PartError, Scheme, SchemeError};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+use crate::timestamp;
+
+/// What went wrong.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// The library is not in `shared_preload_libraries`.
+    NotPreloaded,
+    /// `snowflake_pg.worker_id` is not set.
+    WorkerUnset {
+        /// The server's layout.
+        layout: Layout,
+    },
+    /// The server is in recovery.
+    Standby,
+    /// A numeric setting is no number or does not fit.
+    Number {
+        /// Which one.
+        setting: Setting,
+        /// Its text.
+        text: String,
+        /// The layout whose field it must fit.
+        layout: Layout,
+        /// The largest number that fits.
+        max: u64,
+    },
+    /// `snowflake_pg.layout` is not a layout.
+    Layout {
+        /// Its text.
+        text: String,
+        /// Why not.
+        error: LayoutError,
+    },
+    /// `snowflake_pg.epoch` is not an epoch.
+    Epoch {
+        /// Its text.
+        text: String,
+        /// Why not.
+        problem: EpochProblem,
+    },
+    /// A part of an ID does not fit its field.
+    Part(PartError),
+    /// A number is not an ID of the server's layout.
+    NotAnId {
+        /// The number.
+        id: i64,
+        /// The server's layout and epoch.
+        scheme: Scheme,
+        /// Why not.
+        error: SchemeError,
+    },
+    /// An instant has no ID in the server's layout and epoch.
+    Instant {
+        /// The server's layout and epoch.
+        scheme: Scheme,
+    },
+    /// The time of an ID is beyond the range of `timestamptz`.
+    TimestampRange,
+    /// `count` is out of range.
+    Count {
+        /// The count asked for.
+        count: i32,
+        /// The largest count.
+        max: u64,
+        /// What to do for more.
+        more: &'static str,
+    },
+    /// The layout has no consecutive IDs to reserve.
+    NotConsecutive {
+        /// The server's layout.
+        layout: Layout,
+    },
+    /// This session has not been issued an ID.
+    NoCurrentId,
+    /// The timestamp field is used up.
+    Exhausted {
+        /// The server's layout and epoch.
+        scheme: Scheme,
+    },
+    /// The clock is before the epoch.
+    ClockBeforeEpoch {
+        /// The server's epoch.
+        epoch: Epoch,
+    },
+    /// The program contradicts itself.
+    Unreachable(&'static str),
+}
+
+/// A setting that numbers this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// `snowflake_pg.datacenter_id`
+    Datacenter,
+    /// `snowflake_pg.worker_id`
+    Worker,
+}
+
+/// Why a text is not an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EpochProblem {
+    /// Neither ISO 8601 nor a number.
+    Malformed,
+    /// A time without a zone, whose meaning would depend on the setting `timezone`.
+    NoZone,
+    /// Finer than a millisecond.
+    Fraction,
+    /// Outside 1970 to 2199.
+    Range,
+}
+
+/// What PostgreSQL is told.
+pub struct Report {
+    /// The SQLSTATE.
+    pub code: PgSqlErrorCode,
+    /// What happened.
+    pub message: String,
+    /// Facts, or empty.
+    pub detail: String,
+    /// Advice, or empty.
+    pub hint: String,
+}
+
+impl Failure {
+    /// Raises the failure as an ERROR; in the postmaster, where nothing can catch it, it ends the server's start.
+    #[cold]
+    pub fn raise(self) -> ! {
+        let report = self.report();
+        let mut error = ErrorReport::new(report.code, report.message, "snowflake_pg");
+        if !report.detail.is_empty() {
+            error = error.set_detail(report.detail);
+        }
+        if !report.hint.is_empty() {
+            error = error.set_hint(report.hint);
+        }
+        error.report(PgLogLevel::ERROR);
+        unreachable!("an ERROR does not return")
+    }
+
+    /// What PostgreSQL is told of the failure.
+    pub fn report(&self) -> Report {
+        use PgSqlErrorCode::*;
+        let (code, message, detail, hint) = match self {
+            Failure::NotPreloaded => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "library \"snowflake_pg\" is not preloaded".into(),
+                String::new(),
+                "Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.".into(),
+            ),
+            Failure::WorkerUnset { layout } => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "parameter \"snowflake_pg.worker_id\" is not set".into(),
+                String::new(),
+                format!(
+                    "Give every server its own number from 0 to {} in postgresql.conf and restart it.",
+                    layout.max(Part::Worker)
+                ),
+            ),
+            Failure::Standby => (
+                ERRCODE_READ_ONLY_SQL_TRANSACTION,
+                "cannot issue an ID during recovery".into(),
+                "This server is a standby, or has not finished its recovery.".into(),
+                "Ask the primary, or promote this server.".into(),
+            ),
+            Failure::Number { setting, text, layout, max } => number(*setting, text, layout, *max),
+            Failure::Layout { text, error } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid value for parameter \"snowflake_pg.layout\": \"{text}\""),
+                layout_detail(error),
+                "Write the widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 \
+                 in sum, with @10ms or @1s after them for a longer tick, for example \"41:10:12\"."
+                    .into(),
+            ),
+            Failure::Epoch { text, problem } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid value for parameter \"snowflake_pg.epoch\": \"{text}\""),
+                epoch_detail(*problem).into(),
+                "Write it with Z or an offset, for example \"2010-11-04T01:42:54.657Z\", or in milliseconds since 1970, \
+                 from 0 to 7258118399999."
+                    .into(),
+            ),
+            Failure::Part(PartError { part, value, max }) => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("{part} number {value} is out of range"),
+                String::new(),
+                format!("The {part} field of this server's layout holds numbers from 0 to {max}."),
+            ),
+            Failure::NotAnId { id, scheme, error } => (
+                ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("{id} is not an ID of layout \"{}\"", scheme.layout),
+                match error {
+                    SchemeError::Negative => "An ID is never negative.".into(),
+                    _ => format!("The largest ID of this layout is {}.", scheme.layout.last_id()),
+                },
+                "Pass an ID that was issued with this server's layout.".into(),
+            ),
+            Failure::Instant { scheme } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                "timestamp has no ID".into(),
+                format!(
+                    "IDs of layout \"{}\" begin at {} and end before {}.",
+                    scheme.layout,
+                    timestamp::utc(scheme.instant(0)),
+                    timestamp::utc(end(scheme)),
+                ),
+                "For a range that may reach beyond, use snowflake_between.".into(),
+            ),
+            Failure::TimestampRange => (
+                ERRCODE_DATETIME_FIELD_OVERFLOW,
+                "timestamp out of range".into(),
+                "The time of this ID lies beyond the range of type timestamp with time zone.".into(),
+                "Pass an ID that was issued with this server's layout.".into(),
+            ),
+            Failure::Count { count, max, more } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("count {count} is out of range"),
+                String::new(),
+                format!("Pass a count from 1 to {max}{more}."),
+            ),
+            Failure::NotConsecutive { layout } => (
+                ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("layout \"{layout}\" has no consecutive IDs to reserve"),
+                "Its sequence is not the lowest field.".into(),
+                "Use snowflake_nextval_batch, or a layout whose sequence is the lowest field.".into(),
+            ),
+            Failure::NoCurrentId => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "no ID has been issued in this session yet".into(),
+                String::new(),
+                "Call snowflake_nextval() first.".into(),
+            ),
+            Failure::Exhausted { scheme } => (
+                ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+                format!("the time of layout \"{}\" is used up", scheme.layout),
+                format!("Its last tick ended at {}.", timestamp::utc(end(scheme))),
+                "Check the server's clock; if it is right, the table needs IDs of a layout with more timestamp bits or a \
+                 later epoch."
+                    .into(),
+            ),
+            Failure::ClockBeforeEpoch { epoch } => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the clock is before the epoch".into(),
+                format!("The epoch is {}.", timestamp::utc(i128::from(epoch.unix_ms()) * 1_000)),
+                "Set the server's clock; if it is right, set an earlier snowflake_pg.epoch.".into(),
+            ),
+            Failure::Unreachable(what) => (
+                ERRCODE_INTERNAL_ERROR,
+                format!("unexpected state: {what}"),
+                String::new(),
+                "Report this to the maintainers of snowflake_pg.".into(),
+            ),
+        };
+        Report { code, message, detail, hint }
+    }
+}
+
+/// The instant after the last tick.
+fn end(scheme: &Scheme) -> i128 {
+    scheme.instant(scheme.layout.max(Part::Timestamp) + 1)
+}
+
+fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> (PgSqlErrorCode, String, String, String) {
+    let (name, field) = match setting {
+        Setting::Datacenter => ("datacenter_id", "datacenter"),
+        Setting::Worker => ("worker_id", "worker"),
+    };
+    let hint = match setting {
+        Setting::Datacenter if !layout.has_datacenter() => {
+            "Leave it out, or give the layout four widths, as in \"41:5:5:12\".".into()
+        }
+        _ => format!("Valid numbers are 0 to {max}."),
+    };
+    let detail = match setting {
+        Setting::Datacenter if !layout.has_datacenter() => {
+            format!("Layout \"{layout}\" has no datacenter field.")
+        }
+        _ => {
+            format!("It must be a whole number that fits the {field} field of layout \"{layout}\".")
+        }
+    };
+    (
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("invalid value for parameter \"snowflake_pg.{name}\": \"{text}\""),
+        detail,
+        hint,
+    )
+}
+
+fn layout_detail(error: &LayoutError) -> String {
+    match error {
+        LayoutError::Malformed => "It is neither three or four widths in bits nor the name of a preset.".into(),
+        LayoutError::UnknownTick => "The tick after \"@\" must be \"1ms\", \"10ms\" or \"1s\".".into(),
+        LayoutError::Width { part, min, max, .. } => {
+            format!("The {part} field must have {min} to {max} bits.")
+        }
+        LayoutError::TooWide { bits } => {
+            format!("The widths sum to {bits} bits; a positive bigint has 63.")
+        }
+    }
+}
+
+fn epoch_detail(problem: EpochProblem) -> &'static str {
+    match problem {
+        EpochProblem::Malformed => "It is neither an ISO 8601 time nor a number of milliseconds.",
+        EpochProblem::NoZone => "A time without a zone would mean another instant under another \"timezone\".",
+        EpochProblem::Fraction => "An epoch is a whole number of milliseconds.",
+        EpochProblem::Range => "An epoch lies between 1970-01-01 and 2199-12-31.",
+    }
+}

@@ -1,0 +1,35 @@
+//! The shared memory of all backends: one [`flake::State`], under the name `snowflake_pg`.
+//!
+//! # Locking contract
+//!
+//! No lock guards it. Every access goes through [`flake::State`], whose methods are safe to call from any number of
+//! processes at once and never wait. PostgreSQL's `AddinShmemInitLock` is held only while the segment is set up, in the
+//! postmaster. After a backend crash the postmaster sets the segment up anew, which leaves the state "not loaded".
+
+use flake::State;
+use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
+
+/// [`State`] as a type of this crate, so that it can be declared fit for shared memory.
+#[derive(Default)]
+pub struct Shared(State);
+
+// SAFETY: `State` is made of atomics on fixed offsets (`repr(C)`), holds no pointer, and is valid in every process that
+// maps the segment.
+#[allow(unsafe_code)]
+unsafe impl PGRXSharedMemory for Shared {}
+
+// SAFETY: the name is the extension's own, so no other library uses it.
+#[allow(unsafe_code)]
+static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
+
+/// Asks for the segment. In the postmaster, while it preloads libraries.
+#[allow(unsafe_code, clippy::undocumented_unsafe_blocks)] // The macro's own blocks.
+pub fn request() {
+    pg_shmem_init!(SHARED);
+}
+
+/// The state. Only after [`request`]; a process that has an [`crate::identity::Identity`] is such a process.
+#[inline]
+pub fn state() -> &'static State {
+    &SHARED.get().0
+}
