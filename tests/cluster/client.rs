@@ -1,0 +1,48 @@
+//! What a client was told.
+
+use postgres::Client;
+use postgres::types::FromSqlOwned;
+
+/// An error as the server reported it: SQLSTATE, message, detail, hint, empty where it said none.
+pub fn sqlstate(error: &postgres::Error) -> (String, String, String, String) {
+    let error = error.as_db_error().unwrap_or_else(|| panic!("not an error of the server: {error}"));
+    let text = |part: Option<&str>| part.unwrap_or_default().to_string();
+    (error.code().code().into(), error.message().into(), text(error.detail()), text(error.hint()))
+}
+
+/// Short ways to ask.
+pub trait Answer {
+    /// The first column of the only row.
+    fn one<T: FromSqlOwned>(&mut self, sql: &str) -> T;
+
+    /// The first column of every row.
+    fn all<T: FromSqlOwned>(&mut self, sql: &str) -> Vec<T>;
+
+    /// The SQLSTATE and message of the error that this must end in.
+    fn refusal(&mut self, sql: &str) -> (String, String);
+
+    /// The rows of a plan, as EXPLAIN prints them.
+    fn plan(&mut self, sql: &str) -> String {
+        self.all::<String>(&format!("EXPLAIN {sql}")).join("\n")
+    }
+}
+
+impl Answer for Client {
+    fn one<T: FromSqlOwned>(&mut self, sql: &str) -> T {
+        self.query_one(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
+    }
+
+    fn all<T: FromSqlOwned>(&mut self, sql: &str) -> Vec<T> {
+        self.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).iter().map(|row| row.get(0)).collect()
+    }
+
+    fn refusal(&mut self, sql: &str) -> (String, String) {
+        match self.batch_execute(sql) {
+            Ok(()) => panic!("not refused: {sql}"),
+            Err(error) => {
+                let (code, message, ..) = sqlstate(&error);
+                (code, message)
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! This machine: the PostgreSQL installation, who runs the servers, and where their data goes.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// Bytes of a Unix socket's path, less the terminator and `/.s.PGSQL.5432` (`sun_path` of `sockaddr_un` has 108).
+const SOCKET_DIR_MAX: usize = 108 - 1 - 14;
+
+/// The PostgreSQL installation and the user who runs its servers.
+pub struct Host {
+    bin: PathBuf,
+    regress: PathBuf,
+    owner: Option<Owner>,
+    base: PathBuf,
+}
+
+/// The unprivileged user that stands in for root, under which PostgreSQL refuses to run.
+#[derive(Clone, Copy)]
+struct Owner {
+    uid: u32,
+    gid: u32,
+}
+
+/// The repository's root.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository")
+}
+
+impl Host {
+    /// This machine, looked at once.
+    pub fn get() -> &'static Host {
+        static HOST: OnceLock<Host> = OnceLock::new();
+        HOST.get_or_init(Host::find)
+    }
+
+    /// A program of the installation, to be run as the servers' user.
+    pub fn program(&self, name: &str) -> Command {
+        self.command(&self.bin.join(name))
+    }
+
+    /// `pg_regress` of the installation, to be run as the servers' user.
+    pub fn pg_regress(&self) -> Command {
+        self.command(&self.regress)
+    }
+
+    /// Any program, to be run as the servers' user.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        // A directory that the servers' user can read, unlike perhaps the caller's.
+        command.current_dir(&self.base).stdin(Stdio::null());
+        if let Some(owner) = self.owner {
+            command.uid(owner.uid).gid(owner.gid);
+        }
+        command
+    }
+
+    /// An empty directory of this name that the servers' user owns.
+    pub fn fresh_dir(&self, name: &str) -> PathBuf {
+        let dir = self.base.join(name);
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap_or_else(|e| panic!("cannot create {}: {e}", dir.display()));
+        self.own(&dir);
+        dir
+    }
+
+    /// The directory of this name, which need not exist.
+    pub fn dir(&self, name: &str) -> PathBuf {
+        self.base.join(name)
+    }
+
+    /// Where a server with its data in `dir` puts its socket: there, or in the temporary directory when the path would be
+    /// longer than a socket's may be.
+    pub fn socket_dir(&self, dir: &Path) -> PathBuf {
+        if dir.as_os_str().len() <= SOCKET_DIR_MAX {
+            return dir.to_path_buf();
+        }
+        let name = format!("snowflake_pg-{}-{}", std::process::id(), dir.file_name().unwrap().to_string_lossy());
+        let socket = std::env::temp_dir().join(name);
+        fs::create_dir_all(&socket).expect("the temporary directory can be written");
+        self.own(&socket);
+        socket
+    }
+
+    /// Writes a file that the servers' user owns.
+    pub fn write(&self, path: &Path, text: &str) {
+        fs::write(path, text).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
+        self.own(path);
+    }
+
+    /// The data directory every cluster begins as a copy of: `initdb` takes a second, a copy much less.
+    pub fn template(&self) -> PathBuf {
+        let version = output(Command::new(self.bin.join("postgres")).arg("--version"));
+        let name: String = version.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let dir = self.base.join(format!("template-{name}"));
+        let lock = File::create(self.base.join("template.lock")).expect("the base directory can be written");
+        // Tests run as several processes; the lock ends with the file.
+        lock.lock().expect("a lock file can be locked");
+        if !dir.exists() {
+            let fresh = self.fresh_dir("template.new");
+            let initdb = self
+                .program("initdb")
+                .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"])
+                .arg(&fresh)
+                .output()
+                .expect("initdb can be run");
+            assert!(initdb.status.success(), "initdb failed: {}", String::from_utf8_lossy(&initdb.stderr));
+            fs::rename(&fresh, &dir).expect("a directory can be renamed in place");
+        }
+        dir
+    }
+
+    fn find() -> Host {
+        let major = std::env::var("PG").unwrap_or_else(|_| "15".into());
+        let pg_config = std::env::var_os("PG_CONFIG").map(PathBuf::from).unwrap_or_else(|| {
+            let debian = PathBuf::from(format!("/usr/lib/postgresql/{major}/bin/pg_config"));
+            if debian.exists() { debian } else { "pg_config".into() }
+        });
+        let ask = |what: &str| PathBuf::from(output(Command::new(&pg_config).arg(what)));
+        let pgxs = ask("--pgxs");
+        let owner = Owner::find();
+        let base = match owner {
+            None => repository().join("target/clusters"),
+            Some(owner) => owner.base(),
+        };
+        fs::create_dir_all(&base).unwrap_or_else(|e| panic!("cannot create {}: {e}", base.display()));
+        let host = Host {
+            bin: ask("--bindir"),
+            regress: pgxs.parent().and_then(Path::parent).expect("a file two deep").join("test/regress/pg_regress"),
+            owner,
+            base,
+        };
+        host.own(&host.base);
+        host
+    }
+
+    fn own(&self, path: &Path) {
+        if let Some(owner) = self.owner {
+            std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid)).expect("root can give files away");
+        }
+    }
+}
+
+impl Owner {
+    /// The user `postgres` when the caller is root, nobody else otherwise.
+    fn find() -> Option<Owner> {
+        if output(Command::new("id").arg("-u")) != "0" {
+            return None;
+        }
+        let number = |flag: &str| {
+            let text = output(Command::new("id").args([flag, "postgres"]));
+            text.parse().expect("root needs a user named postgres to run servers as")
+        };
+        Some(Owner { uid: number("-u"), gid: number("-g") })
+    }
+
+    /// `target/clusters` if this user can reach it, which it cannot below a closed home directory; else a directory in the
+    /// temporary one, named after the repository.
+    fn base(self) -> PathBuf {
+        let wanted = repository().join("target/clusters");
+        fs::create_dir_all(&wanted).unwrap_or_else(|e| panic!("cannot create {}: {e}", wanted.display()));
+        let reached = Command::new("test").arg("-x").arg(&wanted).current_dir("/").uid(self.uid).gid(self.gid).status();
+        if reached.is_ok_and(|status| status.success()) {
+            return wanted;
+        }
+        let name: String =
+            repository().to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        std::env::temp_dir().join(format!("snowflake_pg{name}"))
+    }
+}
+
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
+    assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}

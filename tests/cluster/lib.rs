@@ -1,0 +1,18 @@
+//! Private PostgreSQL servers for tests.
+//!
+//! A [`Cluster`] is a data directory under `target/clusters/` with a server that listens on a Unix socket in it, run by an
+//! unprivileged user, stopped and removed when the value is dropped. The extension is the one that `make install` put into
+//! the PostgreSQL installation, unless a test names another library. Nothing else is touched, and no process is ended but
+//! those started here.
+
+mod client;
+mod host;
+mod server;
+mod standby;
+
+pub use client::{Answer, sqlstate};
+pub use host::{Host, repository};
+pub use server::{Builder, Cluster, Stop};
+
+/// What `postgres` calls a connection.
+pub use postgres::Client;

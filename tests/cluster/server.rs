@@ -1,0 +1,330 @@
+//! One server: configure, start, stop, crash.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use postgres::{Client, Config, NoTls};
+
+use crate::Host;
+
+/// Longest wait for a server to start or stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a server is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Sessions are ended, the shutdown checkpoint is written.
+    Fast,
+    /// Nothing is written: the next start recovers.
+    Immediate,
+}
+
+/// A server with a data directory of its own.
+pub struct Cluster {
+    dir: PathBuf,
+    socket: PathBuf,
+    settings: Vec<(String, String)>,
+    env: Vec<(String, String)>,
+    postmaster: Option<Child>,
+    kept: bool,
+}
+
+/// What a server is to be like.
+pub struct Builder {
+    name: String,
+    settings: Vec<(String, String)>,
+    env: Vec<(String, String)>,
+}
+
+impl Builder {
+    /// Sets a parameter of `postgresql.conf`; the text is quoted here.
+    pub fn set(mut self, name: &str, value: &str) -> Builder {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Leaves a parameter out.
+    pub fn unset(mut self, name: &str) -> Builder {
+        self.settings.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// Sets an environment variable of the server.
+    pub fn env(mut self, name: &str, value: &str) -> Builder {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Makes the cluster, not started.
+    pub fn create(self) -> Cluster {
+        let host = Host::get();
+        let template = host.template();
+        let dir = self.prepare();
+        let copied = host.command(Path::new("cp")).arg("-a").arg(template.join(".")).arg(&dir).status();
+        assert!(copied.is_ok_and(|status| status.success()), "cannot copy {}", template.display());
+        self.into_cluster(dir)
+    }
+
+    /// Makes the cluster and starts it.
+    pub fn start(self) -> Cluster {
+        let mut cluster = self.create();
+        cluster.start();
+        cluster
+    }
+
+    /// The cluster of an earlier run with its data, or a new one, for a server that outlives this process. What of it is
+    /// running is stopped first.
+    pub fn open(self) -> Cluster {
+        let dir = Host::get().dir(&self.name);
+        let mut cluster = if dir.join("PG_VERSION").exists() {
+            stop_stale(&dir, Stop::Fast);
+            self.into_cluster(dir)
+        } else {
+            self.create()
+        };
+        cluster.kept = true;
+        cluster
+    }
+
+    /// The cluster of an earlier run, if its server is running.
+    pub fn running(self) -> Option<Cluster> {
+        let dir = Host::get().dir(&self.name);
+        let mut cluster = self.into_cluster(dir);
+        cluster.kept = true;
+        let reached = cluster.config("postgres").connect(NoTls).is_ok();
+        reached.then_some(cluster)
+    }
+
+    /// Ends the server that an earlier run left running; false where there was none.
+    pub fn stop(self) -> bool {
+        stop_stale(&Host::get().dir(&self.name), Stop::Fast)
+    }
+
+    /// An empty data directory in place of what an earlier run may have left.
+    pub(crate) fn prepare(&self) -> PathBuf {
+        let host = Host::get();
+        stop_stale(&host.dir(&self.name), Stop::Immediate);
+        host.fresh_dir(&self.name)
+    }
+
+    /// The cluster whose data directory has been filled.
+    pub(crate) fn into_cluster(self, dir: PathBuf) -> Cluster {
+        let socket = Host::get().socket_dir(&dir);
+        Cluster { dir, socket, settings: self.settings, env: self.env, postmaster: None, kept: false }
+    }
+}
+
+impl Cluster {
+    /// A server called `name`, which no other test uses, preloaded and with worker ID 1. It does not survive a power
+    /// loss: `fsync` is off.
+    pub fn builder(name: &str) -> Builder {
+        let settings = [
+            ("shared_preload_libraries", "snowflake_pg"),
+            ("snowflake_pg.worker_id", "1"),
+            ("fsync", "off"),
+            ("max_connections", "100"),
+            ("timezone", "UTC"),
+            ("log_line_prefix", "%m [%p] %q%a "),
+        ];
+        Builder {
+            name: name.into(),
+            settings: settings.map(|(name, value)| (name.into(), value.into())).to_vec(),
+            env: Vec::new(),
+        }
+    }
+
+    /// The data directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The directory of the socket, which is the host to connect to.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Changes a parameter; from the next start, or the next [`Cluster::reload`].
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.push((name.into(), value.into()));
+        self.configure();
+    }
+
+    /// Makes the running server read its configuration again.
+    pub fn reload(&self) {
+        self.connect().query("SELECT pg_reload_conf()", &[]).expect("a superuser may reload");
+    }
+
+    /// Starts the server, or panics with its log.
+    pub fn start(&mut self) {
+        if let Err(log) = self.try_start() {
+            panic!("the server of {} did not start:\n{log}", self.dir.display());
+        }
+    }
+
+    /// Starts the server; an error is what it wrote to its log.
+    pub fn try_start(&mut self) -> Result<(), String> {
+        assert!(self.postmaster.is_none(), "the server is running");
+        self.configure();
+        let log = File::create(self.log_path()).expect("the log can be created");
+        let mut command = Host::get().program("postgres");
+        command.arg("-D").arg(&self.dir).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.stdout(log.try_clone().expect("a file handle")).stderr(log);
+        if self.kept {
+            // Out of the terminal's process group, so that the end of the caller is not the end of the server.
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        }
+        self.postmaster = Some(command.spawn().expect("postgres can be run"));
+        self.wait_until_ready()
+    }
+
+    /// Stops the server.
+    pub fn stop(&mut self, how: Stop) {
+        let Some(mut postmaster) = self.postmaster.take() else {
+            return;
+        };
+        signal(postmaster.id(), if how == Stop::Fast { "INT" } else { "QUIT" });
+        let deadline = Instant::now() + PATIENCE;
+        while postmaster.try_wait().expect("a child can be waited for").is_none() {
+            if Instant::now() > deadline {
+                let _ = postmaster.kill();
+                let _ = postmaster.wait();
+                panic!("the server of {} did not stop in {PATIENCE:?}:\n{}", self.dir.display(), self.log());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Stops and starts the server.
+    pub fn restart(&mut self, how: Stop) {
+        self.stop(how);
+        self.start();
+    }
+
+    /// What the server wrote to its log since its last start.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// A connection to database `postgres`.
+    pub fn connect(&self) -> Client {
+        self.connect_to("postgres")
+    }
+
+    /// A connection to a database.
+    pub fn connect_to(&self, database: &str) -> Client {
+        self.config(database).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect to {database}: {e}"))
+    }
+
+    /// How to connect to a database, for a test that wants to change something about it.
+    pub fn config(&self, database: &str) -> Config {
+        let mut config = Config::new();
+        config.host_path(&self.socket).port(5432).user("postgres").dbname(database);
+        config
+    }
+
+    /// A connection to database `postgres`, which has the extension.
+    pub fn session(&self) -> Client {
+        let mut client = self.connect();
+        client.batch_execute("CREATE EXTENSION IF NOT EXISTS snowflake_pg").expect("the extension is installed");
+        client
+    }
+
+    /// A client program of the installation, told how to connect.
+    pub fn program(&self, name: &str) -> Command {
+        self.at_this_server(Host::get().program(name))
+    }
+
+    /// `pg_regress`, told how to connect.
+    pub fn pg_regress(&self) -> Command {
+        self.at_this_server(Host::get().pg_regress())
+    }
+
+    fn at_this_server(&self, mut command: Command) -> Command {
+        let connection = [("PGPORT", "5432"), ("PGUSER", "postgres"), ("PGDATABASE", "postgres")];
+        command.envs(connection).env("PGHOST", &self.socket);
+        command
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.dir.join("server.log")
+    }
+
+    /// Writes the settings where the server reads them last; what a base backup brought along counts as defaults.
+    fn configure(&self) {
+        let quoted = |text: &str| text.replace('\'', "''");
+        let mut text = format!(
+            "listen_addresses = ''\nport = 5432\nunix_socket_directories = '{}'\n",
+            quoted(&self.socket.to_string_lossy())
+        );
+        for (name, value) in &self.settings {
+            text.push_str(&format!("{name} = '{}'\n", quoted(value)));
+        }
+        Host::get().write(&self.dir.join("cluster.conf"), &text);
+        let main = self.dir.join("postgresql.conf");
+        let include = "include = 'cluster.conf'\n";
+        let known = fs::read_to_string(&main).expect("a cluster has a postgresql.conf");
+        if !known.ends_with(include) {
+            Host::get().write(&main, &format!("{known}\n{include}"));
+        }
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let postmaster = self.postmaster.as_mut().expect("just started");
+            if postmaster.try_wait().expect("a child can be waited for").is_some() {
+                self.postmaster = None;
+                return Err(self.log());
+            }
+            match self.config("postgres").connect(NoTls) {
+                Ok(_) => return Ok(()),
+                Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+                Err(error) => {
+                    self.stop(Stop::Immediate);
+                    return Err(format!("{error}\n{}", self.log()));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        if let Some(mut postmaster) = self.postmaster.take() {
+            signal(postmaster.id(), "QUIT");
+            let _ = postmaster.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("log of {}:\n{}", self.dir.display(), self.log());
+        }
+        let _ = fs::remove_dir_all(&self.dir);
+        let _ = fs::remove_dir_all(&self.socket);
+    }
+}
+
+/// Ends the server that an earlier run left in this directory, which is one that this harness started; false where there
+/// is none.
+fn stop_stale(dir: &Path, how: Stop) -> bool {
+    let mode = if how == Stop::Fast { "fast" } else { "immediate" };
+    dir.join("postmaster.pid").exists()
+        && Host::get()
+            .program("pg_ctl")
+            .args(["stop", "-m", mode, "-D"])
+            .arg(dir)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+}
+
+/// Sends a signal to a process that this harness started.
+fn signal(pid: u32, name: &str) {
+    let _ = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
+}
