@@ -1,0 +1,160 @@
+//! `make run`: an order-taking database whose keys are snowflakes, filled by eight sessions at once and one COPY.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use cluster::{Answer, Client, Cluster, repository};
+
+/// One order and its three lines, IDs for all four rows drawn in one statement.
+const TAKE_ORDER: &str = "\\set customer random(1, 100000)
+WITH taken AS (INSERT INTO orders (customer) VALUES ('customer ' || :customer) RETURNING id)
+INSERT INTO order_lines (order_id, product, quantity)
+SELECT taken.id, 'product ' || n, n FROM taken, generate_series(1, 3) AS n;
+";
+
+const SCHEMA: &str = "
+DROP TABLE IF EXISTS order_lines, orders;
+CREATE TABLE orders (
+    id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+    customer text NOT NULL);
+CREATE TABLE order_lines (
+    id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+    order_id bigint NOT NULL REFERENCES orders,
+    product text NOT NULL,
+    quantity int NOT NULL)";
+
+const SESSIONS: u32 = 8;
+const COPIED: u32 = 1_000_000;
+
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        None => run(),
+        Some("stop") if bench::server().stop() => println!("stopped"),
+        Some("stop") => println!("stopped: no server was running"),
+        Some(other) => panic!("unknown argument {other}"),
+    }
+}
+
+fn run() {
+    let seconds = std::env::var("SECONDS_OF_LOAD").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    println!("==> starting a private server");
+    let mut server = bench::server().open();
+    server.start();
+    let mut client = server.connect();
+    if !client.one::<bool>("SELECT EXISTS (SELECT FROM pg_database WHERE datname = 'shop')") {
+        client.batch_execute("CREATE DATABASE shop").expect("the database can be created");
+    }
+    let mut shop = server.connect_to("shop");
+    shop.batch_execute("CREATE EXTENSION IF NOT EXISTS snowflake_pg").expect("the extension is installed");
+    shop.batch_execute(SCHEMA).expect("the tables can be created");
+
+    println!("==> {SESSIONS} sessions take orders for {seconds} seconds");
+    take_orders(&server, seconds);
+    println!("==> COPY of {COPIED} orders without the id column");
+    let copied_per_second = copy_orders(&mut shop);
+    shop.batch_execute("VACUUM ANALYZE orders, order_lines").expect("tables can be vacuumed");
+
+    let ids = "SELECT id FROM orders UNION ALL SELECT id FROM order_lines";
+    let (rows, distinct): (i64, i64) = {
+        let row = shop.query_one(&format!("SELECT count(*), count(DISTINCT id) FROM ({ids}) AS ids"), &[]);
+        row.map(|row| (row.get(0), row.get(1))).expect("the tables can be counted")
+    };
+    let (orders, lines): (i64, i64) =
+        (shop.one("SELECT count(*) FROM orders"), shop.one("SELECT count(*) FROM order_lines"));
+    println!("\nrows          {orders} orders, {lines} order lines");
+    println!("duplicates    {}", rows - distinct);
+    println!("COPY          {copied_per_second:.0} rows per second");
+    println!("IDs alone     {:.0} per second, one session", issue_rate(&mut shop));
+
+    draw(&mut shop);
+    show_range(&mut shop);
+
+    println!("\nTo connect:   {}", psql(&server));
+    println!("To stop:      make stop");
+    assert_eq!(rows, distinct, "an ID came twice");
+    println!("\nrun: ok, the server goes on running");
+}
+
+fn take_orders(server: &Cluster, seconds: u32) {
+    let script = server.dir().join("take_order.sql");
+    std::fs::write(&script, TAKE_ORDER).expect("the data directory can be written");
+    // Readable for the user who runs the server's programs.
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(&script, readable).expect("a file can be made readable");
+    let mut pgbench = server.program("pgbench");
+    pgbench
+        .args(["--no-vacuum", "--jobs=2", &format!("--client={SESSIONS}"), &format!("--time={seconds}"), "--file"])
+        .arg(&script)
+        .arg("shop");
+    let done = pgbench.output().expect("pgbench can be run");
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "pgbench failed:\n{text}\n{}", String::from_utf8_lossy(&done.stderr));
+    for line in text.lines().filter(|line| line.starts_with("tps") || line.starts_with("latency average")) {
+        println!("    {line} (orders of three lines)");
+    }
+}
+
+fn copy_orders(shop: &mut Client) -> f64 {
+    let begin = Instant::now();
+    let mut copy = shop.copy_in("COPY orders (customer) FROM STDIN").expect("COPY can begin");
+    let mut text = String::new();
+    for n in 0..COPIED {
+        text.push_str("customer ");
+        text.push_str(&n.to_string());
+        text.push('\n');
+        if text.len() > 1 << 16 {
+            copy.write_all(text.as_bytes()).expect("COPY takes data");
+            text.clear();
+        }
+    }
+    copy.write_all(text.as_bytes()).expect("COPY takes data");
+    let rows = copy.finish().expect("COPY can end");
+    rows as f64 / begin.elapsed().as_secs_f64()
+}
+
+fn issue_rate(shop: &mut Client) -> f64 {
+    let begin = Instant::now();
+    let issued: i64 = shop.one("SELECT count(snowflake_nextval()) FROM generate_series(1, 2000000)");
+    issued as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// One ID, its bits under the fields they belong to.
+fn draw(shop: &mut Client) {
+    let row = shop
+        .query_one(
+            "SELECT id, id::bit(64)::text, created_at::text, worker_id, sequence
+             FROM (SELECT max(id) AS id FROM orders) AS newest, snowflake_decode(id)",
+            &[],
+        )
+        .expect("an ID can be decoded");
+    let (id, bits, created_at): (i64, String, String) = (row.get(0), row.get(1), row.get(2));
+    let (worker, sequence): (i32, i32) = (row.get(3), row.get(4));
+    println!("\nThe newest order's ID, {id}:\n");
+    println!("    0 | {} | {} | {}", &bits[1..42], &bits[42..52], &bits[52..]);
+    println!("      | {:<41} | {:<10} | {:<12}", "timestamp (41)", "worker(10)", "sequence(12)");
+    println!("      | {created_at:<41} | {worker:<10} | {sequence:<12}");
+}
+
+/// The orders of one second, found through the primary key.
+fn show_range(shop: &mut Client) {
+    let until: String = shop.one("SELECT snowflake_timestamp(max(id))::text FROM orders");
+    let condition = format!("snowflake_between(id, timestamptz '{until}' - interval '1 second', '{until}')");
+    let query = format!("SELECT count(*) FROM orders WHERE {condition}");
+    let found: i64 = shop.one(&query);
+    println!("\nOrders of the last second before {until}: {found}\n\n    {query}\n");
+    for line in shop.plan(&query).lines() {
+        println!("    {line}");
+    }
+}
+
+/// The command that connects, relative to the repository where that is shorter.
+fn psql(server: &Cluster) -> String {
+    let socket = server
+        .socket()
+        .strip_prefix(repository())
+        .map_or(server.socket().to_path_buf(), |relative| Path::new("$PWD").join(relative));
+    let program: Command = server.program("psql");
+    format!("{} -h \"{}\" -U postgres shop", program.get_program().to_string_lossy(), socket.display())
+}

@@ -1,0 +1,17 @@
+//! The server that `make run` leaves running and `make bench` measures on.
+
+pub mod cpu;
+pub mod stats;
+
+use cluster::{Builder, Cluster};
+
+/// The server of `make run`. `SNOWFLAKE_RUN` names another, for tests that must not disturb the user's.
+pub fn server() -> Builder {
+    let name = std::env::var("SNOWFLAKE_RUN").unwrap_or_else(|_| "run".into());
+    let major = std::env::var("PG").unwrap_or_else(|_| "15".into());
+    Cluster::builder(&format!("{name}-pg{major}"))
+        .set("snowflake_pg.worker_id", "7")
+        .set("fsync", "on")
+        .set("shared_buffers", "512MB")
+        .set("max_wal_size", "8GB")
+}
