@@ -1,0 +1,44 @@
+# snowflake_pg: `make run` shows it, `make test` tests it; both set up what they need.
+
+# Major version of PostgreSQL to build for.
+PG ?= 15
+export PG
+export PGRX_HOME := $(CURDIR)/target/pgrx
+# What the tools below print is read by people and by tests.
+export NO_COLOR := 1
+
+.PHONY: help run stop test controls bench install build setup lint clean
+
+help:
+	@echo "make run      build, install, start a private server, insert and decode, say how to connect"
+	@echo "make stop     stop the server of make run"
+	@echo "make test     every test"
+	@echo "make bench    measure beside sequences and UUIDs, on the server of make run"
+	@echo "make install  build and install the extension for PostgreSQL $(PG)"
+	@echo "make lint     formatting and clippy"
+	@echo "Settings: PG=15 (major version), PG_CONFIG=/path/to/pg_config"
+
+run: install
+	@cargo run --quiet -p bench --bin demo
+
+stop: setup
+	@cargo run --quiet -p bench --bin demo stop
+
+test: install
+	@scripts/test
+
+bench: install
+	@cargo run --quiet -p bench --bin measure
+
+install: setup
+	@scripts/install
+
+setup:
+	@scripts/setup
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+clean: stop
+	cargo clean

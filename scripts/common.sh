@@ -1,0 +1,43 @@
+# Shared by the scripts beside it: say what happens, find the tools. Sourced, not run.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+PG=${PG:-15}
+PGRX_VERSION=0.18.1
+export PGRX_HOME=${PGRX_HOME:-$PWD/target/pgrx}
+export PATH="$PWD/target/tools/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+
+say() { printf '%s\n' "==> $*" >&2; }
+die() { printf '%s\n' "error: $*" >&2; exit 1; }
+
+# Runs a command as root: directly, or through sudo where there is one.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"
+    elif command -v sudo >/dev/null; then sudo "$@"
+    else die "this step needs root, and there is no sudo: $*"; fi
+}
+
+# Prints the pg_config of the major version asked for; PG_CONFIG names one outright.
+find_pg_config() {
+    local candidate
+    for candidate in "${PG_CONFIG:-}" "/usr/lib/postgresql/$PG/bin/pg_config" "$(command -v pg_config || true)"; do
+        if [ -n "$candidate" ] && [ -x "$candidate" ] && "$candidate" --version | grep -q "^PostgreSQL $PG[^0-9]"; then
+            echo "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+# Runs a long step quietly; on failure prints what it said and stops.
+quietly() {
+    local log
+    log=$(mktemp)
+    if ! "$@" >"$log" 2>&1; then
+        cat "$log" >&2
+        rm -f "$log"
+        die "failed: $*"
+    fi
+    rm -f "$log"
+}
