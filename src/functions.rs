@@ -5,6 +5,7 @@ use pgrx::prelude::*;
 use pgrx::{JsonB, PgTupleDesc};
 use serde::Serialize;
 
+use crate::faults::{self, Fault};
 use crate::identity;
 use crate::issue;
 use crate::report::Failure;
@@ -201,7 +202,10 @@ impl Decoded {
             Ok(parts) => parts,
             Err(error) => Failure::NotAnId { id, scheme: *scheme, error }.raise(),
         };
-        let instant = scheme.instant(parts.tick);
+        let mut instant = scheme.instant(parts.tick);
+        if faults::on(Fault::DecodeIgnoresEpoch) {
+            instant -= scheme.instant(0);
+        }
         let created_at = timestamptz(instant).unwrap_or_else(|failure| failure.raise());
         Decoded { created_at, instant, tick: parts.tick, node: parts.node, sequence: parts.sequence }
     }

@@ -9,6 +9,7 @@ use flake::{Layout, Pace};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::{pg_sys, prelude::*};
 
+use crate::faults::{self, Fault};
 use crate::identity;
 use crate::report::Failure;
 
@@ -60,7 +61,7 @@ pub fn pace() -> Pace {
     let (max_ahead, start) = unsafe { (*MAX_AHEAD.as_ptr(), *SEQUENCE_START.as_ptr()) };
     Pace {
         // Not negative: PostgreSQL keeps the setting in its range.
-        max_ahead: max_ahead as u64 * 1_000_000,
+        max_ahead: if faults::on(Fault::UnboundedLead) { u64::MAX / 2 } else { max_ahead as u64 * 1_000_000 },
         random_start: start == SequenceStart::Random as i32,
     }
 }
@@ -76,7 +77,7 @@ pub fn define() {
         &WORKER,
         UNSET,
         i32::MAX,
-        GucContext::Postmaster,
+        if faults::on(Fault::WorkerForEverybody) { GucContext::Userset } else { GucContext::Postmaster },
         GucFlags::default(),
     );
     GucRegistry::define_int_guc(

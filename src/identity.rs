@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use flake::{Epoch, Layout, Limits, Node, Part, Preset, Scheme, Stamp};
 use pgrx::pg_sys;
 
+use crate::faults::{self, Fault};
 use crate::guc;
 use crate::report::{EpochProblem, Failure, Setting};
 
@@ -88,7 +89,12 @@ fn read() -> Result<Identity, Failure> {
     let node = Node { datacenter, worker: worker.unwrap_or(0) };
     let stamp = layout.stamp(node).map_err(Failure::Part)?;
     let scheme = Scheme { layout, epoch };
-    Ok(Identity { scheme, limits: Limits::of(&scheme), stamp, worker_set: worker.is_some() })
+    Ok(Identity {
+        scheme,
+        limits: Limits::of(&scheme),
+        stamp,
+        worker_set: worker.is_some() || faults::on(Fault::DefaultWorker),
+    })
 }
 
 /// The number a setting's text stands for, by PostgreSQL's own rules for integers, if it fits its field.

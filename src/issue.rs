@@ -1,10 +1,12 @@
 //! Issuing IDs: the path from a SQL call to the shared state, and what to do when it cannot grant at once.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use flake::{NO_CEILING, Request, Run, Step};
 use pgrx::pg_sys;
 
+use crate::faults::{self, Fault};
 use crate::identity::{self, Identity};
 use crate::report::Failure;
 use crate::{clock, guc, shmem, wait};
@@ -19,15 +21,33 @@ pub struct Issued {
 /// is a process with one thread.
 static CURRENT: AtomicI64 = AtomicI64::new(-1);
 
+/// Held by [`Fault::PoisonedLock`] only.
+static LOCK: Mutex<()> = Mutex::new(());
+
 /// Issues the IDs of one request: the lock-free path first, and whatever stands in its way until it is granted.
 #[inline(always)]
 pub fn draw(request: Request) -> Issued {
     let Some(identity) = identity::preloaded() else { Failure::NotPreloaded.raise() };
+    let _held = faults::on(Fault::PoisonedLock).then(|| LOCK.lock().expect("nobody panics while holding it"));
     loop {
-        match shmem::state().draw(&identity.limits, guc::pace(), request, clock::now) {
+        match attempt(identity, request) {
             Ok(run) => return Issued { identity, run },
             Err(obstacle) => clear(identity, obstacle),
         }
+    }
+}
+
+/// One try, without a lock, a call into PostgreSQL or an allocation.
+#[inline(always)]
+fn attempt(identity: &Identity, request: Request) -> Result<Run, Option<Step>> {
+    let (state, pace) = (shmem::state(), guc::pace());
+    if faults::on(Fault::ClockBeforeState) {
+        let now = clock::now();
+        return state.draw(&identity.limits, pace, request, || now);
+    }
+    match state.draw(&identity.limits, pace, request, clock::now) {
+        Err(Some(Step::Exhausted)) if faults::on(Fault::SilentWrap) => Ok(Run { first: 1, count: 1 }),
+        drawn => drawn,
     }
 }
 
@@ -43,7 +63,10 @@ impl Issued {
         if self.run.count == 0 {
             return None;
         }
-        let id = self.identity.stamp.id(self.run.first);
+        let id = match current() {
+            Some(last) if faults::on(Fault::RunIntoNodeBits) => last + 1,
+            _ => self.identity.stamp.id(self.run.first),
+        };
         self.run.first += 1;
         self.run.count -= 1;
         CURRENT.store(id, Ordering::Relaxed);
@@ -78,7 +101,7 @@ fn load(identity: &Identity) {
         Failure::WorkerUnset { layout: identity.scheme.layout }.raise();
     }
     // SAFETY: reads shared memory that every backend is attached to.
-    if unsafe { pg_sys::RecoveryInProgress() } {
+    if unsafe { pg_sys::RecoveryInProgress() } && !faults::on(Fault::IssueInRecovery) {
         Failure::Standby.raise();
     }
     shmem::state().load(1, NO_CEILING);

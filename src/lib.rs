@@ -5,6 +5,7 @@
 use pgrx::prelude::*;
 
 mod clock;
+mod faults;
 mod functions;
 mod guc;
 mod identity;

@@ -6,8 +6,12 @@
 //! processes at once and never wait. PostgreSQL's `AddinShmemInitLock` is held only while the segment is set up, in the
 //! postmaster. After a backend crash the postmaster sets the segment up anew, which leaves the state "not loaded".
 
+use std::sync::OnceLock;
+
 use flake::State;
 use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
+
+use crate::faults::{self, Fault};
 
 /// [`State`] as a type of this crate, so that it can be declared fit for shared memory.
 #[derive(Default)]
@@ -22,6 +26,9 @@ unsafe impl PGRXSharedMemory for Shared {}
 #[allow(unsafe_code)]
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 
+/// Used by [`Fault::StatePerBackend`] only.
+static OWN: OnceLock<State> = OnceLock::new();
+
 /// Asks for the segment. In the postmaster, while it preloads libraries.
 #[allow(unsafe_code, clippy::undocumented_unsafe_blocks)] // The macro's own blocks.
 pub fn request() {
@@ -31,5 +38,8 @@ pub fn request() {
 /// The state. Only after [`request`]; a process that has an [`crate::identity::Identity`] is such a process.
 #[inline]
 pub fn state() -> &'static State {
+    if faults::on(Fault::StatePerBackend) {
+        return OWN.get_or_init(State::new);
+    }
     &SHARED.get().0
 }

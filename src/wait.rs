@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use pgrx::{check_for_interrupts, pg_sys};
+use pgrx::{check_for_interrupts, debug1, pg_sys};
 
+use crate::faults::{self, Fault};
 use crate::major;
 
 /// Longest single sleep. A longer wait is slept in pieces, after each of which the clock and the settings are read again.
@@ -13,7 +14,11 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// session answers at once; so does the end of the postmaster.
 #[allow(unsafe_code)]
 pub fn throttled(time: Duration) {
+    if faults::on(Fault::DeafWait) {
+        return std::thread::sleep(time);
+    }
     let ms = time.min(LONGEST).as_micros().div_ceil(1_000).max(1);
+    debug1!("snowflake_pg: throttled, sleeping for {ms} ms");
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     // SAFETY: MyLatch is this process's own latch from start to end, and WaitLatch may be called where interrupts may be
     // served, as in any SQL function.

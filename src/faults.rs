@@ -1,0 +1,46 @@
+//! Faults that the tests switch on one at a time, to see that they are noticed. Only a build with the cargo feature
+//! `faults` has them, which no release has; there the environment variable `SNOWFLAKE_PG_FAULT` of the server names one.
+
+/// A mistake some generator in the field makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Every session draws from a state of its own.
+    StatePerBackend,
+    /// The clock counts microseconds as milliseconds.
+    MicrosAsMillis,
+    /// The clock is read before the state, not after.
+    ClockBeforeState,
+    /// A throttled session sleeps without serving interrupts.
+    DeafWait,
+    /// Nothing is throttled.
+    UnboundedLead,
+    /// The IDs of a run are counted up as numbers, through the node bits.
+    RunIntoNodeBits,
+    /// Every session may set the worker ID.
+    WorkerForEverybody,
+    /// A server without a worker ID takes 0.
+    DefaultWorker,
+    /// A standby issues.
+    IssueInRecovery,
+    /// After the last ID comes the first.
+    SilentWrap,
+    /// Decoding counts from the Unix epoch.
+    DecodeIgnoresEpoch,
+    /// A lock is held while an error is raised.
+    PoisonedLock,
+}
+
+/// True where this fault is switched on.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+pub const fn on(_: Fault) -> bool {
+    false
+}
+
+/// True where this fault is switched on.
+#[cfg(feature = "faults")]
+pub fn on(fault: Fault) -> bool {
+    use std::sync::OnceLock;
+    static SELECTED: OnceLock<String> = OnceLock::new();
+    *SELECTED.get_or_init(|| std::env::var("SNOWFLAKE_PG_FAULT").unwrap_or_default()) == format!("{fault:?}")
+}
