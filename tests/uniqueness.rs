@@ -1,29 +1,110 @@
-//! x
-use cluster::{Answer, Cluster};
+//! No ID comes twice: not in two sessions, two tables, two databases or two workers of one parallel query.
+
+use std::thread;
+
+use cluster::{Answer, Builder, Cluster, assert_caught, check_increasing, check_ledger, copy_ids, ensure};
+
+const SESSIONS: usize = 64;
+const DATABASES: [&str; 2] = ["first", "second"];
+const TABLES: [&str; 2] = ["orders", "invoices"];
+
+/// Hazards 1 and 2: sessions fill two tables in each of two databases, beside them parallel queries draw IDs in their
+/// workers, and all that any client received goes into one ledger.
+fn check_sessions(builder: Builder, ids_per_session: usize, rounds: usize) -> Result<(), String> {
+    let mut server = builder.set("max_parallel_workers", "8").set("max_worker_processes", "16").start();
+    for database in DATABASES {
+        server.connect().batch_execute(&format!("CREATE DATABASE {database}")).expect("a new database");
+        let mut client = server.connect_to(database);
+        client
+            .batch_execute("CREATE EXTENSION snowflake_pg; CREATE TABLE seeds AS SELECT FROM generate_series(1, 50000)")
+            .expect("a table of 50,000 rows");
+        for table in TABLES {
+            // No primary key: a repeated ID must reach the ledger.
+            let sql = format!("CREATE TABLE {table} (id bigint DEFAULT snowflake_nextval(), n int)");
+            client.batch_execute(&sql).expect("a new table");
+        }
+    }
+    let sessions: Vec<_> = (0..SESSIONS)
+        .map(|n| {
+            let mut client = server.connect_to(DATABASES[n % 2]);
+            let table = TABLES[n / 2 % 2];
+            let rows = ids_per_session / rounds;
+            thread::spawn(move || {
+                let insert =
+                    format!("INSERT INTO {table} (n) SELECT g FROM generate_series(1, {rows}) AS g RETURNING id");
+                let ids: Vec<i64> = (0..rounds).flat_map(|_| copy_ids(&mut client, &insert)).collect();
+                (ids.clone(), check_increasing(&ids))
+            })
+        })
+        .collect();
+    let parallel: Vec<_> = DATABASES
+        .map(|database| {
+            let mut client = server.connect_to(database);
+            thread::spawn(move || {
+                client.batch_execute(
+                    "SET max_parallel_workers_per_gather = 4; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+                     SET min_parallel_table_scan_size = 0; ALTER TABLE seeds SET (parallel_workers = 4)",
+                )
+                .expect("a session may set these");
+                let query = "SELECT snowflake_nextval() FROM seeds";
+                let plan = client.plan(&format!("(ANALYZE, VERBOSE) {query}"));
+                let ids: Vec<i64> = (0..rounds).flat_map(|_| copy_ids(&mut client, query)).collect();
+                (ids, plan)
+            })
+        })
+        .into();
+
+    let mut ledger = Vec::new();
+    for session in sessions {
+        let (ids, verdict) = session.join().expect("a session that lasts");
+        verdict?;
+        ledger.extend(ids);
+    }
+    for query in parallel {
+        let (ids, plan) = query.join().expect("a session that lasts");
+        ensure!(plan.contains("Workers Launched: 4"), "no parallel plan:\n{plan}");
+        let below_gather = plan.split("Parallel Seq Scan").nth(1).unwrap_or_default();
+        ensure!(below_gather.contains("snowflake_nextval()"), "the IDs are not drawn in the workers:\n{plan}");
+        ledger.extend(ids);
+    }
+    let expected = SESSIONS * ids_per_session + 2 * rounds * 50_000;
+    ensure!(ledger.len() == expected, "{} IDs, not {expected}", ledger.len());
+    let verdict = check_ledger(&mut ledger);
+    server.stop(cluster::Stop::Immediate);
+    verdict
+}
+
 #[test]
-fn smoke() {
-    let c = Cluster::builder("smoke").start();
-    let mut s = c.session();
-    for q in [
-        "select snowflake_nextval()::text",
-        "select snowflake_describe(snowflake_nextval())::text",
-        "select snowflake_decode(snowflake_nextval())::text",
-        "select now()::text||snowflake_timestamp(snowflake_nextval())::text||snowflake_currval()",
-    ] {
-        println!("{}", s.one::<String>(q));
+fn no_id_comes_twice_in_sessions_tables_databases_and_parallel_workers() {
+    // 64 x 75,000 inserted rows and 2 x 5 x 50,000 from parallel workers: 5,300,000.
+    check_sessions(Cluster::builder("uniqueness"), 75_000, 5).unwrap();
+}
+
+#[test]
+fn a_state_per_backend_is_caught() {
+    let server = Cluster::builder("uniqueness_fault").fault("StatePerBackend");
+    assert_caught(check_sessions(server, 5_000, 5), "came twice");
+}
+
+/// Hazard 2 alone: two tables in one session each, in step.
+fn check_two_tables(builder: Builder) -> Result<(), String> {
+    let server = builder.start();
+    let mut sessions = [server.session(), server.session()];
+    let mut ledger = Vec::new();
+    for _ in 0..2_000 {
+        for session in &mut sessions {
+            ledger.extend(session.all::<i64>("SELECT snowflake_nextval_batch(5)"));
+        }
     }
-    for q in [
-        "select snowflake_decode(-1)",
-        "select snowflake_nextval_batch(0)",
-        "select snowflake_reserve(4097)",
-        "select snowflake_min_id('infinity')",
-    ] {
-        println!("{:?}", cluster::sqlstate(&s.batch_execute(q).unwrap_err()));
-    }
-    println!(
-        "{}",
-        s.one::<String>(
-            "select (select count(*) from generate_series(1,10000000) where snowflake_nextval() is not null)::text"
-        )
-    );
+    check_ledger(&mut ledger)
+}
+
+#[test]
+fn two_tables_never_share_an_id() {
+    check_two_tables(Cluster::builder("two_tables")).unwrap();
+}
+
+#[test]
+fn two_tables_that_share_ids_are_caught() {
+    assert_caught(check_two_tables(Cluster::builder("two_tables_fault").fault("StatePerBackend")), "came twice");
 }

@@ -1,6 +1,7 @@
 //! This machine: the PostgreSQL installation, who runs the servers, and where their data goes.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -62,6 +63,9 @@ impl Host {
         let dir = self.base.join(name);
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap_or_else(|e| panic!("cannot create {}: {e}", dir.display()));
+        // PostgreSQL refuses a data directory that others can read.
+        let closed = PermissionsExt::from_mode(0o700);
+        fs::set_permissions(&dir, closed).expect("the mode of a new directory can be set");
         self.own(&dir);
         dir
     }
@@ -71,15 +75,16 @@ impl Host {
         self.base.join(name)
     }
 
-    /// Where a server with its data in `dir` puts its socket: there, or in the temporary directory when the path would be
-    /// longer than a socket's may be.
-    pub fn socket_dir(&self, dir: &Path) -> PathBuf {
-        if dir.as_os_str().len() <= SOCKET_DIR_MAX {
-            return dir.to_path_buf();
-        }
-        let name = format!("snowflake_pg-{}-{}", std::process::id(), dir.file_name().unwrap().to_string_lossy());
-        let socket = std::env::temp_dir().join(name);
-        fs::create_dir_all(&socket).expect("the temporary directory can be written");
+    /// Where the server of this name puts its socket: beside its data, for a base backup would copy it; in the temporary
+    /// directory when the path would be longer than a socket's may be.
+    pub fn socket_dir(&self, name: &str) -> PathBuf {
+        let beside = self.base.join(format!("{name}.socket"));
+        let socket = if beside.as_os_str().len() <= SOCKET_DIR_MAX {
+            beside
+        } else {
+            std::env::temp_dir().join(format!("snowflake_pg-{name}.socket"))
+        };
+        fs::create_dir_all(&socket).expect("a directory for the socket can be made");
         self.own(&socket);
         socket
     }
@@ -88,6 +93,29 @@ impl Host {
     pub fn write(&self, path: &Path, text: &str) {
         fs::write(path, text).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
         self.own(path);
+    }
+
+    /// The directory of the library with faults, where the servers' user can read it.
+    pub fn faults(&self) -> PathBuf {
+        let built = repository().join("target/faults/libsnowflake_pg.so");
+        let library =
+            fs::read(&built).unwrap_or_else(|e| panic!("scripts/faults has not built {}: {e}", built.display()));
+        let dir = self.base.join("faults");
+        let copy = dir.join("snowflake_pg.so");
+        if !fs::read(&copy).is_ok_and(|known| known == library) {
+            fs::create_dir_all(&dir).expect("the base directory can be written");
+            // Renamed into place: another test's server may have the old one open.
+            let fresh = dir.join(format!("{}.new", std::process::id()));
+            fs::write(&fresh, library).expect("the base directory can be written");
+            fs::rename(&fresh, &copy).expect("a file can be renamed in place");
+        }
+        dir
+    }
+
+    /// The path of Debian's libfaketime.
+    pub fn faketime(&self) -> String {
+        let listed = output(Command::new("sh").args(["-c", "ls /usr/lib/*/faketime/libfaketime.so.1"]));
+        listed.lines().next().expect("the package faketime is installed").to_string()
     }
 
     /// The data directory every cluster begins as a copy of: `initdb` takes a second, a copy much less.

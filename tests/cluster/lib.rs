@@ -9,10 +9,12 @@ mod client;
 mod host;
 mod server;
 mod standby;
+mod verdict;
 
-pub use client::{Answer, sqlstate};
+pub use client::{Answer, copy_ids, sqlstate};
 pub use host::{Host, repository};
 pub use server::{Builder, Cluster, Stop};
+pub use verdict::{assert_caught, check_increasing, check_ledger};
 
 /// What `postgres` calls a connection.
 pub use postgres::Client;

@@ -58,6 +58,24 @@ impl Builder {
         self
     }
 
+    /// Runs on the library that `scripts/faults` built, with one of its faults switched on.
+    pub fn fault(self, name: &str) -> Builder {
+        let library_path = format!("{}:$libdir", Host::get().faults().display());
+        self.set("dynamic_library_path", &library_path).env("SNOWFLAKE_PG_FAULT", name)
+    }
+
+    /// Steps the server's wall clock: libfaketime reads the offset of [`Cluster::set_clock`] at each clock read.
+    pub fn clock(self, offset: &str) -> Builder {
+        let host = Host::get();
+        let file = host.dir(&format!("{}.clock", self.name));
+        host.write(&file, &format!("{offset}\n"));
+        let file = file.to_string_lossy().into_owned();
+        self.env("LD_PRELOAD", &host.faketime())
+            .env("FAKETIME_TIMESTAMP_FILE", &file)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+    }
+
     /// Makes the cluster, not started.
     pub fn create(self) -> Cluster {
         let host = Host::get();
@@ -112,7 +130,7 @@ impl Builder {
 
     /// The cluster whose data directory has been filled.
     pub(crate) fn into_cluster(self, dir: PathBuf) -> Cluster {
-        let socket = Host::get().socket_dir(&dir);
+        let socket = Host::get().socket_dir(&self.name);
         Cluster { dir, socket, settings: self.settings, env: self.env, postmaster: None, kept: false }
     }
 }
@@ -179,6 +197,13 @@ impl Cluster {
         }
         self.postmaster = Some(command.spawn().expect("postgres can be run"));
         self.wait_until_ready()
+    }
+
+    /// Steps the wall clock of a server built with [`Builder::clock`]: `+3600` seconds from the true time, or
+    /// `@2010-11-04 01:42:54` to begin there.
+    pub fn set_clock(&self, offset: &str) {
+        let (_, file) = self.env.iter().find(|(name, _)| name == "FAKETIME_TIMESTAMP_FILE").expect("a faked clock");
+        Host::get().write(Path::new(file), &format!("{offset}\n"));
     }
 
     /// Stops the server.
@@ -306,6 +331,7 @@ impl Drop for Cluster {
         }
         let _ = fs::remove_dir_all(&self.dir);
         let _ = fs::remove_dir_all(&self.socket);
+        let _ = fs::remove_file(self.dir.with_extension("clock"));
     }
 }
 

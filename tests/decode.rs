@@ -1,0 +1,117 @@
+//! Decoding gives back what went in, in the right unit, from the right epoch, whatever the session's settings.
+
+use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, sqlstate};
+
+/// Hazard 3: the time of a fresh ID is the clock's, and never decreases in a session.
+fn check_time(builder: Builder) -> Result<(), String> {
+    let server = builder.start();
+    let mut session = server.session();
+    for _ in 0..100 {
+        let row = session
+            .query_one(
+                "SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8 * 1000",
+                &[],
+            )
+            .map_err(|e| format!("not decoded: {e:?}"))?;
+        let off: f64 = row.get(0);
+        // Below the limit there is no lead; a tick is 1 ms; the rest is what a busy machine may take between two reads.
+        ensure!((-1_000.0..=2.0).contains(&off), "the ID's time is {off} ms from the clock");
+    }
+    let decreasing: i64 = session.one(
+        "SELECT count(*) FROM (
+             SELECT at < lag(at) OVER () AS earlier
+             FROM (SELECT snowflake_timestamp(snowflake_nextval()) AS at FROM generate_series(1, 100000)) AS ids) AS pairs
+         WHERE earlier",
+    );
+    ensure!(decreasing == 0, "time went back {decreasing} times");
+    Ok(())
+}
+
+#[test]
+fn the_time_of_an_id_is_the_clock_and_never_goes_back() {
+    check_time(Cluster::builder("time")).unwrap();
+}
+
+#[test]
+fn microseconds_taken_for_milliseconds_are_caught() {
+    // A thousand times the time is beyond the layout's end, so that no ID comes at all.
+    assert_caught(check_time(Cluster::builder("time_fault").fault("MicrosAsMillis")), "not decoded");
+}
+
+/// Hazard 15: parts, epoch and milliseconds survive the way there and back; NULL and negative numbers are no IDs.
+fn check_round_trip(builder: Builder) -> Result<(), String> {
+    let server =
+        builder.set("snowflake_pg.layout", "41:5:5:12").set("snowflake_pg.epoch", "2020-02-02T02:02:02.020Z").start();
+    let mut session = server.session();
+    let wrong: i64 = session.one(
+        "SELECT count(*)
+         FROM generate_series(0, 999) AS n,
+              LATERAL (SELECT timestamptz '2020-02-02 02:02:02.020+00' + n * n * n * interval '97 ms' AS at) AS instants,
+              LATERAL (SELECT snowflake_encode(at, n % 32, n * 4, n / 32) AS id) AS ids,
+              LATERAL snowflake_decode(id) AS parts
+         WHERE (created_at, worker_id, sequence, datacenter_id) IS DISTINCT FROM (at, n % 32, n * 4, n / 32)
+            OR snowflake_timestamp(id) <> at",
+    );
+    ensure!(wrong == 0, "{wrong} of 1000 IDs came back different");
+    let null: bool = session.one(
+        "SELECT snowflake_timestamp(NULL) IS NULL AND snowflake_describe(NULL) IS NULL
+            AND (SELECT parts IS NULL FROM snowflake_decode(NULL) AS parts)",
+    );
+    ensure!(null, "NULL decodes to something");
+    for function in ["decode", "describe", "timestamp"] {
+        for number in ["-1", "-9223372036854775808"] {
+            let error = session.batch_execute(&format!("SELECT snowflake_{function}({number}::bigint)"));
+            let code = error.err().map(|e| sqlstate(&e).0);
+            ensure!(code.as_deref() == Some("22003"), "snowflake_{function}({number}) gave {code:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn parts_survive_encode_and_decode() {
+    check_round_trip(Cluster::builder("round_trip")).unwrap();
+}
+
+#[test]
+fn an_epoch_that_decoding_ignores_is_caught() {
+    assert_caught(
+        check_round_trip(Cluster::builder("round_trip_fault").fault("DecodeIgnoresEpoch")),
+        "came back different",
+    );
+}
+
+/// Hazard 16: the results of `expressions`, which do not depend on what a session displays, are equal in four sessions.
+fn check_zones(server: &Cluster, expressions: &str) -> Result<(), String> {
+    let query = format!("SELECT row_to_json(results)::text FROM (SELECT {expressions}) AS results");
+    let ask = |zone: &str, style: &str| {
+        let mut session: Client = server.session();
+        session.batch_execute(&format!("SET timezone = '{zone}'; SET datestyle = '{style}'")).expect("settings");
+        session.one::<String>(&query)
+    };
+    let results = [("UTC", "ISO"), ("Pacific/Auckland", "ISO"), ("America/St_Johns", "SQL, DMY"), ("UTC", "German")]
+        .map(|(zone, style)| ask(zone, style));
+    ensure!(results.iter().all(|result| *result == results[0]), "not equal: {results:#?}");
+    Ok(())
+}
+
+#[test]
+fn no_result_depends_on_time_zone_or_date_style() {
+    let server = Cluster::builder("zones").start();
+    let at = "timestamptz '2024-03-10 12:34:56.789+00'";
+    check_zones(
+        &server,
+        &format!(
+            "extract(epoch FROM snowflake_timestamp(1541815603606036480)) AS at,
+             (SELECT extract(epoch FROM created_at) FROM snowflake_decode(1541815603606036480)) AS decoded,
+             snowflake_describe(1541815603606036480) AS described,
+             snowflake_encode({at}, 1, 2) AS encoded, snowflake_min_id({at}) AS min, snowflake_max_id({at}) AS max,
+             snowflake_last_id_before({at}) AS before,
+             snowflake_between(1541815603606036480, '2022-06-28 16:07:40.105+00', '2022-06-28 16:07:40.106+00') AS between"
+        ),
+    )
+    .unwrap();
+    // The negative control: a decoder by way of text.
+    let local = "extract(epoch FROM (snowflake_timestamp(1541815603606036480)::text::timestamp)) AS at";
+    assert_caught(check_zones(&server, local), "not equal");
+}

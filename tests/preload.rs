@@ -1,0 +1,36 @@
+//! Hazard 21: on a server that does not preload the library every function says so, and the session goes on.
+
+use cluster::{Answer, Cluster, sqlstate};
+
+#[test]
+fn without_preload_every_function_says_what_to_do() {
+    let server =
+        Cluster::builder("no_preload").unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
+    let mut session = server.session();
+    let at = "timestamptz '2024-01-01 00:00:00+00'";
+    for call in [
+        "snowflake_nextval()".to_string(),
+        "snowflake_nextval_batch(3)".into(),
+        "snowflake_reserve(3)".into(),
+        "snowflake_currval()".into(),
+        "snowflake_decode(1)".into(),
+        "snowflake_describe(1)".into(),
+        "snowflake_timestamp(1)".into(),
+        format!("snowflake_encode({at}, 1, 1)"),
+        format!("snowflake_min_id({at})"),
+        format!("snowflake_max_id({at})"),
+        format!("snowflake_last_id_before({at})"),
+        format!("snowflake_between(1, {at}, {at})"),
+    ] {
+        let error = session.batch_execute(&format!("SELECT {call}")).expect_err(&call);
+        let (code, message, detail, hint) = sqlstate(&error);
+        assert_eq!((code.as_str(), message.as_str()), ("55000", "library \"snowflake_pg\" is not preloaded"), "{call}");
+        assert_eq!(detail, "");
+        assert_eq!(hint, "Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.");
+    }
+    assert_eq!(session.one::<i32>("SELECT 1"), 1);
+    session.batch_execute("LOAD 'snowflake_pg'").unwrap();
+    // All functions of the extension were called above.
+    let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'");
+    assert_eq!(functions, 12);
+}

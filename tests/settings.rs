@@ -1,0 +1,149 @@
+//! Who this server is, is said by its configuration alone, and a configuration that is wrong keeps it from starting.
+
+use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
+
+/// Settings, by name and value, that keep the server from starting; and two things the log then says.
+type Refused = (&'static [(&'static str, &'static str)], &'static str, &'static str);
+
+const REFUSED: [Refused; 18] = [
+    (&[("worker_id", "1024")], "\"snowflake_pg.worker_id\": \"1024\"", "Valid numbers are 0 to 1023."),
+    (&[("worker_id", "-1")], "\"snowflake_pg.worker_id\": \"-1\"", "Valid numbers are 0 to 1023."),
+    (&[("worker_id", "one")], "\"snowflake_pg.worker_id\": \"one\"", "Valid numbers are 0 to 1023."),
+    (&[("worker_id", "")], "\"snowflake_pg.worker_id\": \"\"", "Valid numbers are 0 to 1023."),
+    (&[("worker_id", "99999999999")], "\"99999999999\"", "Valid numbers are 0 to 1023."),
+    (&[("worker_id", "32"), ("layout", "41:5:5:12")], "\"32\"", "Valid numbers are 0 to 31."),
+    (&[("datacenter_id", "32"), ("layout", "41:5:5:12")], "datacenter_id\": \"32\"", "Valid numbers are 0 to 31."),
+    (&[("datacenter_id", "1")], "datacenter_id\": \"1\"", "Layout \"41:10:12\" has no datacenter field."),
+    (&[("layout", "41:10")], "\"snowflake_pg.layout\": \"41:10\"", "neither three or four widths"),
+    (&[("layout", "many bits")], "\"many bits\"", "neither three or four widths"),
+    (&[("layout", "44:10:12")], "\"44:10:12\"", "The widths sum to 66 bits; a positive bigint has 63."),
+    (&[("layout", "41:10:0")], "\"41:10:0\"", "The sequence field must have 1 to 31 bits."),
+    (&[("layout", "31:32:10")], "\"31:32:10\"", "The worker field must have 0 to 31 bits."),
+    (&[("layout", "41:10:12@2ms")], "\"41:10:12@2ms\"", "must be \"1ms\", \"10ms\" or \"1s\""),
+    (&[("epoch", "2020-01-01 00:00:00")], "\"snowflake_pg.epoch\"", "A time without a zone"),
+    (&[("epoch", "yesterday")], "\"yesterday\"", "neither an ISO 8601 time nor a number"),
+    (&[("epoch", "2020-01-01T00:00:00.0001Z")], "\"2020-01-01T00:00:00.0001Z\"", "whole number of milliseconds"),
+    (&[("epoch", "2200-01-01T00:00:00Z")], "\"2200-01-01T00:00:00Z\"", "between 1970-01-01 and 2199-12-31"),
+];
+
+#[test]
+fn a_server_with_a_wrong_identity_does_not_start_and_says_why() {
+    let mut server = Cluster::builder("refused").create();
+    for (settings, message, reason) in REFUSED {
+        for (name, value) in settings {
+            server.set(&format!("snowflake_pg.{name}"), value);
+        }
+        let log = match server.try_start() {
+            Ok(()) => panic!("started with {settings:?}"),
+            Err(log) => log,
+        };
+        assert!(log.contains("FATAL:  invalid value for parameter"), "{settings:?}:\n{log}");
+        assert!(log.contains(message) && log.contains(reason), "{settings:?}:\n{log}");
+        assert!(log.contains("HINT:"), "{settings:?}:\n{log}");
+        for (name, value) in [("worker_id", "1"), ("datacenter_id", "0"), ("layout", "41:10:12"), ("epoch", "")] {
+            server.set(&format!("snowflake_pg.{name}"), value);
+        }
+    }
+    server.start();
+}
+
+#[test]
+fn every_way_to_write_a_right_identity_is_understood() {
+    // 2010-11-04 01:42:54.657 UTC in four ways.
+    for epoch in ["1288834974657", "2010-11-04T01:42:54.657Z", "2010-11-04 03:42:54.657+02", ""] {
+        let server = Cluster::builder("understood")
+            .set("snowflake_pg.worker_id", " 31 ")
+            .set("snowflake_pg.datacenter_id", "31")
+            .set("snowflake_pg.layout", "41:5:5:12@1ms")
+            .set("snowflake_pg.epoch", epoch)
+            .start();
+        let mut session = server.session();
+        let described: String = session.one("SELECT snowflake_describe(snowflake_nextval())::text");
+        for part in ["\"worker_id\": 31", "\"datacenter_id\": 31", "\"epoch\": \"2010-11-04T01:42:54.657+00:00\""] {
+            assert!(described.contains(part), "{epoch:?}: {described}");
+        }
+    }
+    let sonyflake = Cluster::builder("understood").set("snowflake_pg.layout", "sonyflake").start();
+    let mut session = sonyflake.session();
+    let described: String = session.one("SELECT snowflake_describe(snowflake_nextval())::text");
+    assert!(described.contains("\"epoch\": \"2014-09-01T00:00:00+00:00\""), "{described}");
+    assert!(described.contains("\"layout\": \"sonyflake\"") && described.contains("\"worker_id\": 1"), "{described}");
+    let off: f64 =
+        session.one("SELECT extract(epoch FROM clock_timestamp() - snowflake_timestamp(snowflake_nextval()))::float8");
+    assert!((0.0..1.0).contains(&off), "the ID's time is {off} s behind");
+}
+
+#[test]
+fn a_misspelt_name_is_reported() {
+    let server = Cluster::builder("misspelt").set("snowflake_pg.worker", "5").start();
+    let log = server.log();
+    assert!(log.contains("invalid configuration parameter name \"snowflake_pg.worker\""), "{log}");
+    let error = server.session().refusal("SET snowflake_pg.workerid = 3");
+    assert_eq!(error.0, "42602");
+}
+
+/// Hazard 11: no session, role or database can give the server another number.
+fn check_only_configuration(builder: Builder) -> Result<(), String> {
+    let server = builder.start();
+    let mut session = server.session();
+    session.batch_execute("CREATE ROLE clerk LOGIN SUPERUSER").expect("a new role");
+    for (name, value) in [("worker_id", "2"), ("datacenter_id", "0"), ("layout", "41:11:11"), ("epoch", "0")] {
+        let setting = format!("snowflake_pg.{name} = '{value}'");
+        for way in ["SET", "SET LOCAL", "ALTER ROLE clerk SET", "ALTER DATABASE postgres SET", "ALTER ROLE ALL SET"] {
+            let result = session.batch_execute(&format!("{way} {setting}"));
+            let code = result.err().map(|e| sqlstate(&e).0);
+            ensure!(code.as_deref() == Some("55P02"), "{way} {setting} gave {code:?}");
+        }
+        let options = format!("-c snowflake_pg.{name}={value}");
+        let connected = server.config("postgres").options(&options).connect(postgres::NoTls);
+        ensure!(connected.is_err(), "a connection may bring {options}");
+    }
+    // What the configuration says now counts from the next start.
+    session.batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = 9").expect("a superuser may");
+    server.reload();
+    let worker: i32 = session.one("SELECT worker_id FROM snowflake_decode(snowflake_nextval())");
+    ensure!(worker == 1, "a reload made this worker {worker}");
+    Ok(())
+}
+
+#[test]
+fn nobody_but_the_configuration_sets_the_identity() {
+    check_only_configuration(Cluster::builder("only_configuration")).unwrap();
+}
+
+#[test]
+fn a_worker_id_that_everybody_may_set_is_caught() {
+    let server = Cluster::builder("only_configuration_fault").fault("WorkerForEverybody");
+    assert_caught(check_only_configuration(server), "SET snowflake_pg.worker_id = '2' gave None");
+}
+
+/// Hazard 12: without a worker ID nothing is issued, and the error says what to do.
+fn check_unset(builder: Builder) -> Result<(), String> {
+    let server = builder.unset("snowflake_pg.worker_id").start();
+    let mut session = server.session();
+    for sql in ["SELECT snowflake_nextval()", "SELECT * FROM snowflake_nextval_batch(3)", "SELECT snowflake_reserve(3)"]
+    {
+        let Err(error) = session.batch_execute(sql) else {
+            return Err(format!("{sql} works without a worker ID"));
+        };
+        let (code, message, _, hint) = sqlstate(&error);
+        ensure!(code == "55000" && message == "parameter \"snowflake_pg.worker_id\" is not set", "{code} {message}");
+        ensure!(
+            hint == "Give every server its own number from 0 to 1023 in postgresql.conf and restart it.",
+            "the hint is {hint:?}"
+        );
+    }
+    // Decoding needs no number of this server's own.
+    ensure!(session.one::<i32>("SELECT worker_id FROM snowflake_decode(1541815603606036480)") == 378, "not decoded");
+    Ok(())
+}
+
+#[test]
+fn without_a_worker_id_nothing_is_issued() {
+    check_unset(Cluster::builder("unset")).unwrap();
+}
+
+#[test]
+fn a_default_worker_id_is_caught() {
+    assert_caught(check_unset(Cluster::builder("unset_fault").fault("DefaultWorker")), "works without");
+}

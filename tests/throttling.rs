@@ -1,0 +1,167 @@
+//! A session that must wait waits as it should: within `max_ahead`, cancellably, holding nothing, and only when it must.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
+
+/// What a cancelled statement may take to answer. The promise is 100 ms; the rest is for a machine busy with other tests.
+const ANSWER: Duration = Duration::from_millis(600);
+
+/// Hazard 4: a session that would wait for an hour, for the clock was set back by one, answers timeout, cancel and
+/// terminate, and while it waits others are served.
+fn check_interrupts(builder: Builder) -> Result<(), String> {
+    let mut server = builder.clock("+3600").start();
+    let mut session = server.session();
+    let mut other = server.session();
+    session.one::<i64>("SELECT snowflake_nextval()");
+    server.set_clock("+0");
+
+    let begin = Instant::now();
+    let (tell, told) = mpsc::channel();
+    let waiting = thread::spawn(move || {
+        let result = session.batch_execute("SET statement_timeout = 200; SELECT snowflake_nextval()");
+        let _ = tell.send((session, result));
+    });
+    let Ok((mut session, result)) = told.recv_timeout(Duration::from_millis(200) + ANSWER + Duration::from_secs(2))
+    else {
+        server.stop(cluster::Stop::Immediate);
+        return Err("statement_timeout is not answered".into());
+    };
+    waiting.join().expect("a thread that ends");
+    let late = begin.elapsed().saturating_sub(Duration::from_millis(200));
+    ensure!(late < ANSWER, "statement_timeout was answered {late:?} late");
+    let code = sqlstate(&result.expect_err("the clock is an hour behind")).0;
+    ensure!(code == "57014", "statement_timeout gave {code}");
+
+    let pid: i32 = session.one("SELECT pg_backend_pid()");
+    session.batch_execute("RESET statement_timeout").expect("the session goes on");
+    for (function, code) in [("pg_cancel_backend", "57014"), ("pg_terminate_backend", "57P01")] {
+        let (tell, told) = mpsc::channel();
+        let waiting = thread::spawn(move || {
+            let result = session.batch_execute("SELECT snowflake_nextval()");
+            let _ = tell.send(Instant::now());
+            (session, result)
+        });
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let event = format!("SELECT coalesce(max(wait_event_type), '') FROM pg_stat_activity WHERE pid = {pid}");
+        while other.one::<String>(&event) != "Extension" {
+            ensure!(Instant::now() < deadline, "the wait is not shown in pg_stat_activity");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let begin = Instant::now();
+        other.one::<bool>(&format!("SELECT {function}({pid})"));
+        let answered = told.recv_timeout(Duration::from_secs(5)).map_err(|_| format!("{function} is not answered"))?;
+        let late = answered - begin;
+        ensure!(late < ANSWER, "{function} was answered after {late:?}");
+        let (known, result) = waiting.join().expect("a thread that ends");
+        session = known;
+        let found = sqlstate(&result.expect_err("the clock is an hour behind")).0;
+        ensure!(found == code, "{function} gave {found}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_waiting_session_answers_timeout_cancel_and_terminate() {
+    check_interrupts(Cluster::builder("interrupts")).unwrap();
+}
+
+#[test]
+fn a_deaf_wait_is_caught() {
+    assert_caught(check_interrupts(Cluster::builder("interrupts_fault").fault("DeafWait")), "not answered");
+}
+
+/// Hazard 8: sessions that draw as fast as they can run ahead of the clock by `max_ahead` and no further.
+fn check_lead(builder: Builder) -> Result<(), String> {
+    // 64 IDs to a tick: far below what a session can draw.
+    let server = builder.set("snowflake_pg.layout", "41:16:6").set("snowflake_pg.max_ahead", "100ms").start();
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let mut session = server.session();
+            thread::spawn(move || {
+                session.one::<f64>(
+                    "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
+                     FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, 20000) OFFSET 0) AS ids",
+                )
+            })
+        })
+        .collect();
+    let leads: Vec<f64> = workers.into_iter().map(|worker| worker.join().expect("a session that lasts")).collect();
+    let lead = leads.iter().copied().fold(f64::MIN, f64::max);
+    ensure!(lead <= 100.0, "the lead reached {lead} ms");
+    ensure!(lead >= 50.0, "the lead reached only {lead} ms: nothing was shown");
+    // A batch goes over the limit by one tick at the most.
+    let mut session = server.session();
+    let lead: f64 = session.one(
+        "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
+         FROM snowflake_nextval_batch(20000) AS id",
+    );
+    ensure!(lead <= 101.0, "a batch's lead reached {lead} ms");
+    Ok(())
+}
+
+#[test]
+fn the_lead_is_bounded_by_max_ahead() {
+    check_lead(Cluster::builder("lead")).unwrap();
+}
+
+#[test]
+fn an_unbounded_lead_is_caught() {
+    assert_caught(check_lead(Cluster::builder("lead_fault").fault("UnboundedLead")), "the lead reached");
+}
+
+/// Hazard 20: below the layout's capacity nobody waits, however many sessions contend and however often the scheduler
+/// takes one off its processor between two instructions.
+fn check_false_waits(builder: Builder) -> Result<(), String> {
+    // Four million IDs to a tick, which no machine draws.
+    let mut server = builder
+        .set("snowflake_pg.layout", "40:1:22")
+        .set("snowflake_pg.max_ahead", "2ms")
+        .set("log_min_messages", "debug1")
+        .start();
+    let workers: Vec<_> = (0..16)
+        .map(|_| {
+            let mut session = server.session();
+            thread::spawn(move || {
+                session.one::<i64>("SELECT count(snowflake_nextval()) FROM generate_series(1, 600000)")
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.join().expect("a session that lasts");
+    }
+    server.stop(cluster::Stop::Fast);
+    let log = server.log();
+    ensure!(log.contains("DEBUG"), "the log does not show debug messages");
+    let waits = log.matches("snowflake_pg: throttled").count();
+    ensure!(waits == 0, "{waits} waits below the capacity");
+    Ok(())
+}
+
+#[test]
+fn nobody_waits_below_the_capacity() {
+    check_false_waits(Cluster::builder("false_waits")).unwrap();
+}
+
+#[test]
+fn a_clock_read_before_the_state_is_caught() {
+    assert_caught(check_false_waits(Cluster::builder("false_waits_fault").fault("ClockBeforeState")), "waits below");
+}
+
+#[test]
+fn max_ahead_changes_with_a_reload() {
+    let mut server = Cluster::builder("reload").set("snowflake_pg.layout", "41:16:6").start();
+    let lead = "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
+                FROM snowflake_nextval_batch(10000) AS id";
+    assert!(server.session().one::<f64>(lead) > 50.0);
+    server.set("snowflake_pg.max_ahead", "5ms");
+    server.reload();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while server.session().one::<String>("SHOW snowflake_pg.max_ahead") != "5ms" {
+        assert!(Instant::now() < deadline, "the reload has no effect");
+    }
+    thread::sleep(Duration::from_millis(150));
+    assert!(server.session().one::<f64>(lead) <= 6.0);
+}
