@@ -7,10 +7,12 @@ use bench::cpu;
 use bench::stats::{Sample, heading, row};
 use cluster::{Answer, Client, Cluster};
 
-/// Rounds of each measurement, all rivals in each.
-const ROUNDS: usize = 11;
+/// Rounds of the INSERTs, all rivals in each.
+const INSERT_ROUNDS: usize = 11;
 /// Rounds of the cost per ID, a small difference of two large numbers.
 const COST_ROUNDS: usize = 51;
+/// Runs of each number of sessions.
+const SUSTAINED_ROUNDS: usize = 7;
 /// IDs of one burst: half of what `max_ahead` = 100 ms lets the default layout issue at once, so that nobody is throttled.
 const BURST: u64 = 200_000;
 /// Pause after a burst, in which the lead falls back to nothing.
@@ -57,11 +59,23 @@ fn main() {
     let mut client = session(server);
     client.batch_execute(SETUP).expect("the rivals can be set up");
     println!("{}", client.one::<String>("SELECT version()"));
-    println!("cost: {COST_ROUNDS} rounds of {BURST} calls; sustained: 7 runs; INSERT: {ROUNDS} rounds of {ROWS} rows");
+    println!(
+        "cost: {} rounds of {BURST} calls; sustained: {} runs of {} s; INSERT: {} rounds of {ROWS} rows",
+        rounds(COST_ROUNDS),
+        rounds(SUSTAINED_ROUNDS),
+        SUSTAINED.as_secs(),
+        rounds(INSERT_ROUNDS)
+    );
     cost(&mut client);
     sustained(server, &mut client);
     insert(&mut client);
     println!("\nbench: ok");
+}
+
+/// The number of rounds, unless `ROUNDS` in the environment asks for fewer.
+fn rounds(usual: usize) -> usize {
+    let asked = std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok());
+    usual.min(asked.unwrap_or(usual))
 }
 
 /// A connection whose plans hold only what is measured.
@@ -92,7 +106,7 @@ fn cost_of(client: &mut Client, calls: u64, title: &str) {
         format!("SELECT {columns} FROM generate_series(1, {})", BURST / calls)
     };
     let mut samples: Vec<Sample> = RIVALS.iter().map(|_| Sample::default()).collect();
-    for round in 0..=COST_ROUNDS {
+    for round in 0..=rounds(COST_ROUNDS) {
         for ((_, expression, _), sample) in RIVALS.iter().zip(&mut samples) {
             std::thread::sleep(PAUSE);
             let difference = timed(client, &burst(expression)) - timed(client, &burst("1"));
@@ -118,7 +132,7 @@ fn sustained(server: &Cluster, client: &mut Client) {
     let below = {
         let pid: i32 = client.one("SELECT pg_backend_pid()");
         let mut sample = Sample::default();
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds(COST_ROUNDS) {
             std::thread::sleep(PAUSE);
             let begin = cpu::nanos(pid);
             timed(client, &burst);
@@ -134,7 +148,7 @@ fn sustained(server: &Cluster, client: &mut Client) {
     let counts = [1, 2, 8];
     let mut rates = counts.map(|_| Sample::default());
     let mut cpus = counts.map(|_| Sample::default());
-    for _ in 0..7 {
+    for _ in 0..rounds(SUSTAINED_ROUNDS) {
         for (n, sessions) in counts.iter().enumerate() {
             let (rate, cpu) = sustain(server, *sessions);
             rates[n].push(rate);
@@ -201,7 +215,7 @@ fn insert(client: &mut Client) {
         };
         client.batch_execute(&sql).expect("a table can be created");
     }
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds(INSERT_ROUNDS) {
         for (n, sample) in samples.iter_mut().enumerate() {
             client.batch_execute(&format!("TRUNCATE bench_{n}")).expect("a table can be emptied");
             let time =

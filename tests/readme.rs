@@ -1,0 +1,144 @@
+//! What README.md and docs/ tell a reader to type, typed.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use cluster::{Cluster, repository};
+
+/// A fenced block: its language, its text, and the text of a `text` block that follows at once.
+struct Block {
+    language: String,
+    text: String,
+    answer: Option<String>,
+}
+
+fn blocks(markdown: &str) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let mut open: Option<Block> = None;
+    let mut between = String::from("no block yet");
+    for line in markdown.lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(language)) => {
+                open = Some(Block { language: language.into(), text: String::new(), answer: None });
+            }
+            (None, None) => between.push_str(line.trim()),
+            (Some(_), Some(_)) => {
+                let block = open.take().expect("an open block");
+                match found.last_mut() {
+                    Some(last) if block.language == "text" && between.is_empty() => last.answer = Some(block.text),
+                    _ => found.push(block),
+                }
+                between.clear();
+            }
+            (Some(block), None) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    found
+}
+
+fn pages() -> Vec<(String, Vec<Block>)> {
+    let docs = fs::read_dir(repository().join("docs")).expect("docs/ can be read").map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    paths.sort();
+    paths.insert(0, repository().join("README.md"));
+    let page = |path: std::path::PathBuf| {
+        let text = fs::read_to_string(&path).expect("a page can be read");
+        (path.file_name().expect("a file").to_string_lossy().into_owned(), blocks(&text))
+    };
+    paths.into_iter().map(page).collect()
+}
+
+#[test]
+fn every_sql_block_does_what_the_page_says() {
+    let pages = pages();
+    let configuration = pages[0].1.iter().find(|block| block.language == "conf").expect("the README configures");
+    let mut builder = Cluster::builder("readme").unset("shared_preload_libraries").unset("snowflake_pg.worker_id");
+    for line in configuration.text.lines() {
+        let (name, value) = line.split_once(" = ").expect("name = value");
+        builder = builder.set(name, value.trim_matches('\''));
+    }
+    let server = builder.start();
+    let mut run = 0;
+    for (page, blocks) in &pages {
+        for block in blocks.iter().filter(|block| block.language == "sql") {
+            let mut psql = server
+                .program("psql")
+                .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("psql can be run");
+            psql.stdin.take().unwrap().write_all(block.text.as_bytes()).expect("psql reads");
+            let output = psql.wait_with_output().expect("psql ends");
+            let (printed, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.success(), "{page}:\n{}\n{failed}", block.text);
+            if let Some(answer) = &block.answer {
+                assert_eq!(*answer, printed, "{page}:\n{}", block.text);
+            }
+            run += 1;
+        }
+    }
+    assert!(run >= 2, "the pages have {run} SQL blocks");
+}
+
+/// Stops the server of `make run`, also when the test fails.
+struct Stopped;
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        assert!(shell("make stop").contains("stopped"));
+    }
+}
+
+#[test]
+fn every_command_works() {
+    let pages = pages();
+    let commands: Vec<&str> = pages
+        .iter()
+        .flat_map(|(_, blocks)| blocks)
+        .filter(|block| block.language == "sh")
+        .flat_map(|block| block.text.lines())
+        .collect();
+    assert!(commands.contains(&"make run") && commands.contains(&"make test"), "{commands:?}");
+    let _stopped = Stopped;
+    // The tests run inside `make test`.
+    for command in commands.into_iter().filter(|command| *command != "make test") {
+        let printed = shell(command);
+        if command == "make run" {
+            assert!(printed.ends_with("run: ok, the server goes on running\n"), "{printed}");
+            assert!(printed.contains("duplicates    0"), "{printed}");
+            let connect = printed.lines().find_map(|line| line.strip_prefix("To connect:")).expect("how to connect");
+            let orders = shell(&format!("{connect} -Atc 'SELECT count(*) > 1000000 FROM orders'"));
+            assert_eq!(orders, "t\n");
+            // Once more, over what is there.
+            assert!(shell(command).ends_with("run: ok, the server goes on running\n"));
+        }
+    }
+}
+
+#[test]
+fn continuous_integration_runs_make_test_and_nothing_else() {
+    let script = fs::read_to_string(repository().join(".ci/run")).expect(".ci/run can be read");
+    assert!(script.trim_end().ends_with("exec make test"), "{script}");
+}
+
+/// What a command prints, in the repository, on a server that is not the user's, and in short.
+fn shell(command: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(repository())
+        .env("SNOWFLAKE_RUN", "readme-run")
+        .env("SECONDS_OF_LOAD", "1")
+        .env("ROUNDS", "1")
+        .output()
+        .expect("sh can be run");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{command}:\n{printed}\n{}", String::from_utf8_lossy(&output.stderr));
+    printed
+}
