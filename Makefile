@@ -4,6 +4,8 @@
 PG ?= 15
 export PG
 export PGRX_HOME := $(CURDIR)/target/pgrx
+# Where rustup puts cargo, also for a shell that was not told.
+export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 # What the tools below print is read by people and by tests.
 export NO_COLOR := 1
 
