@@ -18,11 +18,12 @@ as_root() {
     else die "this step needs root, and there is no sudo: $*"; fi
 }
 
-# Prints the pg_config of the major version asked for; PG_CONFIG names one outright.
+# Prints the pg_config of the major version asked for: the one PG_CONFIG names, else Debian's, else the first in PATH.
 find_pg_config() {
-    local candidate
-    for candidate in "${PG_CONFIG:-}" "/usr/lib/postgresql/$PG/bin/pg_config" "$(command -v pg_config || true)"; do
-        if [ -n "$candidate" ] && [ -x "$candidate" ] && "$candidate" --version | grep -q "^PostgreSQL $PG[^0-9]"; then
+    local candidate candidates=("${PG_CONFIG:-}")
+    [ -n "${PG_CONFIG:-}" ] || candidates=("/usr/lib/postgresql/$PG/bin/pg_config" "$(command -v pg_config || true)")
+    for candidate in "${candidates[@]}"; do
+        if [ -x "$candidate" ] && "$candidate" --version | grep -q "^PostgreSQL $PG[^0-9]"; then
             echo "$candidate"
             return
         fi
