@@ -1,0 +1,146 @@
+//! What the tests of the core share: layouts to try, and an ID written digit by digit.
+
+// Every test file compiles a copy of this module and uses a part of it.
+#![allow(dead_code)]
+
+use flake::{Epoch, Layout, Nanos, Node, Scheme, Tick};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+
+/// The widths of a layout as the test chose them: a [`Layout`] says them only through the code under test.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub timestamp: u32,
+    pub datacenter: Option<u32>,
+    pub worker: u32,
+    pub sequence: u32,
+    pub tick: Tick,
+    /// The name of a layout that widths alone do not give.
+    pub preset: Option<&'static str>,
+    pub sequence_lowest: bool,
+}
+
+/// Every preset: name, widths and Unix milliseconds of its epoch, from the sources of the systems they are named after.
+pub const PRESETS: [(&str, Shape, i64); 2] = [
+    ("twitter", preset("twitter", 41, 10, 12, Tick::Ms1, true), 1_288_834_974_657),
+    ("sonyflake", preset("sonyflake", 39, 16, 8, Tick::Ms10, false), 1_409_529_600_000),
+];
+
+const fn preset(name: &'static str, timestamp: u32, worker: u32, sequence: u32, tick: Tick, lowest: bool) -> Shape {
+    Shape { timestamp, datacenter: None, worker, sequence, tick, preset: Some(name), sequence_lowest: lowest }
+}
+
+impl Shape {
+    pub fn layout(&self) -> Layout {
+        match self.preset {
+            Some(name) => Layout::parse(name).unwrap(),
+            None => Layout::of(self.timestamp, self.datacenter, self.worker, self.sequence, self.tick).unwrap(),
+        }
+    }
+
+    pub fn datacenter_bits(&self) -> u32 {
+        self.datacenter.unwrap_or(0)
+    }
+
+    /// Words of one tick.
+    pub fn capacity(&self) -> u64 {
+        largest(self.sequence) + 1
+    }
+
+    /// The number of words, one more than the last of them.
+    pub fn words(&self) -> u64 {
+        (largest(self.timestamp) + 1) * self.capacity()
+    }
+
+    /// The ID as one would write it on paper: the digits of each field in the order of the layout.
+    pub fn id(&self, tick: u64, node: Node, sequence: u64) -> i64 {
+        let node = digits(node.datacenter.into(), self.datacenter_bits()) + &digits(node.worker.into(), self.worker);
+        let sequence = digits(sequence, self.sequence);
+        let low = if self.sequence_lowest { node + &sequence } else { sequence + &node };
+        i64::from_str_radix(&(digits(tick, self.timestamp) + &low), 2).unwrap()
+    }
+}
+
+/// `value` as exactly `bits` binary digits.
+pub fn digits(value: u64, bits: u32) -> String {
+    let text = match value {
+        0 => String::new(),
+        _ => format!("{value:b}"),
+    };
+    assert!(text.len() <= bits as usize, "{value} does not fit {bits} bits");
+    "0".repeat(bits as usize - text.len()) + &text
+}
+
+/// The largest number of `bits` digits.
+pub fn largest(bits: u32) -> u64 {
+    2u64.pow(bits) - 1
+}
+
+/// The length of a tick.
+pub fn micros(tick: Tick) -> u64 {
+    match tick {
+        Tick::Ms1 => 1_000,
+        Tick::Ms10 => 10_000,
+        Tick::S1 => 1_000_000,
+    }
+}
+
+/// The length of a tick.
+pub fn nanos(tick: Tick) -> Nanos {
+    micros(tick) * 1_000
+}
+
+pub fn ticks() -> impl Strategy<Value = Tick> {
+    prop_oneof![Just(Tick::Ms1), Just(Tick::Ms10), Just(Tick::S1)]
+}
+
+/// Valid layouts: three and four widths, all ticks, often filling all 63 bits, and the presets.
+pub fn shapes() -> impl Strategy<Value = Shape> {
+    // Each width is a draw from what those before it have left over.
+    let widths = (any::<[u32; 4]>(), any::<bool>(), any::<bool>(), ticks()).prop_map(|(raw, four, full, tick)| {
+        let draw = |raw: u32, min: u32, max: u32| min + raw % (max - min + 1);
+        let sequence = draw(raw[0], 1, 31);
+        let worker = draw(raw[1], 0, 31.min(62 - sequence));
+        let datacenter = four.then(|| draw(raw[2], 0, 31.min(62 - sequence - worker)));
+        let left = 63 - sequence - worker - datacenter.unwrap_or(0);
+        let timestamp = if full { left } else { draw(raw[3], 1, left) };
+        Shape { timestamp, datacenter, worker, sequence, tick, preset: None, sequence_lowest: true }
+    });
+    prop_oneof![8 => widths, 1 => Just(PRESETS[0].1), 1 => Just(PRESETS[1].1)]
+}
+
+/// A number of `bits` digits: the ends often, the rest evenly.
+pub fn number(bits: u32) -> impl Strategy<Value = u64> {
+    prop_oneof![1 => Just(0), 1 => Just(largest(bits)), 4 => 0..=largest(bits)]
+}
+
+/// A node that fits.
+pub fn nodes(shape: Shape) -> impl Strategy<Value = Node> {
+    (number(shape.datacenter_bits()), number(shape.worker))
+        .prop_map(|(datacenter, worker)| Node { datacenter: datacenter as u32, worker: worker as u32 })
+}
+
+/// Fields of an ID that fit: tick, node, sequence.
+pub fn fields(shape: Shape) -> impl Strategy<Value = (u64, Node, u64)> {
+    (number(shape.timestamp), nodes(shape), number(shape.sequence))
+}
+
+pub fn epochs() -> impl Strategy<Value = Epoch> {
+    let last = Epoch::MAX.unix_ms();
+    prop_oneof![1 => Just(0), 1 => Just(last), 1 => Just(PRESETS[0].2), 3 => 0..=last]
+        .prop_map(|ms| Epoch::from_unix_ms(ms).unwrap())
+}
+
+/// A layout with an epoch.
+pub fn schemes() -> impl Strategy<Value = (Shape, Scheme)> {
+    (shapes(), epochs()).prop_map(|(shape, epoch)| (shape, Scheme { layout: shape.layout(), epoch }))
+}
+
+/// Tries `test` on `cases` values. Failures are printed shrunk, and not written into the repository.
+pub fn forall<S: Strategy>(cases: u32, values: S, test: impl Fn(S::Value) -> TestCaseResult) {
+    let config =
+        ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 1_000, ..ProptestConfig::default() };
+    if let Err(error) = proptest::test_runner::TestRunner::new(config).run(&values, test) {
+        panic!("{error}");
+    }
+}

@@ -1,0 +1,249 @@
+//! `step()` against an oracle that finds the words one at a time in a list of all of them, and the spread of random starts.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Shape, epochs, forall, nanos, ticks};
+use flake::{Epoch, Layout, Limits, NO_CEILING, Nanos, Pace, Request, Run, Scheme, Step, Tick, step};
+use proptest::prelude::*;
+
+/// A layout so small that its words can be listed.
+struct Small {
+    limits: Limits,
+    words: Vec<Word>,
+    capacity: u64,
+    tick: Nanos,
+    epoch: Nanos,
+}
+
+/// A word is its place in the list; the list is in order of tick and sequence.
+struct Word {
+    tick: u64,
+    sequence: u64,
+    begins: Nanos,
+    ends: Nanos,
+}
+
+/// What the oracle says. A wait is given as the shortest that brings the lead down to its limit.
+#[derive(Debug, PartialEq)]
+enum Expected {
+    Issue(Run),
+    Extend(u64),
+    Wait(Nanos),
+    Exhausted,
+    BeforeEpoch,
+}
+
+impl Small {
+    fn new(timestamp: u32, sequence: u32, tick: Tick, epoch: Epoch) -> Small {
+        let shape =
+            Shape { timestamp, datacenter: None, worker: 5, sequence, tick, preset: None, sequence_lowest: true };
+        let (tick, capacity) = (nanos(tick), shape.capacity());
+        let epoch_nanos = epoch.unix_ms() as u64 * 1_000_000;
+        let mut words = Vec::new();
+        for number in 0..shape.words() / capacity {
+            for sequence in 0..capacity {
+                let begins = epoch_nanos + number * tick;
+                words.push(Word { tick: number, sequence, begins, ends: begins + tick });
+            }
+        }
+        let limits = Limits::of(&Scheme { layout: shape.layout(), epoch });
+        Small { limits, words, capacity, tick, epoch: epoch_nanos }
+    }
+
+    /// Clock positions around every tick's boundaries, from before the epoch to after the end.
+    fn clocks(&self) -> Vec<Nanos> {
+        let ticks = self.words.len() as u64 / self.capacity;
+        let begins = (0..=ticks + 1).map(|tick| self.epoch + tick * self.tick);
+        begins.flat_map(|at| [at.saturating_sub(1), at, at + 1, at + self.tick / 2]).collect()
+    }
+
+    fn requests(&self) -> impl Iterator<Item = Request> + use<> {
+        let counts = 0..=2 * self.capacity;
+        counts.flat_map(|count| [Request::UpTo(count), Request::InOneTick(count)])
+    }
+
+    fn expected(&self, last: u64, now: Nanos, ceiling: u64, max_ahead: Nanos, request: Request) -> Expected {
+        if now < self.epoch {
+            return Expected::BeforeEpoch;
+        }
+        let run: Vec<usize> = match request {
+            Request::UpTo(count) => self.usable_after(last, now).take(count.clamp(1, self.capacity) as usize).collect(),
+            Request::InOneTick(count) => {
+                let count = count.clamp(1, self.capacity) as usize;
+                let starting_at = |start: usize| (start..self.words.len()).take(count).collect::<Vec<_>>();
+                let fits = |run: &Vec<usize>| {
+                    run.len() == count && run.iter().all(|&word| self.words[word].tick == self.words[run[0]].tick)
+                };
+                self.usable_after(last, now).map(starting_at).find(fits).unwrap_or_default()
+            }
+        };
+        let Some(&first) = run.first() else {
+            return Expected::Exhausted;
+        };
+        let durable: Vec<usize> = run.iter().copied().filter(|&word| (word as u64) < ceiling).collect();
+        match request {
+            Request::UpTo(_) if durable.is_empty() => return Expected::Extend(first as u64 + 1),
+            Request::InOneTick(_) if durable.len() < run.len() => {
+                return Expected::Extend(run[run.len() - 1] as u64 + 1);
+            }
+            _ => {}
+        }
+        match self.words[first].begins.saturating_sub(now) {
+            lead if lead > max_ahead => Expected::Wait(lead - max_ahead),
+            _ => Expected::Issue(Run { first: first as u64, count: durable.len() as u64 }),
+        }
+    }
+
+    /// The words that come after the last one issued and whose tick is not over, in order.
+    fn usable_after(&self, last: u64, now: Nanos) -> impl Iterator<Item = usize> {
+        (last as usize + 1..self.words.len()).filter(move |&word| self.words[word].ends > now)
+    }
+
+    fn check(&self, last: u64, now: Nanos, ceiling: u64, max_ahead: Nanos, request: Request) {
+        let case =
+            || format!("last {last} at {now} (epoch {}) below {ceiling}, {max_ahead} ahead: {request:?}", self.epoch);
+        let expected = self.expected(last, now, ceiling, max_ahead, request);
+        let pace = Pace { max_ahead, random_start: false };
+        match (step(last, now, ceiling, &self.limits, pace, request), &expected) {
+            (Step::Issue(run), Expected::Issue(_)) => assert_eq!(Expected::Issue(run), expected, "{}", case()),
+            (Step::Extend(word), Expected::Extend(_)) => assert_eq!(Expected::Extend(word), expected, "{}", case()),
+            (Step::Exhausted, Expected::Exhausted) | (Step::BeforeEpoch, Expected::BeforeEpoch) => {}
+            (Step::Wait(wait), &Expected::Wait(needed)) => {
+                let enough =
+                    Duration::from_nanos(needed + max_ahead / 8)..=Duration::from_nanos(needed + max_ahead / 2);
+                assert!(enough.contains(&wait), "{wait:?} is not in {enough:?}: {}", case());
+            }
+            (other, _) => panic!("{other:?} instead of {expected:?}: {}", case()),
+        }
+        self.check_random_start(last, now, ceiling, max_ahead, request, expected);
+    }
+
+    /// A random start may only move the first word of the clock's own tick, and only inside it.
+    fn check_random_start(&self, last: u64, now: Nanos, ceiling: u64, ahead: Nanos, request: Request, zero: Expected) {
+        let case =
+            || format!("last {last} at {now} (epoch {}) below {ceiling}, {ahead} ahead: {request:?}", self.epoch);
+        let found = step(last, now, ceiling, &self.limits, Pace { max_ahead: ahead, random_start: true }, request);
+        let first = match (found, &zero) {
+            (Step::Issue(run), Expected::Issue(_) | Expected::Extend(_)) => run.first,
+            (Step::Extend(word), Expected::Issue(_) | Expected::Extend(_)) => word - 1,
+            (Step::Wait(_), Expected::Wait(_)) => return,
+            (Step::Exhausted, Expected::Exhausted) | (Step::BeforeEpoch, Expected::BeforeEpoch) => return,
+            (other, _) => panic!("{other:?} where a zero start gives {zero:?}: {}", case()),
+        };
+        let fresh = self.usable_after(last, now).next().map(|word| &self.words[word]);
+        let fresh = fresh.filter(|word| word.begins <= now && word.sequence == 0);
+        match (fresh, request) {
+            (Some(word), Request::UpTo(_)) => {
+                assert_eq!(self.words[first as usize].tick, word.tick, "left the tick: {}", case());
+                if let Step::Issue(run) = found {
+                    assert!(run.last() < ceiling && run.last() < self.words.len() as u64, "{run:?}: {}", case());
+                }
+            }
+            _ => match (found, zero) {
+                (Step::Issue(run), zero) => assert_eq!(Expected::Issue(run), zero, "{}", case()),
+                (_, zero) => assert_eq!(found == Step::Extend(first + 1), zero == Expected::Extend(first + 1)),
+            },
+        }
+    }
+}
+
+#[test]
+fn every_step_below_every_ceiling_is_the_one_found_word_by_word() {
+    for (timestamp, sequence) in [(3, 1), (3, 2), (2, 3), (1, 4)] {
+        let small = Small::new(timestamp, sequence, Tick::Ms1, Epoch::TWITTER);
+        let words = small.words.len() as u64;
+        for now in small.clocks() {
+            for last in 0..words {
+                for ceiling in (0..=words + 1).chain([NO_CEILING]) {
+                    small.requests().for_each(|request| small.check(last, now, ceiling, 10_000_000_000, request));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_step_within_every_lead_is_the_one_found_word_by_word() {
+    for (timestamp, sequence) in [(4, 1), (3, 2), (2, 3), (2, 4)] {
+        let small = Small::new(timestamp, sequence, Tick::Ms1, Epoch::TWITTER);
+        for now in small.clocks() {
+            for last in 0..small.words.len() as u64 {
+                for max_ahead in [0, 1, small.tick / 2, small.tick - 1, small.tick, small.tick + 1, 2 * small.tick] {
+                    small.requests().for_each(|request| small.check(last, now, NO_CEILING, max_ahead, request));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_of_any_tick_and_epoch_are_those_found_word_by_word() {
+    let cases = (1..=3u32, 1..=5u32, ticks(), epochs(), any::<[u64; 5]>(), any::<bool>());
+    forall(4_000, cases, |(timestamp, sequence, tick, epoch, raw, in_one_tick)| {
+        let small = Small::new(timestamp, sequence, tick, epoch);
+        let words = small.words.len() as u64;
+        let ticks = words / small.capacity;
+        let now = (small.epoch + raw[0] % ((ticks + 2) * small.tick)).saturating_sub(small.tick / 4);
+        let count = raw[1] % (2 * small.capacity + 1);
+        let request = if in_one_tick { Request::InOneTick(count) } else { Request::UpTo(count) };
+        small.check(raw[2] % words, now, raw[3] % (words + 2), raw[4] % (ticks * small.tick), request);
+        Ok(())
+    });
+}
+
+/// The IDs of a quiet table: one to a tick, at a clock that moves by 1 to 5 ms, to the `grain`.
+fn quiet_table(random_start: bool, grain: Nanos) -> Vec<i64> {
+    let scheme = Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
+    let limits = Limits::of(&scheme);
+    let stamp = scheme.layout.stamp(Default::default()).unwrap();
+    let pace = Pace { max_ahead: 100_000_000, random_start };
+    let (mut now, mut last, mut random) = (1_700_000_000_000_000_000, 0, 88_172_645_463_325_252u64);
+    let draw = |_| {
+        // Xorshift (Marsaglia 2003): of another family than the hash under test.
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        now += (1_000_000 + random % 4_000_001).next_multiple_of(grain);
+        let Step::Issue(run) = step(last, now, NO_CEILING, &limits, pace, Request::UpTo(1)) else {
+            panic!("a quiet table never waits");
+        };
+        assert_eq!(run.first / 4096, (now - limits_epoch()) / 1_000_000, "the start left its tick");
+        last = run.first;
+        stamp.id(run.first)
+    };
+    (0..100_000).map(draw).collect()
+}
+
+fn limits_epoch() -> Nanos {
+    Epoch::TWITTER.unix_ms() as u64 * 1_000_000
+}
+
+/// Are the IDs spread evenly over `n` shards? By chi-square, at a level that chance passes a million times to one.
+fn level(ids: &[i64], n: usize) -> bool {
+    let mut shards = vec![0u64; n];
+    ids.iter().for_each(|id| shards[*id as usize % n] += 1);
+    let mean = ids.len() as f64 / n as f64;
+    let sum: f64 = shards.iter().map(|&count| (count as f64 - mean).powi(2) / mean).sum();
+    // The quantile by Wilson and Hilferty's approximation (1931); 4.75 is the normal one.
+    let freedom = (n - 1) as f64;
+    let part = 2.0 / (9.0 * freedom);
+    sum < freedom * (1.0 - part + 4.75 * part.sqrt()).powi(3)
+}
+
+#[test]
+fn random_starts_spread_a_quiet_tables_ids_evenly_over_shards() {
+    // Clocks tick in nanoseconds on Linux, in microseconds elsewhere, and in milliseconds at worst.
+    for grain in [1, 1_000, 1_000_000] {
+        let ids = quiet_table(true, grain);
+        assert_eq!((2..=256).filter(|&n| !level(&ids, n)).collect::<Vec<_>>(), [0; 0], "grain {grain}");
+    }
+}
+
+#[test]
+fn zero_starts_leave_a_quiet_tables_even_shards_skewed() {
+    // What random starts are for, and a control of the test above.
+    let ids = quiet_table(false, 1);
+    assert!((2..=256).step_by(2).all(|n| !level(&ids, n)));
+}

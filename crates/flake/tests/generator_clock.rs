@@ -1,0 +1,365 @@
+//! `step()` in a loop, at a clock that stalls, jumps and goes back, and at one that keeps time.
+
+mod common;
+
+use common::{Shape, forall, nanos, schemes};
+use flake::{Epoch, Layout, Limits, NO_CEILING, Nanos, Pace, Request, Scheme, Step, Tick, step};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+const MS: Nanos = 1_000_000;
+const YEAR: Nanos = 365 * 86_400_000 * MS;
+/// In the 24th century. Nanoseconds end in the 26th: the rest is for leads.
+const LAST_CLOCK: Nanos = 400 * YEAR;
+
+/// What the clock does between two steps.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Stall,
+    Forward(Nanos),
+    Back(Nanos),
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    let amount = || prop_oneof![0..1_000u64, 0..5 * MS, 0..20_000 * MS, 0..40 * YEAR];
+    prop_oneof![Just(Event::Stall), amount().prop_map(Event::Forward), amount().prop_map(Event::Back)]
+}
+
+/// Where the clock and the last word stand when a case begins; turned into numbers once the layout is known.
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    AtEpoch(Nanos),
+    BeforeEpoch(Nanos),
+    Later(Nanos),
+    AtEnd(Nanos),
+}
+
+fn starts() -> impl Strategy<Value = Start> {
+    prop_oneof![
+        (0..50 * MS).prop_map(Start::AtEpoch),
+        (1..50 * MS).prop_map(Start::BeforeEpoch),
+        (0..60 * YEAR).prop_map(Start::Later),
+        (0..5_000 * MS).prop_map(Start::AtEnd),
+    ]
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    shape: Shape,
+    scheme: Scheme,
+    start: Start,
+    /// How many words the last one is ahead of (or behind) the clock's.
+    ahead: i64,
+    pace: Pace,
+    requests: Vec<Request>,
+    script: Vec<Event>,
+    /// Is there a ceiling? Without one nothing has to be extended.
+    limited: bool,
+    /// By how much more than asked the ceiling rises, in words, in turn.
+    raises: Vec<u64>,
+    /// How much time passes with every step once the clock keeps time.
+    passing: Nanos,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    schemes().prop_flat_map(|(shape, scheme)| {
+        let capacity = shape.capacity();
+        // Large batches, but not of so many ticks that a case takes seconds.
+        let count = prop_oneof![1..10u64, 1..=capacity.min(10_000_000), 1..=(capacity * 2_000).min(10_000_000)];
+        let request = (count, any::<bool>())
+            .prop_map(|(count, one)| if one { Request::InOneTick(count) } else { Request::UpTo(count) });
+        let ahead = prop_oneof![Just(0), -2 * capacity as i64..2 * capacity as i64, -(1 << 40)..1i64 << 40];
+        let max_ahead = prop_oneof![Just(2 * MS), Just(100 * MS), 2 * MS..=10_000 * MS];
+        let pace = (max_ahead, any::<bool>()).prop_map(|(max_ahead, random_start)| Pace { max_ahead, random_start });
+        let raise = prop_oneof![Just(0), 0..capacity, 0..capacity * 16];
+        let passing = prop_oneof![Just(0), Just(30), 0..nanos(shape.tick) / 4];
+        let lists = (prop::collection::vec(request, 1..6), prop::collection::vec(events(), 0..30));
+        let ceiling = (prop::bool::weighted(0.7), prop::collection::vec(raise, 1..20));
+        (starts(), ahead, pace, lists, ceiling, passing).prop_map(
+            move |(start, ahead, pace, lists, ceiling, passing)| {
+                let ((requests, script), (limited, raises)) = (lists, ceiling);
+                Case { shape, scheme, start, ahead, pace, requests, script, limited, raises, passing }
+            },
+        )
+    })
+}
+
+/// The caller's side: state, clock, and what must hold of every step.
+struct Model {
+    limits: Limits,
+    pace: Pace,
+    capacity: u128,
+    words: u128,
+    tick: Nanos,
+    epoch: Nanos,
+    now: Nanos,
+    last: u64,
+    ceiling: u64,
+}
+
+impl Model {
+    fn new(case: &Case) -> Model {
+        let tick = nanos(case.shape.tick);
+        let epoch = case.scheme.epoch.unix_ms() as u64 * MS;
+        let (words, capacity) = (u128::from(case.shape.words()), u128::from(case.shape.capacity()));
+        let end = u128::from(epoch) + words / capacity * u128::from(tick);
+        let now = match case.start {
+            Start::AtEpoch(by) | Start::Later(by) => epoch + by,
+            Start::BeforeEpoch(by) => epoch.saturating_sub(by),
+            Start::AtEnd(by) => (end.min(LAST_CLOCK.into()) as u64).saturating_sub(by).max(epoch),
+        };
+        let now = now.min(LAST_CLOCK);
+        // Words whose time a clock could show.
+        let shown = |at: Nanos| u128::from(at.saturating_sub(epoch) / tick) * capacity;
+        let last = shown(now).saturating_add_signed(case.ahead.into()).min(shown(LAST_CLOCK)).min(words - 1) as u64;
+        Model {
+            limits: Limits::of(&case.scheme),
+            pace: case.pace,
+            capacity,
+            words,
+            tick,
+            epoch,
+            now,
+            last,
+            ceiling: if case.limited { last + 1 } else { NO_CEILING },
+        }
+    }
+
+    fn apply(&mut self, event: Event) {
+        self.now = match event {
+            Event::Stall => self.now,
+            Event::Forward(by) => self.now.saturating_add(by).min(LAST_CLOCK.max(self.now)),
+            Event::Back(by) => self.now.saturating_sub(by),
+        };
+    }
+
+    /// The first word that `request` can get at this time, past the last one of all if there is none. Of a random start
+    /// it is the tick that counts.
+    fn due(&self, request: Request) -> u128 {
+        let clock = u128::from((self.now - self.epoch) / self.tick) * self.capacity;
+        let due = clock.max(u128::from(self.last) + 1);
+        match request {
+            Request::InOneTick(count) if due % self.capacity + self.in_one_tick(count) > self.capacity => {
+                due.next_multiple_of(self.capacity)
+            }
+            _ => due,
+        }
+    }
+
+    /// How many words a request for that many in one tick gets.
+    fn in_one_tick(&self, count: u64) -> u128 {
+        u128::from(count).min(self.capacity)
+    }
+
+    /// Takes one step, checks it, and does what a caller would except for time.
+    fn step(&mut self, request: Request, raise: u64) -> Result<Step, TestCaseError> {
+        let found = step(self.last, self.now, self.ceiling, &self.limits, self.pace, request);
+        prop_assert_eq!(found == Step::BeforeEpoch, self.now < self.epoch);
+        if found == Step::BeforeEpoch {
+            return Ok(found);
+        }
+        let due = self.due(request);
+        prop_assert_eq!(found == Step::Exhausted, due >= self.words);
+        match found {
+            Step::Issue(run) => {
+                let (first, end) = (u128::from(run.first), u128::from(run.first) + u128::from(run.count));
+                prop_assert!(run.first > self.last, "{:?} is not above {}", run, self.last);
+                prop_assert!(run.count > 0 && end <= u128::from(self.ceiling) && end <= self.words);
+                prop_assert_eq!(first / self.capacity, due / self.capacity);
+                let begins = u128::from(self.epoch) + first / self.capacity * u128::from(self.tick);
+                prop_assert!(begins <= u128::from(self.now) + u128::from(self.pace.max_ahead), "too far ahead");
+                match request {
+                    Request::UpTo(count) => {
+                        // All it can have: the request, a tick's words, the ceiling and the last word are the only limits.
+                        let room = (u128::from(self.ceiling) - first).min(self.words - first).min(self.capacity);
+                        prop_assert_eq!(u128::from(run.count), room.min(count.into()));
+                    }
+                    Request::InOneTick(count) => {
+                        prop_assert_eq!(u128::from(run.count), self.in_one_tick(count));
+                        prop_assert_eq!(first / self.capacity, (end - 1) / self.capacity);
+                    }
+                }
+                self.last = run.last();
+            }
+            Step::Extend(word) => {
+                prop_assert!(word > self.ceiling && u128::from(word) > due && u128::from(word) <= self.words);
+                // Past the end of the layout too, where a caller's window may reach.
+                self.ceiling = word + raise;
+            }
+            Step::Wait(_) => {
+                let begins = u128::from(self.epoch) + due / self.capacity * u128::from(self.tick);
+                prop_assert!(begins > u128::from(self.now) + u128::from(self.pace.max_ahead), "no reason to wait");
+            }
+            Step::Exhausted | Step::BeforeEpoch => {}
+        }
+        Ok(found)
+    }
+}
+
+/// What a case met with: a step of each kind.
+#[derive(Debug, Default)]
+struct Met {
+    issue: u32,
+    extend: u32,
+    wait: u32,
+    exhausted: u32,
+    before_epoch: u32,
+}
+
+impl Met {
+    fn count(&mut self, step: &Step) {
+        *match step {
+            Step::Issue(_) => &mut self.issue,
+            Step::Extend(_) => &mut self.extend,
+            Step::Wait(_) => &mut self.wait,
+            Step::Exhausted => &mut self.exhausted,
+            Step::BeforeEpoch => &mut self.before_epoch,
+        } += 1;
+    }
+}
+
+fn run(case: &Case, met: &mut Met) -> Result<(), TestCaseError> {
+    let mut model = Model::new(case);
+    let mut script = case.script.iter();
+    let mut raises = case.raises.iter().cycle();
+    for &request in &case.requests {
+        let mut left = match request {
+            Request::UpTo(count) => count,
+            Request::InOneTick(_) => 1,
+        };
+        // A tick's words each, except where the ceiling cut one short.
+        let runs = left.div_ceil(case.shape.capacity());
+        let (mut issues, mut extends, mut idle, mut waited) = (0, 0, 0, false);
+        while left > 0 {
+            let request = match request {
+                Request::UpTo(_) => Request::UpTo(left),
+                one => one,
+            };
+            // Word by word first, then in steps that let a case end soon.
+            let mut raise = raises.next().unwrap() + if extends < 50 { 0 } else { left / 50 };
+            // A random start is drawn anew at each step: at a clock that moves, only room beyond it can be enough.
+            if case.pace.random_start && case.passing > 0 {
+                raise += 2 * case.shape.capacity();
+            }
+            let found = model.step(request, raise)?;
+            met.count(&found);
+            // With the script at its end the clock keeps time: from here on steps count.
+            let honest = script.as_slice().is_empty();
+            idle += u32::from(honest);
+            match found {
+                Step::Issue(run) => {
+                    left = if matches!(request, Request::UpTo(_)) { left - run.count } else { 0 };
+                    (issues, idle) = (issues + u64::from(honest), 0);
+                }
+                Step::Extend(_) => extends += 1,
+                Step::Wait(wait) if honest => {
+                    prop_assert!(!waited, "waited in vain");
+                    model.now += wait.as_nanos() as u64;
+                }
+                Step::Exhausted => return Ok(()),
+                Step::BeforeEpoch if honest => model.now = model.epoch,
+                Step::Wait(_) | Step::BeforeEpoch => {}
+            }
+            waited = honest && matches!(found, Step::Wait(_));
+            match script.next() {
+                Some(&event) => model.apply(event),
+                None => model.now += case.passing,
+            }
+            // The longest way to words: not before the epoch, extend, again as the tick has changed, wait.
+            prop_assert!(idle <= 4, "{} steps for nothing", idle);
+            prop_assert!(issues <= runs + extends, "{} runs for {:?}", issues, request);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn whatever_the_clock_does_words_increase_and_every_request_ends() {
+    let met = std::cell::RefCell::new(Met::default());
+    forall(2_000, cases(), |case| run(&case, &mut met.borrow_mut()));
+    // A control of the cases: what never happens is not tested.
+    let Met { issue, extend, wait, exhausted, before_epoch } = met.into_inner();
+    assert!([issue, extend, wait, exhausted, before_epoch].into_iter().all(|times| times > 100));
+}
+
+/// Draws `count` words and waits as told; returns how long it took and how often it waited. Steps take no time.
+fn draw(scheme: Scheme, pace: Pace, count: u64) -> (Nanos, u64) {
+    let limits = Limits::of(&scheme);
+    let start = 1_700_000_000_000 * MS;
+    let (mut now, mut last, mut left, mut waits) = (start, 0, count, 0);
+    let mut waited = false;
+    while left > 0 {
+        match step(last, now, NO_CEILING, &limits, pace, Request::UpTo(left)) {
+            Step::Issue(run) => {
+                assert!(run.first > last);
+                (last, left, waited) = (run.last(), left - run.count, false);
+            }
+            Step::Wait(wait) => {
+                assert!(!waited, "waited in vain");
+                (now, waits, waited) = (now + wait.as_nanos() as u64, waits + 1, true);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    (now - start, waits)
+}
+
+#[test]
+fn ten_million_words_take_the_time_that_the_layout_needs_for_them() {
+    let layout = |timestamp, sequence, tick| Layout::of(timestamp, None, 10, sequence, tick).unwrap();
+    let layouts = [
+        (Layout::TWITTER, 1, 4_096),
+        (layout(41, 1, Tick::Ms1), 1, 2),
+        (layout(37, 4, Tick::Ms10), 10, 16),
+        (layout(31, 13, Tick::S1), 1_000, 8_192),
+        (layout(22, 31, Tick::Ms1), 1, 1 << 31),
+    ];
+    for (layout, tick_ms, capacity) in layouts {
+        for max_ahead in [2 * MS, 100 * MS, 10_000 * MS] {
+            let count = 10_000_000;
+            // The wide sequence leaves so few timestamp bits that its time runs out after an hour.
+            let epoch = if capacity == 1 << 31 { 1_700_000_000_000 } else { Epoch::TWITTER.unix_ms() };
+            let scheme = Scheme { layout, epoch: Epoch::from_unix_ms(epoch).unwrap() };
+            let (took, waits) = draw(scheme, Pace { max_ahead, random_start: false }, count);
+            let needed = count * tick_ms * MS / capacity;
+            // Ahead of the clock at the end by the lead allowed; at the start, in the middle of a tick or not.
+            let fastest = needed.saturating_sub(max_ahead + 2 * tick_ms * MS);
+            let slowest = needed + tick_ms * MS;
+            assert!((fastest..=slowest).contains(&took), "{layout}, {max_ahead} ahead: {took} ns, {waits} waits");
+            // Sleeps are worth their wake-ups.
+            assert!(waits <= took / (max_ahead / 8) + 1, "{layout}, {max_ahead} ahead: {waits} waits in {took} ns");
+        }
+    }
+}
+
+#[test]
+fn a_burst_within_the_lead_never_waits() {
+    let scheme = Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
+    let pace = Pace { max_ahead: 100 * MS, random_start: false };
+    // The clock's own tick and those of the next 100 ms, whose last begins exactly 100 ms from now.
+    assert_eq!(draw(scheme, pace, 101 * 4_096), (0, 0));
+    let (took, waits) = draw(scheme, pace, 101 * 4_096 + 1);
+    assert_eq!(waits, 1);
+    assert!((13 * MS..=50 * MS).contains(&took), "{took}");
+}
+
+#[test]
+fn throttled_sessions_do_not_all_wake_at_once() {
+    let scheme = Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
+    let limits = Limits::of(&scheme);
+    let pace = Pace { max_ahead: 100 * MS, random_start: false };
+    // Sixty-four sessions meet the limit within some microseconds.
+    let start = 1_700_000_000_000 * MS;
+    let last = ((start / MS - 1_288_834_974_657) + 101) * 4_096;
+    let wakes = (0..64).map(|session| start + session * 100).map(|now| {
+        match step(last, now, NO_CEILING, &limits, pace, Request::UpTo(1)) {
+            Step::Wait(wait) => now + wait.as_nanos() as u64,
+            other => panic!("{other:?}"),
+        }
+    });
+    let mut wakes: Vec<Nanos> = wakes.collect();
+    wakes.sort();
+    // One to three eighths of the limit after it: 25 ms wide, of which at least the most is used.
+    assert!(wakes[63] - wakes[0] > 15 * MS, "{wakes:?}");
+    assert!(wakes.windows(8).all(|eight| eight[7] - eight[0] > MS / 10), "{wakes:?}");
+}
