@@ -2,4 +2,4 @@
 -- plain comparisons with the primary key, which an index and partition pruning can use.
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, until timestamptz) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN id > snowflake_last_id_before("from") AND id <= snowflake_last_id_before(until);
+    RETURN id >= snowflake_first_id_from("from") AND id <= snowflake_last_id_before(until);

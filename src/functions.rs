@@ -20,11 +20,11 @@ fn snowflake_nextval() -> i64 {
     issue::draw(Request::UpTo(1)).take().unwrap_or_else(|| Failure::Unreachable("an empty run").raise())
 }
 
-/// Issues `count` IDs, increasing but not necessarily consecutive; drawn as they are fetched.
+/// Issues `count` IDs, increasing but not necessarily consecutive; drawn as they are fetched, a tick's worth at a time.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextval_batch(count: i32) -> SetOfIterator<'static, i64> {
     if !(1..=MAX_BATCH).contains(&count) {
-        Failure::Count { count, max: MAX_BATCH as u64, more: ", in several calls for more" }.raise();
+        Failure::Count { count, max: MAX_BATCH as u64, more: "For more IDs, call it again." }.raise();
     }
     let mut left = u64::from(count.unsigned_abs());
     let mut issued = issue::draw(Request::UpTo(left));
@@ -51,7 +51,7 @@ fn snowflake_reserve(count: i32) -> i64 {
     let max = layout.sequence_capacity();
     match u64::try_from(count) {
         Ok(count) if (1..=max).contains(&count) => issue::draw(Request::InOneTick(count)).take_block(),
-        _ => Failure::Count { count, max, more: ", the IDs of one tick" }.raise(),
+        _ => Failure::Count { count, max, more: "A reservation lies inside one tick." }.raise(),
     }
 }
 
@@ -146,21 +146,28 @@ fn snowflake_encode(
     };
     let node = Node { datacenter: number(Part::Datacenter, datacenter_id), worker: number(Part::Worker, worker_id) };
     let sequence = number(Part::Sequence, sequence);
-    scheme.join(instant(created_at), node, sequence).unwrap_or_else(|error| refuse(scheme, error))
+    let at = instant(created_at);
+    scheme.join(at, node, sequence).unwrap_or_else(|error| refuse(scheme, at, error))
 }
 
 /// The first ID of an instant's tick.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
-    let scheme = scheme();
-    scheme.min_id(instant(at)).unwrap_or_else(|error| refuse(scheme, error))
+    let (scheme, at) = (scheme(), instant(at));
+    scheme.min_id(at).unwrap_or_else(|error| refuse(scheme, at, error))
 }
 
 /// The last ID of an instant's tick.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_max_id(at: TimestampWithTimeZone) -> i64 {
-    let scheme = scheme();
-    scheme.max_id(instant(at)).unwrap_or_else(|error| refuse(scheme, error))
+    let (scheme, at) = (scheme(), instant(at));
+    scheme.max_id(at).unwrap_or_else(|error| refuse(scheme, at, error))
+}
+
+/// The first ID at or after an instant; NULL after the layout's end.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_first_id_from(at: TimestampWithTimeZone) -> Option<i64> {
+    scheme().first_id_from(instant(at))
 }
 
 /// The last ID before an instant; -1 where there is none.
@@ -178,10 +185,10 @@ fn scheme() -> &'static Scheme {
 }
 
 /// Raises the error for an instant or a part that has no ID.
-fn refuse(scheme: &Scheme, error: SchemeError) -> ! {
+fn refuse(scheme: &Scheme, at: i128, error: SchemeError) -> ! {
     match error {
         SchemeError::Part(part) => Failure::Part(part),
-        _ => Failure::Instant { scheme: *scheme },
+        _ => Failure::Instant { at, scheme: *scheme },
     }
     .raise()
 }

@@ -32,15 +32,17 @@ const DEFAULT_MAX_AHEAD_MS: i32 = 100;
 /// Longest run-ahead, in milliseconds: the time of an ID is a promise, if not an exact one.
 const MAX_MAX_AHEAD_MS: i32 = 10_000;
 
-/// "Not set": no configuration can say it, for [`identity`] refuses negative numbers.
-const UNSET: i32 = -1;
+/// "Not set", of the worker ID.
+pub const UNSET: i32 = -1;
 
 /// Where the sequence of a new tick begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
 pub enum SequenceStart {
     /// At 0.
+    #[name = c"zero"]
     Zero,
     /// At a random number.
+    #[name = c"random"]
     Random,
 }
 

@@ -112,6 +112,10 @@ fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>,
     let mut value: c_int = 0;
     // SAFETY: both pointers are valid for the call; a null hint is allowed, and no flag asks for a unit.
     let parsed = unsafe { pg_sys::parse_int(c_text.as_ptr(), &mut value, 0, std::ptr::null_mut()) };
+    // What pg_settings shows while it is not set, and so what ALTER SYSTEM lets a user write.
+    if parsed && setting == Setting::Worker && value == guc::UNSET {
+        return Ok(None);
+    }
     match u32::try_from(value) {
         Ok(number) if parsed && u64::from(number) <= max => Ok(Some(number)),
         _ => Err(failure()),

@@ -18,7 +18,11 @@ mod wait;
 
 ::pgrx::pg_module_magic!(name, version);
 
-pgrx::extension_sql_file!("../sql/between.sql", name = "between", requires = [functions::snowflake_last_id_before]);
+pgrx::extension_sql_file!(
+    "../sql/between.sql",
+    name = "between",
+    requires = [functions::snowflake_first_id_from, functions::snowflake_last_id_before]
+);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
 /// Runs once in the postmaster, or, where the library is not preloaded, in each session that calls one of its functions.

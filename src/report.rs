@@ -58,6 +58,8 @@ pub enum Failure {
     },
     /// An instant has no ID in the server's layout and epoch.
     Instant {
+        /// The instant, in microseconds since the Unix epoch.
+        at: i128,
         /// The server's layout and epoch.
         scheme: Scheme,
     },
@@ -69,7 +71,7 @@ pub enum Failure {
         count: i32,
         /// The largest count.
         max: u64,
-        /// What to do for more.
+        /// Why not more, or how to get more: a sentence.
         more: &'static str,
     },
     /// The layout has no consecutive IDs to reserve.
@@ -189,7 +191,10 @@ impl Failure {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("{part} number {value} is out of range"),
                 String::new(),
-                format!("The {part} field of this server's layout holds numbers from 0 to {max}."),
+                match max {
+                    0 => format!("This server's layout has no {part} field: leave the number out, or pass 0."),
+                    _ => format!("The {part} field of this server's layout holds numbers from 0 to {max}."),
+                },
             ),
             Failure::NotAnId { id, scheme, error } => (
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
@@ -200,16 +205,15 @@ impl Failure {
                 },
                 "Pass an ID that was issued with this server's layout.".into(),
             ),
-            Failure::Instant { scheme } => (
+            Failure::Instant { at, scheme } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                "timestamp has no ID".into(),
+                format!("time {} is outside the range of layout \"{}\"", timestamp::utc(*at), scheme.layout),
                 format!(
-                    "IDs of layout \"{}\" begin at {} and end before {}.",
-                    scheme.layout,
+                    "Its IDs begin at {} and end before {}.",
                     timestamp::utc(scheme.instant(0)),
                     timestamp::utc(end(scheme)),
                 ),
-                "For a range that may reach beyond, use snowflake_between.".into(),
+                "Pass a time inside that range; only snowflake_between takes any time.".into(),
             ),
             Failure::TimestampRange => (
                 ERRCODE_DATETIME_FIELD_OVERFLOW,
@@ -221,7 +225,7 @@ impl Failure {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("count {count} is out of range"),
                 String::new(),
-                format!("Pass a count from 1 to {max}{more}."),
+                format!("Pass a count from 1 to {max}. {more}"),
             ),
             Failure::NotConsecutive { layout } => (
                 ERRCODE_FEATURE_NOT_SUPPORTED,

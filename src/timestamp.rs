@@ -23,10 +23,11 @@ pub fn timestamptz(instant: i128) -> Result<TimestampWithTimeZone, Failure> {
     }
 }
 
-/// An instant in ISO 8601, in UTC whatever the session's time zone.
+/// An instant in ISO 8601, in UTC whatever the session's time zone; beyond the range of `timestamptz` infinity.
 pub fn utc(instant: i128) -> String {
     match timestamptz(instant) {
-        Ok(at) => at.to_iso_string_with_timezone("UTC").unwrap_or_else(|_| "an unknown time".into()),
-        Err(_) => "a time beyond the range of timestamptz".into(),
+        Ok(at) => at.to_iso_string_with_timezone("UTC").unwrap_or_default(),
+        Err(_) if instant < 0 => "-infinity".into(),
+        Err(_) => "infinity".into(),
     }
 }

@@ -106,7 +106,7 @@ fn no_result_depends_on_time_zone_or_date_style() {
              (SELECT extract(epoch FROM created_at) FROM snowflake_decode(1541815603606036480)) AS decoded,
              snowflake_describe(1541815603606036480) AS described,
              snowflake_encode({at}, 1, 2) AS encoded, snowflake_min_id({at}) AS min, snowflake_max_id({at}) AS max,
-             snowflake_last_id_before({at}) AS before,
+             snowflake_first_id_from({at}) AS first, snowflake_last_id_before({at}) AS before,
              snowflake_between(1541815603606036480, '2022-06-28 16:07:40.105+00', '2022-06-28 16:07:40.106+00') AS between"
         ),
     )

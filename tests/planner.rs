@@ -29,7 +29,7 @@ fn orders(session: &mut Client) {
 fn check_plans(session: &mut Client, between: &str) -> Result<(), String> {
     let hours = "'2024-01-05 06:00:00+00', '2024-01-05 08:00:00+00'";
     let plan = session.plan(&format!("SELECT * FROM orders WHERE {between}(id, {hours})"));
-    ensure!(plan.contains("Index Cond: ((id > ") && plan.contains("orders_pkey"), "no index condition:\n{plan}");
+    ensure!(plan.contains("Index Cond: ((id >= ") && plan.contains("orders_pkey"), "no index condition:\n{plan}");
     ensure!(!plan.contains("Filter"), "a filter is left:\n{plan}");
     let estimate: f64 = plan.split("rows=").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
     ensure!((60.0..=240.0).contains(&estimate), "120 rows are estimated as {estimate}:\n{plan}");
@@ -41,6 +41,12 @@ fn check_plans(session: &mut Client, between: &str) -> Result<(), String> {
     ensure!(plan.contains("Subplans Removed: 9"), "partitions are not pruned at executor start:\n{plan}");
     let found: i64 = session.one(&query);
     ensure!(found == 120, "{found} rows of the partitioned table, not 120");
+
+    // A whole day is one partition: its neighbours, which only touch the range, are pruned too.
+    let plan = session.plan(&format!(
+        "SELECT count(*) FROM orders_by_day WHERE {between}(id, '2024-01-05 00:00:00+00', '2024-01-06 00:00:00+00')"
+    ));
+    ensure!(plan.contains("Subplans Removed: 9"), "a neighbouring partition is not pruned:\n{plan}");
 
     // A generic plan, whose parameters are known only when it is run.
     session

@@ -19,6 +19,7 @@ fn without_preload_every_function_says_what_to_do() {
         format!("snowflake_encode({at}, 1, 1)"),
         format!("snowflake_min_id({at})"),
         format!("snowflake_max_id({at})"),
+        format!("snowflake_first_id_from({at})"),
         format!("snowflake_last_id_before({at})"),
         format!("snowflake_between(1, {at}, {at})"),
     ] {
@@ -32,5 +33,5 @@ fn without_preload_every_function_says_what_to_do() {
     session.batch_execute("LOAD 'snowflake_pg'").unwrap();
     // All functions of the extension were called above.
     let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'");
-    assert_eq!(functions, 12);
+    assert_eq!(functions, 13);
 }

@@ -7,7 +7,7 @@ type Refused = (&'static [(&'static str, &'static str)], &'static str, &'static 
 
 const REFUSED: [Refused; 18] = [
     (&[("worker_id", "1024")], "\"snowflake_pg.worker_id\": \"1024\"", "Valid numbers are 0 to 1023."),
-    (&[("worker_id", "-1")], "\"snowflake_pg.worker_id\": \"-1\"", "Valid numbers are 0 to 1023."),
+    (&[("worker_id", "-2")], "\"snowflake_pg.worker_id\": \"-2\"", "Valid numbers are 0 to 1023."),
     (&[("worker_id", "one")], "\"snowflake_pg.worker_id\": \"one\"", "Valid numbers are 0 to 1023."),
     (&[("worker_id", "")], "\"snowflake_pg.worker_id\": \"\"", "Valid numbers are 0 to 1023."),
     (&[("worker_id", "99999999999")], "\"99999999999\"", "Valid numbers are 0 to 1023."),
@@ -141,6 +141,9 @@ fn check_unset(builder: Builder) -> Result<(), String> {
 #[test]
 fn without_a_worker_id_nothing_is_issued() {
     check_unset(Cluster::builder("unset")).unwrap();
+    // The value that stands for "not set" can be written too.
+    let server = Cluster::builder("unset").set("snowflake_pg.worker_id", "-1").start();
+    assert_eq!(server.session().refusal("SELECT snowflake_nextval()").0, "55000");
 }
 
 #[test]

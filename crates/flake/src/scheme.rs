@@ -49,14 +49,16 @@ impl Scheme {
         Ok(self.min_id(at)? | ((1 << self.layout.timestamp_shift()) - 1))
     }
 
-    /// The last ID whose time is before `at`: -1 where there is none, the layout's last ID after its end.
-    pub fn last_id_before(&self, at: i128) -> i64 {
-        // The first tick that begins at `at` or later.
+    /// The first ID whose time is `at` or later, 0 where `at` is before the epoch; `None` after the layout's last tick.
+    pub fn first_id_from(&self, at: i128) -> Option<i64> {
         let tick = (at - self.epoch_micros() + self.tick_micros() - 1).div_euclid(self.tick_micros()).max(0);
-        if tick > i128::from(self.layout.max(Part::Timestamp)) {
-            return self.layout.last_id();
-        }
-        ((tick as i64) << self.layout.timestamp_shift()) - 1
+        let exists = tick <= i128::from(self.layout.max(Part::Timestamp));
+        exists.then(|| (tick as i64) << self.layout.timestamp_shift())
+    }
+
+    /// The last ID whose time is before `at`: -1 where there is none, the layout's last ID after its last tick.
+    pub fn last_id_before(&self, at: i128) -> i64 {
+        self.first_id_from(at).map_or(self.layout.last_id(), |first| first - 1)
     }
 
     fn tick_at(&self, at: i128) -> Result<u64, SchemeError> {
