@@ -96,20 +96,20 @@ impl Host {
     }
 
     /// The directory of the library with faults, where the servers' user can read it.
-    pub fn faults(&self) -> PathBuf {
-        let built = repository().join("target/faults/libsnowflake_pg.so");
-        let library =
-            fs::read(&built).unwrap_or_else(|e| panic!("scripts/faults has not built {}: {e}", built.display()));
-        let dir = self.base.join("faults");
-        let copy = dir.join("snowflake_pg.so");
-        if !fs::read(&copy).is_ok_and(|known| known == library) {
+    pub fn faults(&self) -> &Path {
+        // Once a process: its tests run in threads.
+        static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+        DIRECTORY.get_or_init(|| {
+            let built = repository().join("target/faults/libsnowflake_pg.so");
+            let library = fs::read(&built).unwrap_or_else(|e| panic!("scripts/faults makes {}: {e}", built.display()));
+            let dir = self.base.join("faults");
             fs::create_dir_all(&dir).expect("the base directory can be written");
-            // Renamed into place: another test's server may have the old one open.
+            // Renamed into place: another process's server may have the old one open.
             let fresh = dir.join(format!("{}.new", std::process::id()));
             fs::write(&fresh, library).expect("the base directory can be written");
-            fs::rename(&fresh, &copy).expect("a file can be renamed in place");
-        }
-        dir
+            fs::rename(&fresh, dir.join("snowflake_pg.so")).expect("a file can be renamed in place");
+            dir
+        })
     }
 
     /// The path of Debian's libfaketime.

@@ -1,4 +1,4 @@
-//! `step()` against an oracle that finds the words one at a time in a list of all of them, and the spread of random starts.
+//! `step()` against an oracle that finds the words one at a time in a list of all, and the spread of random starts.
 
 mod common;
 
@@ -23,6 +23,16 @@ struct Word {
     sequence: u64,
     begins: Nanos,
     ends: Nanos,
+}
+
+/// One call of `step()`.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    last: u64,
+    now: Nanos,
+    ceiling: u64,
+    max_ahead: Nanos,
+    request: Request,
 }
 
 /// What the oracle says. A wait is given as the shortest that brings the lead down to its limit.
@@ -64,7 +74,8 @@ impl Small {
         counts.flat_map(|count| [Request::UpTo(count), Request::InOneTick(count)])
     }
 
-    fn expected(&self, last: u64, now: Nanos, ceiling: u64, max_ahead: Nanos, request: Request) -> Expected {
+    fn expected(&self, call: Call) -> Expected {
+        let Call { last, now, ceiling, max_ahead, request } = call;
         if now < self.epoch {
             return Expected::BeforeEpoch;
         }
@@ -101,51 +112,45 @@ impl Small {
         (last as usize + 1..self.words.len()).filter(move |&word| self.words[word].ends > now)
     }
 
-    fn check(&self, last: u64, now: Nanos, ceiling: u64, max_ahead: Nanos, request: Request) {
-        let case =
-            || format!("last {last} at {now} (epoch {}) below {ceiling}, {max_ahead} ahead: {request:?}", self.epoch);
-        let expected = self.expected(last, now, ceiling, max_ahead, request);
-        let pace = Pace { max_ahead, random_start: false };
-        match (step(last, now, ceiling, &self.limits, pace, request), &expected) {
-            (Step::Issue(run), Expected::Issue(_)) => assert_eq!(Expected::Issue(run), expected, "{}", case()),
-            (Step::Extend(word), Expected::Extend(_)) => assert_eq!(Expected::Extend(word), expected, "{}", case()),
-            (Step::Exhausted, Expected::Exhausted) | (Step::BeforeEpoch, Expected::BeforeEpoch) => {}
-            (Step::Wait(wait), &Expected::Wait(needed)) => {
-                let enough =
-                    Duration::from_nanos(needed + max_ahead / 8)..=Duration::from_nanos(needed + max_ahead / 2);
-                assert!(enough.contains(&wait), "{wait:?} is not in {enough:?}: {}", case());
-            }
-            (other, _) => panic!("{other:?} instead of {expected:?}: {}", case()),
-        }
-        self.check_random_start(last, now, ceiling, max_ahead, request, expected);
+    fn step(&self, call: Call, random_start: bool) -> Step {
+        let pace = Pace { max_ahead: call.max_ahead, random_start };
+        step(call.last, call.now, call.ceiling, &self.limits, pace, call.request)
     }
 
-    /// A random start may only move the first word of the clock's own tick, and only inside it.
-    fn check_random_start(&self, last: u64, now: Nanos, ceiling: u64, ahead: Nanos, request: Request, zero: Expected) {
-        let case =
-            || format!("last {last} at {now} (epoch {}) below {ceiling}, {ahead} ahead: {request:?}", self.epoch);
-        let found = step(last, now, ceiling, &self.limits, Pace { max_ahead: ahead, random_start: true }, request);
-        let first = match (found, &zero) {
-            (Step::Issue(run), Expected::Issue(_) | Expected::Extend(_)) => run.first,
-            (Step::Extend(word), Expected::Issue(_) | Expected::Extend(_)) => word - 1,
-            (Step::Wait(_), Expected::Wait(_)) => return,
-            (Step::Exhausted, Expected::Exhausted) | (Step::BeforeEpoch, Expected::BeforeEpoch) => return,
-            (other, _) => panic!("{other:?} where a zero start gives {zero:?}: {}", case()),
-        };
-        let fresh = self.usable_after(last, now).next().map(|word| &self.words[word]);
-        let fresh = fresh.filter(|word| word.begins <= now && word.sequence == 0);
-        match (fresh, request) {
-            (Some(word), Request::UpTo(_)) => {
-                assert_eq!(self.words[first as usize].tick, word.tick, "left the tick: {}", case());
-                if let Step::Issue(run) = found {
-                    assert!(run.last() < ceiling && run.last() < self.words.len() as u64, "{run:?}: {}", case());
-                }
+    fn check(&self, call: Call) {
+        let found = self.step(call, false);
+        let as_expected = match (found, self.expected(call)) {
+            (Step::Issue(run), expected) => expected == Expected::Issue(run),
+            (Step::Extend(word), expected) => expected == Expected::Extend(word),
+            (Step::Exhausted, expected) => expected == Expected::Exhausted,
+            (Step::BeforeEpoch, expected) => expected == Expected::BeforeEpoch,
+            // Then some rest, so that it is worth it, and not more than half the lead.
+            (Step::Wait(wait), Expected::Wait(needed)) => {
+                let least = Duration::from_nanos(needed + call.max_ahead / 8);
+                let most = Duration::from_nanos(needed + call.max_ahead / 2);
+                (least..=most).contains(&wait)
             }
-            _ => match (found, zero) {
-                (Step::Issue(run), zero) => assert_eq!(Expected::Issue(run), zero, "{}", case()),
-                (_, zero) => assert_eq!(found == Step::Extend(first + 1), zero == Expected::Extend(first + 1)),
-            },
-        }
+            (Step::Wait(_), _) => false,
+        };
+        assert!(as_expected, "{found:?} instead of {:?}: {call:?}, epoch {}", self.expected(call), self.epoch);
+        self.check_random_start(call, found);
+    }
+
+    /// A random start moves only the first word of the clock's own tick, and only inside it.
+    fn check_random_start(&self, call: Call, zero: Step) {
+        let found = self.step(call, true);
+        let next = self.usable_after(call.last, call.now).next().map(|word| &self.words[word]);
+        let fresh = next.filter(|word| word.begins <= call.now && word.sequence == 0);
+        let (Some(fresh), Request::UpTo(_)) = (fresh, call.request) else {
+            assert_eq!(found, zero, "a start moved that is not a new tick's: {call:?}, epoch {}", self.epoch);
+            return;
+        };
+        let first = match found {
+            Step::Issue(run) if run.last() < call.ceiling.min(self.words.len() as u64) => run.first,
+            Step::Extend(word) if word > call.ceiling => word - 1,
+            other => panic!("{other:?} in a new tick: {call:?}, epoch {}", self.epoch),
+        };
+        assert_eq!(self.words[first as usize].tick, fresh.tick, "left the tick: {call:?}, epoch {}", self.epoch);
     }
 }
 
@@ -157,7 +162,8 @@ fn every_step_below_every_ceiling_is_the_one_found_word_by_word() {
         for now in small.clocks() {
             for last in 0..words {
                 for ceiling in (0..=words + 1).chain([NO_CEILING]) {
-                    small.requests().for_each(|request| small.check(last, now, ceiling, 10_000_000_000, request));
+                    let call = |request| Call { last, now, ceiling, max_ahead: 10_000_000_000, request };
+                    small.requests().for_each(|request| small.check(call(request)));
                 }
             }
         }
@@ -171,7 +177,8 @@ fn every_step_within_every_lead_is_the_one_found_word_by_word() {
         for now in small.clocks() {
             for last in 0..small.words.len() as u64 {
                 for max_ahead in [0, 1, small.tick / 2, small.tick - 1, small.tick, small.tick + 1, 2 * small.tick] {
-                    small.requests().for_each(|request| small.check(last, now, NO_CEILING, max_ahead, request));
+                    let call = |request| Call { last, now, ceiling: NO_CEILING, max_ahead, request };
+                    small.requests().for_each(|request| small.check(call(request)));
                 }
             }
         }
@@ -188,7 +195,8 @@ fn steps_of_any_tick_and_epoch_are_those_found_word_by_word() {
         let now = (small.epoch + raw[0] % ((ticks + 2) * small.tick)).saturating_sub(small.tick / 4);
         let count = raw[1] % (2 * small.capacity + 1);
         let request = if in_one_tick { Request::InOneTick(count) } else { Request::UpTo(count) };
-        small.check(raw[2] % words, now, raw[3] % (words + 2), raw[4] % (ticks * small.tick), request);
+        let (last, ceiling, max_ahead) = (raw[2] % words, raw[3] % (words + 2), raw[4] % (ticks * small.tick));
+        small.check(Call { last, now, ceiling, max_ahead, request });
         Ok(())
     });
 }
@@ -209,15 +217,11 @@ fn quiet_table(random_start: bool, grain: Nanos) -> Vec<i64> {
         let Step::Issue(run) = step(last, now, NO_CEILING, &limits, pace, Request::UpTo(1)) else {
             panic!("a quiet table never waits");
         };
-        assert_eq!(run.first / 4096, (now - limits_epoch()) / 1_000_000, "the start left its tick");
+        assert_eq!(run.first / 4096, (now - Epoch::TWITTER.nanos()) / 1_000_000, "the start left its tick");
         last = run.first;
         stamp.id(run.first)
     };
     (0..100_000).map(draw).collect()
-}
-
-fn limits_epoch() -> Nanos {
-    Epoch::TWITTER.unix_ms() as u64 * 1_000_000
 }
 
 /// Are the IDs spread evenly over `n` shards? By chi-square, at a level that chance passes a million times to one.
@@ -237,7 +241,9 @@ fn random_starts_spread_a_quiet_tables_ids_evenly_over_shards() {
     // Clocks tick in nanoseconds on Linux, in microseconds elsewhere, and in milliseconds at worst.
     for grain in [1, 1_000, 1_000_000] {
         let ids = quiet_table(true, grain);
-        assert_eq!((2..=256).filter(|&n| !level(&ids, n)).collect::<Vec<_>>(), [0; 0], "grain {grain}");
+        // And over the whole tick.
+        let skewed = (2..=256).chain([512, 1_024, 2_048, 4_096]).filter(|&n| !level(&ids, n));
+        assert_eq!(skewed.collect::<Vec<_>>(), [0; 0], "grain {grain}");
     }
 }
 

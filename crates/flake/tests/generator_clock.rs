@@ -25,7 +25,7 @@ fn events() -> impl Strategy<Value = Event> {
     prop_oneof![Just(Event::Stall), amount().prop_map(Event::Forward), amount().prop_map(Event::Back)]
 }
 
-/// Where the clock and the last word stand when a case begins; turned into numbers once the layout is known.
+/// Where the clock stands when a case begins; turned into a number once the layout is known.
 #[derive(Clone, Copy, Debug)]
 enum Start {
     AtEpoch(Nanos),
@@ -170,7 +170,7 @@ impl Model {
                 prop_assert!(begins <= u128::from(self.now) + u128::from(self.pace.max_ahead), "too far ahead");
                 match request {
                     Request::UpTo(count) => {
-                        // All it can have: the request, a tick's words, the ceiling and the last word are the only limits.
+                        // All that request, capacity, ceiling and last word allow.
                         let room = (u128::from(self.ceiling) - first).min(self.words - first).min(self.capacity);
                         prop_assert_eq!(u128::from(run.count), room.min(count.into()));
                     }

@@ -40,7 +40,7 @@ impl Generator for State {
     }
 }
 
-/// A generator with the fault that the checks are there to find: another thread can come between its load and its store.
+/// A generator with the fault that the checks are there to find: another thread can draw between its load and store.
 struct LoadThenStore(AtomicU64);
 
 impl Generator for LoadThenStore {
@@ -67,8 +67,8 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static)
 /// Each thread's clock, and what it asks for.
 type Thread = (Nanos, &'static [Request]);
 
-/// Lets the threads draw from one generator, in every order: all words are distinct, and each thread's increase. The words
-/// of threads that read the same clock leave no gap.
+/// Lets the threads draw from one generator, in every order: all words are distinct, and each thread's increase. Where
+/// all read the same clock, the words leave no gap.
 fn check<G: Generator>(preemptions: Option<usize>, threads: &'static [Thread]) {
     explore(preemptions, move || {
         let generator = Arc::new(G::loaded());

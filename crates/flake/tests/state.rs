@@ -1,4 +1,4 @@
-//! The shared state as one thread sees it, and many real ones. `loom.rs` explores the orders that a machine rarely shows.
+//! The shared state as one thread sees it, and several real ones: `loom.rs` explores the orders they rarely meet in.
 #![cfg(not(loom))]
 
 use std::sync::Barrier;
