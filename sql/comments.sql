@@ -19,7 +19,7 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
     'last ID of the tick that holds an instant';
 COMMENT ON FUNCTION snowflake_first_id_from(timestamptz) IS
-    'first ID at or after an instant, NULL after the end of the layout';
+    'first ID at or after an instant; after the end of the layout a number above all its IDs, NULL where there is none';
 COMMENT ON FUNCTION snowflake_last_id_before(timestamptz) IS
     'last ID before an instant, -1 where there is none';
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS

@@ -51,7 +51,12 @@ fn snowflake_reserve(count: i32) -> i64 {
     let max = layout.sequence_capacity();
     match u64::try_from(count) {
         Ok(count) if (1..=max).contains(&count) => issue::draw(Request::InOneTick(count)).take_block(),
-        _ => Failure::Count { count, max, more: "A reservation lies inside one tick." }.raise(),
+        _ => Failure::Count {
+            count,
+            max,
+            more: "A reservation lies inside one tick; for more IDs, use snowflake_nextval_batch.",
+        }
+        .raise(),
     }
 }
 
@@ -164,7 +169,7 @@ fn snowflake_max_id(at: TimestampWithTimeZone) -> i64 {
     scheme.max_id(at).unwrap_or_else(|error| refuse(scheme, at, error))
 }
 
-/// The first ID at or after an instant; NULL after the layout's end.
+/// The first ID at or after an instant; after the layout's end a number above all its IDs, NULL where there is none.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_first_id_from(at: TimestampWithTimeZone) -> Option<i64> {
     scheme().first_id_from(instant(at))

@@ -4,7 +4,7 @@
 //! issued IDs under a default worker ID would repeat another's, so these four are taken as the configuration's text,
 //! before PostgreSQL knows them as settings, and what is wrong with them keeps the server from starting.
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::CStr;
 use std::sync::OnceLock;
 
 use flake::{Epoch, Layout, Limits, Node, Part, Preset, Scheme, Stamp};
@@ -87,7 +87,7 @@ fn read() -> Result<Identity, Failure> {
     let datacenter = number(Setting::Datacenter, guc::DATACENTER_ID, &layout)?.unwrap_or(0);
     let worker = number(Setting::Worker, guc::WORKER_ID, &layout)?;
     let node = Node { datacenter, worker: worker.unwrap_or(0) };
-    let stamp = layout.stamp(node).map_err(Failure::Part)?;
+    let stamp = layout.stamp(node).map_err(|_| Failure::Unreachable("a checked number that does not fit"))?;
     let scheme = Scheme { layout, epoch };
     Ok(Identity {
         scheme,
@@ -97,28 +97,25 @@ fn read() -> Result<Identity, Failure> {
     })
 }
 
-/// The number a setting's text stands for, by PostgreSQL's own rules for integers, if it fits its field.
-#[allow(unsafe_code)]
+/// The number a setting's text stands for, if it fits its field. In decimal digits only: PostgreSQL would read `010` as 8 and
+/// round `1.5` to 2, and a server that is numbered by a template must not get another's number.
 fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>, Failure> {
     let Some(text) = configured(name) else {
         return Ok(None);
     };
+    let digits = text.trim();
+    // What pg_settings shows while it is not set, and so what ALTER SYSTEM lets a user write.
+    if setting == Setting::Worker && digits == guc::UNSET.to_string() {
+        return Ok(None);
+    }
     let max = layout.max(match setting {
         Setting::Datacenter => Part::Datacenter,
         Setting::Worker => Part::Worker,
     });
-    let failure = || Failure::Number { setting, text: text.clone(), layout: *layout, max };
-    let c_text = CString::new(text.as_str()).map_err(|_| failure())?;
-    let mut value: c_int = 0;
-    // SAFETY: both pointers are valid for the call; a null hint is allowed, and no flag asks for a unit.
-    let parsed = unsafe { pg_sys::parse_int(c_text.as_ptr(), &mut value, 0, std::ptr::null_mut()) };
-    // What pg_settings shows while it is not set, and so what ALTER SYSTEM lets a user write.
-    if parsed && setting == Setting::Worker && value == guc::UNSET {
-        return Ok(None);
-    }
-    match u32::try_from(value) {
-        Ok(number) if parsed && u64::from(number) <= max => Ok(Some(number)),
-        _ => Err(failure()),
+    let decimal = digits == "0" || digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+    match digits.parse::<u32>() {
+        Ok(number) if decimal && u64::from(number) <= max => Ok(Some(number)),
+        _ => Err(Failure::Number { setting, text, layout: *layout, max }),
     }
 }
 

@@ -168,7 +168,7 @@ impl Failure {
                 ERRCODE_READ_ONLY_SQL_TRANSACTION,
                 "cannot issue an ID during recovery".into(),
                 "This server is a standby, or has not finished its recovery.".into(),
-                "Ask the primary, or promote this server.".into(),
+                "Ask the primary.".into(),
             ),
             Failure::Number { setting, text, layout, max } => number(*setting, text, layout, *max),
             Failure::Layout { text, error } => (
@@ -190,18 +190,18 @@ impl Failure {
             Failure::Part(PartError { part, value, max }) => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("{part} number {value} is out of range"),
-                String::new(),
                 match max {
-                    0 => format!("This server's layout has no {part} field: leave the number out, or pass 0."),
+                    0 => format!("This server's layout has no {part} field."),
                     _ => format!("The {part} field of this server's layout holds numbers from 0 to {max}."),
                 },
+                if *max == 0 { "Leave the number out." } else { "Pass a number in that range." }.into(),
             ),
             Failure::NotAnId { id, scheme, error } => (
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("{id} is not an ID of layout \"{}\"", scheme.layout),
                 match error {
-                    SchemeError::Negative => "An ID is never negative.".into(),
-                    _ => format!("The largest ID of this layout is {}.", scheme.layout.last_id()),
+                    SchemeError::TooLarge { max } => format!("The largest ID of this layout is {max}."),
+                    _ => "An ID is never negative.".into(),
                 },
                 "Pass an ID that was issued with this server's layout.".into(),
             ),
@@ -224,8 +224,8 @@ impl Failure {
             Failure::Count { count, max, more } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("count {count} is out of range"),
-                String::new(),
-                format!("Pass a count from 1 to {max}. {more}"),
+                format!("It must be from 1 to {max}."),
+                (*more).into(),
             ),
             Failure::NotConsecutive { layout } => (
                 ERRCODE_FEATURE_NOT_SUPPORTED,
@@ -242,16 +242,16 @@ impl Failure {
             Failure::Exhausted { scheme } => (
                 ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 format!("the time of layout \"{}\" is used up", scheme.layout),
-                format!("Its last tick ended at {}.", timestamp::utc(end(scheme))),
-                "Check the server's clock; if it is right, the table needs IDs of a layout with more timestamp bits or a \
-                 later epoch."
+                format!("Its last tick ends at {}.", timestamp::utc(end(scheme))),
+                "Check the server's clock. If it is right, this layout can issue no more, and another layout or epoch can \
+                 repeat its IDs."
                     .into(),
             ),
             Failure::ClockBeforeEpoch { epoch } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the clock is before the epoch".into(),
                 format!("The epoch is {}.", timestamp::utc(i128::from(epoch.unix_ms()) * 1_000)),
-                "Set the server's clock; if it is right, set an earlier snowflake_pg.epoch.".into(),
+                "Set the server's clock. Change snowflake_pg.epoch only where no ID was ever issued.".into(),
             ),
             Failure::Unreachable(what) => (
                 ERRCODE_INTERNAL_ERROR,
@@ -274,25 +274,21 @@ fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> (PgSqlErro
         Setting::Datacenter => ("datacenter_id", "datacenter"),
         Setting::Worker => ("worker_id", "worker"),
     };
-    let hint = match setting {
-        Setting::Datacenter if !layout.has_datacenter() => {
-            "Leave it out, or give the layout four widths, as in \"41:5:5:12\".".into()
-        }
-        _ => format!("Valid numbers are 0 to {max}."),
-    };
-    let detail = match setting {
-        Setting::Datacenter if !layout.has_datacenter() => {
-            format!("Layout \"{layout}\" has no datacenter field.")
-        }
-        _ => {
-            format!("It must be a whole number that fits the {field} field of layout \"{layout}\".")
-        }
+    let (detail, hint) = match setting {
+        Setting::Datacenter if !layout.has_datacenter() => (
+            format!("Layout \"{layout}\" has no datacenter field."),
+            "Leave it out, or give the layout four widths, as in \"41:5:5:12\".",
+        ),
+        _ => (
+            format!("It must be a number from 0 to {max}, to fit the {field} field of layout \"{layout}\"."),
+            "Write a number in that range, in decimal digits without a leading zero.",
+        ),
     };
     (
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
         format!("invalid value for parameter \"snowflake_pg.{name}\": \"{text}\""),
         detail,
-        hint,
+        hint.into(),
     )
 }
 

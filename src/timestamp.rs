@@ -8,9 +8,13 @@ use crate::report::Failure;
 /// `UNIX_EPOCH_JDATE`, 10,957 days).
 const POSTGRES_EPOCH: i128 = 10_957 * 86_400 * 1_000_000;
 
-/// The instant of a finite timestamp; an infinite one lies beyond every layout's reach on its side.
+/// The instant of a timestamp; an infinite one lies beyond every layout's reach on its side, with room for arithmetic.
 pub fn instant(at: TimestampWithTimeZone) -> i128 {
-    i128::from(at.into_inner()) + POSTGRES_EPOCH
+    match at.into_inner() {
+        i64::MIN => i128::MIN / 4,
+        i64::MAX => i128::MAX / 4,
+        micros => i128::from(micros) + POSTGRES_EPOCH,
+    }
 }
 
 /// The timestamp of an instant; an error beyond the range of the type, which a layout of many timestamp bits can exceed.

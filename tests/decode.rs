@@ -34,8 +34,9 @@ fn the_time_of_an_id_is_the_clock_and_never_goes_back() {
 
 #[test]
 fn microseconds_taken_for_milliseconds_are_caught() {
-    // A thousand times the time is beyond the layout's end, so that no ID comes at all.
-    assert_caught(check_time(Cluster::builder("time_fault").fault("MicrosAsMillis")), "not decoded");
+    // A layout that reaches as far as the wrong time does: in the default one there would be no ID at all.
+    let server = Cluster::builder("time_fault").fault("MicrosAsMillis").set("snowflake_pg.layout", "45:8:10");
+    assert_caught(check_time(server), "ms from the clock");
 }
 
 /// Hazard 15: parts, epoch and milliseconds survive the way there and back; NULL and negative numbers are no IDs.
@@ -79,6 +80,33 @@ fn an_epoch_that_decoding_ignores_is_caught() {
         check_round_trip(Cluster::builder("round_trip_fault").fault("DecodeIgnoresEpoch")),
         "came back different",
     );
+}
+
+#[test]
+fn infinity_lies_beyond_every_layout() {
+    // One that ends long before, and one whose time outlasts PostgreSQL's.
+    for layout in ["41:10:10", "54:2:4"] {
+        let server = Cluster::builder("infinity").set("snowflake_pg.layout", layout).start();
+        let mut session = server.session();
+        for function in ["min_id", "max_id"] {
+            for at in ["infinity", "-infinity"] {
+                let (code, message) = session.refusal(&format!("SELECT snowflake_{function}('{at}')"));
+                assert_eq!(code, "22023");
+                assert_eq!(message, format!("time {at} is outside the range of layout \"{layout}\""));
+            }
+        }
+        let last = (1i64 << layout.split(':').map(|bits| bits.parse::<u32>().unwrap()).sum::<u32>()) - 1;
+        for (from, until, id, expected) in [
+            ("-infinity", "infinity", last, true),
+            ("infinity", "infinity", last, false),
+            ("-infinity", "-infinity", 0, false),
+            ("infinity", "-infinity", 0, false),
+        ] {
+            // False, not NULL: NOT must find the row.
+            let found: Option<bool> = session.one(&format!("SELECT snowflake_between({id}, '{from}', '{until}')"));
+            assert_eq!(found, Some(expected), "{layout}: {id} between {from} and {until}");
+        }
+    }
 }
 
 /// Hazard 16: the results of `expressions`, which do not depend on what a session displays, are equal in four sessions.

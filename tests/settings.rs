@@ -1,18 +1,35 @@
 //! Who this server is, is said by its configuration alone, and a configuration that is wrong keeps it from starting.
 
+use std::time::{Duration, Instant};
+
 use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
 
 /// Settings, by name and value, that keep the server from starting; and two things the log then says.
 type Refused = (&'static [(&'static str, &'static str)], &'static str, &'static str);
 
-const REFUSED: [Refused; 18] = [
-    (&[("worker_id", "1024")], "\"snowflake_pg.worker_id\": \"1024\"", "Valid numbers are 0 to 1023."),
-    (&[("worker_id", "-2")], "\"snowflake_pg.worker_id\": \"-2\"", "Valid numbers are 0 to 1023."),
-    (&[("worker_id", "one")], "\"snowflake_pg.worker_id\": \"one\"", "Valid numbers are 0 to 1023."),
-    (&[("worker_id", "")], "\"snowflake_pg.worker_id\": \"\"", "Valid numbers are 0 to 1023."),
-    (&[("worker_id", "99999999999")], "\"99999999999\"", "Valid numbers are 0 to 1023."),
-    (&[("worker_id", "32"), ("layout", "41:5:5:12")], "\"32\"", "Valid numbers are 0 to 31."),
-    (&[("datacenter_id", "32"), ("layout", "41:5:5:12")], "datacenter_id\": \"32\"", "Valid numbers are 0 to 31."),
+const REFUSED: [Refused; 21] = [
+    (
+        &[("worker_id", "1024")],
+        "\"snowflake_pg.worker_id\": \"1024\"",
+        "a number from 0 to 1023, to fit the worker field",
+    ),
+    (&[("worker_id", "-2")], "\"snowflake_pg.worker_id\": \"-2\"", "a number from 0 to 1023, to fit the worker field"),
+    (
+        &[("worker_id", "one")],
+        "\"snowflake_pg.worker_id\": \"one\"",
+        "a number from 0 to 1023, to fit the worker field",
+    ),
+    (&[("worker_id", "")], "\"snowflake_pg.worker_id\": \"\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "010")], "worker_id\": \"010\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "1.5")], "worker_id\": \"1.5\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "0x10")], "worker_id\": \"0x10\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "99999999999")], "\"99999999999\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "32"), ("layout", "41:5:5:12")], "\"32\"", "a number from 0 to 31, to fit the"),
+    (
+        &[("datacenter_id", "32"), ("layout", "41:5:5:12")],
+        "datacenter_id\": \"32\"",
+        "a number from 0 to 31, to fit the",
+    ),
     (&[("datacenter_id", "1")], "datacenter_id\": \"1\"", "Layout \"41:10:12\" has no datacenter field."),
     (&[("layout", "41:10")], "\"snowflake_pg.layout\": \"41:10\"", "neither three or four widths"),
     (&[("layout", "many bits")], "\"many bits\"", "neither three or four widths"),
@@ -69,8 +86,20 @@ fn every_way_to_write_a_right_identity_is_understood() {
     assert!(described.contains("\"epoch\": \"2014-09-01T00:00:00+00:00\""), "{described}");
     assert!(described.contains("\"layout\": \"sonyflake\"") && described.contains("\"worker_id\": 1"), "{described}");
     let off: f64 =
-        session.one("SELECT extract(epoch FROM clock_timestamp() - snowflake_timestamp(snowflake_nextval()))::float8");
-    assert!((0.0..1.0).contains(&off), "the ID's time is {off} s behind");
+        session.one("SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8");
+    assert!((-1.0..=0.011).contains(&off), "the ID's time is {off} s from the clock");
+}
+
+#[test]
+fn the_command_line_is_configuration_too() {
+    // Where a worker ID belongs that a base backup must not bring along.
+    let server = Cluster::builder("command_line").argument("-csnowflake_pg.worker_id=77").start();
+    let worker: i32 = server.session().one("SELECT worker_id FROM snowflake_decode(snowflake_nextval())");
+    assert_eq!(worker, 77);
+    drop(server);
+    let mut server = Cluster::builder("command_line").argument("-csnowflake_pg.worker_id=1024").create();
+    let log = server.try_start().expect_err("1024 does not fit");
+    assert!(log.contains("invalid value for parameter \"snowflake_pg.worker_id\": \"1024\""), "{log}");
 }
 
 #[test]
@@ -84,7 +113,7 @@ fn a_misspelt_name_is_reported() {
 
 /// Hazard 11: no session, role or database can give the server another number.
 fn check_only_configuration(builder: Builder) -> Result<(), String> {
-    let server = builder.start();
+    let mut server = builder.start();
     let mut session = server.session();
     session.batch_execute("CREATE ROLE clerk LOGIN SUPERUSER").expect("a new role");
     for (name, value) in [("worker_id", "2"), ("datacenter_id", "0"), ("layout", "41:11:11"), ("epoch", "0")] {
@@ -99,10 +128,19 @@ fn check_only_configuration(builder: Builder) -> Result<(), String> {
         ensure!(connected.is_err(), "a connection may bring {options}");
     }
     // What the configuration says now counts from the next start.
-    session.batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = 9").expect("a superuser may");
+    let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
+    server.unset("snowflake_pg.worker_id");
+    for setting in ["worker_id = 9", "max_ahead = '55ms'"] {
+        session.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.{setting}")).expect("a superuser may");
+    }
     server.reload();
-    let worker: i32 = session.one("SELECT worker_id FROM snowflake_decode(snowflake_nextval())");
-    ensure!(worker == 1, "a reload made this worker {worker}");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while session.one::<String>("SHOW snowflake_pg.max_ahead") != "55ms" {
+        ensure!(Instant::now() < deadline, "the reload has no effect");
+    }
+    ensure!(session.one::<i32>(worker) == 1, "a reload made this another worker");
+    server.restart(cluster::Stop::Fast);
+    ensure!(server.session().one::<i32>(worker) == 9, "a restart did not make this worker 9");
     Ok(())
 }
 

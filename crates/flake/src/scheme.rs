@@ -49,11 +49,14 @@ impl Scheme {
         Ok(self.min_id(at)? | ((1 << self.layout.timestamp_shift()) - 1))
     }
 
-    /// The first ID whose time is `at` or later, 0 where `at` is before the epoch; `None` after the layout's last tick.
+    /// The first ID whose time is `at` or later, 0 where `at` is before the epoch. After the layout's last tick the number
+    /// above its last ID; `None` where that is no `bigint`.
     pub fn first_id_from(&self, at: i128) -> Option<i64> {
         let tick = (at - self.epoch_micros() + self.tick_micros() - 1).div_euclid(self.tick_micros()).max(0);
-        let exists = tick <= i128::from(self.layout.max(Part::Timestamp));
-        exists.then(|| (tick as i64) << self.layout.timestamp_shift())
+        if tick > i128::from(self.layout.max(Part::Timestamp)) {
+            return self.layout.last_id().checked_add(1);
+        }
+        Some((tick as i64) << self.layout.timestamp_shift())
     }
 
     /// The last ID whose time is before `at`: -1 where there is none, the layout's last ID after its last tick.

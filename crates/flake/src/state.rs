@@ -33,7 +33,8 @@ impl State {
         State { last: Line(AtomicU64::new(NOT_LOADED)), ceiling: Line(AtomicU64::new(0)) }
     }
 
-    /// Lets issuing begin: at `first` at the earliest, below `ceiling`. Only the first call has an effect.
+    /// Lets issuing begin: at `first` at the earliest, below `ceiling`. Only the first call sets where it begins; every
+    /// call raises the ceiling to its own, if that is higher.
     pub fn load(&self, first: u64, ceiling: u64) {
         // fetch_max, so that a late loader cannot lower what an earlier one published.
         self.ceiling.0.fetch_max(ceiling, Ordering::Relaxed);

@@ -113,8 +113,8 @@ fn a_ticks_ids_lie_between_its_first_and_last_and_no_others_do() {
     });
 }
 
-#[test]
-fn ids_up_to_the_last_before_an_instant_are_exactly_those_issued_before_it() {
+/// An instant, and the IDs to compare with it: any two, and those of the ticks around the instant where there are any.
+fn instants_and_ids() -> impl Strategy<Value = (Shape, Scheme, i128, Vec<(u64, Node, u64)>)> {
     let instants = schemes().prop_flat_map(|(shape, scheme)| {
         let length = i128::from(micros(shape.tick));
         let near = (0..=largest(shape.timestamp), -1..=1i128);
@@ -130,21 +130,45 @@ fn ids_up_to_the_last_before_an_instant_are_exactly_those_issued_before_it() {
             Just(FAR),
             -FAR..=FAR,
         ];
-        (Just(shape), Just(scheme), fields(shape), fields(shape), at)
+        (Just(shape), Just(scheme), at, fields(shape), fields(shape))
     });
-    forall(6_000, instants, |(shape, scheme, one, other, at)| {
-        let last = scheme.last_id_before(at);
-        prop_assert!((-1..=scheme.layout.last_id()).contains(&last));
-        // Some of the IDs to compare lie right at the instant: those of the ticks around it, where there are any.
+    instants.prop_map(|(shape, scheme, at, one, other)| {
         let around = (at - begins(shape, scheme, 0)).div_euclid(i128::from(micros(shape.tick)));
         let ticks = (around - 1..=around + 1).filter(|tick| (0..=i128::from(largest(shape.timestamp))).contains(tick));
         let near = ticks.map(|tick| (tick as u64, other.1, other.2));
-        for (tick, node, sequence) in near.chain([one, other]) {
+        (shape, scheme, at, near.chain([one, other]).collect())
+    })
+}
+
+#[test]
+fn ids_up_to_the_last_before_an_instant_are_exactly_those_issued_before_it() {
+    forall(6_000, instants_and_ids(), |(shape, scheme, at, ids)| {
+        let last = scheme.last_id_before(at);
+        prop_assert!((-1..=scheme.layout.last_id()).contains(&last));
+        for (tick, node, sequence) in ids {
             let id = shape.id(tick, node, sequence);
             let time = begins(shape, scheme, tick);
             prop_assert_eq!(id <= last, time < at, "ID {} of {} and the last before {}: {}", id, time, at, last);
             prop_assert_eq!(id > last, time >= at);
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn ids_from_the_first_of_an_instant_on_are_exactly_those_issued_at_it_or_later() {
+    forall(6_000, instants_and_ids(), |(shape, scheme, at, ids)| {
+        let first = scheme.first_id_from(at);
+        prop_assert!(first.is_none_or(|first| first >= 0));
+        for (tick, node, sequence) in ids {
+            let id = shape.id(tick, node, sequence);
+            let time = begins(shape, scheme, tick);
+            let from = first.is_some_and(|first| id >= first);
+            prop_assert_eq!(from, time >= at, "ID {} of {} and the first from {}: {:?}", id, time, at, first);
+        }
+        // No number is left only where the layout fills them all and its last tick has begun.
+        let over = at > begins(shape, scheme, largest(shape.timestamp));
+        prop_assert_eq!(first.is_none(), over && scheme.layout.last_id() == i64::MAX);
         Ok(())
     });
 }

@@ -54,6 +54,16 @@ fn a_second_load_cannot_move_the_last_word_or_lower_the_ceiling() {
 }
 
 #[test]
+fn every_load_may_raise_the_ceiling() {
+    let state = State::new();
+    state.load(due(), due() + 1);
+    assert_eq!(draw(&state, Request::UpTo(1)), Ok(Run { first: due(), count: 1 }));
+    assert_eq!(draw(&state, Request::UpTo(1)), Err(Some(Step::Extend(due() + 2))));
+    state.load(due() + 100, due() + 3);
+    assert_eq!(draw(&state, Request::UpTo(5)), Ok(Run { first: due() + 1, count: 2 }));
+}
+
+#[test]
 fn loading_at_zero_begins_at_the_first_word_there_is() {
     let state = State::new();
     state.load(0, NO_CEILING);
