@@ -4,12 +4,15 @@
 PG ?= 15
 export PG
 export PGRX_HOME := $(CURDIR)/target/pgrx
+export CARGO_TARGET_DIR := $(CURDIR)/target
+# One line at the end says how it went, also when make runs make.
+MAKEFLAGS += --no-print-directory
 # Where rustup puts cargo, also for a shell that was not told.
 export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 # What the tools below print is read by people and by tests.
 export NO_COLOR := 1
 
-.PHONY: help run stop test controls bench install build setup lint clean
+.PHONY: help run stop test bench install setup setup-test lint clean
 
 help:
 	@echo "make run      build, install, start a private server, insert and decode, say how to connect"
@@ -23,10 +26,10 @@ help:
 run: install
 	@cargo run --quiet -p bench --bin demo
 
-stop: setup
+stop:
 	@cargo run --quiet -p bench --bin demo stop
 
-test: install
+test: setup-test install
 	@scripts/test
 
 bench: install
@@ -37,6 +40,9 @@ install: setup
 
 setup:
 	@scripts/setup
+
+setup-test:
+	@scripts/setup test
 
 lint: setup
 	cargo fmt --all --check

@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PG=${PG:-15}
 PGRX_VERSION=0.18.1
 export PGRX_HOME=${PGRX_HOME:-$PWD/target/pgrx}
+export CARGO_TARGET_DIR=$PWD/target
 export PATH="$PWD/target/tools/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 
 say() { printf '%s\n' "==> $*" >&2; }
@@ -35,7 +36,8 @@ find_pg_config() {
 quietly() {
     local log
     log=$(mktemp)
-    if ! "$@" >"$log" 2>&1; then
+    # In a subshell, so that a step that gives up does not take its log along.
+    if ! ("$@") >"$log" 2>&1; then
         cat "$log" >&2
         rm -f "$log"
         die "failed: $*"
