@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
 
-/// What a cancelled statement may take to answer. The promise is 100 ms; the rest is for a machine busy with other tests.
-const ANSWER: Duration = Duration::from_millis(600);
+/// What any answer may take on a machine busy with other tests; half of them must come within [`PROMPT`].
+const ANSWER: Duration = Duration::from_secs(2);
+const PROMPT: Duration = Duration::from_millis(100);
 
 /// Hazard 4: a session that would wait for an hour, for the clock was set back by one, answers timeout, cancel and
 /// terminate, and while it waits others are served.
@@ -37,7 +38,9 @@ fn check_interrupts(builder: Builder) -> Result<(), String> {
 
     let pid: i32 = session.one("SELECT pg_backend_pid()");
     session.batch_execute("RESET statement_timeout").expect("the session goes on");
-    for (function, code) in [("pg_cancel_backend", "57014"), ("pg_terminate_backend", "57P01")] {
+    let mut answers = Vec::new();
+    let cancels = [("pg_cancel_backend", "57014"); 10];
+    for (function, code) in cancels.into_iter().chain([("pg_terminate_backend", "57P01")]) {
         let (tell, told) = mpsc::channel();
         let waiting = thread::spawn(move || {
             let result = session.batch_execute("SELECT snowflake_nextval()");
@@ -55,11 +58,14 @@ fn check_interrupts(builder: Builder) -> Result<(), String> {
         let answered = told.recv_timeout(Duration::from_secs(5)).map_err(|_| format!("{function} is not answered"))?;
         let late = answered - begin;
         ensure!(late < ANSWER, "{function} was answered after {late:?}");
+        answers.push(late);
         let (known, result) = waiting.join().expect("a thread that ends");
         session = known;
         let found = sqlstate(&result.expect_err("the clock is an hour behind")).0;
         ensure!(found == code, "{function} gave {found}");
     }
+    answers.sort();
+    ensure!(answers[answers.len() / 2] < PROMPT, "answers took {answers:?}");
     Ok(())
 }
 
@@ -77,7 +83,7 @@ fn a_deaf_wait_is_caught() {
 fn check_lead(builder: Builder) -> Result<(), String> {
     // 64 IDs to a tick: far below what a session can draw.
     let server = builder.set("snowflake_pg.layout", "41:16:6").set("snowflake_pg.max_ahead", "100ms").start();
-    let workers: Vec<_> = (0..4)
+    let sessions: Vec<_> = (0..4)
         .map(|_| {
             let mut session = server.session();
             thread::spawn(move || {
@@ -88,7 +94,7 @@ fn check_lead(builder: Builder) -> Result<(), String> {
             })
         })
         .collect();
-    let leads: Vec<f64> = workers.into_iter().map(|worker| worker.join().expect("a session that lasts")).collect();
+    let leads: Vec<f64> = sessions.into_iter().map(|session| session.join().expect("a session that lasts")).collect();
     let lead = leads.iter().copied().fold(f64::MIN, f64::max);
     ensure!(lead <= 100.0, "the lead reached {lead} ms");
     ensure!(lead >= 50.0, "the lead reached only {lead} ms: nothing was shown");
@@ -96,7 +102,7 @@ fn check_lead(builder: Builder) -> Result<(), String> {
     let mut session = server.session();
     let lead: f64 = session.one(
         "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
-         FROM snowflake_nextval_batch(20000) AS id",
+         FROM (SELECT snowflake_nextval_batch(20000) AS id OFFSET 0) AS ids",
     );
     ensure!(lead <= 101.0, "a batch's lead reached {lead} ms");
     Ok(())
@@ -121,7 +127,9 @@ fn check_false_waits(builder: Builder) -> Result<(), String> {
         .set("snowflake_pg.max_ahead", "2ms")
         .set("log_min_messages", "debug1")
         .start();
-    let workers: Vec<_> = (0..16)
+    // Several to a processor, so that they lose it now and then between the two reads.
+    let count = (8 * thread::available_parallelism().map_or(2, usize::from)).min(80);
+    let sessions: Vec<_> = (0..count)
         .map(|_| {
             let mut session = server.session();
             thread::spawn(move || {
@@ -129,8 +137,8 @@ fn check_false_waits(builder: Builder) -> Result<(), String> {
             })
         })
         .collect();
-    for worker in workers {
-        worker.join().expect("a session that lasts");
+    for session in sessions {
+        session.join().expect("a session that lasts");
     }
     server.stop(cluster::Stop::Fast);
     let log = server.log();
@@ -154,7 +162,7 @@ fn a_clock_read_before_the_state_is_caught() {
 fn max_ahead_changes_with_a_reload() {
     let mut server = Cluster::builder("reload").set("snowflake_pg.layout", "41:16:6").start();
     let lead = "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
-                FROM snowflake_nextval_batch(10000) AS id";
+                FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, 20000) OFFSET 0) AS ids";
     assert!(server.session().one::<f64>(lead) > 50.0);
     server.set("snowflake_pg.max_ahead", "5ms");
     server.reload();
@@ -163,5 +171,5 @@ fn max_ahead_changes_with_a_reload() {
         assert!(Instant::now() < deadline, "the reload has no effect");
     }
     thread::sleep(Duration::from_millis(150));
-    assert!(server.session().one::<f64>(lead) <= 6.0);
+    assert!(server.session().one::<f64>(lead) <= 5.0);
 }

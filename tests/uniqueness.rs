@@ -10,7 +10,7 @@ const TABLES: [&str; 2] = ["orders", "invoices"];
 
 /// Hazards 1 and 2: sessions fill two tables in each of two databases, beside them parallel queries draw IDs in their
 /// workers, and all that any client received goes into one ledger.
-fn check_sessions(builder: Builder, ids_per_session: usize, rounds: usize) -> Result<(), String> {
+fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rounds: usize) -> Result<(), String> {
     let mut server = builder.set("max_parallel_workers", "8").set("max_worker_processes", "16").start();
     for database in DATABASES {
         server.connect().batch_execute(&format!("CREATE DATABASE {database}")).expect("a new database");
@@ -24,7 +24,7 @@ fn check_sessions(builder: Builder, ids_per_session: usize, rounds: usize) -> Re
             client.batch_execute(&sql).expect("a new table");
         }
     }
-    let sessions: Vec<_> = (0..SESSIONS)
+    let inserting: Vec<_> = (0..sessions)
         .map(|n| {
             let mut client = server.connect_to(DATABASES[n % 2]);
             let table = TABLES[n / 2 % 2];
@@ -42,7 +42,7 @@ fn check_sessions(builder: Builder, ids_per_session: usize, rounds: usize) -> Re
             let mut client = server.connect_to(database);
             thread::spawn(move || {
                 client.batch_execute(
-                    "SET max_parallel_workers_per_gather = 4; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+                    "SET max_parallel_workers_per_gather = 4; SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
                      SET min_parallel_table_scan_size = 0; ALTER TABLE seeds SET (parallel_workers = 4)",
                 )
                 .expect("a session may set these");
@@ -55,7 +55,7 @@ fn check_sessions(builder: Builder, ids_per_session: usize, rounds: usize) -> Re
         .into();
 
     let mut ledger = Vec::new();
-    for session in sessions {
+    for session in inserting {
         let (ids, verdict) = session.join().expect("a session that lasts");
         verdict?;
         ledger.extend(ids);
@@ -67,7 +67,7 @@ fn check_sessions(builder: Builder, ids_per_session: usize, rounds: usize) -> Re
         ensure!(below_gather.contains("snowflake_nextval()"), "the IDs are not drawn in the workers:\n{plan}");
         ledger.extend(ids);
     }
-    let expected = SESSIONS * ids_per_session + 2 * rounds * 50_000;
+    let expected = sessions * ids_per_session + 2 * rounds * 50_000;
     ensure!(ledger.len() == expected, "{} IDs, not {expected}", ledger.len());
     let verdict = check_ledger(&mut ledger);
     server.stop(cluster::Stop::Immediate);
@@ -77,23 +77,35 @@ fn check_sessions(builder: Builder, ids_per_session: usize, rounds: usize) -> Re
 #[test]
 fn no_id_comes_twice_in_sessions_tables_databases_and_parallel_workers() {
     // 64 x 75,000 inserted rows and 2 x 5 x 50,000 from parallel workers: 5,300,000.
-    check_sessions(Cluster::builder("uniqueness"), 75_000, 5).unwrap();
+    check_sessions(Cluster::builder("uniqueness"), SESSIONS, 75_000, 5).unwrap();
 }
 
 #[test]
 fn a_state_per_backend_is_caught() {
     let server = Cluster::builder("uniqueness_fault").fault("StatePerBackend");
-    assert_caught(check_sessions(server, 5_000, 5), "came twice");
+    assert_caught(check_sessions(server, SESSIONS, 5_000, 5), "came twice");
 }
 
-/// Hazard 2 alone: two tables in one session each, in step.
+#[test]
+fn a_state_per_parallel_worker_is_caught() {
+    // The parallel queries alone, with nobody else to repeat.
+    let server = Cluster::builder("parallel_fault").fault("StatePerBackend");
+    assert_caught(check_sessions(server, 0, 0, 2), "came twice");
+}
+
+/// Hazard 2 alone: two tables, filled in step by a session each.
 fn check_two_tables(builder: Builder) -> Result<(), String> {
     let server = builder.start();
-    let mut sessions = [server.session(), server.session()];
+    let mut sessions = TABLES.map(|table| (table, server.session()));
+    for (table, session) in &mut sessions {
+        let sql = format!("CREATE TABLE {table} (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)");
+        session.batch_execute(&sql).expect("a new table");
+    }
     let mut ledger = Vec::new();
     for _ in 0..2_000 {
-        for session in &mut sessions {
-            ledger.extend(session.all::<i64>("SELECT snowflake_nextval_batch(5)"));
+        for (table, session) in &mut sessions {
+            let sql = format!("INSERT INTO {table} (n) SELECT generate_series(1, 5) RETURNING id");
+            ledger.extend(session.all::<i64>(&sql));
         }
     }
     check_ledger(&mut ledger)

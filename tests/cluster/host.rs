@@ -1,6 +1,7 @@
 //! This machine: the PostgreSQL installation, who runs the servers, and where their data goes.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -82,7 +83,7 @@ impl Host {
         let socket = if beside.as_os_str().len() <= SOCKET_DIR_MAX {
             beside
         } else {
-            std::env::temp_dir().join(format!("snowflake_pg-{name}.socket"))
+            std::env::temp_dir().join(format!("{}-{name}", private_name()))
         };
         fs::create_dir_all(&socket).expect("a directory for the socket can be made");
         self.own(&socket);
@@ -104,9 +105,11 @@ impl Host {
             let library = fs::read(&built).unwrap_or_else(|e| panic!("scripts/faults makes {}: {e}", built.display()));
             let dir = self.base.join("faults");
             fs::create_dir_all(&dir).expect("the base directory can be written");
+            self.own(&dir);
             // Renamed into place: another process's server may have the old one open.
             let fresh = dir.join(format!("{}.new", std::process::id()));
             fs::write(&fresh, library).expect("the base directory can be written");
+            self.own(&fresh);
             fs::rename(&fresh, dir.join("snowflake_pg.so")).expect("a file can be renamed in place");
             dir
         })
@@ -185,7 +188,7 @@ impl Owner {
     }
 
     /// `target/clusters` if this user can reach it, which it cannot below a closed home directory; else a directory in the
-    /// temporary one, named after the repository.
+    /// temporary one.
     fn base(self) -> PathBuf {
         let wanted = repository().join("target/clusters");
         fs::create_dir_all(&wanted).unwrap_or_else(|e| panic!("cannot create {}: {e}", wanted.display()));
@@ -193,10 +196,15 @@ impl Owner {
         if reached.is_ok_and(|status| status.success()) {
             return wanted;
         }
-        let name: String =
-            repository().to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        std::env::temp_dir().join(format!("snowflake_pg{name}"))
+        std::env::temp_dir().join(private_name())
     }
+}
+
+/// A name for the temporary directory that no other clone or caller has.
+fn private_name() -> String {
+    let mut hasher = DefaultHasher::new();
+    (repository(), output(Command::new("id").arg("-u"))).hash(&mut hasher);
+    format!("snowflake_pg-{:x}", hasher.finish())
 }
 
 fn output(command: &mut Command) -> String {

@@ -1,6 +1,7 @@
 //! Private PostgreSQL servers for tests.
 //!
-//! A [`Cluster`] is a data directory under `target/clusters/` with a server that listens on a Unix socket in it, run by an
+//! A [`Cluster`] is a data directory under `target/clusters/`, or under the temporary
+//! directory where the servers' user cannot enter the repository, with a server that listens on a Unix socket in it, run by an
 //! unprivileged user, stopped and removed when the value is dropped. The extension is the one that `make install` put into
 //! the PostgreSQL installation, unless a test names another library. Nothing else is touched, and no process is ended but
 //! those started here.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use postgres::{Client, Config, NoTls};
@@ -27,6 +27,7 @@ pub struct Cluster {
     socket: PathBuf,
     settings: Vec<(String, String)>,
     env: Vec<(String, String)>,
+    arguments: Vec<String>,
     postmaster: Option<Child>,
     kept: bool,
 }
@@ -36,6 +37,7 @@ pub struct Builder {
     name: String,
     settings: Vec<(String, String)>,
     env: Vec<(String, String)>,
+    arguments: Vec<String>,
 }
 
 impl Builder {
@@ -55,6 +57,12 @@ impl Builder {
     /// Sets an environment variable of the server.
     pub fn env(mut self, name: &str, value: &str) -> Builder {
         self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds an argument to the server's command line.
+    pub fn argument(mut self, argument: &str) -> Builder {
+        self.arguments.push(argument.into());
         self
     }
 
@@ -131,7 +139,15 @@ impl Builder {
     /// The cluster whose data directory has been filled.
     pub(crate) fn into_cluster(self, dir: PathBuf) -> Cluster {
         let socket = Host::get().socket_dir(&self.name);
-        Cluster { dir, socket, settings: self.settings, env: self.env, postmaster: None, kept: false }
+        Cluster {
+            dir,
+            socket,
+            settings: self.settings,
+            env: self.env,
+            arguments: self.arguments,
+            postmaster: None,
+            kept: false,
+        }
     }
 }
 
@@ -151,6 +167,7 @@ impl Cluster {
             name: name.into(),
             settings: settings.map(|(name, value)| (name.into(), value.into())).to_vec(),
             env: Vec::new(),
+            arguments: Vec::new(),
         }
     }
 
@@ -168,6 +185,12 @@ impl Cluster {
     pub fn set(&mut self, name: &str, value: &str) {
         self.settings.retain(|(known, _)| known != name);
         self.settings.push((name.into(), value.into()));
+        self.configure();
+    }
+
+    /// Leaves a parameter out; from the next start, or the next [`Cluster::reload`].
+    pub fn unset(&mut self, name: &str) {
+        self.settings.retain(|(known, _)| known != name);
         self.configure();
     }
 
@@ -189,7 +212,7 @@ impl Cluster {
         self.configure();
         let log = File::create(self.log_path()).expect("the log can be created");
         let mut command = Host::get().program("postgres");
-        command.arg("-D").arg(&self.dir).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.arg("-D").arg(&self.dir).args(&self.arguments).envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdout(log.try_clone().expect("a file handle")).stderr(log);
         if self.kept {
             // Out of the terminal's process group, so that the end of the caller is not the end of the server.
@@ -335,19 +358,22 @@ impl Drop for Cluster {
     }
 }
 
-/// Ends the server that an earlier run left in this directory, which is one that this harness started; false where there
-/// is none.
+/// Ends the server that an earlier run left in this directory; false where there is none. A PID file can outlive its server,
+/// and its number then be another process's: only one that works in this directory is the server.
 fn stop_stale(dir: &Path, how: Stop) -> bool {
-    let mode = if how == Stop::Fast { "fast" } else { "immediate" };
-    dir.join("postmaster.pid").exists()
-        && Host::get()
-            .program("pg_ctl")
-            .args(["stop", "-m", mode, "-D"])
-            .arg(dir)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+    let file = fs::read_to_string(dir.join("postmaster.pid")).unwrap_or_default();
+    let Some(pid) = file.lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return false };
+    let works_here = || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == dir);
+    if !works_here() {
+        return false;
+    }
+    signal(pid, if how == Stop::Fast { "INT" } else { "QUIT" });
+    let deadline = Instant::now() + PATIENCE;
+    while works_here() {
+        assert!(Instant::now() < deadline, "the server of {} did not stop in {PATIENCE:?}", dir.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
 }
 
 /// Sends a signal to a process that this harness started.

@@ -137,13 +137,13 @@ fn draw(shop: &mut Client) {
     println!("      | {created_at:<41} | {worker:<10} | {sequence:<12}");
 }
 
-/// The orders of one second, found through the primary key.
+/// The orders of some milliseconds, found through the primary key.
 fn show_range(shop: &mut Client) {
     let until: String = shop.one("SELECT snowflake_timestamp(max(id))::text FROM orders");
-    let condition = format!("snowflake_between(id, timestamptz '{until}' - interval '1 second', '{until}')");
+    let condition = format!("snowflake_between(id, timestamptz '{until}' - interval '10 ms', '{until}')");
     let query = format!("SELECT count(*) FROM orders WHERE {condition}");
     let found: i64 = shop.one(&query);
-    println!("\nOrders of the last second before {until}: {found}\n\n    {query}\n");
+    println!("\nOrders of the last 10 ms before {until}: {found}\n\n    {query}\n");
     for line in shop.plan(&query).lines() {
         println!("    {line}");
     }

@@ -173,7 +173,7 @@ fn sustain(server: &Cluster, sessions: usize) -> (f64, f64) {
     let sql = format!("SELECT count(snowflake_nextval()) FROM generate_series(1, {PIECE})");
     let warm = Instant::now() + Duration::from_millis(500);
     let until = warm + SUSTAINED;
-    let workers: Vec<_> = (0..sessions)
+    let running: Vec<_> = (0..sessions)
         .map(|_| {
             let mut client = session(server);
             let sql = sql.clone();
@@ -193,7 +193,7 @@ fn sustain(server: &Cluster, sessions: usize) -> (f64, f64) {
             })
         })
         .collect();
-    let results: Vec<_> = workers.into_iter().map(|worker| worker.join().expect("a session that lasts")).collect();
+    let results: Vec<_> = running.into_iter().map(|session| session.join().expect("a session that lasts")).collect();
     let rate = results.iter().map(|(rate, ..)| rate).sum();
     let cpu: f64 = results.iter().map(|(_, cpu, _)| cpu).sum();
     let issued: f64 = results.iter().map(|(.., issued)| issued).sum();
