@@ -189,12 +189,12 @@ impl Failure {
             ),
             Failure::Part(PartError { part, value, max }) => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("{part} number {value} is out of range"),
+                format!("{} {value} is out of range", numbered(*part)),
                 match max {
                     0 => format!("This server's layout has no {part} field."),
                     _ => format!("The {part} field of this server's layout holds numbers from 0 to {max}."),
                 },
-                if *max == 0 { "Leave the number out." } else { "Pass a number in that range." }.into(),
+                if *max == 0 { "Pass 0." } else { "Pass a number in that range." }.into(),
             ),
             Failure::NotAnId { id, scheme, error } => (
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
@@ -213,7 +213,9 @@ impl Failure {
                     timestamp::utc(scheme.instant(0)),
                     timestamp::utc(end(scheme)),
                 ),
-                "Pass a time inside that range; only snowflake_between takes any time.".into(),
+                "Pass a time inside that range. Only snowflake_between, snowflake_first_id_from and snowflake_last_id_before \
+                 take any time."
+                    .into(),
             ),
             Failure::TimestampRange => (
                 ERRCODE_DATETIME_FIELD_OVERFLOW,
@@ -225,7 +227,7 @@ impl Failure {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("count {count} is out of range"),
                 format!("It must be from 1 to {max}."),
-                (*more).into(),
+                if *count < 1 { "Pass a count in that range." } else { more }.into(),
             ),
             Failure::NotConsecutive { layout } => (
                 ERRCODE_FEATURE_NOT_SUPPORTED,
@@ -261,6 +263,16 @@ impl Failure {
             ),
         };
         Report { code, message, detail, hint }
+    }
+}
+
+/// What users call the number in a field.
+fn numbered(part: Part) -> &'static str {
+    match part {
+        Part::Timestamp => "timestamp",
+        Part::Datacenter => "datacenter ID",
+        Part::Worker => "worker ID",
+        Part::Sequence => "sequence number",
     }
 }
 

@@ -1,38 +1,38 @@
--- What CREATE EXTENSION puts into a database, and where.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS snowflake_pg;
-RESET client_min_messages;
+-- What CREATE EXTENSION puts into a database.
 
--- Volatility decides what the planner may evaluate early, strictness what it may inline: a change here is a change of plans.
+-- Volatility decides what the planner may work out early, strictness what it may inline: a change here changes plans.
 SELECT p.proname AS name,
-       pg_get_function_identity_arguments(p.oid) AS arguments,
-       pg_get_function_result(p.oid) AS result,
-       p.provolatile AS volatility,
-       p.proisstrict AS strict,
-       p.proparallel AS parallel
-  FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
- WHERE d.deptype = 'e'
-   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
+       CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' WHEN 'v' THEN 'volatile' END AS volatility,
+       CASE WHEN p.proisstrict THEN 'strict' END AS strictness,
+       CASE p.proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' WHEN 'u' THEN 'unsafe' END AS parallel,
+       l.lanname AS language,
+       p.prosecdef AS security_definer,
+       p.proacl IS NULL AS everybody_may_call
+  FROM pg_depend d
+       JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+       JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+       JOIN pg_language l ON l.oid = p.prolang
+ WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg'
  ORDER BY p.proname;
 
--- The defaults of arguments, which the identity leaves out.
-SELECT pg_get_function_arguments('snowflake_encode'::regproc);
-
-SELECT p.proname AS name, obj_description(p.oid, 'pg_proc') AS comment
-  FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
- WHERE d.deptype = 'e'
-   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
+-- Arguments with their names and defaults, and results.
+SELECT p.proname AS name, pg_get_function_arguments(p.oid) AS arguments, pg_get_function_result(p.oid) AS result
+  FROM pg_depend d
+       JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+       JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+ WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg'
  ORDER BY p.proname;
 
--- Nothing but those functions belongs to the extension.
-SELECT pg_describe_object(classid, objid, objsubid) AS member
-  FROM pg_depend
- WHERE deptype = 'e'
-   AND refclassid = 'pg_extension'::regclass
-   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
- ORDER BY 1;
+-- Nothing but those functions, each with its comment.
+SELECT pg_describe_object(classid, objid, 0) AS member, obj_description(objid, classid::regclass::name) AS comment
+  FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+ WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg'
+ ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
+SELECT obj_description(oid, 'pg_extension') AS comment FROM pg_extension WHERE extname = 'snowflake_pg';
 
-SELECT extname, extrelocatable, extconfig IS NULL AS no_tables_to_dump
+SELECT extrelocatable AS relocatable, extconfig IS NULL AS no_tables_to_dump
   FROM pg_extension WHERE extname = 'snowflake_pg';
-SELECT name, superuser, trusted, relocatable, requires
+SELECT superuser, trusted, relocatable, schema, requires
   FROM pg_available_extension_versions WHERE name = 'snowflake_pg';
+SELECT installed_version = default_version AS installed_is_default
+  FROM pg_available_extensions WHERE name = 'snowflake_pg';
