@@ -149,8 +149,7 @@ unsafe extern "C-unwind" fn check_layout(
 ) -> bool {
     // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
     let text = unsafe { text_of(value) };
-    let checked = if text.is_empty() { Ok(()) } else { Layout::parse(&text).map(|_| ()) };
-    accept(checked.map_err(|error| Failure::Layout { text, error }))
+    accept(Layout::parse(&text).map(|_| ()).map_err(|error| Failure::Layout { text, error }))
 }
 
 /// Refuses a malformed epoch when `ALTER SYSTEM` writes it, not at the next start.

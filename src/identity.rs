@@ -59,7 +59,7 @@ pub fn parse_epoch(text: &str) -> Result<Option<Epoch>, EpochProblem> {
         return Ok(None);
     }
     let digits = text.strip_prefix('-').unwrap_or(text);
-    let ms = if digits.bytes().all(|b| b.is_ascii_digit()) {
+    let ms = if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
         text.parse().map_err(|_| EpochProblem::Range)?
     } else {
         let instant: jiff::Timestamp = text.parse().map_err(|_| match text.parse::<jiff::civil::DateTime>() {
@@ -75,8 +75,7 @@ pub fn parse_epoch(text: &str) -> Result<Option<Epoch>, EpochProblem> {
 }
 
 fn read() -> Result<Identity, Failure> {
-    let text = configured(guc::LAYOUT).unwrap_or_default();
-    let text = if text.is_empty() { guc::DEFAULT_LAYOUT.to_string_lossy().into_owned() } else { text };
+    let text = configured(guc::LAYOUT).unwrap_or_else(|| guc::DEFAULT_LAYOUT.to_string_lossy().into_owned());
     let layout = Layout::parse(&text).map_err(|error| Failure::Layout { text: text.clone(), error })?;
 
     let epoch_text = configured(guc::EPOCH).unwrap_or_default();

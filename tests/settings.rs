@@ -7,7 +7,7 @@ use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
 /// Settings, by name and value, that keep the server from starting; and two things the log then says.
 type Refused = (&'static [(&'static str, &'static str)], &'static str, &'static str);
 
-const REFUSED: [Refused; 21] = [
+const REFUSED: [Refused; 23] = [
     (
         &[("worker_id", "1024")],
         "\"snowflake_pg.worker_id\": \"1024\"",
@@ -32,12 +32,14 @@ const REFUSED: [Refused; 21] = [
     ),
     (&[("datacenter_id", "1")], "datacenter_id\": \"1\"", "Layout \"41:10:12\" has no datacenter field."),
     (&[("layout", "41:10")], "\"snowflake_pg.layout\": \"41:10\"", "neither three or four widths"),
+    (&[("layout", "")], "\"snowflake_pg.layout\": \"\"", "neither three or four widths"),
     (&[("layout", "many bits")], "\"many bits\"", "neither three or four widths"),
     (&[("layout", "44:10:12")], "\"44:10:12\"", "The widths sum to 66 bits; a positive bigint has 63."),
     (&[("layout", "41:10:0")], "\"41:10:0\"", "The sequence field must have 1 to 31 bits."),
     (&[("layout", "31:32:10")], "\"31:32:10\"", "The worker field must have 0 to 31 bits."),
     (&[("layout", "41:10:12@2ms")], "\"41:10:12@2ms\"", "must be \"1ms\", \"10ms\" or \"1s\""),
     (&[("epoch", "2020-01-01 00:00:00")], "\"snowflake_pg.epoch\"", "A time without a zone"),
+    (&[("epoch", "-")], "\"snowflake_pg.epoch\": \"-\"", "neither an ISO 8601 time nor a number"),
     (&[("epoch", "yesterday")], "\"yesterday\"", "neither an ISO 8601 time nor a number"),
     (&[("epoch", "2020-01-01T00:00:00.0001Z")], "\"2020-01-01T00:00:00.0001Z\"", "whole number of milliseconds"),
     (&[("epoch", "2200-01-01T00:00:00Z")], "\"2200-01-01T00:00:00Z\"", "between 1970-01-01 and 2199-12-31"),
