@@ -88,6 +88,8 @@ ALTER DATABASE :"database" SET snowflake_pg.sequence_start = 'random';
 \echo :SQLSTATE
 
 -- What cannot be right is refused when it is written, not found out at the next start.
+ALTER SYSTEM SET snowflake_pg.layout = '';
+\echo :LAST_ERROR_SQLSTATE
 ALTER SYSTEM SET snowflake_pg.layout = 'bad';
 \echo :SQLSTATE
 ALTER SYSTEM SET snowflake_pg.layout = '41:10';
@@ -143,7 +145,6 @@ SHOW snowflake_pg.workerid;
 -- server starts: a number may be meant for a layout that is written next.
 ALTER SYSTEM SET snowflake_pg.layout = 'sonyflake';
 ALTER SYSTEM SET snowflake_pg.layout = '41:5:5:12@10ms';
-ALTER SYSTEM SET snowflake_pg.layout = '';
 ALTER SYSTEM SET snowflake_pg.epoch = '2020-01-01T00:00:00Z';
 ALTER SYSTEM SET snowflake_pg.epoch = '2020-01-01 01:00:00+01';
 ALTER SYSTEM SET snowflake_pg.epoch = '0';
