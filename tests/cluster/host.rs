@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -196,7 +196,13 @@ impl Owner {
         if reached.is_ok_and(|status| status.success()) {
             return wanted;
         }
-        std::env::temp_dir().join(private_name())
+        let base = std::env::temp_dir().join(private_name());
+        // Everybody can write there: a directory or a link that somebody else put in place is not ours to fill or remove.
+        if let Ok(known) = fs::symlink_metadata(&base) {
+            let ours = known.is_dir() && [0, self.uid].contains(&known.uid());
+            assert!(ours, "{} belongs to somebody else", base.display());
+        }
+        base
     }
 }
 
