@@ -1,6 +1,6 @@
 //! The SQL functions: arguments in, errors out, and nothing else.
 
-use flake::{Node, Part, PartError, Request, Scheme, SchemeError};
+use flake::{Node, Part, PartError, Parts, Request, Scheme, SchemeError};
 use pgrx::prelude::*;
 use pgrx::{JsonB, PgTupleDesc};
 use serde::Serialize;
@@ -75,9 +75,9 @@ fn snowflake_currval() -> i64 {
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
 )]
 fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> pgrx::composite_type!('static, "record") {
-    let parts = Decoded::of(id);
+    let Decoded { created_at, parts, .. } = Decoded::of(id);
     let columns = [
-        parts.created_at.into_datum(),
+        created_at.into_datum(),
         parts.node.datacenter.cast_signed().into_datum(),
         parts.node.worker.cast_signed().into_datum(),
         parts.sequence.cast_signed().into_datum(),
@@ -111,12 +111,12 @@ fn snowflake_describe(id: i64) -> JsonB {
         epoch: String,
     }
     let scheme = scheme();
-    let parts = Decoded::of(id);
+    let Decoded { instant, parts, .. } = Decoded::of(id);
     let described = Description {
         id,
-        created_at: timestamp::utc(parts.instant),
+        created_at: timestamp::utc(instant),
         // In range: created_at fits timestamptz.
-        unix_ms: (parts.instant / 1_000) as i64,
+        unix_ms: (instant / 1_000) as i64,
         tick: parts.tick,
         datacenter_id: parts.node.datacenter,
         worker_id: parts.node.worker,
@@ -183,10 +183,7 @@ fn snowflake_last_id_before(at: TimestampWithTimeZone) -> i64 {
 
 /// This server's layout and epoch, or the error that it has none.
 fn scheme() -> &'static Scheme {
-    match identity::get() {
-        Ok(identity) => &identity.scheme,
-        Err(failure) => failure.raise(),
-    }
+    &identity::get().scheme
 }
 
 /// Raises the error for an instant or a part that has no ID.
@@ -202,9 +199,7 @@ fn refuse(scheme: &Scheme, at: i128, error: SchemeError) -> ! {
 struct Decoded {
     created_at: TimestampWithTimeZone,
     instant: i128,
-    tick: u64,
-    node: Node,
-    sequence: u32,
+    parts: Parts,
 }
 
 impl Decoded {
@@ -219,6 +214,6 @@ impl Decoded {
             instant -= scheme.instant(0);
         }
         let created_at = timestamptz(instant).unwrap_or_else(|failure| failure.raise());
-        Decoded { created_at, instant, tick: parts.tick, node: parts.node, sequence: parts.sequence }
+        Decoded { created_at, instant, parts }
     }
 }

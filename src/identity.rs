@@ -28,16 +28,13 @@ pub struct Identity {
 
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 
-/// This server's identity; `None` where the library is not preloaded.
+/// This server's identity; raises the error that the library is not preloaded where there is none.
 #[inline]
-pub fn preloaded() -> Option<&'static Identity> {
-    IDENTITY.get()
-}
-
-/// This server's identity, or the error that says why there is none.
-#[inline]
-pub fn get() -> Result<&'static Identity, Failure> {
-    preloaded().ok_or(Failure::NotPreloaded)
+pub fn get() -> &'static Identity {
+    match IDENTITY.get() {
+        Some(identity) => identity,
+        None => Failure::NotPreloaded.raise(),
+    }
 }
 
 /// Reads and checks the four settings. In the postmaster, before they are defined; an error ends the server's start.

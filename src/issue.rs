@@ -27,7 +27,7 @@ static LOCK: Mutex<()> = Mutex::new(());
 /// Issues the IDs of one request: the lock-free path first, and whatever stands in its way until it is granted.
 #[inline(always)]
 pub fn draw(request: Request) -> Issued {
-    let Some(identity) = identity::preloaded() else { Failure::NotPreloaded.raise() };
+    let identity = identity::get();
     let _held = faults::on(Fault::PoisonedLock).then(|| LOCK.lock().expect("nobody panics while holding it"));
     loop {
         match attempt(identity, request) {
