@@ -23,7 +23,7 @@ fn check_errors(builder: Builder) -> Result<(), String> {
     let mut session = server.session();
     let mut other = server.session();
     for (sql, code) in FAILING {
-        let found = session.batch_execute(sql).err().map(|e| sqlstate(&e).0);
+        let found = session.code(sql);
         ensure!(found.as_deref() == Some(code), "{sql} gave {found:?}, not {code}");
         for client in [&mut session, &mut other] {
             let next = client.query_one("SELECT snowflake_nextval()", &[]);
@@ -32,7 +32,7 @@ fn check_errors(builder: Builder) -> Result<(), String> {
     }
     // Also in the middle of a set, where the rest of a run is in hand, and where the error is somebody else's.
     for sql in ["SELECT 1 / (snowflake_nextval_batch(100) % 7)", "SELECT 1 / 0, snowflake_nextval()"] {
-        let found = session.batch_execute(sql).err().map(|e| sqlstate(&e).0);
+        let found = session.code(sql);
         ensure!(found.as_deref() == Some("22012"), "{sql} gave {found:?}");
         ensure!(session.query_one("SELECT snowflake_nextval()", &[]).is_ok(), "after {sql} no ID is issued");
     }
@@ -50,7 +50,7 @@ fn check_slow_path(builder: Builder) -> Result<(), String> {
     let server = builder.unset("snowflake_pg.worker_id").start();
     let mut session = server.session();
     for _ in 0..3 {
-        let found = session.batch_execute("SELECT snowflake_nextval()").err().map(|e| sqlstate(&e).0);
+        let found = session.code("SELECT snowflake_nextval()");
         ensure!(found.as_deref() == Some("55000"), "gave {found:?}");
     }
     ensure!(session.one::<i32>("SELECT 1") == 1, "the session ended");

@@ -100,7 +100,7 @@ impl Drop for Stopped {
         if !stopped.is_ok_and(|status| status.success()) {
             eprintln!("the server of make run was not stopped");
         }
-        let name = format!("{RUN}-pg{}", std::env::var("PG").unwrap_or_else(|_| "15".into()));
+        let name = format!("{RUN}-pg{}", cluster::major());
         let _ = fs::remove_dir_all(Host::get().socket_dir(&name));
         let _ = fs::remove_dir_all(Host::get().dir(&name));
     }

@@ -1,8 +1,8 @@
 //! Who this server is, is said by its configuration alone, and a configuration that is wrong keeps it from starting.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
+use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate, within};
 
 /// Settings, by name and value, that keep the server from starting; and two things the log then says.
 type Refused = (&'static [(&'static str, &'static str)], &'static str, &'static str);
@@ -121,8 +121,7 @@ fn check_only_configuration(builder: Builder) -> Result<(), String> {
     for (name, value) in [("worker_id", "2"), ("datacenter_id", "0"), ("layout", "41:11:11"), ("epoch", "0")] {
         let setting = format!("snowflake_pg.{name} = '{value}'");
         for way in ["SET", "SET LOCAL", "ALTER ROLE clerk SET", "ALTER DATABASE postgres SET", "ALTER ROLE ALL SET"] {
-            let result = session.batch_execute(&format!("{way} {setting}"));
-            let code = result.err().map(|e| sqlstate(&e).0);
+            let code = session.code(&format!("{way} {setting}"));
             ensure!(code.as_deref() == Some("55P02"), "{way} {setting} gave {code:?}");
         }
         let options = format!("-c snowflake_pg.{name}={value}");
@@ -136,10 +135,8 @@ fn check_only_configuration(builder: Builder) -> Result<(), String> {
         session.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.{setting}")).expect("a superuser may");
     }
     server.reload();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while session.one::<String>("SHOW snowflake_pg.max_ahead") != "55ms" {
-        ensure!(Instant::now() < deadline, "the reload has no effect");
-    }
+    let reloaded = within(Duration::from_secs(10), || session.one::<String>("SHOW snowflake_pg.max_ahead") == "55ms");
+    ensure!(reloaded, "the reload has no effect");
     ensure!(session.one::<i32>(worker) == 1, "a reload made this another worker");
     server.restart(cluster::Stop::Fast);
     ensure!(server.session().one::<i32>(worker) == 9, "a restart did not make this worker 9");

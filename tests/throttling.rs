@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
+use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate, within};
 
 /// What any answer may take on a machine busy with other tests; half of them must come within [`PROMPT`].
 const ANSWER: Duration = Duration::from_secs(2);
@@ -47,12 +47,9 @@ fn check_interrupts(builder: Builder) -> Result<(), String> {
             let _ = tell.send(Instant::now());
             (session, result)
         });
-        let deadline = Instant::now() + Duration::from_secs(10);
         let event = format!("SELECT coalesce(max(wait_event_type), '') FROM pg_stat_activity WHERE pid = {pid}");
-        while other.one::<String>(&event) != "Extension" {
-            ensure!(Instant::now() < deadline, "the wait is not shown in pg_stat_activity");
-            thread::sleep(Duration::from_millis(5));
-        }
+        let shown = within(Duration::from_secs(10), || other.one::<String>(&event) == "Extension");
+        ensure!(shown, "the wait is not shown in pg_stat_activity");
         let begin = Instant::now();
         other.one::<bool>(&format!("SELECT {function}({pid})"));
         let answered = told.recv_timeout(Duration::from_secs(5)).map_err(|_| format!("{function} is not answered"))?;
@@ -79,6 +76,11 @@ fn a_deaf_wait_is_caught() {
     assert_caught(check_interrupts(Cluster::builder("interrupts_fault").fault("DeafWait")), "not answered");
 }
 
+/// The largest lead over the clock, in milliseconds, of IDs drawn one after the other at full speed. OFFSET 0 keeps the
+/// planner from drawing another ID for each mention of one.
+const LEAD: &str = "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
+    FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, 20000) OFFSET 0) AS ids";
+
 /// Hazard 8: sessions that draw as fast as they can run ahead of the clock by `max_ahead` and no further.
 fn check_lead(builder: Builder) -> Result<(), String> {
     // 64 IDs to a tick: far below what a session can draw.
@@ -86,12 +88,7 @@ fn check_lead(builder: Builder) -> Result<(), String> {
     let sessions: Vec<_> = (0..4)
         .map(|_| {
             let mut session = server.session();
-            thread::spawn(move || {
-                session.one::<f64>(
-                    "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
-                     FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, 20000) OFFSET 0) AS ids",
-                )
-            })
+            thread::spawn(move || session.one::<f64>(LEAD))
         })
         .collect();
     let leads: Vec<f64> = sessions.into_iter().map(|session| session.join().expect("a session that lasts")).collect();
@@ -161,15 +158,11 @@ fn a_clock_read_before_the_state_is_caught() {
 #[test]
 fn max_ahead_changes_with_a_reload() {
     let mut server = Cluster::builder("reload").set("snowflake_pg.layout", "41:16:6").start();
-    let lead = "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
-                FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, 20000) OFFSET 0) AS ids";
-    assert!(server.session().one::<f64>(lead) > 50.0);
+    assert!(server.session().one::<f64>(LEAD) > 50.0);
     server.set("snowflake_pg.max_ahead", "5ms");
     server.reload();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while server.session().one::<String>("SHOW snowflake_pg.max_ahead") != "5ms" {
-        assert!(Instant::now() < deadline, "the reload has no effect");
-    }
+    let changed = || server.session().one::<String>("SHOW snowflake_pg.max_ahead") == "5ms";
+    assert!(within(Duration::from_secs(10), changed), "the reload has no effect");
     thread::sleep(Duration::from_millis(150));
-    assert!(server.session().one::<f64>(lead) <= 5.0);
+    assert!(server.session().one::<f64>(LEAD) <= 5.0);
 }

@@ -11,7 +11,7 @@ const TABLES: [&str; 2] = ["orders", "invoices"];
 /// Hazards 1 and 2: sessions fill two tables in each of two databases, beside them parallel queries draw IDs in their
 /// workers, and all that any client received goes into one ledger.
 fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rounds: usize) -> Result<(), String> {
-    let mut server = builder.set("max_parallel_workers", "8").set("max_worker_processes", "16").start();
+    let server = builder.set("max_parallel_workers", "8").set("max_worker_processes", "16").start();
     for database in DATABASES {
         server.connect().batch_execute(&format!("CREATE DATABASE {database}")).expect("a new database");
         let mut client = server.connect_to(database);
@@ -33,7 +33,8 @@ fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rou
                 let insert =
                     format!("INSERT INTO {table} (n) SELECT g FROM generate_series(1, {rows}) AS g RETURNING id");
                 let ids: Vec<i64> = (0..rounds).flat_map(|_| copy_ids(&mut client, &insert)).collect();
-                (ids.clone(), check_increasing(&ids))
+                let verdict = check_increasing(&ids);
+                (ids, verdict)
             })
         })
         .collect();
@@ -41,11 +42,13 @@ fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rou
         .map(|database| {
             let mut client = server.connect_to(database);
             thread::spawn(move || {
-                client.batch_execute(
-                    "SET max_parallel_workers_per_gather = 4; SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+                client
+                    .batch_execute(
+                        "SET max_parallel_workers_per_gather = 4; SET parallel_leader_participation = off;
+                     SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
                      SET min_parallel_table_scan_size = 0; ALTER TABLE seeds SET (parallel_workers = 4)",
-                )
-                .expect("a session may set these");
+                    )
+                    .expect("a session may set these");
                 let query = "SELECT snowflake_nextval() FROM seeds";
                 let plan = client.plan(&format!("(ANALYZE, VERBOSE) {query}"));
                 let ids: Vec<i64> = (0..rounds).flat_map(|_| copy_ids(&mut client, query)).collect();
@@ -69,9 +72,7 @@ fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rou
     }
     let expected = sessions * ids_per_session + 2 * rounds * 50_000;
     ensure!(ledger.len() == expected, "{} IDs, not {expected}", ledger.len());
-    let verdict = check_ledger(&mut ledger);
-    server.stop(cluster::Stop::Immediate);
-    verdict
+    check_ledger(&mut ledger)
 }
 
 #[test]

@@ -8,8 +8,7 @@ use cluster::{Builder, Cluster};
 /// The server of `make run`. `SNOWFLAKE_RUN` names another, for tests that must not disturb the user's.
 pub fn server() -> Builder {
     let name = std::env::var("SNOWFLAKE_RUN").unwrap_or_else(|_| "run".into());
-    let major = std::env::var("PG").unwrap_or_else(|_| "15".into());
-    Cluster::builder(&format!("{name}-pg{major}"))
+    Cluster::builder(&format!("{name}-pg{}", cluster::major()))
         .set("snowflake_pg.worker_id", "7")
         .set("fsync", "on")
         .set("shared_buffers", "512MB")

@@ -35,6 +35,9 @@ pub trait Answer {
     /// The first column of every row.
     fn all<T: FromSqlOwned>(&mut self, sql: &str) -> Vec<T>;
 
+    /// The SQLSTATE of the error that this ends in, `None` where it ends well.
+    fn code(&mut self, sql: &str) -> Option<String>;
+
     /// The SQLSTATE and message of the error that this must end in.
     fn refusal(&mut self, sql: &str) -> (String, String);
 
@@ -51,6 +54,10 @@ impl Answer for Client {
 
     fn all<T: FromSqlOwned>(&mut self, sql: &str) -> Vec<T> {
         self.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).iter().map(|row| row.get(0)).collect()
+    }
+
+    fn code(&mut self, sql: &str) -> Option<String> {
+        self.batch_execute(sql).err().map(|error| sqlstate(&error).0)
     }
 
     fn refusal(&mut self, sql: &str) -> (String, String) {

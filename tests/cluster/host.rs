@@ -31,6 +31,11 @@ pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository")
 }
 
+/// The major version of PostgreSQL that is tested: `PG` of the environment, else 15.
+pub fn major() -> String {
+    std::env::var("PG").unwrap_or_else(|_| "15".into())
+}
+
 impl Host {
     /// This machine, looked at once.
     pub fn get() -> &'static Host {
@@ -144,9 +149,8 @@ impl Host {
     }
 
     fn find() -> Host {
-        let major = std::env::var("PG").unwrap_or_else(|_| "15".into());
         let pg_config = std::env::var_os("PG_CONFIG").map(PathBuf::from).unwrap_or_else(|| {
-            let debian = PathBuf::from(format!("/usr/lib/postgresql/{major}/bin/pg_config"));
+            let debian = PathBuf::from(format!("/usr/lib/postgresql/{}/bin/pg_config", major()));
             if debian.exists() { debian } else { "pg_config".into() }
         });
         let ask = |what: &str| PathBuf::from(output(Command::new(&pg_config).arg(what)));

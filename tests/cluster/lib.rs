@@ -1,10 +1,9 @@
 //! Private PostgreSQL servers for tests.
 //!
-//! A [`Cluster`] is a data directory under `target/clusters/`, or under the temporary
-//! directory where the servers' user cannot enter the repository, with a server that listens on a Unix socket in it, run by an
-//! unprivileged user, stopped and removed when the value is dropped. The extension is the one that `make install` put into
-//! the PostgreSQL installation, unless a test names another library. Nothing else is touched, and no process is ended but
-//! those started here.
+//! A [`Cluster`] is a data directory under `target/clusters/`, or under the temporary directory where the servers' user
+//! cannot enter the repository, with a server that listens on a Unix socket beside it, run by an unprivileged user, stopped
+//! and removed when the value is dropped. The extension is the one that `make install` put into the PostgreSQL installation,
+//! unless a test names another library. Nothing else is touched, and no process is ended but those started here.
 
 mod client;
 mod host;
@@ -13,8 +12,8 @@ mod standby;
 mod verdict;
 
 pub use client::{Answer, copy_ids, sqlstate};
-pub use host::{Host, repository};
-pub use server::{Builder, Cluster, Stop};
+pub use host::{Host, major, repository};
+pub use server::{Builder, Cluster, Stop, within};
 pub use verdict::{assert_caught, check_increasing, check_ledger};
 
 /// What `postgres` calls a connection.

@@ -25,9 +25,7 @@ pub enum Stop {
 pub struct Cluster {
     dir: PathBuf,
     socket: PathBuf,
-    settings: Vec<(String, String)>,
-    env: Vec<(String, String)>,
-    arguments: Vec<String>,
+    like: Builder,
     postmaster: Option<Child>,
     kept: bool,
 }
@@ -43,14 +41,13 @@ pub struct Builder {
 impl Builder {
     /// Sets a parameter of `postgresql.conf`; the text is quoted here.
     pub fn set(mut self, name: &str, value: &str) -> Builder {
-        self.settings.retain(|(known, _)| known != name);
-        self.settings.push((name.into(), value.into()));
+        self.change(name, Some(value));
         self
     }
 
     /// Leaves a parameter out.
     pub fn unset(mut self, name: &str) -> Builder {
-        self.settings.retain(|(known, _)| known != name);
+        self.change(name, None);
         self
     }
 
@@ -139,15 +136,12 @@ impl Builder {
     /// The cluster whose data directory has been filled.
     pub(crate) fn into_cluster(self, dir: PathBuf) -> Cluster {
         let socket = Host::get().socket_dir(&self.name);
-        Cluster {
-            dir,
-            socket,
-            settings: self.settings,
-            env: self.env,
-            arguments: self.arguments,
-            postmaster: None,
-            kept: false,
-        }
+        Cluster { dir, socket, like: self, postmaster: None, kept: false }
+    }
+
+    fn change(&mut self, name: &str, value: Option<&str>) {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.extend(value.map(|value| (name.into(), value.into())));
     }
 }
 
@@ -183,14 +177,13 @@ impl Cluster {
 
     /// Changes a parameter; from the next start, or the next [`Cluster::reload`].
     pub fn set(&mut self, name: &str, value: &str) {
-        self.settings.retain(|(known, _)| known != name);
-        self.settings.push((name.into(), value.into()));
+        self.like.change(name, Some(value));
         self.configure();
     }
 
     /// Leaves a parameter out; from the next start, or the next [`Cluster::reload`].
     pub fn unset(&mut self, name: &str) {
-        self.settings.retain(|(known, _)| known != name);
+        self.like.change(name, None);
         self.configure();
     }
 
@@ -212,7 +205,11 @@ impl Cluster {
         self.configure();
         let log = File::create(self.log_path()).expect("the log can be created");
         let mut command = Host::get().program("postgres");
-        command.arg("-D").arg(&self.dir).args(&self.arguments).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+            .arg("-D")
+            .arg(&self.dir)
+            .args(&self.like.arguments)
+            .envs(self.like.env.iter().map(|(name, value)| (name, value)));
         command.stdout(log.try_clone().expect("a file handle")).stderr(log);
         if self.kept {
             // Out of the terminal's process group, so that the end of the caller is not the end of the server.
@@ -225,7 +222,8 @@ impl Cluster {
     /// Steps the wall clock of a server built with [`Builder::clock`]: `+3600` seconds from the true time, or
     /// `@2010-11-04 01:42:54` to begin there.
     pub fn set_clock(&self, offset: &str) {
-        let (_, file) = self.env.iter().find(|(name, _)| name == "FAKETIME_TIMESTAMP_FILE").expect("a faked clock");
+        let (_, file) =
+            self.like.env.iter().find(|(name, _)| name == "FAKETIME_TIMESTAMP_FILE").expect("a faked clock");
         Host::get().write(Path::new(file), &format!("{offset}\n"));
     }
 
@@ -235,14 +233,10 @@ impl Cluster {
             return;
         };
         signal(postmaster.id(), if how == Stop::Fast { "INT" } else { "QUIT" });
-        let deadline = Instant::now() + PATIENCE;
-        while postmaster.try_wait().expect("a child can be waited for").is_none() {
-            if Instant::now() > deadline {
-                let _ = postmaster.kill();
-                let _ = postmaster.wait();
-                panic!("the server of {} did not stop in {PATIENCE:?}:\n{}", self.dir.display(), self.log());
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        if !within(PATIENCE, || postmaster.try_wait().expect("a child can be waited for").is_some()) {
+            let _ = postmaster.kill();
+            let _ = postmaster.wait();
+            panic!("the server of {} did not stop in {PATIENCE:?}:\n{}", self.dir.display(), self.log());
         }
     }
 
@@ -308,7 +302,7 @@ impl Cluster {
             "listen_addresses = ''\nport = 5432\nunix_socket_directories = '{}'\n",
             quoted(&self.socket.to_string_lossy())
         );
-        for (name, value) in &self.settings {
+        for (name, value) in &self.like.settings {
             text.push_str(&format!("{name} = '{}'\n", quoted(value)));
         }
         Host::get().write(&self.dir.join("cluster.conf"), &text);
@@ -358,6 +352,20 @@ impl Drop for Cluster {
     }
 }
 
+/// Asks again and again until something is so; false where it is not so in time.
+pub fn within(time: Duration, mut so: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + time;
+    loop {
+        if so() {
+            return true;
+        }
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Ends the server that an earlier run left in this directory; false where there is none. A PID file can outlive its server,
 /// and its number then be another process's: only one that works in this directory is the server.
 fn stop_stale(dir: &Path, how: Stop) -> bool {
@@ -368,11 +376,7 @@ fn stop_stale(dir: &Path, how: Stop) -> bool {
         return false;
     }
     signal(pid, if how == Stop::Fast { "INT" } else { "QUIT" });
-    let deadline = Instant::now() + PATIENCE;
-    while works_here() {
-        assert!(Instant::now() < deadline, "the server of {} did not stop in {PATIENCE:?}", dir.display());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    assert!(within(PATIENCE, || !works_here()), "the server of {} did not stop in {PATIENCE:?}", dir.display());
     true
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use cluster::{Answer, Client, Cluster, repository};
+use cluster::{Answer, Client, Cluster, Host, repository};
 
 /// One order and its three lines, IDs for all four rows drawn in one statement.
 const TAKE_ORDER: &str = "\\set customer random(1, 100000)
@@ -79,10 +79,7 @@ fn run() {
 
 fn take_orders(server: &Cluster, seconds: u32) {
     let script = server.dir().join("take_order.sql");
-    std::fs::write(&script, TAKE_ORDER).expect("the data directory can be written");
-    // Readable for the user who runs the server's programs.
-    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    std::fs::set_permissions(&script, readable).expect("a file can be made readable");
+    Host::get().write(&script, TAKE_ORDER);
     let mut pgbench = server.program("pgbench");
     pgbench
         .args(["--no-vacuum", "--jobs=2", &format!("--client={SESSIONS}"), &format!("--time={seconds}"), "--file"])

@@ -47,16 +47,12 @@ BEGIN
 END $$";
 
 fn main() {
-    let mut own = None;
-    let server: &Cluster = match bench::server().running() {
-        Some(running) => own.insert(running),
-        None => {
-            let server = own.insert(bench::server().open());
-            server.start();
-            server
-        }
-    };
-    let mut client = session(server);
+    let server = bench::server().running().unwrap_or_else(|| {
+        let mut server = bench::server().open();
+        server.start();
+        server
+    });
+    let mut client = session(&server);
     client.batch_execute(SETUP).expect("the rivals can be set up");
     println!("{}", client.one::<String>("SELECT version()"));
     println!(
@@ -67,7 +63,7 @@ fn main() {
         rounds(INSERT_ROUNDS)
     );
     cost(&mut client);
-    sustained(server, &mut client);
+    sustained(&server, &mut client);
     insert(&mut client);
     println!("\nbench: ok");
 }
