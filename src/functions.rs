@@ -5,10 +5,10 @@ use pgrx::prelude::*;
 use pgrx::{JsonB, PgTupleDesc};
 use serde::Serialize;
 
+use crate::failure::Failure;
 use crate::faults::{self, Fault};
 use crate::identity;
 use crate::issue;
-use crate::report::Failure;
 use crate::timestamp::{self, instant, timestamptz};
 
 /// Most IDs one call of `snowflake_nextval_batch` issues: about 2.5 seconds of the default layout's capacity.

@@ -9,9 +9,9 @@ use flake::{Layout, Pace};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::{pg_sys, prelude::*};
 
+use crate::failure::Failure;
 use crate::faults::{self, Fault};
 use crate::identity;
-use crate::report::Failure;
 
 /// Name of the setting that holds this server's number.
 pub const WORKER_ID: &CStr = c"snowflake_pg.worker_id";

@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use flake::{Epoch, Layout, Limits, Node, Part, Preset, Scheme, Stamp};
 use pgrx::pg_sys;
 
+use crate::failure::{EpochProblem, Failure, Setting};
 use crate::faults::{self, Fault};
 use crate::guc;
-use crate::report::{EpochProblem, Failure, Setting};
 
 /// What the server's configuration says of the IDs it issues.
 pub struct Identity {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use flake::{NO_CEILING, Request, Run, Step};
 use pgrx::pg_sys;
 
+use crate::failure::Failure;
 use crate::faults::{self, Fault};
 use crate::identity::{self, Identity};
-use crate::report::Failure;
 use crate::{clock, guc, shmem, wait};
 
 /// IDs that are this session's alone, in the order in which they were issued.

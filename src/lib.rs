@@ -5,6 +5,7 @@
 use pgrx::prelude::*;
 
 mod clock;
+mod failure;
 mod faults;
 mod functions;
 mod guc;
@@ -27,7 +28,7 @@ pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
 /// Runs once in the postmaster, or, where the library is not preloaded, in each session that calls one of its functions.
 /// There PostgreSQL allows neither shared memory nor settings of the postmaster: nothing is set up, and every function
-/// that needs them says so ([`report::Failure::NotPreloaded`]).
+/// that needs them says so ([`failure::Failure::NotPreloaded`]).
 #[allow(unsafe_code)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {

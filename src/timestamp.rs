@@ -2,7 +2,7 @@
 
 use pgrx::prelude::*;
 
-use crate::report::Failure;
+use crate::failure::Failure;
 
 /// Microseconds from the Unix epoch to 2000-01-01, where PostgreSQL's count begins (`POSTGRES_EPOCH_JDATE` less
 /// `UNIX_EPOCH_JDATE`, 10,957 days).

@@ -1,0 +1,112 @@
+//! Everything that can go wrong for a user, as facts: the wording is [`crate::report`]'s.
+
+use flake::{Epoch, Layout, LayoutError, PartError, Scheme, SchemeError};
+
+/// What went wrong.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// The library is not in `shared_preload_libraries`.
+    NotPreloaded,
+    /// `snowflake_pg.worker_id` is not set.
+    WorkerUnset {
+        /// The server's layout.
+        layout: Layout,
+    },
+    /// The server is in recovery.
+    Standby,
+    /// A numeric setting is no number or does not fit.
+    Number {
+        /// Which one.
+        setting: Setting,
+        /// Its text.
+        text: String,
+        /// The layout whose field it must fit.
+        layout: Layout,
+        /// The largest number that fits.
+        max: u64,
+    },
+    /// `snowflake_pg.layout` is not a layout.
+    Layout {
+        /// Its text.
+        text: String,
+        /// Why not.
+        error: LayoutError,
+    },
+    /// `snowflake_pg.epoch` is not an epoch.
+    Epoch {
+        /// Its text.
+        text: String,
+        /// Why not.
+        problem: EpochProblem,
+    },
+    /// A part of an ID does not fit its field.
+    Part(PartError),
+    /// A number is not an ID of the server's layout.
+    NotAnId {
+        /// The number.
+        id: i64,
+        /// The server's layout and epoch.
+        scheme: Scheme,
+        /// Why not.
+        error: SchemeError,
+    },
+    /// An instant has no ID in the server's layout and epoch.
+    Instant {
+        /// The instant, in microseconds since the Unix epoch.
+        at: i128,
+        /// The server's layout and epoch.
+        scheme: Scheme,
+    },
+    /// The time of an ID is beyond the range of `timestamptz`.
+    TimestampRange,
+    /// `count` is out of range.
+    Count {
+        /// The count asked for.
+        count: i32,
+        /// The largest count.
+        max: u64,
+        /// Why not more, or how to get more: a sentence.
+        more: &'static str,
+    },
+    /// The layout has no consecutive IDs to reserve.
+    NotConsecutive {
+        /// The server's layout.
+        layout: Layout,
+    },
+    /// This session has not been issued an ID.
+    NoCurrentId,
+    /// The timestamp field is used up.
+    Exhausted {
+        /// The server's layout and epoch.
+        scheme: Scheme,
+    },
+    /// The clock is before the epoch.
+    ClockBeforeEpoch {
+        /// The server's epoch.
+        epoch: Epoch,
+    },
+    /// The program contradicts itself.
+    Unreachable(&'static str),
+}
+
+/// A setting that numbers this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// `snowflake_pg.datacenter_id`
+    Datacenter,
+    /// `snowflake_pg.worker_id`
+    Worker,
+}
+
+/// Why a text is not an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EpochProblem {
+    /// Neither ISO 8601 nor a number.
+    Malformed,
+    /// A time without a zone, whose meaning would depend on the setting `timezone`.
+    NoZone,
+    /// Finer than a millisecond.
+    Fraction,
+    /// Outside 1970 to 2199.
+    Range,
+}
