@@ -102,6 +102,27 @@ impl Limits {
         if tick > last_tick { self.last_word + 1 } else { tick << self.sequence_bits }
     }
 
+    /// The last word of the layout.
+    pub const fn last_word(&self) -> u64 {
+        self.last_word
+    }
+
+    /// The unit of the timestamp.
+    pub const fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// When the tick of a word begins; saturates far beyond any clock.
+    pub const fn time(&self, word: u64) -> Nanos {
+        self.begins(word >> self.sequence_bits)
+    }
+
+    /// The first word of the tick at `now`, or the word after the last one when the layout has none for that time; `None`
+    /// before the epoch.
+    pub const fn word_at(&self, now: Nanos) -> Option<u64> {
+        if now < self.epoch { None } else { Some(self.word(self.tick.whole(now - self.epoch))) }
+    }
+
     /// When `tick` begins; saturates far beyond any clock.
     const fn begins(&self, tick: u64) -> Nanos {
         self.epoch.saturating_add(tick.saturating_mul(self.tick.nanos()))

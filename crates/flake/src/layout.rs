@@ -59,6 +59,12 @@ impl Stamp {
     pub const fn id(&self, word: u64) -> i64 {
         ((word & !self.low) << self.shift | self.node | (word & self.low)) as i64
     }
+
+    /// The bits of an ID that say who issued it, and their value in this node's IDs.
+    pub const fn node_field(&self) -> (i64, i64) {
+        let mask = ((1 << self.shift) - 1) << self.low.count_ones();
+        (mask, self.node as i64)
+    }
 }
 
 /// A layout known by name, with the epoch its IDs count from.

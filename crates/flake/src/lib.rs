@@ -6,12 +6,17 @@
 //! - *tick*: one unit of an ID's timestamp ([`Tick`]), 1 ms unless the layout says otherwise.
 //! - *word*: `tick << sequence_bits | sequence`, the ID without its node bits. Words are consecutive integers, so
 //!   `word + n` runs over the end of a tick correctly by itself; only [`Stamp`] knows where the node bits go.
+//! - *generator time*: the time IDs are issued by, which runs on the monotonic clock ([`Hybrid`]).
+//! - *mark*: no ID at or above it was ever issued ([`Mark`]); *reservation*: the words below it that may be.
 //! - *last issued*: the highest word handed out so far; *lead*: how far its tick is ahead of the clock.
 
 mod epoch;
 mod error;
 mod generator;
+mod hybrid;
 mod layout;
+mod mark;
+mod reservation;
 mod scheme;
 mod state;
 mod sync;
@@ -20,7 +25,10 @@ mod tick;
 pub use epoch::Epoch;
 pub use error::{LayoutError, Part, PartError, SchemeError};
 pub use generator::{Limits, Pace, Request, Run, Step, step};
+pub use hybrid::{ClockEvent, ClockRules, Hybrid, OnRegression, Reading, Steered};
 pub use layout::{Layout, Node, Parts, Preset, Stamp};
+pub use mark::Mark;
+pub use reservation::{MAX_WINDOW, MIN_WINDOW, Reservation, next_window};
 pub use scheme::Scheme;
 pub use state::{NO_CEILING, NOT_LOADED, State};
 pub use tick::{Nanos, Tick};

@@ -3,9 +3,14 @@
 // Every test file compiles a copy of this module and uses a part of it.
 #![allow(dead_code)]
 
+pub mod machine;
+
 use flake::{Epoch, Layout, Nanos, Node, Scheme, Tick};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
+
+/// A ceiling above every word.
+pub const NO_CEILING: u64 = u64::MAX;
 
 /// The widths of a layout as the test chose them: a [`Layout`] says them only through the code under test.
 #[derive(Clone, Copy, Debug)]

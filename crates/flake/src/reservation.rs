@@ -1,0 +1,45 @@
+//! How far ahead of the clock words are reserved, and when the reservation is extended.
+
+use crate::{Limits, Nanos};
+
+/// The shortest window: with one flush to disk for each half of it, a server under load pays two a second.
+pub const MIN_WINDOW: Nanos = 1_000_000_000;
+
+/// The longest window: how far above the clock a server may begin after a crash, and how long one that is cut off from its
+/// synchronous standby goes on issuing.
+pub const MAX_WINDOW: Nanos = 10_000_000_000;
+
+/// The span of words that a mark covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// The first word that is not covered; at most the one after the layout's last.
+    pub ceiling: u64,
+    /// The word from which on the reservation is to be extended: half of the window.
+    pub renew: u64,
+}
+
+impl Reservation {
+    /// The reservation of one window at generator time `now`, which covers all words below `needed` and a tick more. Counted
+    /// from the time of `needed` where a burst has run ahead of the clock, so that the window is a window for it, too.
+    pub fn new(limits: &Limits, now: Nanos, needed: u64, window: Nanos) -> Reservation {
+        let from = now.max(limits.time(needed));
+        let window = window.max(2 * limits.tick().nanos());
+        let word = |at: Nanos| limits.word_at(at).unwrap_or(0);
+        // With a random start the next draw may begin anywhere in its tick.
+        let spared = needed.saturating_add(limits.capacity());
+        let ceiling = word(from.saturating_add(window)).max(spared).min(limits.last_word() + 1);
+        Reservation { ceiling, renew: word(from.saturating_add(window / 2)).min(ceiling) }
+    }
+}
+
+/// The next window: short under load; doubled while so few IDs are drawn that the end of the half was noticed late; long
+/// enough for the next extension to end in the first quarter of it. `late` is how long after the reservation's `renew` it
+/// was extended, `took` how long the last extension took.
+pub fn next_window(window: Nanos, late: Nanos, took: Nanos) -> Nanos {
+    let wanted = match window {
+        0 => MIN_WINDOW,
+        _ if late > window / 10 => 2 * window,
+        _ => window / 2,
+    };
+    wanted.max(took.saturating_mul(4)).clamp(MIN_WINDOW, MAX_WINDOW)
+}

@@ -1,0 +1,365 @@
+//! The hybrid clock on a machine whose wall clock is set, whose processor is lost, and which is suspended: case by case.
+//! `hybrid_random.rs` tries what nobody thought of.
+
+mod common;
+
+use common::machine::{HOLD, HOUR, MS, Machine, RULES, SECOND, Server};
+use flake::{ClockEvent, ClockRules, Hybrid, Nanos};
+
+const DAY: Nanos = 24 * HOUR;
+
+fn back(by: Nanos) -> i64 {
+    -(by as i64)
+}
+
+#[test]
+fn a_clock_that_keeps_time_is_no_event_and_generator_time_is_the_wall_clock() {
+    let mut server = Server::new(RULES);
+    assert_eq!(server.ahead(), 0);
+    for ppm in [0, 500, -500] {
+        assert_eq!(server.go_on(HOUR, SECOND), []);
+        server.machine.slew(HOUR, ppm);
+        assert_eq!(server.ahead(), 0, "slewed by {ppm} ppm");
+    }
+}
+
+#[test]
+fn a_clock_set_back_an_hour_is_one_event_and_the_lead_is_gone_after_ten_hours() {
+    let mut server = Server::new(RULES);
+    server.issue();
+    server.machine.run(SECOND);
+    let before = server.time();
+    server.machine.step(back(HOUR));
+    let steered = server.compare();
+    assert_eq!((steered.event, steered.behind), (Some(ClockEvent::Regression(HOUR)), None));
+    assert_eq!(before - server.time(), SECOND / 10, "one tenth of the second since the last comparison");
+    assert_eq!(steered.lead, HOUR - SECOND / 10);
+    // What is left of the hour takes ten times as long, less the second that is counted already.
+    let lead = |server: &Server| server.ahead() as Nanos;
+    assert_eq!(server.go_on(5 * HOUR, SECOND), []);
+    assert_eq!(lead(&server), HOUR / 2 - SECOND / 10);
+    assert_eq!(server.go_on(5 * HOUR - 2 * SECOND, SECOND), []);
+    assert_eq!(lead(&server), SECOND / 10);
+    assert_eq!(server.go_on(SECOND, SECOND), []);
+    assert_eq!(lead(&server), 0);
+    assert_eq!(server.go_on(HOUR, SECOND), []);
+    assert_eq!(lead(&server), 0);
+}
+
+#[test]
+fn a_clock_set_back_and_back_again_is_two_events() {
+    let mut server = Server::new(RULES);
+    for by in [2 * SECOND, 101 * MS] {
+        server.machine.step(back(by));
+        assert_eq!(server.compare().event, Some(ClockEvent::Regression(by)));
+        assert_eq!(server.compare().event, None);
+    }
+}
+
+#[test]
+fn a_forward_step_up_to_the_largest_jump_is_followed_at_once() {
+    for by in [101 * MS, 5 * SECOND, HOUR] {
+        let mut server = Server::new(RULES);
+        server.machine.run(SECOND);
+        server.machine.step(by as i64);
+        let steered = server.compare();
+        assert_eq!((steered.event, steered.behind, steered.lead), (Some(ClockEvent::Step(by)), None, 0));
+        assert_eq!(server.ahead(), 0);
+        assert_eq!(server.go_on(HOUR, SECOND), []);
+    }
+}
+
+#[test]
+fn a_larger_jump_is_one_event_and_not_followed_however_long_it_lasts() {
+    for by in [HOUR + 1, 75 * 365 * DAY] {
+        let mut server = Server::new(RULES);
+        server.machine.run(SECOND);
+        let before = server.time();
+        server.machine.step(by as i64);
+        let steered = server.compare();
+        assert_eq!((steered.event, steered.behind, steered.lead), (Some(ClockEvent::Jump(by)), None, 0));
+        assert_eq!(server.time(), before);
+        assert_eq!(server.go_on(2 * HOUR, SECOND), []);
+        assert_eq!(server.time(), before + 2 * HOUR, "at the speed of the monotonic clock");
+        // A suspension is made up for, by the boot clock.
+        server.machine.suspend(8 * HOUR);
+        assert_eq!(server.compare().event, None);
+        assert_eq!(server.time(), before + 10 * HOUR);
+    }
+}
+
+#[test]
+fn a_clock_that_returns_from_a_jump_is_followed_again_and_is_no_regression() {
+    let mut server = Server::new(RULES);
+    server.machine.step(DAY as i64);
+    assert_eq!(server.compare().event, Some(ClockEvent::Jump(DAY)));
+    assert_eq!(server.go_on(HOUR, SECOND), []);
+    // Not to the nanosecond.
+    server.machine.step(back(DAY + 3 * MS));
+    assert_eq!(server.compare().event, Some(ClockEvent::Returned));
+    assert_eq!(server.ahead(), 3 * MS as i64);
+    assert_eq!(server.go_on(HOUR, SECOND), []);
+    assert_eq!(server.ahead(), 0);
+}
+
+#[test]
+fn a_jump_that_changes_is_an_event_each_time_by_its_distance_from_the_trusted_clock() {
+    let mut server = Server::new(RULES);
+    let mut moved_to = |from: Nanos, to: i64| {
+        server.machine.step(to - from as i64);
+        server.compare().event
+    };
+    assert_eq!(moved_to(0, DAY as i64), Some(ClockEvent::Jump(DAY)));
+    assert_eq!(moved_to(DAY, 2 * DAY as i64), Some(ClockEvent::Jump(2 * DAY)));
+    assert_eq!(moved_to(2 * DAY, DAY as i64), Some(ClockEvent::Jump(DAY)));
+    // Back to less than a jump: followed. Then further back than it was: a regression from there.
+    assert_eq!(moved_to(DAY, 60 * SECOND as i64), Some(ClockEvent::Step(60 * SECOND)));
+    assert_eq!(moved_to(60 * SECOND, back(60 * SECOND)), Some(ClockEvent::Regression(120 * SECOND)));
+}
+
+#[test]
+fn a_clock_that_returns_from_a_jump_too_far_back_is_a_regression() {
+    let mut server = Server::new(RULES);
+    server.machine.step(DAY as i64);
+    server.compare();
+    server.machine.step(back(DAY + HOUR));
+    assert_eq!(server.compare().event, Some(ClockEvent::Regression(HOUR)));
+    assert_eq!(server.ahead(), HOUR as i64);
+}
+
+#[test]
+fn a_clock_that_returns_from_a_regression_is_followed_however_large_it_was() {
+    // Generator time is where the clock returns to: to follow it risks nothing.
+    for rules in [RULES, HOLD] {
+        let mut server = Server::new(rules);
+        server.machine.step(back(10 * HOUR));
+        assert_eq!(server.compare().event, Some(ClockEvent::Regression(10 * HOUR)));
+        server.machine.run(SECOND);
+        server.machine.step(10 * HOUR as i64);
+        let steered = server.compare();
+        assert_eq!((steered.event, steered.behind), (Some(ClockEvent::Step(10 * HOUR)), None), "{rules:?}");
+        assert_eq!(server.go_on(200 * HOUR, 60 * SECOND), []);
+        assert_eq!(server.ahead(), 0, "{rules:?}");
+    }
+}
+
+#[test]
+fn a_suspension_is_followed_and_is_no_event() {
+    let mut server = Server::new(RULES);
+    for asleep in [SECOND, 8 * HOUR, 100 * DAY] {
+        server.machine.suspend(asleep);
+        assert_eq!(server.ahead(), back(asleep));
+        let steered = server.compare();
+        assert_eq!((steered.event, steered.lead), (None, 0));
+        assert_eq!(server.ahead(), 0);
+    }
+}
+
+#[test]
+fn a_generator_that_begins_at_its_mark_sees_no_event_in_its_lead() {
+    for rules in [RULES, HOLD] {
+        let mark = Machine::new().wall + 6 * HOUR;
+        let mut server = Server::started(rules, mark);
+        assert_eq!(server.time(), mark);
+        let steered = server.compare();
+        assert_eq!((steered.event, steered.behind, steered.lead), (None, None, 6 * HOUR));
+        assert_eq!(server.go_on(30 * HOUR, SECOND), []);
+        assert_eq!(server.ahead(), 3 * HOUR as i64);
+        assert_eq!(server.go_on(40 * HOUR, SECOND), []);
+        assert_eq!(server.ahead(), 0);
+    }
+}
+
+#[test]
+fn a_step_is_judged_by_itself_and_not_by_the_lead() {
+    let mut server = Server::started(RULES, Machine::new().wall + 6 * HOUR);
+    server.machine.step(SECOND as i64);
+    assert_eq!(server.compare().event, Some(ClockEvent::Step(SECOND)));
+    server.machine.step(back(SECOND));
+    assert_eq!(server.compare().event, Some(ClockEvent::Regression(SECOND)));
+    assert_eq!(server.ahead(), 6 * HOUR as i64);
+}
+
+#[test]
+fn steps_within_the_slack_are_no_events() {
+    let mut server = Server::new(RULES);
+    for by in [100 * MS as i64, back(100 * MS), 1, -1, back(60 * MS), back(60 * MS), 60 * MS as i64] {
+        server.machine.run(SECOND);
+        server.machine.step(by);
+        let steered = server.compare();
+        assert_eq!((steered.event, steered.behind), (None, None), "{by}");
+        assert!(server.ahead() >= 0);
+    }
+    // Two of them are two, however soon they follow each other, unless nobody looked in between.
+    server.machine.step(back(60 * MS));
+    server.machine.step(back(60 * MS));
+    assert_eq!(server.compare().event, Some(ClockEvent::Regression(120 * MS)));
+    // A slack larger than the largest jump is still the slack.
+    let mut server = Server::new(ClockRules { max_jump: 0, ..RULES });
+    server.machine.step(100 * MS as i64);
+    assert_eq!(server.compare().event, None);
+    server.machine.step(101 * MS as i64);
+    assert_eq!(server.compare().event, Some(ClockEvent::Jump(101 * MS)));
+}
+
+#[test]
+fn reads_far_apart_are_no_event_wherever_the_processor_was_lost() {
+    // As it was seen on a busy machine, with the least slack that can be set and the default one.
+    for slack in [2 * MS, 100 * MS] {
+        let rules = ClockRules { slack, ..RULES };
+        let places = [[81 * MS, 0, 0], [0, 81 * MS, 0], [0, 0, 81 * MS], [40 * MS, 40 * MS, MS]];
+        for rules in [rules, ClockRules { slack, ..HOLD }] {
+            for lost in places {
+                let mut server = Server::new(rules);
+                // Once, and twice in a row; and each time a quiet comparison after it.
+                for lost in [[0; 3], lost, [0; 3], lost, lost, [0; 3]] {
+                    server.machine.run(SECOND);
+                    let steered = server.compare_busy(lost);
+                    assert_eq!((steered.event, steered.behind), (None, None), "lost {lost:?} with {rules:?}");
+                    assert!((0..=82 * MS as i64).contains(&server.ahead()), "{server:?}");
+                }
+                // At the start.
+                let mut server = Server::new(rules);
+                server.clock = Hybrid::start(server.machine.read_busy(lost), 0);
+                assert_eq!(server.compare().event, None, "lost {lost:?} at the start");
+            }
+        }
+    }
+}
+
+#[test]
+fn reads_far_apart_are_no_event_during_a_jump() {
+    let mut server = Server::new(ClockRules { slack: 2 * MS, ..RULES });
+    server.machine.step(DAY as i64);
+    assert_eq!(server.compare().event, Some(ClockEvent::Jump(DAY)));
+    for lost in [[0, 81 * MS, 0], [0; 3], [0, 81 * MS, 0], [0, 81 * MS, 0], [0; 3]] {
+        server.machine.run(SECOND);
+        assert_eq!(server.compare_busy(lost).event, None, "lost {lost:?}");
+    }
+}
+
+#[test]
+fn a_step_larger_than_the_reads_are_apart_is_an_event_all_the_same() {
+    let mut server = Server::new(ClockRules { slack: 2 * MS, ..RULES });
+    server.machine.step(back(SECOND));
+    let event = server.compare_busy([0, 81 * MS, 0]).event;
+    let Some(ClockEvent::Regression(by)) = event else { panic!("{event:?}") };
+    assert!(by.abs_diff(SECOND) <= 81 * MS, "{by}");
+}
+
+#[test]
+fn a_held_generator_reserves_nothing_until_the_clock_is_back_and_then_goes_on_at_it() {
+    for last_issued_ahead in [0, 50 * MS] {
+        let mut server = Server::new(HOLD);
+        server.issued = server.time() + last_issued_ahead;
+        server.machine.step(back(10 * SECOND));
+        let steered = server.compare();
+        assert_eq!(steered.event, Some(ClockEvent::Regression(10 * SECOND)));
+        assert_eq!(steered.behind, Some(10 * SECOND));
+        for second in 1..10 {
+            server.machine.run(SECOND);
+            let steered = server.compare();
+            assert_eq!((steered.event, steered.behind), (None, Some((10 - second) * SECOND)));
+            assert!(server.time() >= server.issued - last_issued_ahead, "what was issued is not the past yet");
+        }
+        server.machine.run(SECOND - 1);
+        assert_eq!(server.compare().behind, Some(1));
+        server.machine.run(1);
+        assert_eq!(server.compare().behind, None);
+        assert_eq!(server.time(), server.machine.wall.max(server.issued));
+        assert_eq!(server.go_on(10 * SECOND, SECOND), []);
+        assert_eq!(server.ahead(), 0);
+    }
+}
+
+#[test]
+fn a_generator_held_again_waits_for_the_later_of_the_two_times() {
+    let mut server = Server::new(HOLD);
+    let begun = server.machine.wall;
+    server.machine.step(back(10 * SECOND));
+    assert_eq!(server.compare().behind, Some(10 * SECOND));
+    server.machine.step(back(20 * SECOND));
+    assert_eq!(server.compare().behind, Some(30 * SECOND));
+    // Forward, but not far enough, and back a little.
+    server.machine.step(25 * SECOND as i64);
+    assert_eq!(server.compare().behind, Some(5 * SECOND));
+    server.machine.step(back(SECOND));
+    assert_eq!(server.compare().behind, Some(6 * SECOND));
+    server.machine.suspend(6 * SECOND);
+    assert_eq!((server.compare().behind, server.machine.wall), (None, begun));
+}
+
+#[test]
+fn a_jump_does_not_release_a_held_generator() {
+    let mut server = Server::new(HOLD);
+    server.machine.step(back(10 * SECOND));
+    server.compare();
+    server.machine.step(DAY as i64);
+    let steered = server.compare();
+    assert_eq!((steered.event, steered.behind), (Some(ClockEvent::Jump(DAY)), Some(10 * SECOND)));
+    server.machine.run(4 * SECOND);
+    assert_eq!(server.compare().behind, Some(6 * SECOND), "the trusted clock goes on");
+}
+
+#[test]
+fn a_lead_that_was_there_before_a_hold_is_given_up_with_it() {
+    let mut server = Server::started(HOLD, Machine::new().wall + HOUR);
+    server.issued = server.machine.wall;
+    server.machine.step(back(SECOND));
+    assert_eq!(server.compare().behind, Some(SECOND));
+    server.machine.run(SECOND);
+    assert_eq!(server.compare().behind, None);
+    assert_eq!(server.ahead(), 0, "nothing was issued above it");
+}
+
+#[test]
+fn a_held_generator_goes_on_when_the_setting_is_changed() {
+    let mut server = Server::new(HOLD);
+    server.issue();
+    server.machine.step(back(HOUR));
+    assert_eq!(server.compare().behind, Some(HOUR));
+    server.machine.run(SECOND);
+    server.rules = RULES;
+    let steered = server.compare();
+    assert_eq!((steered.event, steered.behind), (None, None));
+    assert!(server.time() >= server.issued);
+    // For good: changed back, there is nothing to wait for.
+    server.rules = HOLD;
+    server.machine.run(SECOND);
+    assert_eq!(server.compare().behind, None);
+    assert!(server.ahead() > HOUR as i64 / 2, "and the lead is not given up at once");
+}
+
+#[test]
+fn an_accepted_clock_is_followed_forward_and_its_next_comparison_is_no_event() {
+    for by in [DAY as i64, back(DAY), SECOND as i64, 0] {
+        for rules in [RULES, HOLD] {
+            let mut server = Server::new(rules);
+            server.issue();
+            server.machine.step(by);
+            server.compare();
+            server.clock = server.clock.accept(server.machine.read());
+            assert_eq!(server.ahead(), (-by).max(0), "never back");
+            server.machine.run(SECOND);
+            let steered = server.compare();
+            assert_eq!((steered.event, steered.behind), (None, None), "{by} with {rules:?}");
+            assert_eq!(server.go_on(HOUR, SECOND), []);
+        }
+    }
+}
+
+#[test]
+fn generator_time_is_not_taken_back_below_the_last_id_by_more_than_half_the_slack() {
+    let mut server = Server::new(RULES);
+    server.machine.step(back(HOUR));
+    server.compare();
+    for burst in [20 * MS, 49 * MS, 50 * MS, 51 * MS, 100 * MS] {
+        // A tenth of this time is more than the slack.
+        server.machine.run(10 * SECOND);
+        let before = server.time();
+        server.issued = before + burst;
+        server.compare();
+        // And where a burst has run further ahead than that, it stays.
+        assert_eq!(server.time(), before.min(server.issued - 50 * MS), "{burst}");
+    }
+}

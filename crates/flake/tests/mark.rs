@@ -1,0 +1,182 @@
+//! The mark: what lies above it, in whatever layout, is no ID that was issued below it.
+
+mod common;
+
+use common::{Shape, fields, forall, nodes, number, schemes, shapes};
+use flake::{Layout, Mark, Node, Stamp, Tick};
+use proptest::prelude::*;
+
+fn stamp(shape: Shape, node: Node) -> Stamp {
+    shape.layout().stamp(node).unwrap()
+}
+
+/// The ID of a word, digit by digit.
+fn id(shape: Shape, node: Node, word: u64) -> u64 {
+    shape.id(word / shape.capacity(), node, word % shape.capacity()) as u64
+}
+
+/// A layout, a node, and a ceiling: the word after one that the layout has, or 0.
+fn ceilings() -> impl Strategy<Value = (Shape, Node, u64)> {
+    shapes().prop_flat_map(|shape| {
+        fields(shape).prop_flat_map(move |(tick, node, sequence)| {
+            let after = tick * shape.capacity() + sequence + 1;
+            (Just(shape), Just(node), prop_oneof![1 => Just(0), 9 => Just(after)])
+        })
+    })
+}
+
+/// Any mark that a store can hold.
+fn marks() -> impl Strategy<Value = Mark> {
+    prop_oneof![1 => Just(Mark::MAX), 1 => Just(Mark::NOTHING_ISSUED), 8 => number(63).prop_map(|id| id.max(1)).prop_map(stored)]
+}
+
+fn stored(value: u64) -> Mark {
+    Mark::stored(value).unwrap()
+}
+
+/// A layout so small that its words can be listed, with all of them as IDs.
+fn small_layouts() -> impl Iterator<Item = (Shape, Node, Vec<u64>)> {
+    let widths = [(3, None, 2, 2), (1, None, 0, 1), (2, Some(1), 1, 3), (4, None, 3, 1), (2, Some(2), 0, 2)];
+    widths.into_iter().flat_map(|(timestamp, datacenter, worker, sequence)| {
+        let tick = Tick::Ms1;
+        let shape = Shape { timestamp, datacenter, worker, sequence, tick, preset: None, sequence_lowest: true };
+        let last = Node { datacenter: (1 << shape.datacenter_bits()) - 1, worker: (1 << worker) - 1 };
+        [Node::default(), last]
+            .map(|node| (shape, node, (0..shape.words()).map(|word| id(shape, node, word)).collect()))
+    })
+}
+
+#[test]
+fn every_mark_and_ceiling_of_small_layouts_gives_what_counting_gives() {
+    for (shape, node, ids) in small_layouts() {
+        let stamp = stamp(shape, node);
+        let last_word = shape.words() - 1;
+        for mark in 1..=shape.layout().last_id() as u64 + 2 {
+            let found = stored(mark).first_word(&stamp, last_word);
+            let expected = ids.iter().position(|id| *id >= mark).unwrap_or(ids.len());
+            assert_eq!(found, expected as u64, "{shape:?} {node:?} at mark {mark}");
+        }
+        for ceiling in 0..=shape.words() {
+            let highest = ids.iter().take(ceiling as usize).max();
+            let expected = highest.map_or(1, |highest| highest + 1);
+            assert_eq!(Mark::above(&stamp, ceiling).value(), expected, "{shape:?} {node:?} at ceiling {ceiling}");
+        }
+    }
+}
+
+#[test]
+fn the_mark_above_a_ceiling_is_one_above_the_id_of_the_word_below_it() {
+    forall(2_000, ceilings(), |(shape, node, ceiling)| {
+        let mark = Mark::above(&stamp(shape, node), ceiling);
+        let expected = if ceiling == 0 { 1 } else { id(shape, node, ceiling - 1) + 1 };
+        prop_assert_eq!(mark.value(), expected);
+        prop_assert_eq!(Mark::stored(mark.value()), Some(mark), "a store can hold it");
+        Ok(())
+    });
+}
+
+#[test]
+fn issuing_goes_on_at_the_ceiling_where_nothing_was_reconfigured() {
+    forall(2_000, ceilings(), |(shape, node, ceiling)| {
+        let stamp = stamp(shape, node);
+        let first = Mark::above(&stamp, ceiling).first_word(&stamp, shape.words() - 1);
+        // Only the ID 0 lies below every mark.
+        let no_zero = u64::from(ceiling == 0 && node == Node::default());
+        prop_assert_eq!(first, ceiling + no_zero);
+        Ok(())
+    });
+}
+
+#[test]
+fn no_id_is_made_again_whatever_layout_epoch_and_node_come_next() {
+    // The epoch plays no part: it decides which word the clock asks for, and all words from the first on are looked at.
+    let cases = (ceilings(), schemes(), any::<[u64; 3]>())
+        .prop_flat_map(|(before, (shape, _), raw)| (Just(before), Just(shape), nodes(shape), Just(raw)));
+    forall(4_000, cases, |((before, old_node, ceiling), shape, node, raw)| {
+        let mark = Mark::above(&stamp(before, old_node), ceiling);
+        let first = mark.first_word(&stamp(shape, node), shape.words() - 1);
+        prop_assert!(first <= shape.words());
+        let left = shape.words() - first;
+        let later = raw.map(|raw| first + raw % left.max(1));
+        for word in later.into_iter().chain([first, shape.words() - 1]).filter(|_| left > 0) {
+            let new = id(shape, node, word);
+            prop_assert!(new >= mark.value(), "{new} of word {word} is below the mark {mark:?}");
+            let mut issued = raw.iter().map(|raw| raw % ceiling.max(1)).chain([ceiling.saturating_sub(1)]);
+            prop_assert!(ceiling == 0 || issued.all(|old| id(before, old_node, old) < new));
+        }
+        // And no word that could be used is left out.
+        if let Some(skipped) = first.checked_sub(1) {
+            prop_assert!(id(shape, node, skipped) < mark.value(), "begins at {first}, could at {skipped}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_first_word_is_the_first_at_or_above_any_mark() {
+    let cases = (shapes(), marks()).prop_flat_map(|(shape, mark)| (Just(shape), nodes(shape), Just(mark)));
+    forall(4_000, cases, |(shape, node, mark)| {
+        let first = mark.first_word(&stamp(shape, node), shape.words() - 1);
+        prop_assert!(first <= shape.words());
+        prop_assert!(first == shape.words() || id(shape, node, first) >= mark.value());
+        prop_assert!(first == 0 || id(shape, node, first - 1) < mark.value());
+        Ok(())
+    });
+}
+
+#[test]
+fn the_mark_of_a_server_that_has_issued_nothing_never_gives_the_id_zero() {
+    let cases = shapes().prop_flat_map(|shape| (Just(shape), nodes(shape)));
+    forall(1_000, cases, |(shape, node)| {
+        let first = Mark::NOTHING_ISSUED.first_word(&stamp(shape, node), shape.words() - 1);
+        prop_assert!(first <= 1);
+        prop_assert!(id(shape, node, first) > 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_store_holds_marks_from_1_to_the_one_above_the_largest_bigint() {
+    assert_eq!(Mark::stored(0), None, "what no store was given");
+    assert_eq!(Mark::stored(1), Some(Mark::NOTHING_ISSUED));
+    assert_eq!(Mark::stored(i64::MAX as u64).map(Mark::value), Some(i64::MAX as u64));
+    assert_eq!(Mark::stored(i64::MAX as u64 + 1), Some(Mark::MAX));
+    assert_eq!(Mark::stored(i64::MAX as u64 + 2), None);
+    assert_eq!(Mark::stored(u64::MAX), None);
+}
+
+#[test]
+fn the_largest_mark_leaves_no_word() {
+    // The largest ID there is: 63 ones.
+    let shape = Shape {
+        timestamp: 41,
+        datacenter: None,
+        worker: 10,
+        sequence: 12,
+        tick: Tick::Ms1,
+        preset: None,
+        sequence_lowest: true,
+    };
+    let stamp = stamp(shape, Node { datacenter: 0, worker: 1_023 });
+    assert_eq!(Mark::above(&stamp, shape.words()), Mark::MAX);
+    assert_eq!(Mark::MAX.first_word(&stamp, shape.words() - 1), shape.words());
+    assert_eq!(stored(i64::MAX as u64).first_word(&stamp, shape.words() - 1), shape.words() - 1);
+}
+
+#[test]
+fn a_few_marks_as_one_would_work_them_out_on_paper() {
+    let twitter = |worker| Layout::TWITTER.stamp(Node { datacenter: 0, worker }).unwrap();
+    let last_word = Layout::TWITTER.last_word();
+    // Tick 1000, sequence 7 of worker 5: 1000 * 2^22 + 5 * 2^12 + 7.
+    let word = 1_000 * 4_096 + 7;
+    let mark = Mark::above(&twitter(5), word + 1);
+    assert_eq!(mark.value(), 1_000 * 4_194_304 + 5 * 4_096 + 7 + 1);
+    // The same server goes on with the next sequence number, a higher one may begin its tick anew, a lower one may not.
+    assert_eq!(mark.first_word(&twitter(5), last_word), word + 1);
+    assert_eq!(mark.first_word(&twitter(6), last_word), 1_000 * 4_096);
+    assert_eq!(mark.first_word(&twitter(4), last_word), 1_001 * 4_096);
+    // In Sonyflake's layout the ID is word * 2^16 + worker: 1000 * 2^22 / 2^16 = 64000 words, and 20488 = 5 * 4096 + 8.
+    let sonyflake = |worker| Layout::SONYFLAKE.stamp(Node { datacenter: 0, worker }).unwrap();
+    assert_eq!(mark.first_word(&sonyflake(20_488), Layout::SONYFLAKE.last_word()), 64_000);
+    assert_eq!(mark.first_word(&sonyflake(20_487), Layout::SONYFLAKE.last_word()), 64_001);
+}

@@ -1,0 +1,183 @@
+//! Reservations: what they cover, when they are renewed, and how long their windows are.
+
+mod common;
+
+use common::{Shape, forall, nanos, number, schemes};
+use flake::{Epoch, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos, Reservation, Scheme, next_window};
+use proptest::prelude::*;
+
+const MS: Nanos = 1_000_000;
+const SECOND: Nanos = 1_000 * MS;
+const YEAR: Nanos = 365 * 86_400 * SECOND;
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    shape: Shape,
+    scheme: Scheme,
+    now: Nanos,
+    needed: u64,
+    window: Nanos,
+}
+
+impl Case {
+    fn reservation(&self) -> Reservation {
+        Reservation::new(&Limits::of(&self.scheme), self.now, self.needed, self.window)
+    }
+
+    fn capacity(&self) -> u128 {
+        self.shape.capacity().into()
+    }
+
+    /// The word after the last.
+    fn end(&self) -> u128 {
+        self.shape.words().into()
+    }
+
+    /// The first word of the tick at `at`, which may be a time that no clock can show, or lie behind the layout's end.
+    fn word_at(&self, at: u128) -> u128 {
+        let since_epoch = at.saturating_sub(u128::from(self.scheme.epoch.unix_ms() as u64) * u128::from(MS));
+        since_epoch / u128::from(nanos(self.shape.tick)) * self.capacity()
+    }
+
+    /// When the tick of a word begins.
+    fn time(&self, word: u128) -> u128 {
+        let epoch = u128::from(self.scheme.epoch.unix_ms() as u64) * u128::from(MS);
+        epoch + word / self.capacity() * u128::from(nanos(self.shape.tick))
+    }
+}
+
+fn windows() -> impl Strategy<Value = Nanos> {
+    prop_oneof![Just(0), Just(MIN_WINDOW), Just(MAX_WINDOW), MIN_WINDOW..=MAX_WINDOW]
+}
+
+/// `needed` is often near the clock, as it is when it matters, and sometimes anywhere in the layout.
+fn cases() -> impl Strategy<Value = Case> {
+    schemes().prop_flat_map(|(shape, scheme)| {
+        let now = prop_oneof![1 => 0..250 * YEAR, 8 => 0..100 * YEAR, 1 => 0..20 * SECOND]
+            .prop_map(move |since| scheme.epoch.nanos() + since);
+        let near = -4 * shape.capacity() as i64..20_000 * shape.capacity().min(1 << 40) as i64;
+        let anywhere = number(shape.timestamp + shape.sequence).prop_map(|word| word + 1);
+        (now, near, anywhere, windows(), prop::bool::weighted(0.8)).prop_map(
+            move |(now, near, anywhere, window, is_near)| {
+                let case = Case { shape, scheme, now, needed: anywhere, window };
+                let due = case.word_at(now.into()).min(case.end()) as u64;
+                let needed = if is_near { due.saturating_add_signed(near).min(shape.words()) } else { anywhere };
+                Case { needed, ..case }
+            },
+        )
+    })
+}
+
+#[test]
+fn a_reservation_covers_what_is_needed_and_a_tick_more_but_nothing_behind_the_end() {
+    forall(2_000, cases(), |case| {
+        let ceiling = u128::from(case.reservation().ceiling);
+        prop_assert!(ceiling <= case.end());
+        prop_assert!(ceiling >= (u128::from(case.needed) + case.capacity()).min(case.end()));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_reservation_covers_its_window_and_at_least_two_ticks_of_the_clock() {
+    forall(2_000, cases(), |case| {
+        let ceiling = u128::from(case.reservation().ceiling);
+        prop_assert!(ceiling >= (case.word_at(case.now.into()) + 2 * case.capacity()).min(case.end()));
+        // Counted from the clock, or from the tick of `needed` where that comes later, and no longer than that.
+        let from = case.time(case.needed.into()).max(case.now.into());
+        let window = u128::from(case.window.max(2 * nanos(case.shape.tick)));
+        let spared = u128::from(case.needed) + case.capacity();
+        // No clock shows a time that does not fit: what is reserved there is never asked for.
+        if from + window < u64::MAX.into() {
+            prop_assert_eq!(ceiling, case.word_at(from + window).max(spared).min(case.end()));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_reservation_is_renewed_when_half_of_its_window_is_used() {
+    forall(2_000, cases(), |case| {
+        let reservation = case.reservation();
+        prop_assert!(reservation.renew <= reservation.ceiling);
+        let from = case.time(case.needed.into()).max(case.now.into());
+        let half = u128::from(case.window.max(2 * nanos(case.shape.tick))) / 2;
+        if from + half < u64::MAX.into() {
+            let expected = case.word_at(from + half).min(reservation.ceiling.into());
+            prop_assert_eq!(u128::from(reservation.renew), expected);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_few_reservations_as_one_would_work_them_out_on_paper() {
+    let limits = Limits::of(&Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER });
+    let word = |ms: u64| ms * 4_096;
+    let new = |ms: u64, needed: u64, window: Nanos| {
+        let Reservation { ceiling, renew } =
+            Reservation::new(&limits, Epoch::TWITTER.nanos() + ms * MS + MS / 2, needed, window);
+        (ceiling, renew)
+    };
+    // The clock is half a millisecond into tick 5000.
+    assert_eq!(new(5_000, 1, SECOND), (word(6_000), word(5_500)));
+    assert_eq!(new(5_000, word(5_000) + 1, 4 * SECOND), (word(9_000), word(7_000)));
+    // A burst that is 100 ms ahead of the clock gets a window, too.
+    assert_eq!(new(5_000, word(5_100) + 7, SECOND), (word(6_100), word(5_600)));
+    // Two ticks are the least, and a whole tick above what is needed.
+    assert_eq!(new(5_000, 1, 0), (word(5_002), word(5_001)));
+    assert_eq!(new(5_000, word(5_010) + 4_095, 0), (word(5_012), word(5_011)));
+    // Before the epoch the clock asks for nothing; what is needed is covered.
+    let before = Reservation::new(&limits, Epoch::TWITTER.nanos() - 10 * SECOND, 5, SECOND);
+    assert_eq!(before, Reservation { ceiling: word(1_000), renew: word(500) });
+    // At the end there is only what is left.
+    let end = limits.last_word() + 1;
+    assert_eq!(new(2u64.pow(41) - 100, end - 4_096, SECOND), (end, end));
+    assert_eq!(new(2u64.pow(41) - 800, 1, SECOND), (end, end - word(300)));
+}
+
+#[test]
+fn windows_are_within_their_bounds_and_long_enough_for_the_next_extension() {
+    let durations = || prop_oneof![Just(0), 0..=2 * MAX_WINDOW, any::<Nanos>()];
+    forall(2_000, (windows(), durations(), durations()), |(window, late, took)| {
+        let next = next_window(window, late, took);
+        prop_assert!((MIN_WINDOW..=MAX_WINDOW).contains(&next));
+        // In the first quarter of it, that is.
+        prop_assert!(u128::from(next) >= (4 * u128::from(took)).min(MAX_WINDOW.into()));
+        Ok(())
+    });
+}
+
+#[test]
+fn windows_double_when_renewed_late_and_halve_when_renewed_in_time() {
+    const S: Nanos = SECOND;
+    // Window, how late, how long it took; and the next.
+    for (window, late, took, next) in [
+        (0, 0, 0, S),
+        (0, u64::MAX, 0, S),
+        (S, S / 10, 0, S),
+        (S, S / 10 + 1, 0, 2 * S),
+        (2 * S, S / 5, 0, S),
+        (2 * S, S / 5 + 1, 0, 4 * S),
+        (8 * S, 8 * S, 0, 10 * S),
+        (10 * S, u64::MAX, 0, 10 * S),
+        (10 * S, S, 0, 5 * S),
+        (5 * S, 0, 0, 5 * S / 2),
+        (3 * S / 2, 0, 0, S),
+        // A slow disk or standby.
+        (S, 0, S / 4, S),
+        (S, 0, S / 2, 2 * S),
+        (0, 0, S / 2, 2 * S),
+        (4 * S, 4 * S, S, 8 * S),
+        (S, 0, 3 * S, 10 * S),
+        (S, 0, u64::MAX, 10 * S),
+    ] {
+        assert_eq!(next_window(window, late, took), next, "{window} {late} {took}");
+    }
+}
+
+#[test]
+fn windows_of_the_shortest_and_longest_are_a_second_and_ten() {
+    // The README says how far ahead a server may begin after a crash, and how often it flushes under load.
+    assert_eq!((MIN_WINDOW, MAX_WINDOW), (SECOND, 10 * SECOND));
+}
