@@ -24,3 +24,7 @@ COMMENT ON FUNCTION snowflake_last_id_before(timestamptz) IS
     'last ID before an instant, -1 where there is none';
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
     'true where the time of an ID is at or after "from" and before "until"; inlined, so that an index on the ID is used';
+COMMENT ON FUNCTION snowflake_accept_clock() IS
+    'take the server''s clock for right, so that IDs follow it; returns by how much';
+COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
+    'set the high-water mark; lowered only above the IDs of a table, or by force; returns the mark before';

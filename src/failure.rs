@@ -1,5 +1,7 @@
 //! Everything that can go wrong for a user, as facts: the wording is [`crate::report`]'s.
 
+use std::time::Duration;
+
 use flake::{Epoch, Layout, LayoutError, PartError, Scheme, SchemeError};
 
 /// What went wrong.
@@ -85,6 +87,60 @@ pub enum Failure {
         /// The server's epoch.
         epoch: Epoch,
     },
+    /// The clock was set back, and the configuration forbids to go on.
+    ClockBehind {
+        /// How far it is from where it was.
+        behind: Duration,
+    },
+    /// The clock to accept shows a time for which the layout has no IDs.
+    ClockOutside {
+        /// What it shows, in microseconds since the Unix epoch.
+        clock: i128,
+        /// The server's layout and epoch.
+        scheme: Scheme,
+    },
+    /// The high-water mark is nowhere to be found, or cannot be kept.
+    MarkMissing {
+        /// Why.
+        problem: MarkProblem,
+    },
+    /// The high-water mark lies more than a day ahead of the clock.
+    MarkAhead {
+        /// The time of the first ID that is not below it, in microseconds since the Unix epoch.
+        mark: i128,
+        /// What the clock shows, likewise.
+        clock: i128,
+        /// The server's layout and epoch.
+        scheme: Scheme,
+    },
+    /// A mark that is asked for is no ID of the layout.
+    MarkRange {
+        /// The mark.
+        mark: i64,
+        /// The server's layout.
+        layout: Layout,
+    },
+    /// A mark is to be lowered, and nothing says that this is safe.
+    MarkLowered {
+        /// The mark asked for.
+        mark: i64,
+        /// The mark that is.
+        current: u64,
+    },
+    /// A mark is to be lowered to where a table has IDs of this server.
+    MarkBelowIds {
+        /// The mark asked for.
+        mark: i64,
+        /// The table.
+        table: String,
+        /// The highest ID of this server in it.
+        highest: i64,
+    },
+    /// The server can keep no progress of a replication origin.
+    NoOrigins {
+        /// The setting that is 0.
+        setting: &'static str,
+    },
     /// The program contradicts itself.
     Unreachable(&'static str),
 }
@@ -109,4 +165,17 @@ pub enum EpochProblem {
     Fraction,
     /// Outside 1970 to 2199.
     Range,
+}
+
+/// Why there is no high-water mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkProblem {
+    /// The background worker that makes the replication origin has not run.
+    NotMade,
+    /// It found no free replication state.
+    NoFreeState,
+    /// The replication origin was there and is not.
+    Dropped,
+    /// The replication origin is there and has lost its progress.
+    NoProgress,
 }

@@ -28,6 +28,24 @@ pub enum Fault {
     DecodeIgnoresEpoch,
     /// A lock is held while an error is raised.
     PoisonedLock,
+    /// IDs are issued by the wall clock.
+    WallClock,
+    /// No fault: the processor is lost between two reads of the clocks.
+    ReadsApart,
+    /// The same, and the reads are taken for simultaneous.
+    ReadsTrusted,
+    /// A mark counts before it is flushed.
+    PublishBeforeFlush,
+    /// A mark counts when the wait for the synchronous standby is cancelled.
+    PublishAfterCancel,
+    /// The mark is written behind what is issued, not ahead of it.
+    MarkBehind,
+    /// The mark is not loaded after a start.
+    MarkNotLoaded,
+    /// Every forward step of the clock is followed.
+    JumpFollowed,
+    /// CREATE EXTENSION's transaction makes the mark.
+    MarkMadeByUser,
 }
 
 /// True where this fault is switched on.
@@ -43,4 +61,12 @@ pub fn on(fault: Fault) -> bool {
     use std::sync::OnceLock;
     static SELECTED: OnceLock<String> = OnceLock::new();
     *SELECTED.get_or_init(|| std::env::var("SNOWFLAKE_PG_FAULT").unwrap_or_default()) == format!("{fault:?}")
+}
+
+/// Takes up to 150 ms where [`Fault::ReadsApart`] or [`Fault::ReadsTrusted`] is on.
+pub fn lose_the_processor() {
+    if on(Fault::ReadsApart) || on(Fault::ReadsTrusted) {
+        let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        std::thread::sleep(std::time::Duration::from_millis(u64::from(time.subsec_micros()) % 150));
+    }
 }

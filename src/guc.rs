@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 
-use flake::{Layout, Pace};
+use flake::{ClockRules, Layout, OnRegression, Pace};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::{pg_sys, prelude::*};
 
@@ -32,6 +32,11 @@ const DEFAULT_MAX_AHEAD_MS: i32 = 100;
 /// Longest run-ahead, in milliseconds: the time of an ID is a promise, if not an exact one.
 const MAX_MAX_AHEAD_MS: i32 = 10_000;
 
+/// Largest step forward that is followed, in seconds.
+const DEFAULT_MAX_CLOCK_JUMP_S: i32 = 3_600;
+/// A year, in seconds: who follows more can as well accept each jump by hand.
+const MAX_MAX_CLOCK_JUMP_S: i32 = 31_536_000;
+
 /// "Not set", of the worker ID.
 pub const UNSET: i32 = -1;
 
@@ -46,12 +51,50 @@ pub enum SequenceStart {
     Random,
 }
 
+/// What to do when the wall clock was set back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+pub enum ClockRegression {
+    /// Go on at the speed of the monotonic clock.
+    #[name = c"continue"]
+    Continue,
+    /// Wait for the clock, if that takes no longer than 10 s; else an error.
+    #[name = c"wait"]
+    Wait,
+    /// An error.
+    #[name = c"error"]
+    Error,
+}
+
 static WORKER: GucSetting<i32> = GucSetting::<i32>::new(UNSET);
 static DATACENTER: GucSetting<i32> = GucSetting::<i32>::new(0);
 static LAYOUT_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
 static EPOCH_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 static MAX_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_AHEAD_MS);
 static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::new(SequenceStart::Zero);
+
+static ON_CLOCK_REGRESSION: GucSetting<ClockRegression> = GucSetting::<ClockRegression>::new(ClockRegression::Continue);
+static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_CLOCK_JUMP_S);
+
+/// What to do when the wall clock was set back.
+pub fn on_clock_regression() -> ClockRegression {
+    ON_CLOCK_REGRESSION.get()
+}
+
+/// The settings about the clock, as the hybrid clock takes them.
+pub fn clock_rules() -> ClockRules {
+    ClockRules {
+        slack: pace().max_ahead,
+        max_jump: match faults::on(Fault::JumpFollowed) {
+            true => u64::MAX,
+            // Not negative: PostgreSQL keeps the setting in its range.
+            false => MAX_CLOCK_JUMP.get() as u64 * 1_000_000_000,
+        },
+        on_regression: match on_clock_regression() {
+            ClockRegression::Continue => OnRegression::Continue,
+            ClockRegression::Wait | ClockRegression::Error => OnRegression::Hold,
+        },
+    }
+}
 
 /// The settings that a reload can change, as the generator takes them. Read where PostgreSQL keeps them: `GucSetting::get`
 /// would look up a thread-local for each.
@@ -134,6 +177,24 @@ pub fn define() {
         &SEQUENCE_START,
         GucContext::Sighup,
         GucFlags::default(),
+    );
+    GucRegistry::define_enum_guc(
+        c"snowflake_pg.on_clock_regression",
+        c"What to do when the wall clock was set back by more than snowflake_pg.max_ahead.",
+        c"Continue at the speed of the monotonic clock; wait, for at most 10 seconds; or an error until the clock is back.",
+        &ON_CLOCK_REGRESSION,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_clock_jump",
+        c"The largest forward step of the wall clock that IDs follow.",
+        c"Larger ones are followed when a superuser has called snowflake_accept_clock().",
+        &MAX_CLOCK_JUMP,
+        1,
+        MAX_MAX_CLOCK_JUMP_S,
+        GucContext::Sighup,
+        GucFlags::UNIT_S,
     );
     // SAFETY: a C string; PostgreSQL copies it.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };

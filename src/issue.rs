@@ -3,13 +3,12 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use flake::{NO_CEILING, Request, Run, Step};
-use pgrx::pg_sys;
+use flake::{Drawn, Request, Run, Step};
 
 use crate::failure::Failure;
 use crate::faults::{self, Fault};
 use crate::identity::{self, Identity};
-use crate::{clock, guc, shmem, wait};
+use crate::{clock, extend, guc, load, shmem, wait};
 
 /// IDs that are this session's alone, in the order in which they were issued.
 pub struct Issued {
@@ -31,22 +30,36 @@ pub fn draw(request: Request) -> Issued {
     let _held = faults::on(Fault::PoisonedLock).then(|| LOCK.lock().expect("nobody panics while holding it"));
     loop {
         match attempt(identity, request) {
-            Ok(run) => return Issued { identity, run },
-            Err(obstacle) => clear(identity, obstacle),
+            Ok(drawn) => {
+                if drawn.renew {
+                    extend::renew(identity);
+                }
+                return Issued { identity, run: drawn.run };
+            }
+            Err(obstacle) => {
+                if let Some(run) = clear(identity, obstacle, request) {
+                    return Issued { identity, run };
+                }
+            }
         }
     }
 }
 
 /// One try, without a lock, a call into PostgreSQL or an allocation.
 #[inline(always)]
-fn attempt(identity: &Identity, request: Request) -> Result<Run, Option<Step>> {
+fn attempt(identity: &Identity, request: Request) -> Result<Drawn, Option<Step>> {
     let (state, pace) = (shmem::state(), guc::pace());
     if faults::on(Fault::ClockBeforeState) {
-        let now = clock::now();
-        return state.draw(&identity.limits, pace, request, || now);
+        let monotonic = clock::monotonic();
+        return state.draw(&identity.limits, pace, request, |offset| monotonic.wrapping_add(offset));
     }
-    match state.draw(&identity.limits, pace, request, clock::now) {
-        Err(Some(Step::Exhausted)) if faults::on(Fault::SilentWrap) => Ok(Run { first: 1, count: 1 }),
+    if faults::on(Fault::WallClock) {
+        return state.draw(&identity.limits, pace, request, |_| clock::wall());
+    }
+    match state.draw(&identity.limits, pace, request, |offset| clock::monotonic().wrapping_add(offset)) {
+        Err(Some(Step::Exhausted)) if faults::on(Fault::SilentWrap) => {
+            Ok(Drawn { run: Run { first: 1, count: 1 }, renew: false })
+        }
         drawn => drawn,
     }
 }
@@ -81,28 +94,24 @@ impl Issued {
     }
 }
 
-/// Removes what keeps the state from granting a request, or raises the error that says why it cannot be removed.
+/// Removes what keeps the state from granting a request, or raises the error that says why it cannot be removed. Returns
+/// words where it could draw them itself.
 #[cold]
-fn clear(identity: &Identity, obstacle: Option<Step>) {
+fn clear(identity: &Identity, obstacle: Option<Step>, request: Request) -> Option<Run> {
     match obstacle {
-        None => load(identity),
+        None => load::load(identity),
         Some(Step::Wait(time)) => wait::throttled(time),
+        Some(Step::Extend(word)) => {
+            let time = extend::extend_to(identity, word)?;
+            // At the time the reservation was made for: where a disk or a standby takes longer than a window, the words would
+            // be over before they could be issued, and this session would extend for ever.
+            let drawn = shmem::state().draw(&identity.limits, guc::pace(), request, |_| time);
+            return drawn.ok().map(|drawn| drawn.run);
+        }
         Some(Step::Exhausted) => Failure::Exhausted { scheme: identity.scheme }.raise(),
         Some(Step::BeforeEpoch) => Failure::ClockBeforeEpoch { epoch: identity.scheme.epoch }.raise(),
-        // There is no ceiling to extend, and what is issued is no obstacle.
-        Some(Step::Extend(_) | Step::Issue(_)) => Failure::Unreachable("a ceiling below the end").raise(),
+        // What is issued is no obstacle.
+        Some(Step::Issue(_)) => Failure::Unreachable("an ID that was issued and not returned").raise(),
     }
-}
-
-/// Lets issuing begin, where this server may issue at all.
-#[allow(unsafe_code)]
-fn load(identity: &Identity) {
-    if !identity.worker_set {
-        Failure::WorkerUnset { layout: identity.scheme.layout }.raise();
-    }
-    // SAFETY: reads shared memory that every backend is attached to.
-    if unsafe { pg_sys::RecoveryInProgress() } && !faults::on(Fault::IssueInRecovery) {
-        Failure::Standby.raise();
-    }
-    shmem::state().load(1, NO_CEILING);
+    None
 }

@@ -5,13 +5,19 @@
 use pgrx::prelude::*;
 
 mod clock;
+mod extend;
 mod failure;
 mod faults;
 mod functions;
 mod guc;
 mod identity;
 mod issue;
+mod keeper;
+mod load;
 mod major;
+mod mark;
+mod repair;
+mod replication;
 mod report;
 mod shmem;
 mod timestamp;
@@ -23,6 +29,11 @@ pgrx::extension_sql_file!(
     "../sql/between.sql",
     name = "between",
     requires = [functions::snowflake_first_id_from, functions::snowflake_last_id_before]
+);
+pgrx::extension_sql_file!(
+    "../sql/grants.sql",
+    name = "grants",
+    requires = [repair::snowflake_accept_clock, repair::snowflake_set_mark]
 );
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
@@ -40,6 +51,7 @@ pub extern "C-unwind" fn _PG_init() {
     identity::establish();
     // Stage 2, settings.
     guc::define();
-    // Stage 3, shared memory.
+    // Stage 3, shared memory, and who sees to it that the mark has a place.
     shmem::request();
+    keeper::register();
 }

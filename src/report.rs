@@ -6,7 +6,8 @@ use flake::{Layout, LayoutError, Part, PartError, Scheme, SchemeError};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-use crate::failure::{EpochProblem, Failure, Setting};
+use crate::failure::{EpochProblem, Failure, MarkProblem, Setting};
+use crate::major;
 use crate::timestamp;
 
 /// What PostgreSQL is told.
@@ -147,6 +148,66 @@ impl Failure {
                 format!("The epoch is {}.", timestamp::utc(i128::from(epoch.unix_ms()) * 1_000)),
                 "Set the server's clock. Change snowflake_pg.epoch only where no ID was ever issued.".into(),
             ),
+            Failure::ClockBehind { behind } => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the clock was set back and is behind by {:.3} s", behind.as_secs_f64()),
+                "The reservation is used up, and \"snowflake_pg.on_clock_regression\" forbids to extend it now.".into(),
+                "Set the server's clock right, or set snowflake_pg.on_clock_regression to continue and reload: no ID \
+                 repeats for it."
+                    .into(),
+            ),
+            Failure::ClockOutside { clock, scheme } => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the clock shows {}, for which layout \"{}\" has no IDs", timestamp::utc(*clock), scheme.layout),
+                format!(
+                    "Its IDs begin at {} and end before {}.",
+                    timestamp::utc(scheme.instant(0)),
+                    timestamp::utc(end(scheme)),
+                ),
+                "Set the server's clock.".into(),
+            ),
+            Failure::MarkMissing { problem } => mark_missing(*problem),
+            Failure::MarkAhead { mark, clock, scheme } => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the high-water mark is more than a day ahead of the clock".into(),
+                format!(
+                    "The first ID that was surely never issued is of {}, the clock shows {}. The layout is \"{}\", the \
+                     epoch {}.",
+                    timestamp::utc(*mark),
+                    timestamp::utc(*clock),
+                    scheme.layout,
+                    timestamp::utc(scheme.instant(0)),
+                ),
+                "Check the server's clock, and whether snowflake_pg.epoch, snowflake_pg.layout or \
+                 snowflake_pg.datacenter_id was changed: going on could repeat IDs. If all are right, an earlier clock was \
+                 wrong: set the mark with snowflake_set_mark()."
+                    .into(),
+            ),
+            Failure::MarkRange { mark, layout } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("mark {mark} is out of range"),
+                format!("It must be from 1 to {}, the largest ID of layout \"{layout}\".", layout.last_id()),
+                "Pass the highest ID that may have been issued, and 1 more.".into(),
+            ),
+            Failure::MarkLowered { mark, current } => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("mark {mark} is below the high-water mark, which is {current}"),
+                "IDs between the two may have been issued, and would be issued again.".into(),
+                "Name the table, or a view of all the tables, whose IDs the mark must stay above; or pass force => true."
+                    .into(),
+            ),
+            Failure::MarkBelowIds { mark, table, highest } => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("mark {mark} is not above the IDs of {table}"),
+                format!("The highest ID of this server in it is {highest}, and would be issued again."),
+                "Pass a mark above it; or, if that row is to go, force => true.".into(),
+            ),
+            Failure::NoOrigins { setting } => (
+                ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                format!("no high-water mark can be kept while \"{setting}\" is 0"),
+                "It is the progress of a replication origin.".into(),
+                format!("Set {setting} to 1 or more, or leave out snowflake_pg.worker_id."),
+            ),
             Failure::Unreachable(what) => (
                 ERRCODE_INTERNAL_ERROR,
                 format!("unexpected state: {what}"),
@@ -155,6 +216,42 @@ impl Failure {
             ),
         };
         Report { code, message, detail, hint }
+    }
+}
+
+fn mark_missing(problem: MarkProblem) -> (PgSqlErrorCode, String, String, String) {
+    use PgSqlErrorCode::*;
+    let setting = major::ORIGINS_SETTING;
+    let missing = "the high-water mark is missing".to_string();
+    match problem {
+        MarkProblem::NotMade => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            missing,
+            "Background worker \"snowflake_pg mark keeper\" has not made replication origin \"snowflake_pg\" yet.".into(),
+            "Look for its messages in the server's log. If there are none, increase max_worker_processes and restart the \
+             server."
+                .into(),
+        ),
+        MarkProblem::NoFreeState => (
+            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+            "no free replication state for the high-water mark".into(),
+            "It is the progress of replication origin \"snowflake_pg\", which could not be made.".into(),
+            format!("Increase {setting} and restart the server, or drop a subscription and wait for a minute."),
+        ),
+        MarkProblem::Dropped => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            missing,
+            "Replication origin \"snowflake_pg\" was dropped.".into(),
+            "See that the clock is ahead of the last ID, and restart the server: it makes the origin, and IDs begin at the \
+             clock."
+                .into(),
+        ),
+        MarkProblem::NoProgress => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            missing,
+            "Replication origin \"snowflake_pg\" has lost its progress.".into(),
+            "Set the mark above every ID that this server has issued, with snowflake_set_mark().".into(),
+        ),
     }
 }
 

@@ -1,9 +1,11 @@
-//! The shared memory of all backends: one [`flake::State`], under the name `snowflake_pg`.
+//! The shared memory of all backends, under the name `snowflake_pg`: the generator's [`flake::State`], and what the keeper
+//! of the mark has come to.
 //!
 //! # Locking contract
 //!
 //! No lock guards it. Every access goes through [`flake::State`], whose methods are safe to call from any number of
-//! processes at once and never wait. PostgreSQL's `AddinShmemInitLock` is held only while the segment is set up, in the
+//! processes at once and never wait; two of them, `load` and `unload`, ask for a lock of the caller's, which [`crate::mark`]
+//! takes. PostgreSQL's `AddinShmemInitLock` is held only while the segment is set up, in the
 //! postmaster. After a backend crash the postmaster sets the segment up anew, which leaves the state "not loaded".
 
 use std::sync::OnceLock;
@@ -12,12 +14,16 @@ use flake::State;
 use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 
 use crate::faults::{self, Fault};
+use crate::keeper::Outcome;
 
-/// [`State`] as a type of this crate, so that it can be declared fit for shared memory.
+/// What all backends share.
 #[derive(Default)]
-pub struct Shared(State);
+pub struct Shared {
+    state: State,
+    keeper: Outcome,
+}
 
-// SAFETY: `State` is made of atomics on fixed offsets (`repr(C)`), holds no pointer, and is valid in every process that
+// SAFETY: `State` and `Outcome` are made of atomics on fixed offsets (`repr(C)`), holds no pointer, and is valid in every process that
 // maps the segment.
 #[allow(unsafe_code)]
 unsafe impl PGRXSharedMemory for Shared {}
@@ -41,5 +47,10 @@ pub fn state() -> &'static State {
     if faults::on(Fault::StatePerBackend) {
         return OWN.get_or_init(State::new);
     }
-    &SHARED.get().0
+    &SHARED.get().state
+}
+
+/// What the keeper of the mark has come to. As [`state`].
+pub fn keeper() -> &'static Outcome {
+    &SHARED.get().keeper
 }

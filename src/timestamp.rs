@@ -1,5 +1,6 @@
 //! Between `timestamptz` and the core's instants, microseconds since the Unix epoch.
 
+use flake::Nanos;
 use pgrx::prelude::*;
 
 use crate::failure::Failure;
@@ -7,6 +8,11 @@ use crate::failure::Failure;
 /// Microseconds from the Unix epoch to 2000-01-01, where PostgreSQL's count begins (`POSTGRES_EPOCH_JDATE` less
 /// `UNIX_EPOCH_JDATE`, 10,957 days).
 const POSTGRES_EPOCH: i128 = 10_957 * 86_400 * 1_000_000;
+
+/// The instant of a clock's time.
+pub fn of(time: Nanos) -> i128 {
+    i128::from(time / 1_000)
+}
 
 /// The instant of a timestamp; an infinite one lies beyond every layout's reach on its side, with room for arithmetic.
 pub fn instant(at: TimestampWithTimeZone) -> i128 {

@@ -10,21 +10,45 @@ use crate::major;
 /// Longest single sleep. A longer wait is slept in pieces, after each of which the clock and the settings are read again.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Sleeps for `time`, rounded up to a millisecond, or until the latch is set. Cancelling the statement or ending the
-/// session answers at once; so does the end of the postmaster.
-#[allow(unsafe_code)]
+/// What a session waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The clock, for the lead is at its limit.
+    Throttled,
+    /// The mark: another session extends it, or the synchronous standby has yet to acknowledge it.
+    Mark,
+    /// The wall clock, which was set back.
+    Clock,
+}
+
+/// Sleeps until a lead has fallen.
 pub fn throttled(time: Duration) {
     if faults::on(Fault::DeafWait) {
-        return std::thread::sleep(time);
+        return std::thread::sleep(time * 10);
     }
-    let ms = time.min(LONGEST).as_micros().div_ceil(1_000).max(1);
-    debug1!("snowflake_pg: throttled, sleeping for {ms} ms");
+    debug1!("snowflake_pg: throttled, sleeping for {} ms", milliseconds(time));
+    on_latch(Wait::Throttled, time);
+}
+
+/// Sleeps for `time`, rounded up to a millisecond, or until the latch is set. Cancelling the statement or ending the
+/// session answers at once; so does the end of the postmaster.
+pub fn on_latch(what: Wait, time: Duration) {
+    sleep(what, time);
+    check_for_interrupts!();
+}
+
+/// The sleep without what answers a cancel.
+#[allow(unsafe_code)]
+pub fn sleep(what: Wait, time: Duration) {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     // SAFETY: MyLatch is this process's own latch from start to end, and WaitLatch may be called where interrupts may be
     // served, as in any SQL function.
     unsafe {
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, ms as i64, major::throttled_wait_event());
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds(time), major::wait_event(what));
         pg_sys::ResetLatch(pg_sys::MyLatch);
     }
-    check_for_interrupts!();
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    time.min(LONGEST).as_micros().div_ceil(1_000).max(1) as i64
 }

@@ -33,5 +33,5 @@ fn without_preload_every_function_says_what_to_do() {
     session.batch_execute("LOAD 'snowflake_pg'").unwrap();
     // All functions of the extension were called above.
     let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'");
-    assert_eq!(functions, 13);
+    assert_eq!(functions, 15);
 }

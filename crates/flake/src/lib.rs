@@ -30,5 +30,5 @@ pub use layout::{Layout, Node, Parts, Preset, Stamp};
 pub use mark::Mark;
 pub use reservation::{MAX_WINDOW, MIN_WINDOW, Reservation, next_window};
 pub use scheme::Scheme;
-pub use state::{NO_CEILING, NOT_LOADED, State};
+pub use state::{Claim, ClockCounts, Drawn, Generation, NOT_LOADED, State};
 pub use tick::{Nanos, Tick};

@@ -2,77 +2,283 @@
 //!
 //! # Locking contract
 //!
-//! There is no lock. `last` changes by compare-and-swap only, and only upwards, once it is loaded; who succeeds owns the
-//! words between the old value and the new. `ceiling` may rise at any time and never falls. Nobody waits in here:
-//! whatever cannot be granted at once comes back as a [`Step`] for the caller to act on.
+//! Nobody waits in here: whatever cannot be granted at once comes back for the caller to act on.
+//!
+//! - `last` changes by compare-and-swap only, and only upwards, while the state is loaded; who succeeds owns the words between
+//!   the old value and the new.
+//! - `ceiling` only rises while the state is loaded. What is published lies below a mark that is durable.
+//! - [`State::load`] and [`State::unload`] are called by one caller at a time, under a lock of the caller's.
+//! - [`State::unload`] begins another *generation*: what was made durable for an earlier one is not published any more.
+//! - The clock's numbers change by compare-and-swap from what a comparison began with; one that comes too late changes
+//!   nothing.
 
 use crate::sync::{AtomicU64, Ordering};
-use crate::{Limits, Nanos, Pace, Request, Step, step};
+use crate::{
+    ClockEvent, ClockRules, Hybrid, Limits, Nanos, Pace, Reading, Request, Reservation, Run, Steered, Step,
+    next_window, step,
+};
 
 /// `last` before the state is loaded. No word has this value, so no swap can succeed on it.
 pub const NOT_LOADED: u64 = u64::MAX;
 
-/// A ceiling above every word.
-pub const NO_CEILING: u64 = u64::MAX;
+/// A claim on extending the reservation ends by itself after this time: whoever has it may be cancelled, stopped or waiting
+/// for a disk.
+const CLAIM: Nanos = 100_000_000;
 
-/// One atomic on cache lines of its own: 128 bytes, because x86 processors fetch lines in pairs (Intel 64 and IA-32
-/// Architectures Optimization Reference Manual, "spatial prefetcher").
+/// Lines of 128 bytes, because x86 processors fetch lines in pairs (Intel 64 and IA-32 Architectures Optimization Reference
+/// Manual, "spatial prefetcher").
 #[repr(C, align(128))]
-struct Line(AtomicU64);
+struct Last(AtomicU64);
+
+/// What each draw reads and only an extension writes.
+#[repr(C, align(128))]
+#[derive(Default)]
+struct Terms {
+    ceiling: AtomicU64,
+    renew: AtomicU64,
+    offset: AtomicU64,
+}
+
+/// What only extensions touch.
+#[repr(C, align(128))]
+#[derive(Default)]
+struct Extension {
+    generation: AtomicU64,
+    claimed_until: AtomicU64,
+    window: AtomicU64,
+    took: AtomicU64,
+    reference: AtomicU64,
+    seen: AtomicU64,
+    hold_until: AtomicU64,
+    apart: AtomicU64,
+    compared_at: AtomicU64,
+    regressions: AtomicU64,
+    jumps: AtomicU64,
+}
 
 /// The generator's shared state.
 #[repr(C)]
 pub struct State {
-    last: Line,
-    ceiling: Line,
+    last: Last,
+    terms: Terms,
+    extension: Extension,
+}
+
+/// Words drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// The words.
+    pub run: Run,
+    /// True where half of the reservation is used: it should be extended.
+    pub renew: bool,
+}
+
+/// The state between two [`State::unload`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generation(u64);
+
+/// The right to extend the reservation, until it ends by itself.
+#[derive(Debug)]
+pub struct Claim(Nanos);
+
+/// How often the wall clock has misbehaved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockCounts {
+    /// Backward steps.
+    pub regressions: u64,
+    /// Forward steps that were not followed.
+    pub jumps: u64,
 }
 
 impl State {
-    /// A state that issues nothing until [`State::load`].
+    /// A state that issues nothing until it is loaded and a reservation is published.
     pub fn new() -> State {
-        State { last: Line(AtomicU64::new(NOT_LOADED)), ceiling: Line(AtomicU64::new(0)) }
+        State { last: Last(AtomicU64::new(NOT_LOADED)), terms: Terms::default(), extension: Extension::default() }
     }
 
-    /// Lets issuing begin: at `first` at the earliest, below `ceiling`. Only the first call sets where it begins; every
-    /// call raises the ceiling to its own, if that is higher.
-    pub fn load(&self, first: u64, ceiling: u64) {
-        // fetch_max, so that a late loader cannot lower what an earlier one published.
-        self.ceiling.0.fetch_max(ceiling, Ordering::Relaxed);
-        let last = first.saturating_sub(1);
-        // Release: who sees the state loaded sees the ceiling that belongs to it. A failure means another was first.
-        let _ = self.last.0.compare_exchange(NOT_LOADED, last, Ordering::Release, Ordering::Relaxed);
-    }
-
-    /// Draws words: `Ok` with a [`Run`](crate::Run) that is the caller's alone, or the [`Step`] that must come first.
-    /// `None` in place of a step: not loaded. `clock` is read once per attempt, after the state: the other order would
-    /// see words of a later time than its own and take that for a lead.
+    /// Draws words: `Ok` with words that are the caller's alone, or the [`Step`] that must come first. `None` in place of a
+    /// step: not loaded. `clock` makes generator time of its offset and is called once per attempt, after the state was read:
+    /// the other order would see words of a later time than its own and take that for a lead.
     #[inline(always)]
     pub fn draw(
         &self,
         limits: &Limits,
         pace: Pace,
         request: Request,
-        mut clock: impl FnMut() -> Nanos,
-    ) -> Result<crate::Run, Option<Step>> {
+        mut clock: impl FnMut(u64) -> Nanos,
+    ) -> Result<Drawn, Option<Step>> {
         loop {
-            // Acquire: pairs with the Release of `load`, so that the ceiling read next is not older than the state.
+            // Acquire: pairs with the Release of `load`, so that no ceiling of an earlier generation is read below.
             let last = self.last.0.load(Ordering::Acquire);
             if last == NOT_LOADED {
                 return Err(None);
             }
-            let ceiling = self.ceiling.0.load(Ordering::Relaxed);
-            match step(last, clock(), ceiling, limits, pace, request) {
+            let ceiling = self.terms.ceiling.load(Ordering::Relaxed);
+            let now = clock(self.terms.offset.load(Ordering::Relaxed));
+            match step(last, now, ceiling, limits, pace, request) {
                 Step::Issue(run) => {
                     // Relaxed: the words are owned by the atomicity of the swap; nothing else is published with them.
                     let swap =
                         self.last.0.compare_exchange_weak(last, run.last(), Ordering::Relaxed, Ordering::Relaxed);
                     if swap.is_ok() {
-                        return Ok(run);
+                        let renew = run.last() >= self.terms.renew.load(Ordering::Relaxed);
+                        return Ok(Drawn { run, renew });
                     }
                 }
                 other => return Err(Some(other)),
             }
         }
+    }
+
+    /// The last word issued, `None` while the state is not loaded.
+    pub fn last(&self) -> Option<u64> {
+        Some(self.last.0.load(Ordering::Acquire)).filter(|last| *last != NOT_LOADED)
+    }
+
+    /// Lets issuing begin, at `first` at the earliest, as soon as a reservation is published. Does nothing where the state is
+    /// loaded.
+    pub fn load(&self, first: u64, clock: Hybrid) {
+        if self.last().is_some() {
+            return;
+        }
+        let e = &self.extension;
+        e.reference.store(clock.reference, Ordering::Relaxed);
+        e.seen.store(clock.seen, Ordering::Relaxed);
+        e.hold_until.store(clock.hold_until, Ordering::Relaxed);
+        e.apart.store(clock.apart, Ordering::Relaxed);
+        e.compared_at.store(clock.compared_at, Ordering::Relaxed);
+        self.terms.offset.store(clock.offset, Ordering::Relaxed);
+        // Above the generation, which stands in for a ceiling until one is published.
+        let first = first.max(e.generation.load(Ordering::Relaxed) + 1);
+        // Release: who sees the state loaded sees the clock that belongs to it, and no ceiling of an earlier generation.
+        self.last.0.store(first - 1, Ordering::Release);
+    }
+
+    /// Stops issuing until the state is loaded again.
+    pub fn unload(&self) {
+        self.last.0.store(NOT_LOADED, Ordering::SeqCst);
+        // After `last`: who reads this generation finds the state unloaded, or loaded anew.
+        let generation = self.extension.generation.fetch_add(1, Ordering::SeqCst) + 1;
+        // A value that no ceiling of an earlier generation had, so that a publisher who is past its check does not succeed.
+        self.terms.ceiling.store(generation, Ordering::SeqCst);
+        self.terms.renew.store(0, Ordering::Relaxed);
+        self.extension.window.store(0, Ordering::Relaxed);
+        self.extension.claimed_until.store(0, Ordering::Relaxed);
+    }
+
+    /// The generation, to be asked for before [`State::last`].
+    pub fn generation(&self) -> Generation {
+        Generation(self.extension.generation.load(Ordering::SeqCst))
+    }
+
+    /// Takes the right to extend the reservation, unless somebody else has it. `now` is the monotonic clock.
+    pub fn claim(&self, now: Nanos) -> Option<Claim> {
+        let claimed_until = &self.extension.claimed_until;
+        let until = claimed_until.load(Ordering::Relaxed);
+        // Relaxed: the claim keeps the herd small; nothing depends on there being only one.
+        let taken = until <= now
+            && claimed_until.compare_exchange(until, now + CLAIM, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        taken.then_some(Claim(now + CLAIM))
+    }
+
+    /// Gives the right back, if it has not ended by itself.
+    pub fn release(&self, claim: Claim) {
+        let _ = self.extension.claimed_until.compare_exchange(claim.0, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The reservation to extend to at generator time `now`, which covers all words below `needed`.
+    pub fn next_reservation(&self, limits: &Limits, now: Nanos, needed: u64) -> Reservation {
+        let e = &self.extension;
+        let late = now.saturating_sub(limits.time(self.terms.renew.load(Ordering::Relaxed)));
+        let window = next_window(e.window.load(Ordering::Relaxed), late, e.took.load(Ordering::Relaxed));
+        e.window.store(window, Ordering::Relaxed);
+        Reservation::new(limits, now, needed, window)
+    }
+
+    /// Lets the words of a reservation be issued: a mark above them is durable, which took the time `took`. False where the
+    /// state was unloaded since `generation` was asked for, and then nothing is published.
+    pub fn publish(&self, generation: Generation, reservation: Reservation, took: Nanos) -> bool {
+        self.extension.took.store(took, Ordering::Relaxed);
+        let ceiling = &self.terms.ceiling;
+        loop {
+            // Before the generation: see `unload`.
+            let known = ceiling.load(Ordering::SeqCst);
+            if self.generation() != generation {
+                return false;
+            }
+            if known >= reservation.ceiling {
+                return true;
+            }
+            if ceiling.compare_exchange(known, reservation.ceiling, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                self.terms.renew.store(reservation.renew, Ordering::Relaxed);
+                return true;
+            }
+        }
+    }
+
+    /// The clock's numbers.
+    pub fn clock(&self) -> Hybrid {
+        let e = &self.extension;
+        Hybrid {
+            offset: self.terms.offset.load(Ordering::Relaxed),
+            reference: e.reference.load(Ordering::Relaxed),
+            seen: e.seen.load(Ordering::Relaxed),
+            hold_until: e.hold_until.load(Ordering::Relaxed),
+            apart: e.apart.load(Ordering::Relaxed),
+            compared_at: e.compared_at.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Compares the clocks, which `read` reads after the state, and moves generator time accordingly. An event is reported
+    /// to one of the callers who compare at the same time.
+    pub fn steer(&self, read: impl FnOnce() -> Reading, issued: Nanos, rules: &ClockRules) -> Steered {
+        let before = self.clock();
+        let reading = read();
+        let mut steered = before.steer(reading, issued, rules);
+        let after = steered.clock;
+        let e = &self.extension;
+        // Relaxed throughout: each number is right by itself, whichever comparison it comes from.
+        let change = |atomic: &AtomicU64, from: u64, to: u64| {
+            from == to || atomic.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        // The wall clock is never seen twice at the same nanosecond of difference: who changes `seen` is first.
+        let first = change(&e.seen, before.seen, after.seen);
+        change(&e.reference, before.reference, after.reference);
+        change(&e.hold_until, before.hold_until, after.hold_until);
+        e.apart.store(after.apart, Ordering::Relaxed);
+        e.compared_at.fetch_max(after.compared_at, Ordering::Relaxed);
+        let moved = after.offset.wrapping_sub(before.offset) as i64;
+        if moved > 0 || first {
+            change(&self.terms.offset, before.offset, after.offset);
+        }
+        if !first {
+            steered.event = None;
+        }
+        match steered.event {
+            Some(ClockEvent::Regression(_)) => _ = e.regressions.fetch_add(1, Ordering::Relaxed),
+            Some(ClockEvent::Jump(_)) => _ = e.jumps.fetch_add(1, Ordering::Relaxed),
+            _ => {}
+        }
+        steered
+    }
+
+    /// Takes the wall clock for right, whatever it was compared with; returns by how much generator time moved.
+    pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Nanos {
+        let before = self.clock();
+        let after = before.accept(read());
+        let e = &self.extension;
+        e.seen.store(after.seen, Ordering::Relaxed);
+        e.reference.store(after.reference, Ordering::Relaxed);
+        e.apart.store(after.apart, Ordering::Relaxed);
+        e.hold_until.store(0, Ordering::Relaxed);
+        self.terms.offset.store(after.offset, Ordering::Relaxed);
+        after.offset.wrapping_sub(before.offset)
+    }
+
+    /// How often the wall clock has misbehaved since the state was made.
+    pub fn clock_counts(&self) -> ClockCounts {
+        let e = &self.extension;
+        ClockCounts { regressions: e.regressions.load(Ordering::Relaxed), jumps: e.jumps.load(Ordering::Relaxed) }
     }
 }
 

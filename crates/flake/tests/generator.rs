@@ -4,8 +4,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Shape, epochs, forall, nanos, ticks};
-use flake::{Epoch, Layout, Limits, NO_CEILING, Nanos, Pace, Request, Run, Scheme, Step, Tick, step};
+use common::{NO_CEILING, Shape, epochs, forall, nanos, ticks};
+use flake::{Epoch, Layout, Limits, Nanos, Pace, Request, Run, Scheme, Step, Tick, step};
 use proptest::prelude::*;
 
 /// A layout so small that its words can be listed.

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Shape, forall, nanos, schemes};
-use flake::{Epoch, Layout, Limits, NO_CEILING, Nanos, Pace, Request, Scheme, Step, Tick, step};
+use common::{NO_CEILING, Shape, forall, nanos, schemes};
+use flake::{Epoch, Layout, Limits, Nanos, Pace, Request, Scheme, Step, Tick, step};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 

@@ -4,10 +4,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use flake::{Epoch, Layout, Limits, NO_CEILING, Nanos, Pace, Request, Run, Scheme, State, Step, step};
+use std::sync::{Mutex as Ledger, atomic::AtomicU64 as Known};
+
+use flake::{
+    ClockEvent, ClockRules, Epoch, Hybrid, Layout, Limits, Nanos, OnRegression, Pace, Reading, Request, Reservation,
+    Run, Scheme, State, Step, step,
+};
 use loom::model::Builder;
-use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 const MS: Nanos = 1_000_000;
@@ -22,6 +27,24 @@ fn limits() -> Limits {
     Limits::of(&Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER })
 }
 
+/// The monotonic clock is the wall clock here.
+const CLOCK: Hybrid = Hybrid { offset: 0, reference: 0, seen: 0, hold_until: 0, compared_at: 0, apart: 0 };
+
+fn below(ceiling: u64) -> Reservation {
+    Reservation { ceiling, renew: ceiling }
+}
+
+fn issuing(first: u64, ceiling: u64) -> State {
+    let state = State::new();
+    state.load(first, CLOCK);
+    assert!(state.publish(state.generation(), below(ceiling), 0));
+    state
+}
+
+fn draw(state: &State, request: Request) -> Result<Run, Option<Step>> {
+    state.draw(&limits(), PACE, request, |offset| NOW + offset).map(|drawn| drawn.run)
+}
+
 /// What is checked: a state that threads draw from, already loaded.
 trait Generator: Send + Sync + 'static {
     fn loaded() -> Self;
@@ -30,13 +53,12 @@ trait Generator: Send + Sync + 'static {
 
 impl Generator for State {
     fn loaded() -> State {
-        let state = State::new();
-        state.load(1, NO_CEILING);
-        state
+        issuing(1, u64::MAX)
     }
 
     fn draw(&self, request: Request, now: Nanos) -> Run {
-        State::draw(self, &limits(), PACE, request, || now).expect("nothing stands in the way")
+        let drawn = State::draw(self, &limits(), PACE, request, |offset| now + offset);
+        drawn.expect("nothing stands in the way").run
     }
 }
 
@@ -50,7 +72,7 @@ impl Generator for LoadThenStore {
 
     fn draw(&self, request: Request, now: Nanos) -> Run {
         let last = self.0.load(Ordering::SeqCst);
-        let Step::Issue(run) = step(last, now, NO_CEILING, &limits(), PACE, request) else {
+        let Step::Issue(run) = step(last, now, u64::MAX, &limits(), PACE, request) else {
             panic!("nothing stands in the way");
         };
         self.0.store(run.last(), Ordering::SeqCst);
@@ -122,42 +144,211 @@ fn three_threads_whose_clocks_differ_draw_every_word_once() {
 
 #[test]
 fn a_generator_that_loads_and_then_stores_is_caught() {
-    let caught = catch_unwind(AssertUnwindSafe(|| check::<LoadThenStore>(None, &SAME_CLOCK)));
-    let message = *caught.expect_err("the check passed").downcast::<String>().unwrap();
-    assert!(message.starts_with("a word was drawn twice"), "{message}");
-}
-
-/// What two loaders of one state bring: the first word and the ceiling.
-const LOADS: [(u64, u64); 2] = [(DUE + 100, DUE + 110), (DUE + 200, DUE + 210)];
-
-fn draw_one(state: &State) -> Option<u64> {
-    match state.draw(&limits(), PACE, ONE, || NOW) {
-        Ok(run) => Some(run.first),
-        Err(None) => None,
-        // Also what a ceiling of 0, or of the loader that came too late, would look like.
-        Err(Some(other)) => panic!("{other:?} of a loaded state"),
-    }
+    caught("a word was drawn twice", || check::<LoadThenStore>(None, &SAME_CLOCK));
 }
 
 #[test]
-fn concurrent_loaders_load_once_and_all_see_the_ceiling_that_was_loaded() {
+fn concurrent_loaders_load_once_and_each_can_draw_below_what_it_has_published() {
     explore(Some(3), || {
-        let state = Arc::new(State::new());
-        let loading = |(first, ceiling)| {
-            let state = state.clone();
+        let shared = Arc::new((State::new(), Mutex::new(())));
+        let loading = |first| {
+            let shared = shared.clone();
             thread::spawn(move || {
-                state.load(first, ceiling);
-                draw_one(&state).expect("a state is loaded for good")
+                let (state, lock) = &*shared;
+                let guard = lock.lock().unwrap();
+                state.load(first, CLOCK);
+                drop(guard);
+                assert!(state.publish(state.generation(), below(DUE + 300), 0));
+                draw(state, ONE).expect("loaded and published").first
             })
         };
-        let loaders = LOADS.map(loading);
+        let loaders = [DUE + 100, DUE + 200].map(loading);
         // A third thread draws while they load, whatever it finds.
-        let early = draw_one(&state);
+        let early = match draw(&shared.0, ONE) {
+            Ok(run) => Some(run.first),
+            Err(None | Some(Step::Extend(_))) => None,
+            Err(Some(other)) => panic!("{other:?}"),
+        };
         let mut words: Vec<u64> = loaders.into_iter().map(|loader| loader.join().unwrap()).chain(early).collect();
-        words.extend(draw_one(&state));
+        words.extend(draw(&shared.0, ONE).map(|run| run.first));
         words.sort();
         // All from the one place where the first loader began, and none skipped.
-        assert!(LOADS.iter().any(|&(first, _)| words[0] == first), "{words:?}");
+        assert!([DUE + 100, DUE + 200].contains(&words[0]), "{words:?}");
         assert!(words.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{words:?}");
+    });
+}
+
+/// A state and its mark. What is known of the mark is no part of the state's memory, and orders nothing in it: a store of
+/// the standard library takes effect for all threads of a model at once, as a write to disk does.
+struct Server {
+    state: State,
+    /// Held by who loads, sets or raises the mark.
+    lock: Mutex<()>,
+    mark: Known,
+    /// The highest mark of the generation before.
+    replaced: Known,
+    drawn: Ledger<Vec<Run>>,
+}
+
+impl Server {
+    fn new(first: u64, ceiling: u64) -> Arc<Server> {
+        let (mark, replaced) = (Known::new(ceiling), Known::new(0));
+        let state = issuing(first, ceiling);
+        Arc::new(Server { state, lock: Mutex::new(()), mark, replaced, drawn: Ledger::default() })
+    }
+
+    fn mark(&self) -> u64 {
+        self.mark.load(Ordering::SeqCst)
+    }
+
+    /// Draws below the mark there is, or below the one there was when the draw began.
+    fn draw(&self, request: Request) {
+        let replaced = self.replaced.load(Ordering::SeqCst);
+        if let Ok(run) = draw(&self.state, request) {
+            let before = if replaced > 0 { 0 } else { self.replaced.load(Ordering::SeqCst) };
+            assert!(run.last() < self.mark().max(before), "{run:?} is not below the mark {}", self.mark() - DUE);
+            self.drawn.lock().unwrap().push(run);
+        }
+    }
+
+    /// Raises the mark by `by` and publishes it.
+    fn extend(&self, by: u64, fault: Fault) {
+        let generation = self.state.generation();
+        let Some(last) = self.state.last() else {
+            return;
+        };
+        let ceiling = last + 1 + by;
+        if fault == Fault::PublishedFirst {
+            self.state.publish(generation, below(ceiling), 0);
+        }
+        let guard = self.lock.lock().unwrap();
+        if self.state.generation() == generation {
+            self.mark.fetch_max(ceiling, Ordering::SeqCst);
+        }
+        drop(guard);
+        let generation = if fault == Fault::GenerationIgnored { self.state.generation() } else { generation };
+        self.state.publish(generation, below(ceiling), 0);
+    }
+
+    fn set_mark(&self, mark: u64) {
+        let guard = self.lock.lock().unwrap();
+        let before = self.mark();
+        self.state.unload();
+        self.mark.store(mark, Ordering::SeqCst);
+        self.replaced.store(before, Ordering::SeqCst);
+        drop(guard);
+    }
+
+    fn load(&self) {
+        let guard = self.lock.lock().unwrap();
+        if self.state.last().is_none() {
+            self.state.load(self.mark(), CLOCK);
+        }
+        drop(guard);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// Publishes what is not durable yet.
+    PublishedFirst,
+    /// Publishes for whatever generation there is.
+    GenerationIgnored,
+}
+
+fn spawn<F: FnOnce(&Server) + 'static>(server: &Arc<Server>, body: F) -> thread::JoinHandle<()> {
+    let server = server.clone();
+    thread::spawn(move || body(&server))
+}
+
+/// Two draw while a third extends.
+fn extending(fault: Fault) {
+    explore(Some(3), move || {
+        let server = Server::new(DUE, DUE + 2);
+        let drawing = [[ONE, THREE], [THREE, ONE]].map(|requests| {
+            spawn(&server, move |server| requests.into_iter().for_each(|request| server.draw(request)))
+        });
+        server.extend(3, fault);
+        drawing.into_iter().for_each(|thread| thread.join().unwrap());
+        server.draw(BLOCK);
+        let mut drawn = server.drawn.lock().unwrap().clone();
+        drawn.sort_by_key(|run| run.first);
+        assert!(increasing(&drawn), "a word was drawn twice: {drawn:?}");
+    });
+}
+
+/// One draws and one extends while the mark is lowered, loaded again, and extended anew.
+fn repairing(fault: Fault) {
+    explore(Some(2), move || {
+        let server = Server::new(DUE + 1_000, DUE + 1_002);
+        let threads = [
+            spawn(&server, move |server| server.extend(10, fault)),
+            spawn(&server, |server| {
+                server.draw(THREE);
+                server.draw(THREE);
+            }),
+        ];
+        server.set_mark(DUE + 100);
+        server.load();
+        server.extend(3, Fault::None);
+        server.draw(THREE);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        server.draw(THREE);
+        let drawn = server.drawn.lock().unwrap();
+        assert!(drawn.iter().any(|run| run.first < DUE + 1_000), "nothing was repaired: {drawn:?}");
+    });
+}
+
+#[track_caller]
+fn caught(message: &str, check: impl FnOnce()) {
+    let failure = catch_unwind(AssertUnwindSafe(check)).expect_err("the check passed");
+    let found = failure.downcast::<String>().unwrap();
+    assert!(found.contains(message), "{found}");
+}
+
+#[test]
+fn nothing_is_drawn_at_or_above_what_is_durable_while_another_extends() {
+    extending(Fault::None);
+}
+
+#[test]
+fn nothing_is_drawn_above_a_mark_that_was_lowered_by_who_was_late() {
+    repairing(Fault::None);
+}
+
+#[test]
+fn publishing_before_the_mark_is_durable_is_caught() {
+    caught("is not below the mark", || extending(Fault::PublishedFirst));
+}
+
+#[test]
+fn publishing_for_another_generation_is_caught() {
+    caught("is not below the mark", || repairing(Fault::GenerationIgnored));
+}
+
+#[test]
+fn a_step_of_the_clock_is_reported_once_by_those_who_compare_meanwhile() {
+    const BACK: Nanos = 10_000 * MS;
+    let rules = ClockRules { slack: 100 * MS, max_jump: 3_600_000 * MS, on_regression: OnRegression::Continue };
+    // Each reading is some nanoseconds from the other's, as they are.
+    let at = |wall| Reading { monotonic: NOW, boot: NOW, wall, apart: 0 };
+    explore(Some(3), move || {
+        // Of loom's, for it tries the step at every place where it makes a difference.
+        let shared = Arc::new((State::new(), AtomicU64::new(NOW)));
+        shared.0.load(DUE, Hybrid::start(at(NOW), 0));
+        let comparing = |jitter| {
+            let shared = shared.clone();
+            move || {
+                let (state, wall) = &*shared;
+                state.steer(|| at(wall.fetch_add(0, Ordering::Relaxed) + jitter), NOW, &rules).event
+            }
+        };
+        let threads = [1, 2].map(|jitter| thread::spawn(comparing(jitter)));
+        shared.1.fetch_sub(BACK, Ordering::Relaxed);
+        let events = threads.map(|thread| thread.join().unwrap());
+        let reported: Vec<ClockEvent> = events.into_iter().chain([comparing(3)()]).flatten().collect();
+        let regression = matches!(reported[..], [ClockEvent::Regression(by)] if by.abs_diff(BACK) < 9);
+        assert!(regression && shared.0.clock_counts().regressions == 1, "{reported:?}");
     });
 }

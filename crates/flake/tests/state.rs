@@ -5,10 +5,25 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use flake::{Epoch, Layout, Limits, NO_CEILING, Nanos, Pace, Request, Run, Scheme, State, Step};
+use flake::{
+    ClockCounts, ClockEvent, ClockRules, Drawn, Epoch, Hybrid, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos,
+    OnRegression, Pace, Reading, Request, Reservation, Run, Scheme, State, Step,
+};
 
-const START: Nanos = 1_700_000_000_000_000_000;
-const PACE: Pace = Pace { max_ahead: 100_000_000, random_start: false };
+const MS: Nanos = 1_000_000;
+const START: Nanos = 1_700_000_000_000 * MS;
+const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false };
+const RULES: ClockRules =
+    ClockRules { slack: 100 * MS, max_jump: 3_600_000 * MS, on_regression: OnRegression::Continue };
+
+/// What the monotonic clock shows at [`START`].
+const UP: Nanos = 5_000 * MS;
+
+/// The clocks `since` after [`START`], the wall clock set by `step` meanwhile.
+fn reading(since: Nanos, step: i64) -> Reading {
+    let monotonic = UP + since;
+    Reading { monotonic, boot: monotonic, wall: (START + since).strict_add_signed(step), apart: 0 }
+}
 
 fn limits() -> Limits {
     Limits::of(&Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER })
@@ -16,68 +31,299 @@ fn limits() -> Limits {
 
 /// The first word of the tick at [`START`].
 fn due() -> u64 {
-    (START / 1_000_000 - Epoch::TWITTER.unix_ms() as u64) * 4_096
+    (START / MS - Epoch::TWITTER.unix_ms() as u64) * 4_096
+}
+
+/// A reservation that is never renewed.
+fn below(ceiling: u64) -> Reservation {
+    Reservation { ceiling, renew: ceiling }
+}
+
+/// A state that issues the words from `first` to the one below `ceiling`.
+fn issuing(first: u64, ceiling: u64) -> State {
+    let state = State::new();
+    load(&state, first);
+    assert!(state.publish(state.generation(), below(ceiling), 0));
+    state
+}
+
+fn load(state: &State, first: u64) {
+    state.load(first, Hybrid::start(reading(0, 0), 0));
+}
+
+fn try_draw(state: &State, request: Request) -> Result<Drawn, Option<Step>> {
+    state.draw(&limits(), PACE, request, |offset| UP.wrapping_add(offset))
 }
 
 fn draw(state: &State, request: Request) -> Result<Run, Option<Step>> {
-    state.draw(&limits(), PACE, request, || START)
+    try_draw(state, request).map(|drawn| drawn.run)
+}
+
+/// Draws one word.
+fn one(state: &State) -> Result<u64, Option<Step>> {
+    draw(state, Request::UpTo(1)).map(|run| run.first)
 }
 
 #[test]
 fn nothing_is_issued_before_the_state_is_loaded() {
     for state in [State::new(), State::default()] {
+        assert_eq!(state.last(), None);
         assert_eq!(draw(&state, Request::UpTo(1)), Err(None));
         assert_eq!(draw(&state, Request::InOneTick(1)), Err(None));
-        state.load(1, NO_CEILING);
-        assert_eq!(draw(&state, Request::UpTo(2)), Ok(Run { first: due(), count: 2 }));
-        assert_eq!(draw(&state, Request::InOneTick(3)), Ok(Run { first: due() + 2, count: 3 }));
+        // Whatever was published before.
+        assert!(state.publish(state.generation(), below(u64::MAX), 0));
+        assert_eq!(draw(&state, Request::UpTo(1)), Err(None));
     }
 }
 
 #[test]
-fn issuing_begins_where_it_was_loaded_and_ends_below_the_ceiling() {
+fn a_loaded_state_issues_nothing_until_a_reservation_is_published() {
     let state = State::new();
-    state.load(due() + 10, due() + 12);
+    load(&state, due() + 10);
+    assert_eq!(state.last(), Some(due() + 9));
+    assert_eq!(draw(&state, Request::UpTo(5)), Err(Some(Step::Extend(due() + 11))));
+    assert_eq!(draw(&state, Request::InOneTick(5)), Err(Some(Step::Extend(due() + 15))));
+    assert!(state.publish(state.generation(), below(due() + 11), 0));
+    assert_eq!(draw(&state, Request::UpTo(5)), Ok(Run { first: due() + 10, count: 1 }));
+    assert_eq!(state.last(), Some(due() + 10));
+}
+
+#[test]
+fn issuing_begins_where_it_was_loaded_and_ends_below_the_ceiling() {
+    let state = issuing(due() + 10, due() + 12);
     assert_eq!(draw(&state, Request::InOneTick(3)), Err(Some(Step::Extend(due() + 13))));
     assert_eq!(draw(&state, Request::UpTo(3)), Ok(Run { first: due() + 10, count: 2 }));
     assert_eq!(draw(&state, Request::UpTo(3)), Err(Some(Step::Extend(due() + 13))));
 }
 
 #[test]
-fn a_second_load_cannot_move_the_last_word_or_lower_the_ceiling() {
-    let state = State::new();
-    state.load(due() + 10, NO_CEILING);
-    assert_eq!(draw(&state, Request::UpTo(1)), Ok(Run { first: due() + 10, count: 1 }));
-    state.load(due(), 1);
-    state.load(due() + 100, 0);
-    assert_eq!(draw(&state, Request::UpTo(1)), Ok(Run { first: due() + 11, count: 1 }));
+fn publishing_raises_the_ceiling_and_never_lowers_it() {
+    let state = issuing(due(), due() + 4);
+    for lower in [0, 1, due() + 1, due() + 4] {
+        assert!(state.publish(state.generation(), below(lower), 0));
+    }
+    assert_eq!(draw(&state, Request::UpTo(3)), Ok(Run { first: due(), count: 3 }));
+    assert!(state.publish(state.generation(), below(due() + 6), 0));
+    assert_eq!(draw(&state, Request::UpTo(9)), Ok(Run { first: due() + 3, count: 3 }));
+    assert_eq!(one(&state), Err(Some(Step::Extend(due() + 7))));
 }
 
 #[test]
-fn every_load_may_raise_the_ceiling() {
+fn a_second_load_changes_nothing() {
+    let state = issuing(due() + 10, due() + 20);
+    assert_eq!(one(&state), Ok(due() + 10));
+    let clock = state.clock();
+    for first in [0, due(), due() + 100] {
+        state.load(first, Hybrid { offset: 1, reference: 2, seen: 3, hold_until: 4, compared_at: 5, apart: 6 });
+        assert_eq!((state.last(), state.clock()), (Some(due() + 10), clock));
+    }
+    assert_eq!(draw(&state, Request::UpTo(99)), Ok(Run { first: due() + 11, count: 9 }));
+}
+
+#[test]
+fn loading_sets_every_number_of_the_clock_and_words_are_drawn_by_its_offset() {
     let state = State::new();
-    state.load(due(), due() + 1);
-    assert_eq!(draw(&state, Request::UpTo(1)), Ok(Run { first: due(), count: 1 }));
-    assert_eq!(draw(&state, Request::UpTo(1)), Err(Some(Step::Extend(due() + 2))));
-    state.load(due() + 100, due() + 3);
-    assert_eq!(draw(&state, Request::UpTo(5)), Ok(Run { first: due() + 1, count: 2 }));
+    let clock = Hybrid { offset: START - UP, reference: 2, seen: 3, hold_until: 4, compared_at: 5, apart: 6 };
+    state.load(1, clock);
+    assert_eq!(state.clock(), clock);
+    assert!(state.publish(state.generation(), below(u64::MAX), 0));
+    assert_eq!(one(&state), Ok(due()));
 }
 
 #[test]
 fn loading_at_zero_begins_at_the_first_word_there_is() {
-    let state = State::new();
-    state.load(0, NO_CEILING);
-    let epoch = Epoch::TWITTER.nanos();
-    let run = state.draw(&limits(), PACE, Request::UpTo(1), || epoch).unwrap();
+    let state = issuing(0, u64::MAX);
+    let run = state.draw(&limits(), PACE, Request::UpTo(1), |_| Epoch::TWITTER.nanos()).unwrap().run;
     assert!(run.first <= 1, "{run:?}");
+}
+
+#[test]
+fn an_unloaded_state_issues_nothing_until_it_is_loaded_and_published_anew() {
+    let state = issuing(due() + 1_000, due() + 2_000);
+    assert_eq!(one(&state), Ok(due() + 1_000));
+    state.unload();
+    assert_eq!((state.last(), one(&state)), (None, Err(None)));
+    // Lower than before: that is what a repair is for.
+    load(&state, due() + 10);
+    assert_eq!(one(&state), Err(Some(Step::Extend(due() + 11))));
+    assert!(state.publish(state.generation(), below(due() + 11), 0));
+    assert_eq!(one(&state), Ok(due() + 10));
+    assert_eq!(one(&state), Err(Some(Step::Extend(due() + 12))));
+}
+
+#[test]
+fn however_often_it_was_unloaded_a_state_at_the_first_words_issues_nothing_unpublished() {
+    // A generation stands in for its ceiling, and here the words are as small as the generations.
+    let state = State::new();
+    for _ in 0..100 {
+        load(&state, 0);
+        let found = state.draw(&limits(), PACE, Request::UpTo(1), |_| Epoch::TWITTER.nanos());
+        assert!(matches!(found, Err(Some(Step::Extend(_)))), "{found:?}");
+        state.unload();
+    }
+}
+
+#[test]
+fn who_publishes_for_an_earlier_generation_publishes_nothing() {
+    let state = issuing(due() + 1_000, due() + 2_000);
+    let earlier = state.generation();
+    let late = |state: &State| assert!(!state.publish(earlier, below(due() + 3_000), 0));
+    state.unload();
+    assert_ne!(state.generation(), earlier);
+    late(&state);
+    load(&state, due() + 10);
+    late(&state);
+    assert_eq!(one(&state), Err(Some(Step::Extend(due() + 11))));
+    assert!(state.publish(state.generation(), below(due() + 12), 0));
+    late(&state);
+    // Not even where the ceiling is high enough already, for that is not what it has made durable.
+    assert!(!state.publish(earlier, below(due()), 0));
+    assert_eq!(draw(&state, Request::UpTo(9)), Ok(Run { first: due() + 10, count: 2 }));
+}
+
+#[test]
+fn one_claim_holds_until_it_is_released_or_has_expired() {
+    let state = State::new();
+    let first = state.claim(UP).expect("nobody has it");
+    assert!(state.claim(UP).is_none());
+    assert!(state.claim(UP + 100 * MS - 1).is_none());
+    let second = state.claim(UP + 100 * MS).expect("the first has expired");
+    // Whose claim has expired takes nothing from the next.
+    state.release(first);
+    assert!(state.claim(UP + 150 * MS).is_none());
+    state.release(second);
+    assert!(state.claim(UP + 150 * MS).is_some());
+    state.unload();
+    assert!(state.claim(UP + 150 * MS).is_some(), "a claim of an earlier generation is over");
+}
+
+#[test]
+fn a_draw_asks_for_renewal_from_the_word_on_that_the_reservation_names() {
+    let state = State::new();
+    load(&state, due());
+    assert!(state.publish(state.generation(), Reservation { ceiling: due() + 20, renew: due() + 10 }, 0));
+    let renew = |count| try_draw(&state, Request::UpTo(count)).unwrap().renew;
+    assert_eq!([renew(9), renew(1), renew(1), renew(1)], [false, false, true, true]);
+    assert!(state.publish(state.generation(), Reservation { ceiling: due() + 40, renew: due() + 30 }, 0));
+    // Words 12 to 28, 29 and 30.
+    assert_eq!([renew(17), renew(1), renew(1)], [false, false, true]);
+}
+
+#[test]
+fn windows_start_short_grow_while_quiet_and_shrink_under_load() {
+    let state = State::new();
+    load(&state, due());
+    let mut now = START;
+    let mut extend = |quiet: bool, took: Nanos| {
+        let reservation = state.next_reservation(&limits(), now, due());
+        let window = limits().time(reservation.ceiling) - limits().time(limits().word_at(now).unwrap());
+        assert!(state.publish(state.generation(), reservation, took));
+        // The next one: as soon as half is used, or after a long time.
+        now = limits().time(reservation.renew) + if quiet { MAX_WINDOW } else { MS };
+        window
+    };
+    assert_eq!(extend(true, 0), MIN_WINDOW);
+    let quiet: Vec<Nanos> = (0..5).map(|number| extend(number < 4, 0)).collect();
+    assert_eq!(quiet, [2, 4, 8, 10, 10].map(|seconds| seconds * 1_000 * MS));
+    let loaded: Vec<Nanos> = (0..5).map(|_| extend(false, MS)).collect();
+    assert_eq!(loaded, [5_000, 2_500, 1_250, 1_000, 1_000].map(|ms| ms * MS));
+    // An extension that took long makes the next window long.
+    extend(false, 600 * MS);
+    assert_eq!(extend(true, 0), 2_400 * MS);
+    // A new generation begins anew.
+    state.unload();
+    load(&state, due());
+    let fresh = state.next_reservation(&limits(), START, due());
+    assert_eq!(fresh.ceiling, due() + 1_000 * 4_096);
+}
+
+#[test]
+fn an_event_is_reported_and_counted_once_among_those_who_compare_at_the_same_time() {
+    for (step, event, counts) in [
+        (-7_000 * MS as i64, ClockEvent::Regression(7_000 * MS), ClockCounts { regressions: 1, jumps: 0 }),
+        (7_000 * MS as i64, ClockEvent::Step(7_000 * MS), ClockCounts::default()),
+        (7_200_000 * MS as i64, ClockEvent::Jump(7_200_000 * MS), ClockCounts { regressions: 0, jumps: 1 }),
+    ] {
+        let state = issuing(due(), due() + 10);
+        let mut inner = None;
+        // One reads the state, then another compares, then the first reads the clock.
+        let read = || {
+            inner = state.steer(|| reading(10, step), START, &RULES).event;
+            reading(12, step + 1)
+        };
+        let outer = state.steer(read, START, &RULES).event;
+        assert_eq!((inner, outer), (Some(event), None));
+        assert_eq!(state.steer(|| reading(20, step), START, &RULES).event, None);
+        assert_eq!(state.clock_counts(), counts);
+    }
+}
+
+#[test]
+fn generator_time_moves_once_for_those_who_compare_at_the_same_time() {
+    // Forward, by a step; down, by a tenth of the time that has passed.
+    for (lead, step, expected) in [(0, 7_000 * MS as i64, 7_000 * MS as i64), (9_000 * MS, 1, -100 * MS as i64)] {
+        let state = State::new();
+        state.load(due(), Hybrid::start(reading(0, 0), START + lead));
+        let before = state.clock().offset;
+        let mut inner = None;
+        let read = || {
+            inner = Some(state.steer(|| reading(1_000 * MS, step), START, &RULES));
+            reading(1_000 * MS, step + 1)
+        };
+        state.steer(read, START, &RULES);
+        assert_eq!(state.clock().offset.wrapping_sub(before) as i64, expected);
+        assert_eq!(inner.unwrap().clock, state.clock(), "who was first");
+    }
+}
+
+#[test]
+fn time_that_a_lead_was_reduced_for_is_not_counted_again_for_who_compared_late() {
+    let state = State::new();
+    state.load(due(), Hybrid::start(reading(0, 0), START + 9_000 * MS));
+    let before = state.clock().offset;
+    // Its reading is from the first second; by the time it is done, the next second was counted, too.
+    let read = || {
+        state.steer(|| reading(2_000 * MS, 1), START, &RULES);
+        reading(1_000 * MS, 2)
+    };
+    state.steer(read, START, &RULES);
+    state.steer(|| reading(3_000 * MS, 3), START, &RULES);
+    let bled = before.wrapping_sub(state.clock().offset);
+    assert!(bled <= 300 * MS, "{bled} ns in 3 s");
+}
+
+#[test]
+fn an_accepted_clock_is_followed_at_once_and_is_no_event() {
+    let state = issuing(due(), due() + 10);
+    let jump = 7_200_000 * MS;
+    let far = |since| reading(since, jump as i64);
+    assert_eq!(state.steer(|| far(10), START, &RULES).event, Some(ClockEvent::Jump(jump)));
+    assert_eq!(state.clock().time(UP + 10), START + 10, "not followed");
+    assert_eq!(state.accept_clock(|| far(20)), jump);
+    assert_eq!(state.clock().time(UP + 20), START + 20 + jump);
+    let after = state.steer(|| far(30), START, &RULES);
+    assert_eq!((after.event, after.behind, after.lead), (None, None, 0));
+}
+
+#[test]
+fn accepting_a_clock_that_was_set_back_ends_the_hold_and_keeps_the_lead() {
+    let state = issuing(due(), due() + 10);
+    let rules = ClockRules { on_regression: OnRegression::Hold, ..RULES };
+    let back = |since| reading(since, -7_200_000 * MS as i64);
+    // An ID that leads keeps generator time up.
+    let held = state.steer(|| back(10), START, &rules);
+    assert_eq!(held.behind, Some(7_200_000 * MS));
+    assert_eq!(state.accept_clock(|| back(20)), 0);
+    let after = state.steer(|| back(30), START, &rules);
+    assert_eq!((after.event, after.behind), (None, None));
+    assert!(state.clock().time(UP + 30) >= START);
 }
 
 #[test]
 fn threads_draw_distinct_words_and_each_sees_them_increase() {
     const THREADS: usize = 4;
     const DRAWS: u64 = 50_000;
-    let state = State::new();
-    state.load(1, NO_CEILING);
+    let state = issuing(1, u64::MAX);
     // A clock that all share and each moves on; a thread that waits moves it further.
     let clock = AtomicU64::new(START);
     let request = |number: u64| match number % 3 {
@@ -90,8 +336,8 @@ fn threads_draw_distinct_words_and_each_sees_them_increase() {
         together.wait();
         let mut runs: Vec<Run> = Vec::new();
         while (runs.len() as u64) < DRAWS {
-            match state.draw(&limits(), PACE, request(runs.len() as u64), || clock.fetch_add(50, Ordering::Relaxed)) {
-                Ok(run) => runs.push(run),
+            match state.draw(&limits(), PACE, request(runs.len() as u64), |_| clock.fetch_add(50, Ordering::Relaxed)) {
+                Ok(drawn) => runs.push(drawn.run),
                 Err(Some(Step::Wait(wait))) => {
                     clock.fetch_add(wait.as_nanos() as u64, Ordering::Relaxed);
                 }

@@ -45,3 +45,7 @@ SELECT snowflake_nextval();
 \echo :SQLSTATE
 SELECT count(*) AS settings FROM pg_settings WHERE name LIKE 'snowflake_pg.%' AND name <> 'snowflake_pg.worker_id';
 SELECT 1 AS goes_on;
+SELECT snowflake_accept_clock();
+\echo :SQLSTATE
+SELECT snowflake_set_mark(1);
+\echo :SQLSTATE

@@ -1,0 +1,109 @@
+//! What a superuser does after the clock or the mark was wrong. Each leaves a line in the server's log.
+
+use flake::Mark;
+use pgrx::prelude::*;
+
+use crate::failure::Failure;
+use crate::identity::{self, Identity};
+use crate::{clock, extend, load, mark, shmem, timestamp};
+
+/// Takes the server's clock for right: IDs follow it from now on. Returns by how much generator time moved.
+#[pg_extern(volatile, parallel_unsafe)]
+fn snowflake_accept_clock() -> Interval {
+    let identity @ Identity { scheme, limits, .. } = identity::get();
+    load::load(identity);
+    let shown = clock::wall();
+    if limits.word_at(shown).is_none_or(|word| word > limits.last_word()) {
+        Failure::ClockOutside { clock: timestamp::of(shown), scheme: *scheme }.raise();
+    }
+    let moved = shmem::state().accept_clock(clock::reading) / 1_000;
+    ereport!(
+        PgLogLevel::LOG,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!("snowflake_pg: the clock was accepted at {}", timestamp::utc(timestamp::of(shown))),
+        format!("Generator time moved forward by {:.3} s.", moved as f64 / 1e6)
+    );
+    // In range: two readings of a clock that ends in 2554.
+    Interval::new(0, 0, moved as i64).unwrap_or_else(|_| Failure::Unreachable("an interval out of range").raise())
+}
+
+/// Sets the high-water mark and returns what it was, NULL where there was none. Lowered only where `table` shows that no ID
+/// at or above it exists, or by force.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_set_mark(mark bigint, \"table\" regclass DEFAULT NULL, \
+           \"column\" text DEFAULT 'id', force boolean DEFAULT false) RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c \
+           AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_set_mark(
+    mark: Option<i64>,
+    table: Option<pg_sys::Oid>,
+    column: Option<String>,
+    force: Option<bool>,
+) -> Option<i64> {
+    let identity = identity::get();
+    if let Some(failure) = load::refusal(identity) {
+        failure.raise();
+    }
+    let (given, force) = (mark?, force.unwrap_or(false));
+    let mark = u64::try_from(given).ok().and_then(Mark::stored).filter(|_| given <= identity.scheme.layout.last_id());
+    let mark = mark.unwrap_or_else(|| Failure::MarkRange { mark: given, layout: identity.scheme.layout }.raise());
+    if !force {
+        refuse_far_ahead(identity, mark);
+        if let Some(table) = table {
+            refuse_below_ids(identity, given, table, &column.unwrap_or_default());
+        }
+    }
+    let state = shmem::state();
+    let mut before = None;
+    let written = mark::set(mark, |current| {
+        before = current;
+        if let Some(current) = current.filter(|current| mark < *current && table.is_none() && !force) {
+            Failure::MarkLowered { mark: given, current: current.value() }.raise();
+        }
+        state.unload();
+    });
+    let text = before.map_or("missing".into(), |before| before.value().to_string());
+    ereport!(
+        PgLogLevel::LOG,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!("snowflake_pg: the high-water mark was set to {given}{}", if force { " by force" } else { "" }),
+        format!("It was {text}.")
+    );
+    extend::acknowledged(written);
+    before.map(|before| i64::try_from(before.value()).unwrap_or(i64::MAX))
+}
+
+/// A mark more than a day ahead of the clock would end issuing.
+fn refuse_far_ahead(Identity { scheme, limits, stamp, .. }: &Identity, mark: Mark) {
+    let (begins, clock) = (limits.time(mark.first_word(stamp, limits.last_word())), clock::wall());
+    if begins.saturating_sub(clock) > extend::MAX_LEAD {
+        let (mark, clock) = (timestamp::of(begins), timestamp::of(clock));
+        Failure::MarkAhead { mark, clock, scheme: *scheme }.raise();
+    }
+}
+
+/// Looks for this server's IDs at or above the mark. The table is locked against writers until the transaction ends, for a
+/// row that is not committed yet would not be seen.
+fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: &str) {
+    let name: Option<String> =
+        Spi::get_one_with_args("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[table.into()])
+            .unwrap_or_else(refused);
+    let name = name.unwrap_or_else(|| Failure::Unreachable("a regclass without a name").raise());
+    let column = pgrx::spi::quote_identifier(column);
+    let (mask, number) = identity.stamp.node_field();
+    Spi::run(&format!("LOCK TABLE {name} IN SHARE MODE")).unwrap_or_else(refused);
+    let highest: Option<i64> = Spi::get_one_with_args(
+        &format!(
+            "SELECT pg_catalog.max({column}) FROM {name} WHERE {column} OPERATOR(pg_catalog.>=) $1 \
+             AND {column} OPERATOR(pg_catalog.&) $2 OPERATOR(pg_catalog.=) $3"
+        ),
+        &[mark.into(), mask.into(), number.into()],
+    )
+    .unwrap_or_else(refused);
+    if let Some(highest) = highest {
+        Failure::MarkBelowIds { mark, table: name, highest }.raise();
+    }
+}
+
+/// PostgreSQL raises the errors of a query itself; this is what pgrx adds.
+fn refused<T>(_: pgrx::spi::SpiError) -> T {
+    Failure::Unreachable("a query without a result").raise()
+}
