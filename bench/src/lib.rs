@@ -14,3 +14,9 @@ pub fn server() -> Builder {
         .set("shared_buffers", "512MB")
         .set("max_wal_size", "8GB")
 }
+
+/// The number of rounds, unless `ROUNDS` in the environment asks for fewer.
+pub fn rounds(usual: usize) -> usize {
+    let asked = std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok());
+    usual.min(asked.unwrap_or(usual))
+}

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use bench::cpu;
 use bench::stats::{Sample, heading, row};
+use bench::{cpu, rounds};
 use cluster::{Answer, Client, Cluster};
 
 /// Rounds of the INSERTs, all rivals in each.
@@ -66,12 +66,6 @@ fn main() {
     sustained(&server, &mut client);
     insert(&mut client);
     println!("\nbench: ok");
-}
-
-/// The number of rounds, unless `ROUNDS` in the environment asks for fewer.
-fn rounds(usual: usize) -> usize {
-    let asked = std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok());
-    usual.min(asked.unwrap_or(usual))
 }
 
 /// A connection whose plans hold only what is measured.

@@ -1,0 +1,75 @@
+//! `make bench-against REV=..`: what an ID costs with the library of another revision and with this one's, on two servers
+//! that take turns.
+
+use std::time::{Duration, Instant};
+
+use bench::rounds;
+use bench::stats::{Sample, heading, row};
+use cluster::{Client, Cluster};
+
+/// Rounds, both servers in each.
+const ROUNDS: usize = 101;
+/// Calls of one measurement, ten to a row.
+const CALLS: u64 = 1_000_000;
+
+fn main() {
+    let directories: Vec<String> = std::env::args().skip(1).collect();
+    let [other, this] = &directories[..] else { panic!("two directories with a library each") };
+    let libraries = [("other", other), ("this", this)];
+    let servers = libraries.map(|(name, directory)| {
+        Cluster::builder(&format!("against_{name}"))
+            .set("dynamic_library_path", &format!("{directory}:$libdir"))
+            // Four million IDs to a tick: nobody is throttled.
+            .set("snowflake_pg.layout", "40:1:22")
+            .start()
+    });
+    let mut sessions = servers.each_ref().map(session);
+    let mut samples = [(); 2].map(|()| Sample::default());
+    let mut ratios = Sample::default();
+    for round in 0..=rounds(ROUNDS) {
+        // Who begins takes turns, too.
+        let mut order = [0, 1];
+        order.rotate_left(round % 2);
+        let mut costs = [0.0; 2];
+        for n in order {
+            costs[n] = cost(&mut sessions[n]);
+        }
+        // The first round only warms up.
+        if round > 0 {
+            samples.iter_mut().zip(costs).for_each(|(sample, cost)| sample.push(cost));
+            ratios.push(costs[1] / costs[0]);
+        }
+    }
+    heading(&format!("Cost per ID ({} rounds of {CALLS})", rounds(ROUNDS)), &["library", "ns", "min .. max"]);
+    for ((name, _), sample) in libraries.iter().zip(&samples) {
+        row(&[name, &format!("{:.1}", sample.median()), &sample.spread(1)]);
+    }
+    let medians = samples[1].median() / samples[0].median();
+    println!("\nthis / other: {medians:.3} of the medians, {:.3} median of the rounds", ratios.median());
+}
+
+/// A session with the one function that is measured: the rest of the extension's script may not fit the other library.
+fn session(server: &Cluster) -> Client {
+    let mut client = server.connect();
+    client
+        .batch_execute(
+            "SET jit = off; SET max_parallel_workers_per_gather = 0; SET work_mem = '256MB';
+             CREATE FUNCTION snowflake_nextval() RETURNS bigint VOLATILE PARALLEL SAFE LANGUAGE c
+             AS 'snowflake_pg', 'snowflake_nextval_wrapper'",
+        )
+        .expect("the library has this function");
+    client
+}
+
+/// Cost per call in nanoseconds, less that of the loop around it.
+fn cost(client: &mut Client) -> f64 {
+    let mut timed = |expression: &str| {
+        let columns = vec![format!("count({expression})"); 10].join(", ");
+        let sql = format!("SELECT {columns} FROM generate_series(1, {})", CALLS / 10);
+        std::thread::sleep(Duration::from_millis(5));
+        let begin = Instant::now();
+        client.batch_execute(&sql).expect("IDs can be drawn");
+        begin.elapsed().as_secs_f64()
+    };
+    (timed("snowflake_nextval()") - timed("1")) * 1e9 / CALLS as f64
+}
