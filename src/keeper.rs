@@ -55,6 +55,11 @@ pub fn problem() -> MarkProblem {
     }
 }
 
+/// Notes that the origin is there: a crash has made the server forget that the background worker has run.
+pub fn origin_seen() {
+    shmem::keeper().0.store(MADE, Ordering::Relaxed);
+}
+
 /// The background worker. An error ends it, and it is started again after [`RETRY`].
 #[allow(unsafe_code)]
 #[pg_guard]

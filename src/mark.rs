@@ -45,8 +45,9 @@ impl Drop for Guard {
 /// Reads the mark and passes it on, while nobody can set it or do the same.
 pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     let guard = Guard::take(pg_sys::ShareRowExclusiveLock);
-    let found = progress(origin().unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise()));
-    let mark = found.unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
+    let origin = origin().unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
+    keeper::origin_seen();
+    let mark = progress(origin).unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
     let result = load(mark);
     drop(guard);
     result
@@ -95,7 +96,11 @@ pub fn make() -> Result<bool, MarkProblem> {
 
 /// True where the origin exists.
 pub fn exists() -> bool {
-    origin().is_ok()
+    // Taking a lock is what makes a session see that another has changed the catalog.
+    let guard = Guard::take(pg_sys::AccessShareLock);
+    let found = origin().is_ok();
+    drop(guard);
+    found
 }
 
 /// Waits until the WAL up to `lsn` is on disk, as a COMMIT would.
