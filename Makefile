@@ -12,13 +12,15 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # What the tools below print is read by people and by tests.
 export NO_COLOR := 1
 
-.PHONY: help run stop test bench install setup setup-test lint clean
+.PHONY: help run stop test soak bench bench-against install setup setup-test lint clean
 
 help:
 	@echo "make run      build, install, start a private server, insert and decode, say how to connect"
 	@echo "make stop     stop the server of make run"
 	@echo "make test     every test"
+	@echo "make soak     faults in random order for SECONDS=3600, and ten minutes of idling"
 	@echo "make bench    measure beside sequences and UUIDs, on the server of make run"
+	@echo "make bench-against REV=..  cost of an ID beside that of another revision"
 	@echo "make install  build and install the extension for PostgreSQL $(PG)"
 	@echo "make lint     formatting and clippy"
 	@echo "Settings: PG=15 (major version), PG_CONFIG=/path/to/pg_config"
@@ -32,8 +34,14 @@ stop:
 test: setup-test install
 	@scripts/test
 
+soak: setup-test install
+	@scripts/soak $(or $(SECONDS),3600)
+
 bench: install
 	@cargo run --quiet -p bench --bin measure
+
+bench-against: setup
+	@scripts/against "$(REV)"
 
 install: setup
 	@scripts/install

@@ -7,12 +7,16 @@
 
 mod client;
 mod host;
+mod load;
+mod nemesis;
 mod server;
 mod standby;
 mod verdict;
 
 pub use client::{Answer, copy_ids, sqlstate};
 pub use host::{Host, major, repository};
+pub use load::{Ask, Ledger, Load};
+pub use nemesis::Chance;
 pub use server::{Builder, Cluster, Stop, within};
 pub use verdict::{assert_caught, check_increasing, check_ledger};
 

@@ -10,7 +10,7 @@ use postgres::{Client, Config, NoTls};
 use crate::Host;
 
 /// Longest wait for a server to start or stop.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a server is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Cluster {
     dir: PathBuf,
     socket: PathBuf,
     like: Builder,
-    postmaster: Option<Child>,
+    pub(crate) postmaster: Option<Child>,
     kept: bool,
 }
 
@@ -381,6 +381,6 @@ fn stop_stale(dir: &Path, how: Stop) -> bool {
 }
 
 /// Sends a signal to a process that this harness started.
-fn signal(pid: u32, name: &str) {
+pub(crate) fn signal(pid: u32, name: &str) {
     let _ = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
 }
