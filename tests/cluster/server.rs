@@ -210,6 +210,8 @@ impl Cluster {
             .arg(&self.dir)
             .args(&self.like.arguments)
             .envs(self.like.env.iter().map(|(name, value)| (name, value)));
+        // The caller's wish for backtraces is not the server's: it would log one for every statement that is cancelled.
+        command.env_remove("RUST_BACKTRACE");
         command.stdout(log.try_clone().expect("a file handle")).stderr(log);
         if self.kept {
             // Out of the terminal's process group, so that the end of the caller is not the end of the server.
@@ -376,6 +378,8 @@ fn stop_stale(dir: &Path, how: Stop) -> bool {
         return false;
     }
     signal(pid, if how == Stop::Fast { "INT" } else { "QUIT" });
+    // A run that was ended may have left it frozen.
+    signal(pid, "CONT");
     assert!(within(PATIENCE, || !works_here()), "the server of {} did not stop in {PATIENCE:?}", dir.display());
     true
 }

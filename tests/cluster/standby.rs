@@ -1,6 +1,7 @@
 //! A physical standby of a server.
 
 use std::fs;
+use std::thread;
 use std::time::Duration;
 
 use crate::server::{Builder, PATIENCE, signal};
@@ -65,6 +66,16 @@ impl Cluster {
     pub fn frozen(&self) -> Frozen<'_> {
         let frozen = Frozen(self);
         self.freeze();
+        frozen
+    }
+
+    /// Freezes a standby of this server for longer than a window under load. The marks of this time it does not get, for
+    /// before them comes more WAL than the connection between the two holds.
+    pub fn leave_behind<'a>(&self, standby: &'a Cluster) -> Frozen<'a> {
+        let frozen = standby.frozen();
+        let filler = "SELECT pg_logical_emit_message(false, 'tests', repeat('x', 8000000))";
+        self.connect().batch_execute(filler).expect("a superuser may write what it likes to WAL");
+        thread::sleep(Duration::from_millis(1_100));
         frozen
     }
 
