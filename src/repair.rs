@@ -1,10 +1,13 @@
 //! What a superuser does after the clock or the mark was wrong. Each leaves a line in the server's log.
 
+use std::time::Duration;
+
 use flake::Mark;
 use pgrx::prelude::*;
 
 use crate::failure::Failure;
 use crate::identity::{self, Identity};
+use crate::wait::{self, Wait};
 use crate::{clock, extend, load, mark, shmem, timestamp};
 
 /// Takes the server's clock for right: IDs follow it from now on. Returns by how much generator time moved.
@@ -16,7 +19,12 @@ fn snowflake_accept_clock() -> Interval {
     if limits.word_at(shown).is_none_or(|word| word > limits.last_word()) {
         Failure::ClockOutside { clock: timestamp::of(shown), scheme: *scheme }.raise();
     }
-    let moved = shmem::state().accept_clock(clock::reading) / 1_000;
+    let moved = loop {
+        match shmem::state().accept_clock(clock::reading) {
+            Some(moved) => break moved / 1_000,
+            None => wait::on_latch(Wait::Mark, Duration::from_millis(1)),
+        }
+    };
     ereport!(
         PgLogLevel::LOG,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,

@@ -178,7 +178,7 @@ fn setting_the_mark_under_load_never_lets_an_id_come_again() {
         let mut session = server.session();
         for _ in 0..10 {
             thread::sleep(chance.millis(100));
-                // Above what others draw until it is done; below the mark or above.
+            // Above what others draw until it is done; below the mark or above.
             let ahead = chance.between(400, 3_000);
             let set = format!(
                 "SELECT snowflake_set_mark(snowflake_max_id(snowflake_timestamp(snowflake_nextval())

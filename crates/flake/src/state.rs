@@ -9,8 +9,7 @@
 //! - `ceiling` only rises while the state is loaded. What is published lies below a mark that is durable.
 //! - [`State::load`] and [`State::unload`] are called by one caller at a time, under a lock of the caller's.
 //! - [`State::unload`] begins another *generation*: what was made durable for an earlier one is not published any more.
-//! - The clock's numbers change by compare-and-swap from what a comparison began with; one that comes too late changes
-//!   nothing.
+//! - The clock's numbers change together, by who has taken the *turn*; a comparison that another has overtaken changes nothing.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::{
@@ -44,6 +43,7 @@ struct Terms {
 #[derive(Default)]
 struct Extension {
     generation: AtomicU64,
+    turn: AtomicU64,
     claimed_until: AtomicU64,
     window: AtomicU64,
     took: AtomicU64,
@@ -142,6 +142,8 @@ impl State {
             return;
         }
         let e = &self.extension;
+        // Comparisons that began before change nothing any more.
+        e.turn.fetch_add(2, Ordering::AcqRel);
         e.reference.store(clock.reference, Ordering::Relaxed);
         e.seen.store(clock.seen, Ordering::Relaxed);
         e.hold_until.store(clock.hold_until, Ordering::Relaxed);
@@ -151,16 +153,16 @@ impl State {
         // Above the generation, which stands in for a ceiling until one is published.
         let first = first.max(e.generation.load(Ordering::Relaxed) + 1);
         // Release: who sees the state loaded sees the clock that belongs to it, and no ceiling of an earlier generation.
-        self.last.0.store(first - 1, Ordering::Release);
+        self.last.0.swap(first - 1, Ordering::Release);
     }
 
     /// Stops issuing until the state is loaded again.
     pub fn unload(&self) {
-        self.last.0.store(NOT_LOADED, Ordering::SeqCst);
+        self.last.0.swap(NOT_LOADED, Ordering::SeqCst);
         // After `last`: who reads this generation finds the state unloaded, or loaded anew.
         let generation = self.extension.generation.fetch_add(1, Ordering::SeqCst) + 1;
         // A value that no ceiling of an earlier generation had, so that a publisher who is past its check does not succeed.
-        self.terms.ceiling.store(generation, Ordering::SeqCst);
+        self.terms.ceiling.swap(generation, Ordering::SeqCst);
         self.terms.renew.store(0, Ordering::Relaxed);
         self.extension.window.store(0, Ordering::Relaxed);
         self.extension.claimed_until.store(0, Ordering::Relaxed);
@@ -232,28 +234,14 @@ impl State {
     /// Compares the clocks, which `read` reads after the state, and moves generator time accordingly. An event is reported
     /// to one of the callers who compare at the same time.
     pub fn steer(&self, read: impl FnOnce() -> Reading, issued: Nanos, rules: &ClockRules) -> Steered {
+        let turn = self.extension.turn.load(Ordering::Acquire);
         let before = self.clock();
-        let reading = read();
-        let mut steered = before.steer(reading, issued, rules);
-        let after = steered.clock;
-        let e = &self.extension;
-        // Relaxed throughout: each number is right by itself, whichever comparison it comes from.
-        let change = |atomic: &AtomicU64, from: u64, to: u64| {
-            from == to || atomic.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        };
-        // The wall clock is never seen twice at the same nanosecond of difference: who changes `seen` is first.
-        let first = change(&e.seen, before.seen, after.seen);
-        change(&e.reference, before.reference, after.reference);
-        change(&e.hold_until, before.hold_until, after.hold_until);
-        e.apart.store(after.apart, Ordering::Relaxed);
-        e.compared_at.fetch_max(after.compared_at, Ordering::Relaxed);
-        let moved = after.offset.wrapping_sub(before.offset) as i64;
-        if moved > 0 || first {
-            change(&self.terms.offset, before.offset, after.offset);
-        }
-        if !first {
+        let mut steered = before.steer(read(), issued, rules);
+        if !self.change_clock(turn, steered.clock) {
+            // Not waited for: whoever has the turn may be stopped. Who compares next sees what was missed.
             steered.event = None;
         }
+        let e = &self.extension;
         match steered.event {
             Some(ClockEvent::Regression(_)) => _ = e.regressions.fetch_add(1, Ordering::Relaxed),
             Some(ClockEvent::Jump(_)) => _ = e.jumps.fetch_add(1, Ordering::Relaxed),
@@ -262,17 +250,31 @@ impl State {
         steered
     }
 
-    /// Takes the wall clock for right, whatever it was compared with; returns by how much generator time moved.
-    pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Nanos {
+    /// Takes the wall clock for right, whatever it was compared with; returns by how much generator time moved. `None`
+    /// where somebody else is changing the clock's numbers: ask again.
+    pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Option<Nanos> {
+        let turn = self.extension.turn.load(Ordering::Acquire);
         let before = self.clock();
         let after = before.accept(read());
+        self.change_clock(turn, after).then(|| after.offset.wrapping_sub(before.offset))
+    }
+
+    /// Changes the clock's numbers to what was made of those that were read at `turn`; false where another was faster.
+    fn change_clock(&self, turn: u64, after: Hybrid) -> bool {
         let e = &self.extension;
-        e.seen.store(after.seen, Ordering::Relaxed);
-        e.reference.store(after.reference, Ordering::Relaxed);
-        e.apart.store(after.apart, Ordering::Relaxed);
-        e.hold_until.store(0, Ordering::Relaxed);
-        self.terms.offset.store(after.offset, Ordering::Relaxed);
-        after.offset.wrapping_sub(before.offset)
+        // Odd: another is changing them. AcqRel: who gets the turn has read numbers that belong together.
+        let first = turn.is_multiple_of(2)
+            && e.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if first {
+            e.seen.store(after.seen, Ordering::Relaxed);
+            e.reference.store(after.reference, Ordering::Relaxed);
+            e.hold_until.store(after.hold_until, Ordering::Relaxed);
+            e.apart.store(after.apart, Ordering::Relaxed);
+            e.compared_at.store(after.compared_at, Ordering::Relaxed);
+            self.terms.offset.store(after.offset, Ordering::Relaxed);
+            e.turn.fetch_add(1, Ordering::Release);
+        }
+        first
     }
 
     /// How often the wall clock has misbehaved since the state was made.

@@ -236,6 +236,15 @@ fn reads_far_apart_are_no_event_during_a_jump() {
         server.machine.run(SECOND);
         assert_eq!(server.compare_busy(lost).event, None, "lost {lost:?}");
     }
+    // Nor is the return, where the reads were far apart only when the clock was trusted last.
+    let mut server = Server::new(ClockRules { slack: 2 * MS, ..RULES });
+    server.compare_busy([0, 81 * MS, 0]);
+    server.machine.step(DAY as i64);
+    let jumped = server.compare().event;
+    assert!(matches!(jumped, Some(ClockEvent::Jump(_))), "{jumped:?}");
+    assert_eq!(server.compare().event, None);
+    server.machine.step(back(DAY));
+    assert_eq!(server.compare().event, Some(ClockEvent::Returned));
 }
 
 #[test]
@@ -267,7 +276,7 @@ fn a_held_generator_reserves_nothing_until_the_clock_is_back_and_then_goes_on_at
         server.machine.run(1);
         assert_eq!(server.compare().behind, None);
         assert_eq!(server.time(), server.machine.wall.max(server.issued));
-        assert_eq!(server.go_on(10 * SECOND, SECOND), []);
+        assert_eq!(server.go_on(10 * SECOND, 100 * MS), []);
         assert_eq!(server.ahead(), 0);
     }
 }

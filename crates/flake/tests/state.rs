@@ -99,7 +99,7 @@ fn issuing_begins_where_it_was_loaded_and_ends_below_the_ceiling() {
 #[test]
 fn publishing_raises_the_ceiling_and_never_lowers_it() {
     let state = issuing(due(), due() + 4);
-    for lower in [0, 1, due() + 1, due() + 4] {
+    for lower in [due() + 4, 0, due() + 1] {
         assert!(state.publish(state.generation(), below(lower), 0));
     }
     assert_eq!(draw(&state, Request::UpTo(3)), Ok(Run { first: due(), count: 3 }));
@@ -299,7 +299,7 @@ fn an_accepted_clock_is_followed_at_once_and_is_no_event() {
     let far = |since| reading(since, jump as i64);
     assert_eq!(state.steer(|| far(10), START, &RULES).event, Some(ClockEvent::Jump(jump)));
     assert_eq!(state.clock().time(UP + 10), START + 10, "not followed");
-    assert_eq!(state.accept_clock(|| far(20)), jump);
+    assert_eq!(state.accept_clock(|| far(20)), Some(jump));
     assert_eq!(state.clock().time(UP + 20), START + 20 + jump);
     let after = state.steer(|| far(30), START, &RULES);
     assert_eq!((after.event, after.behind, after.lead), (None, None, 0));
@@ -313,7 +313,7 @@ fn accepting_a_clock_that_was_set_back_ends_the_hold_and_keeps_the_lead() {
     // An ID that leads keeps generator time up.
     let held = state.steer(|| back(10), START, &rules);
     assert_eq!(held.behind, Some(7_200_000 * MS));
-    assert_eq!(state.accept_clock(|| back(20)), 0);
+    assert_eq!(state.accept_clock(|| back(20)), Some(0));
     let after = state.steer(|| back(30), START, &rules);
     assert_eq!((after.event, after.behind), (None, None));
     assert!(state.clock().time(UP + 30) >= START);
