@@ -64,7 +64,11 @@ fn extend(identity: &Identity, needed: Option<u64>) -> Option<Nanos> {
     let now = steered.clock.time(clock::monotonic());
     let reservation = state.next_reservation(&identity.limits, now, needed.unwrap_or(last + 1));
     let covered = if faults::on(Fault::MarkBehind) { last + 1 } else { reservation.ceiling };
-    let written = mark::raise(Mark::above(&identity.stamp, covered), || state.generation() == generation)?;
+    let written = mark::raise(Mark::above(&identity.stamp, covered), || {
+        let published = if faults::on(Fault::MarkBehind) { 0 } else { state.ceiling() };
+        // After the ceiling: one of a later generation is not meant.
+        (state.generation() == generation).then(|| Mark::above(&identity.stamp, published))
+    })?;
     if !faults::on(Fault::PublishBeforeFlush) {
         mark::flush(written);
         acknowledged(written);

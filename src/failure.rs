@@ -120,6 +120,20 @@ pub enum Failure {
         /// The server's layout.
         layout: Layout,
     },
+    /// A mark that is asked for lies more than a day ahead of the clock.
+    MarkTooHigh {
+        /// The mark.
+        mark: i64,
+        /// What the clock shows, in microseconds since the Unix epoch.
+        clock: i128,
+    },
+    /// A mark is to be compared with a table in a transaction that may not see all of its rows.
+    MarkTransaction,
+    /// A table to compare a mark with does not exist.
+    NoTable {
+        /// Its OID.
+        table: u32,
+    },
     /// A mark is to be lowered, and nothing says that this is safe.
     MarkLowered {
         /// The mark asked for.
@@ -178,4 +192,6 @@ pub enum MarkProblem {
     Dropped,
     /// The replication origin is there and has lost its progress.
     NoProgress,
+    /// Somebody else has set its progress back.
+    SetBack,
 }

@@ -12,7 +12,7 @@ use crate::wait::{self, Wait};
 use crate::{clock, extend, keeper, mark, shmem, timestamp};
 
 /// How long a session waits for [`keeper`] after the first start of a server, and how often it looks.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Lets issuing begin at the clock or at the mark, whichever is later, where this server may issue at all.

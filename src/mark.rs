@@ -53,15 +53,21 @@ pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     result
 }
 
-/// Raises the mark to `mark`, if it is not there yet and `wanted` still says so; returns the end of the WAL record, which is
-/// not flushed yet.
-pub fn raise(mark: Mark, wanted: impl FnOnce() -> bool) -> Option<XLogRecPtr> {
-    let guard = Guard::take(pg_sys::RowExclusiveLock);
-    let written = wanted().then(|| {
-        let origin = origin().unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
-        // A mark that is missing must not be made by the next extension: it would be too low to say what was issued.
-        progress(origin).unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
-        write(origin, mark, false)
+/// Raises the mark to `mark`, if it is not there yet and `wanted` still gives what it must be by now; returns the end of the
+/// WAL record, which is not flushed yet.
+pub fn raise(mark: Mark, wanted: impl FnOnce() -> Option<Mark>) -> Option<XLogRecPtr> {
+    // Lets others raise it, and keeps everybody from dropping the origin: from 16 on that takes a RowExclusiveLock only.
+    let guard = Guard::take(pg_sys::ShareLock);
+    let written = wanted().map(|least| {
+        let checked = origin().and_then(|origin| match progress(origin)? < least {
+            true => Err(MarkProblem::SetBack),
+            false => Ok(origin),
+        });
+        // A mark that somebody took away or set back is not silently made good: it may have been on disk like that.
+        match checked {
+            Ok(origin) => write(origin, mark, false),
+            Err(problem) => Failure::MarkMissing { problem }.raise(),
+        }
     });
     drop(guard);
     written

@@ -54,9 +54,9 @@ fn snowflake_set_mark(
     let mark = u64::try_from(given).ok().and_then(Mark::stored).filter(|_| given <= identity.scheme.layout.last_id());
     let mark = mark.unwrap_or_else(|| Failure::MarkRange { mark: given, layout: identity.scheme.layout }.raise());
     if !force {
-        refuse_far_ahead(identity, mark);
+        refuse_far_ahead(identity, given, mark);
         if let Some(table) = table {
-            refuse_below_ids(identity, given, table, &column.unwrap_or_default());
+            refuse_below_ids(identity, given, table, column.as_deref().unwrap_or("id"));
         }
     }
     let state = shmem::state();
@@ -80,24 +80,37 @@ fn snowflake_set_mark(
 }
 
 /// A mark more than a day ahead of the clock would end issuing.
-fn refuse_far_ahead(Identity { scheme, limits, stamp, .. }: &Identity, mark: Mark) {
+fn refuse_far_ahead(Identity { limits, stamp, .. }: &Identity, given: i64, mark: Mark) {
     let (begins, clock) = (limits.time(mark.first_word(stamp, limits.last_word())), clock::wall());
     if begins.saturating_sub(clock) > extend::MAX_LEAD {
-        let (mark, clock) = (timestamp::of(begins), timestamp::of(clock));
-        Failure::MarkAhead { mark, clock, scheme: *scheme }.raise();
+        Failure::MarkTooHigh { mark: given, clock: timestamp::of(clock) }.raise();
     }
 }
 
 /// Looks for this server's IDs at or above the mark. The table is locked against writers until the transaction ends, for a
-/// row that is not committed yet would not be seen.
+/// row that is not committed yet would not be seen; nor would one that this transaction's snapshot is too old for, that it
+/// has deleted itself, or that a policy hides.
+#[allow(unsafe_code)]
 fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: &str) {
-    let name: Option<String> =
-        Spi::get_one_with_args("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[table.into()])
-            .unwrap_or_else(refused);
-    let name = name.unwrap_or_else(|| Failure::Unreachable("a regclass without a name").raise());
+    // SAFETY: plain variables of this process.
+    let alone = unsafe {
+        pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32
+            && pg_sys::GetTopTransactionIdIfAny().into_inner() == 0
+    };
+    if !alone {
+        Failure::MarkTransaction.raise();
+    }
+    let name: Option<String> = Spi::get_one_with_args(
+        "SELECT (SELECT oid::pg_catalog.regclass::pg_catalog.text FROM pg_catalog.pg_class
+                 WHERE oid OPERATOR(pg_catalog.=) $1)",
+        &[table.into()],
+    )
+    .unwrap_or_else(refused);
+    let name = name.unwrap_or_else(|| Failure::NoTable { table: table.to_u32() }.raise());
     let column = pgrx::spi::quote_identifier(column);
     let (mask, number) = identity.stamp.node_field();
     Spi::run(&format!("LOCK TABLE {name} IN SHARE MODE")).unwrap_or_else(refused);
+    let _visible = RowSecurityOff::new();
     let highest: Option<i64> = Spi::get_one_with_args(
         &format!(
             "SELECT pg_catalog.max({column}) FROM {name} WHERE {column} OPERATOR(pg_catalog.>=) $1 \
@@ -108,6 +121,40 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: 
     .unwrap_or_else(refused);
     if let Some(highest) = highest {
         Failure::MarkBelowIds { mark, table: name, highest }.raise();
+    }
+}
+
+/// Row security is off while this lives: PostgreSQL raises an error where a policy would hide rows.
+struct RowSecurityOff(i32);
+
+impl RowSecurityOff {
+    #[allow(unsafe_code)]
+    fn new() -> RowSecurityOff {
+        // SAFETY: C strings; the level is left again below, or when the transaction ends in an error.
+        unsafe {
+            let level = pg_sys::NewGUCNestLevel();
+            pg_sys::set_config_option(
+                c"row_security".as_ptr(),
+                c"off".as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+            RowSecurityOff(level)
+        }
+    }
+}
+
+impl Drop for RowSecurityOff {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: the level that `new` entered.
+            unsafe { pg_sys::AtEOXact_GUC(true, self.0) };
+        }
     }
 }
 

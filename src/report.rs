@@ -171,8 +171,7 @@ impl Failure {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the high-water mark is more than a day ahead of the clock".into(),
                 format!(
-                    "The first ID that was surely never issued is of {}, the clock shows {}. The layout is \"{}\", the \
-                     epoch {}.",
+                    "IDs up to {} may have been issued, and the clock shows {}. The layout is \"{}\", the epoch {}.",
                     timestamp::utc(*mark),
                     timestamp::utc(*clock),
                     scheme.layout,
@@ -188,6 +187,24 @@ impl Failure {
                 format!("mark {mark} is out of range"),
                 format!("It must be from 1 to {}, the largest ID of layout \"{layout}\".", layout.last_id()),
                 "Pass the highest ID that may have been issued, and 1 more.".into(),
+            ),
+            Failure::MarkTooHigh { mark, clock } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("mark {mark} is more than a day ahead of the clock"),
+                format!("The clock shows {}. With such a mark no ID could be issued.", timestamp::utc(*clock)),
+                "Pass the highest ID that may have been issued, and 1 more; or, if it is that, force => true.".into(),
+            ),
+            Failure::MarkTransaction => (
+                ERRCODE_ACTIVE_SQL_TRANSACTION,
+                "a mark cannot be compared with a table in this transaction".into(),
+                "It may not see all rows: it has written before, or it keeps one snapshot to its end.".into(),
+                "Call snowflake_set_mark() in a transaction of its own, in isolation level READ COMMITTED.".into(),
+            ),
+            Failure::NoTable { table } => (
+                ERRCODE_UNDEFINED_TABLE,
+                format!("relation with OID {table} does not exist"),
+                String::new(),
+                "Name a table or a view.".into(),
             ),
             Failure::MarkLowered { mark, current } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -227,9 +244,11 @@ fn mark_missing(problem: MarkProblem) -> (PgSqlErrorCode, String, String, String
         MarkProblem::NotMade => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             missing,
-            "Background worker \"snowflake_pg mark keeper\" has not made replication origin \"snowflake_pg\" yet.".into(),
-            "Look for its messages in the server's log. If there are none, increase max_worker_processes and restart the \
-             server."
+            "There is no replication origin \"snowflake_pg\": background worker \"snowflake_pg mark keeper\" has not made it \
+             yet, or it was dropped."
+                .into(),
+            "Look for the background worker's messages in the server's log. If there are none, see that the clock is ahead of \
+             the last ID and that max_worker_processes leaves room for it, and restart the server."
                 .into(),
         ),
         MarkProblem::NoFreeState => (
@@ -245,6 +264,12 @@ fn mark_missing(problem: MarkProblem) -> (PgSqlErrorCode, String, String, String
             "See that the clock is ahead of the last ID, and restart the server: it makes the origin, and IDs begin at the \
              clock."
                 .into(),
+        ),
+        MarkProblem::SetBack => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "the high-water mark was set back".into(),
+            "The progress of replication origin \"snowflake_pg\" is below what may have been issued.".into(),
+            "Set the mark above every ID that this server has issued, with snowflake_set_mark().".into(),
         ),
         MarkProblem::NoProgress => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -159,6 +159,15 @@ fn without_its_origin_issuing_stops_with_a_hint() {
     let before: Option<i64> = session.one("SELECT snowflake_set_mark(snowflake_max_id(now()) + 1)");
     assert_eq!(before, None);
     assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
+
+    // Set back by hand.
+    let by_hand = "SELECT pg_replication_origin_advance('snowflake_pg', '0/1')";
+    session.batch_execute(by_hand).expect("a superuser may");
+    let (code, message, _, hint) = refusal(&mut session);
+    assert_eq!((code.as_str(), message.as_str()), ("55000", "the high-water mark was set back"));
+    assert!(hint.contains("snowflake_set_mark()"), "{hint}");
+    session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()) + 1)").expect("upwards");
+    assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
 }
 
 #[test]

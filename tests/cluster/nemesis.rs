@@ -80,7 +80,8 @@ impl Cluster {
             return false;
         }
         signal(chance.pick(&pids).unsigned_abs(), "KILL");
-        true
+        // This connection ends when the postmaster has noticed.
+        within(PATIENCE, || client.simple_query("SELECT 1").is_err())
     }
 
     /// Stops all processes where they are, until [`Cluster::thaw`].

@@ -135,6 +135,11 @@ impl State {
         Some(self.last.0.load(Ordering::Acquire)).filter(|last| *last != NOT_LOADED)
     }
 
+    /// The first word that may not be issued yet.
+    pub fn ceiling(&self) -> u64 {
+        self.terms.ceiling.load(Ordering::SeqCst)
+    }
+
     /// Lets issuing begin, at `first` at the earliest, as soon as a reservation is published. Does nothing where the state is
     /// loaded.
     pub fn load(&self, first: u64, clock: Hybrid) {
