@@ -46,7 +46,7 @@ fn extend(identity: &Identity, needed: Option<u64>) -> Option<Nanos> {
     let generation = state.generation();
     let last = state.last()?;
     let begun = clock::monotonic();
-    let Some(claim) = state.claim(begun) else {
+    let Some(claim) = state.claim(begun, needed.is_none()) else {
         if needed.is_some() {
             wait::on_latch(Wait::Mark, POLL);
         }
@@ -65,11 +65,22 @@ fn extend(identity: &Identity, needed: Option<u64>) -> Option<Nanos> {
     let reservation = state.next_reservation(&identity.limits, now, needed.unwrap_or(last + 1));
     let covered = if faults::on(Fault::MarkBehind) { last + 1 } else { reservation.ceiling };
     let written = mark::raise(Mark::above(&identity.stamp, covered), || {
-        let published = if faults::on(Fault::MarkBehind) { 0 } else { state.ceiling() };
+        let published = state.published().filter(|_| !faults::on(Fault::MarkBehind));
+        let least = published.map_or(Mark::NOTHING_ISSUED, |ceiling| Mark::above(&identity.stamp, ceiling));
         // After the ceiling: one of a later generation is not meant.
-        (state.generation() == generation).then(|| Mark::above(&identity.stamp, published))
-    })?;
+        (state.generation() == generation).then_some(least)
+    });
+    let written = match written {
+        Ok(written) => written?,
+        Err(problem) => {
+            state.release(claim);
+            // Who extends in advance has an ID, and leaves the error to those who get none.
+            needed?;
+            Failure::MarkMissing { problem }.raise()
+        }
+    };
     if !faults::on(Fault::PublishBeforeFlush) {
+        faults::slow_disk();
         mark::flush(written);
         acknowledged(written);
     }

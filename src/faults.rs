@@ -34,6 +34,8 @@ pub enum Fault {
     ReadsApart,
     /// The same, and the reads are taken for simultaneous.
     ReadsTrusted,
+    /// No fault: a flush takes two seconds.
+    SlowDisk,
     /// A mark counts before it is flushed.
     PublishBeforeFlush,
     /// A mark counts when the wait for the synchronous standby is cancelled.
@@ -68,5 +70,14 @@ pub fn lose_the_processor() {
     if on(Fault::ReadsApart) || on(Fault::ReadsTrusted) {
         let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         std::thread::sleep(std::time::Duration::from_millis(u64::from(time.subsec_micros()) % 150));
+    }
+}
+
+/// Takes two seconds, cancellably, where [`Fault::SlowDisk`] is on.
+pub fn slow_disk() {
+    if on(Fault::SlowDisk) {
+        for _ in 0..40 {
+            crate::wait::on_latch(crate::wait::Wait::Mark, std::time::Duration::from_millis(50));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The one-shot background worker that sees to it that the mark has a place to be kept.
 //!
-//! It runs whenever the server has come up as a primary: after a start, a crash, a promotion. It makes the replication origin
+//! It runs when the server has come up as a primary: after a start or a promotion. It makes the replication origin
 //! in a transaction of its own, for a user's could be rolled back, and leave progress behind that the next subscription
 //! would inherit.
 

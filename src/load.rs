@@ -60,7 +60,9 @@ fn begin(identity: &Identity, mark: Mark) {
         let (mark, clock) = (timestamp::of(begins), timestamp::of(reading.wall));
         Failure::MarkAhead { mark, clock, scheme }.raise();
     }
-    state.load(first, Hybrid::start(reading, begins));
+    if !state.load(first, Hybrid::start(reading, begins)) {
+        return;
+    }
     let time = |nanos: Nanos| timestamp::utc(timestamp::of(nanos));
     ereport!(
         PgLogLevel::LOG,

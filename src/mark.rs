@@ -4,11 +4,14 @@
 //! itself, replayed by standbys that need no library of ours, kept by checkpoints and base backups. The origin's row is
 //! transactional, its progress is not: the row is made by [`crate::keeper`], never in a user's transaction.
 
+use std::time::Duration;
+
 use flake::Mark;
 use pgrx::pg_sys::{self, RepOriginId, XLogRecPtr};
 
 use crate::failure::{Failure, MarkProblem};
 use crate::keeper;
+use crate::wait::{self, Wait};
 
 /// The origin's name.
 const ORIGIN: &std::ffi::CStr = c"snowflake_pg";
@@ -16,72 +19,107 @@ const ORIGIN: &std::ffi::CStr = c"snowflake_pg";
 /// `InvalidRepOriginId` of `replication/origin.h`, and the progress of an origin that has none.
 const NONE: u16 = 0;
 
-/// A lock that keeps the origin from being dropped, and the mark from being set, until it goes out of scope, or the
-/// transaction ends.
-struct Guard(pg_sys::LOCKMODE);
+/// How long extending waits for who changes replication origins, in tries of 10 ms. See [`Guard`].
+const TRIES: u32 = 10;
+
+/// The origin, locked until this goes out of scope or the transaction ends.
+///
+/// What is locked is the origin itself, not the catalog: `DROP SUBSCRIPTION` locks that, and keeps it locked while it talks to
+/// a publisher that may not answer. From PostgreSQL 16 on dropping our origin locks the origin, too. Before, it locks the
+/// catalog alone: there that lock is taken as well, but only waited for as long as dropping an origin takes.
+struct Guard {
+    origin: RepOriginId,
+    mode: pg_sys::LOCKMODE,
+    catalog: bool,
+}
 
 impl Guard {
-    /// Waits, interruptibly, for who drops the origin or sets the mark.
     #[allow(unsafe_code)]
-    fn take(mode: u32) -> Guard {
+    fn take(mode: u32) -> Result<Guard, MarkProblem> {
         let mode = mode as pg_sys::LOCKMODE;
-        // SAFETY: a catalog that always exists, in a transaction, as in any SQL function.
-        unsafe { pg_sys::LockRelationOid(pg_sys::ReplicationOriginRelationId, mode) };
-        Guard(mode)
+        loop {
+            let catalog = lock_catalog();
+            let found = origin();
+            let guard = Guard { origin: found.unwrap_or(NONE), mode, catalog };
+            // SAFETY: in a transaction, as in any SQL function. The wait is interruptible.
+            unsafe { pg_sys::LockSharedObject(pg_sys::ReplicationOriginRelationId, guard.object(), 0, mode) };
+            // Dropped or made anew while waiting: taking a lock makes that seen.
+            if origin() == found {
+                return found.map(|_| guard);
+            }
+        }
     }
+
+    fn object(&self) -> pg_sys::Oid {
+        pg_sys::Oid::from(u32::from(self.origin))
+    }
+}
+
+/// Locks the catalog against drops of origins; false where somebody keeps it locked.
+#[allow(unsafe_code)]
+fn lock_catalog() -> bool {
+    let mode = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+    for _ in 0..TRIES {
+        // SAFETY: a catalog that always exists, in a transaction, as in any SQL function.
+        if unsafe { pg_sys::ConditionalLockRelationOid(pg_sys::ReplicationOriginRelationId, mode) } {
+            return true;
+        }
+        wait::on_latch(Wait::Mark, Duration::from_millis(10));
+    }
+    false
 }
 
 impl Drop for Guard {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // An error on its way up ends the transaction, which releases the lock.
-        if !std::thread::panicking() {
-            // SAFETY: taken by this process in this transaction.
-            unsafe { pg_sys::UnlockRelationOid(pg_sys::ReplicationOriginRelationId, self.0) };
+        // An error on its way up ends the transaction, which releases the locks.
+        if std::thread::panicking() {
+            return;
+        }
+        // SAFETY: taken by this process in this transaction.
+        unsafe {
+            pg_sys::UnlockSharedObject(pg_sys::ReplicationOriginRelationId, self.object(), 0, self.mode);
+            if self.catalog {
+                let mode = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+                pg_sys::UnlockRelationOid(pg_sys::ReplicationOriginRelationId, mode);
+            }
         }
     }
 }
 
-/// Reads the mark and passes it on, while nobody can set it or do the same.
+/// Reads the mark and passes it on, while nobody can set it.
 pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
-    let guard = Guard::take(pg_sys::ShareRowExclusiveLock);
-    let origin = origin().unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
+    let locked = Guard::take(pg_sys::RowExclusiveLock).and_then(|guard| Ok((progress(guard.origin)?, guard)));
+    let (mark, guard) = locked.unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
     keeper::origin_seen();
-    let mark = progress(origin).unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
     let result = load(mark);
     drop(guard);
     result
 }
 
 /// Raises the mark to `mark`, if it is not there yet and `wanted` still gives what it must be by now; returns the end of the
-/// WAL record, which is not flushed yet.
-pub fn raise(mark: Mark, wanted: impl FnOnce() -> Option<Mark>) -> Option<XLogRecPtr> {
-    // Lets others raise it, and keeps everybody from dropping the origin: from 16 on that takes a RowExclusiveLock only.
-    let guard = Guard::take(pg_sys::ShareLock);
-    let written = wanted().map(|least| {
-        let checked = origin().and_then(|origin| match progress(origin)? < least {
-            true => Err(MarkProblem::SetBack),
-            false => Ok(origin),
-        });
-        // A mark that somebody took away or set back is not silently made good: it may have been on disk like that.
-        match checked {
-            Ok(origin) => write(origin, mark, false),
-            Err(problem) => Failure::MarkMissing { problem }.raise(),
-        }
-    });
-    drop(guard);
-    written
+/// WAL record, which is not flushed yet, `None` where it is not wanted.
+pub fn raise(mark: Mark, wanted: impl FnOnce() -> Option<Mark>) -> Result<Option<XLogRecPtr>, MarkProblem> {
+    let guard = Guard::take(pg_sys::RowExclusiveLock)?;
+    let Some(least) = wanted() else {
+        return Ok(None);
+    };
+    // A mark that somebody took away or set back is not silently made good: it may have been on disk like that.
+    if progress(guard.origin)? < least {
+        return Err(MarkProblem::SetBack);
+    }
+    Ok(Some(write(guard.origin, mark, false)))
 }
 
 /// Sets the mark, downwards too, after `check` has seen the mark that was known and has not raised an error. While it runs
-/// nobody loads or raises the mark.
+/// nobody loads or raises the mark. Returns the end of the WAL record, which is on disk.
 pub fn set(mark: Mark, check: impl FnOnce(Option<Mark>)) -> XLogRecPtr {
-    let guard = Guard::take(pg_sys::ExclusiveLock);
-    let origin = origin().unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
-    check(progress(origin).ok());
-    let written = write(origin, mark, true);
-    flush(written);
+    let guard = Guard::take(pg_sys::AccessExclusiveLock);
+    let guard = guard.unwrap_or_else(|problem| Failure::MarkMissing { problem }.raise());
+    check(progress(guard.origin).ok());
+    let written = write(guard.origin, mark, true);
     drop(guard);
+    flush(written);
     written
 }
 
@@ -101,12 +139,11 @@ pub fn make() -> Result<bool, MarkProblem> {
 }
 
 /// True where the origin exists.
+#[allow(unsafe_code)]
 pub fn exists() -> bool {
-    // Taking a lock is what makes a session see that another has changed the catalog.
-    let guard = Guard::take(pg_sys::AccessShareLock);
-    let found = origin().is_ok();
-    drop(guard);
-    found
+    // SAFETY: in a transaction. Without it a session would not see what another has changed until it takes a lock.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+    origin().is_ok()
 }
 
 /// Waits until the WAL up to `lsn` is on disk, as a COMMIT would.

@@ -210,7 +210,8 @@ impl Failure {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("mark {mark} is below the high-water mark, which is {current}"),
                 "IDs between the two may have been issued, and would be issued again.".into(),
-                "Name the table, or a view of all the tables, whose IDs the mark must stay above; or pass force => true."
+                "Name the table, or a view of all the tables, whose IDs the mark must stay above, having looked into every \
+                 other database; or pass force => true."
                     .into(),
             ),
             Failure::MarkBelowIds { mark, table, highest } => (

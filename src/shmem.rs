@@ -4,7 +4,7 @@
 //! # Locking contract
 //!
 //! No lock guards it. Every access goes through [`flake::State`], whose methods are safe to call from any number of
-//! processes at once and never wait; two of them, `load` and `unload`, ask for a lock of the caller's, which [`crate::mark`]
+//! processes at once and never wait; `unload` asks for a lock of the caller's, which [`crate::mark`]
 //! takes. PostgreSQL's `AddinShmemInitLock` is held only while the segment is set up, in the
 //! postmaster. After a backend crash the postmaster sets the segment up anew, which leaves the state "not loaded".
 
@@ -23,8 +23,8 @@ pub struct Shared {
     keeper: Outcome,
 }
 
-// SAFETY: `State` and `Outcome` are made of atomics on fixed offsets (`repr(C)`), holds no pointer, and is valid in every process that
-// maps the segment.
+// SAFETY: `State` and `Outcome` are made of atomics and hold no pointer. Every process that maps the segment has this library
+// from the same postmaster, and so the same layout.
 #[allow(unsafe_code)]
 unsafe impl PGRXSharedMemory for Shared {}
 

@@ -175,6 +175,12 @@ fn a_mark_out_of_range_is_refused() {
     };
     assert!(before < mark);
     assert!(session.one::<i64>("SELECT snowflake_nextval()") >= mark);
+    // Below every ID: the clock decides.
+    assert!(session.one::<i64>("SELECT snowflake_set_mark(1, force => true)") > mark);
+    for _ in 0..2 {
+        assert!(session.one::<f64>(LEAD).abs() < 1.0);
+        thread::sleep(Duration::from_millis(1_100));
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn happen(server: &mut Cluster, clock: &mut Clock, chance: &mut Chance) -> &'sta
             let hold = "BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE";
             holder.batch_execute(hold).expect("a superuser may lock it");
             thread::sleep(chance.millis(1_500));
-            "extending was slow"
+            "the catalog of origins was locked"
         }
         5 => {
             server.freeze();

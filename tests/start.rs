@@ -95,3 +95,30 @@ fn a_changed_configuration_is_refused_where_it_could_repeat_ids() {
     }
     check_ledger(&mut ids).unwrap();
 }
+
+/// Workers of one parallel query share their locks, so that nothing but the state itself makes one of them the loader.
+#[test]
+fn when_parallel_workers_ask_first_one_of_them_loads() {
+    // Reading the clocks takes long enough for all to be at it.
+    let mut server = Cluster::builder("start_parallel")
+        .fault("ReadsApart")
+        .set("max_parallel_workers", "8")
+        .set("max_worker_processes", "16")
+        .start();
+    let seeds =
+        "CREATE TABLE seeds AS SELECT FROM generate_series(1, 20000); ALTER TABLE seeds SET (parallel_workers = 6)";
+    server.session().batch_execute(seeds).expect("a superuser may");
+    server.restart(Stop::Fast);
+    let mut session = server.session();
+    session
+        .batch_execute(
+            "SET max_parallel_workers_per_gather = 6; SET parallel_leader_participation = off; SET parallel_setup_cost = 0;
+             SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
+        )
+        .expect("a session may set these");
+    let mut ids: Vec<i64> = session.all("SELECT snowflake_nextval() FROM seeds");
+    assert_eq!(ids.len(), 20_000);
+    check_ledger(&mut ids).unwrap();
+    let log = server.log();
+    assert_eq!(log.matches("snowflake_pg: issuing begins at ").count(), 1, "{log}");
+}

@@ -7,13 +7,14 @@
 //! - `last` changes by compare-and-swap only, and only upwards, while the state is loaded; who succeeds owns the words between
 //!   the old value and the new.
 //! - `ceiling` only rises while the state is loaded. What is published lies below a mark that is durable.
-//! - [`State::load`] and [`State::unload`] are called by one caller at a time, under a lock of the caller's.
+//! - [`State::unload`] and the reading of a mark for [`State::load`] exclude each other, by a lock of the callers'. Loads do not:
+//!   the processes of one parallel query share their locks.
 //! - [`State::unload`] begins another *generation*: what was made durable for an earlier one is not published any more.
 //! - The clock's numbers change together, by who has taken the *turn*; a comparison that another has overtaken changes nothing.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::{
-    ClockEvent, ClockRules, Hybrid, Limits, Nanos, Pace, Reading, Request, Reservation, Run, Steered, Step,
+    ClockEvent, ClockRules, Hybrid, Limits, MIN_WINDOW, Nanos, Pace, Reading, Request, Reservation, Run, Steered, Step,
     next_window, step,
 };
 
@@ -23,6 +24,9 @@ pub const NOT_LOADED: u64 = u64::MAX;
 /// A claim on extending the reservation ends by itself after this time: whoever has it may be cancelled, stopped or waiting
 /// for a disk.
 const CLAIM: Nanos = 100_000_000;
+
+/// The same for who extends it in advance: half of the shortest window, for which the others need nobody.
+const RENEWAL: Nanos = MIN_WINDOW / 2;
 
 /// Lines of 128 bytes, because x86 processors fetch lines in pairs (Intel 64 and IA-32 Architectures Optimization Reference
 /// Manual, "spatial prefetcher").
@@ -135,30 +139,25 @@ impl State {
         Some(self.last.0.load(Ordering::Acquire)).filter(|last| *last != NOT_LOADED)
     }
 
-    /// The first word that may not be issued yet.
-    pub fn ceiling(&self) -> u64 {
-        self.terms.ceiling.load(Ordering::SeqCst)
+    /// The first word that may not be issued yet, `None` where nothing is published in this generation.
+    pub fn published(&self) -> Option<u64> {
+        let ceiling = self.terms.ceiling.load(Ordering::SeqCst);
+        Some(ceiling).filter(|ceiling| *ceiling > self.extension.generation.load(Ordering::SeqCst))
     }
 
-    /// Lets issuing begin, at `first` at the earliest, as soon as a reservation is published. Does nothing where the state is
-    /// loaded.
-    pub fn load(&self, first: u64, clock: Hybrid) {
-        if self.last().is_some() {
-            return;
+    /// Lets issuing begin, at `first` at the earliest, as soon as a reservation is published; true for the one of several
+    /// callers who decides. False where the state is loaded, or another is at it: ask again.
+    pub fn load(&self, first: u64, clock: Hybrid) -> bool {
+        // Comparisons and loads that began before change nothing any more.
+        let turn = self.extension.turn.load(Ordering::Acquire);
+        if self.last().is_some() || !self.change_clock(turn, clock) {
+            return false;
         }
-        let e = &self.extension;
-        // Comparisons that began before change nothing any more.
-        e.turn.fetch_add(2, Ordering::AcqRel);
-        e.reference.store(clock.reference, Ordering::Relaxed);
-        e.seen.store(clock.seen, Ordering::Relaxed);
-        e.hold_until.store(clock.hold_until, Ordering::Relaxed);
-        e.apart.store(clock.apart, Ordering::Relaxed);
-        e.compared_at.store(clock.compared_at, Ordering::Relaxed);
-        self.terms.offset.store(clock.offset, Ordering::Relaxed);
         // Above the generation, which stands in for a ceiling until one is published.
-        let first = first.max(e.generation.load(Ordering::Relaxed) + 1);
-        // Release: who sees the state loaded sees the clock that belongs to it, and no ceiling of an earlier generation.
-        self.last.0.swap(first - 1, Ordering::Release);
+        let first = first.max(self.extension.generation.load(Ordering::Relaxed) + 1);
+        // By compare-and-swap: whoever is stopped here must not take the state back to where it began. Release: who sees
+        // the state loaded sees the clock that belongs to it, and no ceiling of an earlier generation.
+        self.last.0.compare_exchange(NOT_LOADED, first - 1, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Stops issuing until the state is loaded again.
@@ -166,7 +165,8 @@ impl State {
         self.last.0.swap(NOT_LOADED, Ordering::SeqCst);
         // After `last`: who reads this generation finds the state unloaded, or loaded anew.
         let generation = self.extension.generation.fetch_add(1, Ordering::SeqCst) + 1;
-        // A value that no ceiling of an earlier generation had, so that a publisher who is past its check does not succeed.
+        // A value that no ceiling of an earlier generation had: the swap of a publisher who is past its check fails. (But for
+        // one that sleeps there until this generation has published exactly the ceiling it had read.)
         self.terms.ceiling.swap(generation, Ordering::SeqCst);
         self.terms.renew.store(0, Ordering::Relaxed);
         self.extension.window.store(0, Ordering::Relaxed);
@@ -178,14 +178,16 @@ impl State {
         Generation(self.extension.generation.load(Ordering::SeqCst))
     }
 
-    /// Takes the right to extend the reservation, unless somebody else has it. `now` is the monotonic clock.
-    pub fn claim(&self, now: Nanos) -> Option<Claim> {
+    /// Takes the right to extend the reservation for [`CLAIM`], or for [`RENEWAL`] in advance, unless somebody else has it.
+    /// `now` is the monotonic clock.
+    pub fn claim(&self, now: Nanos, in_advance: bool) -> Option<Claim> {
         let claimed_until = &self.extension.claimed_until;
         let until = claimed_until.load(Ordering::Relaxed);
+        let ends = now + if in_advance { RENEWAL } else { CLAIM };
         // Relaxed: the claim keeps the herd small; nothing depends on there being only one.
-        let taken = until <= now
-            && claimed_until.compare_exchange(until, now + CLAIM, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        taken.then_some(Claim(now + CLAIM))
+        let taken =
+            until <= now && claimed_until.compare_exchange(until, ends, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        taken.then_some(Claim(ends))
     }
 
     /// Gives the right back, if it has not ended by itself.
@@ -213,7 +215,7 @@ impl State {
             if self.generation() != generation {
                 return false;
             }
-            if known >= reservation.ceiling {
+            if known > reservation.ceiling {
                 return true;
             }
             if ceiling.compare_exchange(known, reservation.ceiling, Ordering::SeqCst, Ordering::SeqCst).is_ok() {

@@ -184,17 +184,17 @@ fn who_publishes_for_an_earlier_generation_publishes_nothing() {
 #[test]
 fn one_claim_holds_until_it_is_released_or_has_expired() {
     let state = State::new();
-    let first = state.claim(UP).expect("nobody has it");
-    assert!(state.claim(UP).is_none());
-    assert!(state.claim(UP + 100 * MS - 1).is_none());
-    let second = state.claim(UP + 100 * MS).expect("the first has expired");
+    let first = state.claim(UP, false).expect("nobody has it");
+    assert!(state.claim(UP, false).is_none());
+    assert!(state.claim(UP + 100 * MS - 1, false).is_none());
+    let second = state.claim(UP + 100 * MS, false).expect("the first has expired");
     // Whose claim has expired takes nothing from the next.
     state.release(first);
-    assert!(state.claim(UP + 150 * MS).is_none());
+    assert!(state.claim(UP + 150 * MS, false).is_none());
     state.release(second);
-    assert!(state.claim(UP + 150 * MS).is_some());
+    assert!(state.claim(UP + 150 * MS, false).is_some());
     state.unload();
-    assert!(state.claim(UP + 150 * MS).is_some(), "a claim of an earlier generation is over");
+    assert!(state.claim(UP + 150 * MS, false).is_some(), "a claim of an earlier generation is over");
 }
 
 #[test]
