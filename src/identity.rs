@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-use flake::{Epoch, Layout, Limits, Node, Part, Preset, Scheme, Stamp};
+use flake::{Epoch, Layout, Limits, Mark, Node, Part, Preset, Scheme, Stamp};
 use pgrx::pg_sys;
 
 use crate::failure::{EpochProblem, Failure, Setting};
@@ -24,6 +24,13 @@ pub struct Identity {
     pub stamp: Stamp,
     /// False while `snowflake_pg.worker_id` is not set, and then nothing is issued.
     pub worker_set: bool,
+}
+
+impl Identity {
+    /// The first word whose ID is at or above a mark; past the layout's last where there is none.
+    pub fn first_word(&self, mark: Mark) -> u64 {
+        mark.first_word(&self.stamp, self.limits.last_word())
+    }
 }
 
 static IDENTITY: OnceLock<Identity> = OnceLock::new();

@@ -94,7 +94,7 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
             })
             .execute()
     });
-    outcome.store(MADE, Ordering::Relaxed);
+    origin_seen();
     match made {
         Ok(false) => {}
         Ok(true) => ereport!(

@@ -54,7 +54,7 @@ fn begin(identity: &Identity, mark: Mark) {
         }
         Some(_) => {}
     }
-    let first = mark.first_word(&identity.stamp, limits.last_word());
+    let first = identity.first_word(mark);
     let begins = limits.time(first);
     if begins.saturating_sub(reading.wall) > extend::MAX_LEAD {
         let (mark, clock) = (timestamp::of(begins), timestamp::of(reading.wall));

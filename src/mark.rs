@@ -19,6 +19,9 @@ const ORIGIN: &std::ffi::CStr = c"snowflake_pg";
 /// `InvalidRepOriginId` of `replication/origin.h`, and the progress of an origin that has none.
 const NONE: u16 = 0;
 
+/// The lock of the catalog that conflicts with the one that dropping an origin takes before 16.
+const CATALOG_LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+
 /// How long extending waits for who changes replication origins, in tries of 10 ms. See [`Guard`].
 const TRIES: u32 = 10;
 
@@ -58,10 +61,9 @@ impl Guard {
 /// Locks the catalog against drops of origins; false where somebody keeps it locked.
 #[allow(unsafe_code)]
 fn lock_catalog() -> bool {
-    let mode = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
     for _ in 0..TRIES {
         // SAFETY: a catalog that always exists, in a transaction, as in any SQL function.
-        if unsafe { pg_sys::ConditionalLockRelationOid(pg_sys::ReplicationOriginRelationId, mode) } {
+        if unsafe { pg_sys::ConditionalLockRelationOid(pg_sys::ReplicationOriginRelationId, CATALOG_LOCK) } {
             return true;
         }
         wait::on_latch(Wait::Mark, Duration::from_millis(10));
@@ -80,8 +82,7 @@ impl Drop for Guard {
         unsafe {
             pg_sys::UnlockSharedObject(pg_sys::ReplicationOriginRelationId, self.object(), 0, self.mode);
             if self.catalog {
-                let mode = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-                pg_sys::UnlockRelationOid(pg_sys::ReplicationOriginRelationId, mode);
+                pg_sys::UnlockRelationOid(pg_sys::ReplicationOriginRelationId, CATALOG_LOCK);
             }
         }
     }

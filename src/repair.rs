@@ -15,12 +15,14 @@ use crate::{clock, extend, load, mark, shmem, timestamp};
 fn snowflake_accept_clock() -> Interval {
     let identity @ Identity { scheme, limits, .. } = identity::get();
     load::load(identity);
-    let shown = clock::wall();
+    // Once: what is checked is what is accepted.
+    let reading = clock::reading();
+    let shown = reading.wall;
     if limits.word_at(shown).is_none_or(|word| word > limits.last_word()) {
         Failure::ClockOutside { clock: timestamp::of(shown), scheme: *scheme }.raise();
     }
     let moved = loop {
-        match shmem::state().accept_clock(clock::reading) {
+        match shmem::state().accept_clock(|| reading) {
             Some(moved) => break moved / 1_000,
             None => wait::on_latch(Wait::Mark, Duration::from_millis(1)),
         }
@@ -80,8 +82,8 @@ fn snowflake_set_mark(
 }
 
 /// A mark more than a day ahead of the clock would end issuing.
-fn refuse_far_ahead(Identity { limits, stamp, .. }: &Identity, given: i64, mark: Mark) {
-    let (begins, clock) = (limits.time(mark.first_word(stamp, limits.last_word())), clock::wall());
+fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
+    let (begins, clock) = (identity.limits.time(identity.first_word(mark)), clock::wall());
     if begins.saturating_sub(clock) > extend::MAX_LEAD {
         Failure::MarkTooHigh { mark: given, clock: timestamp::of(clock) }.raise();
     }

@@ -134,58 +134,56 @@ impl Hybrid {
         self.seen = difference;
         self.compared_at = reading.monotonic;
 
+        let by = moved.unsigned_abs();
         // By how far IDs would move: where they lead, as after the clock was set back, it may return to them unasked.
         let ahead = reading.wall.saturating_sub(self.time(reading.monotonic));
-        let followed = rules.max_jump.max(slack);
-        let kind = if moved > 0 && moved.unsigned_abs().min(ahead) > followed {
-            ClockEvent::Jump(moved.unsigned_abs())
-        } else if moved < 0 && moved.unsigned_abs() > slack {
-            ClockEvent::Regression(moved.unsigned_abs())
-        } else if moved.unsigned_abs() > slack {
-            ClockEvent::Step(moved.unsigned_abs())
-        } else {
+        let kind = if moved > 0 && by.min(ahead) > rules.max_jump.max(slack) {
+            ClockEvent::Jump(by)
+        } else if by <= slack {
             ClockEvent::Returned
+        } else if moved < 0 {
+            ClockEvent::Regression(by)
+        } else {
+            ClockEvent::Step(by)
         };
         // Each event is one change, however often it is looked at.
         let event = (unseen.unsigned_abs() > slack).then_some(kind);
 
-        let trusted = match kind {
-            ClockEvent::Jump(_) => reading.boot.wrapping_add(self.reference),
-            ClockEvent::Regression(by) if rules.on_regression == OnRegression::Hold => {
-                self.hold_until = self.hold_until.max(reading.wall.saturating_add(by));
-                reading.wall
-            }
-            _ => reading.wall,
-        };
-        if matches!(kind, ClockEvent::Jump(_)) {
+        let trusted = if matches!(kind, ClockEvent::Jump(_)) {
             // Of two readings now, that of the reference and the last.
             self.apart = self.apart.max(reading.apart);
+            reading.boot.wrapping_add(self.reference)
         } else {
             (self.reference, self.apart) = (difference, reading.apart);
-        }
+            reading.wall
+        };
 
-        let held = self.hold_until > 0;
-        if rules.on_regression == OnRegression::Continue || trusted >= self.hold_until {
+        if matches!(kind, ClockEvent::Regression(_)) {
+            self.hold_until = self.hold_until.max(reading.wall.saturating_add(by));
+        }
+        if rules.on_regression == OnRegression::Continue {
             self.hold_until = 0;
         }
+        let held = self.hold_until > 0;
         let behind = self.hold_until.saturating_sub(trusted);
-        let now = self.time(reading.monotonic);
-        if trusted > now {
-            self.raise(reading, trusted);
-        } else {
-            let lead = now - trusted;
-            let lower = if behind > 0 {
-                // What is left of the reservation would be drawn from anew.
-                0
-            } else if held && rules.on_regression == OnRegression::Hold {
-                // Nothing was reserved meanwhile: back to the wall clock at once, as far as what was issued allows.
-                lead.min(now.saturating_sub(issued))
-            } else {
-                // Half of the slack below the last ID at most: less than what would throttle the next.
-                lead.min(elapsed / Hybrid::BLEED).min(now.saturating_add(rules.slack / 2).saturating_sub(issued))
-            };
-            self.offset = self.offset.wrapping_sub(lower);
+        if behind == 0 {
+            self.hold_until = 0;
         }
+
+        let now = self.time(reading.monotonic);
+        self.raise(reading, trusted);
+        let lead = now.saturating_sub(trusted);
+        let lower = if behind > 0 {
+            // What is left of the reservation would be drawn from anew.
+            0
+        } else if held {
+            // Nothing was reserved meanwhile: back to the wall clock at once, as far as what was issued allows.
+            lead.min(now.saturating_sub(issued))
+        } else {
+            // Half of the slack below the last ID at most: less than what would throttle the next.
+            lead.min(elapsed / Hybrid::BLEED).min(now.saturating_add(rules.slack / 2).saturating_sub(issued))
+        };
+        self.offset = self.offset.wrapping_sub(lower);
         Steered {
             clock: self,
             event,

@@ -28,7 +28,7 @@ impl Reservation {
         // With a random start the next draw may begin anywhere in its tick.
         let spared = needed.saturating_add(limits.capacity());
         let ceiling = word(from.saturating_add(window)).max(spared).min(limits.last_word() + 1);
-        Reservation { ceiling, renew: word(from.saturating_add(window / 2)).min(ceiling) }
+        Reservation { ceiling, renew: word(from.saturating_add(window / 2)) }
     }
 }
 
