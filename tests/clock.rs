@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cluster::{Answer, Ask, Builder, Chance, Client, Cluster, Load, assert_caught, ensure, sqlstate, within};
+use cluster::{Answer, Ask, Builder, Chance, Cluster, Load, assert_caught, ensure, sqlstate, within};
 
 /// Longest time in which a changed clock is noticed: half of the longest window, and some for a busy machine.
 const NOTICED: Duration = Duration::from_secs(10);
@@ -19,11 +19,6 @@ fn until(year: i64) -> i64 {
     (year - 1970) * 365 * 86_400_000 - i64::try_from(now).expect("a clock before the year 292,000,000")
 }
 
-/// How far the time of the next ID is from the server's clock, in seconds.
-fn lead(session: &mut Client) -> f64 {
-    session.one("SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8")
-}
-
 /// Steps of all kinds under load, at least fifty of them: no error, no stall, no duplicate.
 fn check_steps(name: &str, builder: Builder, events: usize) -> Result<(), String> {
     let mut chance = Chance::of(name);
@@ -31,7 +26,7 @@ fn check_steps(name: &str, builder: Builder, events: usize) -> Result<(), String
     Load::prepare(&server);
     let load = Load::start(&server, 6, Ask::ALL, "");
     // At start there would be nothing to judge the clock by.
-    lead(&mut server.session());
+    server.session().lead();
     let step = |ms: i64| server.set_clock(&offset(ms));
     let mut count = 0;
     while count < events {
@@ -102,15 +97,15 @@ fn an_hour_back_costs_nothing_and_the_lead_bleeds_off() {
     Load::prepare(&server);
     let load = Load::start(&server, 4, Ask::ALL, "");
     let mut session = server.session();
-    assert!(lead(&mut session).abs() < 1.0);
+    assert!(session.lead().abs() < 1.0);
     server.set_clock("-3600");
     let noticed = || server.log().contains("the clock was set back by 3600.");
     assert!(within(NOTICED, noticed), "the step is not noticed:\n{}", server.log());
     let begun = Instant::now();
-    let before = lead(&mut session);
+    let before = session.lead();
     assert!((3_590.0..3_601.0).contains(&before), "{before}");
     // A tenth of the time that passes; half of that is shown.
-    let bled = || before - lead(&mut session) > 0.05 * begun.elapsed().as_secs_f64().max(4.0);
+    let bled = || before - session.lead() > 0.05 * begun.elapsed().as_secs_f64().max(4.0);
     assert!(within(Duration::from_secs(30), bled), "the lead stays at {before} s");
     let ledger = load.finish();
     assert!(ledger.errors.is_empty(), "{:?}", ledger.errors);
@@ -128,21 +123,21 @@ fn an_hour_back_costs_nothing_and_the_lead_bleeds_off() {
 fn a_jump_is_not_followed_and_its_end_is_no_regression() {
     let server = Cluster::builder("clock_jump").clock("+0").start();
     let mut session = server.session();
-    lead(&mut session);
+    session.lead();
     let load = Load::start(&server, 2, Ask::READING, "");
     // Two hours: more than the hour that is followed.
     server.set_clock("+7200");
     let jumped = || server.log().contains("the clock was set forward by 7200.0");
     assert!(within(NOTICED, jumped), "the jump is not noticed:\n{}", server.log());
-    assert!((-7_201.0..-7_198.0).contains(&lead(&mut session)));
+    assert!((-7_201.0..-7_198.0).contains(&session.lead()));
     thread::sleep(Duration::from_secs(2));
     server.set_clock("+0");
     let returned = || server.log().contains("the clock is back from a jump that was not followed");
     assert!(within(NOTICED, returned), "the return is not noticed:\n{}", server.log());
-    assert!(lead(&mut session).abs() < 1.0);
+    assert!(session.lead().abs() < 1.0);
     // Ten minutes are followed.
     server.set_clock("+600");
-    let followed = || server.log().contains("the clock was set forward by 600.0") && lead(&mut session).abs() < 1.0;
+    let followed = || server.log().contains("the clock was set forward by 600.0") && session.lead().abs() < 1.0;
     assert!(within(NOTICED, followed), "ten minutes are not followed:\n{}", server.log());
     load.finish().check(1_000).unwrap();
     let log = server.log();
@@ -155,13 +150,13 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
 fn check_poison(builder: Builder) -> Result<(), String> {
     let server = builder.clock("+0").start();
     let mut session = server.session();
-    lead(&mut session);
+    session.lead();
     let load = Load::start(&server, 2, Ask::READING, "");
     server.set_clock(&offset(until(2070)));
     ensure!(within(NOTICED, || server.log().contains("set forward")), "nobody looks at the clock");
     thread::sleep(Duration::from_secs(1));
     server.set_clock("+0");
-    let lead = lead(&mut session);
+    let lead = session.lead();
     ensure!(lead < 5.0, "IDs are {lead} s ahead for ever");
     load.finish().check(1_000)
 }
@@ -180,7 +175,7 @@ fn a_generator_that_follows_every_jump_is_caught() {
 fn the_setting_wait_waits_for_a_short_step_and_refuses_a_long_one() {
     let server = Cluster::builder("clock_wait").set("snowflake_pg.on_clock_regression", "wait").clock("+0").start();
     let mut session = server.session();
-    lead(&mut session);
+    session.lead();
     let begun = Instant::now();
     server.set_clock("-4");
     // Until the clock is back where it was, IDs come from what was reserved, or are waited for.
@@ -188,7 +183,7 @@ fn the_setting_wait_waits_for_a_short_step_and_refuses_a_long_one() {
     let event = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND state = 'active'";
     let load = Load::start(&server, 2, Ask::READING, "");
     assert!(within(NOTICED, || other.one::<i64>(event) > 0), "nobody waits:\n{}", server.log());
-    let caught_up = || lead(&mut session) < 0.2 && begun.elapsed() > Duration::from_secs(4);
+    let caught_up = || session.lead() < 0.2 && begun.elapsed() > Duration::from_secs(4);
     assert!(within(Duration::from_secs(20), caught_up), "the clock is not met again");
     let ledger = load.finish();
     assert!(ledger.errors.is_empty(), "{:?}", ledger.errors);
@@ -272,6 +267,6 @@ fn a_clock_outside_the_layout_at_start_is_an_error_until_it_is_right() {
         let mut session = server.session();
         assert_eq!(session.code("SELECT snowflake_nextval()").as_deref(), Some(code));
         server.set_clock("+0");
-        assert!(lead(&mut session).abs() < 1.0);
+        assert!(session.lead().abs() < 1.0);
     }
 }

@@ -31,14 +31,14 @@ fn check_paths(builder: Builder, meddle: &str) -> Result<(), String> {
         for sql in ["TRUNCATE t RESTART IDENTITY", "VACUUM FULL t", "CHECKPOINT", "SELECT pg_reload_conf()"] {
             second.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
         }
-        ids.extend(second.all::<i64>("SELECT snowflake_nextval_batch(100)"));
+        ids.extend(second.batch(100));
         let again = "DROP EXTENSION snowflake_pg CASCADE; CREATE EXTENSION snowflake_pg;
                      ALTER TABLE t ALTER id SET DEFAULT snowflake_nextval()";
         second.batch_execute(again).expect("a superuser may");
         if round == 3 {
             drop(second);
             session.batch_execute("CREATE DATABASE copy TEMPLATE second").expect("nobody is connected to it");
-            ids.extend(server.connect_to("copy").all::<i64>("SELECT snowflake_nextval_batch(100)"));
+            ids.extend(server.connect_to("copy").batch(100));
             restore(&server, "second", "restored");
             ids.extend(server.connect_to("restored").all::<i64>("INSERT INTO t DEFAULT VALUES RETURNING id"));
             second = server.connect_to("second");
@@ -106,7 +106,7 @@ fn check_rollback(builder: Builder) -> Result<(), String> {
     server.stop(Stop::Immediate);
     server.set_clock("-1");
     server.start();
-    ids.extend(server.session().all::<i64>("SELECT snowflake_nextval_batch(5000)"));
+    ids.extend(server.session().batch(5000));
     check_ledger(&mut ids)
 }
 
@@ -218,12 +218,9 @@ fn read_only_transactions_and_parallel_workers_extend_too() {
     let mut session = server.session();
     session.batch_execute("CREATE TABLE seeds AS SELECT FROM generate_series(1, 5000)").expect("a superuser may");
     let extensions = || server.log().matches("extended the reservation").count();
+    session.prefer_parallel(2);
     session.one::<i64>("SELECT snowflake_nextval()");
-    for sql in [
-        "BEGIN READ ONLY; SELECT snowflake_nextval(); COMMIT",
-        "SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off; SET parallel_setup_cost = 0;
-         SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SELECT snowflake_nextval() FROM seeds",
-    ] {
+    for sql in ["BEGIN READ ONLY; SELECT snowflake_nextval(); COMMIT", "SELECT snowflake_nextval() FROM seeds"] {
         thread::sleep(Duration::from_millis(2_500));
         let before = extensions();
         session.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::{
-    Answer, Ask, Client, Cluster, Load, Stop, assert_caught, check_increasing, check_ledger, ensure, sqlstate, within,
+    Answer, Ask, Cluster, Load, Stop, assert_caught, check_increasing, check_ledger, ensure, sqlstate, within,
 };
 
 const AHEAD: &str = "the high-water mark is more than a day ahead of the clock";
@@ -13,14 +13,7 @@ const AHEAD: &str = "the high-water mark is more than a day ahead of the clock";
 /// Longest time in which a changed clock is noticed, or what is reserved is used up.
 const NOTICED: Duration = Duration::from_secs(12);
 
-/// How far the time of the next ID is from the server's clock, in seconds.
-const LEAD: &str = "SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8";
-
 const TWO_YEARS: &str = "+63072000";
-
-fn batch(session: &mut Client) -> Vec<i64> {
-    session.all("SELECT snowflake_nextval_batch(5000)")
-}
 
 /// Sets the mark so many milliseconds from the last ID that was issued, and ends the server before anybody draws: what was
 /// returned from must be on disk, and nothing may begin below it.
@@ -46,7 +39,7 @@ fn check_set(name: &str, shift: i64) -> Result<(), String> {
     server.set_clock("-3600");
     server.start();
     // Without gaps: whatever was issued there before comes again.
-    let drawn: Vec<i64> = server.connect().all("SELECT snowflake_nextval_batch(50000)");
+    let drawn: Vec<i64> = server.connect().batch(50_000);
     ensure!(drawn.iter().all(|id| *id >= mark), "IDs begin below the mark");
     ids.extend(drawn);
     check_ledger(&mut ids)
@@ -76,7 +69,7 @@ fn whom_a_superuser_allows_needs_the_tables_rights_too() {
         )
         .expect("a superuser may");
     let mark: i64 = admin.one("SELECT snowflake_nextval()");
-    let mut clerk = server.config("postgres").user("clerk").connect(postgres::NoTls).expect("a role that may log in");
+    let mut clerk = server.connect_as("clerk");
     let set = |table: &str| format!("SELECT snowflake_set_mark({mark} + 1, '{table}')");
     assert_eq!(clerk.refusal(&set("closed")), ("42501".into(), "permission denied for table closed".into()));
     assert!(server.shown_mark() > mark + 1);
@@ -175,7 +168,7 @@ fn check_kept(name: &str, statements: &[&str], user: &str) -> Result<(), String>
         )
         .expect("a superuser may");
     let mark: i64 = admin.one("SELECT id FROM orders");
-    let mut session = server.config("postgres").user(user).connect(postgres::NoTls).expect("a role that may log in");
+    let mut session = server.connect_as(user);
     session.batch_execute("BEGIN").expect("a transaction");
     for sql in statements {
         let by = if sql.starts_with('@') { &mut admin } else { &mut session };
@@ -242,7 +235,7 @@ fn while_the_mark_waits_for_a_table_others_go_on() {
     let server = Cluster::builder("repair_waits").start();
     let mut session = server.session();
     session.batch_execute("CREATE TABLE orders (id bigint)").expect("a superuser may");
-    let mut ids = batch(&mut session);
+    let mut ids = session.batch(5000);
     let mut writer = server.connect();
     writer.batch_execute("BEGIN; INSERT INTO orders VALUES (snowflake_nextval())").expect("a transaction");
     let mut admin = server.connect();
@@ -267,7 +260,7 @@ fn while_the_mark_waits_for_a_table_others_go_on() {
     // Nothing is left of it: the row is written, and then found.
     writer.batch_execute("COMMIT").expect("a commit");
     assert_eq!(admin.refusal("SELECT snowflake_set_mark(1, 'orders')").0, "55000");
-    ids.extend(batch(&mut session));
+    ids.extend(session.batch(5000));
     check_increasing(&ids).unwrap();
 }
 
@@ -275,7 +268,7 @@ fn while_the_mark_waits_for_a_table_others_go_on() {
 fn an_accepted_clock_ends_the_refusal_after_a_step_back() {
     let server = Cluster::builder("repair_error").set("snowflake_pg.on_clock_regression", "error").clock("+0").start();
     let mut session = server.session();
-    let mut ids = batch(&mut session);
+    let mut ids = session.batch(5000);
     server.set_clock("-300");
     let mut refused = || match session.query("SELECT snowflake_nextval_batch(100)", &[]) {
         Ok(rows) => {
@@ -289,10 +282,10 @@ fn an_accepted_clock_ends_the_refusal_after_a_step_back() {
     let moved: f64 = session.one("SELECT extract(epoch FROM snowflake_accept_clock())::float8");
     assert_eq!(moved, 0.0);
     assert!(server.log().contains("Generator time moved forward by 0.000 s."), "{}", server.log());
-    let lead: f64 = session.one(LEAD);
+    let lead = session.lead();
     assert!((290.0..301.0).contains(&lead), "{lead}");
     thread::sleep(Duration::from_millis(1_200));
-    ids.extend(batch(&mut session));
+    ids.extend(session.batch(5000));
     check_increasing(&ids).unwrap();
 }
 
@@ -302,14 +295,14 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     let mut server = Cluster::builder("repair_mistake").set("fsync", "on").clock("+0").start();
     Load::prepare(&server);
     let mut session = server.session();
-    session.one::<f64>(LEAD);
+    session.lead();
     let load = Load::start(&server, 4, Ask::ALL, "");
     server.set_clock(TWO_YEARS);
     let warning = "WARNING:  the clock was set forward by 63072";
     assert!(within(NOTICED, || server.log().contains(warning)), "{}", server.log());
     // What a transaction that is rolled back has accepted stays accepted.
     session.batch_execute("BEGIN; SELECT snowflake_accept_clock(); ROLLBACK").expect("a superuser may");
-    assert!(session.one::<f64>(LEAD).abs() < 1.0);
+    assert!(session.lead().abs() < 1.0);
     thread::sleep(Duration::from_millis(300));
     let log = server.log();
     assert_eq!((log.matches(warning).count(), log.matches("the clock was accepted at ").count()), (1, 1), "{log}");
@@ -337,7 +330,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     session.batch_execute("DELETE FROM ledger_rows WHERE id > snowflake_max_id(now())").expect("a superuser may");
     session.batch_execute(set).expect("no row is of the future");
     let load = Load::start(&server, 4, Ask::ALL, "");
-    assert!(session.one::<f64>(LEAD).abs() < 1.0);
+    assert!(session.lead().abs() < 1.0);
     thread::sleep(Duration::from_millis(300));
     server.stop(Stop::Immediate);
     server.set_clock("-2");

@@ -8,9 +8,6 @@ use cluster::{Answer, Ask, Chance, Client, Cluster, Load, Stop, check_ledger, sq
 /// Longest time in which a changed clock is noticed.
 const NOTICED: Duration = Duration::from_secs(10);
 
-/// How far the time of the next ID is from the server's clock, in seconds.
-const LEAD: &str = "SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8";
-
 const TWO_YEARS: &str = "+63072000";
 
 #[test]
@@ -18,7 +15,7 @@ fn only_superusers_and_whom_they_allow_may_repair() {
     let server = Cluster::builder("repair_rights").start();
     let mut admin = server.session();
     admin.batch_execute("CREATE ROLE clerk LOGIN").expect("a superuser may");
-    let mut clerk = server.config("postgres").user("clerk").connect(postgres::NoTls).expect("a role that may log in");
+    let mut clerk = server.connect_as("clerk");
     assert!(clerk.one::<i64>("SELECT snowflake_nextval()") > 0);
     let functions = ["snowflake_accept_clock()", "snowflake_set_mark(1)"];
     for function in functions {
@@ -34,17 +31,17 @@ fn only_superusers_and_whom_they_allow_may_repair() {
 fn a_jump_is_followed_once_it_is_accepted() {
     let server = Cluster::builder("repair_jump").clock("+0").start();
     let mut session = server.session();
-    session.one::<f64>(LEAD);
+    session.lead();
     server.set_clock(TWO_YEARS);
     let noticed = || {
         session.one::<i64>("SELECT snowflake_nextval()");
         server.log().contains("WARNING:  the clock was set forward by 63072")
     };
     assert!(within(NOTICED, noticed), "{}", server.log());
-    assert!(session.one::<f64>(LEAD) < -63_000_000.0, "the jump was followed");
+    assert!(session.lead() < -63_000_000.0, "the jump was followed");
     let moved: f64 = session.one("SELECT extract(epoch FROM snowflake_accept_clock())::float8");
     assert!((63_071_990.0..63_072_010.0).contains(&moved), "{moved}");
-    assert!(session.one::<f64>(LEAD).abs() < 1.0);
+    assert!(session.lead().abs() < 1.0);
     assert!(server.log().contains("snowflake_pg: the clock was accepted at "), "{}", server.log());
     // Nothing to accept, nothing moved.
     assert!(session.one::<f64>("SELECT extract(epoch FROM snowflake_accept_clock())::float8") < 1.0);
@@ -88,12 +85,12 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     assert!(before > poisoned);
     assert!(server.log().contains("snowflake_pg: the high-water mark was set to "), "{}", server.log());
     // At once, at the right time, and not below what there is; also after a crash.
-    assert!(session.one::<f64>(LEAD).abs() < 1.0);
+    assert!(session.lead().abs() < 1.0);
     ids.extend(session.all::<i64>("INSERT INTO orders (n) SELECT generate_series(1, 1000) RETURNING id"));
     server.stop(Stop::Immediate);
     server.set_clock("-2");
     server.start();
-    ids.extend(server.session().all::<i64>("SELECT snowflake_nextval_batch(5000)"));
+    ids.extend(server.session().batch(5000));
     check_ledger(&mut ids).unwrap();
 }
 
@@ -178,7 +175,7 @@ fn a_mark_out_of_range_is_refused() {
     // Below every ID: the clock decides.
     assert!(session.one::<i64>("SELECT snowflake_set_mark(1, force => true)") > mark);
     for _ in 0..2 {
-        assert!(session.one::<f64>(LEAD).abs() < 1.0);
+        assert!(session.lead().abs() < 1.0);
         thread::sleep(Duration::from_millis(1_100));
     }
 }

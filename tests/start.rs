@@ -1,17 +1,13 @@
 //! Where issuing begins: at the clock or the mark, whichever is later, and nowhere if old IDs could come again.
 
-use cluster::{Answer, Builder, Client, Cluster, Stop, check_ledger, sqlstate};
+use cluster::{Answer, Builder, Cluster, Stop, check_ledger, sqlstate};
 
 const AHEAD: &str = "the high-water mark is more than a day ahead of the clock";
-
-fn batch(session: &mut Client) -> Vec<i64> {
-    session.all("SELECT snowflake_nextval_batch(5000)")
-}
 
 /// A server with a clock that can be set, that has issued IDs and is stopped without notice.
 fn used(builder: Builder) -> (Cluster, Vec<i64>) {
     let mut server = builder.clock("+0").start();
-    let ids = batch(&mut server.session());
+    let ids = server.session().batch(5000);
     server.stop(Stop::Immediate);
     (server, ids)
 }
@@ -24,7 +20,7 @@ fn a_clock_set_back_by_an_hour_begins_at_the_mark() {
     let mut session = server.session();
     let begun: i64 = session.one("SELECT snowflake_nextval()");
     assert!(ids.iter().all(|id| *id < begun));
-    ids.extend(batch(&mut session));
+    ids.extend(session.batch(5000));
     check_ledger(&mut ids).unwrap();
     // At most a window and max_ahead above the old IDs.
     let gap =
@@ -51,7 +47,7 @@ fn a_clock_set_back_by_days_is_refused_until_it_is_right() {
     let decoded = format!("SELECT worker_id FROM snowflake_decode({})", ids[0]);
     assert_eq!(session.one::<i32>(&decoded), 1);
     server.set_clock("+0");
-    ids.extend(batch(&mut session));
+    ids.extend(session.batch(5000));
     check_ledger(&mut ids).unwrap();
 }
 
@@ -83,7 +79,7 @@ fn a_changed_configuration_is_refused_where_it_could_repeat_ids() {
             let begun: i64 = session.one("SELECT snowflake_nextval()");
             assert!(ids.iter().all(|id| *id < begun), "{settings:?}: {begun} is not above what was issued");
             ids.push(begun);
-            ids.extend(batch(&mut session));
+            ids.extend(session.batch(5000));
         } else {
             assert_eq!(session.refusal("SELECT snowflake_nextval()"), ("55000".into(), AHEAD.into()), "{settings:?}");
         }
@@ -110,12 +106,7 @@ fn when_parallel_workers_ask_first_one_of_them_loads() {
     server.session().batch_execute(seeds).expect("a superuser may");
     server.restart(Stop::Fast);
     let mut session = server.session();
-    session
-        .batch_execute(
-            "SET max_parallel_workers_per_gather = 6; SET parallel_leader_participation = off; SET parallel_setup_cost = 0;
-             SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
-        )
-        .expect("a session may set these");
+    session.prefer_parallel(6);
     let mut ids: Vec<i64> = session.all("SELECT snowflake_nextval() FROM seeds");
     assert_eq!(ids.len(), 20_000);
     check_ledger(&mut ids).unwrap();

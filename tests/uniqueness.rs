@@ -42,13 +42,8 @@ fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rou
         .map(|database| {
             let mut client = server.connect_to(database);
             thread::spawn(move || {
-                client
-                    .batch_execute(
-                        "SET max_parallel_workers_per_gather = 4; SET parallel_leader_participation = off;
-                     SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
-                     SET min_parallel_table_scan_size = 0; ALTER TABLE seeds SET (parallel_workers = 4)",
-                    )
-                    .expect("a session may set these");
+                client.prefer_parallel(4);
+                client.batch_execute("ALTER TABLE seeds SET (parallel_workers = 4)").expect("its own table");
                 let query = "SELECT snowflake_nextval() FROM seeds";
                 let plan = client.plan(&format!("(ANALYZE, VERBOSE) {query}"));
                 let ids: Vec<i64> = (0..rounds).flat_map(|_| copy_ids(&mut client, query)).collect();

@@ -41,6 +41,25 @@ pub trait Answer {
     /// The SQLSTATE and message of the error that this must end in.
     fn refusal(&mut self, sql: &str) -> (String, String);
 
+    /// The IDs of a batch, in order.
+    fn batch(&mut self, count: u32) -> Vec<i64> {
+        self.all(&format!("SELECT snowflake_nextval_batch({count})"))
+    }
+
+    /// How far the time of the next ID is from the server's clock, in seconds.
+    fn lead(&mut self) -> f64 {
+        self.one("SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8")
+    }
+
+    /// Makes the planner use this many parallel workers, and the leader only look on.
+    fn prefer_parallel(&mut self, workers: u32) {
+        let settings = format!(
+            "SET max_parallel_workers_per_gather = {workers}; SET parallel_leader_participation = off;
+             SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0"
+        );
+        assert_eq!(self.code(&settings), None, "{settings}");
+    }
+
     /// The rows of a plan, as EXPLAIN prints them.
     fn plan(&mut self, sql: &str) -> String {
         self.all::<String>(&format!("EXPLAIN {sql}")).join("\n")

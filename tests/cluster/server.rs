@@ -263,6 +263,11 @@ impl Cluster {
         self.config(database).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect to {database}: {e}"))
     }
 
+    /// A connection of another role to database `postgres`.
+    pub fn connect_as(&self, role: &str) -> Client {
+        self.config("postgres").user(role).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect as {role}: {e}"))
+    }
+
     /// How to connect to a database, for a test that wants to change something about it.
     pub fn config(&self, database: &str) -> Config {
         let mut config = Config::new();
