@@ -16,6 +16,11 @@ impl Epoch {
     /// 2199-12-31 23:59:59.999 UTC: the last epoch accepted, so that generator time fits [`Nanos`] with room to spare.
     pub const MAX: Epoch = Epoch(7_258_118_399_999);
 
+    /// The epoch of a preset.
+    pub(crate) const fn at(ms: u64) -> Epoch {
+        Epoch(ms)
+    }
+
     /// The epoch `ms` milliseconds after 1970-01-01 00:00:00 UTC; `None` outside 0 to [`Epoch::MAX`].
     pub const fn from_unix_ms(ms: i64) -> Option<Epoch> {
         if ms >= 0 && ms as u64 <= Epoch::MAX.0 { Some(Epoch(ms as u64)) } else { None }

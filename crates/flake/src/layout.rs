@@ -7,12 +7,12 @@
 //! +--+--------------------------------------------+------------+--------------+
 //! ```
 //!
-//! That is the default, `41:10:12`. With four widths a datacenter field stands above the worker's. One order differs:
-//! Sonyflake's, which has its sequence above the worker field.
+//! That is the default, `41:10:12`. With four widths a datacenter field stands above the worker's. Where an `s` marks the
+//! second width, as in `39:8s:16@10ms`, that is the sequence, and the node's fields lie below it.
 
 use core::fmt;
 
-use crate::{Epoch, LayoutError, Part, PartError, Tick};
+use crate::{LayoutError, Part, PartError, Preset, Tick};
 
 /// Widths and order of the fields of an ID, and the length of its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,30 +67,6 @@ impl Stamp {
     }
 }
 
-/// A layout known by name, with the epoch its IDs count from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preset {
-    /// The name a user writes.
-    pub name: &'static str,
-    /// The layout.
-    pub layout: Layout,
-    /// Its epoch.
-    pub epoch: Epoch,
-}
-
-impl Preset {
-    /// Every preset.
-    pub const ALL: [Preset; 2] = [
-        Preset { name: "twitter", layout: Layout::TWITTER, epoch: Epoch::TWITTER },
-        Preset { name: "sonyflake", layout: Layout::SONYFLAKE, epoch: Epoch::SONYFLAKE },
-    ];
-
-    /// The preset called `name`.
-    pub fn named(name: &str) -> Option<Preset> {
-        Preset::ALL.into_iter().find(|preset| preset.name == name)
-    }
-}
-
 impl Layout {
     /// Bits of a positive `bigint`.
     pub const MAX_BITS: u32 = 63;
@@ -99,31 +75,18 @@ impl Layout {
     pub const MAX_FIELD_BITS: u32 = 31;
 
     /// `41:10:12`, in milliseconds: Twitter's, whose ten machine bits are taken as one worker number.
-    pub const TWITTER: Layout = Layout {
-        timestamp_bits: 41,
-        datacenter_bits: None,
-        worker_bits: 10,
-        sequence_bits: 12,
-        sequence_lowest: true,
-        tick: Tick::Ms1,
-    };
+    pub const TWITTER: Layout = Layout::widths(41, None, 10, 12, Tick::Ms1);
 
     /// Sonyflake's: 39 bits of 10 ms, 8 bits of sequence, and the machine's 16 bits lowest (`sonyflake.go`).
-    pub const SONYFLAKE: Layout = Layout {
-        timestamp_bits: 39,
-        datacenter_bits: None,
-        worker_bits: 16,
-        sequence_bits: 8,
-        sequence_lowest: false,
-        tick: Tick::Ms10,
-    };
+    pub const SONYFLAKE: Layout = Layout::widths(39, None, 16, 8, Tick::Ms10).with_sequence_above_node();
 
-    /// Reads `timestamp:worker:sequence` or `timestamp:datacenter:worker:sequence` in bits, with an optional `@1ms`,
-    /// `@10ms` or `@1s` after it, or the name of a preset.
+    /// Reads `timestamp:worker:sequence` or `timestamp:datacenter:worker:sequence` in bits, or with an `s` behind the second
+    /// width `timestamp:sequence:worker` or `timestamp:sequence:datacenter:worker`; with an optional `@1ms`, `@10ms` or
+    /// `@1s` after it. Or the name of a preset.
     pub fn parse(text: &str) -> Result<Layout, LayoutError> {
         let text = text.trim();
         if let Some(preset) = Preset::named(text) {
-            return Ok(preset.layout);
+            return Ok(preset.scheme.layout);
         }
         let (widths, tick) = match text.split_once('@') {
             None => (text, Tick::Ms1),
@@ -134,20 +97,27 @@ impl Layout {
         };
         let mut bits = [0u32; 4];
         let mut count = 0;
+        let mut sequence_second = false;
         for width in widths.split(':') {
-            if count == bits.len() || width.is_empty() || !width.bytes().all(|b| b.is_ascii_digit()) {
+            let marked = width.strip_suffix('s').filter(|_| count == 1);
+            sequence_second |= marked.is_some();
+            let digits = marked.unwrap_or(width);
+            if count == bits.len() || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
                 return Err(LayoutError::Malformed);
             }
             // All digits: what does not fit u32 is too wide for any field.
-            bits[count] = width.parse().unwrap_or(u32::MAX);
+            bits[count] = digits.parse().unwrap_or(u32::MAX);
             count += 1;
         }
-        let (datacenter_bits, worker_bits, sequence_bits) = match count {
-            3 => (None, bits[1], bits[2]),
-            4 => (Some(bits[1]), bits[2], bits[3]),
+        let widths = match (count, sequence_second) {
+            (3, false) => (None, bits[1], bits[2]),
+            (4, false) => (Some(bits[1]), bits[2], bits[3]),
+            (3, true) => (None, bits[2], bits[1]),
+            (4, true) => (Some(bits[2]), bits[3], bits[1]),
             _ => return Err(LayoutError::Malformed),
         };
-        Layout::of(bits[0], datacenter_bits, worker_bits, sequence_bits, tick)
+        let layout = Layout::of(bits[0], widths.0, widths.1, widths.2, tick)?;
+        Ok(if sequence_second { layout.with_sequence_above_node() } else { layout })
     }
 
     /// The layout of these widths with the sequence lowest. Timestamp and sequence need a bit at least; the sum is at
@@ -170,12 +140,27 @@ impl Layout {
                 return Err(LayoutError::Width { part, bits, min, max });
             }
         }
-        let layout =
-            Layout { timestamp_bits, datacenter_bits, worker_bits, sequence_bits, sequence_lowest: true, tick };
+        let layout = Layout::widths(timestamp_bits, datacenter_bits, worker_bits, sequence_bits, tick);
         match layout.bits() {
             bits if bits > Layout::MAX_BITS => Err(LayoutError::TooWide { bits }),
             _ => Ok(layout),
         }
+    }
+
+    /// The same, of widths known to be right.
+    pub(crate) const fn widths(
+        timestamp_bits: u32,
+        datacenter_bits: Option<u32>,
+        worker_bits: u32,
+        sequence_bits: u32,
+        tick: Tick,
+    ) -> Layout {
+        Layout { timestamp_bits, datacenter_bits, worker_bits, sequence_bits, sequence_lowest: true, tick }
+    }
+
+    /// The same fields with the sequence between timestamp and node: the IDs of one tick are not consecutive numbers then.
+    pub const fn with_sequence_above_node(self) -> Layout {
+        Layout { sequence_lowest: false, ..self }
     }
 
     /// The unit of the timestamp.
@@ -188,9 +173,14 @@ impl Layout {
         self.sequence_lowest
     }
 
-    /// True where the layout has a datacenter field.
+    /// True where the layout has a datacenter field, if of no bits.
     pub const fn has_datacenter(&self) -> bool {
         self.datacenter_bits.is_some()
+    }
+
+    /// True where the layout has a worker field.
+    pub const fn has_worker(&self) -> bool {
+        self.worker_bits > 0
     }
 
     /// Width of the sequence in bits.
@@ -288,14 +278,17 @@ impl Layout {
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(preset) = Preset::ALL.iter().find(|preset| !self.sequence_lowest && preset.layout == *self) {
-            return f.write_str(preset.name);
-        }
         write!(f, "{}:", self.timestamp_bits)?;
+        if !self.sequence_lowest {
+            write!(f, "{}s:", self.sequence_bits)?;
+        }
         if let Some(bits) = self.datacenter_bits {
             write!(f, "{bits}:")?;
         }
-        write!(f, "{}:{}", self.worker_bits, self.sequence_bits)?;
+        write!(f, "{}", self.worker_bits)?;
+        if self.sequence_lowest {
+            write!(f, ":{}", self.sequence_bits)?;
+        }
         match self.tick {
             Tick::Ms1 => Ok(()),
             tick => write!(f, "@{tick}"),

@@ -1,6 +1,6 @@
 //! A layout with its epoch: all it takes to read an ID, or to find the IDs of an instant.
 
-use crate::{Epoch, Layout, Node, Part, PartError, Parts, SchemeError};
+use crate::{Epoch, Layout, LayoutError, Node, Part, PartError, Parts, Preset, SchemeError};
 
 /// A layout with its epoch. Instants are microseconds since the Unix epoch, in `i128` because a layout may reach further
 /// than any clock; fractions of a tick are rounded down unless a function says otherwise.
@@ -13,6 +13,14 @@ pub struct Scheme {
 }
 
 impl Scheme {
+    /// The scheme of a preset's name, or of a layout in bits with Twitter's epoch.
+    pub fn parse(text: &str) -> Result<Scheme, LayoutError> {
+        match Preset::named(text.trim()) {
+            Some(preset) => Ok(preset.scheme),
+            None => Ok(Scheme { layout: Layout::parse(text)?, epoch: Epoch::TWITTER }),
+        }
+    }
+
     /// The fields of `id`; an error for a number that cannot be an ID of this layout.
     pub fn split(&self, id: i64) -> Result<Parts, SchemeError> {
         let max = self.layout.last_id();

@@ -47,8 +47,7 @@ enum Expected {
 
 impl Small {
     fn new(timestamp: u32, sequence: u32, tick: Tick, epoch: Epoch) -> Small {
-        let shape =
-            Shape { timestamp, datacenter: None, worker: 5, sequence, tick, preset: None, sequence_lowest: true };
+        let shape = Shape { timestamp, datacenter: None, worker: 5, sequence, tick, sequence_lowest: true };
         let (tick, capacity) = (nanos(tick), shape.capacity());
         let epoch_nanos = epoch.unix_ms() as u64 * 1_000_000;
         let mut words = Vec::new();

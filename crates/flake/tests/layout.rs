@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{PRESETS, Shape, digits, fields, forall, largest, nodes, number, shapes, ticks};
-use flake::{Epoch, Layout, LayoutError, Node, Part, PartError, Parts, Preset, Scheme, Tick};
+use common::{Shape, digits, fields, forall, largest, nodes, number, shapes, ticks};
+use flake::{Layout, LayoutError, Node, Part, PartError, Parts, Scheme, Tick};
 use proptest::prelude::*;
 
 #[test]
@@ -17,16 +17,19 @@ fn a_layout_reads_back_from_what_it_prints() {
 
 #[test]
 fn a_layout_prints_the_widths_it_was_made_of() {
-    forall(2_000, (shapes(), ticks()), |(shape, tick)| {
+    forall(2_000, shapes(), |shape| {
         let Shape { timestamp, worker, sequence, .. } = shape;
-        let layout = Layout::of(timestamp, shape.datacenter, worker, sequence, tick).unwrap();
         let datacenter = shape.datacenter.map(|bits| format!("{bits}:")).unwrap_or_default();
-        let tick = match tick {
+        let tick = match shape.tick {
             Tick::Ms1 => "",
             Tick::Ms10 => "@10ms",
             Tick::S1 => "@1s",
         };
-        prop_assert_eq!(layout.to_string(), format!("{timestamp}:{datacenter}{worker}:{sequence}{tick}"));
+        let low = match shape.sequence_lowest {
+            true => format!("{datacenter}{worker}:{sequence}"),
+            false => format!("{sequence}s:{datacenter}{worker}"),
+        };
+        prop_assert_eq!(shape.layout().to_string(), format!("{timestamp}:{low}{tick}"));
         Ok(())
     });
 }
@@ -77,6 +80,7 @@ fn limits_are_fields_full_of_ones() {
         prop_assert_eq!(layout.last_word(), shape.words() - 1);
         prop_assert_eq!(layout.last_id(), shape.id(largest(shape.timestamp), node, largest(shape.sequence)));
         prop_assert_eq!(layout.has_datacenter(), shape.datacenter.is_some());
+        prop_assert_eq!(layout.has_worker(), shape.worker != 0);
         prop_assert_eq!(layout.sequence_lowest(), shape.sequence_lowest);
         prop_assert_eq!(layout.tick(), shape.tick);
         // 1 in the lowest place of the timestamp, nothing below.
@@ -156,6 +160,14 @@ fn a_text_that_is_no_layout_is_refused_with_its_reason() {
         ("0x29:10:12", LayoutError::Malformed),
         ("٤١:10:12", LayoutError::Malformed),
         ("Twitter", LayoutError::Malformed),
+        ("41s:10:12", LayoutError::Malformed),
+        ("41:10:12s", LayoutError::Malformed),
+        ("41:5:5:12s", LayoutError::Malformed),
+        ("41:12s:5s:5", LayoutError::Malformed),
+        ("41:s:10", LayoutError::Malformed),
+        ("41:12ss:10", LayoutError::Malformed),
+        ("41:12S:10", LayoutError::Malformed),
+        ("41:12s", LayoutError::Malformed),
         ("twitter@1s", LayoutError::Malformed),
         ("41:10:12@", LayoutError::UnknownTick),
         ("41:10:12@2ms", LayoutError::UnknownTick),
@@ -168,8 +180,11 @@ fn a_text_that_is_no_layout_is_refused_with_its_reason() {
         ("20:32:1:12", width(Part::Datacenter, 32, 0, 31)),
         ("41:32:12", width(Part::Worker, 32, 0, 31)),
         ("41:10:0", width(Part::Sequence, 0, 1, 31)),
+        ("41:0s:10", width(Part::Sequence, 0, 1, 31)),
+        ("20:1s:32:5", width(Part::Datacenter, 32, 0, 31)),
         ("20:10:32", width(Part::Sequence, 32, 1, 31)),
         ("42:10:12", LayoutError::TooWide { bits: 64 }),
+        ("41:12s:5:6", LayoutError::TooWide { bits: 64 }),
         ("50:10:12", LayoutError::TooWide { bits: 72 }),
         ("62:31:31:31", LayoutError::TooWide { bits: 155 }),
     ];
@@ -184,54 +199,21 @@ fn equal_layouts_have_several_spellings() {
         assert_eq!(Layout::parse(text), Ok(Layout::TWITTER), "{text:?}");
     }
     assert_ne!(Layout::parse("41:0:10:12"), Ok(Layout::TWITTER), "a datacenter field of no bits is still a field");
+    assert_eq!(Layout::parse("39:8s:16@10ms"), Ok(Layout::SONYFLAKE));
     assert_ne!(Layout::parse("39:16:8@10ms"), Ok(Layout::SONYFLAKE), "Sonyflake's fields stand in another order");
 }
 
 #[test]
 fn no_text_makes_the_parser_panic_and_what_it_accepts_reads_back() {
-    let near = "[0-9]{0,3}(:[0-9]{0,3}){0,4}(@(1ms|10ms|1s|.?))?";
-    let text = prop_oneof![any::<String>(), "[0-9:@ ms+-]{0,24}", near];
+    let near = "[0-9]{0,3}(:[0-9]{0,3}s?){0,4}(@(1ms|10ms|1s|.?))?";
+    let text = prop_oneof![any::<String>(), "[0-9:@ msS+-]{0,24}", near];
     forall(10_000, text, |text| {
+        prop_assert_eq!(Scheme::parse(&text).map(|scheme| scheme.layout), Layout::parse(&text));
         if let Ok(layout) = Layout::parse(&text) {
             prop_assert_eq!(Layout::parse(&layout.to_string()), Ok(layout));
         }
         Ok(())
     });
-}
-
-#[test]
-fn presets_are_what_the_systems_of_that_name_use() {
-    assert_eq!(Preset::ALL.map(|preset| preset.name), PRESETS.map(|(name, ..)| name));
-    for (name, shape, epoch) in PRESETS {
-        let preset = Preset::named(name).unwrap();
-        assert_eq!(preset.layout, Layout::parse(name).unwrap());
-        assert_eq!(preset.epoch.unix_ms(), epoch);
-        assert_eq!(preset.layout.max(Part::Timestamp), largest(shape.timestamp));
-        assert_eq!(preset.layout.max(Part::Worker), largest(shape.worker));
-        assert_eq!(preset.layout.max(Part::Sequence), largest(shape.sequence));
-        assert_eq!(preset.layout.tick(), shape.tick);
-    }
-    assert_eq!(Preset::named("twitter "), None);
-}
-
-/// The example of Wikipedia's article "Snowflake ID": a tweet of 2022-06-28 16:07:40.105 UTC by machine 378.
-#[test]
-fn the_default_reads_a_published_snowflake() {
-    let id = 1_541_815_603_606_036_480;
-    let parts = Layout::TWITTER.split(id);
-    assert_eq!(parts, Parts { tick: 367_597_485_448, node: Node { datacenter: 0, worker: 378 }, sequence: 0 });
-    let scheme = Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
-    assert_eq!(scheme.instant(parts.tick), 1_656_432_460_105_000);
-    assert_eq!(scheme.join(1_656_432_460_105_000, parts.node, 0), Ok(id));
-}
-
-/// The same, in Sonyflake's order of fields: 2014-09-01 00:00:02.56 UTC, sequence 3, machine 258.
-#[test]
-fn sonyflake_keeps_its_sequence_above_the_machine() {
-    let id = (256 * 256 + 3) * 65_536 + 258;
-    let parts = Layout::SONYFLAKE.split(id);
-    assert_eq!(parts, Parts { tick: 256, node: Node { datacenter: 0, worker: 258 }, sequence: 3 });
-    assert_eq!(Layout::SONYFLAKE.stamp(parts.node).unwrap().id(256 * 256 + 3), id);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn small_layouts() -> impl Iterator<Item = (Shape, Node, Vec<u64>)> {
     let widths = [(3, None, 2, 2), (1, None, 0, 1), (2, Some(1), 1, 3), (4, None, 3, 1), (2, Some(2), 0, 2)];
     widths.into_iter().flat_map(|(timestamp, datacenter, worker, sequence)| {
         let tick = Tick::Ms1;
-        let shape = Shape { timestamp, datacenter, worker, sequence, tick, preset: None, sequence_lowest: true };
+        let shape = Shape { timestamp, datacenter, worker, sequence, tick, sequence_lowest: true };
         let last = Node { datacenter: (1 << shape.datacenter_bits()) - 1, worker: (1 << worker) - 1 };
         [Node::default(), last]
             .map(|node| (shape, node, (0..shape.words()).map(|word| id(shape, node, word)).collect()))
@@ -148,15 +148,8 @@ fn a_store_holds_marks_from_1_to_the_one_above_the_largest_bigint() {
 #[test]
 fn the_largest_mark_leaves_no_word() {
     // The largest ID there is: 63 ones.
-    let shape = Shape {
-        timestamp: 41,
-        datacenter: None,
-        worker: 10,
-        sequence: 12,
-        tick: Tick::Ms1,
-        preset: None,
-        sequence_lowest: true,
-    };
+    let shape =
+        Shape { timestamp: 41, datacenter: None, worker: 10, sequence: 12, tick: Tick::Ms1, sequence_lowest: true };
     let stamp = stamp(shape, Node { datacenter: 0, worker: 1_023 });
     assert_eq!(Mark::above(&stamp, shape.words()), Mark::MAX);
     assert_eq!(Mark::MAX.first_word(&stamp, shape.words() - 1), shape.words());

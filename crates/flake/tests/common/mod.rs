@@ -20,27 +20,37 @@ pub struct Shape {
     pub worker: u32,
     pub sequence: u32,
     pub tick: Tick,
-    /// The name of a layout that widths alone do not give.
-    pub preset: Option<&'static str>,
+    /// False where the sequence stands between timestamp and node.
     pub sequence_lowest: bool,
 }
 
 /// Every preset: name, widths and Unix milliseconds of its epoch, from the sources of the systems they are named after.
-pub const PRESETS: [(&str, Shape, i64); 2] = [
-    ("twitter", preset("twitter", 41, 10, 12, Tick::Ms1, true), 1_288_834_974_657),
-    ("sonyflake", preset("sonyflake", 39, 16, 8, Tick::Ms10, false), 1_409_529_600_000),
+pub const PRESETS: [(&str, Shape, i64); 8] = [
+    ("twitter", shape(41, None, 10, 12, Tick::Ms1, true), 1_288_834_974_657),
+    ("discord", shape(41, Some(5), 5, 12, Tick::Ms1, true), 1_420_070_400_000),
+    ("instagram", shape(40, None, 13, 10, Tick::Ms1, true), 1_314_220_021_721),
+    ("mastodon", shape(47, None, 0, 16, Tick::Ms1, true), 0),
+    ("sonyflake", shape(39, None, 16, 8, Tick::Ms10, false), 1_409_529_600_000),
+    ("uid-generator", shape(28, None, 22, 13, Tick::S1, true), 1_463_673_600_000),
+    ("pgedge", shape(41, None, 10, 12, Tick::Ms1, false), 1_672_531_200_000),
+    ("leaf", shape(41, None, 10, 12, Tick::Ms1, true), 1_288_834_974_657),
 ];
 
-const fn preset(name: &'static str, timestamp: u32, worker: u32, sequence: u32, tick: Tick, lowest: bool) -> Shape {
-    Shape { timestamp, datacenter: None, worker, sequence, tick, preset: Some(name), sequence_lowest: lowest }
+const fn shape(
+    timestamp: u32,
+    datacenter: Option<u32>,
+    worker: u32,
+    sequence: u32,
+    tick: Tick,
+    sequence_lowest: bool,
+) -> Shape {
+    Shape { timestamp, datacenter, worker, sequence, tick, sequence_lowest }
 }
 
 impl Shape {
     pub fn layout(&self) -> Layout {
-        match self.preset {
-            Some(name) => Layout::parse(name).unwrap(),
-            None => Layout::of(self.timestamp, self.datacenter, self.worker, self.sequence, self.tick).unwrap(),
-        }
+        let layout = Layout::of(self.timestamp, self.datacenter, self.worker, self.sequence, self.tick).unwrap();
+        if self.sequence_lowest { layout } else { layout.with_sequence_above_node() }
     }
 
     pub fn datacenter_bits(&self) -> u32 {
@@ -99,19 +109,20 @@ pub fn ticks() -> impl Strategy<Value = Tick> {
     prop_oneof![Just(Tick::Ms1), Just(Tick::Ms10), Just(Tick::S1)]
 }
 
-/// Valid layouts: three and four widths, all ticks, often filling all 63 bits, and the presets.
+/// Valid layouts: three and four widths, both orders, all ticks, often filling all 63 bits, and the presets.
 pub fn shapes() -> impl Strategy<Value = Shape> {
     // Each width is a draw from what those before it have left over.
-    let widths = (any::<[u32; 4]>(), any::<bool>(), any::<bool>(), ticks()).prop_map(|(raw, four, full, tick)| {
+    let widths = (any::<[u32; 4]>(), any::<bool>(), any::<bool>(), 0..4u8, ticks());
+    let shapes = widths.prop_map(|(raw, four, full, order, tick)| {
         let draw = |raw: u32, min: u32, max: u32| min + raw % (max - min + 1);
         let sequence = draw(raw[0], 1, 31);
         let worker = draw(raw[1], 0, 31.min(62 - sequence));
         let datacenter = four.then(|| draw(raw[2], 0, 31.min(62 - sequence - worker)));
         let left = 63 - sequence - worker - datacenter.unwrap_or(0);
         let timestamp = if full { left } else { draw(raw[3], 1, left) };
-        Shape { timestamp, datacenter, worker, sequence, tick, preset: None, sequence_lowest: true }
+        shape(timestamp, datacenter, worker, sequence, tick, order > 0)
     });
-    prop_oneof![8 => widths, 1 => Just(PRESETS[0].1), 1 => Just(PRESETS[1].1)]
+    prop_oneof![4 => shapes, 1 => (0..PRESETS.len()).prop_map(|preset| PRESETS[preset].1)]
 }
 
 /// A number of `bits` digits: the ends often, the rest evenly.

@@ -1,0 +1,106 @@
+//! The layouts of systems in use, by name, from what those systems publish.
+//!
+//! A system that counts bits up to 64 is listed with those of a positive `bigint`: its IDs are read as long as they are
+//! positive, and its last instant is that of the last such ID.
+
+use crate::{Epoch, Layout, Scheme, Tick};
+
+/// A layout known by name, with the epoch its IDs count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// The name a user writes.
+    pub name: &'static str,
+    /// Layout and epoch.
+    pub scheme: Scheme,
+    /// What the system keeps in the datacenter field, `None` where the layout has none.
+    pub datacenter: Option<&'static str>,
+    /// What it keeps in the worker field, `None` where the layout has none.
+    pub worker: Option<&'static str>,
+    /// What it keeps in the sequence field.
+    pub sequence: &'static str,
+    /// Where the system says so.
+    pub source: &'static str,
+}
+
+impl Preset {
+    /// Every preset.
+    pub const ALL: [Preset; 8] = [
+        Preset {
+            name: "twitter",
+            scheme: scheme(Layout::TWITTER, Epoch::TWITTER),
+            datacenter: None,
+            worker: Some("machine: 5 bits of data center and 5 of worker"),
+            sequence: "position in the tick",
+            source: "github.com/twitter-archive/snowflake, IdWorker.scala",
+        },
+        Preset {
+            name: "discord",
+            scheme: scheme(Layout::widths(41, Some(5), 5, 12, Tick::Ms1), Epoch::at(1_420_070_400_000)),
+            datacenter: Some("internal worker ID"),
+            worker: Some("internal process ID"),
+            sequence: "IDs of the process so far",
+            source: "github.com/discord/discord-api-docs, Reference, Snowflakes",
+        },
+        Preset {
+            name: "instagram",
+            scheme: scheme(Layout::widths(40, None, 13, 10, Tick::Ms1), Epoch::at(1_314_220_021_721)),
+            datacenter: None,
+            worker: Some("logical shard"),
+            sequence: "IDs of the shard so far",
+            source: "Instagram Engineering, Sharding & IDs at Instagram",
+        },
+        Preset {
+            name: "mastodon",
+            scheme: scheme(Layout::widths(47, None, 0, 16, Tick::Ms1), Epoch::at(0)),
+            datacenter: None,
+            worker: None,
+            sequence: "tail: rows of the table so far, plus a hash of the time",
+            source: "github.com/mastodon/mastodon, lib/mastodon/snowflake.rb",
+        },
+        Preset {
+            name: "sonyflake",
+            scheme: scheme(Layout::SONYFLAKE, Epoch::SONYFLAKE),
+            datacenter: None,
+            worker: Some("machine"),
+            sequence: "position in the tick",
+            source: "github.com/sony/sonyflake, v1, sonyflake.go",
+        },
+        Preset {
+            name: "uid-generator",
+            scheme: scheme(Layout::widths(28, None, 22, 13, Tick::S1), Epoch::at(1_463_673_600_000)),
+            datacenter: None,
+            worker: Some("start of a process"),
+            sequence: "position in the tick",
+            source: "github.com/baidu/uid-generator, DefaultUidGenerator.java",
+        },
+        Preset {
+            name: "pgedge",
+            scheme: scheme(
+                Layout::widths(41, None, 10, 12, Tick::Ms1).with_sequence_above_node(),
+                Epoch::at(1_672_531_200_000),
+            ),
+            datacenter: None,
+            worker: Some("snowflake.node"),
+            sequence: "position in the tick, of one PostgreSQL sequence",
+            source: "github.com/pgEdge/snowflake, snowflake.c",
+        },
+        Preset {
+            name: "leaf",
+            scheme: scheme(Layout::TWITTER, Epoch::TWITTER),
+            datacenter: None,
+            worker: Some("worker"),
+            sequence: "position in the tick, begun at random",
+            source: "github.com/Meituan-Dianping/Leaf, SnowflakeIDGenImpl.java",
+        },
+    ];
+
+    /// The preset called `name`.
+    pub fn named(name: &str) -> Option<&'static Preset> {
+        const ALL: &[Preset] = &Preset::ALL;
+        ALL.iter().find(|preset| preset.name == name)
+    }
+}
+
+const fn scheme(layout: Layout, epoch: Epoch) -> Scheme {
+    Scheme { layout, epoch }
+}

@@ -1,0 +1,129 @@
+//! IDs as text: every ID has one, which sorts like it; every text is an ID or refused with the reason.
+
+mod common;
+
+use common::forall;
+use flake::{TEXT_LENGTH, TextError, from_text, to_text};
+use proptest::prelude::*;
+
+/// The digits as Crockford's page lists them, each with what is read as it.
+const DIGITS: [&str; 32] = [
+    "0Oo", "1IiLl", "2", "3", "4", "5", "6", "7", "8", "9", "Aa", "Bb", "Cc", "Dd", "Ee", "Ff", "Gg", "Hh", "Jj", "Kk",
+    "Mm", "Nn", "Pp", "Qq", "Rr", "Ss", "Tt", "Vv", "Ww", "Xx", "Yy", "Zz",
+];
+
+/// The text of an ID by division, digit by digit: the oracle.
+fn written(id: i64) -> String {
+    let digit = |place: u32| DIGITS[(id as u128 / 32u128.pow(place) % 32) as usize].chars().next().unwrap();
+    (0..TEXT_LENGTH as u32).rev().map(digit).collect()
+}
+
+fn text(id: i64) -> String {
+    String::from_utf8(to_text(id).expect("an ID has a text").to_vec()).expect("ASCII")
+}
+
+fn ids() -> impl Strategy<Value = i64> {
+    prop_oneof![8 => 0..=i64::MAX, 1 => 0..100i64, 1 => i64::MAX - 100..=i64::MAX, 1 => (0..63u32).prop_map(|bit| 1 << bit)]
+}
+
+#[test]
+fn an_id_is_written_in_thirteen_digits_and_read_back() {
+    forall(20_000, ids(), |id| {
+        prop_assert_eq!(text(id), written(id));
+        prop_assert_eq!(from_text(text(id).as_bytes()), Ok(id));
+        Ok(())
+    });
+    assert_eq!(text(0), "0000000000000");
+    assert_eq!(text(1), "0000000000001");
+    assert_eq!(text(31), "000000000000Z");
+    assert_eq!(text(32), "0000000000010");
+    assert_eq!(text(i64::MAX), "7ZZZZZZZZZZZZ");
+}
+
+#[test]
+fn texts_sort_like_their_ids() {
+    forall(20_000, (ids(), ids()), |(one, other)| {
+        for (one, other) in [(one, other), (one, one.saturating_add(1))] {
+            prop_assert_eq!(text(one).cmp(&text(other)), one.cmp(&other));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_negative_number_has_no_text() {
+    forall(2_000, i64::MIN..0, |id| {
+        prop_assert_eq!(to_text(id), None);
+        Ok(())
+    });
+    assert_eq!(to_text(-1), None);
+}
+
+#[test]
+fn lower_case_and_look_alikes_are_read_as_the_digits_they_resemble() {
+    let spelled = (ids(), proptest::collection::vec(any::<usize>(), TEXT_LENGTH));
+    forall(10_000, spelled, |(id, choices)| {
+        let spell = |(digit, choice): (char, usize)| {
+            let alike: Vec<char> = DIGITS.iter().find(|alike| alike.starts_with(digit)).unwrap().chars().collect();
+            alike[choice % alike.len()]
+        };
+        let spelling: String = text(id).chars().zip(choices).map(spell).collect();
+        prop_assert_eq!(from_text(spelling.as_bytes()), Ok(id), "{}", spelling);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_text_is_refused_with_position_and_reason() {
+    let digit = |position, byte| TextError::Digit { position, byte };
+    let refused: [(&str, TextError); 17] = [
+        ("", TextError::Short { length: 0 }),
+        ("0", TextError::Short { length: 1 }),
+        ("000000000000", TextError::Short { length: 12 }),
+        ("00000000000000", TextError::Long),
+        ("0000000000000 ", TextError::Long),
+        ("0000000000000é", TextError::Long),
+        (" 0000000000000", digit(1, b' ')),
+        ("-000000000001", digit(1, b'-')),
+        ("0000000-00000", digit(8, b'-')),
+        ("000000000000U", digit(13, b'U')),
+        ("000000000000u", digit(13, b'u')),
+        ("0é00000000000", digit(2, 0xC3)),
+        ("U", digit(1, b'U')),
+        // What is no text of an ID at all is that first of all.
+        ("8U", digit(2, b'U')),
+        ("8", TextError::Short { length: 1 }),
+        ("8000000000000", TextError::TooLarge),
+        ("ZZZZZZZZZZZZZ", TextError::TooLarge),
+    ];
+    for (text, reason) in refused {
+        assert_eq!(from_text(text.as_bytes()), Err(reason), "{text:?}");
+    }
+}
+
+/// Fuzz: bytes of any kind, and texts that are nearly right.
+#[test]
+fn no_bytes_make_the_reader_panic_and_what_it_accepts_is_what_they_say() {
+    let near = "[0-9A-Za-z]{12,14}".prop_map(String::into_bytes);
+    let nearer = "[0-7][0-9A-HJKMNP-TV-Z]{12}".prop_map(String::into_bytes);
+    let bytes = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..20),
+        any::<String>().prop_map(String::into_bytes),
+        near,
+        nearer
+    ];
+    forall(40_000, bytes, |bytes| {
+        let value = |byte: &u8| DIGITS.iter().position(|alike| alike.contains(*byte as char) && byte.is_ascii());
+        let bad = bytes.iter().take(TEXT_LENGTH).position(|byte| value(byte).is_none());
+        let number =
+            bytes.iter().take(TEXT_LENGTH).fold(0u128, |sum, byte| sum * 32 + value(byte).unwrap_or(0) as u128);
+        let expected = match (bad, bytes.len()) {
+            (Some(at), _) => Err(TextError::Digit { position: at + 1, byte: bytes[at] }),
+            (None, length) if length < TEXT_LENGTH => Err(TextError::Short { length }),
+            (None, length) if length > TEXT_LENGTH => Err(TextError::Long),
+            (None, _) => i64::try_from(number).map_err(|_| TextError::TooLarge),
+        };
+        prop_assert_eq!(from_text(&bytes), expected);
+        Ok(())
+    });
+}
