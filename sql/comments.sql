@@ -28,3 +28,41 @@ COMMENT ON FUNCTION snowflake_accept_clock() IS
     'take the server''s clock for right, so that IDs follow it; returns by how much';
 COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
     'set the high-water mark; lowered only above the IDs of a table, or by force; returns the mark before';
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
+    'parts of an ID of a layout, with the epoch that goes with it';
+COMMENT ON FUNCTION snowflake_decode(bigint, text, timestamptz) IS
+    'parts of an ID of a layout and an epoch';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
+    'time of an ID of a layout, with the epoch that goes with it';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text, timestamptz) IS
+    'time of an ID of a layout and an epoch';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text) IS
+    'ID of a layout with the given parts, with the epoch that goes with it';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text, timestamptz) IS
+    'ID of a layout and an epoch with the given parts';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text) IS
+    'ID of a layout with the given parts, with the epoch that goes with it';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text, timestamptz) IS
+    'ID of a layout and an epoch with the given parts';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
+    'first ID of a layout in the tick that holds an instant, with the epoch that goes with the layout';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text, timestamptz) IS
+    'first ID of a layout and an epoch in the tick that holds an instant';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS
+    'last ID of a layout in the tick that holds an instant, with the epoch that goes with the layout';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz, text, timestamptz) IS
+    'last ID of a layout and an epoch in the tick that holds an instant';
+COMMENT ON FUNCTION snowflake_to_text(bigint) IS
+    'an ID as 13 characters that sort like it';
+COMMENT ON FUNCTION snowflake_from_text(text) IS
+    'ID of a text that snowflake_to_text() has made';
+COMMENT ON DOMAIN snowflake_text IS
+    'an ID as text, sorted by bytes whatever the collation of the database';
+COMMENT ON FUNCTION snowflake_layouts() IS
+    'layouts that go by a name, as view snowflake_layouts shows them';
+COMMENT ON VIEW snowflake_layouts IS
+    'layouts that go by a name: their bits, tick and epoch, and what their systems keep in each part';
+COMMENT ON FUNCTION snowflake_partition_bounds(timestamptz, timestamptz, interval) IS
+    'bounds, as times and as IDs, of the partitions that cover a range of time';
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, timestamptz) IS
+    'make the partitions of a table that are missing for the interval of a time and those that follow';

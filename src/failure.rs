@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flake::{Epoch, Layout, LayoutError, PartError, Scheme, SchemeError};
+use flake::{Epoch, Layout, LayoutError, PartError, Scheme, SchemeError, TextError};
 
 /// What went wrong.
 #[derive(Clone, Debug)]
@@ -41,23 +41,66 @@ pub enum Failure {
         /// Why not.
         problem: EpochProblem,
     },
+    /// A function's argument is not a layout.
+    LayoutArgument {
+        /// Its text, in ASCII and not at full length.
+        text: String,
+        /// Why not.
+        error: LayoutError,
+    },
+    /// A function's argument is not an epoch.
+    EpochArgument {
+        /// The instant, in microseconds since the Unix epoch.
+        at: i128,
+        /// Why not.
+        problem: EpochProblem,
+    },
     /// A part of an ID does not fit its field.
-    Part(PartError),
-    /// A number is not an ID of the server's layout.
+    Part {
+        /// Which part, and what would fit.
+        error: PartError,
+        /// The layout.
+        layout: Layout,
+    },
+    /// A number is not an ID of the layout.
     NotAnId {
         /// The number.
         id: i64,
-        /// The server's layout and epoch.
+        /// The layout and epoch.
         scheme: Scheme,
         /// Why not.
         error: SchemeError,
     },
-    /// An instant has no ID in the server's layout and epoch.
+    /// A number is negative, and so no ID of any layout.
+    Negative {
+        /// The number.
+        id: i64,
+    },
+    /// A text is not an ID.
+    Text {
+        /// Its text, in ASCII and not at full length.
+        text: String,
+        /// Why not.
+        error: TextError,
+    },
+    /// An instant has no ID in the layout and epoch.
     Instant {
         /// The instant, in microseconds since the Unix epoch.
         at: i128,
-        /// The server's layout and epoch.
+        /// The layout and epoch.
         scheme: Scheme,
+    },
+    /// An interval is not the length of a partition.
+    Step {
+        /// Why not.
+        problem: StepProblem,
+    },
+    /// The name of a table to make would be too long.
+    NameTooLong {
+        /// The name.
+        name: String,
+        /// The length of the longest name, in bytes.
+        max: usize,
     },
     /// The time of an ID is beyond the range of `timestamptz`.
     TimestampRange,
@@ -129,7 +172,7 @@ pub enum Failure {
     },
     /// A mark is to be compared with a table in a transaction that may not see all of its rows.
     MarkTransaction,
-    /// A table to compare a mark with does not exist.
+    /// A table does not exist.
     NoTable {
         /// Its OID.
         table: u32,
@@ -179,6 +222,21 @@ pub enum EpochProblem {
     Fraction,
     /// Outside 1970 to 2199.
     Range,
+}
+
+/// Why an interval is not the length of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepProblem {
+    /// Zero, or negative in one of its parts.
+    NotPositive,
+    /// More microseconds than there are.
+    TooLong,
+    /// Shorter than a tick.
+    UnderATick,
+    /// Months and days or hours together.
+    Mixed,
+    /// Not a whole number of minutes, which names of partitions go down to.
+    NotMinutes,
 }
 
 /// Why there is no high-water mark.

@@ -140,7 +140,7 @@ pub fn define() {
         GucRegistry::define_string_guc_with_hooks(
             LAYOUT,
             c"The fields of an ID.",
-            c"Widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 in sum, with @10ms or @1s after them for a longer tick; or a preset, twitter or sonyflake.",
+            c"Widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 in sum, with @10ms or @1s after them for a longer tick; or a name of view snowflake_layouts.",
             &LAYOUT_TEXT,
             GucContext::Postmaster,
             GucFlags::default(),

@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-use flake::{Epoch, Layout, Limits, Mark, Node, Part, Preset, Scheme, Stamp};
+use flake::{Epoch, Layout, Limits, Mark, Node, Part, Scheme, Stamp};
 use pgrx::pg_sys;
 
 use crate::failure::{EpochProblem, Failure, Setting};
@@ -80,12 +80,13 @@ pub fn parse_epoch(text: &str) -> Result<Option<Epoch>, EpochProblem> {
 
 fn read() -> Result<Identity, Failure> {
     let text = configured(guc::LAYOUT).unwrap_or_else(|| guc::DEFAULT_LAYOUT.to_string_lossy().into_owned());
-    let layout = Layout::parse(&text).map_err(|error| Failure::Layout { text: text.clone(), error })?;
+    let named = Scheme::parse(&text).map_err(|error| Failure::Layout { text, error })?;
+    let layout = named.layout;
 
     let epoch_text = configured(guc::EPOCH).unwrap_or_default();
     let epoch = parse_epoch(&epoch_text)
         .map_err(|problem| Failure::Epoch { text: epoch_text.clone(), problem })?
-        .unwrap_or(Preset::named(text.trim()).map_or(Epoch::TWITTER, |preset| preset.epoch));
+        .unwrap_or(named.epoch);
 
     let datacenter = number(Setting::Datacenter, guc::DATACENTER_ID, &layout)?.unwrap_or(0);
     let worker = number(Setting::Worker, guc::WORKER_ID, &layout)?;

@@ -4,7 +4,11 @@
 
 use pgrx::prelude::*;
 
+mod argument;
+mod calendar;
 mod clock;
+mod decode;
+mod encode;
 mod extend;
 mod failure;
 mod faults;
@@ -13,13 +17,18 @@ mod guc;
 mod identity;
 mod issue;
 mod keeper;
+mod layouts;
 mod load;
 mod major;
 mod mark;
+mod name;
+mod partitions;
+mod reason;
 mod repair;
 mod replication;
 mod report;
 mod shmem;
+mod text;
 mod timestamp;
 mod wait;
 
@@ -28,8 +37,10 @@ mod wait;
 pgrx::extension_sql_file!(
     "../sql/between.sql",
     name = "between",
-    requires = [functions::snowflake_first_id_from, functions::snowflake_last_id_before]
+    requires = [encode::snowflake_first_id_from, encode::snowflake_last_id_before]
 );
+pgrx::extension_sql_file!("../sql/text.sql", name = "text");
+pgrx::extension_sql_file!("../sql/layouts.sql", name = "layouts", requires = [layouts::snowflake_layouts]);
 pgrx::extension_sql_file!(
     "../sql/grants.sql",
     name = "grants",

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use crate::failure::Failure;
 use crate::identity::{self, Identity};
 use crate::wait::{self, Wait};
-use crate::{clock, extend, load, mark, shmem, timestamp};
+use crate::{clock, extend, load, mark, name, shmem, timestamp};
 
 /// Takes the server's clock for right: IDs follow it from now on. Returns by how much generator time moved.
 #[pg_extern(volatile, parallel_unsafe)]
@@ -102,16 +102,10 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: 
     if !alone {
         Failure::MarkTransaction.raise();
     }
-    let name: Option<String> = Spi::get_one_with_args(
-        "SELECT (SELECT oid::pg_catalog.regclass::pg_catalog.text FROM pg_catalog.pg_class
-                 WHERE oid OPERATOR(pg_catalog.=) $1)",
-        &[table.into()],
-    )
-    .unwrap_or_else(refused);
-    let name = name.unwrap_or_else(|| Failure::NoTable { table: table.to_u32() }.raise());
-    let column = pgrx::spi::quote_identifier(column);
+    let name = name::of_relation(table).unwrap_or_else(|| Failure::NoTable { table: table.to_u32() }.raise()).quoted();
+    let column = name::identifier(column);
     let (mask, number) = identity.stamp.node_field();
-    Spi::run(&format!("LOCK TABLE {name} IN SHARE MODE")).unwrap_or_else(refused);
+    Spi::run(&format!("LOCK TABLE {name} IN SHARE MODE")).unwrap_or_else(name::refused);
     let _visible = RowSecurityOff::new();
     let highest: Option<i64> = Spi::get_one_with_args(
         &format!(
@@ -120,7 +114,7 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: 
         ),
         &[mark.into(), mask.into(), number.into()],
     )
-    .unwrap_or_else(refused);
+    .unwrap_or_else(name::refused);
     if let Some(highest) = highest {
         Failure::MarkBelowIds { mark, table: name, highest }.raise();
     }
@@ -158,9 +152,4 @@ impl Drop for RowSecurityOff {
             unsafe { pg_sys::AtEOXact_GUC(true, self.0) };
         }
     }
-}
-
-/// PostgreSQL raises the errors of a query itself; this is what pgrx adds.
-fn refused<T>(_: pgrx::spi::SpiError) -> T {
-    Failure::Unreachable("a query without a result").raise()
 }

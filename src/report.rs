@@ -2,13 +2,12 @@
 //!
 //! Messages follow PostgreSQL's style guide: the message says what happened, the detail gives facts, the hint advice.
 
-use flake::{Layout, LayoutError, Part, PartError, Scheme, SchemeError};
+use flake::{Part, PartError, SchemeError};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-use crate::failure::{EpochProblem, Failure, MarkProblem, Setting};
-use crate::major;
-use crate::timestamp;
+use crate::failure::Failure;
+use crate::{reason, timestamp};
 
 /// What PostgreSQL is told.
 pub struct Report {
@@ -63,11 +62,11 @@ impl Failure {
                 "This server is a standby, or has not finished its recovery.".into(),
                 "Ask the primary.".into(),
             ),
-            Failure::Number { setting, text, layout, max } => number(*setting, text, layout, *max),
+            Failure::Number { setting, text, layout, max } => reason::number(*setting, text, layout, *max),
             Failure::Layout { text, error } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid value for parameter \"snowflake_pg.layout\": \"{text}\""),
-                layout_detail(error),
+                reason::layout_detail(error),
                 "Write the widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 \
                  in sum, with @10ms or @1s after them for a longer tick, for example \"41:10:12\"."
                     .into(),
@@ -75,17 +74,29 @@ impl Failure {
             Failure::Epoch { text, problem } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid value for parameter \"snowflake_pg.epoch\": \"{text}\""),
-                epoch_detail(*problem).into(),
+                reason::epoch_detail(*problem).into(),
                 "Write it with Z or an offset, for example \"2010-11-04T01:42:54.657Z\", or in milliseconds since 1970, \
                  from 0 to 7258118399999."
                     .into(),
             ),
-            Failure::Part(PartError { part, value, max }) => (
+            Failure::LayoutArgument { text, error } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("{} {value} is out of range", numbered(*part)),
+                format!("\"{text}\" is not a layout"),
+                reason::layout_detail(error),
+                "Pass a name of view snowflake_layouts, or widths in bits, for example \"41:10:12\".".into(),
+            ),
+            Failure::EpochArgument { at, problem } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("time {} is not an epoch", timestamp::utc(*at)),
+                reason::epoch_detail(*problem).into(),
+                "Pass the instant at which the timestamp of these IDs is zero.".into(),
+            ),
+            Failure::Part { error: PartError { part, value, max }, layout } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("{} {value} is out of range", reason::numbered(*part)),
                 match max {
-                    0 => format!("This server's layout has no {part} field."),
-                    _ => format!("The {part} field of this server's layout holds numbers from 0 to {max}."),
+                    0 => format!("Layout \"{layout}\" has no {part} field."),
+                    _ => format!("The {part} field of layout \"{layout}\" holds numbers from 0 to {max}."),
                 },
                 if *max == 0 { "Pass 0." } else { "Pass a number in that range." }.into(),
             ),
@@ -96,7 +107,26 @@ impl Failure {
                     SchemeError::TooLarge { max } => format!("The largest ID of this layout is {max}."),
                     _ => "An ID is never negative.".into(),
                 },
-                "Pass an ID that was issued with this server's layout.".into(),
+                "Pass an ID that was issued with this layout.".into(),
+            ),
+            Failure::Negative { id } => (
+                ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("{id} is not an ID"),
+                "An ID is never negative.".into(),
+                "Pass an ID.".into(),
+            ),
+            Failure::Text { text, error } => reason::text_report(text, *error),
+            Failure::Step { problem } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                "interval cannot be the length of a partition".into(),
+                reason::step_detail(*problem).into(),
+                "Pass whole months, or whole days, hours and minutes, for example '1 day'.".into(),
+            ),
+            Failure::NameTooLong { name, max } => (
+                ERRCODE_NAME_TOO_LONG,
+                format!("name {name} of a partition is too long"),
+                format!("A name has at most {max} bytes."),
+                "Give the table a shorter name, or make its partitions from snowflake_partition_bounds().".into(),
             ),
             Failure::Instant { at, scheme } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
@@ -104,7 +134,7 @@ impl Failure {
                 format!(
                     "Its IDs begin at {} and end before {}.",
                     timestamp::utc(scheme.instant(0)),
-                    timestamp::utc(end(scheme)),
+                    timestamp::utc(scheme.end()),
                 ),
                 "Pass a time inside that range. Only snowflake_between, snowflake_first_id_from and snowflake_last_id_before \
                  take any time."
@@ -114,7 +144,7 @@ impl Failure {
                 ERRCODE_DATETIME_FIELD_OVERFLOW,
                 "timestamp out of range".into(),
                 "The time of this ID lies beyond the range of type timestamp with time zone.".into(),
-                "Pass an ID that was issued with this server's layout.".into(),
+                "Pass an ID that was issued with this layout.".into(),
             ),
             Failure::Count { count, max, more } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
@@ -137,7 +167,7 @@ impl Failure {
             Failure::Exhausted { scheme } => (
                 ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 format!("the time of layout \"{}\" is used up", scheme.layout),
-                format!("Its last tick ends at {}.", timestamp::utc(end(scheme))),
+                format!("Its last tick ends at {}.", timestamp::utc(scheme.end())),
                 "Check the server's clock. If it is right, this layout can issue no more, and another layout or epoch can \
                  repeat its IDs."
                     .into(),
@@ -162,11 +192,11 @@ impl Failure {
                 format!(
                     "Its IDs begin at {} and end before {}.",
                     timestamp::utc(scheme.instant(0)),
-                    timestamp::utc(end(scheme)),
+                    timestamp::utc(scheme.end()),
                 ),
                 "Set the server's clock.".into(),
             ),
-            Failure::MarkMissing { problem } => mark_missing(*problem),
+            Failure::MarkMissing { problem } => reason::mark_missing(*problem),
             Failure::MarkAhead { mark, clock, scheme } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the high-water mark is more than a day ahead of the clock".into(),
@@ -204,7 +234,7 @@ impl Failure {
                 ERRCODE_UNDEFINED_TABLE,
                 format!("relation with OID {table} does not exist"),
                 String::new(),
-                "Name a table or a view.".into(),
+                "Name one that does.".into(),
             ),
             Failure::MarkLowered { mark, current } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -234,109 +264,5 @@ impl Failure {
             ),
         };
         Report { code, message, detail, hint }
-    }
-}
-
-fn mark_missing(problem: MarkProblem) -> (PgSqlErrorCode, String, String, String) {
-    use PgSqlErrorCode::*;
-    let setting = major::ORIGINS_SETTING;
-    let missing = "the high-water mark is missing".to_string();
-    match problem {
-        MarkProblem::NotMade => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            missing,
-            "There is no replication origin \"snowflake_pg\": background worker \"snowflake_pg mark keeper\" has not made it \
-             yet, or it was dropped."
-                .into(),
-            "Look for the background worker's messages in the server's log. If there are none, see that the clock is ahead of \
-             the last ID and that max_worker_processes leaves room for it, and restart the server."
-                .into(),
-        ),
-        MarkProblem::NoFreeState => (
-            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-            "no free replication state for the high-water mark".into(),
-            "It is the progress of replication origin \"snowflake_pg\", which could not be made.".into(),
-            format!("Increase {setting} and restart the server, or drop a subscription and wait for a minute."),
-        ),
-        MarkProblem::Dropped => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            missing,
-            "Replication origin \"snowflake_pg\" was dropped.".into(),
-            "See that the clock is ahead of the last ID, and restart the server: it makes the origin, and IDs begin at the \
-             clock."
-                .into(),
-        ),
-        MarkProblem::SetBack => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "the high-water mark was set back".into(),
-            "The progress of replication origin \"snowflake_pg\" is below what may have been issued.".into(),
-            "Set the mark above every ID that this server has issued, with snowflake_set_mark().".into(),
-        ),
-        MarkProblem::NoProgress => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            missing,
-            "Replication origin \"snowflake_pg\" has lost its progress.".into(),
-            "Set the mark above every ID that this server has issued, with snowflake_set_mark().".into(),
-        ),
-    }
-}
-
-/// What users call the number in a field.
-fn numbered(part: Part) -> &'static str {
-    match part {
-        Part::Timestamp => "timestamp",
-        Part::Datacenter => "datacenter ID",
-        Part::Worker => "worker ID",
-        Part::Sequence => "sequence number",
-    }
-}
-
-/// The instant after the last tick.
-fn end(scheme: &Scheme) -> i128 {
-    scheme.instant(scheme.layout.max(Part::Timestamp) + 1)
-}
-
-fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> (PgSqlErrorCode, String, String, String) {
-    let (name, field) = match setting {
-        Setting::Datacenter => ("datacenter_id", "datacenter"),
-        Setting::Worker => ("worker_id", "worker"),
-    };
-    let (detail, hint) = match setting {
-        Setting::Datacenter if !layout.has_datacenter() => (
-            format!("Layout \"{layout}\" has no datacenter field."),
-            "Leave it out, or give the layout four widths, as in \"41:5:5:12\".",
-        ),
-        _ => (
-            format!("It must be a number from 0 to {max}, to fit the {field} field of layout \"{layout}\"."),
-            "Write a number in that range, in decimal digits without a leading zero.",
-        ),
-    };
-    (
-        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        format!("invalid value for parameter \"snowflake_pg.{name}\": \"{text}\""),
-        detail,
-        hint.into(),
-    )
-}
-
-fn layout_detail(error: &LayoutError) -> String {
-    match error {
-        LayoutError::Malformed => "It is neither three or four widths in bits nor the name of a preset.".into(),
-        LayoutError::UnknownTick => "The tick after \"@\" must be \"1ms\", \"10ms\" or \"1s\".".into(),
-        LayoutError::Width { part, min, max, .. } => {
-            format!("The {part} field must have {min} to {max} bits.")
-        }
-        LayoutError::TooWide { bits } => {
-            format!("The widths sum to {bits} bits; a positive bigint has 63.")
-        }
-    }
-}
-
-fn epoch_detail(problem: EpochProblem) -> &'static str {
-    match problem {
-        EpochProblem::Malformed => "It is neither an ISO 8601 time nor a number of milliseconds.",
-        EpochProblem::NoZone => "A time without a zone would mean another instant under another \"timezone\".",
-        EpochProblem::Fraction => "An epoch is a whole number of milliseconds.",
-        EpochProblem::Range => "An epoch lies between 1970-01-01 and 2199-12-31.",
     }
 }

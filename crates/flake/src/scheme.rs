@@ -47,6 +47,11 @@ impl Scheme {
         self.epoch_micros() + i128::from(tick) * i128::from(self.layout.tick().micros())
     }
 
+    /// The instant after the last tick.
+    pub fn end(&self) -> i128 {
+        self.instant(self.layout.max(Part::Timestamp)) + self.tick_micros()
+    }
+
     /// The first ID of the tick that holds `at`, over all nodes.
     pub fn min_id(&self, at: i128) -> Result<i64, SchemeError> {
         Ok((self.tick_at(at)? << self.layout.timestamp_shift()) as i64)

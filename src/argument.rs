@@ -1,0 +1,67 @@
+//! Arguments that are read with care: texts in whatever encoding the database has, layouts and epochs.
+
+use flake::{Epoch, Scheme};
+use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
+use pgrx::prelude::*;
+
+use crate::failure::{EpochProblem, Failure};
+use crate::timestamp::instant;
+
+/// Characters of a refused text that its error shows.
+const SHOWN: usize = 60;
+
+/// A `text`, as bytes: pgrx's `&str` panics on characters that a database in another encoding than UTF-8 can hold.
+#[derive(Clone, Copy)]
+pub struct Text<'call>(pub &'call [u8]);
+
+// SAFETY: a text is a varlena of bytes like a bytea, whose slice this is.
+#[allow(unsafe_code)]
+unsafe impl<'call> ArgAbi<'call> for Text<'call> {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> Self {
+        // SAFETY: as the caller of this function promises.
+        Text(unsafe { arg.unbox_arg_using_from_datum::<&[u8]>() }.unwrap_or_default())
+    }
+}
+
+// SAFETY: `text` is the type that the implementation above unboxes.
+#[allow(unsafe_code)]
+unsafe impl SqlTranslatable for Text<'_> {
+    const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(Text);
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("text"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
+}
+
+impl Text<'_> {
+    /// The layout this names, with the epoch that goes with it.
+    pub fn scheme(self) -> Scheme {
+        // What is not UTF-8 has a character that no layout has, and is refused as such.
+        let text = String::from_utf8_lossy(self.0);
+        Scheme::parse(&text).unwrap_or_else(|error| Failure::LayoutArgument { text: self.shown(), error }.raise())
+    }
+
+    /// The layout this names, with an epoch of its own.
+    pub fn scheme_since(self, epoch: TimestampWithTimeZone) -> Scheme {
+        Scheme { epoch: since(epoch), ..self.scheme() }
+    }
+
+    /// The text in ASCII, cut where it is long: an error's message is in the database's encoding, too.
+    pub fn shown(self) -> String {
+        let start = &self.0[..self.0.len().min(SHOWN)];
+        format!("{}{}", start.escape_ascii(), if start.len() < self.0.len() { "..." } else { "" })
+    }
+}
+
+/// The epoch an argument means.
+fn since(at: TimestampWithTimeZone) -> Epoch {
+    let at = instant(at);
+    let refuse = |problem| Failure::EpochArgument { at, problem }.raise();
+    if at % 1_000 != 0 {
+        refuse(EpochProblem::Fraction);
+    }
+    let epoch = i64::try_from(at / 1_000).ok().and_then(Epoch::from_unix_ms);
+    epoch.unwrap_or_else(|| refuse(EpochProblem::Range))
+}

@@ -1,0 +1,79 @@
+//! Names of tables, from the catalog into the text of a statement, in whatever encoding the database has.
+
+use pgrx::prelude::*;
+
+use crate::failure::Failure;
+
+/// Most bytes of a name (`NAMEDATALEN` less its end).
+const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
+
+/// A table's schema and name.
+pub struct Name {
+    schema: String,
+    table: String,
+}
+
+/// The name of a table, view or the like; `None` where there is none.
+pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
+    // As UTF-8 whatever the database has: pgrx makes strings of nothing else.
+    let names: (Option<Vec<u8>>, Option<Vec<u8>>) = Spi::get_two_with_args(
+        "SELECT pg_catalog.convert_to(n.nspname::pg_catalog.text, 'UTF8'),
+                pg_catalog.convert_to(c.relname::pg_catalog.text, 'UTF8')
+         FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+         WHERE c.oid OPERATOR(pg_catalog.=) $1",
+        &[oid.into()],
+    )
+    .ok()?;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
+    Some(Name { schema: text(names.0?)?, table: text(names.1?)? })
+}
+
+impl Name {
+    /// The name as a statement has it.
+    pub fn quoted(&self) -> String {
+        format!("{}.{}", identifier(&self.schema), identifier(&self.table))
+    }
+
+    /// A name in the same schema that goes on with `_` and `suffix`; raises the error that it is too long.
+    pub fn sibling(&self, suffix: &str) -> Name {
+        let table = format!("{}_{suffix}", self.table);
+        if table.len() > MAX_BYTES {
+            Failure::NameTooLong { name: identifier(&table), max: MAX_BYTES }.raise();
+        }
+        Name { schema: self.schema.clone(), table }
+    }
+
+    /// The OID of the table of this name.
+    pub fn oid(&self) -> pg_sys::Oid {
+        let oid = Spi::get_one_with_args(
+            "SELECT c.oid
+             FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+             WHERE n.nspname OPERATOR(pg_catalog.=) pg_catalog.convert_from($1, 'UTF8')::pg_catalog.name
+               AND c.relname OPERATOR(pg_catalog.=) pg_catalog.convert_from($2, 'UTF8')::pg_catalog.name",
+            &[self.schema.as_bytes().into(), self.table.as_bytes().into()],
+        );
+        oid.unwrap_or_else(refused).unwrap_or_else(|| Failure::Unreachable("a table that was just made").raise())
+    }
+}
+
+/// An identifier as a statement has it: in ASCII where the database's encoding is not that of Rust's strings.
+#[allow(unsafe_code)]
+pub fn identifier(name: &str) -> String {
+    // SAFETY: reads a variable of this process.
+    let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32;
+    if utf8 || name.is_ascii() {
+        return pgrx::spi::quote_identifier(name);
+    }
+    let escaped = name.chars().map(|c| match c {
+        '"' => "\"\"".into(),
+        '\\' => "\\\\".into(),
+        c if c.is_ascii() => c.to_string(),
+        c => format!("\\+{:06X}", u32::from(c)),
+    });
+    format!("U&\"{}\"", escaped.collect::<String>())
+}
+
+/// PostgreSQL raises the errors of a query itself; this is what pgrx adds.
+pub fn refused<T>(_: pgrx::spi::SpiError) -> T {
+    Failure::Unreachable("a query without a result").raise()
+}
