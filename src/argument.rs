@@ -59,9 +59,7 @@ impl Text<'_> {
 fn since(at: TimestampWithTimeZone) -> Epoch {
     let at = instant(at);
     let refuse = |problem| Failure::EpochArgument { at, problem }.raise();
-    if at % 1_000 != 0 {
-        refuse(EpochProblem::Fraction);
-    }
-    let epoch = i64::try_from(at / 1_000).ok().and_then(Epoch::from_unix_ms);
-    epoch.unwrap_or_else(|| refuse(EpochProblem::Range))
+    let ms = i64::try_from(at.div_euclid(1_000)).ok().and_then(Epoch::from_unix_ms);
+    let epoch = ms.unwrap_or_else(|| refuse(EpochProblem::Range));
+    if at.rem_euclid(1_000) == 0 { epoch } else { refuse(EpochProblem::Fraction) }
 }

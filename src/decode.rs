@@ -18,7 +18,8 @@ use crate::timestamp::{self, timestamptz};
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
 )]
 fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> pgrx::composite_type!('static, "record") {
-    record(Decoded::of(id, &identity::get().scheme), fcinfo)
+    // Where this server's layout has no such field, its number is 0, as the settings have it.
+    record(Decoded::of(id, &identity::get().scheme), Some(0), fcinfo)
 }
 
 /// The parts of an ID of a layout.
@@ -30,7 +31,7 @@ fn snowflake_decode_layout(
     layout: Text<'_>,
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> pgrx::composite_type!('static, "record") {
-    record(Decoded::of(id, &layout.scheme()), fcinfo)
+    record(Decoded::of(id, &layout.scheme()), None, fcinfo)
 }
 
 /// The parts of an ID of a layout with another epoch than its own.
@@ -45,7 +46,7 @@ fn snowflake_decode_layout_epoch(
     epoch: TimestampWithTimeZone,
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> pgrx::composite_type!('static, "record") {
-    record(Decoded::of(id, &layout.scheme_since(epoch)), fcinfo)
+    record(Decoded::of(id, &layout.scheme_since(epoch)), None, fcinfo)
 }
 
 /// The parts of an ID and the settings they were read with.
@@ -57,8 +58,8 @@ fn snowflake_describe(id: i64) -> JsonB {
         created_at: String,
         unix_ms: i64,
         tick: u64,
-        datacenter_id: Option<u32>,
-        worker_id: Option<u32>,
+        datacenter_id: u32,
+        worker_id: u32,
         sequence: u32,
         layout: String,
         epoch: String,
@@ -71,8 +72,8 @@ fn snowflake_describe(id: i64) -> JsonB {
         // In range: created_at fits timestamptz.
         unix_ms: (decoded.instant / 1_000) as i64,
         tick: decoded.parts.tick,
-        datacenter_id: decoded.datacenter(),
-        worker_id: decoded.worker(),
+        datacenter_id: decoded.parts.node.datacenter,
+        worker_id: decoded.parts.node.worker,
         sequence: decoded.parts.sequence,
         layout: scheme.layout.to_string(),
         epoch: timestamp::utc(scheme.instant(0)),
@@ -122,26 +123,22 @@ impl Decoded<'_> {
         let created_at = timestamptz(instant).unwrap_or_else(|failure| failure.raise());
         Decoded { scheme, created_at, instant, parts }
     }
-
-    /// The datacenter ID, where the layout has one: a number that the ID does not hold would be invented.
-    fn datacenter(&self) -> Option<u32> {
-        self.scheme.layout.has_datacenter().then_some(self.parts.node.datacenter)
-    }
-
-    /// The worker ID, where the layout has one.
-    fn worker(&self) -> Option<u32> {
-        self.scheme.layout.has_worker().then_some(self.parts.node.worker)
-    }
 }
 
-/// The row that a function declared as `snowflake_decode` returns.
+/// The row that a function declared as `snowflake_decode` returns, with `absent` for a number that the layout has no field for.
 #[allow(unsafe_code)]
-fn record(decoded: Decoded<'_>, fcinfo: pg_sys::FunctionCallInfo) -> PgHeapTuple<'static, AllocatedByRust> {
+fn record(
+    decoded: Decoded<'_>,
+    absent: Option<u32>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> PgHeapTuple<'static, AllocatedByRust> {
+    let Decoded { scheme, created_at, parts, .. } = decoded;
+    let number = |there: bool, number: u32| if there { Some(number) } else { absent };
     let columns = [
-        decoded.created_at.into_datum(),
-        decoded.datacenter().map(u32::cast_signed).into_datum(),
-        decoded.worker().map(u32::cast_signed).into_datum(),
-        decoded.parts.sequence.cast_signed().into_datum(),
+        created_at.into_datum(),
+        number(scheme.layout.has_datacenter(), parts.node.datacenter).map(u32::cast_signed).into_datum(),
+        number(scheme.layout.has_worker(), parts.node.worker).map(u32::cast_signed).into_datum(),
+        parts.sequence.cast_signed().into_datum(),
     ];
     let mut row: pg_sys::TupleDesc = std::ptr::null_mut();
     // SAFETY: `fcinfo` is this call's; the declarations above make the result a record of exactly these four types, none

@@ -75,6 +75,10 @@ pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Senten
             format!("Layout \"{layout}\" has no datacenter field."),
             "Leave it out, or give the layout four widths, as in \"41:5:5:12\".",
         ),
+        Setting::Worker if max == 0 => (
+            format!("Layout \"{layout}\" has no worker field: only one server can use it."),
+            "Set it to 0, or choose a layout with worker bits, as in \"41:10:12\".",
+        ),
         _ => (
             format!("It must be a number from 0 to {max}, to fit the {field} field of layout \"{layout}\"."),
             "Write a number in that range, in decimal digits without a leading zero.",

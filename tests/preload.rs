@@ -22,6 +22,10 @@ fn without_preload_every_function_says_what_to_do() {
         format!("snowflake_first_id_from({at})"),
         format!("snowflake_last_id_before({at})"),
         format!("snowflake_between(1, {at}, {at})"),
+        format!("snowflake_partition_bounds({at}, {at}, '1 day')"),
+        "snowflake_create_partitions('pg_class', '1 day', 1)".into(),
+        "snowflake_accept_clock()".into(),
+        "snowflake_set_mark(1)".into(),
     ] {
         let error = session.batch_execute(&format!("SELECT {call}")).expect_err(&call);
         let (code, message, detail, hint) = sqlstate(&error);
@@ -31,7 +35,27 @@ fn without_preload_every_function_says_what_to_do() {
     }
     assert_eq!(session.one::<i32>("SELECT 1"), 1);
     session.batch_execute("LOAD 'snowflake_pg'").unwrap();
+    // What reads no setting needs no preload: IDs of any layout can be read on any server.
+    for call in [
+        "snowflake_decode(1, 'discord')".to_string(),
+        "snowflake_decode(1, 'discord', '2015-01-01Z')".into(),
+        "snowflake_timestamp(1, 'discord')".into(),
+        "snowflake_timestamp(1, 'discord', '2015-01-01Z')".into(),
+        format!("snowflake_encode({at}, 1, 1, 'discord')"),
+        format!("snowflake_encode({at}, 1, 1, 'discord', {at})"),
+        format!("snowflake_encode({at}, 1, 1, 1, 'discord')"),
+        format!("snowflake_encode({at}, 1, 1, 1, 'discord', {at})"),
+        format!("snowflake_min_id({at}, 'discord')"),
+        format!("snowflake_min_id({at}, 'discord', {at})"),
+        format!("snowflake_max_id({at}, 'discord')"),
+        format!("snowflake_max_id({at}, 'discord', {at})"),
+        "snowflake_to_text(1)".into(),
+        "snowflake_from_text('0000000000001')".into(),
+        "snowflake_layouts()".into(),
+    ] {
+        session.batch_execute(&format!("SELECT {call}")).expect(&call);
+    }
     // All functions of the extension were called above.
     let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'");
-    assert_eq!(functions, 15);
+    assert_eq!(functions, 17 + 15);
 }

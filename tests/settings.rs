@@ -86,7 +86,10 @@ fn every_way_to_write_a_right_identity_is_understood() {
     let mut session = sonyflake.session();
     let described: String = session.one("SELECT snowflake_describe(snowflake_nextval())::text");
     assert!(described.contains("\"epoch\": \"2014-09-01T00:00:00+00:00\""), "{described}");
-    assert!(described.contains("\"layout\": \"sonyflake\"") && described.contains("\"worker_id\": 1"), "{described}");
+    assert!(
+        described.contains("\"layout\": \"39:8s:16@10ms\"") && described.contains("\"worker_id\": 1"),
+        "{described}"
+    );
     let off: f64 =
         session.one("SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8");
     assert!((-1.0..=0.011).contains(&off), "the ID's time is {off} s from the clock");

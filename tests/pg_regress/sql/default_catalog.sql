@@ -13,7 +13,7 @@ SELECT p.proname AS name,
        JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
        JOIN pg_language l ON l.oid = p.prolang
  WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg'
- ORDER BY p.proname;
+ ORDER BY p.proname, pg_get_function_identity_arguments(p.oid);
 
 -- Arguments with their names and defaults, and results.
 SELECT p.proname AS name, pg_get_function_arguments(p.oid) AS arguments, pg_get_function_result(p.oid) AS result
@@ -21,9 +21,9 @@ SELECT p.proname AS name, pg_get_function_arguments(p.oid) AS arguments, pg_get_
        JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
        JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
  WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg'
- ORDER BY p.proname;
+ ORDER BY p.proname, pg_get_function_identity_arguments(p.oid);
 
--- Nothing but those functions, each with its comment.
+-- Nothing but those functions, the view of the layouts and the type of texts, each with its comment.
 SELECT pg_describe_object(classid, objid, 0) AS member, obj_description(objid, classid::regclass::name) AS comment
   FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
  WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg'

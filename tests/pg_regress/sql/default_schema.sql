@@ -6,9 +6,9 @@ DROP EXTENSION snowflake_pg;
 CREATE EXTENSION snowflake_pg SCHEMA ids;
 SELECT pronamespace::regnamespace AS schema, count(*) AS functions
   FROM pg_proc WHERE proname LIKE 'snowflake%' GROUP BY 1;
--- Nothing else came with it.
-SELECT relname FROM pg_class WHERE relnamespace = 'ids'::regnamespace;
-SELECT typname FROM pg_type WHERE typnamespace = 'ids'::regnamespace;
+-- Nothing else came with it but a view and a type.
+SELECT relname, relkind FROM pg_class WHERE relnamespace = 'ids'::regnamespace;
+SELECT typname, typtype FROM pg_type WHERE typnamespace = 'ids'::regnamespace ORDER BY typname COLLATE "C";
 
 -- Here snowflake_between finds the functions it is made of.
 SHOW search_path;
@@ -24,6 +24,8 @@ SELECT pronamespace::regnamespace AS schema, count(*) AS functions
   FROM pg_proc WHERE proname LIKE 'snowflake%' GROUP BY 1;
 SELECT ids.snowflake_nextval();
 SELECT elsewhere.snowflake_between(1541815603606036480, '2022-06-28 16:00Z', '2022-06-28 17:00Z');
+SELECT count(*) AS layouts FROM elsewhere.snowflake_layouts;
+SELECT pg_typeof(elsewhere.snowflake_to_text(1));
 -- Defaults and views follow.
 INSERT INTO kept DEFAULT VALUES;
 SELECT count(*) FROM recent;
