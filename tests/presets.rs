@@ -11,7 +11,7 @@ const HONOURED: [(&str, u32, bool); 7] = [
     ("instagram", 8191, true),
     ("mastodon", 0, true),
     ("sonyflake", 65_535, false),
-    ("pgedge", 1023, false),
+    ("pgedge", 1023, true),
     ("leaf", 1023, true),
 ];
 

@@ -75,10 +75,7 @@ impl Preset {
         },
         Preset {
             name: "pgedge",
-            scheme: scheme(
-                Layout::widths(41, None, 10, 12, Tick::Ms1).with_sequence_above_node(),
-                Epoch::at(1_672_531_200_000),
-            ),
+            scheme: scheme(Layout::TWITTER, Epoch::at(1_672_531_200_000)),
             datacenter: None,
             worker: Some("snowflake.node"),
             sequence: "position in the tick, of one PostgreSQL sequence",

@@ -1,6 +1,8 @@
 //! IDs that other systems have published with their times, read back. Each with the place where it stands.
 
-use flake::{Node, Scheme};
+use std::ops::RangeInclusive;
+
+use flake::{Epoch, Layout, Node, Preset, Scheme};
 
 /// A published ID.
 struct Published {
@@ -8,36 +10,53 @@ struct Published {
     id: i64,
     /// Milliseconds since 1970 of the time that stands beside it.
     unix_ms: i64,
-    /// How much earlier the ID may have been made than the row or message whose time that is.
-    earlier_ms: i64,
+    /// How far the ID's own time may be from it.
+    off: RangeInclusive<i64>,
     /// Datacenter, worker and sequence, where they are published, too.
     parts: Option<(u32, u32, u32)>,
 }
 
-const PUBLISHED: [Published; 6] = [
-    // Wikipedia, "Snowflake ID": 2022-06-28 16:07:40.105 UTC, machine 378, sequence 0.
+/// Published to the millisecond, as the ID has it.
+const EXACTLY: RangeInclusive<i64> = 0..=0;
+
+/// Published in whole seconds, rounded down.
+const IN_THAT_SECOND: RangeInclusive<i64> = 0..=999;
+
+/// Published is the time of the row, whose ID the database made a moment before.
+const SHORTLY_BEFORE: RangeInclusive<i64> = -100..=0;
+
+const PUBLISHED: [Published; 8] = [
+    // Wikipedia, "Snowflake ID": 2022-06-28 16:07:40.105 UTC, machine 01 0111 1010, sequence 0.
     Published {
         system: "twitter",
         id: 1_541_815_603_606_036_480,
         unix_ms: 1_656_432_460_105,
-        earlier_ms: 0,
-        parts: Some((0, 378, 0)),
+        off: EXACTLY,
+        parts: Some((0, 0b01_0111_1010, 0)),
+    },
+    // Twitter's documentation, Tweet object: created_at "Wed Oct 10 20:19:24 +0000 2018".
+    Published {
+        system: "twitter",
+        id: 1_050_118_621_198_921_728,
+        unix_ms: 1_539_202_764_000,
+        off: IN_THAT_SECOND,
+        parts: None,
     },
     // Discord's API reference, "Snowflakes": 2016-04-30 11:18:25.796 UTC, internal worker 1, process 0, increment 7.
     Published {
         system: "discord",
         id: 175_928_847_299_117_063,
         unix_ms: 1_462_015_105_796,
-        earlier_ms: 0,
+        off: EXACTLY,
         parts: Some((1, 0, 7)),
     },
-    // A post in the answer of Instagram's API that the README of kumarakshay2023/Instagram-post shows: its caption's
-    // created_at, in whole seconds, is 1743091090.
+    // Instagram's own client, github.com/facebookarchive/python-instagram, fixtures/media_shortcode.json: created_time
+    // 1401623658.
     Published {
         system: "instagram",
-        id: 3_597_631_270_905_977_008,
-        unix_ms: 1_743_091_090_000,
-        earlier_ms: 1_000,
+        id: 733_194_846_952_938_437,
+        unix_ms: 1_401_623_658_000,
+        off: IN_THAT_SECOND,
         parts: None,
     },
     // Mastodon's documentation, entity Status: created_at 2019-12-08T03:48:33.901Z.
@@ -45,35 +64,42 @@ const PUBLISHED: [Published; 6] = [
         system: "mastodon",
         id: 103_270_115_826_048_975,
         unix_ms: 1_575_776_913_901,
-        earlier_ms: 100,
+        off: SHORTLY_BEFORE,
         parts: None,
     },
-    // The README of pgEdge's snowflake: 2024-01-11 13:08:59.845-05, node 1, count 0.
+    // Another decoder, github.com/obsidianforensics/unfurl, tests/unit/test_sonyflake.py, 45eec4a4600041b in hexadecimal:
+    // 2020-08-12 17:35:29.98, machine 4.27. Sonyflake itself publishes no ID with its time.
     Published {
-        system: "pgedge",
-        id: 136_169_504_773_242_881,
-        unix_ms: 1_704_996_539_845,
-        earlier_ms: 0,
-        parts: Some((0, 1, 0)),
+        system: "sonyflake",
+        id: 0x045e_ec4a_4600_041b,
+        unix_ms: 1_597_253_729_980,
+        off: EXACTLY,
+        parts: Some((0, 4 << 8 | 27, 0)),
     },
+    // pgEdge's documentation, Snowflake functions: 2024-01-11 13:08:59.845-05.
+    Published { system: "pgedge", id: PGEDGE, unix_ms: PGEDGE_MS, off: EXACTLY, parts: None },
     // The comment on decodeSnowflakeId in Leaf's LeafMonitorController.java gives timestamp 1567733700834, worker 39 and
-    // sequence 3448; the ID is what its SnowflakeIDGenImpl.java makes of them: (timestamp - twepoch) << 22 | 39 << 12 | 3448.
+    // sequence 3448, but no ID; this is what its SnowflakeIDGenImpl.java makes of them:
+    // (timestamp - twepoch) << 22 | worker << 12 | sequence.
     Published {
         system: "leaf",
         id: (1_567_733_700_834 - 1_288_834_974_657) << 22 | 39 << 12 | 3_448,
         unix_ms: 1_567_733_700_834,
-        earlier_ms: 0,
+        off: EXACTLY,
         parts: Some((0, 39, 3_448)),
     },
 ];
 
+const PGEDGE: i64 = 136_169_504_773_242_881;
+const PGEDGE_MS: i64 = 1_704_996_539_845;
+
 #[test]
 fn published_ids_have_their_published_times() {
-    for Published { system, id, unix_ms, earlier_ms, parts: published } in PUBLISHED {
+    for Published { system, id, unix_ms, off, parts: published } in PUBLISHED {
         let scheme = Scheme::parse(system).unwrap();
         let parts = scheme.split(id).unwrap();
         let read = (scheme.instant(parts.tick) / 1_000) as i64;
-        assert!((unix_ms - earlier_ms..=unix_ms).contains(&read), "{system}: {id} is of {read}, not {unix_ms}");
+        assert!(off.contains(&(read - unix_ms)), "{system}: {id} is of {read}, not {unix_ms}");
         if let Some((datacenter, worker, sequence)) = published {
             assert_eq!((parts.node, parts.sequence), (Node { datacenter, worker }, sequence), "{system}");
             assert_eq!(scheme.join(i128::from(unix_ms) * 1_000, parts.node, sequence), Ok(id), "{system}");
@@ -81,12 +107,22 @@ fn published_ids_have_their_published_times() {
     }
 }
 
-/// The example in the README of uid-generator, which its cached-uid-spring.xml configures: 29 bits of seconds since
-/// 2016-09-20 in Beijing, 21 of worker, 13 of sequence. 2017-01-19 12:15:46 there, worker 4, sequence 9.
+/// pgEdge's source has the counter lowest; its documentation, and the examples in it, the node: node 1, count 0.
+#[test]
+fn the_example_of_pgedge_is_of_its_earlier_order() {
+    let scheme = Scheme { layout: Layout::parse("41:12s:10").unwrap(), ..Scheme::parse("pgedge").unwrap() };
+    let parts = scheme.split(PGEDGE).unwrap();
+    assert_eq!(scheme.instant(parts.tick), i128::from(PGEDGE_MS) * 1_000);
+    assert_eq!((parts.node.worker, parts.sequence), (1, 0));
+}
+
+/// The example in the README of uid-generator, whose configuration there has 29 bits of seconds since 2016-09-20, 21 of
+/// worker and 13 of sequence: 2017-01-19 12:15:46, worker 4, sequence 9. Both times are of the program's zone, here Beijing's.
+/// Its default layout, the preset, has no published example.
 #[test]
 fn the_example_of_uid_generator_is_read_by_its_bits() {
-    let layout = flake::Layout::parse("29:21:13@1s").unwrap();
-    let epoch = flake::Epoch::from_unix_ms(1_474_300_800_000).unwrap();
+    let layout = Layout::parse("29:21:13@1s").unwrap();
+    let epoch = Epoch::from_unix_ms(1_474_300_800_000).unwrap();
     let scheme = Scheme { layout, epoch };
     let parts = scheme.split(180_363_646_902_239_241).unwrap();
     assert_eq!(scheme.instant(parts.tick), 1_484_799_346_000_000);
@@ -97,7 +133,7 @@ fn the_example_of_uid_generator_is_read_by_its_bits() {
 #[test]
 fn another_systems_layout_reads_another_time() {
     for Published { system, id, unix_ms, .. } in PUBLISHED {
-        for other in flake::Preset::ALL.iter().filter(|other| Scheme::parse(system) != Ok(other.scheme)) {
+        for other in Preset::ALL.iter().filter(|other| Scheme::parse(system) != Ok(other.scheme)) {
             let parts = other.scheme.split(id).unwrap();
             let read = (other.scheme.instant(parts.tick) / 1_000) as i64;
             assert!((read - unix_ms).abs() > 60_000, "{} reads an ID of {system} right", other.name);

@@ -32,7 +32,7 @@ pub const PRESETS: [(&str, Shape, i64); 8] = [
     ("mastodon", shape(47, None, 0, 16, Tick::Ms1, true), 0),
     ("sonyflake", shape(39, None, 16, 8, Tick::Ms10, false), 1_409_529_600_000),
     ("uid-generator", shape(28, None, 22, 13, Tick::S1, true), 1_463_673_600_000),
-    ("pgedge", shape(41, None, 10, 12, Tick::Ms1, false), 1_672_531_200_000),
+    ("pgedge", shape(41, None, 10, 12, Tick::Ms1, true), 1_672_531_200_000),
     ("leaf", shape(41, None, 10, 12, Tick::Ms1, true), 1_288_834_974_657),
 ];
 
