@@ -44,6 +44,8 @@ fn blocks(markdown: &str) -> Vec<Block> {
 fn pages() -> Vec<(String, Vec<Block>)> {
     let docs = fs::read_dir(repository().join("docs")).expect("docs/ can be read").map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    // Its sections need tables and settings of their own: the test `migration` runs it.
+    paths.retain(|path| !path.ends_with("docs/migration.md"));
     paths.sort();
     paths.insert(0, repository().join("README.md"));
     let page = |path: std::path::PathBuf| {

@@ -1,0 +1,173 @@
+//! docs/migration.md, and psql, which types it.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+use cluster::{Builder, Client, Cluster, Stop, ensure, repository, sqlstate};
+
+/// A headline of the page that has blocks, with their languages and texts.
+pub struct Section {
+    pub title: String,
+    pub blocks: Vec<(String, String)>,
+}
+
+/// The page.
+pub fn page() -> String {
+    fs::read_to_string(repository().join("docs/migration.md")).expect("the page can be read")
+}
+
+/// Its sections that have blocks, in order.
+pub fn sections() -> Vec<Section> {
+    let mut found: Vec<Section> = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for line in page().lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(language)) => open = Some((language.into(), String::new())),
+            (Some(_), Some(_)) => {
+                found.last_mut().expect("a headline").blocks.push(open.take().expect("an open block"));
+            }
+            (Some((_, text)), None) => *text += &format!("{line}\n"),
+            (None, None) => {
+                if let Some(title) = line.strip_prefix("### ").or(line.strip_prefix("## ")) {
+                    found.push(Section { title: title.into(), blocks: Vec::new() });
+                }
+            }
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    found.retain(|section| !section.blocks.is_empty());
+    found
+}
+
+/// What is typed in place of a part of the page: a reader's mistake, or what the page tells in words.
+pub type Edit = (&'static str, &'static str);
+
+/// Nothing is typed otherwise.
+pub const AS_WRITTEN: Edit = ("", "");
+
+/// A server that no other check of the page uses: they run at the same time.
+pub fn builder() -> Builder {
+    static USED: AtomicU32 = AtomicU32::new(0);
+    Cluster::builder(&format!("migration_{}", USED.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// One server, on which a section is run.
+pub struct Run {
+    pub server: Cluster,
+    edit: Edit,
+    edited: bool,
+    pub blocks: usize,
+    /// How often a block is typed that has to wait for a lock for too long.
+    pub tries: usize,
+}
+
+impl Run {
+    /// A server that the README has configured, with tables.
+    pub fn on(edit: Edit, tables: &str) -> Run {
+        let server = builder().start();
+        server.session().batch_execute(tables).expect("tables can be made");
+        Run::of(server, edit)
+    }
+
+    /// A server as it is.
+    pub fn of(server: Cluster, edit: Edit) -> Run {
+        Run { server, edit, edited: edit == AS_WRITTEN, blocks: 0, tries: 1 }
+    }
+
+    /// Types the blocks of a section. Before each and at the end somebody uses the tables.
+    pub fn section(
+        &mut self,
+        title: &str,
+        mut live: impl FnMut(&mut Client, &str) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let section = sections().into_iter().find(|section| section.title == title).expect("a section of the page");
+        for (language, text) in &section.blocks {
+            live(&mut self.server.connect(), text)?;
+            let text = self.edited(text);
+            match language.as_str() {
+                "sql" => {
+                    let waited = |typed: &Result<(), String>| {
+                        typed.as_ref().is_err_and(|complaint| complaint.contains("due to lock timeout"))
+                    };
+                    let mut typed = self.psql(&text);
+                    for _ in 1..self.tries {
+                        if waited(&typed) {
+                            typed = self.psql(&text);
+                        }
+                    }
+                    typed?;
+                }
+                "conf" => self.configure(&text),
+                other => panic!("a block of {other:?}"),
+            }
+            self.blocks += 1;
+        }
+        live(&mut self.server.connect(), "")?;
+        assert!(self.edited, "{title} has no {:?}", self.edit.0);
+        Ok(())
+    }
+
+    fn edited(&mut self, text: &str) -> String {
+        if self.edit == AS_WRITTEN || !text.contains(self.edit.0) {
+            return text.into();
+        }
+        self.edited = true;
+        text.replace(self.edit.0, self.edit.1)
+    }
+
+    fn configure(&mut self, text: &str) {
+        for line in text.lines() {
+            let (name, value) = line.split_once(" = ").expect("name = value");
+            self.server.set(name, value.trim_matches('\''));
+        }
+        self.server.restart(Stop::Fast);
+    }
+
+    /// A section while others write without a pause, none of whose statements may fail. Returns how often they wrote.
+    pub fn busy_section(
+        &mut self,
+        title: &str,
+        write: &str,
+        live: impl FnMut(&mut Client, &str) -> Result<(), String>,
+    ) -> Result<usize, String> {
+        self.tries = 10;
+        let mut writer = self.server.connect();
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writing = scope.spawn(|| {
+                let mut written = 0;
+                while !over.load(Ordering::Relaxed) {
+                    writer.batch_execute(write).map_err(|error| format!("a writer: {}", sqlstate(&error).1))?;
+                    written += 1;
+                }
+                Ok::<usize, String>(written)
+            });
+            let done = self.section(title, live);
+            over.store(true, Ordering::Relaxed);
+            let written = writing.join().expect("a thread that ends");
+            done.and(written)
+        })
+    }
+
+    /// Types a block; an error is what psql complains of.
+    fn psql(&self, text: &str) -> Result<(), String> {
+        let mut psql = self
+            .server
+            .program("psql")
+            .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"])
+            // A statement that waits for longer than the page allows is an error, not a test that hangs.
+            .env("PGOPTIONS", "-c statement_timeout=8s")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("psql can be run");
+        psql.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("psql reads");
+        let output = psql.wait_with_output().expect("psql ends");
+        ensure!(output.status.success(), "{}\n{text}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
+}
