@@ -11,21 +11,24 @@ const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
 pub struct Name {
     schema: String,
     table: String,
+    /// Length of the table's name in the database's encoding.
+    bytes: usize,
 }
 
 /// The name of a table, view or the like; `None` where there is none.
 pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
     // As UTF-8 whatever the database has: pgrx makes strings of nothing else.
-    let names: (Option<Vec<u8>>, Option<Vec<u8>>) = Spi::get_two_with_args(
+    let (schema, table, bytes) = Spi::get_three_with_args::<Vec<u8>, Vec<u8>, i32>(
         "SELECT pg_catalog.convert_to(n.nspname::pg_catalog.text, 'UTF8'),
-                pg_catalog.convert_to(c.relname::pg_catalog.text, 'UTF8')
+                pg_catalog.convert_to(c.relname::pg_catalog.text, 'UTF8'),
+                pg_catalog.octet_length(c.relname::pg_catalog.text)
          FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
          WHERE c.oid OPERATOR(pg_catalog.=) $1",
         &[oid.into()],
     )
     .ok()?;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
-    Some(Name { schema: text(names.0?)?, table: text(names.1?)? })
+    Some(Name { schema: text(schema?)?, table: text(table?)?, bytes: usize::try_from(bytes?).ok()? })
 }
 
 impl Name {
@@ -37,10 +40,11 @@ impl Name {
     /// A name in the same schema that goes on with `_` and `suffix`; raises the error that it is too long.
     pub fn sibling(&self, suffix: &str) -> Name {
         let table = format!("{}_{suffix}", self.table);
-        if table.len() > MAX_BYTES {
+        let bytes = self.bytes + 1 + suffix.len();
+        if bytes > MAX_BYTES {
             Failure::NameTooLong { name: identifier(&table), max: MAX_BYTES }.raise();
         }
-        Name { schema: self.schema.clone(), table }
+        Name { schema: self.schema.clone(), table, bytes }
     }
 
     /// The OID of the table of this name.
@@ -56,12 +60,13 @@ impl Name {
     }
 }
 
-/// An identifier as a statement has it: in ASCII where the database's encoding is not that of Rust's strings.
+/// An identifier as a statement has it: in ASCII where the database's encoding is not that of Rust's strings. A database
+/// without an encoding takes the bytes as they are.
 #[allow(unsafe_code)]
 pub fn identifier(name: &str) -> String {
     // SAFETY: reads a variable of this process.
-    let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32;
-    if utf8 || name.is_ascii() {
+    let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
+    if name.is_ascii() || [pg_sys::pg_enc::PG_UTF8, pg_sys::pg_enc::PG_SQL_ASCII].contains(&encoding) {
         return pgrx::spi::quote_identifier(name);
     }
     let escaped = name.chars().map(|c| match c {

@@ -10,12 +10,19 @@ use crate::{identity, name};
 /// Most partitions that one call makes: PostgreSQL plans with thousands, and asks more of a catalog than of this function.
 const MAX_PARTITIONS: i32 = 1_000;
 
-/// A part of time, and the IDs of it: from `from_id`, before `until_id`.
+/// A part of time, and the IDs of it: from `from_id`, before `until_id`, or to the end where no bigint is above the last.
 struct Part {
     from: i128,
     until: i128,
     from_id: i64,
-    until_id: i64,
+    until_id: Option<i64>,
+}
+
+impl Part {
+    /// The upper bound as a statement and the catalog have it.
+    fn upper(&self) -> String {
+        self.until_id.map_or("MAXVALUE".into(), |id| id.to_string())
+    }
 }
 
 /// The bounds of the partitions that cover a range of time, each an interval long, the last as far as the range goes.
@@ -31,16 +38,16 @@ fn snowflake_partition_bounds(
         name!(from_time, TimestampWithTimeZone),
         name!(until_time, TimestampWithTimeZone),
         name!(from_id, i64),
-        name!(until_id, i64),
+        name!(until_id, Option<i64>),
     ),
 > {
     let time = |at| timestamptz(at).unwrap_or_else(|failure| failure.raise());
     let scheme = &identity::get().scheme;
     let step = Step::of(&interval, scheme);
     let (from, until) = (instant(from), instant(until));
-    // The last instant of the range, not the one after it: a range may end with the layout.
-    for at in [from, until - 1] {
-        if scheme.min_id(at).is_err() {
+    // A range may end with the layout.
+    for (at, within) in [(from, from), (until, until - 1)] {
+        if scheme.min_id(within).is_err() {
             Failure::Instant { at, scheme: *scheme }.raise();
         }
     }
@@ -66,11 +73,13 @@ fn snowflake_create_partitions(
     }
     let scheme = &identity::get().scheme;
     let step = Step::of(&interval, scheme);
-    let outside = |at| Failure::Instant { at, scheme: *scheme }.raise();
     let from = instant(from);
-    // The interval may have begun before the epoch.
-    let begin = step.begin(from).filter(|_| scheme.min_id(from).is_ok()).unwrap_or_else(|| outside(from));
-    let end = step.after(begin, count.into()).unwrap_or_else(|| outside(from));
+    if scheme.min_id(from).is_err() {
+        Failure::Instant { at: from, scheme: *scheme }.raise();
+    }
+    // The first interval may have begun before the epoch, and the last may end after the layout: their IDs do not.
+    let begin = step.begin(from).unwrap_or(from);
+    let end = step.after(begin, count.into()).map_or(scheme.end(), |end| end.min(scheme.end()));
     let wanted: Vec<Part> = parts(begin, end, step).collect();
 
     let table = name::of_relation(parent).unwrap_or_else(|| Failure::NoTable { table: parent.to_u32() }.raise());
@@ -83,20 +92,17 @@ fn snowflake_create_partitions(
     SetOfIterator::new(missing.map(|part| make(&table, step, part)).collect::<Vec<_>>())
 }
 
-/// The parts of a range of time that hold a tick; raises the error where one ends after the layout.
+/// The parts, each with a tick in it, of a range of time that ends with the layout or before.
 fn parts(from: i128, until: i128, step: Step) -> impl Iterator<Item = Part> {
     let scheme = &identity::get().scheme;
     let bound = move |count| step.after(from, count).map_or(until, |at| at.min(until));
-    // Rounded up to a tick, as snowflake_between rounds; and no bigint is above the last ID of 63 bits.
-    let id = |at: i128| {
-        let first = scheme.first_id_from(at).filter(|_| at <= scheme.end());
-        first.unwrap_or_else(|| Failure::Instant { at, scheme: *scheme }.raise())
-    };
+    // Rounded up to a tick, as snowflake_between rounds.
+    let id = |at| scheme.first_id_from(at);
     (0..)
         .map(move |count| (bound(count), bound(count + 1)))
         .take_while(move |(from, _)| *from < until)
-        .map(move |(from, until)| Part { from, until, from_id: id(from), until_id: id(until) })
-        .filter(|part| part.from_id < part.until_id)
+        .filter_map(move |(from, until)| Some(Part { from, until, from_id: id(from)?, until_id: id(until) }))
+        .filter(|part| part.until_id.is_none_or(|until_id| part.from_id < until_id))
 }
 
 /// True where the table has a partition with exactly these bounds, whatever its name.
@@ -107,7 +113,7 @@ fn exists(parent: pg_sys::Oid, part: &Part) -> bool {
              WHERE i.inhparent OPERATOR(pg_catalog.=) $1
                AND pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', '') OPERATOR(pg_catalog.=)
                    pg_catalog.format('FOR VALUES FROM (%s) TO (%s)', $2, $3))",
-        &[parent.into(), part.from_id.into(), part.until_id.into()],
+        &[parent.into(), part.from_id.into(), part.upper().into()],
     )
     .unwrap_or_else(name::refused);
     found.unwrap_or(false)
@@ -118,7 +124,7 @@ fn make(table: &name::Name, step: Step, part: &Part) -> pg_sys::Oid {
     let suffix = step.name(part.from).unwrap_or_else(|| Failure::Step { problem: StepProblem::NotMinutes }.raise());
     let partition = table.sibling(&suffix);
     let (quoted, parent) = (partition.quoted(), table.quoted());
-    let (from, until) = (part.from_id, part.until_id);
+    let (from, until) = (part.from_id, part.upper());
     Spi::run(&format!("CREATE TABLE {quoted} PARTITION OF {parent} FOR VALUES FROM ({from}) TO ({until})"))
         .unwrap_or_else(name::refused);
     partition.oid()

@@ -5,6 +5,7 @@ use std::time::Duration;
 use flake::Mark;
 use pgrx::prelude::*;
 
+use crate::argument::Text;
 use crate::failure::Failure;
 use crate::identity::{self, Identity};
 use crate::wait::{self, Wait};
@@ -45,7 +46,7 @@ fn snowflake_accept_clock() -> Interval {
 fn snowflake_set_mark(
     mark: Option<i64>,
     table: Option<pg_sys::Oid>,
-    column: Option<String>,
+    column: Option<Text<'_>>,
     force: Option<bool>,
 ) -> Option<i64> {
     let identity = identity::get();
@@ -58,7 +59,8 @@ fn snowflake_set_mark(
     if !force {
         refuse_far_ahead(identity, given, mark);
         if let Some(table) = table {
-            refuse_below_ids(identity, given, table, column.as_deref().unwrap_or("id"));
+            let column = column.map_or("id".into(), Text::utf8);
+            refuse_below_ids(identity, given, table, &column);
         }
     }
     let state = shmem::state();

@@ -1,0 +1,399 @@
+//! Partitions by time: their bounds meet, each row lies in the partition of its time, making them again is no error, and
+//! queries by time read only those that can have rows.
+
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate, within};
+
+/// The bounds of a table's partitions, in order.
+const BOUNDS: &str = "
+    CREATE FUNCTION bounds(parent regclass) RETURNS TABLE (partition regclass, from_id bigint, until_id bigint) LANGUAGE sql AS $$
+        SELECT inhrelid, bound[1]::bigint, bound[2]::bigint
+        FROM pg_inherits JOIN pg_class ON oid = inhrelid,
+             regexp_match(pg_get_expr(relpartbound, oid), '^FOR VALUES FROM \\(''?(\\d+)''?\\) TO \\(''?(\\d+)''?\\)$') AS bound
+        WHERE inhparent = parent ORDER BY 2 $$";
+
+/// Ways to make a partition for each of the eleven days from 2024-03-05 on, in which America/New_York loses an hour.
+const WAYS: [(&str, &str); 3] = [
+    (
+        "by hand",
+        "DO $$ BEGIN
+             FOR n IN 0..10 LOOP
+                 EXECUTE format('CREATE TABLE day_%s PARTITION OF days FOR VALUES FROM (%s) TO (%s)', n,
+                     snowflake_min_id((timestamp '2024-03-05' + n * interval '1 day') AT TIME ZONE 'UTC'),
+                     snowflake_min_id((timestamp '2024-03-06' + n * interval '1 day') AT TIME ZONE 'UTC'));
+             END LOOP;
+         END $$",
+    ),
+    (
+        "by their bounds",
+        "DO $$ DECLARE part record; BEGIN
+             FOR part IN SELECT * FROM snowflake_partition_bounds('2024-03-05 00:00+00', '2024-03-16 00:00+00', '1 day') LOOP
+                 EXECUTE format('CREATE TABLE %I PARTITION OF days FOR VALUES FROM (%s) TO (%s)',
+                     'day_' || part.from_id, part.from_id, part.until_id);
+             END LOOP;
+         END $$",
+    ),
+    ("by one call", "SELECT snowflake_create_partitions('days', '1 day', 11, '2024-03-05 17:00+00')"),
+];
+
+fn check_days(session: &mut Client, make: &str) -> Result<(), String> {
+    session
+        .batch_execute("DROP TABLE IF EXISTS days; CREATE TABLE days (id bigint PRIMARY KEY) PARTITION BY RANGE (id)")
+        .and_then(|()| session.batch_execute(make))
+        .map_err(|e| format!("not made: {e:?}"))?;
+    let days: i64 = session.one("SELECT count(*) FROM bounds('days')");
+    ensure!(days == 11, "{days} partitions, not 11");
+    let apart: i64 = session.one(
+        "SELECT count(*) FROM (SELECT from_id, lag(until_id) OVER (ORDER BY from_id) AS before FROM bounds('days')) AS pairs
+         WHERE from_id <> before",
+    );
+    ensure!(apart == 0, "{apart} bounds do not meet");
+    // The first and the last ID of each day, a row each 37 minutes between.
+    let inserted = session.batch_execute(
+        "INSERT INTO days
+             SELECT snowflake_encode(at, 5, 9) FROM generate_series('2024-03-05 00:00:01+00',
+                 timestamptz '2024-03-15 23:59:59+00', interval '37 minutes') AS at
+             UNION SELECT snowflake_min_id(at) FROM generate_series(timestamp '2024-03-05', '2024-03-15', '1 day') AS day,
+                 LATERAL (SELECT day AT TIME ZONE 'UTC' AS at) AS ats
+             UNION SELECT snowflake_max_id(at - interval '1 us') FROM generate_series(timestamp '2024-03-06', '2024-03-16',
+                 '1 day') AS day, LATERAL (SELECT day AT TIME ZONE 'UTC' AS at) AS ats",
+    );
+    ensure!(inserted.is_ok(), "a row has no partition: {:?}", inserted.err());
+    let astray: i64 = session.one(
+        "SELECT count(*) FROM days JOIN bounds('days') ON tableoid = partition
+         WHERE date_trunc('day', snowflake_timestamp(id), 'UTC') <> date_trunc('day', snowflake_timestamp(from_id), 'UTC')",
+    );
+    ensure!(astray == 0, "{astray} rows lie in the partition of another day");
+    Ok(())
+}
+
+#[test]
+fn every_row_lies_in_the_partition_of_its_day() {
+    let server = Cluster::builder("partitions").start();
+    let mut session = server.session();
+    session.batch_execute(BOUNDS).unwrap();
+    for zone in ["UTC", "America/New_York", "Pacific/Auckland"] {
+        session.batch_execute(&format!("SET timezone = '{zone}'")).unwrap();
+        for (way, make) in WAYS {
+            check_days(&mut session, make).unwrap_or_else(|reason| panic!("{way}, {zone}: {reason}"));
+        }
+    }
+    // The negative controls: bounds that do not meet, the session's days, and the last ID of a tick for its first. The
+    // first partition of the latter two begins a day earlier, so that each row has one.
+    session.batch_execute("SET timezone = 'America/New_York'").unwrap();
+    let by_hand = WAYS[0].1;
+    let gap = by_hand.replace("'2024-03-06'", "'2024-03-05 23:59:59.999'");
+    assert_caught(check_days(&mut session, &gap), "bounds do not meet");
+    let wide = by_hand.replace("'2024-03-05' + n", "'2024-03-05' + (CASE n WHEN 0 THEN -1 ELSE n END)");
+    let local = wide.replace(" AT TIME ZONE 'UTC'", "::timestamptz");
+    assert_caught(check_days(&mut session, &local), "lie in the partition of another day");
+    let late = wide.replace("snowflake_min_id", "snowflake_max_id");
+    assert_caught(check_days(&mut session, &late), "lie in the partition of another day");
+}
+
+/// The times at which partitions begin and end are those of a calendar in UTC; `calendar` lists them as SQL.
+fn check_calendar(session: &mut Client, partitions: &str, calendar: &str) -> Result<(), String> {
+    let [found, expected] = [
+        format!(
+            "SELECT from_time AT TIME ZONE 'UTC' AS at, until_time AT TIME ZONE 'UTC' AS next FROM {partitions} AS p"
+        ),
+        format!("SELECT at, lead(at) OVER () AS next FROM {calendar} AS at"),
+    ]
+    .map(|pairs| format!("SELECT string_agg(at || ' - ' || next, ', ') FROM ({pairs}) AS pairs WHERE next IS NOT NULL"))
+    .map(|query| session.one::<String>(&query));
+    ensure!(found == expected, "{partitions}: {found}, not {expected}");
+    Ok(())
+}
+
+#[test]
+fn hours_weeks_and_months_begin_where_they_do_in_utc() {
+    let server = Cluster::builder("partitions_calendar").start();
+    let mut session = server.session();
+    session.batch_execute(BOUNDS).unwrap();
+    let bounds = |from: &str, until: &str, step: &str| {
+        format!("snowflake_partition_bounds('{from}+00', '{until}+00', '{step}')")
+    };
+    let series =
+        |from: &str, until: &str, step: &str| format!("generate_series(timestamp '{from}', '{until}', '{step}')");
+    for zone in ["UTC", "America/New_York"] {
+        session.batch_execute(&format!("SET timezone = '{zone}'")).unwrap();
+        for (from, until, step) in [
+            ("2024-03-10 00:00", "2024-03-11 00:00", "1 hour"),
+            ("2024-03-04 00:00", "2024-04-01 00:00", "1 week"),
+            ("2023-11-01 00:00", "2025-03-01 00:00", "1 month"),
+            ("2020-01-01 00:00", "2030-01-01 00:00", "1 year"),
+            ("2024-03-10 00:00:00.001", "2024-03-10 00:00:00.101", "20 ms"),
+        ] {
+            check_calendar(&mut session, &bounds(from, until, step), &series(from, until, step)).unwrap();
+        }
+        // From the last of a month on; and the last partition as far as the range goes.
+        check_calendar(
+            &mut session,
+            &bounds("2024-01-31 00:00", "2024-05-31 00:00", "1 month"),
+            "unnest('{2024-01-31,2024-02-29,2024-03-31,2024-04-30,2024-05-31}'::timestamp[])",
+        )
+        .unwrap();
+        check_calendar(
+            &mut session,
+            &bounds("2024-01-30 12:00", "2024-02-01 06:30:00.5", "1 day"),
+            "unnest('{2024-01-30 12:00,2024-01-31 12:00,2024-02-01 06:30:00.5}'::timestamp[])",
+        )
+        .unwrap();
+
+        // Those that are made begin where the interval does that holds the time, and are named so.
+        for (step, names) in [
+            ("1 hour", ["20240310_0500", "20240310_0600", "20240310_0700"]),
+            ("15 minutes", ["20240310_0545", "20240310_0600", "20240310_0615"]),
+            ("1 day", ["20240310", "20240311", "20240312"]),
+            ("1 week", ["20240304", "20240311", "20240318"]),
+            ("1 month", ["20240301", "20240401", "20240501"]),
+            ("3 months", ["20240101", "20240401", "20240701"]),
+        ] {
+            session.batch_execute("CREATE TABLE p (id bigint) PARTITION BY RANGE (id)").unwrap();
+            let made: Vec<String> = session
+                .all(&format!("SELECT snowflake_create_partitions('p', '{step}', 3, '2024-03-10 05:47+00')::text"));
+            assert_eq!(made, names.map(|name| format!("p_{name}")), "{step}");
+            // The name is the beginning.
+            let begin: String = session.one(
+                "SELECT to_char(min(snowflake_timestamp(from_id)) AT TIME ZONE 'UTC', 'YYYYMMDD_HH24MI') FROM bounds('p')",
+            );
+            assert!(begin.starts_with(names[0]), "{step} begins at {begin}");
+            session.batch_execute("DROP TABLE p").unwrap();
+        }
+    }
+    // The negative controls: months that follow one another, and a calendar of the session's days.
+    let clamped = check_calendar(
+        &mut session,
+        &bounds("2024-01-31 00:00", "2024-05-31 00:00", "1 month"),
+        &series("2024-01-31", "2024-05-31", "1 month"),
+    );
+    assert_caught(clamped, "not ");
+    let local = series("2024-03-09", "2024-03-12", "1 day").replace("timestamp '", "timestamptz '");
+    assert_caught(
+        check_calendar(&mut session, &bounds("2024-03-09 00:00", "2024-03-12 00:00", "1 day"), &local),
+        "not ",
+    );
+}
+
+/// Arguments that snowflake_create_partitions() refuses, with SQLSTATE, message, detail and hint; after `%` comes anything.
+const REFUSED: &str = r#"
+'p', '1 day', 0 | 22023 | count 0 is out of range | It must be from 1 to 1000. | Pass a count in that range.
+'p', '1 day', -1 | 22023 | count -1 is out of range | It must be from 1 to 1000. | Pass a count in that range.
+'p', '1 day', 1001 | 22023 | count 1001 is out of range | It must be from 1 to 1000. | For more partitions, call it again.
+'p', '0', 1 | 22023 | interval cannot be the length of a partition | It must be longer than zero. | Pass whole months, or %
+'p', '-1 day', 1 | 22023 | interval cannot be the length of a partition | It must be longer than zero. | Pass whole months, %
+'p', '1 month 1 day', 1 | 22023 | interval cannot be the length of a partition | Months differ in length, and % | Pass %
+'p', '1 month -1 day', 1 | 22023 | interval cannot be the length of a partition | Months differ in length, and % | Pass %
+'p', '30 seconds', 1 | 22023 | interval cannot be the length of a partition | Partitions are named by the minute. | Pass %
+'p', '1 us', 1 | 22023 | interval cannot be the length of a partition | It is shorter than a tick. | Pass %
+'p', '1 day', 1, '2010-11-04 01:00+00' | 22023 | time 2010-11-04T01:00:00+00:00 is outside the % | Its IDs begin at % | Pass %
+'p', '1 month', 1, '2080-07-11 00:00+00' | 22023 | time 2080-07-11T00:00:00+00:00 is outside % | Its IDs begin % | Pass %
+'p', '1 day', 1, 'infinity' | 22023 | time infinity is outside the range of % | Its IDs begin at % | Pass a time inside that %
+4294967290::oid, '1 day', 1 | 42P01 | relation with OID 4294967290 does not exist | | Name one that does.
+repeat('n', 55)::regclass, '1 day', 1 | 42622 | name nnn% | A name has at most 63 bytes. | Give the table a shorter name, %
+'plain', '1 day', 1 | 42P17 | "plain" is not partitioned | |
+'p', '12 hours', 3, '2024-02-28 12:00+00' | 42P17 | partition "p_20240229_0000" would overlap partition "there" | |
+"#;
+
+#[test]
+fn what_cannot_be_made_is_refused_and_nothing_is() {
+    let server = Cluster::builder("partitions_refused").start();
+    let mut session = server.session();
+    session.batch_execute(BOUNDS).unwrap();
+    session
+        .batch_execute(&format!(
+            "CREATE TABLE p (id bigint) PARTITION BY RANGE (id); CREATE TABLE plain (id bigint);
+             CREATE TABLE {} (id bigint) PARTITION BY RANGE (id);
+             SELECT snowflake_create_partitions('p', '1 day', 1, '2024-02-29 00:00+00');
+             ALTER TABLE p_20240229 RENAME TO there;
+             CREATE ROLE guest; CREATE ROLE writer; GRANT SELECT ON p TO guest; GRANT SELECT, UPDATE ON p TO writer;
+             GRANT CREATE ON SCHEMA public TO guest, writer",
+            "n".repeat(55)
+        ))
+        .unwrap();
+    for line in REFUSED.trim().lines() {
+        let mut parts = line.split('|').map(str::trim);
+        let sql = format!("SELECT snowflake_create_partitions({})", parts.next().expect("arguments"));
+        let (code, message, detail, hint) = sqlstate(&session.batch_execute(&sql).expect_err(&sql));
+        for (found, expected) in [code, message, detail, hint].iter().zip(parts) {
+            let so = expected.split_once('%').map_or(found == expected, |(begin, _)| found.starts_with(begin));
+            assert!(so, "{sql}: {found:?}, not {expected:?}");
+        }
+        assert_eq!(session.one::<i64>("SELECT count(*) FROM pg_inherits"), 1, "{sql} has made something");
+    }
+    for (role, message) in [("guest", "permission denied for table p"), ("writer", "must be owner of table p")] {
+        session.batch_execute(&format!("SET ROLE {role}")).unwrap();
+        let refusal = session.refusal("SELECT snowflake_create_partitions('p', '1 day', 1)");
+        assert_eq!(refusal, ("42501".into(), message.into()));
+        session.batch_execute("RESET ROLE").unwrap();
+    }
+}
+
+/// The first interval may have begun before the epoch, and the last may end after the layout; the range of bounds may not.
+#[test]
+fn partitions_begin_and_end_with_the_layout() {
+    let mut upper = String::new();
+    for (layout, end, last_id) in [
+        ("41:10:12", "2080-07-10 17:30:30.209", i64::MAX),
+        ("40:10:12", "2045-09-06 21:36:42.433", (1 << 62) - 1),
+        ("30:10:12@1s", "2044-11-12 15:19:58.657", (1 << 52) - 1),
+    ] {
+        let server = Cluster::builder("partitions_end").set("snowflake_pg.layout", layout).start();
+        let mut session = server.session();
+        let bounds = |from: &str, until: &str| {
+            format!("SELECT from_id, until_id FROM snowflake_partition_bounds({from}, {until}, '1 month') ORDER BY 1")
+        };
+        let (epoch, last) = ("timestamptz '2010-11-04 01:42:54.657+00'", format!("timestamptz '{end}+00'"));
+        for (from, until) in [
+            (format!("{epoch} - interval '1 us'"), format!("{epoch} + interval '1 day'")),
+            (format!("{last} - interval '1 day'"), format!("{last} + interval '1 us'")),
+            (epoch.into(), "'infinity'".into()),
+            ("'-infinity'".into(), last.clone()),
+        ] {
+            assert_eq!(session.code(&bounds(&from, &until)).as_deref(), Some("22023"), "{layout}: {from} .. {until}");
+        }
+        let rows = session.query(&bounds(epoch, &last), &[]).expect("the range of the layout");
+        assert_eq!(rows[0].get::<_, i64>(0), 0);
+        assert_eq!(rows[rows.len() - 1].get::<_, Option<i64>>(1), last_id.checked_add(1), "{layout}");
+
+        session.batch_execute("CREATE TABLE p (id bigint) PARTITION BY RANGE (id)").unwrap();
+        for (interval, count, from) in [("1 year", 60, epoch), ("1 year", 10, &format!("{last} - interval '8 years'"))]
+        {
+            let make = format!("SELECT snowflake_create_partitions('p', '{interval}', {count}, {from})");
+            session.batch_execute(&make).unwrap_or_else(|e| panic!("{layout}: {make}: {e:?}"));
+            assert_eq!(session.all::<String>(&format!("{make}::text")), [""; 0], "{layout}: made again");
+        }
+        session.batch_execute(&format!("INSERT INTO p VALUES (0), ({last_id})")).expect("both ends have a partition");
+        upper += &session.one::<String>(
+            "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relispartition ORDER BY relname DESC LIMIT 1",
+        );
+    }
+    assert_eq!(upper.matches("TO (MAXVALUE)").count(), 1, "{upper}");
+}
+
+/// Two sessions that want the same partitions at once: the second waits for the first and finds them made. `make` makes
+/// partitions of p, as many days from 2024-02-01 on as it says where it has COUNT.
+fn check_two_at_once(server: &Cluster, make: &str) -> Result<(), String> {
+    let (mut first, mut second, mut watch) = (server.session(), server.session(), server.session());
+    first
+        .batch_execute("DROP TABLE IF EXISTS p; CREATE TABLE p (id bigint) PARTITION BY RANGE (id)")
+        .and_then(|()| first.batch_execute(&format!("BEGIN; {}", make.replace("COUNT", "5"))))
+        .expect("the first session makes its partitions");
+    let later = make.replace("COUNT", "7");
+    let second = thread::spawn(move || second.batch_execute(&later).map_err(|error| sqlstate(&error)));
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
+    ensure!(within(Duration::from_secs(20), || watch.one(waits) || second.is_finished()), "the second never asks");
+    first.batch_execute("COMMIT").expect("the first session commits");
+    second.join().expect("a thread ends").map_err(|error| format!("the second session failed: {error:?}"))?;
+    let made: i64 = watch.one("SELECT count(*) FROM pg_inherits WHERE inhparent = 'p'::regclass");
+    ensure!(made == 7, "{made} partitions, not 7");
+    Ok(())
+}
+
+#[test]
+fn partitions_that_are_there_are_no_error() {
+    let server = Cluster::builder("partitions_again").start();
+    let mut session = server.session();
+    let create = "SELECT snowflake_create_partitions('p', '1 day', COUNT, '2024-02-01 00:00+00')";
+    // Where a transaction that only locks has no ID, its snapshot could be taken for one that still serves.
+    let minimal =
+        Cluster::builder("partitions_minimal").set("wal_level", "minimal").set("max_wal_senders", "0").start();
+    for server in [&server, &minimal] {
+        check_two_at_once(server, create).unwrap();
+    }
+    // The negative control: looks first, then makes.
+    let looks = "DO $$ DECLARE part record; BEGIN
+        FOR part IN SELECT *, 'p_' || from_id AS name FROM snowflake_partition_bounds('2024-02-01 00:00+00',
+                timestamptz '2024-02-01 00:00+00' + COUNT * interval '1 day', '1 day') LOOP
+            IF to_regclass(part.name) IS NULL THEN
+                EXECUTE format('CREATE TABLE %I PARTITION OF p FOR VALUES FROM (%s) TO (%s)', part.name, part.from_id,
+                    part.until_id);
+            END IF;
+        END LOOP;
+    END $$";
+    assert_caught(check_two_at_once(&server, looks), "the second session failed");
+
+    // Again, with a larger count, and where another has made one under its own name.
+    session.batch_execute("DROP TABLE p; CREATE TABLE p (id bigint) PARTITION BY RANGE (id)").unwrap();
+    let bounds = "SELECT format('CREATE TABLE mine PARTITION OF p FOR VALUES FROM (%s) TO (%s)', from_id, until_id)
+        FROM snowflake_partition_bounds('2024-02-02 00:00+00', '2024-02-03 00:00+00', '1 day')";
+    let mine: String = session.one(bounds);
+    session.batch_execute(&mine).unwrap();
+    let mut made = |count: &str| {
+        session.all::<String>(&format!("SELECT made::text FROM ({create}) AS p(made)").replace("COUNT", count))
+    };
+    assert_eq!(made("3"), ["p_20240201", "p_20240203"]);
+    assert_eq!(made("3"), [""; 0]);
+    assert_eq!(made("2"), [""; 0]);
+    assert_eq!(made("5"), ["p_20240204", "p_20240205"]);
+}
+
+/// The plan reads as many of the 30 partitions as `kept` says, and `when` says who leaves out the others.
+fn check_pruned(session: &mut Client, query: &str, kept: usize, when: &str) -> Result<(), String> {
+    let plan = session.plan(query);
+    let read = plan.matches("Seq Scan on p_").count();
+    ensure!(read == kept, "{read} partitions are read, not {kept}: {query}\n{plan}");
+    let so = match when {
+        "planner" => !plan.contains("Subplans Removed"),
+        _ => plan.contains(&format!("Subplans Removed: {}", 30 - kept)),
+    };
+    ensure!(so, "not by the {when}: {query}\n{plan}");
+    Ok(())
+}
+
+fn check_pruning(session: &mut Client) -> Result<(), String> {
+    let mut midnight = |ago: u32| {
+        session.one::<String>(&format!("SELECT quote_literal(date_trunc('day', now(), 'UTC') - interval '{ago} days')"))
+    };
+    let [a, b, today] = [3, 1, 0].map(&mut midnight);
+    for (condition, kept, when) in [
+        (format!("id >= snowflake_min_id({a}, '41:10:12') AND id < snowflake_min_id({b}, '41:10:12')"), 2, "planner"),
+        (format!("id BETWEEN snowflake_min_id({a}, 'twitter') AND snowflake_max_id({a}, 'twitter')"), 1, "planner"),
+        (format!("id >= snowflake_min_id({a}) AND id < snowflake_min_id({b})"), 2, "executor"),
+        (format!("snowflake_between(id, {a}, {b})"), 2, "executor"),
+        (format!("snowflake_between(id, {today}, 'infinity')"), 4, "executor"),
+        ("id >= snowflake_min_id(now() - interval '1 day')".into(), 5, "executor"),
+        ("id >= snowflake_min_id(now() - interval '1 day', '41:10:12')".into(), 5, "executor"),
+    ] {
+        check_pruned(session, &format!("SELECT * FROM p WHERE {condition}"), kept, when)?;
+    }
+    for (mode, when) in [("force_custom_plan", "planner"), ("force_generic_plan", "executor")] {
+        let prepare = "PREPARE since(timestamptz) AS SELECT * FROM p WHERE id >= snowflake_min_id($1, '41:10:12');
+             PREPARE range(timestamptz) AS SELECT * FROM p WHERE snowflake_between(id, $1, 'infinity')";
+        session.batch_execute(&format!("SET plan_cache_mode = {mode}; {prepare}")).expect("statements can be prepared");
+        check_pruned(session, &format!("EXECUTE since({today})"), 4, when)?;
+        check_pruned(session, &format!("EXECUTE range({today})"), 4, "executor")?;
+        session.batch_execute("DEALLOCATE ALL; RESET plan_cache_mode").expect("statements can be forgotten");
+    }
+    Ok(())
+}
+
+#[test]
+fn partitions_of_other_times_are_left_out() {
+    let server = Cluster::builder("partitions_pruning").start();
+    let mut session = server.session();
+    // 26 days before today, today, and three more.
+    session
+        .batch_execute(
+            "CREATE TABLE p (id bigint DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
+             SELECT snowflake_create_partitions('p', '1 day', 30, now() - interval '26 days');
+             INSERT INTO p VALUES (DEFAULT)",
+        )
+        .unwrap();
+    check_pruning(&mut session).unwrap();
+    // The negative controls: functions that the planner, or also the executor's start, may not ask.
+    for (function, volatility, reason) in [
+        ("min_id(timestamptz, text)", "VOLATILE", "30 partitions are read"),
+        ("min_id(timestamptz, text)", "STABLE", "not by the planner"),
+        ("min_id(timestamptz)", "VOLATILE", "30 partitions are read"),
+        ("first_id_from(timestamptz)", "VOLATILE", "partitions are read, not 2"),
+    ] {
+        let is = if function.contains("text") { "IMMUTABLE" } else { "STABLE" };
+        session.batch_execute(&format!("ALTER FUNCTION snowflake_{function} {volatility}")).unwrap();
+        assert_caught(check_pruning(&mut session), reason);
+        session.batch_execute(&format!("ALTER FUNCTION snowflake_{function} {is}")).unwrap();
+    }
+    check_pruning(&mut session).unwrap();
+}
