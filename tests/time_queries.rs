@@ -1,0 +1,327 @@
+//! Rows found by time are those whose ID has that time: at every kind of boundary, through the index, and page by page,
+//! with near estimates.
+
+use cluster::{Answer, Client, Cluster, assert_caught, check_increasing, ensure};
+
+/// A million rows, four to a tick, over six weeks, ever fewer a day. In each tick the first and the last of all IDs it can
+/// have, where a bound that is off by one shows.
+const EVENTS: &str = "
+    CREATE TABLE events (id bigint PRIMARY KEY, n int);
+    INSERT INTO events
+        SELECT snowflake_encode(timestamptz '2024-01-01 00:00:00+00' + ms * interval '1 ms',
+                                (ARRAY[0, 7, 500, 1023])[n % 4 + 1], (ARRAY[0, 9, 17, 4095])[n % 4 + 1]), n
+        FROM generate_series(0, 999999) AS n,
+             LATERAL (SELECT n / 4 AS tick) AS ticks,
+             LATERAL (SELECT tick * 4000 + tick::bigint * tick / 25 + tick * 79::bigint % 2000 AS ms) AS instants;
+    ANALYZE events";
+
+/// Worker and sequence of a row of `events`, in its statement.
+const PARTS: &str = "(ARRAY[0, 7, 500, 1023])[n % 4 + 1], (ARRAY[0, 9, 17, 4095])[n % 4 + 1]";
+
+/// The IDs of the layout's first and last ticks, and of one between.
+const CORNERS: &str = "
+    CREATE TABLE corners (id bigint PRIMARY KEY);
+    INSERT INTO corners
+        SELECT tick * 4194304 + low
+        FROM unnest(ARRAY[0, 1, 2, 415257025343, 415257025344, 2199023255549, 2199023255550, 2199023255551]) AS tick,
+             unnest(ARRAY[0, 1, 4095, 4096, 4194303]) AS low";
+
+/// Ends of a range on the table `corners`: what they are, and as SQL.
+const ENDS: [(&str, &str); 15] = [
+    ("inside a tick", "epoch + interval '1.5 ms'"),
+    ("a microsecond after a tick begins", "epoch + interval '1.001 ms'"),
+    ("a microsecond before a tick begins", "epoch + interval '0.999 ms'"),
+    ("at a tick", "epoch + interval '1 ms'"),
+    ("at the epoch", "epoch"),
+    ("a microsecond after the epoch", "epoch + interval '1 us'"),
+    ("a microsecond before the epoch", "epoch - interval '1 us'"),
+    ("long before the epoch", "'1999-01-01 00:00:00+00'"),
+    ("minus infinity", "'-infinity'"),
+    ("in the last tick", "epoch + 2199023255551 * interval '1 ms' + interval '1 us'"),
+    ("at the last tick", "epoch + 2199023255551 * interval '1 ms'"),
+    ("a microsecond before the end", "epoch + 2199023255552 * interval '1 ms' - interval '1 us'"),
+    ("at the end", "epoch + 2199023255552 * interval '1 ms'"),
+    ("long after the end", "'2200-01-01 00:00:00+00'"),
+    ("infinity", "'infinity'"),
+];
+
+const EPOCH: &str = "timestamptz '2010-11-04 01:42:54.657+00'";
+
+/// How many rows, and a number that changes with any of them.
+fn rows(session: &mut Client, table: &str, condition: &str) -> Result<String, String> {
+    let query =
+        format!("SELECT format('%s rows, sum %s', count(*), sum(hashint8(id)::bigint)) FROM {table} WHERE {condition}");
+    let row = session.query_one(&query, &[]).map_err(|e| format!("{condition}: {e:?}"))?;
+    Ok(row.get(0))
+}
+
+/// The same rows by `between` and by the time of each.
+fn check_range(
+    session: &mut Client,
+    table: &str,
+    between: &str,
+    from: (&str, &str),
+    until: (&str, &str),
+) -> Result<(), String> {
+    let by_id = rows(session, table, &format!("{between}(id, {}, {})", from.1, until.1))?;
+    let by_time = format!("snowflake_timestamp(id) >= {} AND snowflake_timestamp(id) < {}", from.1, until.1);
+    let by_time = rows(session, table, &by_time)?;
+    ensure!(by_id == by_time, "from {} until {}: {by_id}, not {by_time}", from.0, until.0);
+    Ok(())
+}
+
+fn check_ranges(session: &mut Client, between: &str) -> Result<(), String> {
+    // A tick of which there are rows, one a day later, one that is in no row.
+    let tick: String =
+        session.one("SELECT snowflake_timestamp(id)::text FROM events ORDER BY id OFFSET 500002 LIMIT 1");
+    let at = |offset: &str| format!("(timestamptz '{tick}' + interval '{offset}')");
+    let offsets = [
+        ("inside a tick", "1 us", "1 day 999 us"),
+        ("in the middle of ticks", "500 us", "1 day 500 us"),
+        ("at the ends of ticks", "999 us", "1 ms"),
+        ("at ticks", "0", "1 day"),
+        ("of one tick", "0", "1 ms"),
+        ("of a part of a tick", "1 us", "500 us"),
+        ("a microsecond before ticks", "-1 us", "1 ms -1 us"),
+        ("with equal bounds", "0", "0"),
+        ("with equal bounds inside a tick", "500 us", "500 us"),
+        ("reversed", "1 day", "0"),
+        ("of an hour", "1 s", "1 hour 1 s"),
+    ];
+    for (label, from, until) in offsets {
+        check_range(session, "events", between, (label, &at(from)), (label, &at(until)))?;
+    }
+    let ends =
+        [("'-infinity'", "'infinity'"), ("'-infinity'", "TICK"), ("TICK", "'infinity'"), ("'2200-01-01'", "TICK")];
+    for (from, until) in ends {
+        let [from, until] = [from, until].map(|end| if end == "TICK" { at("1 us") } else { end.into() });
+        check_range(session, "events", between, (&from, &from), (&until, &until))?;
+    }
+    for (from, from_sql) in ENDS {
+        for (until, until_sql) in ENDS {
+            let [from_sql, until_sql] = [from_sql, until_sql].map(|sql| sql.replace("epoch", EPOCH));
+            check_range(session, "corners", between, (from, &from_sql), (until, &until_sql))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_range_of_time_has_the_rows_of_that_time() {
+    let server = Cluster::builder("time_queries").start();
+    let mut session = server.session();
+    session.batch_execute(EVENTS).and_then(|()| session.batch_execute(CORNERS)).expect("the tables can be made");
+    check_ranges(&mut session, "snowflake_between").unwrap();
+
+    // The negative controls: rounded down, rounded up by a whole tick, and with a closed end.
+    for (name, condition, reason) in [
+        ("down", "id >= snowflake_min_id($2) AND id < snowflake_min_id($3)", "from inside a tick"),
+        ("up", "id > snowflake_max_id($2) AND id <= snowflake_max_id($3)", "from at ticks"),
+        ("closed", "id >= snowflake_first_id_from($2) AND id <= snowflake_first_id_from($3)", "with equal bounds"),
+    ] {
+        let function = format!(
+            "CREATE FUNCTION {name}(bigint, timestamptz, timestamptz) RETURNS boolean LANGUAGE sql STABLE
+             RETURN {}",
+            condition.replace("id ", "$1 ")
+        );
+        session.batch_execute(&function).expect("a function can be made");
+        assert_caught(check_ranges(&mut session, name), reason);
+    }
+}
+
+/// Conditions on `id`, A being an instant, and what they say of the time of the ID. `{tick}` is the begin of the tick that
+/// holds A.
+const OPERATORS: [(&str, &str); 4] = [
+    ("id >= snowflake_min_id(A)", "time >= {tick}"),
+    ("id > snowflake_max_id(A)", "time > A"),
+    ("id <= snowflake_max_id(A)", "time <= A"),
+    ("id < snowflake_min_id(A)", "time < {tick}"),
+];
+
+/// The rows of each operator, for instants at a tick, inside it, and at its last microsecond. `layout` is empty for the
+/// server's own.
+fn check_operators(
+    session: &mut Client,
+    table: &str,
+    layout: &str,
+    epoch: &str,
+    operators: &[(&str, &str)],
+) -> Result<(), String> {
+    let time = format!("snowflake_timestamp(id{layout})");
+    let tick = if layout.contains("sonyflake") { "10 ms" } else { "1 ms" };
+    let middle: String = session.one(&format!(
+        "SELECT {time}::text FROM {table} ORDER BY id OFFSET (SELECT count(*) / 2 FROM {table}) LIMIT 1"
+    ));
+    for offset in ["0", "1 us", "400 us", "999 us", "1 ms", "-1 us"] {
+        let at = format!("(timestamptz '{middle}' + interval '{offset}')");
+        for (by_id, by_time) in operators {
+            let by_id = by_id.replace("(A)", &format!("({at}{layout})"));
+            let begin = format!("date_bin('{tick}', {at}, timestamptz '{epoch}')");
+            let by_time = by_time.replace("{tick}", &begin).replace('A', &at).replace("time ", &format!("{time} "));
+            let (found, expected) = (rows(session, table, &by_id)?, rows(session, table, &by_time)?);
+            ensure!(found == expected, "{by_id}: {found}, not {expected}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_first_and_last_id_of_a_tick_make_every_kind_of_range() {
+    let server = Cluster::builder("time_operators").start();
+    let mut session = server.session();
+    let own = EVENTS.replace("999999", "99999");
+    let other = |name: &str, encode: &str| own.replace("events", name).replace(PARTS, encode);
+    let discord = other("discord", "n % 4 / 2 * 31, n % 2 * 4095, n % 4 * 10, 'discord'");
+    let sonyflake = other("sonyflake", "n % 4 / 2 * 65535, n % 2 * 255, 'sonyflake'");
+    for table in [&own, &discord, &sonyflake] {
+        session.batch_execute(table).expect("the table can be made");
+    }
+    let layouts = [
+        ("events", "", "2010-11-04 01:42:54.657+00"),
+        ("discord", ", 'discord'", "2015-01-01 00:00:00+00"),
+        ("sonyflake", ", 'sonyflake'", "2014-09-01 00:00:00+00"),
+    ];
+    for (table, layout, epoch) in layouts {
+        check_operators(&mut session, table, layout, epoch, &OPERATORS).unwrap();
+        // The negative controls: each end of the tick taken for the other.
+        for swapped in [("id > snowflake_min_id(A)", "time > A"), ("id <= snowflake_min_id(A)", "time <= A")] {
+            assert_caught(check_operators(&mut session, table, layout, epoch, &[swapped]), "rows, sum");
+        }
+    }
+}
+
+/// An hour, a day, a tenth of `events`, what is before a time, and what is after one.
+const SIZES: [&str; 5] = [
+    "'2024-01-20 10:00:00+00', '2024-01-20 11:00:00+00'",
+    "'2024-01-25 00:00:00+00', '2024-01-26 00:00:00+00'",
+    "'2024-01-03 00:00:00+00', '2024-01-04 12:00:00+00'",
+    "'-infinity', '2024-01-06 00:00:00+00'",
+    "'2024-02-05 00:00:00+00', 'infinity'",
+];
+
+fn check_plan(session: &mut Client, condition: &str) -> Result<(), String> {
+    let query = format!("SELECT * FROM {condition}");
+    let plan = session.plan(&query);
+    let key = condition.split(' ').next().expect("a table");
+    ensure!(plan.contains("Index Cond: (") && plan.contains(&format!("{key}_pkey")), "no index condition:\n{plan}");
+    ensure!(!plan.contains("Filter"), "a filter is left:\n{plan}");
+    let estimate: f64 = plan.split("rows=").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
+    let truth = session.one::<i64>(&format!("SELECT count(*) FROM {condition}")) as f64;
+    ensure!(truth > 0.0, "no rows where {condition}");
+    ensure!(
+        (truth / 2.0..=truth * 2.0).contains(&estimate),
+        "{truth} rows are estimated as {estimate}, {condition}:\n{plan}"
+    );
+    Ok(())
+}
+
+fn check_plans(session: &mut Client) -> Result<(), String> {
+    for range in SIZES {
+        check_plan(session, &format!("events WHERE snowflake_between(id, {range})"))?;
+    }
+    let (from, until) = ("'2024-01-20 10:00:00+00'", "'2024-01-21 10:00:00+00'");
+    for layout in ["", ", '41:10:12'"] {
+        let first = |at: &str| format!("snowflake_min_id({at}{layout})");
+        check_plan(session, &format!("events WHERE id >= {} AND id < {}", first(from), first(until)))?;
+    }
+    for age in ["1 hour", "1 day", "2 days 12 hours"] {
+        check_plan(session, &format!("recent WHERE snowflake_between(id, now() - interval '{age}', 'infinity')"))?;
+        check_plan(session, &format!("recent WHERE id >= snowflake_min_id(now() - interval '{age}')"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_range_of_time_is_an_index_range_of_about_the_size_that_the_planner_expects() {
+    let server = Cluster::builder("time_plans").start();
+    let mut session = server.session();
+    // A row each 8.64 s of the last 10 days, so that a day is a tenth.
+    let recent = "CREATE TABLE recent (id bigint PRIMARY KEY);
+        INSERT INTO recent
+            SELECT snowflake_encode(now() - n * interval '8.64 s', 1, 0) FROM generate_series(0, 99999) AS n;
+        ANALYZE recent";
+    session.batch_execute(EVENTS).and_then(|()| session.batch_execute(recent)).expect("the tables can be made");
+    check_plans(&mut session).unwrap();
+
+    // The negative controls: by the time of each row, on the same data; with a bound that the planner may not use; and
+    // without statistics.
+    let hour = SIZES[0].replace(", ", " AND snowflake_timestamp(id) < ");
+    let by_time = format!("events WHERE snowflake_timestamp(id) >= {hour}");
+    assert_caught(check_plan(&mut session, &by_time), "no index condition");
+    session.batch_execute("ALTER FUNCTION snowflake_first_id_from VOLATILE").unwrap();
+    assert_caught(check_plans(&mut session), "no index condition");
+    session.batch_execute("ALTER FUNCTION snowflake_first_id_from STABLE").unwrap();
+    check_plans(&mut session).unwrap();
+    session
+        .batch_execute("DELETE FROM pg_statistic WHERE starelid IN ('events'::regclass, 'recent'::regclass)")
+        .unwrap();
+    assert_caught(check_plans(&mut session), "rows are estimated as");
+}
+
+/// The IDs that a query returns, in order. As one array: a million rows would be a million messages.
+fn ids(session: &mut Client, query: &str) -> Vec<i64> {
+    session.one(&format!("SELECT coalesce(array_agg(id), '{{}}') FROM ({query}) AS page"))
+}
+
+/// Reads all rows in pages, each of which begins where the last ID of the page before says.
+fn pages(session: &mut Client, first: &str, next: &str) -> Result<Vec<i64>, String> {
+    // No multiple of the rows of a tick, so that pages end inside ticks.
+    const PAGE: usize = 9_999;
+    let mut found: Vec<i64> = Vec::new();
+    let mut condition = first.to_string();
+    loop {
+        let page = ids(session, &format!("SELECT id FROM events WHERE {condition} LIMIT {PAGE}"));
+        let Some(last) = page.last() else { return Ok(found) };
+        // Whoever pages by an ID that is not left behind gets it for ever.
+        ensure!(page.first() != found.last(), "a row came twice: {last}");
+        condition = next.replace("$1", &last.to_string());
+        found.extend(page);
+    }
+}
+
+fn check_paging(session: &mut Client, backwards: &str, forwards: &str) -> Result<(), String> {
+    let all = ids(session, "SELECT id FROM events ORDER BY id");
+    let mut found = pages(session, "true ORDER BY id DESC", backwards)?;
+    found.reverse();
+    check_increasing(&found).map_err(|reason| format!("backwards: {reason}"))?;
+    ensure!(found == all, "backwards: {} rows, not {}", found.len(), all.len());
+
+    // From a time on, which begins in the middle of the table.
+    let begin = "snowflake_first_id_from('2024-01-15 00:00:00+00')";
+    let rest = ids(session, &format!("SELECT id FROM events WHERE id >= {begin} ORDER BY id"));
+    ensure!(!rest.is_empty() && rest.len() < all.len(), "the time is not in the middle");
+    let found = pages(session, &format!("id >= {begin} ORDER BY id"), forwards)?;
+    check_increasing(&found).map_err(|reason| format!("forwards: {reason}"))?;
+    ensure!(found == rest, "forwards: {} rows, not {}", found.len(), rest.len());
+
+    let last = all[all.len() / 2];
+    for page in [backwards, forwards] {
+        let query = format!("SELECT id FROM events WHERE {page} LIMIT 100");
+        for mode in ["force_custom_plan", "force_generic_plan"] {
+            session
+                .batch_execute(&format!("SET plan_cache_mode = {mode}; PREPARE page(bigint) AS {query}"))
+                .map_err(|e| format!("{query}: {e:?}"))?;
+            let plan = session.plan(&format!("EXECUTE page({last})"));
+            session.batch_execute("DEALLOCATE page; RESET plan_cache_mode").expect("a statement can be forgotten");
+            ensure!(!plan.contains("Sort"), "the page is sorted:\n{plan}");
+            ensure!(plan.contains("events_pkey on events") && plan.contains("Index Cond"), "no index scan:\n{plan}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn pages_that_follow_the_last_id_have_every_row_once_and_in_order() {
+    let server = Cluster::builder("time_paging").start();
+    let mut session = server.session();
+    session.batch_execute(EVENTS).expect("the table can be made");
+    let (back, forth) = ("id < $1 ORDER BY id DESC", "id > $1 ORDER BY id");
+    check_paging(&mut session, back, forth).unwrap();
+
+    // The negative controls: the last row again; by the time of the last row, which others share; and not by the key.
+    assert_caught(check_paging(&mut session, "id <= $1 ORDER BY id DESC", forth), "a row came twice");
+    assert_caught(check_paging(&mut session, back, "id >= $1 ORDER BY id"), "a row came twice");
+    let by_time = "id > snowflake_max_id(snowflake_timestamp($1)) ORDER BY id";
+    assert_caught(check_paging(&mut session, back, by_time), "forwards: ");
+    assert_caught(check_paging(&mut session, back, "id > $1 ORDER BY id + 0"), "the page is sorted");
+}
