@@ -1,6 +1,8 @@
 //! Decoding gives back what went in, in the right unit, from the right epoch, whatever the session's settings.
 
-use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure};
+use std::time::Duration;
+
+use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, within};
 
 /// Hazard 3: the time of a fresh ID is the clock's, and never decreases in a session.
 fn check_time(builder: Builder) -> Result<(), String> {
@@ -108,37 +110,102 @@ fn infinity_lies_beyond_every_layout() {
     }
 }
 
-/// Hazard 16: the results of `expressions`, which do not depend on what a session displays, are equal in four sessions.
+/// Hazard 16: the results of `expressions`, which do not depend on what a session displays, are equal in five sessions.
 fn check_zones(server: &Cluster, expressions: &str) -> Result<(), String> {
     let query = format!("SELECT row_to_json(results)::text FROM (SELECT {expressions}) AS results");
     let ask = |zone: &str, style: &str| {
         let mut session: Client = server.session();
-        session.batch_execute(&format!("SET timezone = '{zone}'; SET datestyle = '{style}'")).expect("settings");
-        session.one::<String>(&query)
+        session
+            .batch_execute(&format!(
+                "SET timezone = '{zone}'; SET datestyle = '{style}';
+                 BEGIN; CREATE TABLE days (id bigint) PARTITION BY RANGE (id); CREATE TABLE months (LIKE days) PARTITION BY RANGE (id)"
+            ))
+            .expect("settings and tables");
+        let result = session.one::<String>(&query);
+        session.batch_execute("ROLLBACK").expect("the tables go");
+        result
     };
-    let results = [("UTC", "ISO"), ("Pacific/Auckland", "ISO"), ("America/St_Johns", "SQL, DMY"), ("UTC", "German")]
-        .map(|(zone, style)| ask(zone, style));
+    let sessions = [
+        ("UTC", "ISO"),
+        ("Pacific/Auckland", "ISO"),
+        ("America/St_Johns", "SQL, DMY"),
+        ("UTC", "German"),
+        ("America/New_York", "Postgres, MDY"),
+    ];
+    let results = sessions.map(|(zone, style)| ask(zone, style));
     ensure!(results.iter().all(|result| *result == results[0]), "not equal: {results:#?}");
     Ok(())
 }
 
+/// The functions of the extension that take or return something of time, and were never called.
+fn not_called(server: &Cluster) -> Vec<String> {
+    server.connect().all(
+        "WITH timely AS (SELECT ARRAY['timestamptz', 'interval', 'jsonb']::regtype[]::oid[] AS types)
+         SELECT oid::regprocedure::text FROM pg_proc, timely
+         WHERE proname LIKE 'snowflake%'
+           AND (prorettype = ANY (types) OR coalesce(proallargtypes, proargtypes::oid[]) && types)
+           AND oid NOT IN (SELECT funcid FROM pg_stat_user_functions) ORDER BY 1",
+    )
+}
+
 #[test]
 fn no_result_depends_on_time_zone_or_date_style() {
-    let server = Cluster::builder("zones").start();
+    let server = Cluster::builder("zones").set("track_functions", "all").start();
     let at = "timestamptz '2024-03-10 12:34:56.789+00'";
+    let since = "timestamptz '2020-01-01 00:00:00+00'";
+    let (id, old) = ("1541815603606036480", "175928847299117063");
+    // Days in which clocks are set in New York and St. John's, and months in which they are set in Auckland.
+    let days = "'2024-11-02 00:00:00+00', '2024-11-05 00:00:00+00', '1 day'";
+    let months = "'2024-03-31 12:00:00+00', '2024-11-30 12:00:00+00', '1 month'";
+    let bounds = |range: &str| {
+        format!(
+            "SELECT json_agg(json_build_array(extract(epoch FROM from_time), extract(epoch FROM until_time), from_id, until_id))
+             FROM snowflake_partition_bounds({range})"
+        )
+    };
+    let made = |table: &str, interval: &str, from: &str| {
+        format!(
+            "SELECT json_agg(json_build_array(made::text, pg_get_partition_constraintdef(made)))
+             FROM snowflake_create_partitions('{table}', '{interval}', 9, '{from}') AS made"
+        )
+    };
     check_zones(
         &server,
         &format!(
-            "extract(epoch FROM snowflake_timestamp(1541815603606036480)) AS at,
-             (SELECT extract(epoch FROM created_at) FROM snowflake_decode(1541815603606036480)) AS decoded,
-             snowflake_describe(1541815603606036480) AS described,
-             snowflake_encode({at}, 1, 2) AS encoded, snowflake_min_id({at}) AS min, snowflake_max_id({at}) AS max,
+            "extract(epoch FROM snowflake_timestamp({id})) AS at,
+             extract(epoch FROM snowflake_timestamp({old}, 'discord')) AS at_layout,
+             extract(epoch FROM snowflake_timestamp({id}, '41:10:12@10ms', {since})) AS at_epoch,
+             (SELECT extract(epoch FROM created_at) FROM snowflake_decode({id})) AS decoded,
+             (SELECT extract(epoch FROM created_at) FROM snowflake_decode({old}, 'discord')) AS decoded_layout,
+             (SELECT extract(epoch FROM created_at) FROM snowflake_decode({id}, '41:10:12', {since})) AS decoded_epoch,
+             snowflake_describe({id}) AS described, snowflake_to_text({id}) AS text,
+             snowflake_encode({at}, 1, 2) AS encoded, snowflake_encode({at}, 1, 2, 'discord') AS encoded_layout,
+             snowflake_encode({at}, 1, 2, 'discord', {since}) AS encoded_epoch,
+             snowflake_encode({at}, 1, 2, 3, 'discord') AS encoded_parts,
+             snowflake_encode({at}, 1, 2, 3, 'discord', {since}) AS encoded_parts_epoch,
+             snowflake_min_id({at}) AS min, snowflake_max_id({at}) AS max,
+             snowflake_min_id({at}, 'sonyflake') AS min_layout, snowflake_max_id({at}, 'sonyflake') AS max_layout,
+             snowflake_min_id({at}, '41:10:12', {since}) AS min_epoch, snowflake_max_id({at}, '41:10:12', {since}) AS max_epoch,
              snowflake_first_id_from({at}) AS first, snowflake_last_id_before({at}) AS before,
-             snowflake_between(1541815603606036480, '2022-06-28 16:07:40.105+00', '2022-06-28 16:07:40.106+00') AS between"
+             snowflake_between({id}, '2022-06-28 16:07:40.105+00', '2022-06-28 16:07:40.106+00') AS between,
+             (SELECT json_agg(json_build_array(name, extract(epoch FROM tick), extract(epoch FROM epoch),
+                                               extract(epoch FROM last_instant))) FROM snowflake_layouts) AS layouts,
+             ({}) AS days, ({}) AS months, ({}) AS made_days, ({}) AS made_months,
+             extract(epoch FROM snowflake_accept_clock()) < 60 AS accepted",
+            bounds(days),
+            bounds(months),
+            made("days", "1 day", "2024-11-02 12:00:00+00"),
+            made("months", "1 month", "2024-03-31 12:00:00+00"),
         ),
     )
     .unwrap();
-    // The negative control: a decoder by way of text.
-    let local = "extract(epoch FROM (snowflake_timestamp(1541815603606036480)::text::timestamp)) AS at";
+    // Sessions tell what they called when they end. What the planner puts in place of a call is not counted.
+    let inlined = "snowflake_between(bigint,timestamp with time zone,timestamp with time zone)";
+    let complete = || not_called(&server).iter().all(|function| function == inlined);
+    assert!(within(Duration::from_secs(10), complete), "not called: {:?}", not_called(&server));
+    // The negative controls: a decoder by way of text, and bounds by way of the session's days.
+    let local = format!("extract(epoch FROM (snowflake_timestamp({id})::text::timestamp)) AS at");
+    assert_caught(check_zones(&server, &local), "not equal");
+    let local = "snowflake_min_id(date_trunc('day', timestamptz '2024-11-03 12:00:00+00')) AS bound";
     assert_caught(check_zones(&server, local), "not equal");
 }

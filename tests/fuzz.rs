@@ -1,0 +1,371 @@
+//! Whatever a function is given, it returns a value or an error of its own, and what it accepts means one thing. `SEED`
+//! replays a run.
+
+use std::time::{Duration, SystemTime};
+
+use cluster::{Answer, Builder, Chance, Client, Cluster, assert_caught, ensure, sqlstate};
+use postgres::types::ToSql;
+
+/// SQLSTATEs with which a function that only computes may refuse its arguments.
+const REFUSALS: [&str; 3] = ["22023", "22003", "22008"];
+
+/// What a name of a column can lead to besides, as in any statement that PostgreSQL is given: it is no name, there is no such
+/// column, or it holds no numbers; and the mark is not above the IDs of the table.
+const COLUMN_REFUSALS: [&str; 5] = ["42601", "42703", "42883", "22023", "55000"];
+
+/// Characters of texts: digits and separators of layouts, digits of IDs, quotes, control characters, and others of one to
+/// four bytes.
+const CHARACTERS: [char; 44] = [
+    '0', '1', '2', '4', '5', '6', '8', '9', ':', ':', ':', '@', 's', 'm', 'S', ' ', '-', '+', '.', 'Z', 'A', 'I', 'L',
+    'O', 'U', 'o', 'z', '\'', '"', '\\', '$', '%', '{', ';', '\n', '\t', '\r', '\u{1}', '\u{7f}', 'é', '日',
+    '\u{200b}', '٣', '🦀',
+];
+
+const TICKS: [(&str, i64); 4] = [("", 1_000), ("@1ms", 1_000), ("@10ms", 10_000), ("@1s", 1_000_000)];
+
+/// Twitter's epoch, in milliseconds.
+const TWITTER: i64 = 1_288_834_974_657;
+
+/// The last epoch that is accepted, 2199-12-31 23:59:59.999 UTC, in milliseconds.
+const LAST_EPOCH: i64 = 7_258_118_399_999;
+
+/// A server whose log shows crashes, and not each refused argument of a megabyte.
+fn quiet(builder: Builder) -> Cluster {
+    builder.set("log_min_messages", "log").set("log_min_error_statement", "panic").start()
+}
+
+/// A layout that is one, taken apart.
+struct Layout {
+    text: String,
+    /// Timestamp, datacenter, worker, sequence.
+    bits: [u32; 4],
+    datacenter: bool,
+    sequence_second: bool,
+    /// In microseconds.
+    tick: i64,
+}
+
+impl Layout {
+    fn any(chance: &mut Chance) -> Layout {
+        loop {
+            let mut width = |from, to| chance.between(from, to) as u32;
+            let bits = [width(1, 62), width(0, 31), width(0, 31), width(1, 31)];
+            let (datacenter, sequence_second) = (chance.one_in(2), chance.one_in(3));
+            let bits = if datacenter { bits } else { [bits[0], 0, bits[2], bits[3]] };
+            if bits.iter().sum::<u32>() > 63 {
+                continue;
+            }
+            let (name, tick) = *chance.pick(&TICKS);
+            let [timestamp, high, worker, sequence] = bits;
+            let nodes = if datacenter { format!("{high}:{worker}") } else { worker.to_string() };
+            let text = match sequence_second {
+                true => format!("{timestamp}:{sequence}s:{nodes}{name}"),
+                false => format!("{timestamp}:{nodes}:{sequence}{name}"),
+            };
+            return Layout { text, bits, datacenter, sequence_second, tick };
+        }
+    }
+
+    fn max(&self, field: usize) -> i64 {
+        (1 << self.bits[field]) - 1
+    }
+
+    fn shift(&self) -> u32 {
+        self.bits[1] + self.bits[2] + self.bits[3]
+    }
+
+    /// The ID of a tick and parts, by multiplication.
+    fn id(&self, tick: i64, datacenter: i64, worker: i64, sequence: i64) -> i64 {
+        let node = datacenter * (1 << self.bits[2]) + worker;
+        let below = match self.sequence_second {
+            true => sequence * (1 << (self.bits[1] + self.bits[2])) + node,
+            false => node * (1 << self.bits[3]) + sequence,
+        };
+        tick * (1 << self.shift()) + below
+    }
+}
+
+/// A text of any kind.
+fn text(chance: &mut Chance) -> String {
+    let characters =
+        |chance: &mut Chance, count: i64| (0..count).map(|_| *chance.pick(&CHARACTERS)).collect::<String>();
+    match chance.between(0, 9) {
+        0 => characters(chance, 30),
+        1 => characters(chance, 3),
+        2 => {
+            let names = ["twitter", "discord", "instagram", "mastodon", "sonyflake", "uid-generator", "pgedge", "leaf"];
+            chance.pick(&names).to_string()
+        }
+        // 13 digits, mostly the text of an ID.
+        3 => (0..13)
+            .map(|_| *chance.pick(b"0123456789abcdefghjklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTVWXYZ") as char)
+            .collect(),
+        4 => format!(
+            "{}{}",
+            chance.between(0, 7),
+            (0..12).map(|_| *chance.pick(b"0189AKOLZz") as char).collect::<String>()
+        ),
+        5 if chance.one_in(20) => characters(chance, 2).repeat(chance.between(1, 300_000) as usize),
+        // Numbers at limits.
+        6 => {
+            let limits =
+                ["0", "1", "31", "32", "62", "63", "64", "041", "4294967296", "18446744073709551616", "-1", "+1", ""];
+            let widths: Vec<&str> = (0..chance.between(2, 5)).map(|_| *chance.pick(&limits)).collect();
+            widths.join(":")
+        }
+        kind => {
+            let mut text: Vec<char> = Layout::any(chance).text.chars().collect();
+            // Nearly a layout.
+            for _ in 0..if kind == 7 { chance.between(1, 2) } else { 0 } {
+                let at = chance.between(0, text.len() as i64 - 1) as usize;
+                match chance.between(0, 2) {
+                    0 => text[at] = *chance.pick(&CHARACTERS),
+                    1 => text.insert(at, *chance.pick(&CHARACTERS)),
+                    _ => drop(text.remove(at)),
+                }
+            }
+            text.into_iter().collect()
+        }
+    }
+}
+
+fn bigint(chance: &mut Chance) -> i64 {
+    match chance.between(0, 3) {
+        0 => *chance.pick(&[0, 1, -1, i64::MAX, i64::MIN, (1 << 53) - 1, 1 << 53, 1 << 62]),
+        1 => chance.between(i64::MIN, i64::MAX),
+        _ => chance.between(0, i64::MAX) >> chance.between(0, 62),
+    }
+}
+
+fn timestamp(chance: &mut Chance) -> String {
+    let ends = ["infinity", "-infinity", "4714-11-24 00:00:00+00 BC", "294276-12-31 23:59:59.999999+00", "epoch"];
+    if chance.one_in(4) {
+        return chance.pick(&ends).to_string();
+    }
+    let last = if chance.one_in(2) { 2_100 } else { 294_276 };
+    let mut number = |from, to| chance.between(from, to);
+    let (year, month, day, hour) = (number(1_970, last), number(1, 12), number(1, 28), number(0, 23));
+    let fraction = if number(0, 3) == 0 { number(0, 999_999) } else { number(0, 999) * 1_000 };
+    format!("{year}-{month:02}-{day:02} {hour:02}:{:02}:{:02}.{fraction:06}+00", number(0, 59), number(0, 59))
+}
+
+/// A value of an SQL type, as text.
+fn value(chance: &mut Chance, kind: &str) -> String {
+    match kind {
+        "bigint" => bigint(chance).to_string(),
+        "integer" if chance.one_in(4) => chance.pick(&["-1", "-2147483648", "2147483647", "4096"]).to_string(),
+        "integer" => (chance.between(0, i64::from(i32::MAX)) >> chance.between(0, 31)).to_string(),
+        "timestamp with time zone" => timestamp(chance),
+        "interval" => {
+            let units = ["microseconds", "ms", "seconds", "minutes", "days", "months", "years"];
+            format!("{} {}", chance.between(-1, 3_000), chance.pick(&units))
+        }
+        "text" => text(chance),
+        _ => panic!("what is a value of type {kind}?"),
+    }
+}
+
+/// Gives random arguments to every function of the extension that computes.
+fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), String> {
+    let server = quiet(builder);
+    let (mut session, mut chance) = (server.session(), Chance::of(name));
+    session.batch_execute(&format!("SET statement_timeout = '10s'; {prepare}")).expect("a superuser may");
+    let pid: i32 = session.one("SELECT pg_backend_pid()");
+    let functions = session
+        .query(
+            "SELECT proname::text, array_agg(format_type(type, NULL) ORDER BY place)
+             FROM pg_proc, unnest(proargtypes) WITH ORDINALITY AS arguments (type, place)
+             WHERE proname LIKE 'snowflake%' AND provolatile <> 'v' GROUP BY pg_proc.oid, proname ORDER BY 1, 2",
+            &[],
+        )
+        .expect("a catalog");
+    let (mut accepted, mut refused) = (0, 0);
+    for function in &functions {
+        let (name, kinds): (String, Vec<String>) = (function.get(0), function.get(1));
+        let arguments: Vec<String> = kinds.iter().zip(1..).map(|(kind, n)| format!("${n}::text::{kind}")).collect();
+        // A set may have no end.
+        let call = format!("SELECT {name}({})::text LIMIT 3", arguments.join(", "));
+        let statement = session.prepare(&call).map_err(|e| format!("{call}: {e:?}"))?;
+        for _ in 0..1_500 {
+            let values: Vec<String> = kinds.iter().map(|kind| value(&mut chance, kind)).collect();
+            let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+            match session.query(&statement, &values) {
+                Ok(_) => accepted += 1,
+                Err(error) => {
+                    ensure!(error.as_db_error().is_some(), "{call} {values:.200?} ended the session: {error:?}");
+                    let (code, message, ..) = sqlstate(&error);
+                    ensure!(REFUSALS.contains(&code.as_str()), "{call} {values:.200?} gave {code}: {message}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    ensure!(accepted > 5_000 && refused > 5_000, "{accepted} accepted, {refused} refused");
+    check_alive(&server, &mut session, pid)
+}
+
+/// The session of this process goes on, and no other was ended by a crash.
+fn check_alive(server: &Cluster, session: &mut Client, pid: i32) -> Result<(), String> {
+    ensure!(session.one::<i32>("SELECT pg_backend_pid()") == pid, "another backend");
+    ensure!(session.one::<i64>("SELECT snowflake_nextval()") > 0, "no ID");
+    let log = server.log();
+    let crashed = ["PANIC", "terminated by signal", "panicked"].iter().find(|word| log.contains(**word));
+    ensure!(crashed.is_none(), "{crashed:?} in the server's log");
+    Ok(())
+}
+
+#[test]
+fn every_argument_gives_a_value_or_an_error_of_its_own() {
+    check_outcomes(Cluster::builder("fuzz"), "fuzz", "").unwrap();
+}
+
+#[test]
+fn a_function_that_fails_for_some_texts_is_caught() {
+    // The layout in an encoding of one byte a character, as a decoder could have it.
+    let careless = "CREATE FUNCTION snowflake_careless(layout text) RETURNS bytea LANGUAGE sql IMMUTABLE
+                        AS $$ SELECT convert_to(layout, 'LATIN1') $$";
+    let verdict = check_outcomes(Cluster::builder("fuzz_careless"), "fuzz_careless", careless);
+    assert_caught(verdict, "gave 22P05");
+}
+
+#[test]
+fn every_name_of_a_column_is_a_column_or_refused() {
+    let server = quiet(Cluster::builder("fuzz_column").set("client_min_messages", "error"));
+    let (mut session, mut chance) = (server.session(), Chance::of("fuzz_column"));
+    session
+        .batch_execute(
+            "CREATE TABLE orders (id bigint, \"q\"\"q\" bigint, \"日 \\ ' $1\" bigint, n numeric, at timestamptz, t text);
+             INSERT INTO orders VALUES (snowflake_nextval(), 1, snowflake_nextval())",
+        )
+        .expect("the table can be made");
+    let pid: i32 = session.one("SELECT pg_backend_pid()");
+    let columns =
+        ["id", "q\"q", "日 \\ ' $1", "n", "at", "t", "ID", "ctid", "orders", "id, id", "id\" FROM orders; --"];
+    let set = session.prepare("SELECT snowflake_set_mark($1, 'orders', $2)").expect("a statement");
+    let mut found = 0;
+    for _ in 0..3_000 {
+        let column = if chance.one_in(2) { chance.pick(&columns).to_string() } else { text(&mut chance) };
+        let mark = if chance.one_in(2) { 1 } else { bigint(&mut chance) };
+        match session.query(&set, &[&mark, &column]) {
+            Ok(_) => found += 1,
+            Err(error) => {
+                assert!(error.as_db_error().is_some(), "{mark} {column:.200?} ended the session: {error:?}");
+                let (code, message, ..) = sqlstate(&error);
+                assert!(COLUMN_REFUSALS.contains(&code.as_str()), "{mark} {column:.200?} gave {code}: {message:.200}");
+            }
+        }
+    }
+    assert!(found > 50, "{found} columns were found");
+    assert_eq!(session.one::<i64>("SELECT count(*) FROM orders"), 1);
+    check_alive(&server, &mut session, pid).unwrap();
+}
+
+#[test]
+fn what_is_accepted_comes_back() {
+    let server = quiet(Cluster::builder("fuzz_back").unset("snowflake_pg.worker_id"));
+    let (mut session, mut chance) = (server.session(), Chance::of("fuzz_back"));
+    let parts = "coalesce(worker_id, 0), sequence, coalesce(datacenter_id, 0)";
+    let statements = [
+        format!("SELECT snowflake_encode(created_at, {parts}, $2) FROM snowflake_decode($1::bigint, $2)"),
+        format!(
+            "SELECT snowflake_encode(created_at, {parts}, $2, $3::text::timestamptz)
+             FROM snowflake_decode($1::bigint, $2, $3::text::timestamptz)"
+        ),
+    ];
+    let [own, since] = statements.map(|sql| session.prepare(&sql).expect("a statement"));
+    let text_back = "SELECT snowflake_to_text(snowflake_from_text($1))::text";
+    let text_back = session.prepare(text_back).expect("a statement");
+    let (mut ids, mut texts) = (0, 0);
+    for _ in 0..20_000 {
+        let (id, given, epoch) = (bigint(&mut chance), text(&mut chance), timestamp(&mut chance));
+        let results = [session.query_one(&own, &[&id, &given]), session.query_one(&since, &[&id, &given, &epoch])];
+        for row in results.into_iter().flatten() {
+            assert_eq!(row.get::<_, i64>(0), id, "{given:?} since {epoch}");
+            ids += 1;
+        }
+        if let Ok(row) = session.query_one(&text_back, &[&given]) {
+            let read = given.to_ascii_uppercase().replace(['I', 'L'], "1").replace('O', "0");
+            assert_eq!(row.get::<_, String>(0), read);
+            texts += 1;
+        }
+    }
+    assert!(ids > 1_000 && texts > 500, "{ids} IDs and {texts} texts came back");
+}
+
+/// Encodes and decodes with random layouts and epochs, and does the same by arithmetic.
+fn check_layouts(builder: Builder, name: &str) -> Result<(), String> {
+    let server = quiet(builder);
+    let (mut session, mut chance) = (server.session(), Chance::of(name));
+    let time = |micros: i64| SystemTime::UNIX_EPOCH + Duration::from_micros(micros as u64);
+    let all = session
+        .prepare(
+            "SELECT encoded, created_at, datacenter_id, worker_id, sequence, snowflake_timestamp(encoded, $6, $7),
+                    snowflake_min_id($1, $6, $7), snowflake_max_id($1, $6, $7)
+             FROM snowflake_encode($1, $2, $3, $4, $6, $7) AS encoded, snowflake_decode($5, $6, $7)",
+        )
+        .expect("a statement");
+    let encode = session.prepare("SELECT snowflake_encode($1, $2, $3, $4, $5, $6)").expect("a statement");
+    for _ in 0..200 {
+        let layout = Layout::any(&mut chance);
+        let epoch = if chance.one_in(3) { TWITTER } else { chance.between(0, LAST_EPOCH) };
+        // Some reach further than PostgreSQL's times, which end a little after those of 64 bits here.
+        let last_tick = layout.max(0).min((i64::MAX - epoch * 1_000) / layout.tick - 2);
+        for sample in 0..8 {
+            let mut number = |max| *chance.pick(&[0, max, max / 2, max - max / 3]);
+            let (datacenter, worker, sequence) = (number(layout.max(1)), number(layout.max(2)), number(layout.max(3)));
+            let tick = if sample < 4 { number(last_tick) } else { chance.between(0, last_tick) };
+            let begin = epoch * 1_000 + tick * layout.tick;
+            let at = time(begin + chance.between(0, layout.tick - 1));
+            let id = layout.id(tick, datacenter, worker, sequence);
+            let numbers = [worker, sequence, datacenter].map(|number| number as i32);
+            let row = session
+                .query_one(&all, &[&at, &numbers[0], &numbers[1], &numbers[2], &id, &layout.text, &time(epoch * 1_000)])
+                .map_err(|e| format!("{} {tick} {numbers:?}: {e:?}", layout.text))?;
+            let first = layout.id(tick, 0, 0, 0);
+            let expected =
+                (id, time(begin), layout.datacenter.then_some(numbers[2]), (layout.bits[2] > 0).then_some(numbers[0]));
+            let found = (row.get(0), row.get(1), row.get(2), row.get(3));
+            let what = format!("{} since {epoch}, tick {tick}, {numbers:?}", layout.text);
+            ensure!(found == expected, "{what}: {found:?}, not {expected:?}");
+            ensure!(row.get::<_, i32>(4) == numbers[1], "{what}: sequence {}", row.get::<_, i32>(4));
+            ensure!(row.get::<_, SystemTime>(5) == time(begin), "{what}: {:?}", row.get::<_, SystemTime>(5));
+            let range = (row.get::<_, i64>(6), row.get::<_, i64>(7));
+            ensure!(range == (first, first + ((1 << layout.shift()) - 1)), "{what}: from {} to {}", range.0, range.1);
+        }
+        // One more than fits: the number of a field, the time before the first tick and after the last.
+        let (begin, zero) = (epoch * 1_000, 0i32);
+        let mut refused = vec![(begin - 1, [zero; 3])];
+        refused.extend((last_tick == layout.max(0)).then(|| (begin + (last_tick + 1) * layout.tick, [zero; 3])));
+        for (field, number) in [(2, 0), (3, 1), (1, 2)] {
+            let mut numbers = [zero; 3];
+            if let Ok(above) = i32::try_from(layout.max(field) + 1) {
+                numbers[number] = above;
+                refused.push((begin, numbers));
+            }
+        }
+        for (at, [worker, sequence, datacenter]) in refused.into_iter().filter(|(at, _)| *at >= 0) {
+            let (at, since) = (time(at), time(epoch * 1_000));
+            let result = session.query(&encode, &[&at, &worker, &sequence, &datacenter, &layout.text, &since]);
+            let code = result.err().map(|error| sqlstate(&error).0);
+            ensure!(code.as_deref() == Some("22023"), "{} {at:?} {worker} {sequence}: {code:?}", layout.text);
+        }
+        if layout.bits.iter().sum::<u32>() < 63 {
+            let beyond = layout.id(layout.max(0), layout.max(1), layout.max(2), layout.max(3)) + 1;
+            let code = session.code(&format!("SELECT snowflake_decode({beyond}, '{}')", layout.text));
+            ensure!(code.as_deref() == Some("22003"), "{} {beyond}: {code:?}", layout.text);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn any_layout_is_arithmetic() {
+    check_layouts(Cluster::builder("fuzz_layouts"), "fuzz_layouts").unwrap();
+}
+
+#[test]
+fn a_decoder_that_ignores_the_epoch_is_caught() {
+    let verdict =
+        check_layouts(Cluster::builder("fuzz_layouts_fault").fault("DecodeIgnoresEpoch"), "fuzz_layouts_fault");
+    assert_caught(verdict, ", not (");
+}
