@@ -128,7 +128,8 @@ fn ids_are_found_in_tables_of_every_kind() {
         session.batch_execute(&format!("INSERT INTO {holder} VALUES ({id})")).expect("a row");
         let set = |mark: i64| format!("SELECT snowflake_set_mark({mark}, $t${table}$t$, $c${column}$c$)");
         let (code, message, detail, hint) = sqlstate(&session.batch_execute(&set(id)).expect_err("refused"));
-        assert_eq!((code.as_str(), message), ("55000", format!("mark {id} is not above the IDs of {table}")));
+        let name = if table.contains('.') { table.into() } else { format!("public.{table}") };
+        assert_eq!((code.as_str(), message), ("55000", format!("mark {id} is not above the IDs of {name}")));
         assert_eq!(detail, format!("The highest ID of this server in it is {id}, and would be issued again."));
         assert!(hint.contains("force => true"), "{hint}");
         assert_eq!(session.code(&set(id + 1)), None, "{table}");
@@ -326,7 +327,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     session.batch_execute("CREATE VIEW every_id AS SELECT id FROM ledger_rows").expect("a superuser may");
     let set = "SELECT snowflake_set_mark(snowflake_max_id(now()), 'every_id')";
     let (code, message) = session.refusal(set);
-    assert!(code == "55000" && message.ends_with("is not above the IDs of every_id"), "{code} {message}");
+    assert!(code == "55000" && message.ends_with("is not above the IDs of public.every_id"), "{code} {message}");
     session.batch_execute("DELETE FROM ledger_rows WHERE id > snowflake_max_id(now())").expect("a superuser may");
     session.batch_execute(set).expect("no row is of the future");
     let load = Load::start(&server, 4, Ask::ALL, "");

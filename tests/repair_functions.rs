@@ -75,7 +75,10 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     let highest = ids.iter().copied().max().unwrap();
     let refused =
         sqlstate(&session.batch_execute(&format!("SELECT snowflake_set_mark({highest}, 'orders')")).unwrap_err());
-    assert_eq!((refused.0.as_str(), refused.1), ("55000", format!("mark {highest} is not above the IDs of orders")));
+    assert_eq!(
+        (refused.0.as_str(), refused.1),
+        ("55000", format!("mark {highest} is not above the IDs of public.orders"))
+    );
     assert_eq!(refused.2, format!("The highest ID of this server in it is {highest}, and would be issued again."));
     let refused = sqlstate(&session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()))").unwrap_err());
     assert_eq!(refused.0, "55000");
@@ -115,7 +118,7 @@ fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_com
     assert_eq!(session.code(&set("'a'")), None);
     assert_eq!(session.refusal(&set("'b', 'key'")).0, "55000");
     let (code, message) = session.refusal(&set("'every_id'"));
-    assert!(code == "55000" && message.ends_with("is not above the IDs of every_id"), "{message}");
+    assert!(code == "55000" && message.ends_with("is not above the IDs of public.every_id"), "{message}");
     assert_eq!(session.code(&set("'b', 'key', force => true")), None);
     assert!(server.log().contains(&format!("the high-water mark was set to {mark} by force")), "{}", server.log());
     assert_eq!(session.refusal(&set("'b', 'missing'")).0, "42703");
