@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use flake::{Epoch, Scheme};
+use flake::{Epoch, LayoutError, Scheme};
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
@@ -10,21 +10,28 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::prelude::*;
 
 use crate::failure::{EpochProblem, Failure};
+use crate::name;
 use crate::timestamp::instant;
 
 /// Characters of a refused text that its error shows.
 const SHOWN: usize = 60;
 
+/// Longest text that is read as a layout, four times the longest that is printed: nothing is to be allocated for one of
+/// a gigabyte, for where memory is short Rust ends the process.
+const MAX_LAYOUT: usize = 100;
+
 /// A `text`, as bytes: pgrx's `&str` panics on characters that a database in another encoding than UTF-8 can hold.
 #[derive(Clone, Copy)]
 pub struct Text<'call>(pub &'call [u8]);
 
-// SAFETY: a text is a varlena of bytes like a bytea, whose slice this is.
+// SAFETY: a text is a varlena of bytes like a bytea, whose slice this is: of the argument itself, or of a copy that lives in
+// the memory of the call.
 #[allow(unsafe_code)]
 unsafe impl<'call> ArgAbi<'call> for Text<'call> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> Self {
-        // SAFETY: as the caller of this function promises.
-        Text(unsafe { arg.unbox_arg_using_from_datum::<&[u8]>() }.unwrap_or_default())
+        // SAFETY: the caller promises a datum of this type that is not null.
+        let bytes = unsafe { arg.unbox_arg_using_from_datum::<&[u8]>() };
+        Text(bytes.unwrap_or_else(|| Failure::Unreachable("a null text").raise()))
     }
 }
 
@@ -40,9 +47,10 @@ unsafe impl SqlTranslatable for Text<'_> {
 impl Text<'_> {
     /// The layout this names, with the epoch that goes with it.
     pub fn scheme(self) -> Scheme {
-        // What is not UTF-8 has a character that no layout has, and is refused as such.
-        let text = String::from_utf8_lossy(self.0);
-        Scheme::parse(&text).unwrap_or_else(|error| Failure::LayoutArgument { text: self.shown(), error }.raise())
+        let text = std::str::from_utf8(self.0.get(..=MAX_LAYOUT).unwrap_or(self.0));
+        let text = text.ok().filter(|text| text.len() <= MAX_LAYOUT);
+        text.map_or(Err(LayoutError::Malformed), Scheme::parse)
+            .unwrap_or_else(|error| Failure::LayoutArgument { text: self.shown(), error }.raise())
     }
 
     /// The layout this names, with an epoch of its own.
@@ -50,12 +58,15 @@ impl Text<'_> {
         Scheme { epoch: since(epoch), ..self.scheme() }
     }
 
-    /// The text in UTF-8; PostgreSQL raises the error for characters that are not in it.
+    /// The name this is, in UTF-8; PostgreSQL raises the error for characters that are not in it.
     #[allow(unsafe_code)]
-    pub fn utf8(self) -> String {
+    pub fn name(self) -> String {
+        if self.0.len() > name::MAX_BYTES {
+            Failure::NameTooLong { name: format!("\"{}\"", self.shown()) }.raise();
+        }
         let length = self.0.len() as i32;
-        // SAFETY: the pointer is to `length` bytes, fewer than 1 GB as in every varlena; what comes back is either that pointer
-        // or a C string in this call's memory.
+        // SAFETY: the pointer is to `length` bytes; what comes back is either that pointer or a C string in this call's
+        // memory.
         let bytes = unsafe {
             let converted = pg_sys::pg_server_to_any(self.0.as_ptr().cast(), length, pg_sys::pg_enc::PG_UTF8 as i32);
             match std::ptr::eq(converted.cast(), self.0.as_ptr()) {

@@ -69,6 +69,11 @@ impl Step {
     }
 }
 
+/// The last instant of the calendar, in the year 9999.
+pub fn end() -> i128 {
+    Timestamp::MAX.as_microsecond().into()
+}
+
 fn civil(at: i128) -> Option<DateTime> {
     let at = Timestamp::from_microsecond(i64::try_from(at).ok()?).ok()?;
     Some(Offset::UTC.to_datetime(at))

@@ -95,12 +95,22 @@ pub enum Failure {
         /// Why not.
         problem: StepProblem,
     },
-    /// The name of a table to make would be too long.
+    /// A table is not partitioned by ranges of IDs.
+    PartitionKey {
+        /// The table.
+        table: String,
+    },
+    /// Partitions are to be made in a transaction that may not see all there are.
+    PartitionTransaction,
+    /// A bound of a partition lies beyond the calendar.
+    Calendar {
+        /// The instant, in microseconds since the Unix epoch.
+        at: i128,
+    },
+    /// A name is longer than PostgreSQL's may be.
     NameTooLong {
-        /// The name.
+        /// The name, quoted.
         name: String,
-        /// The length of the longest name, in bytes.
-        max: usize,
     },
     /// The time of an ID is beyond the range of `timestamptz`.
     TimestampRange,

@@ -5,7 +5,7 @@ use pgrx::prelude::*;
 use crate::failure::Failure;
 
 /// Most bytes of a name (`NAMEDATALEN` less its end).
-const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
+pub const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
 
 /// A table's schema and name.
 pub struct Name {
@@ -42,21 +42,22 @@ impl Name {
         let table = format!("{}_{suffix}", self.table);
         let bytes = self.bytes + 1 + suffix.len();
         if bytes > MAX_BYTES {
-            Failure::NameTooLong { name: identifier(&table), max: MAX_BYTES }.raise();
+            Failure::NameTooLong { name: identifier(&table) }.raise();
         }
         Name { schema: self.schema.clone(), table, bytes }
     }
 
-    /// The OID of the table of this name.
-    pub fn oid(&self) -> pg_sys::Oid {
+    /// The OID of the table that has this name now.
+    pub fn oid(&self) -> Option<pg_sys::Oid> {
         let oid = Spi::get_one_with_args(
-            "SELECT c.oid
-             FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-             WHERE n.nspname OPERATOR(pg_catalog.=) pg_catalog.convert_from($1, 'UTF8')::pg_catalog.name
-               AND c.relname OPERATOR(pg_catalog.=) pg_catalog.convert_from($2, 'UTF8')::pg_catalog.name",
+            "SELECT (SELECT c.oid
+                     FROM pg_catalog.pg_class AS c
+                         JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+                     WHERE n.nspname OPERATOR(pg_catalog.=) pg_catalog.convert_from($1, 'UTF8')::pg_catalog.name
+                       AND c.relname OPERATOR(pg_catalog.=) pg_catalog.convert_from($2, 'UTF8')::pg_catalog.name)",
             &[self.schema.as_bytes().into(), self.table.as_bytes().into()],
         );
-        oid.unwrap_or_else(refused).unwrap_or_else(|| Failure::Unreachable("a table that was just made").raise())
+        oid.unwrap_or_else(refused)
     }
 }
 

@@ -1,11 +1,16 @@
 //! Range partitions by time: where they begin and end, as IDs, and making the next ones.
 
-use pgrx::prelude::*;
+use std::collections::HashMap;
 
-use crate::calendar::Step;
+use flake::Scheme;
+use pgrx::prelude::*;
+use pgrx::spi::SpiError;
+
+use crate::calendar::{self, Step};
 use crate::failure::{Failure, StepProblem};
+use crate::identity;
+use crate::name::{self, Name};
 use crate::timestamp::{instant, timestamptz};
-use crate::{identity, name};
 
 /// Most partitions that one call makes: PostgreSQL plans with thousands, and asks more of a catalog than of this function.
 const MAX_PARTITIONS: i32 = 1_000;
@@ -19,9 +24,10 @@ struct Part {
 }
 
 impl Part {
-    /// The upper bound as a statement and the catalog have it.
-    fn upper(&self) -> String {
-        self.until_id.map_or("MAXVALUE".into(), |id| id.to_string())
+    /// The bounds as a statement has them, and the catalog but for its quotes.
+    fn bounds(&self) -> String {
+        let until = self.until_id.map_or("MAXVALUE".into(), |id| id.to_string());
+        format!("FOR VALUES FROM ({}) TO ({until})", self.from_id)
     }
 }
 
@@ -45,11 +51,10 @@ fn snowflake_partition_bounds(
     let scheme = &identity::get().scheme;
     let step = Step::of(&interval, scheme);
     let (from, until) = (instant(from), instant(until));
-    // A range may end with the layout.
-    for (at, within) in [(from, from), (until, until - 1)] {
-        if scheme.min_id(within).is_err() {
-            Failure::Instant { at, scheme: *scheme }.raise();
-        }
+    inside(scheme, from, from);
+    if until > from {
+        // A range may end with the layout.
+        inside(scheme, until, until - 1);
     }
     let parts = parts(from, until, step);
     TableIterator::new(parts.map(move |part| (time(part.from), time(part.until), part.from_id, part.until_id)))
@@ -74,22 +79,41 @@ fn snowflake_create_partitions(
     let scheme = &identity::get().scheme;
     let step = Step::of(&interval, scheme);
     let from = instant(from);
-    if scheme.min_id(from).is_err() {
-        Failure::Instant { at: from, scheme: *scheme }.raise();
-    }
+    inside(scheme, from, from);
     // The first interval may have begun before the epoch, and the last may end after the layout: their IDs do not.
     let begin = step.begin(from).unwrap_or(from);
     let end = step.after(begin, count.into()).map_or(scheme.end(), |end| end.min(scheme.end()));
+    inside(scheme, end, end - 1);
     let wanted: Vec<Part> = parts(begin, end, step).collect();
 
-    let table = name::of_relation(parent).unwrap_or_else(|| Failure::NoTable { table: parent.to_u32() }.raise());
-    if wanted.iter().all(|part| exists(parent, part)) {
+    refuse_other_keys(parent);
+    let there = partitions(parent);
+    if wanted.iter().all(|part| there.contains_key(&part.bounds())) {
         return SetOfIterator::new(Vec::new());
     }
-    // As CREATE TABLE .. PARTITION OF would, but before looking again: another session may have made some meanwhile.
-    Spi::run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", table.quoted())).unwrap_or_else(name::refused);
-    let missing = wanted.iter().filter(|part| !exists(parent, part));
-    SetOfIterator::new(missing.map(|part| make(&table, step, part)).collect::<Vec<_>>())
+    let table = lock(parent);
+    // Again: another session may have made some meanwhile.
+    let there = partitions(parent);
+    let missing: Vec<&Part> = wanted.iter().filter(|part| !there.contains_key(&part.bounds())).collect();
+    for part in &missing {
+        let suffix = step.name(part.from).unwrap_or_else(|| Failure::Step { problem: StepProblem::NotMinutes }.raise());
+        let (partition, parent, bounds) = (table.sibling(&suffix).quoted(), table.quoted(), part.bounds());
+        Spi::run(&format!("CREATE TABLE {partition} PARTITION OF {parent} {bounds}")).unwrap_or_else(name::refused);
+    }
+    // By their bounds: an event trigger may have given them other names.
+    let there = partitions(parent);
+    SetOfIterator::new(missing.into_iter().filter_map(|part| there.get(&part.bounds()).copied()).collect::<Vec<_>>())
+}
+
+/// Raises the error for a bound, `at`, that lies outside the layout, or outside the calendar; `within` is the last instant
+/// that the bound lets in.
+fn inside(scheme: &Scheme, at: i128, within: i128) {
+    if scheme.min_id(within).is_err() {
+        Failure::Instant { at, scheme: *scheme }.raise();
+    }
+    if within > calendar::end() {
+        Failure::Calendar { at }.raise();
+    }
 }
 
 /// The parts, each with a tick in it, of a range of time that ends with the layout or before.
@@ -105,27 +129,51 @@ fn parts(from: i128, until: i128, step: Step) -> impl Iterator<Item = Part> {
         .filter(|part| part.until_id.is_none_or(|until_id| part.from_id < until_id))
 }
 
-/// True where the table has a partition with exactly these bounds, whatever its name.
-fn exists(parent: pg_sys::Oid, part: &Part) -> bool {
-    let found: Option<bool> = Spi::get_one_with_args(
-        "SELECT EXISTS (
-             SELECT FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid
-             WHERE i.inhparent OPERATOR(pg_catalog.=) $1
-               AND pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', '') OPERATOR(pg_catalog.=)
-                   pg_catalog.format('FOR VALUES FROM (%s) TO (%s)', $2, $3))",
-        &[parent.into(), part.from_id.into(), part.upper().into()],
-    )
-    .unwrap_or_else(name::refused);
-    found.unwrap_or(false)
+/// The partitions of a table by their bounds, as PostgreSQL shows them but without the quotes; not those that are being
+/// detached, which take no rows any more.
+fn partitions(parent: pg_sys::Oid) -> HashMap<String, pg_sys::Oid> {
+    let query = "SELECT pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', ''), c.oid
+         FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid
+         WHERE i.inhparent OPERATOR(pg_catalog.=) $1 AND NOT i.inhdetachpending";
+    // As a statement that may write, so that it sees what was committed while this one waited.
+    let read = Spi::connect_mut(|client| {
+        let rows = client.update(query, None, &[parent.into()])?;
+        rows.map(|row| Ok((row.get::<String>(1)?, row.get::<pg_sys::Oid>(2)?))).collect::<Result<Vec<_>, SpiError>>()
+    });
+    read.unwrap_or_else(name::refused).into_iter().filter_map(|(bounds, oid)| Some((bounds?, oid?))).collect()
 }
 
-/// Makes a partition, named after its table and the time at which its interval begins.
-fn make(table: &name::Name, step: Step, part: &Part) -> pg_sys::Oid {
-    let suffix = step.name(part.from).unwrap_or_else(|| Failure::Step { problem: StepProblem::NotMinutes }.raise());
-    let partition = table.sibling(&suffix);
-    let (quoted, parent) = (partition.quoted(), table.quoted());
-    let (from, until) = (part.from_id, part.upper());
-    Spi::run(&format!("CREATE TABLE {quoted} PARTITION OF {parent} FOR VALUES FROM ({from}) TO ({until})"))
-        .unwrap_or_else(name::refused);
-    partition.oid()
+/// Raises the error for a table that is not partitioned by ranges of one column that IDs fit.
+fn refuse_other_keys(parent: pg_sys::Oid) {
+    let fits = Spi::get_one_with_args::<bool>(
+        "SELECT EXISTS (
+             SELECT FROM pg_catalog.pg_partitioned_table AS p JOIN pg_catalog.pg_attribute AS a
+                 ON a.attrelid OPERATOR(pg_catalog.=) p.partrelid AND a.attnum OPERATOR(pg_catalog.=) p.partattrs[0]
+             WHERE p.partrelid OPERATOR(pg_catalog.=) $1 AND p.partstrat OPERATOR(pg_catalog.=) 'r'
+               AND p.partnatts OPERATOR(pg_catalog.=) 1 AND a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype)",
+        &[parent.into()],
+    );
+    if fits.unwrap_or_else(name::refused) != Some(true) {
+        match name::of_relation(parent) {
+            Some(table) => Failure::PartitionKey { table: table.quoted() }.raise(),
+            None => Failure::NoTable { table: parent.to_u32() }.raise(),
+        }
+    }
+}
+
+/// Locks a table as CREATE TABLE .. PARTITION OF would; it keeps the name that this returns until the transaction ends.
+#[allow(unsafe_code)]
+fn lock(parent: pg_sys::Oid) -> Name {
+    // SAFETY: a plain variable of this process.
+    if unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ as i32 {
+        Failure::PartitionTransaction.raise();
+    }
+    loop {
+        let table = name::of_relation(parent).unwrap_or_else(|| Failure::NoTable { table: parent.to_u32() }.raise());
+        Spi::run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", table.quoted())).unwrap_or_else(name::refused);
+        // A lock is taken by name, which may have become another table's while this waited.
+        if table.oid() == Some(parent) {
+            return table;
+        }
+    }
 }

@@ -59,7 +59,7 @@ fn snowflake_set_mark(
     if !force {
         refuse_far_ahead(identity, given, mark);
         if let Some(table) = table {
-            let column = column.map_or("id".into(), Text::utf8);
+            let column = column.map_or("id".into(), Text::name);
             refuse_below_ids(identity, given, table, &column);
         }
     }

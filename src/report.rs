@@ -7,7 +7,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 use crate::failure::Failure;
-use crate::{reason, timestamp};
+use crate::{name, reason, timestamp};
 
 /// What PostgreSQL is told.
 pub struct Report {
@@ -68,7 +68,8 @@ impl Failure {
                 format!("invalid value for parameter \"snowflake_pg.layout\": \"{text}\""),
                 reason::layout_detail(error),
                 "Write the widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 \
-                 in sum, with @10ms or @1s after them for a longer tick, for example \"41:10:12\"."
+                 in sum, with @10ms or @1s after them for a longer tick, for example \"41:10:12\"; or a name of view \
+                 snowflake_layouts."
                     .into(),
             ),
             Failure::Epoch { text, problem } => (
@@ -113,7 +114,7 @@ impl Failure {
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("{id} is not an ID"),
                 "An ID is never negative.".into(),
-                "Pass an ID.".into(),
+                "Pass a number from 0 on.".into(),
             ),
             Failure::Text { text, error } => reason::text_report(text, *error),
             Failure::Step { problem } => (
@@ -122,11 +123,29 @@ impl Failure {
                 reason::step_detail(*problem).into(),
                 "Pass whole months, or whole days, hours and minutes, for example '1 day'.".into(),
             ),
-            Failure::NameTooLong { name, max } => (
+            Failure::PartitionKey { table } => (
+                ERRCODE_WRONG_OBJECT_TYPE,
+                format!("{table} is not partitioned by ranges of IDs"),
+                "It must be partitioned by RANGE of one column of type bigint.".into(),
+                "Pass a table made with PARTITION BY RANGE (id).".into(),
+            ),
+            Failure::PartitionTransaction => (
+                ERRCODE_ACTIVE_SQL_TRANSACTION,
+                "partitions cannot be made in this transaction".into(),
+                "It keeps one snapshot to its end, and may not see those that another session has made.".into(),
+                "Call snowflake_create_partitions() in a transaction of isolation level READ COMMITTED.".into(),
+            ),
+            Failure::Calendar { at } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("time {} is outside the calendar of partitions", timestamp::utc(*at)),
+                "It ends with the year 9999.".into(),
+                "Pass an earlier time, or fewer partitions.".into(),
+            ),
+            Failure::NameTooLong { name } => (
                 ERRCODE_NAME_TOO_LONG,
-                format!("name {name} of a partition is too long"),
-                format!("A name has at most {max} bytes."),
-                "Give the table a shorter name, or make its partitions from snowflake_partition_bounds().".into(),
+                format!("name {name} is too long"),
+                format!("A name has at most {} bytes.", name::MAX_BYTES),
+                "Pass the name of a column, or of a table that leaves room for the time of a partition.".into(),
             ),
             Failure::Instant { at, scheme } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,

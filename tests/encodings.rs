@@ -84,6 +84,22 @@ fn the_mark_is_compared_with_a_column_of_any_name() {
         assert_eq!(code, "55000", "{encoding}: {message}");
         assert!(message.starts_with("mark 1000 is not above the IDs of "), "{encoding}: {message}");
         assert_eq!(session.code(&set(&letter.repeat(2))).as_deref(), Some("42703"), "{encoding}");
+        assert_eq!(session.code(&set(&letter.repeat(64))).as_deref(), Some("42622"), "{encoding}");
         assert_eq!(session.one::<i32>("SELECT 1"), 1);
     }
+}
+
+/// Whether a text of 100 MB that is no layout is refused, in a database where each of its characters needs a conversion.
+#[test]
+fn a_long_text_is_refused_before_it_is_copied() {
+    let server = Cluster::builder("encodings_long").start();
+    let mut session = database(&server, "LATIN1");
+    for call in ["snowflake_timestamp(1, long)", "snowflake_from_text(long)", "snowflake_set_mark(1, 'pg_class', long)"]
+    {
+        let sql = format!("SELECT {call} FROM repeat(chr(233), 100000000) AS long");
+        let (code, message) = session.refusal(&sql);
+        assert!(code == "22023" || code == "42622", "{call}: {code} {message}");
+        assert!(message.len() < 400 && message.contains("\\xe9\\xe9"), "{call}: {message}");
+    }
+    assert_eq!(session.one::<i32>("SELECT 1"), 1);
 }

@@ -192,8 +192,8 @@ const REFUSED: &str = r#"
 'p', '1 month', 1, '2080-07-11 00:00+00' | 22023 | time 2080-07-11T00:00:00+00:00 is outside % | Its IDs begin % | Pass %
 'p', '1 day', 1, 'infinity' | 22023 | time infinity is outside the range of % | Its IDs begin at % | Pass a time inside that %
 4294967290::oid, '1 day', 1 | 42P01 | relation with OID 4294967290 does not exist | | Name one that does.
-repeat('n', 55)::regclass, '1 day', 1 | 42622 | name nnn% | A name has at most 63 bytes. | Give the table a shorter name, %
-'plain', '1 day', 1 | 42P17 | "plain" is not partitioned | |
+repeat('n', 55)::regclass, '1 day', 1 | 42622 | name nnn% | A name has at most 63 bytes. | Pass the name of a %
+'plain', '1 day', 1 | 42809 | public.plain is not partitioned by ranges of IDs | It must be % | Pass a table made with %
 'p', '12 hours', 3, '2024-02-28 12:00+00' | 42P17 | partition "p_20240229_0000" would overlap partition "there" | |
 "#;
 

@@ -1,0 +1,171 @@
+//! `snowflake_create_partitions()` beside what else happens to a table: other sessions, a detach that was broken off, event
+//! triggers, other keys; and at the end of the calendar.
+
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate, within};
+
+const TABLE: &str = "CREATE TABLE p (id bigint PRIMARY KEY) PARTITION BY RANGE (id)";
+
+fn create(days: u32) -> String {
+    format!("SELECT snowflake_create_partitions('p', '1 day', {days}, '2024-02-01 00:00+00')")
+}
+
+/// The names of the partitions of `table`.
+fn partitions(session: &mut Client, table: &str) -> Vec<String> {
+    session.all(&format!(
+        "SELECT relname::text FROM pg_inherits JOIN pg_class ON oid = inhrelid
+         WHERE inhparent = '{table}'::regclass ORDER BY relname COLLATE \"C\""
+    ))
+}
+
+#[test]
+fn a_transaction_with_one_snapshot_is_refused_where_something_is_missing() {
+    let server = Cluster::builder("create_partitions_isolation").start();
+    let mut session = server.session();
+    session.batch_execute(TABLE).unwrap();
+    for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+        let error = session
+            .batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; {}", create(1)))
+            .map_err(|error| sqlstate(&error))
+            .expect_err("nothing says that others see what this one does not");
+        assert_eq!(error.0, "25001");
+        assert_eq!(error.1, "partitions cannot be made in this transaction");
+        assert_eq!(error.3, "Call snowflake_create_partitions() in a transaction of isolation level READ COMMITTED.");
+        session.batch_execute("ROLLBACK").unwrap();
+    }
+    session.batch_execute(&create(1)).unwrap();
+    session.batch_execute(&format!("BEGIN ISOLATION LEVEL SERIALIZABLE; {}; COMMIT", create(1))).unwrap();
+}
+
+#[test]
+fn a_partition_whose_detach_was_broken_off_is_not_taken_for_one() {
+    let server = Cluster::builder("create_partitions_detach").start();
+    let (mut session, mut reader) = (server.session(), server.session());
+    session.batch_execute(TABLE).unwrap();
+    session.batch_execute(&create(2)).unwrap();
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM p").unwrap();
+    session.batch_execute("SET statement_timeout = '500ms'").unwrap();
+    assert_eq!(session.code("ALTER TABLE p DETACH PARTITION p_20240202 CONCURRENTLY").as_deref(), Some("57014"));
+    reader.batch_execute("COMMIT").unwrap();
+    session.batch_execute("RESET statement_timeout").unwrap();
+    // It takes no rows; what is wrong is said, and is mended by whoever finishes what was begun.
+    let refusal = session.refusal(&create(2));
+    assert_eq!(refusal, ("42P07".into(), "relation \"p_20240202\" already exists".into()));
+    session.batch_execute("ALTER TABLE p DETACH PARTITION p_20240202 FINALIZE; DROP TABLE p_20240202").unwrap();
+    session.batch_execute(&create(2)).unwrap();
+    assert_eq!(partitions(&mut session, "p"), ["p_20240201", "p_20240202"]);
+}
+
+#[test]
+fn partitions_that_an_event_trigger_renames_are_returned_and_found_again() {
+    let server = Cluster::builder("create_partitions_trigger").start();
+    let mut session = server.session();
+    session.batch_execute(TABLE).unwrap();
+    session
+        .batch_execute(
+            "CREATE FUNCTION rename() RETURNS event_trigger LANGUAGE plpgsql AS $$
+             DECLARE made oid;
+             BEGIN
+                 FOR made IN SELECT objid FROM pg_event_trigger_ddl_commands() WHERE object_type = 'table' LOOP
+                     EXECUTE format('ALTER TABLE %s RENAME TO %I', made::regclass, 'x_' || made::regclass);
+                 END LOOP;
+             END $$;
+             CREATE EVENT TRIGGER rename ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION rename()",
+        )
+        .unwrap();
+    let text = |sql: String| format!("{sql}::text");
+    assert_eq!(session.all::<String>(&text(create(2))), ["x_p_20240201", "x_p_20240202"]);
+    assert_eq!(session.all::<String>(&text(create(2))), [""; 0]);
+}
+
+/// While a call waits for its lock, its table is renamed, and another takes its name.
+fn check_renamed(server: &Cluster, make: &str) -> Result<(), String> {
+    let (mut session, mut caller, mut watch) = (server.session(), server.session(), server.session());
+    session
+        .batch_execute(&format!("DROP TABLE IF EXISTS p, renamed CASCADE; {TABLE}"))
+        .and_then(|()| session.batch_execute("BEGIN; LOCK TABLE p IN SHARE MODE"))
+        .expect("a table");
+    let oid: i64 = session.one("SELECT 'p'::regclass::oid::bigint");
+    let make = make.replace("OID", &oid.to_string());
+    let caller = thread::spawn(move || caller.batch_execute(&make).map_err(|error| sqlstate(&error)));
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
+    ensure!(within(Duration::from_secs(20), || watch.one(waits) || caller.is_finished()), "the caller never asks");
+    session.batch_execute(&format!("ALTER TABLE p RENAME TO renamed; {TABLE}; COMMIT")).expect("a new name");
+    let made = caller.join().expect("a caller");
+    ensure!(made.is_ok(), "the call failed: {made:?}");
+    let (old, new) = (partitions(&mut watch, "renamed"), partitions(&mut watch, "p"));
+    ensure!(new.is_empty() && old.len() == 1, "another table got them: {new:?}, not {old:?}");
+    Ok(())
+}
+
+#[test]
+fn a_table_that_is_renamed_meanwhile_gets_its_partitions_all_the_same() {
+    let server = Cluster::builder("create_partitions_renamed").start();
+    let call = "SELECT snowflake_create_partitions(OID::regclass, '1 day', 1, '2024-02-01 00:00+00')";
+    check_renamed(&server, call).unwrap();
+    // The negative control: what goes by the name.
+    let by_name = "CREATE TABLE by_name PARTITION OF p FOR VALUES FROM (0) TO (1)";
+    assert_caught(check_renamed(&server, by_name), "another table got them");
+}
+
+#[test]
+fn only_ranges_of_ids_are_partitioned() {
+    let server = Cluster::builder("create_partitions_keys").start();
+    let mut session = server.session();
+    for made in [
+        "TABLE k (id bigint)",
+        "TABLE k (id text) PARTITION BY RANGE (id)",
+        "TABLE k (id integer) PARTITION BY RANGE (id)",
+        "TABLE k (id timestamptz) PARTITION BY RANGE (id)",
+        "TABLE k (id bigint) PARTITION BY RANGE ((id / 2))",
+        "TABLE k (id bigint, tenant bigint) PARTITION BY RANGE (id, tenant)",
+        "TABLE k (id bigint) PARTITION BY LIST (id)",
+        "TABLE k (id bigint) PARTITION BY HASH (id)",
+        "VIEW k AS SELECT 1::bigint AS id",
+        "SEQUENCE k",
+    ] {
+        session.batch_execute(&format!("CREATE {made}")).unwrap();
+        let error = session.batch_execute("SELECT snowflake_create_partitions('k', '1 day', 1)").expect_err(made);
+        let (code, message, detail, hint) = sqlstate(&error);
+        assert_eq!(
+            (code.as_str(), message.as_str()),
+            ("42809", "public.k is not partitioned by ranges of IDs"),
+            "{made}"
+        );
+        assert_eq!(detail, "It must be partitioned by RANGE of one column of type bigint.");
+        assert_eq!(hint, "Pass a table made with PARTITION BY RANGE (id).");
+        session.batch_execute(&format!("DROP {} k", made.split(' ').next().expect("a kind"))).unwrap();
+    }
+    // The key need be neither called id nor the first column.
+    session.batch_execute("CREATE TABLE k (a int, b bigint) PARTITION BY RANGE (b)").unwrap();
+    session.batch_execute("SELECT snowflake_create_partitions('k', '1 day', 1)").unwrap();
+}
+
+#[test]
+fn the_calendar_ends_before_some_layouts_do() {
+    let server = Cluster::builder("create_partitions_calendar").set("snowflake_pg.layout", "50:1:12").start();
+    let mut session = server.session();
+    session.batch_execute(TABLE).unwrap();
+    for call in [
+        "snowflake_create_partitions('p', '1 month', 3, '9999-11-15 00:00Z')",
+        "snowflake_create_partitions('p', '1 month', 2, '12345-08-15 00:00Z')",
+        "snowflake_create_partitions('p', '1 day', 2, '12345-08-15 00:00Z')",
+        "snowflake_create_partitions('p', '178000000 years', 1)",
+        "snowflake_partition_bounds('9999-06-11 00:00Z', '12001-12-31 23:00Z', '4 months')",
+        "snowflake_partition_bounds('12345-11-11 00:00Z', '12345-11-14 00:00Z', '6 months')",
+    ] {
+        let error = session.batch_execute(&format!("SELECT {call}")).expect_err(call);
+        let (code, message, detail, hint) = sqlstate(&error);
+        assert_eq!(code, "22023", "{call}: {message}");
+        assert!(message.ends_with(" is outside the calendar of partitions"), "{call}: {message}");
+        assert_eq!(
+            (detail.as_str(), hint.as_str()),
+            ("It ends with the year 9999.", "Pass an earlier time, or fewer partitions.")
+        );
+    }
+    assert_eq!(partitions(&mut session, "p"), [""; 0]);
+    session.batch_execute("SELECT snowflake_create_partitions('p', '1 month', 2, '9999-10-15 00:00Z')").unwrap();
+    assert_eq!(partitions(&mut session, "p"), ["p_99991001", "p_99991101"]);
+}
