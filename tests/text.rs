@@ -151,6 +151,35 @@ fn the_type_decides_in_every_collation() {
     }
 }
 
+/// Whether the key of `links`, a column declared as `kind`, is found over its index when compared as `compared` says.
+fn check_index(session: &mut Client, kind: &str, compared: &str) -> Result<(), String> {
+    session
+        .batch_execute(&format!(
+            "DROP TABLE IF EXISTS links; CREATE TABLE links (code {kind} PRIMARY KEY);
+             INSERT INTO links SELECT snowflake_to_text(n) FROM generate_series(1, 10000) AS n; ANALYZE links"
+        ))
+        .expect("the table can be made");
+    let query = format!("SELECT code::text FROM links WHERE code = {compared}");
+    let plan = session.plan(&query);
+    ensure!(plan.contains("Index Cond"), "not over the index:\n{plan}");
+    let found = session.all::<String>(&query);
+    ensure!(found == ["000000000009J"], "{found:?}");
+    Ok(())
+}
+
+#[test]
+fn a_stored_text_is_found_over_its_index() {
+    let server = Cluster::builder("text_index").start();
+    let mut session = server.session();
+    let text = "snowflake_to_text(306 + 0)";
+    for kind in ["snowflake_text", "text COLLATE \"C\"", "varchar(13) COLLATE \"C\""] {
+        check_index(&mut session, kind, text).unwrap_or_else(|wrong| panic!("{kind}: {wrong}"));
+    }
+    check_index(&mut session, "text", &format!("{text} COLLATE \"default\"")).unwrap();
+    check_index(&mut session, "snowflake_text", "'000000000009J'").unwrap();
+    assert_caught(check_index(&mut session, "text", text), "not over the index");
+}
+
 #[test]
 fn a_text_that_is_no_id_is_refused_with_the_reason() {
     let server = Cluster::builder("text_refused").unset("snowflake_pg.worker_id").start();
@@ -196,7 +225,7 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
     }
     for id in [-1, i64::MIN] {
         let error = session.query("SELECT snowflake_to_text($1)::text", &[&id]).expect_err("a negative number");
-        let expected = ("22003", format!("{id} is not an ID"), "An ID is never negative.", "Pass an ID.");
+        let expected = ("22003", format!("{id} is not an ID"), "An ID is never negative.", "Pass a number from 0 on.");
         let (code, message, detail, hint) = sqlstate(&error);
         assert_eq!((code.as_str(), message, detail.as_str(), hint.as_str()), expected);
     }

@@ -60,6 +60,7 @@ SELECT snowflake_decode(1, '');
 SELECT snowflake_decode(1, '41:10:13');
 SELECT snowflake_decode(1, '41:10:12@5ms');
 SELECT snowflake_decode(1, repeat('41:10:12 ', 20));
+SELECT snowflake_decode(1, repeat('0', 100) || '41:10:12');
 SELECT snowflake_decode(1, E'é\n"\\');
 SELECT snowflake_timestamp(-1, 'discord');
 SELECT snowflake_timestamp(9223372036854775807, 'sonyflake', '2014-09-01Z');

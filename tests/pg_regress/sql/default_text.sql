@@ -6,11 +6,15 @@ SELECT pg_typeof(snowflake_to_text(1)), pg_typeof(snowflake_from_text('000000000
 SELECT text, snowflake_from_text(text)
   FROM (VALUES ('1AZ1AMFWC0000'), ('1az1amfwc0000'), ('LaZiaMfWcoOOo'), ('IAZLAMFWC0O0o')) AS v (text);
 SELECT snowflake_to_text(NULL) IS NULL AS no_text, snowflake_from_text(NULL) IS NULL AS no_id;
--- A column of this type sorts like the numbers, and takes no other texts than any text column does.
+-- A column of this type sorts like the numbers, and takes each in one spelling.
 CREATE TABLE links (id snowflake_text PRIMARY KEY, number bigint GENERATED ALWAYS AS (snowflake_from_text(id)) STORED);
 INSERT INTO links SELECT snowflake_to_text(n * 922337203685477) FROM generate_series(1, 1000) AS n;
 SELECT count(*) FROM (SELECT number > lag(number) OVER (ORDER BY id) AS later FROM links) AS pairs WHERE later;
 SELECT collation_name FROM information_schema.domains WHERE domain_name = 'snowflake_text';
+INSERT INTO links VALUES ('1asd13xh1f800');
+INSERT INTO links VALUES ('garbage');
+INSERT INTO links VALUES ('8000000000000');
+SELECT 'ZZZ'::snowflake_text;
 DROP TABLE links;
 
 -- Refused, with position and reason.
