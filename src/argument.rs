@@ -47,8 +47,8 @@ unsafe impl SqlTranslatable for Text<'_> {
 impl Text<'_> {
     /// The layout this names, with the epoch that goes with it.
     pub fn scheme(self) -> Scheme {
-        let text = std::str::from_utf8(self.0.get(..=MAX_LAYOUT).unwrap_or(self.0));
-        let text = text.ok().filter(|text| text.len() <= MAX_LAYOUT);
+        let short = (self.0.len() <= MAX_LAYOUT).then_some(self.0);
+        let text = short.and_then(|bytes| std::str::from_utf8(bytes).ok());
         text.map_or(Err(LayoutError::Malformed), Scheme::parse)
             .unwrap_or_else(|error| Failure::LayoutArgument { text: self.shown(), error }.raise())
     }
