@@ -108,26 +108,19 @@ pub fn layout_detail(error: &LayoutError) -> String {
 
 /// A text is not an ID.
 pub fn text_report(text: &str, error: TextError) -> Sentences {
-    let (code, detail) = match error {
-        TextError::TooLarge => {
-            (PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "It is larger than any bigint.".into())
+    let code = match error {
+        TextError::TooLarge => PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+        _ => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+    };
+    let detail = match error {
+        TextError::TooLarge => "It is larger than any bigint.".into(),
+        TextError::Short { length: 0 } => "It is empty.".into(),
+        TextError::Short { length } => format!("It ends after character {length}, and an ID has {TEXT_LENGTH}."),
+        TextError::Long => format!("It goes on after character {TEXT_LENGTH}."),
+        TextError::Digit { position, byte } if byte.is_ascii_graphic() => {
+            format!("Character {position} is \"{}\", which is no digit of base 32.", byte as char)
         }
-        _ => (
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            match error {
-                TextError::Short { length: 0 } => "It is empty.".into(),
-                TextError::Short { length } => {
-                    format!("It ends after character {length}, and an ID has {TEXT_LENGTH}.")
-                }
-                TextError::Digit { position, byte } => match byte.is_ascii_graphic() {
-                    true => {
-                        format!("Character {position} is \"{}\", which is no digit of base 32.", byte.escape_ascii())
-                    }
-                    false => format!("Character {position} is no digit of base 32."),
-                },
-                _ => format!("It goes on after character {TEXT_LENGTH}."),
-            },
-        ),
+        TextError::Digit { position, .. } => format!("Character {position} is no digit of base 32."),
     };
     let hint = "Pass 13 characters of 0 to 9 and A to Z without U, as snowflake_to_text() returns them.".into();
     (code, format!("\"{text}\" is not the text of an ID"), detail, hint)
