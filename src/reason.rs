@@ -95,7 +95,9 @@ pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Senten
 /// Why a text is not a layout.
 pub fn layout_detail(error: &LayoutError) -> String {
     match error {
-        LayoutError::Malformed => "It is neither three or four widths in bits nor the name of a preset.".into(),
+        LayoutError::Malformed => {
+            "It is neither three or four widths in bits nor a name of view snowflake_layouts.".into()
+        }
         LayoutError::UnknownTick => "The tick after \"@\" must be \"1ms\", \"10ms\" or \"1s\".".into(),
         LayoutError::Width { part, min, max, .. } => {
             format!("The {part} field must have {min} to {max} bits.")

@@ -228,7 +228,8 @@ impl Failure {
                 ),
                 "Check the server's clock, and whether snowflake_pg.epoch, snowflake_pg.layout or \
                  snowflake_pg.datacenter_id was changed: going on could repeat IDs. If all are right, an earlier clock was \
-                 wrong: set the mark with snowflake_set_mark()."
+                 wrong; if the layout was changed on purpose, no ID of the old one may remain: set the mark with \
+                 snowflake_set_mark()."
                     .into(),
             ),
             Failure::MarkRange { mark, layout } => (

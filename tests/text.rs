@@ -206,8 +206,8 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
         (format!("{zeros}0 "), "0000000000000 ", "22023", goes_on),
         (format!("{zeros} "), "000000000000 ", "22023", digit(13, "")),
         ("0000000\t00000".into(), "0000000\\t00000", "22023", digit(8, "")),
-        ("0\"0".into(), "0\\\"0", "22023", digit(2, "\\\"")),
-        ("0\\0".into(), "0\\\\0", "22023", digit(2, "\\\\")),
+        ("0\"0".into(), "0\\\"0", "22023", digit(2, "\"")),
+        ("0\\0".into(), "0\\\\0", "22023", digit(2, "\\")),
         // Of several bytes, and what looks like a digit elsewhere.
         (format!("é{zeros}"), "\\xc3\\xa9000000000000", "22023", digit(1, "")),
         ("00€0000000000".into(), "00\\xe2\\x82\\xac0000000000", "22023", digit(3, "")),
