@@ -1,6 +1,8 @@
 //! Names of tables and columns in a database of any encoding: found, made, measured and refused in that encoding.
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure};
+use std::path::Path;
+
+use cluster::{Answer, Client, Cluster, Host, assert_caught, ensure};
 
 const ENCODINGS: [&str; 4] = ["UTF8", "LATIN1", "EUC_JP", "SQL_ASCII"];
 
@@ -89,17 +91,27 @@ fn the_mark_is_compared_with_a_column_of_any_name() {
     }
 }
 
-/// Whether a text of 100 MB that is no layout is refused, in a database where each of its characters needs a conversion.
+/// A text of 300 MB, whose characters need three bytes each in UTF-8, in a session whose process may not grow by more than
+/// 700 MB: a copy would end it, and with it every other session.
 #[test]
 fn a_long_text_is_refused_before_it_is_copied() {
     let server = Cluster::builder("encodings_long").start();
     let mut session = database(&server, "LATIN1");
+    let process: i32 = session.one("SELECT pg_backend_pid()");
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the session's process");
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("its size");
+    let kb: u64 = size.trim().trim_end_matches(" kB").parse().expect("a number");
+    let limit = format!("--as={}", kb * 1_024 + 700_000_000);
+    let prlimit = Path::new("prlimit");
+    let limited = Host::get().command(prlimit).args(["--pid", &process.to_string(), &limit]).status();
+    assert!(limited.expect("prlimit is installed (Debian: util-linux)").success());
     for call in ["snowflake_timestamp(1, long)", "snowflake_from_text(long)", "snowflake_set_mark(1, 'pg_class', long)"]
     {
-        let sql = format!("SELECT {call} FROM repeat(chr(233), 100000000) AS long");
-        let (code, message) = session.refusal(&sql);
+        let (code, message) = session.refusal(&format!("SELECT {call} FROM repeat(chr(233), 300000000) AS long"));
         assert!(code == "22023" || code == "42622", "{call}: {code} {message}");
         assert!(message.len() < 400 && message.contains("\\xe9\\xe9"), "{call}: {message}");
     }
-    assert_eq!(session.one::<i32>("SELECT 1"), 1);
+    // The control of the limit: PostgreSQL's own memory runs out, with an error.
+    assert_eq!(session.code("SELECT length(repeat('x', 900000000))").as_deref(), Some("53200"));
+    assert_eq!(session.one::<i32>("SELECT pg_backend_pid()"), process);
 }
