@@ -28,6 +28,18 @@ COMMENT ON FUNCTION snowflake_accept_clock() IS
     'take the server''s clock for right, so that IDs follow it; returns by how much';
 COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
     'set the high-water mark; lowered only above the IDs of a table, or by force; returns the mark before';
+COMMENT ON FUNCTION snowflake_check(regclass, text, integer[]) IS
+    'IDs of a table that are there twice, that this server has not issued, or that are none; no rows where nothing is found';
+COMMENT ON FUNCTION snowflake_status() IS
+    'what the generator is doing, as view snowflake_status shows it';
+COMMENT ON VIEW snowflake_status IS
+    'what the generator is doing: who this server is, its last ID, its clock and mark, and counts of all backends';
+COMMENT ON FUNCTION snowflake_stat_backends() IS
+    'what each backend has drawn and waited for, as view snowflake_stat_backends shows it';
+COMMENT ON VIEW snowflake_stat_backends IS
+    'what each backend has drawn and waited for';
+COMMENT ON FUNCTION snowflake_stat_reset() IS
+    'let all counts of snowflake_status and snowflake_stat_backends begin at 0 again';
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
     'parts of an ID of a layout, with the epoch that goes with it';
 COMMENT ON FUNCTION snowflake_decode(bigint, text, timestamptz) IS

@@ -6,16 +6,16 @@
 
 use std::time::Duration;
 
-use flake::{ClockEvent, Mark, Nanos, OnRegression, Steered};
+use flake::{Mark, Nanos};
 use pgrx::pg_sys::{InterruptPending, XLogRecPtr};
-use pgrx::{PgLogLevel, PgSqlErrorCode, debug1, ereport};
+use pgrx::{debug1, debug2};
 
 use crate::failure::Failure;
 use crate::faults::{self, Fault};
 use crate::guc::{self, ClockRegression};
 use crate::identity::Identity;
 use crate::wait::{self, Wait};
-use crate::{clock, mark, replication, shmem};
+use crate::{announce, clock, mark, replication, shmem, stats};
 
 /// How long a session sleeps before it looks again whether another has extended the reservation, or the standby has
 /// acknowledged the mark.
@@ -48,12 +48,13 @@ fn extend(identity: &Identity, needed: Option<u64>) -> Option<Nanos> {
     let begun = clock::monotonic();
     let Some(claim) = state.claim(begun, needed.is_none()) else {
         if needed.is_some() {
+            debug2!("snowflake_pg: waiting for another session to extend the reservation");
             wait::on_latch(Wait::Mark, POLL);
         }
         return None;
     };
     let steered = state.steer(clock::reading, identity.limits.time(last), &guc::clock_rules());
-    report(&steered);
+    announce::clock(&steered);
     if let Some(behind) = steered.behind {
         state.release(claim);
         if needed.is_some() {
@@ -62,6 +63,7 @@ fn extend(identity: &Identity, needed: Option<u64>) -> Option<Nanos> {
         return None;
     }
     let now = steered.clock.time(clock::monotonic());
+    debug2!("snowflake_pg: compared the clocks, generator time leads the wall clock by {} us", steered.lead / 1_000);
     let reservation = state.next_reservation(&identity.limits, now, needed.unwrap_or(last + 1));
     let covered = if faults::on(Fault::MarkBehind) { last + 1 } else { reservation.ceiling };
     let written = mark::raise(Mark::above(&identity.stamp, covered), || {
@@ -87,14 +89,26 @@ fn extend(identity: &Identity, needed: Option<u64>) -> Option<Nanos> {
     let took = clock::monotonic() - begun;
     state.publish(generation, reservation, took);
     state.release(claim);
-    debug1!("snowflake_pg: extended the reservation to word {} in {} us", reservation.ceiling, took / 1_000);
+    stats::extended(took);
+    debug1!(
+        "snowflake_pg: extended the reservation{} to word {} in {} us",
+        if needed.is_none() { " in advance" } else { "" },
+        reservation.ceiling,
+        took / 1_000
+    );
+    announce::end_of_layout(identity, clock::wall());
     Some(now)
 }
 
 /// Waits until the synchronous standby has acknowledged the WAL up to `lsn`, or none is configured any more.
 #[allow(unsafe_code)]
 pub fn acknowledged(lsn: XLogRecPtr) {
+    let mut told = false;
     while !replication::acknowledged(lsn) {
+        if !told {
+            debug1!("snowflake_pg: waiting for the synchronous standby to acknowledge the mark");
+            told = true;
+        }
         wait::sleep(Wait::Mark, POLL);
         // SAFETY: a plain flag of this process.
         if faults::on(Fault::PublishAfterCancel) && unsafe { InterruptPending } != 0 {
@@ -107,56 +121,9 @@ pub fn acknowledged(lsn: XLogRecPtr) {
 /// What to do while the wall clock is behind where it was, by the setting.
 fn wait_for_clock(behind: Nanos) {
     if guc::on_clock_regression() == ClockRegression::Wait && behind <= LONGEST_WAIT {
+        debug1!("snowflake_pg: waiting for the clock, which is behind by {} ms", behind / 1_000_000);
         wait::on_latch(Wait::Clock, Duration::from_nanos(behind));
     } else {
         Failure::ClockBehind { behind: Duration::from_nanos(behind) }.raise();
-    }
-}
-
-/// Tells the log what happened to the clock, once.
-fn report(steered: &Steered) {
-    let Some(event) = steered.event else {
-        return;
-    };
-    let counts = shmem::state().clock_counts();
-    let seconds = |by: Nanos| format!("{:.3}", by as f64 / 1e9);
-    match event {
-        ClockEvent::Regression(by) => {
-            let going_on = match guc::clock_rules().on_regression {
-                OnRegression::Continue => "IDs go on at the speed of the monotonic clock.",
-                OnRegression::Hold => "No more IDs are reserved until the clock is back where it was.",
-            };
-            let restart = if steered.lead > MAX_LEAD {
-                " After a restart no ID would be issued: the last one is more than a day ahead of the clock."
-            } else {
-                ""
-            };
-            ereport!(
-                PgLogLevel::WARNING,
-                PgSqlErrorCode::ERRCODE_WARNING,
-                format!("the clock was set back by {} s", seconds(by)),
-                format!("{going_on} Clock regression {} since the server started.{restart}", counts.regressions)
-            );
-        }
-        ClockEvent::Jump(by) => ereport!(
-            PgLogLevel::WARNING,
-            PgSqlErrorCode::ERRCODE_WARNING,
-            format!("the clock was set forward by {} s, which is not followed", seconds(by)),
-            format!(
-                "It is more than \"snowflake_pg.max_clock_jump\". If the clock is right now, a superuser makes IDs follow it \
-                 with snowflake_accept_clock(). Clock jump {} since the server started.",
-                counts.jumps
-            )
-        ),
-        ClockEvent::Step(by) => ereport!(
-            PgLogLevel::LOG,
-            PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-            format!("snowflake_pg: the clock was set forward by {} s, and IDs follow it", seconds(by))
-        ),
-        ClockEvent::Returned => ereport!(
-            PgLogLevel::LOG,
-            PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-            "snowflake_pg: the clock is back from a jump that was not followed"
-        ),
     }
 }

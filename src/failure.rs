@@ -182,6 +182,11 @@ pub enum Failure {
     },
     /// A mark is to be compared with a table in a transaction that may not see all of its rows.
     MarkTransaction,
+    /// An argument that must name something is NULL.
+    NullArgument {
+        /// Its name.
+        argument: &'static str,
+    },
     /// A table does not exist.
     NoTable {
         /// Its OID.

@@ -48,6 +48,12 @@ pub enum Fault {
     JumpFollowed,
     /// CREATE EXTENSION's transaction makes the mark.
     MarkMadeByUser,
+    /// A backend takes its counts along when it ends.
+    CountsForgotten,
+    /// A session that waits does not show it.
+    HiddenWait,
+    /// The log is told each time.
+    TalkativeLog,
 }
 
 /// True where this fault is switched on.

@@ -20,6 +20,8 @@ pub struct Identity {
     pub scheme: Scheme,
     /// The generator's fixed limits, derived from the scheme.
     pub limits: Limits,
+    /// This server's numbers.
+    pub node: Node,
     /// What makes words into this server's IDs.
     pub stamp: Stamp,
     /// False while `snowflake_pg.worker_id` is not set, and then nothing is issued.
@@ -30,6 +32,14 @@ impl Identity {
     /// The first word whose ID is at or above a mark; past the layout's last where there is none.
     pub fn first_word(&self, mark: Mark) -> u64 {
         mark.first_word(&self.stamp, self.limits.last_word())
+    }
+
+    /// A server's numbers as people call them.
+    pub fn name(&self, node: Node) -> String {
+        match self.scheme.layout.has_datacenter() {
+            true => format!("datacenter ID {}, worker ID {}", node.datacenter, node.worker),
+            false => format!("worker ID {}", node.worker),
+        }
     }
 }
 
@@ -96,6 +106,7 @@ fn read() -> Result<Identity, Failure> {
     Ok(Identity {
         scheme,
         limits: Limits::of(&scheme),
+        node,
         stamp,
         worker_set: worker.is_some() || faults::on(Fault::DefaultWorker),
     })

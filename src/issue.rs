@@ -8,6 +8,7 @@ use flake::{Drawn, Request, Run, Step};
 use crate::failure::Failure;
 use crate::faults::{self, Fault};
 use crate::identity::{self, Identity};
+use crate::stats::{self, Count};
 use crate::{clock, extend, guc, load, shmem, wait};
 
 /// IDs that are this session's alone, in the order in which they were issued.
@@ -34,10 +35,12 @@ pub fn draw(request: Request) -> Issued {
                 if drawn.renew {
                     extend::renew(identity);
                 }
+                stats::add(Count::Issued, drawn.run.count);
                 return Issued { identity, run: drawn.run };
             }
             Err(obstacle) => {
                 if let Some(run) = clear(identity, obstacle, request) {
+                    stats::add(Count::Issued, run.count);
                     return Issued { identity, run };
                 }
             }
@@ -56,7 +59,16 @@ fn attempt(identity: &Identity, request: Request) -> Result<Drawn, Option<Step>>
     if faults::on(Fault::WallClock) {
         return state.draw(&identity.limits, pace, request, |_| clock::wall());
     }
-    match state.draw(&identity.limits, pace, request, |offset| clock::monotonic().wrapping_add(offset)) {
+    // The clock is read once per attempt.
+    let mut attempts = 0;
+    let drawn = state.draw(&identity.limits, pace, request, |offset| {
+        attempts += 1;
+        clock::monotonic().wrapping_add(offset)
+    });
+    if attempts > 1 {
+        stats::add(Count::Retries, attempts - 1);
+    }
+    match drawn {
         Err(Some(Step::Exhausted)) if faults::on(Fault::SilentWrap) => {
             Ok(Drawn { run: Run { first: 1, count: 1 }, renew: false })
         }

@@ -5,6 +5,7 @@
 //! would inherit.
 
 use std::ffi::CStr;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -13,11 +14,23 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder, ereport, pg_guard, pg_sys, prelude::*};
 
 use crate::failure::{Failure, MarkProblem};
 use crate::faults::{self, Fault};
-use crate::{identity, major, mark, shmem};
+use crate::{announce, clock, identity, load, major, mark, shmem};
 
 /// What the background worker has come to, for sessions that find no origin.
-#[derive(Default)]
-pub struct Outcome(AtomicU32);
+pub struct Outcome {
+    state: AtomicU32,
+    /// True where the server began in recovery that a promotion ends.
+    was_standby: bool,
+}
+
+impl Outcome {
+    /// Before it has run. In the postmaster, whose directory is the data directory; again when it sets up shared memory anew.
+    pub fn new() -> Outcome {
+        let signals = [pg_sys::STANDBY_SIGNAL_FILE, pg_sys::RECOVERY_SIGNAL_FILE];
+        let was_standby = signals.iter().any(|name| name.to_str().is_ok_and(|name| Path::new(name).exists()));
+        Outcome { state: AtomicU32::new(NOT_RUN), was_standby }
+    }
+}
 
 /// Origins are shared by all databases, but without one their index cannot be opened. This one is in every server.
 const DATABASE: &CStr = c"template0";
@@ -32,7 +45,11 @@ const RETRY: Duration = Duration::from_secs(60);
 /// Registers the background worker, where this server can issue at all. In the postmaster, while it preloads libraries; an
 /// error ends the server's start.
 pub fn register() {
-    if !identity::get().worker_set || faults::on(Fault::MarkMadeByUser) {
+    let identity = identity::get();
+    if !identity.worker_set {
+        return announce::refusal(&Failure::WorkerUnset { layout: identity.scheme.layout });
+    }
+    if faults::on(Fault::MarkMadeByUser) {
         return;
     }
     if major::origins() == 0 {
@@ -48,7 +65,7 @@ pub fn register() {
 
 /// Why there is no origin.
 pub fn problem() -> MarkProblem {
-    match shmem::keeper().0.load(Ordering::Relaxed) {
+    match shmem::keeper().state.load(Ordering::Relaxed) {
         NOT_RUN => MarkProblem::NotMade,
         NO_FREE_STATE => MarkProblem::NoFreeState,
         _ => MarkProblem::Dropped,
@@ -57,7 +74,7 @@ pub fn problem() -> MarkProblem {
 
 /// Notes that the origin is there: a crash has made the server forget that the background worker has run.
 pub fn origin_seen() {
-    shmem::keeper().0.store(MADE, Ordering::Relaxed);
+    shmem::keeper().state.store(MADE, Ordering::Relaxed);
 }
 
 /// The background worker. An error ends it, and it is started again after [`RETRY`].
@@ -85,7 +102,7 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
             pg_sys::GucSource::PGC_S_SESSION,
         );
     }
-    let outcome = &shmem::keeper().0;
+    let outcome = &shmem::keeper().state;
     let made = BackgroundWorker::transaction(|| {
         PgTryBuilder::new(mark::make)
             .catch_when(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, |error| {
@@ -109,5 +126,20 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
             "snowflake_pg: the high-water mark is missing",
             "Replication origin \"snowflake_pg\" has no progress."
         ),
+    }
+    announce();
+}
+
+/// Tells the log who has come up, and what will keep it from issuing, or will before long.
+fn announce() {
+    let identity = identity::get();
+    let Ok(mark) = BackgroundWorker::transaction(mark::read) else {
+        return;
+    };
+    announce::server(identity, mark, shmem::keeper().was_standby);
+    let now = clock::wall();
+    match load::beginning(identity, mark, now) {
+        Ok(_) => announce::end_of_layout(identity, now),
+        Err(failure) => announce::refusal(&failure),
     }
 }

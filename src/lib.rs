@@ -4,8 +4,10 @@
 
 use pgrx::prelude::*;
 
+mod announce;
 mod argument;
 mod calendar;
+mod check;
 mod clock;
 mod decode;
 mod encode;
@@ -18,6 +20,7 @@ mod identity;
 mod issue;
 mod keeper;
 mod layouts;
+mod limiter;
 mod load;
 mod major;
 mod mark;
@@ -27,7 +30,10 @@ mod reason;
 mod repair;
 mod replication;
 mod report;
+mod row_security;
 mod shmem;
+mod stats;
+mod status;
 mod text;
 mod timestamp;
 mod wait;
@@ -42,9 +48,14 @@ pgrx::extension_sql_file!(
 pgrx::extension_sql_file!("../sql/text.sql", name = "text");
 pgrx::extension_sql_file!("../sql/layouts.sql", name = "layouts", requires = [layouts::snowflake_layouts]);
 pgrx::extension_sql_file!(
+    "../sql/status.sql",
+    name = "status",
+    requires = [status::snowflake_status, status::snowflake_stat_backends]
+);
+pgrx::extension_sql_file!(
     "../sql/grants.sql",
     name = "grants",
-    requires = [repair::snowflake_accept_clock, repair::snowflake_set_mark]
+    requires = [repair::snowflake_accept_clock, repair::snowflake_set_mark, status::snowflake_stat_reset, "status"]
 );
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 

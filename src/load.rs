@@ -40,26 +40,15 @@ pub fn refusal(identity: &Identity) -> Option<Failure> {
 }
 
 fn begin(identity: &Identity, mark: Mark) {
-    let (state, limits, scheme) = (shmem::state(), &identity.limits, identity.scheme);
+    let state = shmem::state();
     if state.last().is_some() {
         return;
     }
     let forgotten = faults::on(Fault::MarkNotLoaded) || faults::on(Fault::StatePerBackend);
     let mark = if forgotten { Mark::NOTHING_ISSUED } else { mark };
     let reading = clock::reading();
-    match limits.word_at(reading.wall) {
-        None => Failure::ClockBeforeEpoch { epoch: scheme.epoch }.raise(),
-        Some(word) if word > limits.last_word() && !faults::on(Fault::SilentWrap) => {
-            Failure::Exhausted { scheme }.raise()
-        }
-        Some(_) => {}
-    }
-    let first = identity.first_word(mark);
-    let begins = limits.time(first);
-    if begins.saturating_sub(reading.wall) > extend::MAX_LEAD {
-        let (mark, clock) = (timestamp::of(begins), timestamp::of(reading.wall));
-        Failure::MarkAhead { mark, clock, scheme }.raise();
-    }
+    let first = beginning(identity, mark, reading.wall).unwrap_or_else(|failure| failure.raise());
+    let begins = identity.limits.time(first);
     if !state.load(first, Hybrid::start(reading, begins)) {
         return;
     }
@@ -70,6 +59,24 @@ fn begin(identity: &Identity, mark: Mark) {
         format!("snowflake_pg: issuing begins at {}", time(reading.wall.max(begins))),
         format!("The clock shows {}, the high-water mark is at {}.", time(reading.wall), time(begins))
     );
+}
+
+/// The first word to issue when the wall clock shows `wall`; the failure where nothing may be issued.
+pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Failure> {
+    let (limits, scheme) = (&identity.limits, identity.scheme);
+    match limits.word_at(wall) {
+        None => return Err(Failure::ClockBeforeEpoch { epoch: scheme.epoch }),
+        Some(word) if word > limits.last_word() && !faults::on(Fault::SilentWrap) => {
+            return Err(Failure::Exhausted { scheme });
+        }
+        Some(_) => {}
+    }
+    let first = identity.first_word(mark);
+    let begins = limits.time(first);
+    if begins.saturating_sub(wall) > extend::MAX_LEAD {
+        return Err(Failure::MarkAhead { mark: timestamp::of(begins), clock: timestamp::of(wall), scheme });
+    }
+    Ok(first)
 }
 
 /// What [`Fault::IssueInRecovery`] does: a standby cannot write a mark.

@@ -27,6 +27,23 @@ pub fn wait_event(what: Wait) -> u32 {
     *event.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
 }
 
+/// This backend's number, below `MaxBackends`, which no other has while it lives; `None` in a process that is no backend.
+/// Before 17 it is the one of the shared invalidation queue, from 1 on.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+#[allow(unsafe_code)]
+pub fn backend_number() -> Option<usize> {
+    // SAFETY: a plain variable of this process.
+    usize::try_from(unsafe { pg_sys::MyBackendId }).ok()?.checked_sub(1)
+}
+
+/// This backend's number, below `MaxBackends`, which no other has while it lives; `None` in a process that is no backend.
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[allow(unsafe_code)]
+pub fn backend_number() -> Option<usize> {
+    // SAFETY: a plain variable of this process.
+    usize::try_from(unsafe { pg_sys::MyProcNumber }).ok()
+}
+
 /// The setting that limits how many replication origins can have progress. Before 18 that of the slots counts for both.
 #[cfg(not(feature = "pg18"))]
 pub const ORIGINS_SETTING: &str = "max_replication_slots";

@@ -98,6 +98,11 @@ pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     result
 }
 
+/// Reads the mark, which another may change at the same time.
+pub fn read() -> Result<Mark, MarkProblem> {
+    progress(origin()?)
+}
+
 /// Raises the mark to `mark`, if it is not there yet and `wanted` still gives what it must be by now; returns the end of the
 /// WAL record, which is not flushed yet, `None` where it is not wanted.
 pub fn raise(mark: Mark, wanted: impl FnOnce() -> Option<Mark>) -> Result<Option<XLogRecPtr>, MarkProblem> {

@@ -17,15 +17,22 @@ pub struct Name {
 
 /// The name of a table, view or the like; `None` where there is none.
 pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
-    // As UTF-8 whatever the database has: pgrx makes strings of nothing else.
-    let (schema, table, bytes) = Spi::get_three_with_args::<Vec<u8>, Vec<u8>, i32>(
-        "SELECT pg_catalog.convert_to(n.nspname::pg_catalog.text, 'UTF8'),
-                pg_catalog.convert_to(c.relname::pg_catalog.text, 'UTF8'),
-                pg_catalog.octet_length(c.relname::pg_catalog.text)
-         FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-         WHERE c.oid OPERATOR(pg_catalog.=) $1",
-        &[oid.into()],
-    )
+    // As UTF-8 whatever the database has: pgrx makes strings of nothing else. Read only, so on a standby, too.
+    let (schema, table, bytes) = Spi::connect(|client| {
+        client
+            .select(
+                "SELECT pg_catalog.convert_to(n.nspname::pg_catalog.text, 'UTF8'),
+                        pg_catalog.convert_to(c.relname::pg_catalog.text, 'UTF8'),
+                        pg_catalog.octet_length(c.relname::pg_catalog.text)
+                 FROM pg_catalog.pg_class AS c
+                     JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+                 WHERE c.oid OPERATOR(pg_catalog.=) $1",
+                Some(1),
+                &[oid.into()],
+            )?
+            .first()
+            .get_three::<Vec<u8>, Vec<u8>, i32>()
+    })
     .ok()?;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
     Some(Name { schema: text(schema?)?, table: text(table?)?, bytes: usize::try_from(bytes?).ok()? })

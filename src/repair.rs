@@ -9,7 +9,7 @@ use crate::argument::Text;
 use crate::failure::Failure;
 use crate::identity::{self, Identity};
 use crate::wait::{self, Wait};
-use crate::{clock, extend, load, mark, name, shmem, timestamp};
+use crate::{clock, extend, load, mark, name, row_security, shmem, timestamp};
 
 /// Takes the server's clock for right: IDs follow it from now on. Returns by how much generator time moved.
 #[pg_extern(volatile, parallel_unsafe)]
@@ -108,7 +108,7 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: 
     let column = name::identifier(column);
     let (mask, number) = identity.stamp.node_field();
     Spi::run(&format!("LOCK TABLE {name} IN SHARE MODE")).unwrap_or_else(name::refused);
-    let _visible = RowSecurityOff::new();
+    let _visible = row_security::Off::new();
     let highest: Option<i64> = Spi::get_one_with_args(
         &format!(
             "SELECT pg_catalog.max({column}) FROM {name} WHERE {column} OPERATOR(pg_catalog.>=) $1 \
@@ -119,39 +119,5 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: 
     .unwrap_or_else(name::refused);
     if let Some(highest) = highest {
         Failure::MarkBelowIds { mark, table: name, highest }.raise();
-    }
-}
-
-/// Row security is off while this lives: PostgreSQL raises an error where a policy would hide rows.
-struct RowSecurityOff(i32);
-
-impl RowSecurityOff {
-    #[allow(unsafe_code)]
-    fn new() -> RowSecurityOff {
-        // SAFETY: C strings; the level is left again below, or when the transaction ends in an error.
-        unsafe {
-            let level = pg_sys::NewGUCNestLevel();
-            pg_sys::set_config_option(
-                c"row_security".as_ptr(),
-                c"off".as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
-            RowSecurityOff(level)
-        }
-    }
-}
-
-impl Drop for RowSecurityOff {
-    #[allow(unsafe_code)]
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: the level that `new` entered.
-            unsafe { pg_sys::AtEOXact_GUC(true, self.0) };
-        }
     }
 }

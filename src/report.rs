@@ -250,6 +250,12 @@ impl Failure {
                 "It may not see all rows: it has written before, or it keeps one snapshot to its end.".into(),
                 "Call snowflake_set_mark() in a transaction of its own, in isolation level READ COMMITTED.".into(),
             ),
+            Failure::NullArgument { argument } => (
+                ERRCODE_NULL_VALUE_NOT_ALLOWED,
+                format!("argument \"{argument}\" must not be null"),
+                String::new(),
+                format!("Pass the name of a {argument} that exists."),
+            ),
             Failure::NoTable { table } => (
                 ERRCODE_UNDEFINED_TABLE,
                 format!("relation with OID {table} does not exist"),

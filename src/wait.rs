@@ -5,13 +5,14 @@ use std::time::Duration;
 use pgrx::{check_for_interrupts, debug1, pg_sys};
 
 use crate::faults::{self, Fault};
-use crate::major;
+use crate::{major, stats};
 
 /// Longest single sleep. A longer wait is slept in pieces, after each of which the clock and the settings are read again.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// What a session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Wait {
     /// The clock, for the lead is at its limit.
     Throttled,
@@ -19,6 +20,20 @@ pub enum Wait {
     Mark,
     /// The wall clock, which was set back.
     Clock,
+}
+
+impl Wait {
+    /// All of them.
+    pub const ALL: [Wait; 3] = [Wait::Throttled, Wait::Mark, Wait::Clock];
+
+    /// The name that views show.
+    pub fn name(self) -> &'static str {
+        match self {
+            Wait::Throttled => "throttled",
+            Wait::Mark => "mark",
+            Wait::Clock => "clock",
+        }
+    }
 }
 
 /// Sleeps until a lead has fallen.
@@ -41,12 +56,13 @@ pub fn on_latch(what: Wait, time: Duration) {
 #[allow(unsafe_code)]
 pub fn sleep(what: Wait, time: Duration) {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let event = if faults::on(Fault::HiddenWait) { 0 } else { major::wait_event(what) };
     // SAFETY: MyLatch is this process's own latch from start to end, and WaitLatch may be called where interrupts may be
     // served, as in any SQL function.
-    unsafe {
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds(time), major::wait_event(what));
+    stats::asleep(what, || unsafe {
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds(time), event);
         pg_sys::ResetLatch(pg_sys::MyLatch);
-    }
+    });
 }
 
 fn milliseconds(time: Duration) -> i64 {

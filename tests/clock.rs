@@ -114,9 +114,7 @@ fn an_hour_back_costs_nothing_and_the_lead_bleeds_off() {
     ledger.check(1_000).unwrap();
     let log = server.log();
     assert_eq!(log.matches("the clock was set back").count(), 1, "{log}");
-    assert!(
-        log.contains("IDs go on at the speed of the monotonic clock. Clock regression 1 since the server started.")
-    );
+    assert!(log.contains("IDs go on at the speed of the monotonic clock. Clock regression 1 since 20"));
 }
 
 #[test]
@@ -142,7 +140,7 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
     load.finish().check(1_000).unwrap();
     let log = server.log();
     assert_eq!(log.matches("WARNING:  the clock was set forward").count(), 1, "{log}");
-    assert!(log.contains("Clock jump 1 since the server started."), "{log}");
+    assert!(log.contains("Clock jump 1 since 20"), "{log}");
     assert!(!log.contains("set back"), "{log}");
 }
 

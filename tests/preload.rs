@@ -26,6 +26,10 @@ fn without_preload_every_function_says_what_to_do() {
         "snowflake_create_partitions('pg_class', '1 day', 1)".into(),
         "snowflake_accept_clock()".into(),
         "snowflake_set_mark(1)".into(),
+        "snowflake_check('pg_class', 'oid')".into(),
+        "snowflake_status()".into(),
+        "snowflake_stat_backends()".into(),
+        "snowflake_stat_reset()".into(),
     ] {
         let error = session.batch_execute(&format!("SELECT {call}")).expect_err(&call);
         let (code, message, detail, hint) = sqlstate(&error);
@@ -57,5 +61,5 @@ fn without_preload_every_function_says_what_to_do() {
     }
     // All functions of the extension were called above.
     let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'");
-    assert_eq!(functions, 17 + 15);
+    assert_eq!(functions, 21 + 15);
 }

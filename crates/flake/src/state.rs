@@ -12,10 +12,11 @@
 //! - [`State::unload`] begins another *generation*: what was made durable for an earlier one is not published any more.
 //! - The clock's numbers change together, by who has taken the *turn*; a comparison that another has overtaken changes nothing.
 
+use crate::incidents::Record;
 use crate::sync::{AtomicU64, Ordering};
 use crate::{
-    ClockEvent, ClockRules, Hybrid, Limits, MIN_WINDOW, Nanos, Pace, Reading, Request, Reservation, Run, Steered, Step,
-    next_window, step,
+    ClockEvent, ClockRules, Hybrid, Incidents, Limits, MIN_WINDOW, Nanos, Pace, Reading, Request, Reservation, Run,
+    Steered, Step, next_window, step,
 };
 
 /// `last` before the state is loaded. No word has this value, so no swap can succeed on it.
@@ -47,6 +48,7 @@ struct Terms {
 #[derive(Default)]
 struct Extension {
     generation: AtomicU64,
+    began: AtomicU64,
     turn: AtomicU64,
     claimed_until: AtomicU64,
     window: AtomicU64,
@@ -56,8 +58,8 @@ struct Extension {
     hold_until: AtomicU64,
     apart: AtomicU64,
     compared_at: AtomicU64,
-    regressions: AtomicU64,
-    jumps: AtomicU64,
+    regressions: Record,
+    jumps: Record,
 }
 
 /// The generator's shared state.
@@ -84,15 +86,6 @@ pub struct Generation(u64);
 /// The right to extend the reservation, until it ends by itself.
 #[derive(Debug)]
 pub struct Claim(Nanos);
-
-/// How often the wall clock has misbehaved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClockCounts {
-    /// Backward steps.
-    pub regressions: u64,
-    /// Forward steps that were not followed.
-    pub jumps: u64,
-}
 
 impl State {
     /// A state that issues nothing until it is loaded and a reservation is published.
@@ -139,6 +132,12 @@ impl State {
         Some(self.last.0.load(Ordering::Acquire)).filter(|last| *last != NOT_LOADED)
     }
 
+    /// The last word issued since the state was loaded, `None` where there is none.
+    pub fn last_issued(&self) -> Option<u64> {
+        // After `last`: a load in between stores where it began first.
+        self.last().filter(|last| *last > self.extension.began.load(Ordering::Relaxed))
+    }
+
     /// The first word that may not be issued yet, `None` where nothing is published in this generation.
     pub fn published(&self) -> Option<u64> {
         let ceiling = self.terms.ceiling.load(Ordering::SeqCst);
@@ -155,6 +154,7 @@ impl State {
         }
         // Above the generation, which stands in for a ceiling until one is published.
         let first = first.max(self.extension.generation.load(Ordering::Relaxed) + 1);
+        self.extension.began.store(first - 1, Ordering::Relaxed);
         // By compare-and-swap: whoever is stopped here must not take the state back to where it began. Release: who sees
         // the state loaded sees the clock that belongs to it, and no ceiling of an earlier generation.
         self.last.0.compare_exchange(NOT_LOADED, first - 1, Ordering::Release, Ordering::Relaxed).is_ok()
@@ -243,15 +243,15 @@ impl State {
     pub fn steer(&self, read: impl FnOnce() -> Reading, issued: Nanos, rules: &ClockRules) -> Steered {
         let turn = self.extension.turn.load(Ordering::Acquire);
         let before = self.clock();
-        let mut steered = before.steer(read(), issued, rules);
+        let reading = read();
+        let mut steered = before.steer(reading, issued, rules);
         if !self.change_clock(turn, steered.clock) {
             // Not waited for: whoever has the turn may be stopped. Who compares next sees what was missed.
             steered.event = None;
         }
-        let e = &self.extension;
         match steered.event {
-            Some(ClockEvent::Regression(_)) => _ = e.regressions.fetch_add(1, Ordering::Relaxed),
-            Some(ClockEvent::Jump(_)) => _ = e.jumps.fetch_add(1, Ordering::Relaxed),
+            Some(ClockEvent::Regression(by)) => self.extension.regressions.add(by, reading.wall),
+            Some(ClockEvent::Jump(by)) => self.extension.jumps.add(by, reading.wall),
             _ => {}
         }
         steered
@@ -284,10 +284,20 @@ impl State {
         first
     }
 
-    /// How often the wall clock has misbehaved since the state was made.
-    pub fn clock_counts(&self) -> ClockCounts {
-        let e = &self.extension;
-        ClockCounts { regressions: e.regressions.load(Ordering::Relaxed), jumps: e.jumps.load(Ordering::Relaxed) }
+    /// Backward steps of the wall clock.
+    pub fn clock_regressions(&self) -> Incidents {
+        self.extension.regressions.read()
+    }
+
+    /// Forward steps of the wall clock that were not followed.
+    pub fn clock_jumps(&self) -> Incidents {
+        self.extension.jumps.read()
+    }
+
+    /// Forgets the steps of the wall clock.
+    pub fn forget_incidents(&self) {
+        self.extension.regressions.clear();
+        self.extension.jumps.clear();
     }
 }
 

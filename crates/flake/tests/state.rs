@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use flake::{
-    ClockCounts, ClockEvent, ClockRules, Drawn, Epoch, Hybrid, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos,
+    ClockEvent, ClockRules, Drawn, Epoch, Hybrid, Incidents, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos,
     OnRegression, Pace, Reading, Request, Reservation, Run, Scheme, State, Step,
 };
 
@@ -239,10 +239,11 @@ fn windows_start_short_grow_while_quiet_and_shrink_under_load() {
 
 #[test]
 fn an_event_is_reported_and_counted_once_among_those_who_compare_at_the_same_time() {
-    for (step, event, counts) in [
-        (-7_000 * MS as i64, ClockEvent::Regression(7_000 * MS), ClockCounts { regressions: 1, jumps: 0 }),
-        (7_000 * MS as i64, ClockEvent::Step(7_000 * MS), ClockCounts::default()),
-        (7_200_000 * MS as i64, ClockEvent::Jump(7_200_000 * MS), ClockCounts { regressions: 0, jumps: 1 }),
+    let one = |size, at| Incidents { count: 1, size, at };
+    for (step, event) in [
+        (-7_000 * MS as i64, ClockEvent::Regression(7_000 * MS)),
+        (7_000 * MS as i64, ClockEvent::Step(7_000 * MS)),
+        (7_200_000 * MS as i64, ClockEvent::Jump(7_200_000 * MS)),
     ] {
         let state = issuing(due(), due() + 10);
         let mut inner = None;
@@ -254,8 +255,28 @@ fn an_event_is_reported_and_counted_once_among_those_who_compare_at_the_same_tim
         let outer = state.steer(read, START, &RULES).event;
         assert_eq!((inner, outer), (Some(event), None));
         assert_eq!(state.steer(|| reading(20, step), START, &RULES).event, None);
-        assert_eq!(state.clock_counts(), counts);
+        let shown = reading(10, step).wall;
+        let (regressions, jumps) = match event {
+            ClockEvent::Regression(by) => (one(by, shown), Incidents::default()),
+            ClockEvent::Jump(by) => (Incidents::default(), one(by, shown)),
+            _ => Default::default(),
+        };
+        assert_eq!((state.clock_regressions(), state.clock_jumps()), (regressions, jumps));
+        state.forget_incidents();
+        assert_eq!((state.clock_regressions(), state.clock_jumps()), Default::default());
     }
+}
+
+#[test]
+fn the_last_word_counts_as_issued_only_when_it_was_since_the_load() {
+    let state = issuing(due(), due() + 10);
+    assert_eq!((state.last(), state.last_issued()), (Some(due() - 1), None));
+    assert_eq!(one(&state), Ok(due()));
+    assert_eq!(state.last_issued(), Some(due()));
+    state.unload();
+    assert_eq!(state.last_issued(), None);
+    load(&state, due() + 100);
+    assert_eq!((state.last(), state.last_issued()), (Some(due() + 99), None));
 }
 
 #[test]
