@@ -118,12 +118,20 @@ pub fn acknowledged(lsn: XLogRecPtr) {
     }
 }
 
-/// What to do while the wall clock is behind where it was, by the setting.
+/// Waits while the wall clock is behind where it was, or raises the error, by the setting.
 fn wait_for_clock(behind: Nanos) {
-    if guc::on_clock_regression() == ClockRegression::Wait && behind <= LONGEST_WAIT {
-        debug1!("snowflake_pg: waiting for the clock, which is behind by {} ms", behind / 1_000_000);
-        wait::on_latch(Wait::Clock, Duration::from_nanos(behind));
-    } else {
+    if refuses(behind) {
         Failure::ClockBehind { behind: Duration::from_nanos(behind) }.raise();
+    }
+    debug1!("snowflake_pg: waiting for the clock, which is behind by {} ms", behind / 1_000_000);
+    wait::on_latch(Wait::Clock, Duration::from_nanos(behind));
+}
+
+/// True where sessions are refused while the wall clock is this far behind, not asked to wait.
+pub fn refuses(behind: Nanos) -> bool {
+    match guc::on_clock_regression() {
+        ClockRegression::Continue => false,
+        ClockRegression::Wait => behind > LONGEST_WAIT,
+        ClockRegression::Error => behind > 0,
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use flake::{Incidents, Mark, Nanos, OnRegression};
+use flake::{Incidents, Mark, Nanos};
 use pgrx::prelude::*;
 
 use crate::failure::{Failure, MarkProblem};
 use crate::identity::{self, Identity};
 use crate::stats::{self, Count};
-use crate::{announce, clock, guc, load, mark, shmem, timestamp};
+use crate::{announce, clock, extend, load, mark, shmem, timestamp};
 
 /// The generator, in one row: what view `snowflake_status` shows. Nothing is loaded, written or waited for.
 #[pg_extern(volatile, parallel_safe)]
@@ -165,7 +165,7 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Failure>
             let (now, last_word) = (clock.time(clock::monotonic()), identity.limits.last_word());
             if set_back && state.generation() == generation {
                 Some(Failure::MarkMissing { problem: MarkProblem::SetBack })
-            } else if behind > 0 && guc::clock_rules().on_regression == OnRegression::Hold {
+            } else if extend::refuses(behind) {
                 Some(Failure::ClockBehind { behind: std::time::Duration::from_nanos(behind) })
             } else if last >= last_word || identity.limits.word_at(now).is_some_and(|word| word > last_word) {
                 Some(Failure::Exhausted { scheme: identity.scheme })
