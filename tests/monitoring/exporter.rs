@@ -1,0 +1,145 @@
+//! The real postgres_exporter, and promtool, as scripts/setup takes them out of Debian's packages.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use cluster::{Cluster, Host, ensure, repository, within};
+use postgres::config;
+
+/// A program that `scripts/setup test` provides.
+pub fn tool(name: &str) -> Command {
+    let taken = repository().join("target/tools/bin").join(name);
+    let program = if taken.exists() { taken } else { name.into() };
+    let found = Command::new(&program).arg("--version").output();
+    assert!(
+        found.is_ok(),
+        "{name} is missing: `make setup-test` takes it out of Debian's package; elsewhere put it into PATH"
+    );
+    Command::new(program)
+}
+
+/// A directory that no other test uses, removed at the end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Scratch {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Scratch(Host::get().fresh_dir(&format!("monitoring-{}-{number}", std::process::id())))
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).expect("a new directory can be written");
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running exporter, ended when this goes out of scope.
+pub struct Exporter {
+    process: Child,
+    address: String,
+    scratch: Scratch,
+}
+
+impl Exporter {
+    /// Starts it on a free port, told to ask a server as the page says: as the page's role, over the Unix socket.
+    pub fn start(server: &Cluster, queries: &str, arguments: &[&str]) -> Exporter {
+        let scratch = Scratch::new();
+        let file = scratch.write("queries.yaml", queries);
+        let log = File::create(scratch.0.join("log")).expect("a new directory can be written");
+        let config = server.config("postgres");
+        let [config::Host::Unix(socket)] = config.get_hosts() else { panic!("a Unix socket") };
+        let process = tool("prometheus-postgres-exporter")
+            .env("DATA_SOURCE_NAME", format!("user=prometheus host='{}' dbname=postgres", socket.display()))
+            .arg(format!("--extend.query-path={}", file.display()))
+            // What it asks besides differs by PostgreSQL's version, and is not ours.
+            .args(["--web.listen-address=127.0.0.1:0", "--disable-default-metrics", "--disable-settings-metrics"])
+            .args(["--no-collector.database", "--no-collector.bgwriter"])
+            .args(arguments)
+            .stdout(log.try_clone().expect("a file handle"))
+            .stderr(log)
+            .spawn()
+            .expect("the exporter can be run");
+        let mut exporter = Exporter { process, address: String::new(), scratch };
+        let listening = within(Duration::from_secs(60), || {
+            let log = exporter.log();
+            // Of whole lines.
+            let line = log.split_inclusive('\n').find(|line| line.contains("\"Listening on\"") && line.ends_with('\n'));
+            exporter.address = line.and_then(|line| line.trim().split("address=").nth(1)).unwrap_or_default().into();
+            !exporter.address.is_empty() || exporter.process.try_wait().expect("a child").is_some()
+        });
+        assert!(listening && !exporter.address.is_empty(), "the exporter did not start:\n{}", exporter.log());
+        exporter
+    }
+
+    /// What it shows now.
+    pub fn scrape(&self) -> Scrape {
+        let mut stream = TcpStream::connect(&self.address).expect("the exporter listens");
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("the exporter reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("the exporter answers in UTF-8");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        assert!(head.contains(" 200 OK"), "{answer}\n{}", self.log());
+        Scrape(body.into())
+    }
+
+    /// What it says itself about the file and its queries.
+    pub fn check_errors(&self, scrape: &Scrape) -> Result<(), String> {
+        ensure!(scrape.only("pg_up")? == 1.0, "no connection:\n{}", self.log());
+        ensure!(scrape.only("pg_exporter_user_queries_load_error")? == 0.0, "the file was not read:\n{}", self.log());
+        ensure!(scrape.only("pg_exporter_last_scrape_error")? == 0.0, "a query failed:\n{}", self.log());
+        Ok(())
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.scratch.0.join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Metrics in Prometheus' text format.
+pub struct Scrape(String);
+
+impl Scrape {
+    /// The type that a metric is declared with, empty where there is no such metric.
+    pub fn kind(&self, name: &str) -> String {
+        let prefix = format!("# TYPE {name} ");
+        self.0.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_default().into()
+    }
+
+    /// The value of a metric that has one.
+    pub fn only(&self, name: &str) -> Result<f64, String> {
+        self.with(name, &[])
+    }
+
+    /// The value of a metric that has one with these labels. An empty label is none.
+    pub fn with(&self, name: &str, labels: &[(&str, &str)]) -> Result<f64, String> {
+        let labels: Vec<String> = labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
+        let samples = self.0.lines().filter_map(|line| {
+            let (key, value) = line.rsplit_once(' ')?;
+            let (found, rest) = key.split_once('{').unwrap_or((key, ""));
+            (found == name && labels.iter().all(|label| rest.contains(label))).then_some(value)
+        });
+        let values: Vec<&str> = samples.collect();
+        ensure!(values.len() == 1, "{} figures {name} with labels {labels:?}", values.len());
+        values[0].parse().map_err(|e| format!("{name} is {}: {e}", values[0]))
+    }
+}

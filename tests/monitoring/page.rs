@@ -1,0 +1,64 @@
+//! docs/monitoring.md, taken apart.
+
+use std::fs;
+
+use cluster::repository;
+
+/// The page.
+fn text() -> String {
+    fs::read_to_string(repository().join("docs/monitoring.md")).expect("the page can be read")
+}
+
+/// The blocks of a language, in order.
+fn blocks(language: &str) -> Vec<String> {
+    let (text, fence) = (text(), format!("```{language}\n"));
+    text.split(&fence).skip(1).map(|rest| rest.split("```").next().expect("a block").to_string()).collect()
+}
+
+/// The file of the exporter.
+pub fn queries() -> String {
+    let [queries, _] = blocks("yaml").try_into().expect("the page has two YAML blocks");
+    queries
+}
+
+/// The file of Prometheus.
+pub fn rules() -> String {
+    let [_, rules] = blocks("yaml").try_into().expect("the page has two YAML blocks");
+    rules
+}
+
+/// The statement that makes the exporter's role.
+pub fn role() -> String {
+    blocks("sql").into_iter().find(|block| block.starts_with("CREATE ROLE")).expect("the page makes a role")
+}
+
+/// Name and usage of each metric in the exporter's file, without labels.
+pub fn metrics(queries: &str) -> Vec<(String, String)> {
+    let (mut namespace, mut found) = ("", Vec::new());
+    for line in queries.lines() {
+        if let Some(name) = line.strip_suffix(':').filter(|name| !name.starts_with(' ')) {
+            namespace = name;
+        } else if let Some((name, rest)) = line.strip_prefix("    - ").and_then(|rest| rest.split_once(": {usage: ")) {
+            let usage = rest.split(',').next().expect("a word").to_string();
+            found.push((format!("{namespace}_{name}"), usage));
+        }
+    }
+    found.retain(|(_, usage)| usage != "LABEL");
+    assert!(found.len() > 10, "{found:?}");
+    found
+}
+
+/// The sections on the two views: status and backends.
+pub fn views() -> (String, String) {
+    let text = text();
+    let section = text.split("## The views").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a section");
+    let (status, backends) = section.split_once("`snowflake_stat_backends` has").expect("two views");
+    (status.into(), backends.into())
+}
+
+/// What stands in backticks in the first cells of a table's rows.
+pub fn first_cells(section: &str) -> Vec<String> {
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells = rows.map(|row| format!("`{}", row.split(" |").next().expect("a cell")));
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(String::from).collect::<Vec<_>>()).collect()
+}
