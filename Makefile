@@ -12,15 +12,17 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # What the tools below print is read by people and by tests.
 export NO_COLOR := 1
 
-.PHONY: help run stop test soak bench bench-against install setup setup-test lint clean
+.PHONY: help run stop test soak bench bench-plot bench-against install setup setup-test setup-bench lint clean
 
 help:
 	@echo "make run      build, install, start a private server, insert and decode, say how to connect"
 	@echo "make stop     stop the server of make run"
 	@echo "make test     every test"
 	@echo "make soak     faults in random order for SECONDS=3600, and ten minutes of idling"
-	@echo "make bench    measure beside sequences and UUIDs, on the server of make run"
-	@echo "make bench-against REV=..  cost of an ID beside that of another revision"
+	@echo "make bench    measure beside sequences and UUIDs (40 minutes), or one PART=cost, storage, oltp, contention, wire, into"
+	@echo "              bench/results; fewer ROUNDS=1 or rows SCALE=100 for a try, into target/bench"
+	@echo "make bench-plot   draw what was measured, beside it"
+	@echo "make bench-against REV=..  cost of an ID beside that of another revision, or of this one that counts nothing: --uncounted"
 	@echo "make install  build and install the extension for PostgreSQL $(PG)"
 	@echo "make lint     formatting and clippy"
 	@echo "Settings: PG=15 (major version), PG_CONFIG=/path/to/pg_config"
@@ -37,8 +39,11 @@ test: setup-test install
 soak: setup-test install
 	@scripts/soak $(or $(SECONDS),3600)
 
-bench: install
-	@cargo run --quiet -p bench --bin measure
+bench: install setup-bench
+	@cargo run --quiet --profile bench -p bench --bin measure -- $(PART)
+
+bench-plot:
+	@cargo run --quiet --profile bench -p bench --bin plot
 
 bench-against: setup
 	@scripts/against "$(REV)"
@@ -51,6 +56,9 @@ setup:
 
 setup-test:
 	@scripts/setup test
+
+setup-bench:
+	@scripts/setup bench
 
 lint: setup
 	cargo fmt --all --check

@@ -151,6 +151,7 @@ fn shell(command: &str) -> String {
         .env("SNOWFLAKE_RUN", RUN)
         .env("SECONDS_OF_LOAD", "1")
         .env("ROUNDS", "1")
+        .env("SCALE", "100")
         .output()
         .expect("sh can be run");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();

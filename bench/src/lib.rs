@@ -1,22 +1,25 @@
-//! The server that `make run` leaves running and `make bench` measures on.
+//! What an ID costs, beside what it replaces: `make bench` measures, `make bench-plot` draws.
+//!
+//! One part of the benchmark a file: [`cost`], [`storage`] with its [`lookups`], [`oltp`], [`contention`] with [`latency`],
+//! [`wire`]. Each starts a [`server`] of its own, lets the rivals take turns ([`effort::alternate`]) and returns the figures of
+//! its [`report`].
 
+pub mod chart;
+pub mod contention;
+pub mod cost;
 pub mod cpu;
+pub mod effort;
+pub mod latency;
+pub mod lookups;
+pub mod machine;
+pub mod oltp;
+pub mod pgbench;
+pub mod pgbouncer;
+pub mod report;
+pub mod rivals;
+pub mod server;
+pub mod sessions;
 pub mod stats;
-
-use cluster::{Builder, Cluster};
-
-/// The server of `make run`. `SNOWFLAKE_RUN` names another, for tests that must not disturb the user's.
-pub fn server() -> Builder {
-    let name = std::env::var("SNOWFLAKE_RUN").unwrap_or_else(|_| "run".into());
-    Cluster::builder(&format!("{name}-pg{}", cluster::major()))
-        .set("snowflake_pg.worker_id", "7")
-        .set("fsync", "on")
-        .set("shared_buffers", "512MB")
-        .set("max_wal_size", "8GB")
-}
-
-/// The number of rounds, unless `ROUNDS` in the environment asks for fewer.
-pub fn rounds(usual: usize) -> usize {
-    let asked = std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok());
-    usual.min(asked.unwrap_or(usual))
-}
+pub mod storage;
+pub mod table;
+pub mod wire;

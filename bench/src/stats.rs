@@ -1,25 +1,85 @@
-//! Medians, and the tables they are printed in.
+//! Medians and quantiles, and the tables they are printed in.
 
 /// One figure, measured again and again.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Sample(Vec<f64>);
 
 impl Sample {
     /// Adds a measurement.
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
-        self.0.sort_by(f64::total_cmp);
+    }
+
+    /// The measurements in the order in which they were made.
+    pub fn values(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// The smallest value that at least this part of all values does not exceed; panics without any.
+    pub fn quantile(&self, part: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[rank(part, sorted.len() as u64) as usize]
     }
 
     /// The middle value, the lower of two; panics without any.
     pub fn median(&self) -> f64 {
-        self.0[(self.0.len() - 1) / 2]
+        self.quantile(0.5)
+    }
+
+    /// Each measurement over the one that the other made in the same round.
+    pub fn over(&self, other: &Sample) -> Sample {
+        self.0.iter().zip(&other.0).map(|(mine, theirs)| mine / theirs).collect()
     }
 
     /// Smallest and largest value.
     pub fn spread(&self, decimals: usize) -> String {
-        format!("{:.decimals$} .. {:.decimals$}", self.0[0], self.0[self.0.len() - 1])
+        format!("{:.decimals$} .. {:.decimals$}", self.quantile(0.0), self.quantile(1.0))
     }
+}
+
+impl FromIterator<f64> for Sample {
+    fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Sample {
+        Sample(values.into_iter().collect())
+    }
+}
+
+/// How often each value was seen: millions of measurements in little space.
+#[derive(Clone, Debug, Default)]
+pub struct Counts(std::collections::BTreeMap<i64, u64>);
+
+impl Counts {
+    /// Adds a value that was seen so often.
+    pub fn add(&mut self, value: i64, times: u64) {
+        *self.0.entry(value).or_default() += times;
+    }
+
+    /// Adds what another has seen.
+    pub fn merge(&mut self, other: &Counts) {
+        other.0.iter().for_each(|(value, times)| self.add(*value, *times));
+    }
+
+    /// How many values there are.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// The smallest value that at least this part of all values does not exceed; panics without any.
+    pub fn quantile(&self, part: f64) -> f64 {
+        let mut left = rank(part, self.total());
+        for (value, times) in &self.0 {
+            if left < *times {
+                return *value as f64;
+            }
+            left -= times;
+        }
+        panic!("a quantile of nothing")
+    }
+}
+
+/// Where in order, counted from zero, the quantile of so many values stands.
+fn rank(part: f64, count: u64) -> u64 {
+    ((part * count as f64).ceil() as u64).saturating_sub(1)
 }
 
 /// Begins a Markdown table.

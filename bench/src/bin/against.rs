@@ -1,9 +1,9 @@
-//! `make bench-against REV=..`: what an ID costs with the library of another revision and with this one's, on two servers
-//! that take turns.
+//! `make bench-against REV=..`: what an ID costs with the library of another revision, or with this tree's built without its
+//! counters, and with this tree's, on two servers that take turns.
 
 use std::time::{Duration, Instant};
 
-use bench::rounds;
+use bench::effort::rounds;
 use bench::stats::{Sample, heading, row};
 use cluster::{Client, Cluster};
 
@@ -25,7 +25,7 @@ fn main() {
     });
     let mut sessions = servers.each_ref().map(session);
     let mut samples = [(); 2].map(|()| Sample::default());
-    let mut ratios = Sample::default();
+    let (mut ratios, mut differences) = (Sample::default(), Sample::default());
     for round in 0..=rounds(ROUNDS) {
         // Who begins takes turns, too.
         let mut order = [0, 1];
@@ -38,6 +38,7 @@ fn main() {
         if round > 0 {
             samples.iter_mut().zip(costs).for_each(|(sample, cost)| sample.push(cost));
             ratios.push(costs[1] / costs[0]);
+            differences.push(costs[1] - costs[0]);
         }
     }
     heading(&format!("Cost per ID ({} rounds of {CALLS})", rounds(ROUNDS)), &["library", "ns", "min .. max"]);
@@ -46,6 +47,7 @@ fn main() {
     }
     let medians = samples[1].median() / samples[0].median();
     println!("\nthis / other: {medians:.3} of the medians, {:.3} median of the rounds", ratios.median());
+    println!("this - other: {:.1} ns, median of the rounds", differences.median());
 }
 
 /// A session with the one function that is measured: the rest of the extension's script may not fit the other library.

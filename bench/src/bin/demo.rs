@@ -31,7 +31,7 @@ const COPIED: u32 = 1_000_000;
 fn main() {
     match std::env::args().nth(1).as_deref() {
         None => run(),
-        Some("stop") if bench::server().stop() => println!("stopped"),
+        Some("stop") if bench::server::kept().stop() => println!("stopped"),
         Some("stop") => println!("stopped: no server was running"),
         Some(other) => panic!("unknown argument {other}"),
     }
@@ -40,7 +40,7 @@ fn main() {
 fn run() {
     let seconds = std::env::var("SECONDS_OF_LOAD").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     println!("==> starting a private server");
-    let mut server = bench::server().open();
+    let mut server = bench::server::kept().open();
     server.start();
     let mut client = server.connect();
     if !client.one::<bool>("SELECT EXISTS (SELECT FROM pg_database WHERE datname = 'shop')") {

@@ -1,0 +1,212 @@
+//! `make bench-plot`: draws what `make bench` found.
+
+use std::path::{Path, PathBuf};
+
+use bench::chart::{Chart, Point, Series};
+use bench::effort;
+use bench::report::{Figure, Report, Value};
+
+/// Figures along an axis: file, title, unit, whether logarithmic, and the figures' name.
+const LINES: [(&str, &str, &str, &str, bool, &str); 9] = [
+    ("storage", "insert", "INSERT into a growing table", "ms", false, "INSERT into a growing table"),
+    ("storage", "wal", "WAL of INSERTs into a growing table", "bytes a row", false, "WAL of INSERTs"),
+    ("oltp", "select", "SELECT f() through pgbench", "transactions per s", false, "SELECT, transactions"),
+    ("oltp", "select-p99", "SELECT f() through pgbench, 99th percentile", "µs", true, "SELECT, p99"),
+    ("oltp", "insert", "INSERT of one row through pgbench", "transactions per s", false, "INSERT, transactions"),
+    ("oltp", "insert-p99", "INSERT of one row through pgbench, 99th percentile", "µs", true, "INSERT, p99"),
+    ("contention", "ids", "Sessions that draw IDs without a pause", "IDs per s", false, "IDs in bulk"),
+    (
+        "contention",
+        "cpu",
+        "CPU time of an ID in bulk, the loop around it included",
+        "ns",
+        false,
+        "CPU time of an ID in bulk",
+    ),
+    ("contention", "retries", "Retries of an ID in bulk", "per ID", false, "retries of an ID in bulk"),
+];
+
+/// Figures side by side: file, title, unit, whether logarithmic, and the figures with what the legend calls them.
+type Bars = (&'static str, &'static str, &'static str, &'static str, bool, &'static [(&'static str, &'static str)]);
+const BARS: [Bars; 5] = [
+    (
+        "cost",
+        "id",
+        "Cost of an ID, one session",
+        "ns, logarithmic",
+        true,
+        &[("cost of an ID, one call a row", "one call a row"), ("cost of an ID, ten calls a row", "ten calls a row")],
+    ),
+    (
+        "storage",
+        "bulk",
+        "One INSERT of many rows into an empty table",
+        "s",
+        false,
+        &[("bulk INSERT into an empty table", "")],
+    ),
+    (
+        "storage",
+        "point",
+        "Lookup of a row by its key",
+        "µs",
+        false,
+        &[("lookup of a row by its key, within a join", "")],
+    ),
+    (
+        "storage",
+        "range",
+        "Fetch of 1,000 rows",
+        "µs",
+        false,
+        &[
+            ("fetch of 1,000 rows that follow a random one", "from a random row on"),
+            ("fetch of the latest 1,000 rows", "the latest"),
+        ],
+    ),
+    (
+        "storage",
+        "indexes",
+        "Indexes that lookups by key and by time take",
+        "bytes a row",
+        false,
+        &[("all indexes that finding rows by key and by time takes", "")],
+    ),
+];
+
+fn main() {
+    let directory = effort::results();
+    let reports = Report::read_all(&directory);
+    if reports.is_empty() {
+        eprintln!("error: there is nothing to draw; make bench first");
+        std::process::exit(1);
+    }
+    let find = |part: &str| reports.iter().find(|report| report.part == part);
+    for (part, name, title, unit, log, figure) in LINES {
+        if let Some(report) = find(part) {
+            lines(report, &file(&directory, part, name), title, unit, log, figure);
+        }
+    }
+    for (part, name, title, unit, log, figures) in BARS {
+        if let Some(report) = find(part) {
+            let path = file(&directory, part, name);
+            let groups: Vec<_> =
+                figures.iter().filter_map(|(figure, group)| Some((*group, *report.along(figure).first()?))).collect();
+            bars(report, &path, title, unit, log, &groups);
+        }
+    }
+    if let Some(report) = find("storage") {
+        let figures = report.along("index of the primary key");
+        let names: Vec<_> = figures.iter().map(|figure| figure.turn.clone()).collect();
+        let groups: Vec<_> = names.iter().map(String::as_str).zip(figures).collect();
+        bars(
+            report,
+            &file(&directory, "storage", "index"),
+            "Size of the primary key's index",
+            "bytes a row",
+            false,
+            &groups,
+        );
+    }
+    if let Some(report) = find("contention") {
+        latencies(report, &file(&directory, "contention", "latency"));
+    }
+    if let Some(report) = find("wire") {
+        wire(report, &file(&directory, "wire", "one"), "one ID a request", "IDs fetched one at a time");
+        wire(report, &file(&directory, "wire", "batch"), "1,000 IDs a request", "IDs fetched by the thousand");
+    }
+}
+
+fn file(directory: &Path, part: &str, name: &str) -> PathBuf {
+    directory.join(format!("{part}-{name}.svg"))
+}
+
+/// The machine, the versions, and what a value is.
+fn footer(report: &Report, figure: &Figure) -> [String; 2] {
+    let spread = if figure.rounds > 1 { ", medians and quartiles" } else { "" };
+    let rounds = if figure.rounds > 1 { "rounds" } else { "round" };
+    [
+        format!("{}; {}", report.machine.hardware(), report.machine.versions.join(", ")),
+        format!("{} {rounds} of {}{spread}", figure.rounds, figure.turn),
+    ]
+}
+
+fn point(value: &Value) -> Point {
+    Point { median: value.median, low: value.lower_quartile, high: value.upper_quartile }
+}
+
+fn lines(report: &Report, path: &Path, title: &str, unit: &str, log: bool, name: &str) {
+    let figures = report.along(name);
+    let Some(first) = figures.first() else { return };
+    let series = (0..first.values.len()).map(|n| Series {
+        name: first.values[n].rival.clone(),
+        points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
+    });
+    draw_lines(report, path, title, unit, log, &figures, series.collect());
+}
+
+fn draw_lines(
+    report: &Report,
+    path: &Path,
+    title: &str,
+    unit: &str,
+    log: bool,
+    figures: &[&Figure],
+    series: Vec<Series>,
+) {
+    let axis = figures[0].at.as_ref().map_or("", |at| &at.axis);
+    let places = figures.iter().filter_map(|figure| Some(figure.at.as_ref()?.place.to_string()));
+    Chart { title, unit, log, places: places.collect(), axis, series, footer: footer(report, figures[0]) }.lines(path);
+}
+
+fn bars(report: &Report, path: &Path, title: &str, unit: &str, log: bool, groups: &[(&str, &Figure)]) {
+    let Some((_, first)) = groups.first() else { return };
+    let places: Vec<_> = first.values.iter().map(|value| value.rival.clone()).collect();
+    let series = groups.iter().map(|(name, figure)| Series {
+        name: name.to_string(),
+        points: places
+            .iter()
+            .map(|place| figure.values.iter().find(|value| value.rival == *place).map(point))
+            .collect(),
+    });
+    let series = series.collect();
+    Chart { title, unit, log, places, axis: "", series, footer: footer(report, first) }.bars(path);
+}
+
+/// The tail of the latencies, beside that of the floor.
+fn latencies(report: &Report, path: &Path) {
+    let mut series = Vec::new();
+    let mut along = Vec::new();
+    for kind in ["slowest call", "p99.9"] {
+        let figures = report.along(&format!("latency inside the function, {kind}"));
+        let Some(first) = figures.first() else { return };
+        for (n, value) in first.values.iter().enumerate() {
+            // A microsecond is what the clock resolves: less cannot be drawn on this axis.
+            let points = figures.iter().map(|figure| figure.values.get(n).map(|value| at_least(1.0, point(value))));
+            series.push(Series { name: format!("{}, {kind}", value.rival), points: points.collect() });
+        }
+        along = figures;
+    }
+    let title = "Latency inside the function while the mark is extended";
+    draw_lines(report, path, title, "µs", true, &along, series);
+}
+
+fn at_least(least: f64, point: Point) -> Point {
+    Point { median: point.median.max(least), low: point.low.max(least), high: point.high.max(least) }
+}
+
+/// The routes of the wire, for one size of request.
+fn wire(report: &Report, path: &Path, size: &str, title: &str) {
+    let of_size = |figure: &&Figure| figure.name.starts_with(size) && figure.name.ends_with(", IDs");
+    let figures: Vec<_> = report.figures.iter().filter(of_size).collect();
+    let route = |figure: &Figure| {
+        figure.name.trim_start_matches(size).trim_start_matches(", ").trim_end_matches(", IDs").to_string()
+    };
+    let Some(first) = figures.first() else { return };
+    let series = first.values.iter().enumerate().map(|(n, value)| Series {
+        name: value.rival.clone(),
+        points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
+    });
+    let (series, places) = (series.collect(), figures.iter().map(|figure| route(figure)).collect());
+    Chart { title, unit: "IDs per s", log: false, places, axis: "", series, footer: footer(report, first) }.bars(path);
+}

@@ -1,0 +1,104 @@
+//! Many sessions that draw IDs as fast as they can: how many they get, what each costs, how often they get in each other's
+//! way. The latencies of single calls are in [`crate::latency`].
+
+use cluster::Answer;
+
+use crate::effort::{alternate, rounds, scaled, steps};
+use crate::latency;
+use crate::machine::Machine;
+use crate::report::{Figure, Report, group};
+use crate::server::{self, timed};
+use crate::sessions::Sessions;
+use crate::stats::Sample;
+
+/// Rounds, every rival with every number of sessions in each.
+const ROUNDS: usize = 11;
+/// IDs that the sessions of one run draw together.
+const IDS: u64 = 4_000_000;
+/// IDs that they draw before: more than `max_ahead` = 100 ms lets the default layout run ahead of the clock, so that what
+/// is measured is what the clock lets through.
+const WARM: u64 = 600_000;
+/// IDs of one statement, about: generate_series makes its rows before the first ID is drawn, which must not add up to a
+/// pause.
+const PIECE: u64 = 20_000;
+/// Numbers of sessions.
+const SESSIONS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// The axis of the figures.
+pub const AXIS: &str = "sessions";
+/// Where in [`SESSIONS`] the number stands that the others are compared with: from two on, both processors are busy.
+const REFERENCE: usize = 1;
+
+/// Name, expression, and whether it is drawn from the server whose layout throttles nobody.
+const RIVALS: [(&str, &str, bool); 4] = [
+    ("snowflake, default layout", "snowflake_nextval()", false),
+    ("snowflake, layout 40:1:22", "snowflake_nextval()", true),
+    ("nextval, CACHE 1", "nextval('contended_1')", true),
+    ("nextval, CACHE 32", "nextval('contended_32')", true),
+];
+/// How many of them are snowflakes.
+const OURS: usize = 2;
+
+/// Measures sessions in bulk, and latencies inside the function.
+pub fn run() -> Report {
+    let limited = server::fresh("limited").start();
+    let free = server::unthrottled("free").start();
+    let most = *steps(&SESSIONS).last().expect("numbers of sessions");
+    let mut pools = [&limited, &free].map(|server| Sessions::open(server, most));
+    timed(pools[1].control(), "CREATE SEQUENCE contended_1; CREATE SEQUENCE contended_32 CACHE 32");
+    let mut figures = bulk(&mut pools);
+    let machine = Machine::of(pools[0].control());
+    let layout: String = pools[1].control().one("SHOW snowflake_pg.layout");
+    drop(pools);
+    figures.extend(latency::run(&free));
+    let notes = [
+        format!("the settings are those of the default layout's server, whose limit is 4,096,000 IDs per s; the other's layout is {layout}, where nobody is throttled"),
+        "in bulk: `SELECT count(f()) FROM generate_series(..)` of about 20,000 rows, again and again in every session, the same number of IDs for any number of sessions; the time until the last one ends".into(),
+        "CPU time is that of the sessions' server processes, the loop around the calls included".into(),
+        "latency inside the function: `SELECT clock_timestamp(), f(), clock_timestamp()` for every row, in whole microseconds, layout 40:1:22; clock_timestamp() as f() is the floor: what the scheduler and other processes do to any call; one more session draws an ID every 25 ms, so that the mark is extended as often as under load".into(),
+        "the slowest call of 100 ms: all sessions together; a call that waits for an extension of the mark is the slowest of its 100 ms, unless the machine delays another one for longer".into(),
+    ];
+    Report { part: "contention".into(), machine, notes: notes.to_vec(), figures }
+}
+
+fn bulk(pools: &mut [Sessions; 2]) -> Vec<Figure> {
+    let counts = steps(&SESSIONS);
+    let rounds = rounds(ROUNDS);
+    println!("==> sessions in bulk, {rounds} rounds of {} numbers of sessions", counts.len());
+    let [rates, cpus, retries] = alternate(rounds, counts.len() * RIVALS.len(), |n| {
+        let (sessions, (_, expression, free)) = (counts[n / RIVALS.len()], RIVALS[n % RIVALS.len()]);
+        let pool = &mut pools[usize::from(free)];
+        let each = scaled(IDS) / sessions as u64;
+        let pieces = (each / PIECE).max(1);
+        let draw = |ids: u64| format!("SELECT count({expression}) FROM generate_series(1, {ids})");
+        let (warm, work) = (draw(WARM / sessions as u64), draw(each / pieces));
+        let before = pool.counted();
+        let (run, _) = pool.at_once(
+            sessions,
+            |client| _ = timed(client, &warm),
+            |client| (0..pieces).for_each(|_| _ = timed(client, &work)),
+        );
+        let after = pool.counted();
+        let ids = (each / pieces * pieces * sessions as u64) as f64;
+        let issued = (after.issued - before.issued) as f64;
+        [ids / run.seconds, run.cpu_nanos / ids, (after.retries - before.retries) as f64 / issued]
+    });
+    let turn = format!("{} IDs", group(scaled(IDS)));
+    let names: Vec<_> = RIVALS.iter().map(|(name, ..)| *name).collect();
+    let mut figures = Vec::new();
+    let mut along = |name: &str, unit: &str, samples: &[Sample], rivals: usize, first: usize| {
+        for (samples, sessions) in samples.chunks(RIVALS.len()).zip(counts).skip(first) {
+            let figure = Figure::new(name, unit, &turn, &names[..rivals], &samples[..rivals]);
+            figures.push(figure.at(AXIS, *sessions as u64));
+        }
+    };
+    along("IDs in bulk", "per s", &rates, RIVALS.len(), 0);
+    let reference = &rates[REFERENCE * RIVALS.len()..][..RIVALS.len()];
+    let relative: Vec<_> = rates.iter().enumerate().map(|(n, rate)| rate.over(&reference[n % RIVALS.len()])).collect();
+    let name = format!("IDs in bulk, relative to {} sessions", counts[REFERENCE]);
+    along(&name, "x", &relative, RIVALS.len(), REFERENCE + 1);
+    along("CPU time of an ID in bulk", "ns", &cpus, RIVALS.len(), 0);
+    if pools.iter().all(Sessions::counts) {
+        along("retries of an ID in bulk", "per ID", &retries, OURS, 0);
+    }
+    figures
+}

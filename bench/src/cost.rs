@@ -1,0 +1,50 @@
+//! What one ID costs, beside what else makes a key: one session, below the limit of the layout.
+
+use std::time::Duration;
+
+use cluster::Client;
+
+use crate::effort::{alternate, rounds, scaled};
+use crate::machine::Machine;
+use crate::report::{Figure, Report, group};
+use crate::server::{self, timed};
+use crate::{rivals, rivals::Rival};
+
+/// Rounds: a small difference of two large numbers needs many.
+const ROUNDS: usize = 75;
+/// IDs of one burst: half of what `max_ahead` = 100 ms lets the default layout issue at once, so that nobody is throttled.
+const BURST: u64 = 200_000;
+/// Pause after a burst, in which the lead falls back to nothing.
+const PAUSE: Duration = Duration::from_millis(60);
+
+/// Measures the cost of one call, less that of the loop around it.
+pub fn run() -> Report {
+    let server = server::fresh("cost").start();
+    let mut client = server::session(&server);
+    let rivals = rivals::all(&mut client);
+    let figures = vec![
+        figure(&mut client, &rivals, 1, "cost of an ID, one call a row"),
+        // The processor overlaps a lone call with the row's other work; ten in a row show more of what a call takes.
+        figure(&mut client, &rivals, 10, "cost of an ID, ten calls a row"),
+    ];
+    let notes = "`SELECT count(f()) FROM generate_series(..)` less the same with a constant, in one session and below the \
+                 limit of the layout";
+    Report { part: "cost".into(), machine: Machine::of(&mut client), notes: vec![notes.into()], figures }
+}
+
+fn figure(client: &mut Client, rivals: &[Rival], calls: u64, name: &str) -> Figure {
+    let rounds = rounds(ROUNDS);
+    println!("==> {name}, {rounds} rounds");
+    let burst = scaled(BURST);
+    let sql = |expression: &str| {
+        let columns = vec![format!("count({expression})"); calls as usize].join(", ");
+        format!("SELECT {columns} FROM generate_series(1, {})", burst / calls)
+    };
+    let [nanos] = alternate(rounds, rivals.len(), |n| {
+        std::thread::sleep(PAUSE);
+        let difference = timed(client, &sql(rivals[n].expression)) - timed(client, &sql("1"));
+        [difference * 1e9 / burst as f64]
+    });
+    let names: Vec<_> = rivals.iter().map(|rival| rival.name).collect();
+    Figure::new(name, "ns", &format!("{} calls", group(burst)), &names, &nanos)
+}

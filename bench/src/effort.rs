@@ -1,0 +1,68 @@
+//! How much is measured: all of it, or as little as `ROUNDS` and `SCALE` in the environment ask for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cluster::repository;
+
+use crate::stats::Sample;
+
+/// The number of rounds, unless `ROUNDS` in the environment asks for fewer.
+pub fn rounds(usual: usize) -> usize {
+    usual.min(asked("ROUNDS").map_or(usual, |rounds| rounds as usize))
+}
+
+/// A number of rows or calls, divided by `SCALE`.
+pub fn scaled(usual: u64) -> u64 {
+    (usual / scale()).max(1)
+}
+
+/// A time, divided by `SCALE`, but long enough to measure something.
+pub fn lasting(usual: Duration) -> Duration {
+    let least = Duration::from_millis(50);
+    (usual / scale() as u32).max(least.min(usual))
+}
+
+/// The numbers of sessions that are tried: with `SCALE` only the first two.
+pub fn steps(usual: &[usize]) -> &[usize] {
+    if scale() > 1 { &usual[..2] } else { usual }
+}
+
+/// Where results go: those of a lesser run never take the place of a full run's.
+pub fn results() -> PathBuf {
+    let full = asked("ROUNDS").is_none() && asked("SCALE").is_none();
+    repository().join(if full { "bench/results" } else { "target/bench" })
+}
+
+/// Measures all rivals in every round, each round begun by another one; a round before the first only warms up. What comes
+/// back are the `K` figures of every rival, its rounds in order.
+pub fn alternate<const K: usize>(
+    rounds: usize,
+    rivals: usize,
+    mut measure: impl FnMut(usize) -> [f64; K],
+) -> [Vec<Sample>; K] {
+    let mut figures = [(); K].map(|()| vec![Sample::default(); rivals]);
+    // What is not to be quoted need not be warm.
+    let first = usize::from(scale() > 1);
+    for round in first..=rounds.max(first) {
+        for turn in 0..rivals {
+            let rival = (turn + round) % rivals;
+            let values = measure(rival);
+            if round > 0 {
+                figures.iter_mut().zip(values).for_each(|(figure, value)| figure[rival].push(value));
+            }
+        }
+    }
+    figures
+}
+
+fn scale() -> u64 {
+    asked("SCALE").unwrap_or(1)
+}
+
+/// A number of the environment, at least 1.
+fn asked(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok().filter(|text| !text.is_empty())?;
+    let number = text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}"));
+    Some(std::cmp::max(number, 1))
+}

@@ -1,0 +1,142 @@
+//! How long single calls take as seen from inside the server, while the high-water mark is extended.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cluster::{Client, Cluster};
+
+use crate::contention::AXIS;
+use crate::effort::{alternate, rounds, scaled, steps};
+use crate::report::{Figure, group};
+use crate::server::{self, timed};
+use crate::sessions::Sessions;
+use crate::stats::{Counts, Sample};
+
+/// Rounds of each number of sessions.
+const ROUNDS: usize = 9;
+/// Calls that the sessions of one run make together: enough for several extensions of the mark.
+const CALLS: u64 = 3_000_000;
+/// Numbers of sessions.
+const SESSIONS: [usize; 4] = [1, 2, 8, 64];
+/// What is called between two looks at the clock.
+const RIVALS: [&str; 2] = ["snowflake_nextval()", "clock_timestamp()"];
+
+/// Names and units of what one run finds, in the order of [`Found::figures`].
+const FIGURES: [(&str, &str); 7] = [
+    ("latency inside the function, p50", "µs"),
+    ("latency inside the function, p99", "µs"),
+    ("latency inside the function, p99.9", "µs"),
+    ("latency inside the function, slowest call", "µs"),
+    ("slowest call of 100 ms, median", "µs"),
+    ("slowest call of 100 ms, 90th percentile", "µs"),
+    ("extensions of the mark", "per turn"),
+];
+
+/// What one or more sessions saw.
+#[derive(Default)]
+struct Found {
+    /// How many calls took how many microseconds.
+    micros: Counts,
+    /// The slowest of every 100 ms.
+    slowest: BTreeMap<i64, i64>,
+}
+
+/// Pause between the IDs that one more session draws all the time: the reservation is kept as short as under load, so that
+/// the mark is extended twice a second, also after a turn of the floor.
+const HEARTBEAT: Duration = Duration::from_millis(25);
+
+/// Measures calls on a server where nobody is throttled.
+pub fn run(server: &Cluster) -> Vec<Figure> {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = server::session(server);
+            while !done.load(Ordering::Relaxed) {
+                timed(&mut client, "SELECT snowflake_nextval()");
+                std::thread::sleep(HEARTBEAT);
+            }
+        });
+        // A panic must end the other thread, too, for the scope waits for it.
+        let figures = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| measure(server)));
+        done.store(true, Ordering::Relaxed);
+        figures.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn measure(server: &Cluster) -> Vec<Figure> {
+    let counts = steps(&SESSIONS);
+    let mut sessions = Sessions::open(server, *counts.last().expect("numbers of sessions"));
+    let rounds = rounds(ROUNDS);
+    let mut figures = Vec::new();
+    for count in counts {
+        println!("==> latency inside the function, {count} sessions, {rounds} rounds");
+        let each = (scaled(CALLS) / *count as u64).max(1);
+        let measured = alternate(rounds, RIVALS.len(), |n| {
+            let sql = statement(RIVALS[n], each);
+            let warm = statement(RIVALS[n], 1_000);
+            let before = sessions.counted();
+            let (_, found) = sessions.at_once(*count, |client| _ = timed(client, &warm), |client| ask(client, &sql));
+            let extensions = sessions.counted().extensions - before.extensions;
+            found.into_iter().fold(Found::default(), Found::with).figures(extensions)
+        });
+        for ((name, unit), samples) in FIGURES.iter().zip(&measured) {
+            let extensions = *unit == "per turn";
+            // The floor extends nothing.
+            let rivals = if extensions { 1 } else { RIVALS.len() };
+            if sessions.counts() || !extensions {
+                let turn = format!("{} calls", group(each * *count as u64));
+                let figure = Figure::new(name, unit, &turn, &RIVALS[..rivals], &samples[..rivals]);
+                figures.push(figure.at(AXIS, *count as u64));
+            }
+        }
+    }
+    figures
+}
+
+/// Counts calls by the 100 ms in which they began and the microseconds they took.
+fn statement(expression: &str, calls: u64) -> String {
+    // OFFSET keeps the planner from dropping or moving what is between the two looks at the clock.
+    format!(
+        "SELECT floor(date_part('epoch', began) * 10)::bigint, date_part('microseconds', ended - began)::bigint, count(made)
+         FROM (SELECT clock_timestamp() AS began, {expression} AS made, clock_timestamp() AS ended
+               FROM generate_series(1, {calls}) OFFSET 0) AS call
+         GROUP BY 1, 2"
+    )
+}
+
+fn ask(client: &mut Client, sql: &str) -> Found {
+    let mut found = Found::default();
+    for row in client.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")) {
+        let (slice, micros, calls): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+        found.micros.add(micros, calls.unsigned_abs());
+        found.see(slice, micros);
+    }
+    found
+}
+
+impl Found {
+    fn see(&mut self, slice: i64, micros: i64) {
+        let slowest = self.slowest.entry(slice).or_default();
+        *slowest = micros.max(*slowest);
+    }
+
+    fn with(mut self, other: Found) -> Found {
+        self.micros.merge(&other.micros);
+        other.slowest.into_iter().for_each(|(slice, micros)| self.see(slice, micros));
+        self
+    }
+
+    fn figures(&self, extensions: i64) -> [f64; FIGURES.len()] {
+        let slowest: Sample = self.slowest.values().map(|micros| *micros as f64).collect();
+        [
+            self.micros.quantile(0.5),
+            self.micros.quantile(0.99),
+            self.micros.quantile(0.999),
+            self.micros.quantile(1.0),
+            slowest.median(),
+            slowest.quantile(0.9),
+            extensions as f64,
+        ]
+    }
+}

@@ -1,0 +1,83 @@
+//! What a figure was measured on. The host's name and its paths are nobody's business and stay out.
+
+use std::fs;
+
+use cluster::{Answer, Client};
+use serde::{Deserialize, Serialize};
+
+/// Settings that a figure depends on, in the order in which they are listed.
+const SETTINGS: [&str; 15] = [
+    "shared_buffers",
+    "max_connections",
+    "fsync",
+    "synchronous_commit",
+    "wal_level",
+    "full_page_writes",
+    "wal_compression",
+    "max_wal_size",
+    "checkpoint_timeout",
+    "autovacuum",
+    "jit",
+    "snowflake_pg.layout",
+    "snowflake_pg.max_ahead",
+    "snowflake_pg.on_clock_regression",
+    "snowflake_pg.sequence_start",
+];
+
+/// A machine and its server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's model.
+    pub processor: String,
+    /// Processors the system offers.
+    pub cores: usize,
+    /// Memory in GiB.
+    pub memory_gib: u64,
+    /// The kernel's release.
+    pub kernel: String,
+    /// What was run, each with its version.
+    pub versions: Vec<String>,
+    /// The server's settings, `name = value`.
+    pub settings: Vec<String>,
+}
+
+impl Machine {
+    /// This machine and the server at the other end.
+    pub fn of(client: &mut Client) -> Machine {
+        let extension: String =
+            client.one("SELECT 'snowflake_pg ' || extversion FROM pg_extension WHERE extname = 'snowflake_pg'");
+        let server: String = client.one("SELECT 'PostgreSQL ' || current_setting('server_version')");
+        let settings = SETTINGS.iter().filter_map(|name| {
+            let sql = format!("SELECT coalesce(current_setting('{name}', true), '')");
+            let value: String = client.one(&sql);
+            (!value.is_empty()).then(|| format!("{name} = {value}"))
+        });
+        Machine {
+            processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            // Rounded, for the kernel keeps a little of each GiB to itself.
+            memory_gib: field("/proc/meminfo", "MemTotal")
+                .and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
+                .map_or(0, |kib| (kib / 1024.0 / 1024.0).round() as u64),
+            kernel: read("/proc/sys/kernel/osrelease").trim().into(),
+            settings: settings.collect(),
+            versions: vec![server, extension],
+        }
+    }
+
+    /// The machine in one line.
+    pub fn hardware(&self) -> String {
+        format!("{}, {} cores, {} GiB, Linux {}", self.processor, self.cores, self.memory_gib, self.kernel)
+    }
+}
+
+/// What a file under `/proc` says after a name and a colon.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = read(path);
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().into())
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}

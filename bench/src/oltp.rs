@@ -1,0 +1,109 @@
+//! Short transactions of many clients: `SELECT f()` and single-row INSERTs through pgbench.
+
+use cluster::{Client, Cluster};
+
+use crate::effort::{alternate, rounds, scaled, steps};
+use crate::machine::Machine;
+use crate::pgbench::Pgbench;
+use crate::report::{Figure, Report};
+use crate::server::{self, timed};
+
+/// Rounds of the SELECTs, whose differences are small, and seconds of one run: short ones, so that a change in what else the
+/// machine does falls on all rivals.
+const SELECTS_OF: (usize, u64) = (25, 1);
+/// The same of the INSERTs, of which there are fewer a second.
+const INSERTS_OF: (usize, u64) = (9, 2);
+/// Numbers of clients.
+const CLIENTS: [usize; 4] = [1, 8, 64, 256];
+
+/// Name and statement of what is selected; snowflakes first.
+const SELECTS: [(&str, &str); 4] = [
+    ("snowflake_nextval()", "SELECT snowflake_nextval()"),
+    ("clock_timestamp()", "SELECT clock_timestamp()"),
+    ("constant", "SELECT 1"),
+    ("nextval, CACHE 1", "SELECT nextval('oltp_sequence')"),
+];
+
+/// Name and columns of the tables that rows are inserted into; snowflakes first.
+const INSERTS: [(&str, &str); 4] = [
+    ("snowflake", "id bigint DEFAULT snowflake_nextval() PRIMARY KEY"),
+    ("bigserial", "id bigserial PRIMARY KEY"),
+    // Two rows can share a microsecond.
+    ("clock_timestamp(), index not unique", "id timestamptz NOT NULL DEFAULT clock_timestamp()"),
+    ("constant, no index", "id bigint NOT NULL DEFAULT 1"),
+];
+/// Which of them gets an index of its own.
+const INDEXED: usize = 2;
+
+/// A group of statements that are compared.
+struct Group {
+    title: &'static str,
+    names: Vec<&'static str>,
+    statements: Vec<String>,
+    rounds: usize,
+    seconds: u64,
+    /// The part of its transactions that pgbench logs: all where they are few.
+    logged: f64,
+}
+
+/// Measures transactions per second and their latencies.
+pub fn run() -> Report {
+    let server = server::fresh("oltp").start();
+    let mut client = server::session(&server);
+    set_up(&mut client);
+    let selects = Group {
+        title: "SELECT",
+        names: SELECTS.iter().map(|(name, _)| *name).collect(),
+        statements: SELECTS.iter().map(|(_, statement)| statement.to_string()).collect(),
+        rounds: rounds(SELECTS_OF.0),
+        seconds: SELECTS_OF.1,
+        logged: 0.2,
+    };
+    let inserts = Group {
+        title: "INSERT",
+        names: INSERTS.iter().map(|(name, _)| *name).collect(),
+        statements: (0..INSERTS.len()).map(|n| format!("INSERT INTO oltp_{n} (v) VALUES (1)")).collect(),
+        rounds: rounds(INSERTS_OF.0),
+        seconds: INSERTS_OF.1,
+        logged: 1.0,
+    };
+    let mut figures = measure(&server, &selects);
+    figures.extend(measure(&server, &inserts));
+    let notes = [
+        "pgbench with prepared statements and two threads, on the processors of the server, through its Unix socket",
+        "latencies from pgbench's log of single transactions, quantiles by the round; pgbench reads its clock once while it \
+         attends to a client, so what the server answers meanwhile counts as 0 µs",
+        "INSERT commits one row, flushed to disk; \"constant\" has the same columns and no index, the floor of an INSERT",
+    ];
+    Report { part: "oltp".into(), machine: Machine::of(&mut client), notes: notes.map(String::from).to_vec(), figures }
+}
+
+fn set_up(client: &mut Client) {
+    timed(client, "CREATE SEQUENCE oltp_sequence");
+    for (n, (_, id)) in INSERTS.iter().enumerate() {
+        timed(client, &format!("CREATE TABLE oltp_{n} ({id}, v bigint NOT NULL)"));
+    }
+    timed(client, &format!("CREATE INDEX ON oltp_{INDEXED} (id)"));
+}
+
+fn measure(server: &Cluster, group: &Group) -> Vec<Figure> {
+    let pgbench = Pgbench::new(server);
+    let seconds = scaled(group.seconds);
+    let mut figures = Vec::new();
+    for clients in steps(&CLIENTS) {
+        println!("==> pgbench, {}, {clients} clients, {} rounds", group.title, group.rounds);
+        timed(&mut server.connect(), "CHECKPOINT");
+        let measured = alternate(group.rounds, group.statements.len(), |n| {
+            let outcome = pgbench.run(&group.statements[n], *clients, seconds, group.logged);
+            let latency = |part| outcome.latencies.quantile(part);
+            [outcome.tps, latency(0.5), latency(0.95), latency(0.99)]
+        });
+        let kinds = [("transactions", "per s"), ("p50", "µs"), ("p95", "µs"), ("p99", "µs")];
+        for ((kind, unit), samples) in kinds.iter().zip(&measured) {
+            let name = format!("{}, {kind}", group.title);
+            let figure = Figure::new(&name, unit, &format!("{seconds} s"), &group.names, samples);
+            figures.push(figure.at("clients", *clients as u64));
+        }
+    }
+    figures
+}

@@ -1,0 +1,76 @@
+//! Runs of pgbench, and what its log says of latencies.
+
+use std::fs;
+use std::path::PathBuf;
+
+use cluster::{Cluster, Host};
+
+use crate::stats::Counts;
+
+/// A place for scripts and logs.
+pub struct Pgbench<'a> {
+    server: &'a Cluster,
+    directory: PathBuf,
+}
+
+/// What one run found.
+pub struct Outcome {
+    /// Transactions per second, less the time to connect.
+    pub tps: f64,
+    /// How many transactions took how many microseconds.
+    pub latencies: Counts,
+}
+
+impl<'a> Pgbench<'a> {
+    /// pgbench for a server.
+    pub fn new(server: &'a Cluster) -> Pgbench<'a> {
+        Pgbench { server, directory: Host::get().fresh_dir("bench-pgbench") }
+    }
+
+    /// Repeats a statement, prepared, from so many clients; a part of its transactions is logged one by one.
+    pub fn run(&self, statement: &str, clients: usize, seconds: u64, logged: f64) -> Outcome {
+        let script = self.directory.join("script.sql");
+        Host::get().write(&script, &format!("{statement};\n"));
+        let mut pgbench = self.server.program("pgbench");
+        pgbench
+            .args(["--no-vacuum", "--protocol=prepared", "--log"])
+            .arg(format!("--log-prefix={}", self.directory.join("log").display()))
+            .arg(format!("--sampling-rate={logged}"))
+            .arg(format!("--client={clients}"))
+            .arg(format!("--jobs={}", clients.min(2)))
+            .arg(format!("--time={seconds}"))
+            .arg("--file")
+            .arg(&script);
+        let done = pgbench.output().expect("pgbench can be run");
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success(), "pgbench failed:\n{text}\n{}", String::from_utf8_lossy(&done.stderr));
+        let tps = text
+            .lines()
+            .find_map(|line| line.strip_prefix("tps = ")?.split_whitespace().next()?.parse().ok())
+            .unwrap_or_else(|| panic!("pgbench says no tps:\n{text}"));
+        Outcome { tps, latencies: self.take_logs() }
+    }
+
+    /// The latencies in the logs, one file a thread, which are removed.
+    fn take_logs(&self) -> Counts {
+        let mut latencies = Counts::default();
+        for entry in fs::read_dir(&self.directory).expect("the directory of the logs can be read") {
+            let path = entry.expect("a directory's entry").path();
+            if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log.")) {
+                continue;
+            }
+            let text = fs::read_to_string(&path).expect("a log can be read");
+            // Client, transaction, microseconds, ..
+            let micros = text.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse().ok());
+            micros.for_each(|micros| latencies.add(micros, 1));
+            fs::remove_file(&path).expect("a log can be removed");
+        }
+        latencies
+    }
+}
+
+impl Drop for Pgbench<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}

@@ -1,0 +1,153 @@
+//! Figures, kept as one JSON file a part of the benchmark.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::stats::Sample;
+
+/// The parts of the benchmark, in the order in which they are run and listed.
+pub const PARTS: [&str; 5] = ["cost", "storage", "oltp", "contention", "wire"];
+
+/// What one part of the benchmark found.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The part's name.
+    pub part: String,
+    /// What it ran on.
+    pub machine: Machine,
+    /// What a reader must know to read the figures.
+    pub notes: Vec<String>,
+    /// What was measured.
+    pub figures: Vec<Figure>,
+}
+
+/// One figure of all rivals.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// Where on the axis it was measured, when the same was measured at several places.
+    pub at: Option<At>,
+    /// The unit of the values.
+    pub unit: String,
+    /// How often every rival had its turn.
+    pub rounds: usize,
+    /// What one turn is: rows, calls or time.
+    pub turn: String,
+    /// The values, snowflakes first.
+    pub values: Vec<Value>,
+}
+
+/// A place on an axis.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct At {
+    /// What changes along the axis.
+    pub axis: String,
+    /// Where on it.
+    pub place: u64,
+}
+
+/// The value of one rival.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Value {
+    /// The rival's name.
+    pub rival: String,
+    /// The middle of all rounds.
+    pub median: f64,
+    /// The smallest.
+    pub min: f64,
+    /// A quarter of the rounds are not above it.
+    pub lower_quartile: f64,
+    /// Three quarters of the rounds are not above it.
+    pub upper_quartile: f64,
+    /// The largest.
+    pub max: f64,
+    /// What the first rival's value is of this one's: the median of the ratios of each round. Missing where either
+    /// is zero.
+    pub first_to_this: Option<f64>,
+    /// The same as the ratio of the medians.
+    pub first_to_this_medians: Option<f64>,
+}
+
+impl Figure {
+    /// The figure of rivals that took turns; their samples have a value a round.
+    pub fn new(name: &str, unit: &str, turn: &str, rivals: &[&str], samples: &[Sample]) -> Figure {
+        let first = &samples[0];
+        let value = |(rival, sample): (&&str, &Sample)| Value {
+            rival: rival.to_string(),
+            median: tidy(sample.median()),
+            min: tidy(sample.quantile(0.0)),
+            lower_quartile: tidy(sample.quantile(0.25)),
+            upper_quartile: tidy(sample.quantile(0.75)),
+            max: tidy(sample.quantile(1.0)),
+            first_to_this: ratio(first.over(sample).median()),
+            first_to_this_medians: ratio(first.median() / sample.median()),
+        };
+        Figure {
+            name: name.into(),
+            at: None,
+            unit: unit.into(),
+            rounds: first.values().len(),
+            turn: turn.into(),
+            values: rivals.iter().zip(samples).map(value).collect(),
+        }
+    }
+
+    /// The same figure, at a place on an axis.
+    pub fn at(mut self, axis: &str, place: u64) -> Figure {
+        self.at = Some(At { axis: axis.into(), place });
+        self
+    }
+
+    /// The name with the place.
+    pub fn title(&self) -> String {
+        match &self.at {
+            None => self.name.clone(),
+            Some(at) => format!("{}, {}: {}", self.name, at.axis, group(at.place)),
+        }
+    }
+}
+
+impl Report {
+    /// Writes the report to the directory, in place of an earlier one.
+    pub fn write(&self, directory: &Path) {
+        fs::create_dir_all(directory).expect("the directory of the results can be made");
+        let text = serde_json::to_string_pretty(self).expect("a report is JSON") + "\n";
+        let path = directory.join(format!("{}.json", self.part));
+        fs::write(&path, text).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
+    }
+
+    /// The reports in a directory, in the order of the parts.
+    pub fn read_all(directory: &Path) -> Vec<Report> {
+        let read = |part: &&str| {
+            let path = directory.join(format!("{part}.json"));
+            let text = fs::read_to_string(&path).ok()?;
+            Some(serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+        };
+        PARTS.iter().filter_map(read).collect()
+    }
+
+    /// The figures of this name, along their axis.
+    pub fn along(&self, name: &str) -> Vec<&Figure> {
+        self.figures.iter().filter(|figure| figure.name == name).collect()
+    }
+}
+
+/// A whole number with a comma before every three digits.
+pub fn group(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+/// Five digits: no measurement has more.
+fn tidy(value: f64) -> f64 {
+    format!("{value:.4e}").parse().expect("a number as it was printed")
+}
+
+fn ratio(value: f64) -> Option<f64> {
+    (value.is_finite() && value > 0.0).then(|| tidy(value))
+}

@@ -1,0 +1,88 @@
+//! What a key can be made with instead.
+
+use cluster::{Answer, Client};
+
+/// A way to make a key.
+pub struct Rival {
+    /// What the tables call it.
+    pub name: &'static str,
+    /// The expression that makes one.
+    pub expression: &'static str,
+    /// The type of the key.
+    pub kind: &'static str,
+}
+
+const fn rival(name: &'static str, expression: &'static str, kind: &'static str) -> Rival {
+    Rival { name, expression, kind }
+}
+
+const SETUP: &str = "
+CREATE SEQUENCE bench_cache_1;
+CREATE SEQUENCE bench_cache_32 CACHE 32;
+CREATE SEQUENCE bench_cache_1000 CACHE 1000;
+CREATE SEQUENCE bench_plpgsql;
+CREATE FUNCTION bench_plpgsql_snowflake() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1288834974657) << 22
+        | 7 << 12 | nextval('bench_plpgsql') % 4096;
+END $$";
+
+/// Everything a key can be made with on this server, snowflakes first; what it needs is created.
+pub fn all(client: &mut Client) -> Vec<Rival> {
+    client.batch_execute(SETUP).expect("the rivals can be set up");
+    let mut rivals = vec![
+        rival("snowflake_nextval()", "snowflake_nextval()", "bigint"),
+        rival("clock_timestamp()", "clock_timestamp()", "timestamptz"),
+        rival("nextval, CACHE 1", "nextval('bench_cache_1')", "bigint"),
+        rival("nextval, CACHE 32", "nextval('bench_cache_32')", "bigint"),
+        rival("nextval, CACHE 1000", "nextval('bench_cache_1000')", "bigint"),
+        rival("gen_random_uuid()", "gen_random_uuid()", "uuid"),
+        rival("PL/pgSQL snowflake", "bench_plpgsql_snowflake()", "bigint"),
+    ];
+    if offers(client, "snowflake") {
+        let setup = "CREATE EXTENSION snowflake; CREATE SEQUENCE bench_pgedge";
+        client.batch_execute(setup).expect("pgEdge's extension can be created");
+        rivals.push(rival("pgEdge snowflake.nextval", "snowflake.nextval('bench_pgedge'::regclass)", "bigint"));
+    }
+    rivals.extend(time_ordered_uuids(client));
+    rivals
+}
+
+/// What makes UUIDs of version 7 on this server, created if need be.
+pub fn time_ordered_uuids(client: &mut Client) -> Vec<Rival> {
+    let mut rivals = Vec::new();
+    if offers(client, "pg_uuidv7") {
+        client.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_uuidv7").expect("pg_uuidv7 can be created");
+        rivals.push(rival("pg_uuidv7", "uuid_generate_v7()", "uuid"));
+    }
+    if client.one("SELECT to_regprocedure('pg_catalog.uuidv7()') IS NOT NULL") {
+        rivals.push(rival("uuidv7()", "pg_catalog.uuidv7()", "uuid"));
+    }
+    rivals
+}
+
+fn offers(client: &mut Client, extension: &str) -> bool {
+    client.one(&format!("SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = '{extension}')"))
+}
+
+/// A key of a table.
+pub struct Key {
+    /// What the tables call it.
+    pub name: &'static str,
+    /// The definition of the key's column, after its name.
+    pub column: String,
+}
+
+/// The keys that tables are filled with, snowflakes first.
+pub fn keys(client: &mut Client) -> Vec<Key> {
+    let mut keys = vec![
+        Key { name: "snowflake", column: "bigint DEFAULT snowflake_nextval() PRIMARY KEY".into() },
+        Key { name: "bigserial", column: "bigserial PRIMARY KEY".into() },
+        Key { name: "UUIDv4", column: "uuid DEFAULT gen_random_uuid() PRIMARY KEY".into() },
+    ];
+    keys.extend(time_ordered_uuids(client).into_iter().map(|rival| Key {
+        name: rival.name,
+        column: format!("{} DEFAULT {} PRIMARY KEY", rival.kind, rival.expression),
+    }));
+    keys
+}

@@ -1,0 +1,97 @@
+//! Many sessions that work at once, and what the server counted meanwhile.
+
+use std::sync::Barrier;
+use std::time::Instant;
+
+use cluster::{Answer, Client, Cluster};
+
+use crate::{cpu, server};
+
+/// Sessions of one server that stay open from run to run.
+pub struct Sessions {
+    clients: Vec<(Client, i32)>,
+    control: Client,
+    counted: bool,
+}
+
+/// What the server counts, since its start.
+#[derive(Clone, Copy, Default)]
+pub struct Counted {
+    /// IDs that were issued.
+    pub issued: i64,
+    /// Attempts to take an ID that another session won.
+    pub retries: i64,
+    /// Extensions of the high-water mark.
+    pub extensions: i64,
+}
+
+/// What a run of statements took.
+pub struct Run {
+    /// From the first to begin until the last to end.
+    pub seconds: f64,
+    /// On all processors, in the sessions' server processes.
+    pub cpu_nanos: f64,
+}
+
+impl Sessions {
+    /// Opens sessions.
+    pub fn open(server: &Cluster, count: usize) -> Sessions {
+        let mut control = server::session(server);
+        let open = |_| {
+            let mut client = server::session(server);
+            let pid = client.one("SELECT pg_backend_pid()");
+            (client, pid)
+        };
+        let counted: bool = control.one("SELECT to_regclass('snowflake_status') IS NOT NULL");
+        if !counted {
+            eprintln!("note: there is no view snowflake_status; retries and extensions are left out");
+        }
+        Sessions { clients: (0..count).map(open).collect(), control, counted }
+    }
+
+    /// The session that only sets up and looks on.
+    pub fn control(&mut self) -> &mut Client {
+        &mut self.control
+    }
+
+    /// Whether [`Sessions::counted`] has anything to tell.
+    pub fn counts(&self) -> bool {
+        self.counted
+    }
+
+    /// What the server has counted by now; nothing where it does not count.
+    pub fn counted(&mut self) -> Counted {
+        if !self.counted {
+            return Counted::default();
+        }
+        let sql = "SELECT ids_issued, retries, extensions FROM snowflake_status";
+        let row = self.control.query_one(sql, &[]).expect("the status can be read");
+        Counted { issued: row.get(0), retries: row.get(1), extensions: row.get(2) }
+    }
+
+    /// Has the first `count` sessions do `warm`, and, when all have, `work` at once. Returns what each found.
+    pub fn at_once<T: Send>(
+        &mut self,
+        count: usize,
+        warm: impl Fn(&mut Client) + Sync,
+        work: impl Fn(&mut Client) -> T + Sync,
+    ) -> (Run, Vec<T>) {
+        let barrier = Barrier::new(count);
+        let session = |(client, pid): &mut (Client, i32)| {
+            warm(client);
+            barrier.wait();
+            let (begin, cpu) = (Instant::now(), cpu::nanos(*pid));
+            let found = work(client);
+            (begin, Instant::now(), cpu::nanos(*pid) - cpu, found)
+        };
+        let sessions = &mut self.clients[..count];
+        let ended: Vec<_> = std::thread::scope(|scope| {
+            let running: Vec<_> = sessions.iter_mut().map(|one| scope.spawn(|| session(one))).collect();
+            running.into_iter().map(|one| one.join().expect("a session that lasts")).collect()
+        });
+        let begin = ended.iter().map(|(begin, ..)| *begin).min().expect("a session");
+        let end = ended.iter().map(|(_, end, ..)| *end).max().expect("a session");
+        let cpu_nanos = ended.iter().map(|(_, _, cpu, _)| *cpu as f64).sum();
+        (Run { seconds: (end - begin).as_secs_f64(), cpu_nanos }, ended.into_iter().map(|(.., found)| found).collect())
+    }
+}

@@ -1,0 +1,87 @@
+//! The Markdown table of all figures.
+
+use std::fmt::Write;
+
+use crate::report::{Figure, Report, group};
+
+/// Places on an axis that the table lists one by one.
+const AXIS_MAX: usize = 7;
+
+/// Renders all reports as one table, below what they were measured on.
+pub fn render(reports: &[Report]) -> String {
+    let mut text = String::from("# Figures\n\n");
+    let mut line = |line: &str| writeln!(text, "{line}").expect("a string can be written");
+    line(
+        "Made by `make bench`. Rivals took turns in every round, and each round another one began; a round before the first only",
+    );
+    line(
+        "warmed up. \"first / this\" is what the value of the first rival of a figure is of this one's: the median of the ratios of",
+    );
+    line(
+        "each round. Ratios carry over to other machines better than values do. What is measured at more than seven places of",
+    );
+    line("an axis has its ends here; the JSON files beside have all, with quartiles.\n");
+    // Parts that ran on the same machine with the same settings share the lines that say so.
+    let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
+    for report in reports {
+        let machine = &report.machine;
+        let ran_on = format!(
+            "{}; {}; {}",
+            machine.hardware(),
+            machine.versions.join(", "),
+            machine.settings.iter().map(|setting| format!("`{setting}`")).collect::<Vec<_>>().join(", ")
+        );
+        match groups.iter_mut().find(|(_, known)| *known == ran_on) {
+            Some((parts, _)) => parts.push(&report.part),
+            None => groups.push((vec![&report.part], ran_on)),
+        }
+    }
+    for (parts, ran_on) in &groups {
+        line(&format!("- {}: {ran_on}", parts.join(", ")));
+    }
+    for report in reports {
+        for note in &report.notes {
+            line(&format!("- {}: {note}", report.part));
+        }
+    }
+    line("\n| part | figure | key | median | min .. max | first / this | rounds | a turn |");
+    line("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |");
+    for report in reports {
+        for figure in report.figures.iter().filter(|figure| listed(report, figure)) {
+            for value in &figure.values {
+                line(&format!(
+                    "| {} | {}, {} | {} | {} | {} .. {} | {} | {} | {} |",
+                    report.part,
+                    figure.title(),
+                    figure.unit,
+                    value.rival,
+                    number(value.median),
+                    number(value.min),
+                    number(value.max),
+                    value.first_to_this.map_or("-".into(), |ratio| format!("{ratio:.3}")),
+                    figure.rounds,
+                    figure.turn
+                ));
+            }
+        }
+    }
+    text
+}
+
+/// Whether the table has the figure: of a long axis it has the ends.
+fn listed(report: &Report, figure: &Figure) -> bool {
+    let along = report.along(&figure.name);
+    let places = |figure: &Figure| figure.at.as_ref().map(|at| at.place);
+    along.len() <= AXIS_MAX || [along.first(), along.last()].iter().flatten().any(|end| places(end) == places(figure))
+}
+
+/// A value with three digits or more.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{}{}", if value < 0.0 { "-" } else { "" }, group(size.round() as u64)),
+        size if size >= 10.0 => format!("{value:.1}"),
+        0.0 => "0".into(),
+        size if size >= 0.01 => format!("{value:.2}"),
+        _ => format!("{value:.1e}"),
+    }
+}

@@ -1,0 +1,159 @@
+//! An application that fetches its IDs over the wire: one at a time and by the thousand, directly and through PgBouncer.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use cluster::{Client, within};
+use postgres::{Config, NoTls, Statement};
+
+use crate::effort::{alternate, lasting, rounds};
+use crate::machine::Machine;
+use crate::pgbouncer::PgBouncer;
+use crate::report::{Figure, Report};
+use crate::server::{self, timed};
+use crate::stats::{Counts, Sample};
+
+/// Rounds, every statement on every route in each.
+const ROUNDS: usize = 11;
+/// Length of one run.
+const TURN: Duration = Duration::from_millis(800);
+/// Pause before a run, in which the lead of the one before falls back to nothing.
+const PAUSE: Duration = Duration::from_millis(120);
+/// IDs of a batch.
+const BATCH: u64 = 1_000;
+/// The port of all servers of the harness.
+const PORT: u16 = 5432;
+
+/// What is asked for, by how many IDs a request brings: name and statement, snowflakes first.
+const ONE: [(&str, &str); 2] =
+    [("snowflake_nextval()", "SELECT snowflake_nextval()"), ("nextval", "SELECT nextval('wire_sequence')")];
+const MANY: [(&str, &str); 3] = [
+    ("snowflake_nextval_batch(1000)", "SELECT snowflake_nextval_batch(1000)"),
+    ("nextval, 1000 rows", "SELECT nextval('wire_sequence') FROM generate_series(1, 1000)"),
+    ("snowflake_reserve(1000)", "SELECT snowflake_reserve(1000)"),
+];
+
+/// A way to the server.
+struct Route {
+    name: String,
+    client: Client,
+    prepared: bool,
+}
+
+/// A statement on a route.
+struct Request {
+    route: usize,
+    sql: &'static str,
+    prepared: Option<Statement>,
+    ids: u64,
+}
+
+/// Measures one connection that asks and waits, again and again.
+pub fn run() -> Report {
+    let address = free_address();
+    let server = server::fresh("wire").set("listen_addresses", &address).start();
+    let mut control = server::session(&server);
+    timed(&mut control, "CREATE SEQUENCE wire_sequence");
+    let pgbouncer = PgBouncer::start(&address, PORT);
+    let mut routes = vec![
+        Route { name: "directly, prepared".into(), client: connect(&address, PORT), prepared: true },
+        Route { name: "directly, simple query".into(), client: connect(&address, PORT), prepared: false },
+    ];
+    match &pgbouncer {
+        Some(pgbouncer) => {
+            let name = format!("through {}, simple query", pgbouncer.version());
+            routes.push(Route { name, client: through(pgbouncer), prepared: false });
+        }
+        None => eprintln!("note: there is no pgbouncer (scripts/setup bench); what goes through it is left out"),
+    }
+    let notes = [
+        "one connection of the Rust crate postgres over TCP to the same machine, one request at a time",
+        "PgBouncer in transaction mode, which in its versions before 1.21 cannot pass on prepared statements",
+        "snowflake_reserve(1000) returns the first of 1000 consecutive IDs; a millisecond of the default layout has room for \
+         four of these, so requests that follow each other faster wait for the clock",
+    ];
+    let figures = measure(&mut routes);
+    Report { part: "wire".into(), machine: Machine::of(&mut control), notes: notes.map(String::from).to_vec(), figures }
+}
+
+fn measure(routes: &mut [Route]) -> Vec<Figure> {
+    let rounds = rounds(ROUNDS);
+    println!("==> IDs over the wire, {rounds} rounds of {} routes", routes.len());
+    let mut requests = Vec::new();
+    for (number, route) in routes.iter_mut().enumerate() {
+        for (n, (_, sql)) in ONE.iter().chain(&MANY).enumerate() {
+            let prepared = route.prepared.then(|| route.client.prepare(sql).expect("a statement can be prepared"));
+            requests.push(Request { route: number, sql, prepared, ids: if n < ONE.len() { 1 } else { BATCH } });
+        }
+    }
+    let measured = alternate(rounds, requests.len(), |n| {
+        std::thread::sleep(PAUSE);
+        let request = &requests[n];
+        repeat(&mut routes[request.route].client, request)
+    });
+    let turn = format!("{} ms", lasting(TURN).as_millis());
+    let all = ONE.len() + MANY.len();
+    let mut figures = Vec::new();
+    for (number, route) in routes.iter().enumerate() {
+        let of_route = measured.each_ref().map(|samples| &samples[number * all..][..all]);
+        let (one, many) =
+            (of_route.map(|samples| &samples[..ONE.len()]), of_route.map(|samples| &samples[ONE.len()..]));
+        figures.extend(compare(&format!("one ID a request, {}", route.name), &turn, &ONE, one));
+        figures.extend(compare(&format!("1,000 IDs a request, {}", route.name), &turn, &MANY, many));
+    }
+    figures
+}
+
+/// The figures of requests that bring the same number of IDs on the same route.
+fn compare(title: &str, turn: &str, requests: &[(&str, &str)], measured: [&[Sample]; 3]) -> Vec<Figure> {
+    let names: Vec<_> = requests.iter().map(|(name, _)| *name).collect();
+    let kinds = [("IDs", "per s"), ("p50", "µs"), ("p99", "µs")].into_iter().zip(measured);
+    kinds.map(|((kind, unit), samples)| Figure::new(&format!("{title}, {kind}"), unit, turn, &names, samples)).collect()
+}
+
+/// IDs per second, and the median and 99th percentile of the requests in microseconds.
+fn repeat(client: &mut Client, request: &Request) -> [f64; 3] {
+    let time = lasting(TURN);
+    let mut nanos = Counts::default();
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        let asked = Instant::now();
+        match &request.prepared {
+            Some(statement) => drop(client.query(statement, &[]).expect("IDs can be fetched")),
+            None => drop(client.simple_query(request.sql).expect("IDs can be fetched")),
+        }
+        nanos.add(asked.elapsed().as_nanos() as i64, 1);
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let micros = |part| nanos.quantile(part) / 1e3;
+    [(nanos.total() * request.ids) as f64 / seconds, micros(0.5), micros(0.99)]
+}
+
+/// A loopback address on which nobody else uses the harness's port.
+fn free_address() -> String {
+    (1..255)
+        .map(|last| format!("127.0.15.{last}"))
+        .find(|address| TcpListener::bind((address.as_str(), PORT)).is_ok())
+        .expect("a free loopback address")
+}
+
+fn connect(host: &str, port: u16) -> Client {
+    config(host, port).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect over TCP: {e}"))
+}
+
+/// A connection through PgBouncer, once it listens.
+fn through(pgbouncer: &PgBouncer) -> Client {
+    let mut client = None;
+    let listens = || {
+        client = config("127.0.0.1", pgbouncer.port()).connect(NoTls).ok();
+        client.is_some()
+    };
+    assert!(within(Duration::from_secs(10), listens), "PgBouncer does not answer:\n{}", pgbouncer.log());
+    client.expect("it is there")
+}
+
+fn config(host: &str, port: u16) -> Config {
+    let mut config = Config::new();
+    config.host(host).port(port).user("postgres").dbname("postgres");
+    config
+}
