@@ -1,7 +1,5 @@
 //! Arguments that are read with care: texts in whatever encoding the database has, layouts and epochs.
 
-use std::ffi::CStr;
-
 use flake::{Epoch, LayoutError, Scheme};
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::pgrx_sql_entity_graph::metadata::{
@@ -59,22 +57,11 @@ impl Text<'_> {
     }
 
     /// The name this is, in UTF-8; PostgreSQL raises the error for characters that are not in it.
-    #[allow(unsafe_code)]
     pub fn name(self) -> String {
         if self.0.len() > name::MAX_BYTES {
             Failure::NameTooLong { name: format!("\"{}\"", self.shown()) }.raise();
         }
-        let length = self.0.len() as i32;
-        // SAFETY: the pointer is to `length` bytes; what comes back is either that pointer or a C string in this call's
-        // memory.
-        let bytes = unsafe {
-            let converted = pg_sys::pg_server_to_any(self.0.as_ptr().cast(), length, pg_sys::pg_enc::PG_UTF8 as i32);
-            match std::ptr::eq(converted.cast(), self.0.as_ptr()) {
-                true => self.0,
-                false => CStr::from_ptr(converted).to_bytes(),
-            }
-        };
-        String::from_utf8_lossy(bytes).into_owned()
+        name::utf8(self.0)
     }
 
     /// The text in ASCII, cut where it is long: an error's message is in the database's encoding, too.

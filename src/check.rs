@@ -1,18 +1,21 @@
 //! Looking through a table for IDs that this server cannot have issued, or that are there more than once: what a DBA runs
 //! after an incident.
 
-use flake::Mark;
+use flake::{MAX_WINDOW, Mark, Nanos};
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 
 use crate::argument::Text;
 use crate::failure::Failure;
 use crate::identity::{self, Identity};
-use crate::{clock, mark, name, row_security, timestamp};
+use crate::{clock, guc, mark, name, row_security, shmem, timestamp};
 
-/// How far the time of an ID may be ahead of this server's clock: as far as `snowflake_pg.max_ahead` lets a burst run, in
-/// microseconds. What is left of it covers the clocks of other servers.
-const AHEAD: i128 = 10_000_000;
+/// How far the time of an ID may be ahead of the clock, in nanoseconds: after a crash IDs begin up to a window ahead, and run
+/// ahead of that by `snowflake_pg.max_ahead`.
+const AHEAD: Nanos = MAX_WINDOW + guc::MAX_MAX_AHEAD_MS as Nanos * 1_000_000;
+
+/// How many servers' IDs are told apart: all of a layout with 16 bits for their numbers.
+const MOST_NODES: usize = 1 << 16;
 
 /// IDs that belong together.
 struct Group {
@@ -27,7 +30,8 @@ struct Group {
 struct Column<'call> {
     identity: &'call Identity,
     table: String,
-    /// The column as an expression of type `bigint`.
+    /// The column's name, and an expression of type `bigint` with its value.
+    name: String,
     id: String,
 }
 
@@ -59,11 +63,19 @@ fn snowflake_check(
     let identity = identity::get();
     // Where "no rows" means that all is well, an answer to nothing would be a lie.
     let table = table.unwrap_or_else(|| Failure::NullArgument { argument: "table" }.raise());
-    let column = column.unwrap_or_else(|| Failure::NullArgument { argument: "column" }.raise()).name();
-    let name = name::of_relation(table).unwrap_or_else(|| Failure::NoTable { table: table.to_u32() }.raise());
+    let column = column.unwrap_or_else(|| Failure::NullArgument { argument: "column" }.raise());
+    let name = name::identifier(&column.name());
+    match name::column_type(table, column.0) {
+        Some(pg_sys::INT8OID | pg_sys::INT4OID | pg_sys::INT2OID) => {}
+        // A cast would make numbers of what is none.
+        Some(_) => Failure::NotIntegers { column: name }.raise(),
+        // PostgreSQL has an error of its own.
+        None => {}
+    }
+    let table = name::of_relation(table).unwrap_or_else(|| Failure::NoTable { table: table.to_u32() }.raise());
     let workers: Vec<i32> = workers.iter().flat_map(|workers| workers.iter()).flatten().collect();
-    let column =
-        Column { identity, table: name.quoted(), id: format!("({})::pg_catalog.int8", name::identifier(&column)) };
+    let id = format!("({name})::pg_catalog.int8");
+    let column = Column { identity, table: table.quoted(), name, id };
     let _visible = row_security::Off::new();
     TableIterator::new(findings(&column, &workers))
 }
@@ -91,9 +103,19 @@ fn findings(column: &Column, workers: &[i32]) -> Vec<Finding> {
         let above = from.into_iter().flat_map(|from| column.from(from)).filter(|group| group.node == own);
         findings.extend(above.map(|group| row("above the mark", &group)));
     }
-    if let Some(from) = identity.scheme.first_id_from(timestamp::of(clock::wall()) + AHEAD) {
-        findings.extend(column.from(from).iter().map(|group| row("in the future", group)));
+    // This server's own clock may lead the wall clock, as after a step back.
+    let (wall, lead) = (clock::wall(), shmem::state().last().map(|_| shmem::state().clock().time(clock::monotonic())));
+    let ahead_of = |now: Nanos| {
+        let from = identity.scheme.first_id_from(timestamp::of(now.saturating_add(AHEAD)));
+        from.map_or(Vec::new(), |from| column.from(from))
+    };
+    let mut future = ahead_of(wall);
+    if let Some(now) = lead.filter(|now| *now > wall && future.iter().any(|group| group.node == own)) {
+        future.retain(|group| group.node != own);
+        future.extend(ahead_of(now).into_iter().filter(|group| group.node == own));
+        future.sort_by_key(|group| group.node);
     }
+    findings.extend(future.iter().map(|group| row("in the future", group)));
     let unexpected = |group: &&Group| {
         let worker = |node: i64| identity.scheme.layout.split(node).node.worker;
         group.node.is_some_and(|node| Some(node) != own && !workers.contains(&(worker(node) as i32)))
@@ -155,13 +177,18 @@ impl Column<'_> {
         arguments.extend(first.map(DatumWithOid::from));
         // Read only, so on a standby, too.
         let groups = Spi::connect(|client| {
-            let rows = client.select(query, None, &arguments)?;
+            let rows = client.select(query, Some(MOST_NODES as i64 + 1), &arguments)?;
             rows.map(|row| {
                 let number = |n| row.get::<i64>(n).map(Option::unwrap_or_default);
                 Ok(Group { node: row.get(1)?, ids: number(2)?, first: number(3)?, last: number(4)? })
             })
             .collect::<Result<Vec<_>, pgrx::spi::SpiError>>()
         });
-        groups.unwrap_or_else(name::refused)
+        let groups = groups.unwrap_or_else(name::refused);
+        if groups.len() > MOST_NODES {
+            let (column, layout) = (self.name.clone(), self.identity.scheme.layout);
+            Failure::ManyNodes { column, most: MOST_NODES, layout }.raise();
+        }
+        groups
     }
 }

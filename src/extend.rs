@@ -57,8 +57,9 @@ fn extend(identity: &Identity, needed: Option<u64>) -> Option<Nanos> {
     announce::clock(&steered);
     if let Some(behind) = steered.behind {
         state.release(claim);
-        if needed.is_some() {
-            wait_for_clock(behind);
+        match needed {
+            Some(_) => wait_for_clock(behind),
+            None => debug1!("snowflake_pg: not extending in advance, the clock is behind by {} ms", behind / 1_000_000),
         }
         return None;
     }
@@ -73,11 +74,18 @@ fn extend(identity: &Identity, needed: Option<u64>) -> Option<Nanos> {
         (state.generation() == generation).then_some(least)
     });
     let written = match written {
-        Ok(written) => written?,
+        Ok(Some(written)) => written,
+        Ok(None) => {
+            debug1!("snowflake_pg: not extending, the mark was set meanwhile");
+            return None;
+        }
         Err(problem) => {
             state.release(claim);
             // Who extends in advance has an ID, and leaves the error to those who get none.
-            needed?;
+            if needed.is_none() {
+                debug1!("snowflake_pg: not extending in advance, the mark is missing: {problem:?}");
+                return None;
+            }
             Failure::MarkMissing { problem }.raise()
         }
     };
@@ -87,8 +95,12 @@ fn extend(identity: &Identity, needed: Option<u64>) -> Option<Nanos> {
         acknowledged(written);
     }
     let took = clock::monotonic() - begun;
-    state.publish(generation, reservation, took);
+    let published = state.publish(generation, reservation, took);
     state.release(claim);
+    if !published {
+        debug1!("snowflake_pg: the mark was set while the reservation was extended");
+        return Some(now);
+    }
     stats::extended(took);
     debug1!(
         "snowflake_pg: extended the reservation{} to word {} in {} us",

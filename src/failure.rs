@@ -187,6 +187,20 @@ pub enum Failure {
         /// Its name.
         argument: &'static str,
     },
+    /// A column that is to have IDs is of another type.
+    NotIntegers {
+        /// Its name, quoted.
+        column: String,
+    },
+    /// A column has numbers of more servers than are told apart.
+    ManyNodes {
+        /// Its name, quoted.
+        column: String,
+        /// How many are.
+        most: usize,
+        /// The layout that they are read with.
+        layout: Layout,
+    },
     /// A table does not exist.
     NoTable {
         /// Its OID.

@@ -30,7 +30,7 @@ pub const DEFAULT_LAYOUT: &CStr = c"41:10:12";
 const MIN_MAX_AHEAD_MS: i32 = 2;
 const DEFAULT_MAX_AHEAD_MS: i32 = 100;
 /// Longest run-ahead, in milliseconds: the time of an ID is a promise, if not an exact one.
-const MAX_MAX_AHEAD_MS: i32 = 10_000;
+pub const MAX_MAX_AHEAD_MS: i32 = 10_000;
 
 /// Largest step forward that is followed, in seconds.
 const DEFAULT_MAX_CLOCK_JUMP_S: i32 = 3_600;

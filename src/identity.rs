@@ -34,6 +34,11 @@ impl Identity {
         mark.first_word(&self.stamp, self.limits.last_word())
     }
 
+    /// When the tick of a word begins, in microseconds since the Unix epoch.
+    pub fn instant(&self, word: u64) -> i128 {
+        self.scheme.instant(word >> self.scheme.layout.sequence_bits())
+    }
+
     /// A server's numbers as people call them.
     pub fn name(&self, node: Node) -> String {
         match self.scheme.layout.has_datacenter() {

@@ -19,15 +19,14 @@ use crate::{announce, clock, identity, load, major, mark, shmem};
 /// What the background worker has come to, for sessions that find no origin.
 pub struct Outcome {
     state: AtomicU32,
-    /// True where the server began in recovery that a promotion ends.
+    /// True where the server began as a standby.
     was_standby: bool,
 }
 
 impl Outcome {
     /// Before it has run. In the postmaster, whose directory is the data directory; again when it sets up shared memory anew.
     pub fn new() -> Outcome {
-        let signals = [pg_sys::STANDBY_SIGNAL_FILE, pg_sys::RECOVERY_SIGNAL_FILE];
-        let was_standby = signals.iter().any(|name| name.to_str().is_ok_and(|name| Path::new(name).exists()));
+        let was_standby = pg_sys::STANDBY_SIGNAL_FILE.to_str().is_ok_and(|name| Path::new(name).exists());
         Outcome { state: AtomicU32::new(NOT_RUN), was_standby }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flake::{Hybrid, Mark, Nanos, Reservation};
-use pgrx::{PgLogLevel, PgSqlErrorCode, ereport, pg_sys};
+use pgrx::{PgLogLevel, PgSqlErrorCode, debug1, ereport, pg_sys};
 
 use crate::failure::{Failure, MarkProblem};
 use crate::faults::{self, Fault};
@@ -74,7 +74,10 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Fa
     let first = identity.first_word(mark);
     let begins = limits.time(first);
     if begins.saturating_sub(wall) > extend::MAX_LEAD {
-        return Err(Failure::MarkAhead { mark: timestamp::of(begins), clock: timestamp::of(wall), scheme });
+        return Err(Failure::MarkAhead { mark: identity.instant(first), clock: timestamp::of(wall), scheme });
+    }
+    if first > limits.last_word() && !faults::on(Fault::SilentWrap) {
+        return Err(Failure::Exhausted { scheme });
     }
     Ok(first)
 }
@@ -91,6 +94,7 @@ fn begin_without_mark() {
 fn wait_for_keeper() {
     let begun = clock::monotonic();
     while !mark::exists() && keeper::problem() == MarkProblem::NotMade {
+        debug1!("snowflake_pg: waiting for the background worker that makes the mark's place");
         if clock::monotonic() - begun > PATIENCE.as_nanos() as u64 {
             return;
         }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use flake::Mark;
+use pgrx::debug1;
 use pgrx::pg_sys::{self, RepOriginId, XLogRecPtr};
 
 use crate::failure::{Failure, MarkProblem};
@@ -68,6 +69,7 @@ fn lock_catalog() -> bool {
         }
         wait::on_latch(Wait::Mark, Duration::from_millis(10));
     }
+    debug1!("snowflake_pg: going on without the lock of pg_replication_origin, which somebody keeps");
     false
 }
 

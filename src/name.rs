@@ -1,5 +1,7 @@
 //! Names of tables, from the catalog into the text of a statement, in whatever encoding the database has.
 
+use std::ffi::{CStr, CString};
+
 use pgrx::prelude::*;
 
 use crate::failure::Failure;
@@ -15,27 +17,46 @@ pub struct Name {
     bytes: usize,
 }
 
-/// The name of a table, view or the like; `None` where there is none.
+/// The name of a table, view or the like, as it is now; `None` where there is none.
+#[allow(unsafe_code)]
 pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
-    // As UTF-8 whatever the database has: pgrx makes strings of nothing else. Read only, so on a standby, too.
-    let (schema, table, bytes) = Spi::connect(|client| {
-        client
-            .select(
-                "SELECT pg_catalog.convert_to(n.nspname::pg_catalog.text, 'UTF8'),
-                        pg_catalog.convert_to(c.relname::pg_catalog.text, 'UTF8'),
-                        pg_catalog.octet_length(c.relname::pg_catalog.text)
-                 FROM pg_catalog.pg_class AS c
-                     JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-                 WHERE c.oid OPERATOR(pg_catalog.=) $1",
-                Some(1),
-                &[oid.into()],
-            )?
-            .first()
-            .get_three::<Vec<u8>, Vec<u8>, i32>()
-    })
-    .ok()?;
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
-    Some(Name { schema: text(schema?)?, table: text(table?)?, bytes: usize::try_from(bytes?).ok()? })
+    // SAFETY: looks into the catalog's caches, in a transaction; each gives null or a C string in this call's memory.
+    let (schema, table) = unsafe {
+        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(oid));
+        let table = pg_sys::get_rel_name(oid);
+        if schema.is_null() || table.is_null() {
+            return None;
+        }
+        (CStr::from_ptr(schema).to_bytes(), CStr::from_ptr(table).to_bytes())
+    };
+    Some(Name { schema: utf8(schema), table: utf8(table), bytes: table.len() })
+}
+
+/// The type of a column, below its domains; `None` where there is no such column.
+#[allow(unsafe_code)]
+pub fn column_type(table: pg_sys::Oid, column: &[u8]) -> Option<pg_sys::Oid> {
+    let column = CString::new(column).ok()?;
+    // SAFETY: looks into the catalog's caches, in a transaction; the name is a C string in the database's encoding.
+    unsafe {
+        let number = pg_sys::get_attnum(table, column.as_ptr());
+        let found = (number != 0).then(|| pg_sys::get_atttype(table, number));
+        found.map(|kind| pg_sys::getBaseType(kind))
+    }
+}
+
+/// A text of the database in UTF-8; PostgreSQL raises the error for characters that are not in it.
+#[allow(unsafe_code)]
+pub fn utf8(text: &[u8]) -> String {
+    // SAFETY: the pointer is to as many bytes; what comes back is either that pointer or a C string in this call's memory.
+    let bytes = unsafe {
+        let length = text.len() as i32;
+        let converted = pg_sys::pg_server_to_any(text.as_ptr().cast(), length, pg_sys::pg_enc::PG_UTF8 as i32);
+        match std::ptr::eq(converted.cast(), text.as_ptr()) {
+            true => text,
+            false => CStr::from_ptr(converted).to_bytes(),
+        }
+    };
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 impl Name {

@@ -21,19 +21,25 @@ pub struct Report {
     pub hint: String,
 }
 
+impl Report {
+    /// The same as pgrx takes it, to be raised or logged.
+    pub fn error(self) -> ErrorReport {
+        let mut error = ErrorReport::new(self.code, self.message, "snowflake_pg");
+        if !self.detail.is_empty() {
+            error = error.set_detail(self.detail);
+        }
+        if !self.hint.is_empty() {
+            error = error.set_hint(self.hint);
+        }
+        error
+    }
+}
+
 impl Failure {
     /// Raises the failure as an ERROR; in the postmaster, where nothing can catch it, it ends the server's start.
     #[cold]
     pub fn raise(self) -> ! {
-        let report = self.report();
-        let mut error = ErrorReport::new(report.code, report.message, "snowflake_pg");
-        if !report.detail.is_empty() {
-            error = error.set_detail(report.detail);
-        }
-        if !report.hint.is_empty() {
-            error = error.set_hint(report.hint);
-        }
-        error.report(PgLogLevel::ERROR);
+        self.report().error().report(PgLogLevel::ERROR);
         unreachable!("an ERROR does not return")
     }
 
@@ -255,6 +261,18 @@ impl Failure {
                 format!("argument \"{argument}\" must not be null"),
                 String::new(),
                 format!("Pass the name of a {argument} that exists."),
+            ),
+            Failure::NotIntegers { column } => (
+                ERRCODE_DATATYPE_MISMATCH,
+                format!("column {column} has no integers"),
+                "IDs are numbers of type bigint.".into(),
+                "Pass a column of type bigint; where IDs are kept as text, a view with snowflake_from_text() of it.".into(),
+            ),
+            Failure::ManyNodes { column, most, layout } => (
+                ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("column {column} has IDs of more than {most} servers"),
+                format!("They are read with layout \"{layout}\"."),
+                "Check that the column has IDs of this layout.".into(),
             ),
             Failure::NoTable { table } => (
                 ERRCODE_UNDEFINED_TABLE,

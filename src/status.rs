@@ -65,7 +65,7 @@ fn snowflake_status() -> TableIterator<
     let counts = stats::total();
     let count = |count| counts.get(count) as i64;
     let (regressions, jumps) = (state.clock_regressions(), state.clock_jumps());
-    let size = |incidents: Incidents| (incidents.count > 0).then(|| interval(incidents.size as i64));
+    let size = |incidents: Incidents| (incidents.count > 0).then(|| interval(timestamp::of(incidents.size)));
     let at = |incidents: Incidents| time(incidents.at).filter(|_| incidents.count > 0);
     TableIterator::once((
         phase,
@@ -76,10 +76,10 @@ fn snowflake_status() -> TableIterator<
         scheme.layout.to_string(),
         timestamp::timestamptz(scheme.instant(0)).ok(),
         last.map(|last| identity.stamp.id(last)),
-        last.and_then(|last| time(limits.time(last))),
-        next.map(|next| interval(next.wrapping_sub(wall) as i64)),
+        last.and_then(|last| timestamp::timestamptz(identity.instant(last)).ok()),
+        next.map(|next| interval(timestamp::of(next) - timestamp::of(wall))),
         mark.map(|mark| i64::try_from(mark.value()).unwrap_or(i64::MAX)),
-        marked.map(|mark| interval(limits.time(identity.first_word(mark)).wrapping_sub(wall) as i64)),
+        marked.map(|mark| interval(identity.instant(identity.first_word(mark)) - timestamp::of(wall))),
         count(Count::Issued),
         count(Count::ThrottledWaits),
         counts.milliseconds(Count::ThrottledTime),
@@ -181,7 +181,8 @@ fn time(at: Nanos) -> Option<TimestampWithTimeZone> {
     timestamp::timestamptz(timestamp::of(at)).ok()
 }
 
-/// An interval of nanoseconds; in range, as any number of them is.
-fn interval(nanos: i64) -> Interval {
-    Interval::new(0, 0, nanos / 1_000).unwrap_or_else(|_| Failure::Unreachable("an interval out of range").raise())
+/// An interval of microseconds, the longest there is where it would be longer.
+fn interval(micros: i128) -> Interval {
+    Interval::new(0, 0, micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+        .unwrap_or_else(|_| Failure::Unreachable("an interval out of range").raise())
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use cluster::{Answer, Ask, Client, Cluster, Load, sqlstate, within};
 
+const INTEGERS: &str =
+    "Pass a column of type bigint; where IDs are kept as text, a view with snowflake_from_text() of it.";
+
 /// Problem, worker, number, first and last ID of each row.
 type Row = (String, Option<i32>, i64, i64, i64);
 
@@ -119,7 +122,8 @@ fn an_answer_to_nothing_is_an_error() {
     let mut session = server.session();
     session
         .batch_execute(
-            "CREATE TABLE orders (id bigint, name text, key uuid); INSERT INTO orders VALUES (1, 'one');
+            "CREATE TABLE orders (id bigint, name text, key uuid, shown snowflake_text, price numeric);
+             INSERT INTO orders VALUES (1, 'one');
              CREATE ROLE clerk LOGIN; CREATE ROLE auditor LOGIN;
              CREATE TABLE secrets (id bigint); INSERT INTO secrets VALUES (snowflake_nextval());
              ALTER TABLE secrets ENABLE ROW LEVEL SECURITY; GRANT SELECT ON secrets TO auditor",
@@ -130,8 +134,10 @@ fn an_answer_to_nothing_is_an_error() {
         ("'orders', NULL", "22004", "argument \"column\" must not be null", "Pass the name of a column that exists."),
         ("0", "42P01", "relation with OID 0 does not exist", "Name one that does."),
         ("'orders', 'zzzzzzzz'", "42703", "column \"zzzzzzzz\" does not exist", ""),
-        ("'orders', 'name'", "22P02", "invalid input syntax for type bigint: \"one\"", ""),
-        ("'orders', 'key'", "42846", "cannot cast type uuid to bigint", ""),
+        ("'orders', 'name'", "42804", "column name has no integers", INTEGERS),
+        ("'orders', 'key'", "42804", "column key has no integers", INTEGERS),
+        ("'orders', 'shown'", "42804", "column shown has no integers", INTEGERS),
+        ("'orders', 'price'", "42804", "column price has no integers", INTEGERS),
     ] {
         let error = session.batch_execute(&format!("SELECT * FROM snowflake_check({arguments})")).unwrap_err();
         let found = sqlstate(&error);
@@ -150,6 +156,96 @@ fn an_answer_to_nothing_is_an_error() {
     auditor.refusal("SELECT * FROM snowflake_check('secrets')");
     assert_eq!(auditor.one::<String>("SHOW row_security"), "on");
     assert_eq!(auditor.one::<i64>("SELECT count(*) FROM secrets"), 0);
+    // One that comes while the table is read, too.
+    session
+        .batch_execute(
+            "CREATE VIEW slow AS SELECT n::bigint AS id FROM generate_series(1, 10) AS n, pg_sleep(n);
+             SET statement_timeout = '200ms'",
+        )
+        .expect("a view");
+    assert_eq!(session.code("SELECT * FROM snowflake_check('slow')").as_deref(), Some("57014"));
+    assert_eq!(session.one::<String>("SHOW row_security"), "on");
+}
+
+#[test]
+fn ids_are_read_with_the_layout_of_the_server() {
+    // Of the server: layout, datacenter and worker. Of an ID of another: its parts for snowflake_encode, and as they are shown.
+    type Shown = (Option<i32>, Option<i32>);
+    let layouts: [(&str, &str, &str, &str, &str, Shown); 4] = [
+        ("check_four", "41:5:5:12", "3", "17", "17, 0, 4", (Some(4), Some(17))),
+        ("check_sonyflake", "sonyflake", "0", "300", "7, 0", (None, Some(7))),
+        ("check_short", "41:4:8", "0", "15", "14, 0", (None, Some(14))),
+        ("check_none", "41:0:12", "0", "0", "0, 0", (None, None)),
+    ];
+    for (name, layout, datacenter, worker, foreign, shown) in layouts {
+        let server = Cluster::builder(name)
+            .set("snowflake_pg.layout", layout)
+            .set("snowflake_pg.datacenter_id", datacenter)
+            .set("snowflake_pg.worker_id", worker)
+            .start();
+        let mut session = server.session();
+        session
+            .batch_execute("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 3000)")
+            .expect("a table");
+        assert_eq!(check(&mut session, "'orders'"), [], "{layout}");
+        // An hour ahead, so that it is found in a layout without servers' numbers, too.
+        let at = "clock_timestamp() + interval '1 hour'";
+        let far: i64 = session.one(&format!("SELECT snowflake_encode({at}, {foreign})"));
+        session.batch_execute(&format!("INSERT INTO orders VALUES ({far}), ({})", i64::MAX)).expect("rows");
+        let rows =
+            session.query("SELECT problem, datacenter_id, worker_id FROM snowflake_check('orders')", &[]).unwrap();
+        let found: Vec<(String, Shown)> = rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect();
+        let expected = |problem: &str| (problem.to_string(), shown);
+        let mut all = match shown {
+            (None, None) => vec![expected("above the mark"), expected("in the future")],
+            _ => vec![expected("in the future"), expected("unexpected worker")],
+        };
+        // The largest bigint is an ID of 63 bits, of the server that has the largest numbers.
+        let widest = layout == "41:5:5:12" || layout == "sonyflake";
+        if !widest {
+            all.push(("not an ID".into(), (None, None)));
+        }
+        assert!(all.iter().all(|row| found.contains(row)), "{layout}: {found:?}");
+        assert_eq!(
+            found.iter().filter(|(problem, _)| problem == "not an ID").count(),
+            usize::from(!widest),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn ids_above_a_mark_that_was_lowered_are_found_and_a_lead_is_no_future() {
+    let server = Cluster::builder("check_lowered").clock("+0").start();
+    let mut session = server.session();
+    session
+        .batch_execute("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)")
+        .expect("a table");
+    // A minute back: what this server issues now leads the clock.
+    server.set_clock("-60");
+    let led = "SELECT clock_regressions = 1 FROM snowflake_status, snowflake_nextval()";
+    assert!(within(Duration::from_secs(30), || session.one(led)), "the step is not noticed");
+    session.batch_execute("INSERT INTO orders SELECT snowflake_nextval() FROM generate_series(1, 100)").expect("rows");
+    assert_eq!(check(&mut session, "'orders'"), []);
+    let last: i64 = session.one("SELECT max(id) FROM orders");
+    session.batch_execute(&format!("SELECT snowflake_set_mark({last}, force => true)")).expect("a superuser may");
+    let found = check(&mut session, "'orders'");
+    assert_eq!(found[0], row("above the mark", 1, 1, last, last));
+}
+
+#[test]
+fn a_column_with_the_numbers_of_too_many_servers_is_refused() {
+    let server = Cluster::builder("check_wide").set("snowflake_pg.layout", "12:24:24:3").start();
+    let mut session = server.session();
+    session
+        .batch_execute(
+            "CREATE TABLE wide AS SELECT n::bigint * 8 AS id FROM generate_series(1, 65536) AS n;
+             CREATE TABLE wider AS TABLE wide; INSERT INTO wider VALUES (0)",
+        )
+        .expect("tables");
+    assert_eq!(check(&mut session, "'wide'").len(), 65_536);
+    let (code, message) = session.refusal("SELECT * FROM snowflake_check('wider')");
+    assert_eq!((code.as_str(), message.as_str()), ("54000", "column id has IDs of more than 65536 servers"));
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
     assert!(within(NOTICED, followed), "ten minutes are not followed:\n{}", server.log());
     load.finish().check(1_000).unwrap();
     let log = server.log();
-    assert_eq!(log.matches("WARNING:  the clock was set forward").count(), 1, "{log}");
+    assert_eq!(log.matches("WARNING:  snowflake_pg: the clock was set forward").count(), 1, "{log}");
     assert!(log.contains("Clock jump 1 since 20"), "{log}");
     assert!(!log.contains("set back"), "{log}");
 }

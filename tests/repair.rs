@@ -299,7 +299,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     session.lead();
     let load = Load::start(&server, 4, Ask::ALL, "");
     server.set_clock(TWO_YEARS);
-    let warning = "WARNING:  the clock was set forward by 63072";
+    let warning = "WARNING:  snowflake_pg: the clock was set forward by 63072";
     assert!(within(NOTICED, || server.log().contains(warning)), "{}", server.log());
     // What a transaction that is rolled back has accepted stays accepted.
     session.batch_execute("BEGIN; SELECT snowflake_accept_clock(); ROLLBACK").expect("a superuser may");

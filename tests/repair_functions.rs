@@ -35,7 +35,7 @@ fn a_jump_is_followed_once_it_is_accepted() {
     server.set_clock(TWO_YEARS);
     let noticed = || {
         session.one::<i64>("SELECT snowflake_nextval()");
-        server.log().contains("WARNING:  the clock was set forward by 63072")
+        server.log().contains("WARNING:  snowflake_pg: the clock was set forward by 63072")
     };
     assert!(within(NOTICED, noticed), "{}", server.log());
     assert!(session.lead() < -63_000_000.0, "the jump was followed");

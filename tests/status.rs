@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Builder, Client, Cluster, Stop, assert_caught, ensure, sqlstate, within};
+use cluster::{Answer, Builder, Chance, Client, Cluster, Stop, assert_caught, ensure, sqlstate, within};
 
 /// IDs that one session draws in [`draw`].
 const DRAWN: i64 = 20_000 + 1_000 + 30;
@@ -118,7 +118,10 @@ fn the_row_agrees_with_what_the_server_knows() {
     let mut long = server;
     long.set("snowflake_pg.layout", "52:5:5:1@1s");
     long.restart(Stop::Fast);
-    one(&mut long.session(), "exhaustion_date IS NULL AND years_left > 1e8");
+    // Read in seconds, the mark of milliseconds is far in the future.
+    let far =
+        "problem = 'the high-water mark is more than a day ahead of the clock' AND mark_lead > interval '1000 years'";
+    one(&mut long.session(), &format!("exhaustion_date IS NULL AND years_left > 1e8 AND {far}"));
 }
 
 #[test]
@@ -241,6 +244,33 @@ fn a_server_that_refuses_says_why_before_anybody_asks() {
     assert_eq!(state(&mut server.connect()), agreed("refused"));
     server.set_clock("@2081-01-01 00:00:00");
     assert_eq!(state(&mut server.connect()), agreed("refused"));
+    // A mark above all IDs, less than a day before their end.
+    server.set_clock("+0");
+    let end: f64 = server.connect().one("SELECT extract(epoch FROM now() + interval '1 hour')::float8");
+    server.set("snowflake_pg.layout", "40:10:12");
+    server.set("snowflake_pg.epoch", &format!("{:.0}", end * 1e3 - (1u64 << 40) as f64));
+    server.restart(Stop::Fast);
+    let mut session = server.connect();
+    let above = format!("SELECT snowflake_set_mark({}, force => true)", (1i64 << 62) - 1);
+    session.batch_execute(&above).expect("a superuser may");
+    session.batch_execute("SELECT snowflake_nextval()").expect_err("no ID is left but that of another");
+    assert_eq!(state(&mut session), agreed("refused"));
+}
+
+#[test]
+fn after_a_crash_of_a_session_counting_begins_anew() {
+    let server = Cluster::builder("status_crash").start();
+    let mut session = server.session();
+    let before: std::time::SystemTime = session.one("SELECT stats_reset FROM snowflake_status");
+    session.batch(1_000);
+    assert!(server.kill_session(&mut Chance::of("status_crash")), "nobody to kill");
+    server.wait_until_back();
+    let mut session = server.connect();
+    assert_eq!(session.one::<i64>("SELECT count(*) FROM snowflake_stat_backends"), 0);
+    assert_eq!(issued(&mut session), 0);
+    assert!(session.one::<std::time::SystemTime>("SELECT stats_reset FROM snowflake_status") > before);
+    session.batch(10);
+    assert_eq!(issued(&mut session), 10);
 }
 
 #[test]
