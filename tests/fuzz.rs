@@ -11,7 +11,7 @@ const REFUSALS: [&str; 3] = ["22023", "22003", "22008"];
 
 /// What a name of a column can lead to besides, as in any statement that PostgreSQL is given: it is no name, there is no such
 /// column, or it holds no numbers; and the mark is not above the IDs of the table.
-const COLUMN_REFUSALS: [&str; 7] = ["42601", "42622", "42703", "42804", "42883", "22023", "55000"];
+const COLUMN_REFUSALS: [&str; 8] = ["42601", "42622", "42703", "42804", "42846", "42883", "22023", "55000"];
 
 /// Characters of texts: digits and separators of layouts, digits of IDs, quotes, control characters, and others of one to
 /// four bytes.
