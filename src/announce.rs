@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use flake::{ClockEvent, Incidents, Mark, Nanos, Node, OnRegression, Part, Steered};
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 use crate::failure::Failure;
@@ -53,16 +52,16 @@ pub fn server(identity: &Identity, mark: Mark, was_standby: bool) {
             format!("high-water mark {} ({})", mark.value(), timestamp::utc(at))
         }
     };
-    let message =
-        format!("{begun}, layout \"{}\", epoch {}, {mark}", scheme.layout, timestamp::utc(scheme.instant(0)),);
-    log(message, String::new());
+    let epoch = timestamp::utc(scheme.instant(0));
+    log(format!("{begun}, layout \"{}\", epoch {epoch}, {mark}", scheme.layout), String::new());
 }
 
 /// Who wrote the mark, as the ID below it tells: the last of a tick, for reservations end with one. `None` for a mark that was
 /// set by hand, and one that leaves no ID.
 fn writer(identity: &Identity, mark: Mark) -> Option<Node> {
     let scheme = &identity.scheme;
-    let parts = scheme.split(i64::try_from(mark.value() - 1).ok()?).ok()?;
+    let last = i64::try_from(mark.value() - 1).ok().filter(|_| mark > Mark::NOTHING_ISSUED)?;
+    let parts = scheme.split(last).ok()?;
     (u64::from(parts.sequence) == scheme.layout.max(Part::Sequence)).then_some(parts.node)
 }
 
@@ -89,14 +88,15 @@ pub fn end_of_layout(identity: &Identity, now: Nanos) {
         1.0.. => format!("{years:.1} years"),
         _ => format!("{:.0} days", years * YEAR_DAYS),
     };
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_WARNING,
-        format!("snowflake_pg: the time of layout \"{layout}\" is used up in {left}"),
-        "snowflake_pg",
-    )
-    .set_detail(format!("Its last tick ends at {}. Then no more IDs are issued.", timestamp::utc(identity.scheme.end())))
-    .set_hint("Plan a layout with more bits of timestamp, or other keys: what another layout issues can repeat IDs of this one.")
-    .report(PgLogLevel::WARNING);
+    let end = timestamp::utc(identity.scheme.end());
+    let report = Report {
+        code: PgSqlErrorCode::ERRCODE_WARNING,
+        message: format!("snowflake_pg: the time of layout \"{layout}\" is used up in {left}"),
+        detail: format!("Its last tick ends at {end}. Then no more IDs are issued."),
+        hint: "Plan a layout with more bits of timestamp, or other keys: what another layout issues can repeat IDs of this one."
+            .into(),
+    };
+    report.error().report(PgLogLevel::WARNING);
 }
 
 /// Tells what happened to the clock, once.
