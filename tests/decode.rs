@@ -190,6 +190,8 @@ fn no_result_depends_on_time_zone_or_date_style() {
              snowflake_between({id}, '2022-06-28 16:07:40.105+00', '2022-06-28 16:07:40.106+00') AS between,
              (SELECT json_agg(json_build_array(name, extract(epoch FROM tick), extract(epoch FROM epoch),
                                                extract(epoch FROM last_instant))) FROM snowflake_layouts) AS layouts,
+             (SELECT json_build_array(extract(epoch FROM epoch), extract(epoch FROM exhaustion_date),
+                                      extract(epoch FROM stats_reset)) FROM snowflake_status) AS status,
              ({}) AS days, ({}) AS months, ({}) AS made_days, ({}) AS made_months,
              extract(epoch FROM snowflake_accept_clock()) < 60 AS accepted",
             bounds(days),
