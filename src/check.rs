@@ -128,56 +128,38 @@ fn findings(column: &Column, workers: &[i32]) -> Vec<Finding> {
 impl Column<'_> {
     /// The IDs of each node, and the numbers that are no IDs.
     fn nodes(&self) -> Vec<Group> {
-        let Column { table, id, .. } = self;
-        self.groups(
-            &format!(
-                "SELECT CASE WHEN {id} OPERATOR(pg_catalog.>=) 0 AND {id} OPERATOR(pg_catalog.<=) $2
-                        THEN {id} OPERATOR(pg_catalog.&) $1 END,
-                    pg_catalog.count({id}), pg_catalog.min({id}), pg_catalog.max({id})
-                 FROM {table} WHERE {id} IS NOT NULL GROUP BY 1 ORDER BY 1"
-            ),
-            None,
-        )
+        self.groups(&format!("WHERE {} IS NOT NULL", self.id), None)
     }
 
     /// The IDs of each node at or above one.
     fn from(&self, first: i64) -> Vec<Group> {
-        let Column { table, id, .. } = self;
-        self.groups(
-            &format!(
-                "SELECT {id} OPERATOR(pg_catalog.&) $1,
-                    pg_catalog.count({id}), pg_catalog.min({id}), pg_catalog.max({id})
-                 FROM {table} WHERE {id} OPERATOR(pg_catalog.>=) $3 AND {id} OPERATOR(pg_catalog.<=) $2
-                 GROUP BY 1 ORDER BY 1"
-            ),
-            Some(first),
-        )
+        let id = &self.id;
+        let rows = format!("WHERE {id} OPERATOR(pg_catalog.>=) $3 AND {id} OPERATOR(pg_catalog.<=) $2");
+        self.groups(&rows, Some(first))
     }
 
     /// The IDs of each node that are there more than once.
     fn duplicates(&self) -> Vec<Group> {
-        let Column { table, id, .. } = self;
-        self.groups(
-            &format!(
-                "SELECT CASE WHEN id OPERATOR(pg_catalog.>=) 0 AND id OPERATOR(pg_catalog.<=) $2
-                        THEN id OPERATOR(pg_catalog.&) $1 END,
-                    pg_catalog.count(id), pg_catalog.min(id), pg_catalog.max(id)
-                 FROM (SELECT {id} FROM {table} WHERE {id} IS NOT NULL
-                       GROUP BY {id} HAVING pg_catalog.count({id}) OPERATOR(pg_catalog.>) 1) AS twice (id)
-                 GROUP BY 1 ORDER BY 1"
-            ),
-            None,
-        )
+        let id = &self.id;
+        let twice = format!("HAVING pg_catalog.count({id}) OPERATOR(pg_catalog.>) 1");
+        self.groups(&format!("WHERE {id} IS NOT NULL GROUP BY {id} {twice}"), None)
     }
 
-    /// The groups that a query returns. Its parameters: the bits of the node, the largest ID, and `first`.
-    fn groups(&self, query: &str, first: Option<i64>) -> Vec<Group> {
+    /// The IDs of some rows by their node. Parameters of `rows`: the bits of the node, the largest ID, and `first`.
+    fn groups(&self, rows: &str, first: Option<i64>) -> Vec<Group> {
+        let Column { table, id, .. } = self;
+        let query = format!(
+            "SELECT CASE WHEN id OPERATOR(pg_catalog.>=) 0 AND id OPERATOR(pg_catalog.<=) $2
+                    THEN id OPERATOR(pg_catalog.&) $1 END,
+                pg_catalog.count(id), pg_catalog.min(id), pg_catalog.max(id)
+             FROM (SELECT {id} FROM {table} {rows}) AS ids (id) GROUP BY 1 ORDER BY 1"
+        );
         let (mask, _) = self.identity.stamp.node_field();
         let mut arguments: Vec<DatumWithOid> = vec![mask.into(), self.identity.scheme.layout.last_id().into()];
         arguments.extend(first.map(DatumWithOid::from));
         // Read only, so on a standby, too.
         let groups = Spi::connect(|client| {
-            let rows = client.select(query, Some(MOST_NODES as i64 + 1), &arguments)?;
+            let rows = client.select(&query, Some(MOST_NODES as i64 + 1), &arguments)?;
             rows.map(|row| {
                 let number = |n| row.get::<i64>(n).map(Option::unwrap_or_default);
                 Ok(Group { node: row.get(1)?, ids: number(2)?, first: number(3)?, last: number(4)? })
