@@ -1,17 +1,14 @@
 //! pg_partman partitions a table by its snowflakes, as docs/partitions.md says, with its background worker at work.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, repository, within};
+use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, within};
 
 /// The statements of the page, in order.
 fn page() -> Vec<String> {
-    let page = fs::read_to_string(repository().join("docs/partitions.md")).expect("the page can be read");
-    let blocks = page.split("```sql-partman\n").skip(1);
-    blocks.map(|rest| rest.split("```").next().expect("a block").to_string()).collect()
+    cluster::blocks(&cluster::page("docs/partitions.md"), "sql-partman")
 }
 
 /// A server with pg_partman and its background worker, which looks each second. `None`, and a line that says so, on a

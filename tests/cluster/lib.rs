@@ -9,6 +9,7 @@ mod client;
 mod host;
 mod load;
 mod nemesis;
+mod page;
 mod server;
 mod standby;
 mod verdict;
@@ -17,6 +18,7 @@ pub use client::{Answer, copy_ids, sqlstate};
 pub use host::{Host, major, repository};
 pub use load::{Ask, Ledger, Load};
 pub use nemesis::Chance;
+pub use page::{blocks, page};
 pub use server::{Builder, Cluster, Stop, within};
 pub use verdict::{assert_caught, check_increasing, check_ledger};
 

@@ -1,12 +1,11 @@
 //! docs/migration.md, and psql, which types it.
 
-use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use cluster::{Builder, Client, Cluster, Stop, ensure, repository, sqlstate};
+use cluster::{Builder, Client, Cluster, Stop, ensure, sqlstate};
 
 /// A headline of the page that has blocks, with their languages and texts.
 pub struct Section {
@@ -16,7 +15,7 @@ pub struct Section {
 
 /// The page.
 pub fn page() -> String {
-    fs::read_to_string(repository().join("docs/migration.md")).expect("the page can be read")
+    cluster::page("docs/migration.md")
 }
 
 /// Its sections that have blocks, in order.

@@ -1,18 +1,13 @@
 //! docs/monitoring.md, taken apart.
 
-use std::fs;
-
-use cluster::repository;
-
 /// The page.
 fn text() -> String {
-    fs::read_to_string(repository().join("docs/monitoring.md")).expect("the page can be read")
+    cluster::page("docs/monitoring.md")
 }
 
 /// The blocks of a language, in order.
 fn blocks(language: &str) -> Vec<String> {
-    let (text, fence) = (text(), format!("```{language}\n"));
-    text.split(&fence).skip(1).map(|rest| rest.split("```").next().expect("a block").to_string()).collect()
+    cluster::blocks(&text(), language)
 }
 
 /// The file of the exporter.
