@@ -27,19 +27,19 @@ fn happen(server: &mut Cluster, clock: &mut Clock, chance: &mut Chance) -> &'sta
     match chance.between(0, 9) {
         0 => {
             server.kill_session(chance);
-            clock.step(server, chance.step());
+            clock.step(server, chance.step(Duration::ZERO));
             server.wait_until_back();
             "a session was killed"
         }
         1 => {
             server.kill_postmaster();
-            clock.step(server, chance.step());
+            clock.step(server, chance.step(Duration::ZERO));
             server.start();
             "the postmaster was killed"
         }
         2 => {
             server.stop(Stop::Immediate);
-            clock.step(server, chance.step());
+            clock.step(server, chance.step(Duration::ZERO));
             server.start();
             "the server was stopped at once"
         }
@@ -82,7 +82,7 @@ fn happen(server: &mut Cluster, clock: &mut Clock, chance: &mut Chance) -> &'sta
             "a session was cancelled or terminated"
         }
         _ => {
-            clock.step(server, chance.step());
+            clock.step(server, chance.step(Duration::ZERO));
             "the clock was set"
         }
     }

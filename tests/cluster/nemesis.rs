@@ -39,9 +39,14 @@ impl Chance {
         Duration::from_millis(self.0.u64(..=most))
     }
 
-    /// A step of a clock in milliseconds: mostly a short way back, to times that were seen, the rest up to an hour.
-    pub fn step(&mut self) -> i64 {
-        if self.one_in(3) { self.between(-3_600_000, 3_600_000) } else { self.between(-1_500, 300) }
+    /// A step of a clock in milliseconds: mostly a short way back, to times that were seen before an outage that takes this
+    /// long, the rest up to an hour.
+    pub fn step(&mut self, outage: Duration) -> i64 {
+        if self.one_in(3) {
+            self.between(-3_600_000, 3_600_000)
+        } else {
+            self.between(-1_500, 300) - outage.as_millis() as i64
+        }
     }
 
     /// A chance of its own for something that runs beside.
