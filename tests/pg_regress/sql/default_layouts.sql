@@ -53,31 +53,55 @@ DROP TABLE messages;
 CREATE TABLE messages (id bigint, sent timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED);
 
 -- Refused, with the reason.
-\set VERBOSITY verbose
-\set SHOW_CONTEXT never
 SELECT snowflake_decode(1, 'Twitter');
+\echo :SQLSTATE
 SELECT snowflake_decode(1, '');
+\echo :SQLSTATE
 SELECT snowflake_decode(1, '41:10:13');
+\echo :SQLSTATE
 SELECT snowflake_decode(1, '41:10:12@5ms');
+\echo :SQLSTATE
 SELECT snowflake_decode(1, repeat('41:10:12 ', 20));
+\echo :SQLSTATE
 SELECT snowflake_decode(1, repeat('0', 100) || '41:10:12');
+\echo :SQLSTATE
 SELECT snowflake_decode(1, E'é\n"\\');
+\echo :SQLSTATE
 SELECT snowflake_timestamp(-1, 'discord');
+\echo :SQLSTATE
 SELECT snowflake_timestamp(9223372036854775807, 'sonyflake', '2014-09-01Z');
+\echo :SQLSTATE
 SELECT snowflake_timestamp(9007199254740992, '41:4:8');
+\echo :SQLSTATE
 SELECT snowflake_timestamp(4611686018427387904, '62:0:1@1s');
+\echo :SQLSTATE
 SELECT snowflake_timestamp(1, 'discord', '1969-12-31 23:59:59.999Z');
+\echo :SQLSTATE
 SELECT snowflake_timestamp(1, 'discord', '2200-01-01Z');
+\echo :SQLSTATE
 SELECT snowflake_timestamp(1, 'discord', 'infinity');
+\echo :SQLSTATE
 SELECT snowflake_timestamp(1, 'discord', '-infinity');
+\echo :SQLSTATE
 SELECT snowflake_timestamp(1, 'discord', '2015-01-01 00:00:00.0001Z');
+\echo :SQLSTATE
 SELECT snowflake_min_id('2014-12-31 23:59:59.999999Z', 'discord');
+\echo :SQLSTATE
 SELECT snowflake_max_id('2024-11-20 13:24:16Z', 'uid-generator');
+\echo :SQLSTATE
 SELECT snowflake_max_id('infinity', 'discord', '2015-01-01Z');
+\echo :SQLSTATE
 SELECT snowflake_encode(now(), 32, 0, 'discord');
+\echo :SQLSTATE
 SELECT snowflake_encode(now(), 0, 4096, 'discord');
+\echo :SQLSTATE
 SELECT snowflake_encode(now(), 0, 0, 32, 'discord');
+\echo :SQLSTATE
 SELECT snowflake_encode(now(), 0, 0, 1, 'twitter');
+\echo :SQLSTATE
 SELECT snowflake_encode(now(), 1, 0, 'mastodon');
+\echo :SQLSTATE
 SELECT snowflake_encode(now(), -1, 0, 'discord');
+\echo :SQLSTATE
 SELECT snowflake_encode('2014-01-01Z', 0, 0, 0, 'discord', '2014-01-01 00:00:00.001Z');
+\echo :SQLSTATE

@@ -18,18 +18,29 @@ SELECT 'ZZZ'::snowflake_text;
 DROP TABLE links;
 
 -- Refused, with position and reason.
-\set VERBOSITY verbose
-\set SHOW_CONTEXT never
 SELECT snowflake_from_text('');
+\echo :SQLSTATE
 SELECT snowflake_from_text('000000000000');
+\echo :SQLSTATE
 SELECT snowflake_from_text('00000000000000');
+\echo :SQLSTATE
 SELECT snowflake_from_text(' 0000000000000');
+\echo :SQLSTATE
 SELECT snowflake_from_text('0000000000000 ');
+\echo :SQLSTATE
 SELECT snowflake_from_text('000-000000000');
+\echo :SQLSTATE
 SELECT snowflake_from_text('000000U000000');
+\echo :SQLSTATE
 SELECT snowflake_from_text('000000000000é');
+\echo :SQLSTATE
 SELECT snowflake_from_text(E'00\n0000000000');
+\echo :SQLSTATE
 SELECT snowflake_from_text('8000000000000');
+\echo :SQLSTATE
 SELECT snowflake_from_text(repeat('0', 100));
+\echo :SQLSTATE
 SELECT snowflake_to_text(-1);
+\echo :SQLSTATE
 SELECT snowflake_to_text('-9223372036854775808');
+\echo :SQLSTATE
