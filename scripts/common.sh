@@ -19,12 +19,14 @@ as_root() {
     else die "this step needs root, and there is no sudo: $*"; fi
 }
 
-# Prints the pg_config of the major version asked for: the one PG_CONFIG names, else Debian's, else the first in PATH.
+# Prints the pg_config of the major version asked for: the one PG_CONFIG names, else Debian's, else the one that
+# scripts/setup unpacked, else the first in PATH.
 find_pg_config() {
     local candidate candidates=("${PG_CONFIG:-}")
-    [ -n "${PG_CONFIG:-}" ] || candidates=("/usr/lib/postgresql/$PG/bin/pg_config" "$(command -v pg_config || true)")
+    [ -n "${PG_CONFIG:-}" ] || candidates=("/usr/lib/postgresql/$PG/bin/pg_config" "$PWD/target/postgresql/$PG"/*/*/bin/pg_config
+        "$(command -v pg_config || true)")
     for candidate in "${candidates[@]}"; do
-        if [ -x "$candidate" ] && "$candidate" --version | grep -q "^PostgreSQL $PG[^0-9]"; then
+        if [ -x "$candidate" ] && "$candidate" --version | grep -q "^PostgreSQL ${PG}[^0-9]"; then
             echo "$candidate"
             return
         fi

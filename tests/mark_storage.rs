@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Ask, Builder, Client, Cluster, Load, Stop, assert_caught, check_ledger, ensure, sqlstate, within,
+    Answer, Ask, Builder, Client, Cluster, Load, Stop, assert_caught, check_ledger, ensure, origins_setting, sqlstate,
+    within,
 };
 
 /// Longest time in which what is reserved is used up.
@@ -50,9 +51,9 @@ fn check_paths(builder: Builder, meddle: &str) -> Result<(), String> {
     session.batch_execute(meddle).expect("a superuser may");
     server.stop(Stop::Immediate);
     // The IDs of the last seconds would come again.
-    server.set_clock("-2");
+    server.set_clock("-4");
     server.start();
-    thread::sleep(Duration::from_millis(1_500));
+    thread::sleep(Duration::from_millis(3_500));
     let ledger = load.finish();
     ledger.check(1_000)?;
     ids.extend(ledger.ids());
@@ -184,8 +185,8 @@ fn who_has_the_origin_in_use_makes_extending_fail_and_nothing_worse() {
 
 #[test]
 fn without_a_free_replication_state_there_is_no_mark_and_no_id() {
-    let mut server =
-        Cluster::builder("no_state").unset("snowflake_pg.worker_id").set("max_replication_slots", "1").start();
+    let setting = origins_setting();
+    let mut server = Cluster::builder("no_state").unset("snowflake_pg.worker_id").set(setting, "1").start();
     let other = "SELECT pg_replication_origin_create('other'); SELECT pg_replication_origin_advance('other', '0/1')";
     server.session().batch_execute(other).expect("a superuser may");
     server.set("snowflake_pg.worker_id", "1");
@@ -193,20 +194,20 @@ fn without_a_free_replication_state_there_is_no_mark_and_no_id() {
     let mut session = server.session();
     let (code, message, _, hint) = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
     assert_eq!((code.as_str(), message.as_str()), ("53400", "no free replication state for the high-water mark"));
-    assert!(hint.starts_with("Increase max_replication_slots"), "{hint}");
-    server.set("max_replication_slots", "2");
+    assert!(hint.starts_with(&format!("Increase {setting}")), "{hint}");
+    server.set(setting, "2");
     server.restart(Stop::Fast);
     assert!(server.session().one::<i64>("SELECT snowflake_nextval()") > 0);
 
     server.session().batch_execute("SELECT pg_replication_origin_drop('other')").expect("a superuser may");
     server.session().batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
     server.stop(Stop::Fast);
-    server.set("max_replication_slots", "0");
+    server.set(setting, "0");
     server.set("wal_level", "minimal");
     server.set("max_wal_senders", "0");
     let log = server.try_start().expect_err("there is no place for a mark");
-    assert!(log.contains("FATAL:  no high-water mark can be kept while \"max_replication_slots\" is 0"), "{log}");
-    assert!(log.contains("HINT:  Set max_replication_slots to 1 or more"), "{log}");
+    assert!(log.contains(&format!("FATAL:  no high-water mark can be kept while \"{setting}\" is 0")), "{log}");
+    assert!(log.contains(&format!("HINT:  Set {setting} to 1 or more")), "{log}");
     // A server that only decodes needs none.
     server.unset("snowflake_pg.worker_id");
     server.start();

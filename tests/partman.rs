@@ -1,10 +1,8 @@
 //! pg_partman partitions a table by its snowflakes, as docs/partitions.md says, with its background worker at work.
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
-use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, within};
+use cluster::{Answer, Builder, Client, Cluster, Host, assert_caught, ensure, within};
 
 /// The statements of the page, in order.
 fn page() -> Vec<String> {
@@ -12,19 +10,16 @@ fn page() -> Vec<String> {
 }
 
 /// A server with pg_partman and its background worker, which looks each second. `None`, and a line that says so, on a
-/// PostgreSQL that the caller brought without it.
+/// PostgreSQL that is not Debian's and comes without it.
 fn server(name: &str) -> Option<Builder> {
     let builder = Cluster::builder(name)
         .set("shared_preload_libraries", "snowflake_pg, pg_partman_bgw")
         .set("pg_partman_bgw.interval", "1")
         .set("pg_partman_bgw.dbname", "postgres")
         .set("pg_partman_bgw.role", "postgres");
-    let Some(brought) = std::env::var_os("PG_CONFIG").filter(|brought| !brought.is_empty()) else {
-        return Some(builder);
-    };
-    let asked = Command::new(brought).arg("--pkglibdir").output().expect("PG_CONFIG can be run");
-    let library = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim()).join("pg_partman_bgw.so");
-    if !library.exists() {
+    let postgresql = Host::get().installation();
+    let library = postgresql.libraries.join("pg_partman_bgw.so");
+    if !postgresql.is_debians() && !library.exists() {
         eprintln!("not tested: there is no {}", library.display());
         return None;
     }

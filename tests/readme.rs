@@ -139,11 +139,29 @@ fn every_command_works() {
 }
 
 #[test]
+fn what_contributing_names_is_there() {
+    let text = fs::read_to_string(repository().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md can be read");
+    let tests = fs::read_to_string(repository().join("tests/Cargo.toml")).expect("tests/Cargo.toml can be read");
+    let targets = fs::read_to_string(repository().join("Makefile")).expect("the Makefile can be read");
+    let word = |rest: &str| rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').next().map(String::from);
+    let after = |mark: &str| text.split(mark).skip(1).filter_map(word).collect::<Vec<_>>();
+    for test in after("-p tests --test ") {
+        assert!(tests.contains(&format!("name = \"{test}\"")), "there is no test {test}");
+    }
+    for target in after("`make ").into_iter().chain(after("\nmake ")) {
+        assert!(targets.contains(&format!("\n{target}:")) || targets.contains(&format!(" {target} ")), "make {target}");
+    }
+    for script in after("scripts/").into_iter().filter(|script| !script.is_empty()) {
+        assert!(repository().join("scripts").join(&script).exists(), "scripts/{script}");
+    }
+}
+
+#[test]
 fn continuous_integration_runs_make_test_and_nothing_else() {
     let script = fs::read_to_string(repository().join(".ci/run")).expect(".ci/run can be read");
     let commands: Vec<&str> =
         script.lines().filter(|line| !line.starts_with('#') && !line.starts_with("set ")).collect();
-    assert_eq!(commands, ["cd \"$(dirname \"$0\")/..\"", "exec make test"]);
+    assert_eq!(commands, ["cd \"$(dirname \"$0\")/..\"", "exec make test ALSO='16 17 18'"]);
 }
 
 /// What a command prints, in the repository, on a server that is not the user's, and in short.

@@ -1,7 +1,7 @@
 //! IDs as text sort like the numbers whatever the database's collation, and what is not such a text is refused with the
 //! reason, whatever the database's encoding.
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate};
+use cluster::{Answer, Client, Cluster, Host, assert_caught, ensure, sqlstate};
 
 /// 100,000 IDs: small ones, snowflakes that follow one another, and numbers from the whole range.
 const IDS: &str = "
@@ -16,13 +16,24 @@ const IDS: &str = "
 fn collations(server: &Cluster) -> Vec<(String, String)> {
     let icu = ["et", "hu", "da", "lt", "cs", "en-u-kn-true", "tr", "de"];
     let icu = icu.map(|locale| (locale.to_string(), format!("LOCALE_PROVIDER icu ICU_LOCALE '{locale}' LOCALE 'C'")));
+    let icu = icu.into_iter().filter(|_| has_icu(server));
     let libc = server.connect().all::<String>(
         "SELECT DISTINCT collcollate FROM pg_collation
          WHERE collprovider = 'c' AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
            AND collcollate ~* '^(C|C.utf-?8|en_US.utf-?8)$'",
     );
     let libc = libc.into_iter().map(|locale| (locale.clone(), format!("LOCALE_PROVIDER libc LOCALE '{locale}'")));
-    icu.into_iter().chain(libc).collect()
+    icu.chain(libc).collect()
+}
+
+/// Whether the server knows the orders of languages, as Debian's does; builds for other uses may not.
+fn has_icu(server: &Cluster) -> bool {
+    let found = server.connect().one("SELECT EXISTS (SELECT FROM pg_collation WHERE collprovider = 'i')");
+    assert!(found || !Host::get().installation().is_debians(), "Debian's PostgreSQL has ICU");
+    if !found {
+        eprintln!("not tested: orders of languages, which this PostgreSQL was built without");
+    }
+    found
 }
 
 /// A session in a new database with the extension.
@@ -124,6 +135,9 @@ fn wrong_collations(session: &mut Client, text: &str) -> Vec<String> {
 #[test]
 fn the_type_decides_in_every_collation() {
     let server = Cluster::builder("text_collations").start();
+    if !has_icu(&server) {
+        return;
+    }
     let mut session = server.session();
     // Every pair of digits, for letters of two characters, and among others.
     session

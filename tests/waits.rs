@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Builder, Cluster, Stop, assert_caught, ensure, major, within};
+use cluster::{Answer, Builder, Cluster, Stop, assert_caught, ensure, wait_event, within};
 
 /// Longest time in which a session comes to wait: the longest window, and some for a busy machine.
 const SOON: Duration = Duration::from_secs(20);
@@ -13,12 +13,12 @@ const DRAW: &str =
     "SELECT count(snowflake_nextval()) FROM generate_series(1, 10000) AS a, generate_series(1, 1000000) AS b";
 
 /// How [`DRAW`] waits on this server: `waiting_for`, the name of the wait event, and what the log says of it.
-fn check_wait(mut server: Cluster, what: &str, event: &str, line: &str) -> Result<(), String> {
+fn check_wait(mut server: Cluster, what: &str, event: &'static str, line: &str) -> Result<(), String> {
     let mut watcher = server.session();
     let mut session = server.connect();
     let pid: i32 = session.one("SELECT pg_backend_pid()");
     let drawing = thread::spawn(move || session.batch_execute(DRAW));
-    let event = if major().parse::<u32>().is_ok_and(|major| major >= 17) { event } else { "Extension" };
+    let event = wait_event(event);
     let shown = format!(
         "SELECT count(*) = 1 FROM pg_stat_activity JOIN snowflake_stat_backends USING (pid)
          WHERE pid = {pid} AND waiting_for = '{what}' AND wait_event_type = 'Extension' AND wait_event = '{event}'"

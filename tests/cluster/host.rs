@@ -1,4 +1,4 @@
-//! This machine: the PostgreSQL installation, who runs the servers, and where their data goes.
+//! This machine: who runs the servers, and where their data goes.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,20 +8,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::Installation;
+
 /// Bytes of a Unix socket's path, less the terminator and `/.s.PGSQL.5432` (`sun_path` of `sockaddr_un` has 108).
 const SOCKET_DIR_MAX: usize = 108 - 1 - 14;
 
 /// The PostgreSQL installation and the user who runs its servers.
 pub struct Host {
-    bin: PathBuf,
-    regress: PathBuf,
+    installation: Installation,
     owner: Option<Owner>,
     base: PathBuf,
 }
 
 /// The unprivileged user that stands in for root, under which PostgreSQL refuses to run.
 #[derive(Clone, Copy)]
-struct Owner {
+pub(crate) struct Owner {
     uid: u32,
     gid: u32,
 }
@@ -31,11 +32,6 @@ pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository")
 }
 
-/// The major version of PostgreSQL that is tested: `PG` of the environment, else 15.
-pub fn major() -> String {
-    std::env::var("PG").unwrap_or_else(|_| "15".into())
-}
-
 impl Host {
     /// This machine, looked at once.
     pub fn get() -> &'static Host {
@@ -43,14 +39,24 @@ impl Host {
         HOST.get_or_init(Host::find)
     }
 
+    /// The PostgreSQL that is tested.
+    pub fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    /// The PostgreSQL of another major version.
+    pub fn installation_of(&self, major: &str) -> Installation {
+        Installation::of_major(major, self.owner, &self.base)
+    }
+
     /// A program of the installation, to be run as the servers' user.
     pub fn program(&self, name: &str) -> Command {
-        self.command(&self.bin.join(name))
+        self.command(&self.installation.bin.join(name))
     }
 
     /// `pg_regress` of the installation, to be run as the servers' user.
     pub fn pg_regress(&self) -> Command {
-        self.command(&self.regress)
+        self.command(&self.installation.regress)
     }
 
     /// Any program, to be run as the servers' user.
@@ -128,7 +134,7 @@ impl Host {
 
     /// The data directory every cluster begins as a copy of: `initdb` takes a second, a copy much less.
     pub fn template(&self) -> PathBuf {
-        let version = output(Command::new(self.bin.join("postgres")).arg("--version"));
+        let version = output(Command::new(self.installation.bin.join("postgres")).arg("--version"));
         let name: String = version.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let dir = self.base.join(format!("template-{name}"));
         let lock = File::create(self.base.join("template.lock")).expect("the base directory can be written");
@@ -149,24 +155,13 @@ impl Host {
     }
 
     fn find() -> Host {
-        let pg_config = std::env::var_os("PG_CONFIG").map(PathBuf::from).unwrap_or_else(|| {
-            let debian = PathBuf::from(format!("/usr/lib/postgresql/{}/bin/pg_config", major()));
-            if debian.exists() { debian } else { "pg_config".into() }
-        });
-        let ask = |what: &str| PathBuf::from(output(Command::new(&pg_config).arg(what)));
-        let pgxs = ask("--pgxs");
         let owner = Owner::find();
         let base = match owner {
             None => repository().join("target/clusters"),
             Some(owner) => owner.base(),
         };
         fs::create_dir_all(&base).unwrap_or_else(|e| panic!("cannot create {}: {e}", base.display()));
-        let host = Host {
-            bin: ask("--bindir"),
-            regress: pgxs.parent().and_then(Path::parent).expect("a file two deep").join("test/regress/pg_regress"),
-            owner,
-            base,
-        };
+        let host = Host { installation: Installation::tested(owner, &base), owner, base };
         host.own(&host.base);
         host
     }
@@ -191,13 +186,18 @@ impl Owner {
         Some(Owner { uid: number("-u"), gid: number("-g") })
     }
 
+    /// True where this user can enter a directory.
+    pub(crate) fn reaches(self, dir: &Path) -> bool {
+        let reached = Command::new("test").arg("-x").arg(dir).current_dir("/").uid(self.uid).gid(self.gid).status();
+        reached.is_ok_and(|status| status.success())
+    }
+
     /// `target/clusters` if this user can reach it, which it cannot below a closed home directory; else a directory in the
     /// temporary one.
     fn base(self) -> PathBuf {
         let wanted = repository().join("target/clusters");
         fs::create_dir_all(&wanted).unwrap_or_else(|e| panic!("cannot create {}: {e}", wanted.display()));
-        let reached = Command::new("test").arg("-x").arg(&wanted).current_dir("/").uid(self.uid).gid(self.gid).status();
-        if reached.is_ok_and(|status| status.success()) {
+        if self.reaches(&wanted) {
             return wanted;
         }
         let base = std::env::temp_dir().join(private_name());
@@ -217,7 +217,7 @@ fn private_name() -> String {
     format!("snowflake_pg-{:x}", hasher.finish())
 }
 
-fn output(command: &mut Command) -> String {
+pub(crate) fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
     assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().to_string()

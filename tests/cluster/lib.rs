@@ -7,7 +7,9 @@
 
 mod client;
 mod host;
+mod installation;
 mod load;
+mod major;
 mod nemesis;
 mod page;
 mod server;
@@ -15,8 +17,10 @@ mod standby;
 mod verdict;
 
 pub use client::{Answer, copy_ids, sqlstate};
-pub use host::{Host, major, repository};
+pub use host::{Host, repository};
+pub use installation::Installation;
 pub use load::{Ask, Ledger, Load};
+pub use major::{alter_system_takes_unknown_names, both_ways, major, origins_setting, wait_event};
 pub use nemesis::Chance;
 pub use page::{blocks, page};
 pub use server::{Builder, Cluster, Stop, within};
