@@ -78,3 +78,5 @@ COMMENT ON FUNCTION snowflake_partition_bounds(timestamptz, timestamptz, interva
     'bounds, as times and as IDs, of the partitions that cover a range of time';
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, timestamptz) IS
     'make the partitions of a table that are missing for the interval of a time and those that follow';
+COMMENT ON FUNCTION snowflake_version() IS
+    'version of the library that this session runs';

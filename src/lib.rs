@@ -36,6 +36,7 @@ mod stats;
 mod status;
 mod text;
 mod timestamp;
+mod version;
 mod wait;
 
 ::pgrx::pg_module_magic!(name, version);

@@ -23,16 +23,18 @@ SELECT p.proname AS name, pg_get_function_arguments(p.oid) AS arguments, pg_get_
  WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg'
  ORDER BY p.proname, pg_get_function_identity_arguments(p.oid);
 
--- Nothing but those functions, the view of the layouts and the type of texts, each with its comment.
+-- Nothing but those functions, the views and the type of texts, each with its comment. (From 18 on the types that come with
+-- them are members, too.)
 SELECT pg_describe_object(classid, objid, 0) AS member, obj_description(objid, classid::regclass::name) AS comment
   FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
  WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg'
+   AND NOT (classid = 'pg_type'::regclass AND objid IN (SELECT oid FROM pg_type WHERE typrelid <> 0 OR typelem <> 0))
  ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 SELECT obj_description(oid, 'pg_extension') AS comment FROM pg_extension WHERE extname = 'snowflake_pg';
 
 SELECT extrelocatable AS relocatable, extconfig IS NULL AS no_tables_to_dump
   FROM pg_extension WHERE extname = 'snowflake_pg';
-SELECT superuser, trusted, relocatable, schema, requires
+SELECT DISTINCT superuser, trusted, relocatable, schema, requires
   FROM pg_available_extension_versions WHERE name = 'snowflake_pg';
 SELECT installed_version = default_version AS installed_is_default
   FROM pg_available_extensions WHERE name = 'snowflake_pg';

@@ -1,0 +1,10 @@
+//! Which library a session runs: the catalog of a database can be of another version until `ALTER EXTENSION .. UPDATE`, and
+//! the file of another until the server restarts.
+
+use pgrx::prelude::*;
+
+/// The version of the library that this session runs, as in `pg_extension.extversion`.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
