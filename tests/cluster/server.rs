@@ -1,6 +1,6 @@
 //! One server: configure, start, stop, crash.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -203,7 +203,7 @@ impl Cluster {
     pub fn try_start(&mut self) -> Result<(), String> {
         assert!(self.postmaster.is_none(), "the server is running");
         self.configure();
-        let log = File::create(self.log_path()).expect("the log can be created");
+        let log = self.new_log();
         let mut command = Host::get().program("postgres");
         command
             .arg("-D")
@@ -298,12 +298,12 @@ impl Cluster {
         command
     }
 
-    fn log_path(&self) -> PathBuf {
+    pub(crate) fn log_path(&self) -> PathBuf {
         self.dir.join("server.log")
     }
 
     /// Writes the settings where the server reads them last; what a base backup brought along counts as defaults.
-    fn configure(&self) {
+    pub(crate) fn configure(&self) {
         let quoted = |text: &str| text.replace('\'', "''");
         let mut text = format!(
             "listen_addresses = ''\nport = 5432\nunix_socket_directories = '{}'\n",
@@ -321,7 +321,7 @@ impl Cluster {
         }
     }
 
-    fn wait_until_ready(&mut self) -> Result<(), String> {
+    pub(crate) fn wait_until_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let postmaster = self.postmaster.as_mut().expect("just started");
