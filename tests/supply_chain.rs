@@ -1,0 +1,121 @@
+//! What the library is made of, and what it shows of itself: dependencies, the compiler, symbols.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use cluster::{Host, assert_caught, ensure, repository};
+
+/// What a command prints, in the repository; an error is what it says of its failure.
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.current_dir(repository()).env("NO_COLOR", "1").output().expect("it is installed");
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}:\n{said}");
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// `cargo deny`, which scripts/setup puts beside cargo-pgrx.
+fn deny(config: &Path, what: &[&str]) -> Result<String, String> {
+    let tools = repository().join("target/tools/bin");
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap_or_default());
+    run(Command::new("cargo-deny").env("PATH", path).args(["--locked", "--config"]).arg(config).arg("check").args(what))
+}
+
+#[test]
+fn every_dependency_may_be_linked_and_comes_once_from_where_it_should() {
+    deny(&repository().join("deny.toml"), &["bans", "licenses", "sources"]).unwrap();
+}
+
+#[test]
+fn dependencies_that_are_not_allowed_are_caught() {
+    let text = fs::read_to_string(repository().join("deny.toml")).expect("the configuration");
+    let path = repository().join("target/deny.toml");
+    for (was, is, what, verdict) in [
+        ("\"MIT\", ", "", "licenses", "rejected"),
+        ("    { crate = \"toml@0.5\"", "    # ", "bans", "duplicate"),
+        (
+            "unknown-registry = \"deny\"",
+            "unknown-registry = \"deny\"\nallow-registry = []",
+            "sources",
+            "source-not-allowed",
+        ),
+    ] {
+        assert!(text.contains(was), "{was}");
+        fs::write(&path, text.replace(was, is)).expect("target/ can be written");
+        assert_caught(deny(&path, &[what]).map(drop), verdict);
+    }
+}
+
+#[test]
+fn no_dependency_has_a_known_hole() {
+    match deny(&repository().join("deny.toml"), &["advisories"]) {
+        Err(said) if said.contains("failed to fetch advisory database") => {
+            eprintln!("not tested: the database of advisories cannot be reached");
+        }
+        checked => drop(checked.unwrap()),
+    }
+}
+
+#[test]
+fn the_versions_of_dependencies_are_kept() {
+    run(Command::new("cargo").args(["metadata", "--locked", "--offline", "--format-version=1"])).unwrap();
+}
+
+/// The value of a key of the workspace in Cargo.toml.
+fn stated(key: &str) -> String {
+    let text = fs::read_to_string(repository().join("Cargo.toml")).expect("Cargo.toml can be read");
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{key} = \""))).expect(key);
+    line.trim_end_matches('"').to_string()
+}
+
+#[test]
+fn the_oldest_rust_that_is_promised_builds_it() {
+    let minimum = stated("rust-version");
+    for page in ["README.md", "CONTRIBUTING.md"] {
+        let text = fs::read_to_string(repository().join(page)).expect("a page can be read");
+        assert!(text.contains(&format!("Rust {minimum}")), "{page} does not name Rust {minimum}");
+    }
+    let used = run(Command::new("rustc").arg("--version")).unwrap();
+    if !used.starts_with(&format!("rustc {minimum}.")) {
+        eprintln!("not tested: this is {used}, which says nothing of Rust {minimum}");
+    }
+}
+
+/// What PostgreSQL looks up by name: the magic block, the start, the background worker, and each function of the script
+/// with its calling convention.
+fn wanted(script: &str) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> =
+        ["Pg_magic_func", "_PG_init", "snowflake_pg_keep_mark"].map(String::from).into_iter().collect();
+    for part in script.split("'MODULE_PATHNAME', '").skip(1) {
+        let function = part.split('\'').next().expect("a name");
+        names.extend([function.to_string(), format!("pg_finfo_{function}")]);
+    }
+    names
+}
+
+/// Whether a library shows the world what PostgreSQL needs, and nothing else.
+fn check_exports(library: &Path, wanted: &BTreeSet<String>) -> Result<(), String> {
+    let listed = run(Command::new("nm").args(["--dynamic", "--defined-only", "--format=just-symbols"]).arg(library))?;
+    let exported: BTreeSet<String> = listed.lines().map(String::from).collect();
+    let missing: Vec<_> = wanted.difference(&exported).collect();
+    let more: Vec<_> = exported.difference(wanted).collect();
+    ensure!(missing.is_empty() && more.is_empty(), "exports lack {missing:?} and have {more:?}");
+    Ok(())
+}
+
+#[test]
+fn the_library_exports_what_postgresql_needs_and_nothing_else() {
+    let postgresql = Host::get().installation();
+    let script = postgresql.extensions.join(format!("snowflake_pg--{}.sql", stated("version")));
+    let mut wanted = wanted(&fs::read_to_string(script).expect("the extension is installed"));
+    assert!(wanted.len() > 60, "{wanted:?}");
+    let library = postgresql.libraries.join("snowflake_pg.so");
+    check_exports(&library, &wanted).unwrap();
+    // Neither more nor less goes unnoticed.
+    wanted.insert("another".into());
+    assert_caught(check_exports(&library, &wanted), "exports lack [\"another\"] and have []");
+    wanted.remove("another");
+    wanted.remove("_PG_init");
+    assert_caught(check_exports(&library, &wanted), "exports lack [] and have [\"_PG_init\"]");
+}
