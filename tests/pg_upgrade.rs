@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use cluster::{Answer, Client, Host, assert_caught, blocks, ensure, major, page};
 use postgres::{Config, NoTls};
@@ -159,17 +160,22 @@ fn check_move(name: &str, clock: &'static str, steps: &[String]) -> Result<(), S
 }
 
 /// The runbook's steps; `None`, and a line that says so, where there is no older version to come from, or where a program
-/// that `pg_upgrade` wants to be of the new version is not.
+/// that `pg_upgrade` wants to be of one version is of another.
 fn runbook() -> Option<Vec<String>> {
     if major() == OLD {
         eprintln!("not tested: {OLD} is the oldest version");
         return None;
     }
-    let version = Host::get().program("psql").arg("--version").output().expect("psql can be run").stdout;
-    let version = String::from_utf8_lossy(&version);
-    if !version.contains(&format!(") {}.", major())) {
-        eprintln!("not tested: the psql beside PostgreSQL {} is {version}", major());
-        return None;
+    let host = Host::get();
+    for (bin, program, major) in
+        [(&host.installation_of(OLD).bin, "postgres", OLD), (&host.installation().bin, "psql", &major())]
+    {
+        let version = Command::new(bin.join(program)).arg("--version").output();
+        let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        if !version.contains(&format!(") {major}.")) {
+            eprintln!("not tested: there is no {program} of PostgreSQL {major}, but {version:?}");
+            return None;
+        }
     }
     let steps = blocks(&page("docs/upgrading.md"), "sh upgrade");
     assert!(steps.len() >= 5, "the runbook has {} steps", steps.len());
