@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PG=${PG:-15}
 PGRX_VERSION=0.18.1
+VERSION=$(sed -n '/^\[workspace\.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 export PGRX_HOME=${PGRX_HOME:-$PWD/target/pgrx}
 export CARGO_TARGET_DIR=$PWD/target
 export PATH="$PWD/target/tools/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"

@@ -1,0 +1,24 @@
+# PostgreSQL's official image with snowflake_pg in it. Whoever runs it names the library and the worker ID: docs/installing.md
+ARG PG=17
+ARG RUST=1.95
+
+FROM rust:${RUST}-bookworm AS rust
+
+FROM postgres:${PG}-bookworm AS build
+ARG PG
+ENV CARGO_HOME=/usr/local/cargo RUSTUP_HOME=/usr/local/rustup
+COPY --from=rust ${CARGO_HOME} ${CARGO_HOME}
+COPY --from=rust ${RUSTUP_HOME} ${RUSTUP_HOME}
+WORKDIR /src
+# Debian's archive keeps one version of a package: none to pin.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates make \
+    && rm -rf /var/lib/apt/lists/*
+COPY . .
+RUN make package PG="${PG}"
+
+FROM postgres:${PG}-bookworm
+ARG PG
+RUN --mount=type=bind,from=build,source=/src/target/packages,target=/packages \
+    dpkg --install /packages/postgresql-"${PG}"-snowflake-pg_*.deb

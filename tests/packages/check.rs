@@ -1,0 +1,184 @@
+//! What is asked of the packages, and of the files that describe them.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cluster::{ensure, major, page, repository};
+use pgxn_meta::dist::Distribution;
+use serde_json::Value;
+
+use crate::build::{VERSION, docs, output, tool};
+
+/// The control file and the scripts of the extension: that of this version, and what `sql/` keeps of earlier ones.
+fn extension_files() -> Vec<String> {
+    let kept = fs::read_dir(repository().join("sql")).expect("sql/ can be read");
+    let kept = kept.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let mut files: Vec<String> = kept.filter(|name| name.starts_with("snowflake_pg--")).collect();
+    files.extend([format!("snowflake_pg--{VERSION}.sql"), "snowflake_pg.control".into()]);
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// Whether two lists of names are the same but for order.
+fn same(found: impl IntoIterator<Item = String>, mut wanted: Vec<String>) -> Result<(), String> {
+    let mut found: Vec<String> = found.into_iter().collect();
+    found.sort();
+    wanted.sort();
+    let lacking: Vec<&String> = wanted.iter().filter(|name| !found.contains(name)).collect();
+    let beyond: Vec<&String> = found.iter().filter(|name| !wanted.contains(name)).collect();
+    ensure!(lacking.is_empty() && beyond.is_empty(), "lacking: {lacking:?}, beyond: {beyond:?}");
+    Ok(())
+}
+
+/// Whether the Debian package has its files at Debian's places.
+pub fn debian_files(files: &[String]) -> Result<(), String> {
+    let major = major();
+    let docs = format!("{}/", docs());
+    let mut wanted = vec![format!("usr/lib/postgresql/{major}/lib/snowflake_pg.so")];
+    wanted.extend(extension_files().iter().map(|name| format!("usr/share/postgresql/{major}/extension/{name}")));
+    let (read, used): (Vec<String>, Vec<String>) = files.iter().cloned().partition(|file| file.starts_with(&docs));
+    same(used, wanted)?;
+    for name in ["README.Debian", "README.md.gz", "changelog.Debian.gz", "changelog.gz", "copyright"] {
+        ensure!(read.contains(&format!("{docs}{name}")), "{name} is not in the package");
+    }
+    // Debhelper compresses the longer ones.
+    let pages = fs::read_dir(repository().join("docs")).expect("docs/ can be read");
+    for name in pages.map(|entry| entry.unwrap().file_name()) {
+        let path = format!("{docs}docs/{}", name.display());
+        ensure!(read.contains(&path) || read.contains(&format!("{path}.gz")), "{path} is not in the package");
+    }
+    Ok(())
+}
+
+/// Whether the archive has its files, in order, with nothing in it of who made it and when.
+pub fn archive_files(listing: &str) -> Result<(), String> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut times: Vec<String> = Vec::new();
+    for line in listing.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [mode, owner, _, day, time, name] = fields[..] else { return Err(format!("not understood: {line}")) };
+        ensure!(owner == "0/0", "{name} belongs to {owner}");
+        let executable = name.ends_with('/') || name.ends_with(".so");
+        let wanted = if executable { "rwxr-xr-x" } else { "rw-r--r--" };
+        ensure!(&mode[1..] == wanted, "the mode of {name} is {mode}");
+        names.push(name);
+        times.push(format!("{day} {time}"));
+    }
+    times.dedup();
+    ensure!(times.len() == 1, "files are of {times:?}");
+    // As tar sorts: a directory comes before what is in it.
+    ensure!(names.is_sorted(), "the names are not in order: {names:?}");
+    let root = names.first().copied().unwrap_or_default();
+    let wanted = format!("snowflake_pg-{VERSION}-pg{}-linux-", major());
+    ensure!(root.starts_with(&wanted) && root.ends_with('/'), "the first name is {root:?}");
+    let mut wanted: Vec<String> = ["INSTALL", "LICENSE", "README.md", "lib/snowflake_pg.so"].map(String::from).into();
+    wanted.extend(extension_files().iter().map(|name| format!("share/extension/{name}")));
+    same(names.iter().filter(|name| !name.ends_with('/')).map(|name| name.trim_start_matches(root).to_string()), wanted)
+}
+
+/// Whether the control fields are right, and the page names the C library that they ask for.
+pub fn fields(control: &str) -> Result<(), String> {
+    let field = |name: &str| {
+        let prefix = format!("{name}: ");
+        control.lines().find_map(|line| line.strip_prefix(&prefix)).ok_or(format!("there is no field {name}"))
+    };
+    let version = field("Version")?;
+    ensure!(version == format!("{VERSION}-1"), "the version is {version}");
+    let name = field("Package")?;
+    ensure!(name == format!("postgresql-{}-snowflake-pg", major()), "the package is called {name}");
+    let architecture = output(Command::new("dpkg").arg("--print-architecture"));
+    ensure!(field("Architecture")? == architecture.trim(), "it is for {}", field("Architecture")?);
+    let depends: Vec<&str> = field("Depends")?.split(", ").collect();
+    ensure!(depends.contains(&format!("postgresql-{}", major()).as_str()), "it depends on {depends:?}");
+    let libc = depends.iter().find_map(|name| name.strip_prefix("libc6 (>= ")?.strip_suffix(')'));
+    let libc = libc.ok_or(format!("it depends on no C library: {depends:?}"))?;
+    let promise = "the C library is 2.34 or later";
+    ensure!(page("docs/installing.md").contains(promise), "the page does not say that {promise}");
+    ensure!(promise.contains(&format!(" {libc} ")), "it asks for C library {libc}, and the page says 2.34");
+    Ok(())
+}
+
+/// Whether a library is without the symbols that only debuggers read.
+pub fn stripped(library: &Path) -> Result<(), String> {
+    let sections = output(Command::new("readelf").args(["--sections", "--wide"]).arg(library));
+    ensure!(!sections.contains(".symtab"), "{} is not stripped", library.display());
+    ensure!(sections.contains(".dynsym"), "{} is no library", library.display());
+    Ok(())
+}
+
+/// Whether the page says how large the library is.
+pub fn page_size(bytes: u64) -> Result<(), String> {
+    let text = page("docs/installing.md").replace('\n', " ");
+    let stated =
+        text.split("library in them takes ").nth(1).and_then(|rest| rest.split(" MB").next()?.parse::<f64>().ok());
+    let stated = stated.ok_or("the page does not say how large the library is")?;
+    let found = bytes as f64 / 1e6;
+    // Versions of PostgreSQL differ a little.
+    ensure!((found - stated).abs() <= 0.1, "the library takes {found} MB, and the page says {stated} MB");
+    Ok(())
+}
+
+/// Whether lintian has nothing to say.
+pub fn lintian(package: &Path) -> Result<(), String> {
+    let output = tool("lintian").arg("--allow-root").arg(package).output().expect("lintian can be run");
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    ensure!(said.is_empty(), "lintian says:\n{said}");
+    ensure!(output.status.success(), "lintian ends with {}", output.status);
+    Ok(())
+}
+
+/// Whether PGXN would take this META.json, by PGXN's own rules, and the files that it names exist.
+pub fn meta(text: &str) -> Result<(), String> {
+    let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let files: Vec<String> = ["file", "docfile"]
+        .iter()
+        .filter_map(|name| value["provides"]["snowflake_pg"][name].as_str().map(String::from))
+        .collect();
+    Distribution::try_from(value).map_err(|e| e.to_string())?;
+    ensure!(files.len() == 2, "it provides {files:?}");
+    let absent = files.iter().find(|file| !repository().join(file).exists());
+    ensure!(absent.is_none(), "there is no {absent:?}");
+    Ok(())
+}
+
+/// What a checker says of a text, where it says something.
+fn said_of(text: &str, mut checker: Command) -> Result<(), String> {
+    let checker = checker.current_dir(repository().join("scripts")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = checker.stderr(Stdio::piped()).spawn().expect("it has told its version");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    ensure!(output.status.success() && said.is_empty(), "{checker:?} says:\n{said}");
+    Ok(())
+}
+
+/// Whether hadolint has nothing to say.
+pub fn dockerfile(text: &str) -> Result<(), String> {
+    let mut hadolint = tool("hadolint");
+    hadolint.args(["--no-color", "-"]);
+    said_of(text, hadolint)
+}
+
+/// Whether shellcheck has nothing to say.
+pub fn script(name: &str, text: &str) -> Result<(), String> {
+    let mut shellcheck = tool("shellcheck");
+    // What one script sets another uses; and what a trap sets is not seen.
+    shellcheck.args(["--shell=bash", "--color=never", "--external-sources", "--exclude=SC1091,SC2034,SC2154", "-"]);
+    said_of(text, shellcheck).map_err(|said| format!("{name}: {said}"))
+}
+
+/// Whether no release was forgotten: the newest entries are of the workspace's version.
+pub fn versions(changes: &str, debian: &str, meta: &str) -> Result<(), String> {
+    let newest = changes.lines().find_map(|line| line.strip_prefix("## ")?.split(' ').next()).unwrap_or_default();
+    ensure!(newest == VERSION, "the newest version of CHANGELOG.md is {newest:?}, and that of Cargo.toml {VERSION}");
+    let newest = debian.lines().next().unwrap_or_default();
+    ensure!(newest.starts_with(&format!("snowflake-pg ({VERSION}-1) ")), "debian/changelog begins with {newest:?}");
+    let meta: Value = serde_json::from_str(meta).map_err(|e| e.to_string())?;
+    for version in [&meta["version"], &meta["provides"]["snowflake_pg"]["version"]] {
+        ensure!(version == VERSION, "a version of META.json is {version}, and that of Cargo.toml {VERSION}");
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! The Debian package goes in and out as docs/installing.md says.
+
+use std::path::Path;
+
+use cluster::{ensure, major};
+
+use crate::tree::Tree;
+use crate::{LOOK, ORDERS, seen, typed};
+
+/// Runs SQL in database `postgres` of the tree's server.
+fn sql(tree: &Tree, text: &str) -> Result<String, String> {
+    tree.write("/tmp/sql", text);
+    let psql = "psql --no-psqlrc --quiet --tuples-only --no-align --set=ON_ERROR_STOP=1 --file=/tmp/sql";
+    tree.run(&format!("su - postgres -c '{psql}'"))
+}
+
+/// Whether the tree's server issues IDs and reads them.
+pub fn check_session(tree: &Tree) -> Result<(), String> {
+    sql(tree, "CREATE EXTENSION IF NOT EXISTS snowflake_pg")?;
+    sql(tree, ORDERS)?;
+    let found = sql(tree, LOOK)?;
+    ensure!(found.trim() == seen(), "{found} is not {}", seen());
+    Ok(())
+}
+
+/// Installs the package as the page says beside a server that runs, and sees that it works.
+pub fn check(tree: &Tree, package: &Path, settings: &str) -> Result<(), String> {
+    tree.run(&format!("pg_ctlcluster {} main start", major()))?;
+    tree.put(package, &format!("/root/{}", package.file_name().expect("a file").display()));
+    for (number, command) in typed("sh debian").iter().enumerate() {
+        // The lines stand between the first block and the second.
+        if number == 1 {
+            tree.write(&format!("/etc/postgresql/{}/main/conf.d/snowflake_pg.conf", major()), settings);
+        }
+        tree.run(command)?;
+    }
+    check_session(tree)
+}
+
+/// Removes the package as the page says, and sees that nothing is left of it and the server runs.
+pub fn check_removal(tree: &Tree) -> Result<(), String> {
+    sql(tree, "DROP TABLE orders")?;
+    for command in typed("sh debian-remove") {
+        tree.run(&command)?;
+    }
+    check_nothing_left(tree)?;
+    sql(tree, "SELECT 1").map(drop)
+}
+
+/// Whether there is no file of the extension's anywhere.
+pub fn check_nothing_left(tree: &Tree) -> Result<(), String> {
+    let left = tree.run("find / -xdev -path /root -prune -o -name '*snowflake*' -print")?;
+    ensure!(left.is_empty(), "still there:\n{left}");
+    Ok(())
+}
