@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::{Answer, Builder, Client, Cluster, Host, assert_caught, ensure, within};
+use cluster::{Answer, Builder, Client, Cluster, Host, assert_caught, ensure, not_tested, within};
 
 /// The statements of the page, in order.
 fn page() -> Vec<String> {
@@ -20,7 +20,7 @@ fn server(name: &str) -> Option<Builder> {
     let postgresql = Host::get().installation();
     let library = postgresql.libraries.join("pg_partman_bgw.so");
     if !postgresql.is_debians() && !library.exists() {
-        eprintln!("not tested: there is no {}", library.display());
+        not_tested(&format!("there is no {}", library.display()));
         return None;
     }
     Some(builder)

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cluster::{Answer, Client, Host, assert_caught, blocks, ensure, major, page};
+use cluster::{Answer, Client, Host, assert_caught, blocks, ensure, major, not_tested, page};
 use postgres::{Config, NoTls};
 
 /// The version where the way begins.
@@ -163,7 +163,7 @@ fn check_move(name: &str, clock: &'static str, steps: &[String]) -> Result<(), S
 /// that `pg_upgrade` wants to be of one version is of another.
 fn runbook() -> Option<Vec<String>> {
     if major() == OLD {
-        eprintln!("not tested: {OLD} is the oldest version");
+        not_tested(&format!("{OLD} is the oldest version"));
         return None;
     }
     let host = Host::get();
@@ -173,7 +173,7 @@ fn runbook() -> Option<Vec<String>> {
         let version = Command::new(bin.join(program)).arg("--version").output();
         let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
         if !version.contains(&format!(") {major}.")) {
-            eprintln!("not tested: there is no {program} of PostgreSQL {major}, but {version:?}");
+            not_tested(&format!("there is no {program} of PostgreSQL {major}, but {version:?}"));
             return None;
         }
     }

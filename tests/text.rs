@@ -1,7 +1,7 @@
 //! IDs as text sort like the numbers whatever the database's collation, and what is not such a text is refused with the
 //! reason, whatever the database's encoding.
 
-use cluster::{Answer, Client, Cluster, Host, assert_caught, ensure, sqlstate};
+use cluster::{Answer, Client, Cluster, Host, assert_caught, ensure, not_tested, sqlstate};
 
 /// 100,000 IDs: small ones, snowflakes that follow one another, and numbers from the whole range.
 const IDS: &str = "
@@ -31,7 +31,7 @@ fn has_icu(server: &Cluster) -> bool {
     let found = server.connect().one("SELECT EXISTS (SELECT FROM pg_collation WHERE collprovider = 'i')");
     assert!(found || !Host::get().installation().is_debians(), "Debian's PostgreSQL has ICU");
     if !found {
-        eprintln!("not tested: orders of languages, which this PostgreSQL was built without");
+        not_tested("orders of languages, which this PostgreSQL was built without");
     }
     found
 }

@@ -21,11 +21,11 @@ pub use client::{Answer, copy_ids, sqlstate};
 pub use host::{Host, repository};
 pub use installation::Installation;
 pub use load::{Ask, Ledger, Load};
-pub use major::{alter_system_takes_unknown_names, both_ways, major, origins_setting, wait_event};
+pub use major::{alter_system_takes_unknown_names, both_ways, key_conflict, major, origins_setting, wait_event};
 pub use nemesis::Chance;
 pub use page::{blocks, page};
 pub use server::{Builder, Cluster, Stop, within};
-pub use verdict::{assert_caught, check_increasing, check_ledger};
+pub use verdict::{assert_caught, check_increasing, check_ledger, not_tested};
 
 /// What `postgres` calls a connection.
 pub use postgres::Client;

@@ -25,6 +25,11 @@ pub fn both_ways() -> bool {
     number() >= 16
 }
 
+/// What a subscriber says of a row whose key it has: from 18 on it is one of the conflicts that PostgreSQL names.
+pub fn key_conflict() -> &'static str {
+    if number() >= 18 { "conflict=insert_exists" } else { "duplicate key value violates unique constraint" }
+}
+
 /// True where `ALTER SYSTEM` takes settings of a library that is not loaded: from 17 on.
 pub fn alter_system_takes_unknown_names() -> bool {
     number() >= 17
