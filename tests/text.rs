@@ -16,7 +16,8 @@ const IDS: &str = "
 fn collations(server: &Cluster) -> Vec<(String, String)> {
     let icu = ["et", "hu", "da", "lt", "cs", "en-u-kn-true", "tr", "de"];
     let icu = icu.map(|locale| (locale.to_string(), format!("LOCALE_PROVIDER icu ICU_LOCALE '{locale}' LOCALE 'C'")));
-    let icu = icu.into_iter().filter(|_| has_icu(server));
+    let known = has_icu(server);
+    let icu = icu.into_iter().filter(|_| known);
     let libc = server.connect().all::<String>(
         "SELECT DISTINCT collcollate FROM pg_collation
          WHERE collprovider = 'c' AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
