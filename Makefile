@@ -80,7 +80,9 @@ setup-test:
 setup-bench:
 	@scripts/setup bench
 
-lint: setup
+# With the version that is the default feature.
+lint:
+	@PG=15 PG_CONFIG= scripts/setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 

@@ -91,7 +91,7 @@ fn begin_without_mark() {
 }
 
 /// After the first start of a server the origin may not be made yet.
-fn wait_for_keeper() {
+pub fn wait_for_keeper() {
     let begun = clock::monotonic();
     while !mark::exists() && keeper::problem() == MarkProblem::NotMade {
         debug1!("snowflake_pg: waiting for the background worker that makes the mark's place");

@@ -63,6 +63,7 @@ fn snowflake_set_mark(
             refuse_below_ids(identity, given, table, &column);
         }
     }
+    load::wait_for_keeper();
     let state = shmem::state();
     let mut before = None;
     let written = mark::set(mark, |current| {

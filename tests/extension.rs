@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Ask, Chance, Client, Cluster, Load, Stop, check_increasing, sqlstate, within};
+use cluster::{Answer, Ask, Chance, Client, Cluster, Load, Stop, check_increasing, end_of, within};
 
 /// How often the reservation was extended since the start of a server that logs it.
 fn extensions(server: &Cluster) -> usize {
@@ -132,7 +132,7 @@ fn who_waits_for_the_mark_can_be_cancelled_and_terminated() {
         let begun = Instant::now();
         other.one::<bool>(&format!("SELECT {function}({pid})"));
         let (answered, result, mut session) = thread.join().expect("a session's thread ends");
-        assert_eq!(sqlstate(&result.expect_err("nobody acknowledges")).0, code);
+        assert_eq!(end_of(&result.expect_err("nobody acknowledges"), *pid, &server), code);
         assert!(answered - begun < Duration::from_secs(2), "{function} was answered after {:?}", answered - begun);
         if n < 2 {
             // Nothing is held by who was cancelled.

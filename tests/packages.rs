@@ -137,10 +137,10 @@ fn the_debian_package_works_in_a_debian_that_has_nothing_else() {
 #[test]
 fn a_debian_without_the_package_is_caught() {
     let Some(tree) = tree::Tree::fresh("lacks") else { return };
-    tree.run("pg_ctlcluster 15 main start").unwrap();
+    tree.run(&format!("pg_ctlcluster {} main start", major())).unwrap();
     assert_caught(debian::check_session(&tree), "extension \"snowflake_pg\" is not available");
     // Installed by hand where no package would look for it.
-    tree.run("touch /usr/share/postgresql/15/extension/snowflake_pg.control").unwrap();
+    tree.run(&format!("touch /usr/share/postgresql/{}/extension/snowflake_pg.control", major())).unwrap();
     assert_caught(debian::check_nothing_left(&tree), "snowflake_pg.control");
 }
 

@@ -143,7 +143,10 @@ fn what_contributing_names_is_there() {
     let text = fs::read_to_string(repository().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md can be read");
     let tests = fs::read_to_string(repository().join("tests/Cargo.toml")).expect("tests/Cargo.toml can be read");
     let targets = fs::read_to_string(repository().join("Makefile")).expect("the Makefile can be read");
-    let word = |rest: &str| rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').next().map(String::from);
+    let word = |rest: &str| {
+        let word = rest.split(|c: char| !c.is_alphanumeric() && !"_-.".contains(c)).next()?;
+        Some(word.trim_end_matches('.').to_string())
+    };
     let after = |mark: &str| text.split(mark).skip(1).filter_map(word).collect::<Vec<_>>();
     for test in after("-p tests --test ") {
         assert!(tests.contains(&format!("name = \"{test}\"")), "there is no test {test}");

@@ -19,12 +19,13 @@ fn run(command: &mut Command) -> Result<String, String> {
 fn deny(config: &Path, what: &[&str]) -> Result<String, String> {
     let tools = repository().join("target/tools/bin");
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap_or_default());
-    run(Command::new("cargo-deny").env("PATH", path).args(["--locked", "--config"]).arg(config).arg("check").args(what))
+    let mut cargo_deny = Command::new("cargo-deny");
+    run(cargo_deny.env("PATH", path).args(["--locked", "--config"]).arg(config).args(what))
 }
 
 #[test]
 fn every_dependency_may_be_linked_and_comes_once_from_where_it_should() {
-    deny(&repository().join("deny.toml"), &["bans", "licenses", "sources"]).unwrap();
+    deny(&repository().join("deny.toml"), &["check", "bans", "licenses", "sources"]).unwrap();
 }
 
 #[test]
@@ -43,18 +44,44 @@ fn dependencies_that_are_not_allowed_are_caught() {
     ] {
         assert!(text.contains(was), "{was}");
         fs::write(&path, text.replace(was, is)).expect("target/ can be written");
-        assert_caught(deny(&path, &[what]).map(drop), verdict);
+        assert_caught(deny(&path, &["check", what]).map(drop), verdict);
     }
 }
 
 #[test]
 fn no_dependency_has_a_known_hole() {
-    match deny(&repository().join("deny.toml"), &["advisories"]) {
+    match deny(&repository().join("deny.toml"), &["check", "advisories"]) {
         Err(said) if said.contains("failed to fetch advisory database") => {
             not_tested("the database of advisories cannot be reached");
         }
         checked => drop(checked.unwrap()),
     }
+}
+
+/// What the database of advisories would say of a hole in pgrx.
+const HOLE: &str = "```toml\n[advisory]\nid = \"RUSTSEC-2020-9999\"\npackage = \"pgrx\"\ndate = \"2020-01-01\"\n
+[versions]\npatched = []\n```\n\n# A hole\n";
+
+#[test]
+fn a_known_hole_is_caught() {
+    // Where cargo-deny keeps what it has fetched of the database.
+    let fetched = repository().join("target/advisories/advisory-db-3157b0e258782691");
+    let _ = fs::remove_dir_all(&fetched);
+    fs::create_dir_all(fetched.join("crates/pgrx")).expect("target/ can be written");
+    fs::write(fetched.join("crates/pgrx/RUSTSEC-2020-9999.md"), HOLE).expect("target/ can be written");
+    for step in [
+        &["init", "--quiet"][..],
+        &["add", "--all"],
+        &["-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "--quiet", "--message=A hole"],
+        &["fetch", "--quiet", "."],
+    ] {
+        run(Command::new("git").arg("-C").arg(&fetched).args(step)).unwrap();
+    }
+    let text = fs::read_to_string(repository().join("deny.toml")).expect("the configuration");
+    let database = format!("[advisories]\ndb-path = {:?}", repository().join("target/advisories"));
+    let path = repository().join("target/deny_hole.toml");
+    fs::write(&path, text.replace("[advisories]", &database)).expect("target/");
+    assert_caught(deny(&path, &["--offline", "check", "advisories"]).map(drop), "vulnerability");
 }
 
 #[test]

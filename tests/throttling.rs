@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate, within};
+use cluster::{Answer, Builder, Cluster, assert_caught, end_of, ensure, sqlstate, within};
 
 /// What any answer may take on a machine busy with other tests; half of them must come within [`PROMPT`].
 const ANSWER: Duration = Duration::from_secs(2);
@@ -59,7 +59,7 @@ fn check_interrupts(builder: Builder) -> Result<(), String> {
         answers.push(late);
         let (known, result) = waiting.join().expect("a thread that ends");
         session = known;
-        let found = sqlstate(&result.expect_err("the time is used up")).0;
+        let found = end_of(&result.expect_err("the time is used up"), pid, &server);
         ensure!(found == code, "{function} gave {found}");
     }
     answers.sort();

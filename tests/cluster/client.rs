@@ -5,11 +5,24 @@ use std::io::Read;
 use postgres::Client;
 use postgres::types::FromSqlOwned;
 
+use crate::Cluster;
+
 /// An error as the server reported it: SQLSTATE, message, detail, hint, empty where it said none.
 pub fn sqlstate(error: &postgres::Error) -> (String, String, String, String) {
     let error = error.as_db_error().unwrap_or_else(|| panic!("not an error of the server: {error}"));
     let text = |part: Option<&str>| part.unwrap_or_default().to_string();
     (error.code().code().into(), error.message().into(), text(error.detail()), text(error.hint()))
+}
+
+/// The SQLSTATE that ended what a session was doing. A client reports a closed connection where both that and the reason are
+/// there to be read; then the log knows.
+pub fn end_of(error: &postgres::Error, pid: i32, server: &Cluster) -> String {
+    let told = format!("[{pid}] [unknown] FATAL:  terminating connection due to administrator command");
+    match error.as_db_error() {
+        Some(error) => error.code().code().into(),
+        None if server.log().contains(&told) => "57P01".into(),
+        None => error.to_string(),
+    }
 }
 
 /// The IDs that a query with one `bigint` column returns, in order, at the speed of a binary COPY.

@@ -50,10 +50,17 @@ impl Installation {
         let lock = File::create(base.join("postgresql.lock")).expect("the base directory can be written");
         // Tests run as several processes; the lock ends with the file.
         lock.lock().expect("a lock file can be locked");
+        // A file that was not copied to its end is not older than its source: begin anew.
+        let begun = copy.with_extension("begun");
+        if begun.exists() {
+            fs::remove_dir_all(&copy).expect("the base directory can be written");
+        }
+        File::create(&begun).expect("the base directory can be written");
         // Not written into: a server that outlives its test may have the file open.
         let flags = ["--archive", "--update", "--remove-destination", "--no-target-directory"];
         let copied = Command::new("cp").args(flags).arg(whole).arg(&copy).status();
         assert!(copied.is_ok_and(|status| status.success()), "cannot copy {}", whole.display());
+        fs::remove_file(begun).expect("it was just made");
         let bin = found.bin.strip_prefix(whole).expect("it lies there");
         Installation::ask(&copy.join(bin).join("pg_config"))
     }

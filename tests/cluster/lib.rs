@@ -17,7 +17,7 @@ mod shell;
 mod standby;
 mod verdict;
 
-pub use client::{Answer, copy_ids, sqlstate};
+pub use client::{Answer, copy_ids, end_of, sqlstate};
 pub use host::{Host, repository};
 pub use installation::Installation;
 pub use load::{Ask, Ledger, Load};

@@ -37,8 +37,8 @@ fn as_root(program: &str) -> Command {
 impl Tree {
     /// A new one, in which no server runs. `None`, and a line that says why, where there can be none.
     pub fn fresh(name: &str) -> Option<Tree> {
-        if !Host::get().installation().is_debians() {
-            not_tested(&format!("Debian's archive has no PostgreSQL {}", major()));
+        if !Host::get().installation().is_debians() || major() != "15" {
+            not_tested(&format!("Debian 12 has no PostgreSQL {}", major()));
             return None;
         }
         if !as_root("true").output().is_ok_and(|output| output.status.success()) {
