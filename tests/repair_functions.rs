@@ -209,3 +209,24 @@ fn setting_the_mark_under_load_never_lets_an_id_come_again() {
     thread::sleep(Duration::from_millis(300));
     load.finish().check(1_000).unwrap();
 }
+
+#[test]
+fn a_mark_that_is_set_right_after_the_first_start_waits_for_its_place() {
+    let mut server =
+        Cluster::builder("set_early").unset("snowflake_pg.worker_id").set("max_prepared_transactions", "1").start();
+    // Outlives the restart, and keeps the background worker from making the origin.
+    let hold = "BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE; PREPARE TRANSACTION 'slow'";
+    server.session().batch_execute(hold).expect("a superuser may");
+    server.set("snowflake_pg.worker_id", "1");
+    server.restart(Stop::Fast);
+    let (mut session, mut watcher) = (server.connect(), server.connect());
+    let pid: i32 = session.one("SELECT pg_backend_pid()");
+    let mark: i64 = session.one("SELECT snowflake_max_id(now() + interval '1 hour')");
+    let setting = thread::spawn(move || session.code(&format!("SELECT snowflake_set_mark({mark})")));
+    let shown = format!("SELECT coalesce(max(wait_event_type), '') FROM pg_stat_activity WHERE pid = {pid}");
+    let waits = within(Duration::from_secs(10), || watcher.one::<String>(&shown) == "Extension");
+    watcher.batch_execute("ROLLBACK PREPARED 'slow'").expect("a superuser may");
+    assert_eq!(setting.join().expect("a thread that ends"), None);
+    assert!(waits, "it has not waited");
+    assert!(watcher.one::<i64>("SELECT snowflake_nextval()") >= mark);
+}

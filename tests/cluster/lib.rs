@@ -13,6 +13,7 @@ mod major;
 mod nemesis;
 mod page;
 mod server;
+mod settle;
 mod shell;
 mod standby;
 mod verdict;

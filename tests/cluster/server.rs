@@ -330,7 +330,10 @@ impl Cluster {
                 return Err(self.log());
             }
             match self.config("postgres").connect(NoTls) {
-                Ok(_) => return Ok(()),
+                Ok(mut client) => {
+                    self.settle(&mut client);
+                    return Ok(());
+                }
                 Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
                 Err(error) => {
                     self.stop(Stop::Immediate);
