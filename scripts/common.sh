@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # What make was told is in the environment; as its flags it would reach every make that is called here, whatever for.
-unset MAKEFLAGS MFLAGS MAKEOVERRIDES
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
 PG=${PG:-15}
 PGRX_VERSION=0.18.1

@@ -16,7 +16,7 @@ impl Cluster {
     pub(crate) fn settle(&self, client: &mut Client) {
         let has_keeper = client.one::<bool>(
             "SELECT current_setting('shared_preload_libraries') LIKE '%snowflake_pg%' AND NOT pg_is_in_recovery()
-                AND coalesce(current_setting('snowflake_pg.worker_id', true), '') <> ''",
+                AND coalesce(current_setting('snowflake_pg.worker_id', true), '') NOT IN ('', '-1')",
         );
         if has_keeper {
             within(MOMENT, || SAID.iter().any(|said| self.log().contains(said)));
