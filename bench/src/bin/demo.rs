@@ -72,7 +72,7 @@ fn run() {
     show_range(&mut shop);
 
     println!("\nTo connect:   {}", psql(&server));
-    println!("To stop:      make stop");
+    println!("To stop:      {}", stop());
     assert_eq!(rows, distinct, "an ID came twice");
     println!("\nrun: ok, the server goes on running");
 }
@@ -144,6 +144,12 @@ fn show_range(shop: &mut Client) {
     for line in shop.plan(&query).lines() {
         println!("    {line}");
     }
+}
+
+/// The command that stops the server; 15 is what `make` takes by itself.
+fn stop() -> String {
+    let major = cluster::major();
+    if major == "15" { "make stop".into() } else { format!("make stop PG={major}") }
 }
 
 /// The command that connects, relative to the repository where that is shorter.
