@@ -394,5 +394,6 @@ fn stop_stale(dir: &Path, how: Stop) -> bool {
 
 /// Sends a signal to a process that this harness started.
 pub(crate) fn signal(pid: u32, name: &str) {
-    let _ = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
+    // The shell's own, for a Debian without procps has no other.
+    let _ = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", name]).arg(pid.to_string()).status();
 }
