@@ -1,13 +1,11 @@
 //! Nothing but its own functions lowers the mark, and nothing is issued without one: point 5 of what must be true.
 
-use std::fs;
-use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
 use cluster::{
     Answer, Ask, Builder, Client, Cluster, Load, Stop, assert_caught, check_ledger, ensure, origins_setting, sqlstate,
-    within,
+    typed, within,
 };
 
 /// Longest time in which what is reserved is used up.
@@ -65,13 +63,9 @@ fn restore(server: &Cluster, from: &str, to: &str) {
     server.connect().batch_execute(&format!("CREATE DATABASE {to}")).expect("a superuser may");
     let dump = server.program("pg_dump").arg(from).output().expect("pg_dump can be run");
     assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
-    let file = server.dir().join("dump.sql");
-    fs::write(&file, dump.stdout).expect("a file can be written");
-    let input = fs::File::open(&file).expect("it was just written");
-    let mut psql = server.program("psql");
-    psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", to]).stdin(Stdio::from(input));
-    let restored = psql.output().expect("psql can be run");
-    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    let mut psql = server.psql();
+    psql.arg(to);
+    typed(psql, &String::from_utf8_lossy(&dump.stdout)).expect("the dump can be restored");
 }
 
 #[test]

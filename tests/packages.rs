@@ -15,8 +15,8 @@ mod tree;
 use std::fs;
 use std::process::Command;
 
-use build::{Packages, VERSION, output};
-use cluster::{Answer, Host, assert_caught, blocks, major, not_tested, page, repository};
+use build::{Packages, VERSION};
+use cluster::{Answer, Host, Scratch, assert_caught, blocks, major, not_tested, output, page, repository};
 
 /// A page's commands of a kind, for the version of PostgreSQL that is tested.
 fn typed(kind: &str) -> Vec<String> {
@@ -55,7 +55,7 @@ fn both_packages_hold_what_they_should() {
     check::archive_files(&packages.archive_listing()).unwrap();
     check::fields(&packages.fields()).unwrap();
 
-    let scratch = build::Scratch::new("contents");
+    let scratch = Scratch::new("packages_contents");
     let (unpacked, archive) = (packages.unpack_debian(&scratch), packages.unpack_archive(&scratch));
     let library = unpacked.join("usr/lib/postgresql").join(major()).join("lib/snowflake_pg.so");
     check::stripped(&library).unwrap();
@@ -117,7 +117,7 @@ fn lintian_is_silent() {
 #[test]
 fn a_package_that_is_not_as_debian_wants_it_is_caught() {
     let packages = Packages::built();
-    let scratch = build::Scratch::new("spoilt");
+    let scratch = Scratch::new("packages_spoilt");
     let tree = packages.unpack_debian(&scratch);
     fs::copy(build::unstripped(), tree.join(format!("usr/lib/postgresql/{}/lib/snowflake_pg.so", major()))).unwrap();
     fs::remove_file(tree.join(build::docs()).join("copyright")).unwrap();

@@ -13,6 +13,8 @@ const OLD: &str = "15";
 
 /// The two servers of the runbook. The one that runs is stopped when the test ends.
 struct Move {
+    /// The programs of the old one.
+    old: PathBuf,
     directory: PathBuf,
     socket: PathBuf,
     /// What the clock shows for the programs of the new server, in seconds from the true time.
@@ -41,7 +43,8 @@ impl Move {
     /// With the old server running, whose layout is set in this file of its data directory.
     fn begin(name: &str, clock: &'static str, layout_in: &str) -> Move {
         let host = Host::get();
-        let moving = Move { directory: host.fresh_dir(name), socket: host.socket_dir(name), clock };
+        let old = host.installation_of(OLD).bin;
+        let moving = Move { old, directory: host.fresh_dir(name), socket: host.socket_dir(name), clock };
         // Checksums are what `initdb` makes by itself from 18 on, and the two clusters must be alike.
         let initdb = format!(
             "\"$OLD/initdb\" --data-checksums -D \"$OLD_DATA\"
@@ -62,7 +65,7 @@ impl Move {
         let host = Host::get();
         let mut command = host.command(Path::new("sh"));
         command.current_dir(&self.directory).args(["-e", "-c", script]);
-        command.env("OLD", &host.installation_of(OLD).bin).env("NEW", &host.installation().bin);
+        command.env("OLD", &self.old).env("NEW", &host.installation().bin);
         command.env("OLD_DATA", self.directory.join("old")).env("NEW_DATA", self.directory.join("new"));
         command.env("PGHOST", &self.socket).env("PGSOCKETDIR", &self.socket).env("PGPORT", "5432");
         command.env("PGUSER", "postgres").env("PGTZ", "UTC").env("LC_ALL", "C").env_remove("RUST_BACKTRACE");

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cluster::{Answer, Ask, Builder, Chance, Cluster, Ledger, Load, Stop};
-use cluster::{assert_caught, check_ledger, copy_ids, ensure, sqlstate, within};
+use cluster::{assert_caught, check_ledger, copy_ids, end_of, ensure, sqlstate, within};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replication {
@@ -304,16 +304,13 @@ fn finish_waiting(server: &Cluster, loads: Vec<Load>) -> Ledger {
 
 /// A session that waits for an ID: its process, and the ID or the SQLSTATE that the wait ends in, empty where the end of the
 /// connection hid it.
-type Waiting = (i32, JoinHandle<Result<i64, String>>);
+type Waiting = (i32, JoinHandle<Result<i64, postgres::Error>>);
 
 fn wait_for_id(server: &Cluster, synchronous_commit: &str) -> Result<Waiting, String> {
     let mut client = server.connect();
     let pid = client.one("SELECT pg_backend_pid()");
     client.batch_execute(&format!("SET synchronous_commit = {synchronous_commit}")).expect("a session may");
-    let statement = thread::spawn(move || {
-        let row = client.query_one("SELECT snowflake_nextval()", &[]);
-        row.map(|row| row.get(0)).map_err(|error| error.code().map_or("", |state| state.code()).to_string())
-    });
+    let statement = thread::spawn(move || client.query_one("SELECT snowflake_nextval()", &[]).map(|row| row.get(0)));
     let waits =
         format!("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type = 'Extension')");
     let mut watch = server.connect();
@@ -338,10 +335,7 @@ fn check_answers(server: &Cluster) -> Result<(), String> {
             client.one::<bool>(&format!("SELECT {function}({pid})"));
             let answer = waiting.join().expect("the session answers");
             slowest = slowest.max(begun.elapsed());
-            // The client reports a closed connection where both that and the reason are there to be read.
-            let told = format!("[{pid}] [unknown] FATAL:  terminating connection due to administrator command");
-            let code = answer
-                .map_err(|code| if code.is_empty() && server.log().contains(&told) { "57P01".into() } else { code });
+            let code = answer.map_err(|error| end_of(&error, pid, server));
             ensure!(code.as_ref().is_err_and(|code| code == expected), "{code:?} after {function} with {setting}");
         }
     }

@@ -1,10 +1,9 @@
 //! What README.md and docs/ tell a reader to type, typed.
 
 use std::fs;
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use cluster::{Cluster, Host, repository};
+use cluster::{Cluster, Host, repository, typed};
 
 /// A fenced block: its language, its text, and the text of a `text` block that follows at once.
 struct Block {
@@ -60,26 +59,14 @@ fn every_sql_block_does_what_the_page_says() {
     let pages = pages();
     let configuration = pages[0].1.iter().find(|block| block.language == "conf").expect("the README configures");
     let mut builder = Cluster::builder("readme").unset("shared_preload_libraries").unset("snowflake_pg.worker_id");
-    for line in configuration.text.lines() {
-        let (name, value) = line.split_once(" = ").expect("name = value");
-        builder = builder.set(name, value.trim_matches('\''));
+    for (name, value) in cluster::settings(&configuration.text) {
+        builder = builder.set(name, value);
     }
     let server = builder.start();
     let mut run = 0;
     for (page, blocks) in &pages {
         for block in blocks.iter().filter(|block| block.language == "sql") {
-            let mut psql = server
-                .program("psql")
-                .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .expect("psql can be run");
-            psql.stdin.take().unwrap().write_all(block.text.as_bytes()).expect("psql reads");
-            let output = psql.wait_with_output().expect("psql ends");
-            let (printed, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-            assert!(output.status.success(), "{page}:\n{}\n{failed}", block.text);
+            let printed = typed(server.psql(), &block.text).unwrap_or_else(|said| panic!("{page}:\n{said}"));
             if let Some(answer) = &block.answer {
                 assert_eq!(*answer, printed, "{page}:\n{}", block.text);
             }

@@ -76,11 +76,11 @@ fn check_files(server: &str, name: &str, builder: Builder) -> Result<(), String>
             let text = fs::read_to_string(folder(kind).join(&file)).unwrap_or_default();
             host.write(&copies.join(&file), &text);
         }
-        for other in names(&folder(kind), ".out").iter().filter(|name| is_variant(name, &tests)) {
-            let file = format!("{other}.out");
-            let text = fs::read_to_string(folder(kind).join(&file)).expect("an expected output");
-            host.write(&copies.join(&file), &text);
-        }
+    }
+    for variant in names(&folder("expected"), ".out").iter().filter(|name| is_variant(name, &tests)) {
+        let file = format!("{variant}.out");
+        let text = fs::read_to_string(folder("expected").join(&file)).expect("an expected output");
+        host.write(&dir.join("expected").join(&file), &text);
     }
     let cluster = builder.start();
     let psql = cluster.program("psql");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use cluster::{Host, assert_caught, ensure, not_tested, repository};
+use cluster::{Host, assert_caught, ensure, not_tested, repository, tool};
 
 /// What a command prints, in the repository; an error is what it says of its failure.
 fn run(command: &mut Command) -> Result<String, String> {
@@ -17,10 +17,7 @@ fn run(command: &mut Command) -> Result<String, String> {
 
 /// `cargo deny`, which scripts/setup puts beside cargo-pgrx.
 fn deny(config: &Path, what: &[&str]) -> Result<String, String> {
-    let tools = repository().join("target/tools/bin");
-    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap_or_default());
-    let mut cargo_deny = Command::new("cargo-deny");
-    run(cargo_deny.env("PATH", path).args(["--locked", "--config"]).arg(config).args(what))
+    run(tool("cargo-deny").args(["--locked", "--config"]).arg(config).args(what))
 }
 
 #[test]
@@ -89,16 +86,9 @@ fn the_versions_of_dependencies_are_kept() {
     run(Command::new("cargo").args(["metadata", "--locked", "--offline", "--format-version=1"])).unwrap();
 }
 
-/// The value of a key of the workspace in Cargo.toml.
-fn stated(key: &str) -> String {
-    let text = fs::read_to_string(repository().join("Cargo.toml")).expect("Cargo.toml can be read");
-    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{key} = \""))).expect(key);
-    line.trim_end_matches('"').to_string()
-}
-
 #[test]
 fn the_oldest_rust_that_is_promised_builds_it() {
-    let minimum = stated("rust-version");
+    let minimum = env!("CARGO_PKG_RUST_VERSION");
     for page in ["README.md", "CONTRIBUTING.md"] {
         let text = fs::read_to_string(repository().join(page)).expect("a page can be read");
         assert!(text.contains(&format!("Rust {minimum}")), "{page} does not name Rust {minimum}");
@@ -134,7 +124,7 @@ fn check_exports(library: &Path, wanted: &BTreeSet<String>) -> Result<(), String
 #[test]
 fn the_library_exports_what_postgresql_needs_and_nothing_else() {
     let postgresql = Host::get().installation();
-    let script = postgresql.extensions.join(format!("snowflake_pg--{}.sql", stated("version")));
+    let script = postgresql.extensions.join(concat!("snowflake_pg--", env!("CARGO_PKG_VERSION"), ".sql"));
     let mut wanted = wanted(&fs::read_to_string(script).expect("the extension is installed"));
     assert!(wanted.len() > 60, "{wanted:?}");
     let library = postgresql.libraries.join("snowflake_pg.so");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::Installation;
+use crate::{Installation, output};
 
 /// Bytes of a Unix socket's path, less the terminator and `/.s.PGSQL.5432` (`sun_path` of `sockaddr_un` has 108).
 const SOCKET_DIR_MAX: usize = 108 - 1 - 14;
@@ -56,7 +56,7 @@ impl Host {
 
     /// `pg_regress` of the installation, to be run as the servers' user.
     pub fn pg_regress(&self) -> Command {
-        self.command(&self.installation.regress)
+        self.command(&self.installation.regress())
     }
 
     /// Any program, to be run as the servers' user.
@@ -215,10 +215,4 @@ fn private_name() -> String {
     let mut hasher = DefaultHasher::new();
     (repository(), output(Command::new("id").arg("-u"))).hash(&mut hasher);
     format!("snowflake_pg-{:x}", hasher.finish())
-}
-
-pub(crate) fn output(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
-    assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_string()
 }

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::host::{Owner, output, repository};
-use crate::major;
+use crate::host::{Owner, repository};
+use crate::{major, output};
 
 /// The programs and libraries of one major version.
 pub struct Installation {
@@ -15,7 +15,7 @@ pub struct Installation {
     pub libraries: PathBuf,
     /// The control files and scripts of extensions.
     pub extensions: PathBuf,
-    pub(crate) regress: PathBuf,
+    pgxs: PathBuf,
 }
 
 /// The version whose `pg_regress` stands in where one comes without, or with a broken one: it only runs `psql`.
@@ -67,22 +67,24 @@ impl Installation {
 
     fn ask(pg_config: &Path) -> Installation {
         let ask = |what: &str| PathBuf::from(output(Command::new(pg_config).arg(what)));
-        let regress_of = |pgxs: PathBuf| {
-            let top = pgxs.parent().and_then(Path::parent).expect("a file two deep");
-            let regress = top.join("test/regress/pg_regress");
-            Command::new(&regress)
-                .arg("--version")
-                .output()
-                .is_ok_and(|output| output.status.success())
-                .then_some(regress)
-        };
-        let other = || PathBuf::from(output(Command::new(self::pg_config(REGRESS)).arg("--pgxs")));
         Installation {
             bin: ask("--bindir"),
             libraries: ask("--pkglibdir"),
             extensions: ask("--sharedir").join("extension"),
-            regress: regress_of(ask("--pgxs")).or_else(|| regress_of(other())).unwrap_or_default(),
+            pgxs: ask("--pgxs"),
         }
+    }
+
+    /// Its `pg_regress`, or another version's.
+    pub(crate) fn regress(&self) -> PathBuf {
+        let runs = |pgxs: PathBuf| {
+            let top = pgxs.parent().and_then(Path::parent).expect("a file two deep");
+            let regress = top.join("test/regress/pg_regress");
+            let version = Command::new(&regress).arg("--version").output();
+            version.is_ok_and(|output| output.status.success()).then_some(regress)
+        };
+        let other = || runs(output(Command::new(pg_config(REGRESS)).arg("--pgxs")).into());
+        runs(self.pgxs.clone()).or_else(other).expect("scripts/setup has installed one")
     }
 
     /// True for the one of Debian's packages, which `scripts/setup` sees to: what tests need of other packages is there.

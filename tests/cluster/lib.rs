@@ -16,6 +16,7 @@ mod server;
 mod settle;
 mod shell;
 mod standby;
+mod tool;
 mod verdict;
 
 pub use client::{Answer, copy_ids, end_of, sqlstate};
@@ -24,8 +25,9 @@ pub use installation::Installation;
 pub use load::{Ask, Ledger, Load};
 pub use major::{alter_system_takes_unknown_names, both_ways, key_conflict, major, origins_setting, wait_event};
 pub use nemesis::Chance;
-pub use page::{blocks, page};
+pub use page::{Section, blocks, page, sections, settings};
 pub use server::{Builder, Cluster, Stop, within};
+pub use tool::{Scratch, output, tool, typed};
 pub use verdict::{assert_caught, check_increasing, check_ledger, not_tested};
 
 /// What `postgres` calls a connection.

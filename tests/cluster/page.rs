@@ -14,3 +14,45 @@ pub fn blocks(page: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     page.split(&fence).skip(1).map(|rest| rest.split("```").next().expect("a block").to_string()).collect()
 }
+
+/// A part of a page under a headline, with its blocks: what stands after the fence, and their texts.
+pub struct Section {
+    /// The headline.
+    pub title: String,
+    /// The blocks, in order.
+    pub blocks: Vec<(String, String)>,
+}
+
+/// A page's sections that have blocks, in order.
+pub fn sections(page: &str) -> Vec<Section> {
+    let mut found: Vec<Section> = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for line in page.lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(info)) => open = Some((info.into(), String::new())),
+            (Some(_), Some(_)) => {
+                found.last_mut().expect("a headline").blocks.push(open.take().expect("an open block"));
+            }
+            (Some((_, text)), None) => *text += &format!("{line}\n"),
+            (None, None) => {
+                if let Some((level, title)) = line.split_once(' ')
+                    && !level.is_empty()
+                    && level.bytes().all(|b| b == b'#')
+                {
+                    found.push(Section { title: title.into(), blocks: Vec::new() });
+                }
+            }
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    found.retain(|section| !section.blocks.is_empty());
+    found
+}
+
+/// The names and values of a block of settings, without the quotes that `postgresql.conf` wants.
+pub fn settings(block: &str) -> impl Iterator<Item = (&str, &str)> {
+    block.lines().map(|line| {
+        let (name, value) = line.split_once(" = ").expect("name = value");
+        (name, value.trim_matches('\''))
+    })
+}

@@ -201,24 +201,17 @@ impl Cluster {
 
     /// Starts the server; an error is what it wrote to its log.
     pub fn try_start(&mut self) -> Result<(), String> {
-        assert!(self.postmaster.is_none(), "the server is running");
-        self.configure();
-        let log = self.new_log();
         let mut command = Host::get().program("postgres");
         command
             .arg("-D")
             .arg(&self.dir)
             .args(&self.like.arguments)
             .envs(self.like.env.iter().map(|(name, value)| (name, value)));
-        // The caller's wish for backtraces is not the server's: it would log one for every statement that is cancelled.
-        command.env_remove("RUST_BACKTRACE");
-        command.stdout(log.try_clone().expect("a file handle")).stderr(log);
         if self.kept {
             // Out of the terminal's process group, so that the end of the caller is not the end of the server.
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
         }
-        self.postmaster = Some(command.spawn().expect("postgres can be run"));
-        self.wait_until_ready()
+        self.try_start_by(command)
     }
 
     /// Steps the wall clock of a server built with [`Builder::clock`]: `+3600` seconds from the true time, or

@@ -1,17 +1,9 @@
 //! docs/migration.md, and psql, which types it.
 
-use std::io::Write;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use cluster::{Builder, Client, Cluster, Stop, ensure, sqlstate};
-
-/// A headline of the page that has blocks, with their languages and texts.
-pub struct Section {
-    pub title: String,
-    pub blocks: Vec<(String, String)>,
-}
+use cluster::{Builder, Client, Cluster, Section, Stop, settings, sqlstate, typed};
 
 /// The page.
 pub fn page() -> String {
@@ -20,25 +12,7 @@ pub fn page() -> String {
 
 /// Its sections that have blocks, in order.
 pub fn sections() -> Vec<Section> {
-    let mut found: Vec<Section> = Vec::new();
-    let mut open: Option<(String, String)> = None;
-    for line in page().lines() {
-        match (&mut open, line.strip_prefix("```")) {
-            (None, Some(language)) => open = Some((language.into(), String::new())),
-            (Some(_), Some(_)) => {
-                found.last_mut().expect("a headline").blocks.push(open.take().expect("an open block"));
-            }
-            (Some((_, text)), None) => *text += &format!("{line}\n"),
-            (None, None) => {
-                if let Some(title) = line.strip_prefix("### ").or(line.strip_prefix("## ")) {
-                    found.push(Section { title: title.into(), blocks: Vec::new() });
-                }
-            }
-        }
-    }
-    assert!(open.is_none(), "a block is not closed");
-    found.retain(|section| !section.blocks.is_empty());
-    found
+    cluster::sections(&page())
 }
 
 /// What is typed in place of a part of the page: a reader's mistake, or what the page tells in words.
@@ -118,9 +92,8 @@ impl Run {
     }
 
     fn configure(&mut self, text: &str) {
-        for line in text.lines() {
-            let (name, value) = line.split_once(" = ").expect("name = value");
-            self.server.set(name, value.trim_matches('\''));
+        for (name, value) in settings(text) {
+            self.server.set(name, value);
         }
         self.server.restart(Stop::Fast);
     }
@@ -153,20 +126,9 @@ impl Run {
 
     /// Types a block; an error is what psql complains of.
     fn psql(&self, text: &str) -> Result<(), String> {
-        let mut psql = self
-            .server
-            .program("psql")
-            .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"])
-            // A statement that waits for longer than the page allows is an error, not a test that hangs.
-            .env("PGOPTIONS", "-c statement_timeout=8s")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("psql can be run");
-        psql.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("psql reads");
-        let output = psql.wait_with_output().expect("psql ends");
-        ensure!(output.status.success(), "{}\n{text}", String::from_utf8_lossy(&output.stderr));
-        Ok(())
+        let mut psql = self.server.psql();
+        // A statement that waits for longer than the page allows is an error, not a test that hangs.
+        psql.env("PGOPTIONS", "-c statement_timeout=8s");
+        typed(psql, text).map(drop)
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{assert_caught, ensure};
+use cluster::{assert_caught, ensure, tool};
 
-use crate::exporter::{Scratch, tool};
+use crate::exporter::scratch;
 use crate::page;
 
 /// A case: what happens, the series in promtool's notation with a sample each minute, the minute to look at, and all alerts
@@ -138,7 +138,7 @@ fn unit_tests(cases: &[Case]) -> String {
 }
 
 fn promtool(what: &str, file: &str, files: &[(&str, &str)]) -> Result<(), String> {
-    let scratch = Scratch::new();
+    let scratch = scratch();
     for (name, text) in files {
         scratch.write(name, text);
     }

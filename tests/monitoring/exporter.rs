@@ -3,47 +3,18 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use cluster::{Cluster, Host, ensure, repository, within};
+use cluster::{Cluster, Scratch, ensure, tool, within};
 use postgres::config;
 
-/// A program that `scripts/setup test` provides.
-pub fn tool(name: &str) -> Command {
-    let taken = repository().join("target/tools/bin").join(name);
-    let program = if taken.exists() { taken } else { name.into() };
-    let found = Command::new(&program).arg("--version").output();
-    assert!(
-        found.is_ok(),
-        "{name} is missing: `make setup-test` takes it out of Debian's package; elsewhere put it into PATH"
-    );
-    Command::new(program)
-}
-
-/// A directory that no other test uses, removed at the end.
-pub struct Scratch(pub PathBuf);
-
-impl Scratch {
-    pub fn new() -> Scratch {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Scratch(Host::get().fresh_dir(&format!("monitoring-{}-{number}", std::process::id())))
-    }
-
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, text).expect("a new directory can be written");
-        path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A directory that no other check uses.
+pub fn scratch() -> Scratch {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    Scratch::new(&format!("monitoring-{}-{number}", std::process::id()))
 }
 
 /// A running exporter, ended when this goes out of scope.
@@ -56,7 +27,7 @@ pub struct Exporter {
 impl Exporter {
     /// Starts it on a free port, told to ask a server as the page says: as the page's role, over the Unix socket.
     pub fn start(server: &Cluster, queries: &str, arguments: &[&str]) -> Exporter {
-        let scratch = Scratch::new();
+        let scratch = scratch();
         let file = scratch.write("queries.yaml", queries);
         let log = File::create(scratch.0.join("log")).expect("a new directory can be written");
         let config = server.config("postgres");

@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cluster::{Cluster, Host, ensure, major, not_tested};
+use cluster::{Cluster, Host, Scratch, ensure, major, not_tested, output};
 
-use crate::build::{Scratch, output};
 use crate::{pg, typed};
 
 /// An installation without the extension, removed when this goes out of scope.
@@ -29,7 +28,7 @@ impl Copy {
             not_tested("the PostgreSQL of PG_CONFIG is not copied");
             return None;
         };
-        let scratch = Scratch::new(name);
+        let scratch = Scratch::new(&format!("packages_{name}"));
         let inside = |path: &Path| scratch.0.join(path.strip_prefix("/").expect("an absolute path"));
         for part in whole {
             let target = inside(&part);
@@ -65,9 +64,8 @@ impl Copy {
     pub fn start(&self, settings: &str) -> Result<Cluster, String> {
         let mut builder =
             Cluster::builder(&self.name).unset("shared_preload_libraries").unset("snowflake_pg.worker_id");
-        for line in settings.lines() {
-            let (name, value) = line.split_once(" = ").expect("name = value");
-            builder = builder.set(name, value.trim_matches('\''));
+        for (name, value) in cluster::settings(settings) {
+            builder = builder.set(name, value);
         }
         let mut server = builder.create();
         let mut shell = Host::get().command(Path::new("sh"));

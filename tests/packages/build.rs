@@ -1,11 +1,11 @@
 //! `scripts/package`, run once, and what came out.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use cluster::{Host, major, repository};
+use cluster::{Scratch, major, output, repository};
 
 /// The version of the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -25,10 +25,10 @@ impl Packages {
             let dir = repository().join("target/packages");
             let architecture = output(Command::new("dpkg").arg("--print-architecture"));
             let machine = output(Command::new("uname").arg("-m"));
-            let debian = format!("postgresql-{}-snowflake-pg_{VERSION}-1_{}.deb", major(), architecture.trim());
+            let debian = format!("postgresql-{}-snowflake-pg_{VERSION}-1_{}.deb", major(), architecture);
             Packages {
                 debian: dir.join(debian),
-                archive: dir.join(format!("snowflake_pg-{VERSION}-pg{}-linux-{}.tar.gz", major(), machine.trim())),
+                archive: dir.join(format!("snowflake_pg-{VERSION}-pg{}-linux-{}.tar.gz", major(), machine)),
             }
         })
     }
@@ -91,36 +91,4 @@ pub fn build() {
 pub fn alone() -> MutexGuard<'static, ()> {
     static BUILDING: Mutex<()> = Mutex::new(());
     BUILDING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A directory that no other test uses, removed at the end.
-pub struct Scratch(pub PathBuf);
-
-impl Scratch {
-    pub fn new(name: &str) -> Scratch {
-        Scratch(Host::get().fresh_dir(&format!("packages_{name}")))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// What a command that must succeed prints.
-pub fn output(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
-    let (printed, complaints) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?} failed:\n{printed}\n{complaints}");
-    printed.into_owned()
-}
-
-/// A program that `scripts/setup test` provides.
-pub fn tool(name: &str) -> Command {
-    let taken = repository().join("target/tools/bin").join(name);
-    let program = if taken.exists() { taken } else { Path::new(name).into() };
-    let found = Command::new(&program).arg("--version").output();
-    assert!(found.is_ok(), "{name} is missing: `make setup-test` provides it; elsewhere put it into PATH");
-    Command::new(program)
 }

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cluster::{ensure, major, page, repository};
+use cluster::{ensure, major, output, page, repository, tool};
 use pgxn_meta::dist::Distribution;
 use serde_json::Value;
 
-use crate::build::{VERSION, docs, output, tool};
+use crate::build::{VERSION, docs};
 
 /// The control file and the scripts of the extension: that of this version, and what `sql/` keeps of earlier ones.
 fn extension_files() -> Vec<String> {
@@ -90,7 +90,7 @@ pub fn fields(control: &str) -> Result<(), String> {
     let name = field("Package")?;
     ensure!(name == format!("postgresql-{}-snowflake-pg", major()), "the package is called {name}");
     let architecture = output(Command::new("dpkg").arg("--print-architecture"));
-    ensure!(field("Architecture")? == architecture.trim(), "it is for {}", field("Architecture")?);
+    ensure!(field("Architecture")? == architecture, "it is for {}", field("Architecture")?);
     let depends: Vec<&str> = field("Depends")?.split(", ").collect();
     ensure!(depends.contains(&format!("postgresql-{}", major()).as_str()), "it depends on {depends:?}");
     let libc = depends.iter().find_map(|name| name.strip_prefix("libc6 (>= ")?.strip_suffix(')'));

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use cluster::{Host, ensure, major, not_tested, repository, within};
-
-use crate::build::output;
+use cluster::{Host, ensure, major, not_tested, output, repository, within};
 
 /// The tree, removed when this goes out of scope.
 pub struct Tree {
@@ -21,7 +19,7 @@ pub struct Tree {
 
 /// True for the caller who needs no sudo.
 pub fn is_root() -> bool {
-    output(Command::new("id").arg("-u")).trim() == "0"
+    output(Command::new("id").arg("-u")) == "0"
 }
 
 /// A command to be run as root.

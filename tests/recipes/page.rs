@@ -2,12 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cluster::{Builder, Cluster, Host, ensure, sqlstate};
+use cluster::{Builder, Cluster, Host, sqlstate, typed};
 
 /// Longest wait for something that comes within seconds.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,28 +48,8 @@ impl Recipe {
     }
 
     fn all() -> Vec<Recipe> {
-        let page = cluster::page("docs/configuration.md");
-        let mut found: Vec<Recipe> = Vec::new();
-        let mut open: Option<(String, String)> = None;
-        for line in page.lines() {
-            match (&mut open, line.strip_prefix("```")) {
-                (None, Some(info)) => open = Some((info.into(), String::new())),
-                (Some(_), Some(_)) => {
-                    found.last_mut().expect("a headline").blocks.push_back(open.take().expect("an open block"));
-                }
-                (Some((_, text)), None) => *text += &format!("{line}\n"),
-                (None, None) => {
-                    if let Some(title) =
-                        line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
-                    {
-                        found.push(Recipe { title: title.into(), blocks: VecDeque::new() });
-                    }
-                }
-            }
-        }
-        assert!(open.is_none(), "a block is not closed");
-        found.retain(|recipe| !recipe.is_empty());
-        found
+        let sections = cluster::sections(&cluster::page("docs/configuration.md"));
+        sections.into_iter().map(|section| Recipe { title: section.title, blocks: section.blocks.into() }).collect()
     }
 }
 
@@ -119,14 +97,14 @@ impl Machine {
 
     /// Types a block at the shell, each command of which has to work.
     pub fn shell(&self, text: &str) -> Result<String, String> {
-        run(Host::get().shell(&format!("set -e\n{}", self.here(text))), "")
+        typed(Host::get().shell(&format!("set -e\n{}", self.here(text))), "")
     }
 
     /// Types a block into psql.
     pub fn psql(&self, text: &str) -> Result<String, String> {
-        let mut psql = self.server.program("psql");
-        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
-        run(psql, &self.here(text))
+        let mut psql = self.server.psql();
+        psql.args(["--tuples-only", "--no-align"]);
+        typed(psql, &self.here(text))
     }
 
     /// Adds a block to `postgresql.conf`.
@@ -180,15 +158,4 @@ impl Drop for Machine {
 
 fn name(test: &str, host: &str) -> String {
     format!("recipes_{test}_{host}")
-}
-
-/// What a program prints; an error is what it complains of.
-fn run(mut command: Command, input: &str) -> Result<String, String> {
-    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = pipes.spawn().expect("a program that can be run");
-    // One that ends without reading says why.
-    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
-    let output = child.wait_with_output().expect("a program that ends");
-    ensure!(output.status.success(), "{}\n{input}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
