@@ -6,22 +6,17 @@ use std::time::{Duration, SystemTime};
 use cluster::{Answer, Builder, Chance, Client, Cluster, assert_caught, ensure, sqlstate};
 use postgres::types::ToSql;
 
+use value::{Layout, bigint, epoch, text, timestamp, value};
+
+#[path = "fuzz/value.rs"]
+mod value;
+
 /// SQLSTATEs with which a function that only computes may refuse its arguments.
 const REFUSALS: [&str; 3] = ["22023", "22003", "22008"];
 
 /// What a name of a column can lead to besides, as in any statement that PostgreSQL is given: it is no name, there is no such
 /// column, or it holds no numbers; and the mark is not above the IDs of the table.
 const COLUMN_REFUSALS: [&str; 8] = ["42601", "42622", "42703", "42804", "42846", "42883", "22023", "55000"];
-
-/// Characters of texts: digits and separators of layouts, digits of IDs, quotes, control characters, and others of one to
-/// four bytes.
-const CHARACTERS: [char; 44] = [
-    '0', '1', '2', '4', '5', '6', '8', '9', ':', ':', ':', '@', 's', 'm', 'S', ' ', '-', '+', '.', 'Z', 'A', 'I', 'L',
-    'O', 'U', 'o', 'z', '\'', '"', '\\', '$', '%', '{', ';', '\n', '\t', '\r', '\u{1}', '\u{7f}', 'é', '日',
-    '\u{200b}', '٣', '🦀',
-];
-
-const TICKS: [(&str, i64); 4] = [("", 1_000), ("@1ms", 1_000), ("@10ms", 10_000), ("@1s", 1_000_000)];
 
 /// Twitter's epoch, in milliseconds.
 const TWITTER: i64 = 1_288_834_974_657;
@@ -32,137 +27,6 @@ const LAST_EPOCH: i64 = 7_258_118_399_999;
 /// A server whose log shows crashes, and not each refused argument of a megabyte.
 fn quiet(builder: Builder) -> Cluster {
     builder.set("log_min_messages", "log").set("log_min_error_statement", "panic").start()
-}
-
-/// A layout that is one, taken apart.
-struct Layout {
-    text: String,
-    /// Timestamp, datacenter, worker, sequence.
-    bits: [u32; 4],
-    datacenter: bool,
-    sequence_second: bool,
-    /// In microseconds.
-    tick: i64,
-}
-
-impl Layout {
-    fn any(chance: &mut Chance) -> Layout {
-        loop {
-            let mut width = |from, to| chance.between(from, to) as u32;
-            let bits = [width(1, 62), width(0, 31), width(0, 31), width(1, 31)];
-            let (datacenter, sequence_second) = (chance.one_in(2), chance.one_in(3));
-            let bits = if datacenter { bits } else { [bits[0], 0, bits[2], bits[3]] };
-            if bits.iter().sum::<u32>() > 63 {
-                continue;
-            }
-            let (name, tick) = *chance.pick(&TICKS);
-            let [timestamp, high, worker, sequence] = bits;
-            let nodes = if datacenter { format!("{high}:{worker}") } else { worker.to_string() };
-            let text = match sequence_second {
-                true => format!("{timestamp}:{sequence}s:{nodes}{name}"),
-                false => format!("{timestamp}:{nodes}:{sequence}{name}"),
-            };
-            return Layout { text, bits, datacenter, sequence_second, tick };
-        }
-    }
-
-    fn max(&self, field: usize) -> i64 {
-        (1 << self.bits[field]) - 1
-    }
-
-    fn shift(&self) -> u32 {
-        self.bits[1] + self.bits[2] + self.bits[3]
-    }
-
-    /// The ID of a tick and parts, by multiplication.
-    fn id(&self, tick: i64, datacenter: i64, worker: i64, sequence: i64) -> i64 {
-        let node = datacenter * (1 << self.bits[2]) + worker;
-        let below = match self.sequence_second {
-            true => sequence * (1 << (self.bits[1] + self.bits[2])) + node,
-            false => node * (1 << self.bits[3]) + sequence,
-        };
-        tick * (1 << self.shift()) + below
-    }
-}
-
-/// A text of any kind.
-fn text(chance: &mut Chance) -> String {
-    let characters =
-        |chance: &mut Chance, count: i64| (0..count).map(|_| *chance.pick(&CHARACTERS)).collect::<String>();
-    match chance.between(0, 9) {
-        0 => characters(chance, 30),
-        1 => characters(chance, 3),
-        2 => {
-            let names = ["twitter", "discord", "instagram", "mastodon", "sonyflake", "uid-generator", "pgedge", "leaf"];
-            chance.pick(&names).to_string()
-        }
-        // 13 digits, mostly the text of an ID.
-        3 => (0..13)
-            .map(|_| *chance.pick(b"0123456789abcdefghjklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTVWXYZ") as char)
-            .collect(),
-        4 => format!(
-            "{}{}",
-            chance.between(0, 7),
-            (0..12).map(|_| *chance.pick(b"0189AKOLZz") as char).collect::<String>()
-        ),
-        5 if chance.one_in(20) => characters(chance, 2).repeat(chance.between(1, 300_000) as usize),
-        // Numbers at limits.
-        6 => {
-            let limits =
-                ["0", "1", "31", "32", "62", "63", "64", "041", "4294967296", "18446744073709551616", "-1", "+1", ""];
-            let widths: Vec<&str> = (0..chance.between(2, 5)).map(|_| *chance.pick(&limits)).collect();
-            widths.join(":")
-        }
-        kind => {
-            let mut text: Vec<char> = Layout::any(chance).text.chars().collect();
-            // Nearly a layout.
-            for _ in 0..if kind == 7 { chance.between(1, 2) } else { 0 } {
-                let at = chance.between(0, text.len() as i64 - 1) as usize;
-                match chance.between(0, 2) {
-                    0 => text[at] = *chance.pick(&CHARACTERS),
-                    1 => text.insert(at, *chance.pick(&CHARACTERS)),
-                    _ => drop(text.remove(at)),
-                }
-            }
-            text.into_iter().collect()
-        }
-    }
-}
-
-fn bigint(chance: &mut Chance) -> i64 {
-    match chance.between(0, 3) {
-        0 => *chance.pick(&[0, 1, -1, i64::MAX, i64::MIN, (1 << 53) - 1, 1 << 53, 1 << 62]),
-        1 => chance.between(i64::MIN, i64::MAX),
-        _ => chance.between(0, i64::MAX) >> chance.between(0, 62),
-    }
-}
-
-fn timestamp(chance: &mut Chance) -> String {
-    let ends = ["infinity", "-infinity", "4714-11-24 00:00:00+00 BC", "294276-12-31 23:59:59.999999+00", "epoch"];
-    if chance.one_in(4) {
-        return chance.pick(&ends).to_string();
-    }
-    let last = if chance.one_in(2) { 2_100 } else { 294_276 };
-    let mut number = |from, to| chance.between(from, to);
-    let (year, month, day, hour) = (number(1_970, last), number(1, 12), number(1, 28), number(0, 23));
-    let fraction = if number(0, 3) == 0 { number(0, 999_999) } else { number(0, 999) * 1_000 };
-    format!("{year}-{month:02}-{day:02} {hour:02}:{:02}:{:02}.{fraction:06}+00", number(0, 59), number(0, 59))
-}
-
-/// A value of an SQL type, as text.
-fn value(chance: &mut Chance, kind: &str) -> String {
-    match kind {
-        "bigint" => bigint(chance).to_string(),
-        "integer" if chance.one_in(4) => chance.pick(&["-1", "-2147483648", "2147483647", "4096"]).to_string(),
-        "integer" => (chance.between(0, i64::from(i32::MAX)) >> chance.between(0, 31)).to_string(),
-        "timestamp with time zone" => timestamp(chance),
-        "interval" => {
-            let units = ["microseconds", "ms", "seconds", "minutes", "days", "months", "years"];
-            format!("{} {}", chance.between(-1, 3_000), chance.pick(&units))
-        }
-        "text" => text(chance),
-        _ => panic!("what is a value of type {kind}?"),
-    }
 }
 
 /// Gives random arguments to every function of the extension that computes.
@@ -180,14 +44,18 @@ fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), Str
             &[],
         )
         .expect("a catalog");
-    let (mut accepted, mut refused) = (0, 0);
     for function in &functions {
+        let (mut accepted, mut refused) = (0, 0);
         let (name, kinds): (String, Vec<String>) = (function.get(0), function.get(1));
         let arguments: Vec<String> = kinds.iter().zip(1..).map(|(kind, n)| format!("${n}::text::{kind}")).collect();
         // A set may have no end.
         let call = format!("SELECT {name}({})::text LIMIT 3", arguments.join(", "));
         let statement = session.prepare(&call).map_err(|e| format!("{call}: {e:?}"))?;
-        for _ in 0..1_500 {
+        // Many arguments seldom fit together.
+        for n in 0..30_000 {
+            if n >= 1_500 && accepted > 0 {
+                break;
+            }
             let values: Vec<String> = kinds.iter().map(|kind| value(&mut chance, kind)).collect();
             let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
             match session.query(&statement, &values) {
@@ -200,8 +68,10 @@ fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), Str
                 }
             }
         }
+        // No text is right for all, and none wrong; what takes times and numbers may take all of them.
+        let careful = refused > 20 || !kinds.iter().any(|kind| kind == "text");
+        ensure!(accepted > 0 && careful, "{call}: {accepted} accepted, {refused} refused");
     }
-    ensure!(accepted > 5_000 && refused > 5_000, "{accepted} accepted, {refused} refused");
     check_alive(&server, &mut session, pid)
 }
 
@@ -227,6 +97,79 @@ fn a_function_that_fails_for_some_texts_is_caught() {
                         AS $$ SELECT convert_to(layout, 'LATIN1') $$";
     let verdict = check_outcomes(Cluster::builder("fuzz_careless"), "fuzz_careless", careless);
     assert_caught(verdict, "gave 22P05");
+}
+
+/// A function that takes nothing of what it is given.
+#[test]
+fn a_function_that_refuses_everything_is_caught() {
+    let strict = "CREATE FUNCTION snowflake_careful(layout text) RETURNS bigint LANGUAGE sql IMMUTABLE
+                      AS $$ SELECT snowflake_min_id('infinity', layout) $$";
+    let verdict = check_outcomes(Cluster::builder("fuzz_careful"), "fuzz_careful", strict);
+    assert_caught(verdict, "snowflake_careful($1::text::text)::text LIMIT 3: 0 accepted");
+}
+
+/// Writes random texts into the configuration as `setting`. Each is taken, or refused like any wrong value; which of both
+/// `expected` may know, a query with the text as `$1` that gives true, false or NULL.
+fn check_setting(setting: &str, any: fn(&mut Chance) -> String, expected: &str) -> Result<(), String> {
+    let server = quiet(Cluster::builder(&format!("fuzz_{}", setting.replace('.', "_"))).set("fsync", "off"));
+    let (mut session, mut chance) = (server.session(), Chance::of(setting));
+    session.batch_execute(IS_LAYOUT).expect("a function can be made");
+    let pid: i32 = session.one("SELECT pg_backend_pid()");
+    let expected = session.prepare(expected).expect("a statement");
+    let (mut accepted, mut refused, mut known) = (0, 0, 0);
+    for _ in 0..3_000 {
+        // No setting in a file has a line end.
+        let text = any(&mut chance).replace('\n', " ");
+        let shown: String = text.chars().take(200).collect();
+        let set = format!("ALTER SYSTEM SET {setting} = '{}'", text.replace('\'', "''"));
+        let taken = match session.batch_execute(&set) {
+            Ok(()) => true,
+            Err(error) => {
+                ensure!(error.as_db_error().is_some(), "{setting} {shown:?} ended the session: {error:?}");
+                let (code, message, ..) = sqlstate(&error);
+                ensure!(code == "22023", "{setting} {shown:?} gave {code}: {message:.200}");
+                false
+            }
+        };
+        let right: Option<bool> = session.query_one(&expected, &[&text]).expect("a verdict").get(0);
+        ensure!(right.is_none_or(|right| right == taken), "{setting} {shown:?}: taken {taken}, not {right:?}");
+        known += right.is_some() as u32;
+        if taken { accepted += 1 } else { refused += 1 }
+    }
+    ensure!(accepted > 200 && refused > 200, "{setting}: {accepted} accepted, {refused} refused");
+    ensure!(known > 500, "{setting}: only {known} are known");
+    check_alive(&server, &mut session, pid)
+}
+
+/// What the functions read as a layout; the ID 0 is one in all of them.
+const IS_LAYOUT: &str = "
+    CREATE FUNCTION is_layout(layout text) RETURNS boolean LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM snowflake_decode(0, layout);
+        RETURN true;
+    EXCEPTION WHEN invalid_parameter_value THEN
+        -- A longer one is refused by its length.
+        RETURN CASE WHEN length(layout) <= 100 THEN false END;
+    END $$";
+
+/// Milliseconds in digits; a time of the calendar in ISO 8601; and no word is an epoch.
+const IS_EPOCH: &str = "
+    SELECT CASE WHEN $1 ~ '^-?[0-9]{1,30}$' THEN $1::numeric BETWEEN 0 AND 7258118399999
+                WHEN $1 ~ ('^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])'
+                           'T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}0*Z$')
+                    THEN $1::timestamptz BETWEEN '1970-01-01Z' AND '2199-12-31 23:59:59.999Z'
+                WHEN $1 !~ '[0-9]' AND $1 ~ '[[:graph:]]' THEN false END";
+
+#[test]
+fn every_text_is_a_setting_or_refused() {
+    check_setting("snowflake_pg.layout", text, "SELECT is_layout($1)").unwrap();
+    check_setting("snowflake_pg.epoch", epoch, IS_EPOCH).unwrap();
+}
+
+#[test]
+fn a_setting_that_takes_other_texts_is_caught() {
+    assert_caught(check_setting("application_name", text, "SELECT is_layout($1)"), "taken true, not Some(false)");
+    assert_caught(check_setting("snowflake_pg.epoch", text, "SELECT is_layout($1)"), "taken false, not Some(true)");
 }
 
 #[test]
@@ -326,8 +269,12 @@ fn check_layouts(builder: Builder, name: &str) -> Result<(), String> {
                 .query_one(&all, &[&at, &numbers[0], &numbers[1], &numbers[2], &id, &layout.text, &time(epoch * 1_000)])
                 .map_err(|e| format!("{} {tick} {numbers:?}: {e:?}", layout.text))?;
             let first = layout.id(tick, 0, 0, 0);
-            let expected =
-                (id, time(begin), layout.datacenter.then_some(numbers[2]), (layout.bits[2] > 0).then_some(numbers[0]));
+            let expected = (
+                id,
+                time(begin),
+                (layout.bits[1] > 0).then_some(numbers[2]),
+                (layout.bits[2] > 0).then_some(numbers[0]),
+            );
             let found = (row.get(0), row.get(1), row.get(2), row.get(3));
             let what = format!("{} since {epoch}, tick {tick}, {numbers:?}", layout.text);
             ensure!(found == expected, "{what}: {found:?}, not {expected:?}");
