@@ -71,30 +71,59 @@ fn a_silent_wrap_at_the_end_is_caught() {
     assert_caught(check_end(Cluster::builder("end_of_time_fault").fault("SilentWrap")), "is not of tick");
 }
 
-/// The epoch, in milliseconds since 1970, with which such a time ends in this many seconds, or up to one less.
-fn epoch_ending_in(seconds: u128) -> String {
+/// The epoch, in milliseconds since 1970, with which a time of so many milliseconds ends in nine seconds, or up to one less.
+fn epoch_ending_soon(range_ms: u128) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
-    ((u128::from(now) + seconds - RANGE) * 1_000).to_string()
+    ((u128::from(now) + 9) * 1_000 - range_ms).to_string()
+}
+
+/// All IDs that are left come at once, up to `last`, and nothing after it. With the end within the run-ahead there are few: 16
+/// to a tick. `node_bits` say how far a tick is from the next.
+fn check_last_id(builder: Builder, layout: &str, node_bits: u32, range_ms: u128, last: i64) -> Result<(), String> {
+    let worker = (1 << node_bits) - 1;
+    let mut server = builder
+        .set("snowflake_pg.layout", layout)
+        .set("snowflake_pg.max_ahead", "10s")
+        .set("snowflake_pg.worker_id", &worker.to_string())
+        .create();
+    server.set("snowflake_pg.epoch", &epoch_ending_soon(range_ms));
+    server.start();
+    let mut session = server.session();
+    let mut issued = 0;
+    // A batch that does not end before the layout does is lost: the last hundred ticks one by one.
+    let count = |issued| if issued == 0 || last - issued < 100 << (node_bits + 4) { 1 } else { 1_000 };
+    while let Ok(rows) = session.query("SELECT snowflake_nextval_batch($1)", &[&count(issued)]) {
+        for id in rows.iter().map(|row| row.get::<_, i64>(0)) {
+            ensure!(issued < id && id <= last, "{id} was issued after {issued}");
+            issued = id;
+        }
+    }
+    ensure!(issued == last, "the last ID is {issued}, not {last}");
+    let refusal = session.refusal("SELECT snowflake_nextval()").0;
+    ensure!(refusal == "2200H", "after the last ID: {refusal}");
+    let read: bool = session.one(&format!(
+        "SELECT worker_id = {worker} AND sequence = 15 AND snowflake_last_id_before('infinity') = {last}
+         FROM snowflake_decode({last})"
+    ));
+    ensure!(read, "the last ID is read otherwise");
+    Ok(())
 }
 
 #[test]
 fn the_last_sequence_number_of_the_last_tick_is_issued_and_nothing_after_it() {
-    let mut server = Cluster::builder("last_id")
-        .set("snowflake_pg.layout", "20:4:4@1s")
-        .set("snowflake_pg.max_ahead", "10s")
-        .set("snowflake_pg.worker_id", "15")
-        .create();
-    server.set("snowflake_pg.epoch", &epoch_ending_in(9));
-    server.start();
-    let mut session = server.session();
-    // Sixteen to a tick, and the end within the run-ahead: all that are left come at once.
-    let mut ids = Vec::new();
-    while let Ok(row) = session.query_one("SELECT snowflake_nextval()", &[]) {
-        ids.push(row.get::<_, i64>(0));
-    }
-    assert_eq!(ids.last(), Some(&((1 << 28) - 1)));
-    check_increasing(&ids).unwrap();
-    assert_eq!(session.refusal("SELECT snowflake_nextval()").0, "2200H");
+    check_last_id(Cluster::builder("last_id"), "20:4:4@1s", 4, RANGE * 1_000, (1 << 28) - 1).unwrap();
+}
+
+/// With all 63 bits in use one more would be negative.
+#[test]
+fn the_largest_bigint_is_an_id_and_nothing_wraps_after_it() {
+    check_last_id(Cluster::builder("largest_id"), "40:19:4", 19, 1 << 40, i64::MAX).unwrap();
+}
+
+#[test]
+fn a_wrap_into_the_sign_is_caught() {
+    let builder = Cluster::builder("largest_id_fault").fault("SilentWrap");
+    assert_caught(check_last_id(builder, "40:19:4", 19, 1 << 40, i64::MAX), "was issued after 9223372036854775807");
 }
 
 #[test]
