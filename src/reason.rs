@@ -73,7 +73,7 @@ pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Senten
     let (detail, hint) = match setting {
         Setting::Datacenter if !layout.has_datacenter() => (
             format!("Layout \"{layout}\" has no datacenter field."),
-            "Leave it out, or give the layout four widths, as in \"41:5:5:12\".",
+            "Leave it out, or give the layout datacenter bits, as in \"41:5:5:12\".",
         ),
         Setting::Worker if max == 0 => (
             format!("Layout \"{layout}\" has no worker field: only one server can use it."),
@@ -115,7 +115,7 @@ pub fn text_report(text: &str, error: TextError) -> Sentences {
         _ => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
     };
     let detail = match error {
-        TextError::TooLarge => "It is larger than any bigint.".into(),
+        TextError::TooLarge => "Character 1 is above \"7\", which makes it larger than any bigint.".into(),
         TextError::Short { length: 0 } => "It is empty.".into(),
         TextError::Short { length } => format!("It ends after character {length}, and an ID has {TEXT_LENGTH}."),
         TextError::Long => format!("It goes on after character {TEXT_LENGTH}."),

@@ -57,10 +57,12 @@ impl Failure {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "parameter \"snowflake_pg.worker_id\" is not set".into(),
                 String::new(),
-                format!(
-                    "Give every server its own number from 0 to {} in postgresql.conf and restart it.",
-                    layout.max(Part::Worker)
-                ),
+                match layout.max(Part::Worker) {
+                    0 => "Set it to 0 in postgresql.conf and restart the server: the layout has no worker field, so that only \
+                          one server can use it."
+                        .into(),
+                    max => format!("Give every server its own number from 0 to {max} in postgresql.conf and restart it."),
+                },
             ),
             Failure::Standby => (
                 ERRCODE_READ_ONLY_SQL_TRANSACTION,
@@ -74,8 +76,8 @@ impl Failure {
                 format!("invalid value for parameter \"snowflake_pg.layout\": \"{text}\""),
                 reason::layout_detail(error),
                 "Write the widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 \
-                 in sum, with @10ms or @1s after them for a longer tick, for example \"41:10:12\"; or a name of view \
-                 snowflake_layouts."
+                 in sum, with @10ms or @1s after them for a longer tick, for example \"41:10:12\", or \"39:8s:16@10ms\" with \
+                 the sequence second; or a name of view snowflake_layouts."
                     .into(),
             ),
             Failure::Epoch { text, problem } => (
@@ -90,7 +92,9 @@ impl Failure {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("\"{text}\" is not a layout"),
                 reason::layout_detail(error),
-                "Pass a name of view snowflake_layouts, or widths in bits, for example \"41:10:12\".".into(),
+                "Pass a name of view snowflake_layouts, or widths in bits, for example \"41:10:12\", or \"39:8s:16@10ms\" with \
+                 the sequence second."
+                    .into(),
             ),
             Failure::EpochArgument { at, problem } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,

@@ -4,21 +4,22 @@ use std::thread;
 
 use cluster::{Answer, Cluster, ensure};
 
-/// What a server of a preset is asked: its name, the largest worker ID, and whether it can reserve.
-const HONOURED: [(&str, u32, bool); 7] = [
-    ("twitter", 1023, true),
-    ("discord", 31, true),
-    ("instagram", 8191, true),
-    ("mastodon", 0, true),
-    ("sonyflake", 65_535, false),
-    ("pgedge", 1023, true),
-    ("leaf", 1023, true),
+/// What a server of a preset is asked: its name, the largest worker ID, the largest datacenter ID, and whether it can reserve.
+const HONOURED: [(&str, u32, u32, bool); 7] = [
+    ("twitter", 1023, 0, true),
+    ("discord", 31, 31, true),
+    ("instagram", 8191, 0, true),
+    ("mastodon", 0, 0, true),
+    ("sonyflake", 65_535, 0, false),
+    ("pgedge", 1023, 0, true),
+    ("leaf", 1023, 0, true),
 ];
 
-fn check_server(name: &str, worker: u32, reserves: bool) -> Result<(), String> {
+fn check_server(name: &str, worker: u32, datacenter: u32, reserves: bool) -> Result<(), String> {
     let mut server = Cluster::builder(&format!("preset_{name}"))
         .set("snowflake_pg.layout", name)
         .set("snowflake_pg.worker_id", &worker.to_string())
+        .set("snowflake_pg.datacenter_id", &datacenter.to_string())
         .start();
     let mut session = server.session();
     let ids: Vec<i64> = session.all("SELECT snowflake_nextval_batch(10000)");
@@ -29,9 +30,9 @@ fn check_server(name: &str, worker: u32, reserves: bool) -> Result<(), String> {
     // As the server reads its IDs, so does whoever names the layout, without a setting.
     let wrong: i64 = session.one(&format!(
         "SELECT count(*) FROM ids, snowflake_decode(id) AS own, snowflake_decode(id, '{name}') AS named
-         WHERE (own.created_at, own.worker_id, own.sequence) IS DISTINCT FROM
-               (named.created_at, coalesce(named.worker_id, 0), named.sequence)
-            OR own.worker_id <> {worker} OR own.datacenter_id <> 0
+         WHERE (own.created_at, own.datacenter_id, own.worker_id, own.sequence) IS DISTINCT FROM
+               (named.created_at, coalesce(named.datacenter_id, 0), coalesce(named.worker_id, 0), named.sequence)
+            OR own.worker_id <> {worker} OR own.datacenter_id <> {datacenter}
             OR abs(extract(epoch FROM own.created_at - clock_timestamp())) > 60"
     ));
     ensure!(wrong == 0, "{name}: {wrong} IDs are read differently");
@@ -53,7 +54,9 @@ fn check_server(name: &str, worker: u32, reserves: bool) -> Result<(), String> {
 
 #[test]
 fn a_server_issues_ids_of_every_preset_whose_time_is_not_used_up() {
-    let runs = HONOURED.map(|(name, worker, reserves)| thread::spawn(move || check_server(name, worker, reserves)));
+    let runs = HONOURED.map(|(name, worker, datacenter, reserves)| {
+        thread::spawn(move || check_server(name, worker, datacenter, reserves))
+    });
     let failures: Vec<String> = runs.into_iter().filter_map(|run| run.join().expect("a server").err()).collect();
     assert!(failures.is_empty(), "{failures:#?}");
 }
@@ -75,6 +78,23 @@ fn a_preset_whose_time_is_used_up_says_so_and_works_with_a_later_epoch() {
     server.set("snowflake_pg.epoch", "2026-01-01T00:00:00Z");
     server.restart(cluster::Stop::Fast);
     assert!(server.session().one::<i64>("SELECT snowflake_nextval()") > 0);
+}
+
+#[test]
+fn a_layout_without_a_worker_field_says_that_its_number_is_0() {
+    let server = Cluster::builder("preset_no_worker")
+        .set("snowflake_pg.layout", "mastodon")
+        .unset("snowflake_pg.worker_id")
+        .start();
+    let refused =
+        server.session().batch_execute("SELECT snowflake_nextval()").map_err(|error| cluster::sqlstate(&error));
+    let (code, message, _, hint) = refused.expect_err("no worker ID");
+    assert_eq!((code.as_str(), message.as_str()), ("55000", "parameter \"snowflake_pg.worker_id\" is not set"));
+    assert_eq!(
+        hint,
+        "Set it to 0 in postgresql.conf and restart the server: the layout has no worker field, so that only one server can \
+         use it."
+    );
 }
 
 #[test]

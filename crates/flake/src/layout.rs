@@ -173,12 +173,12 @@ impl Layout {
         self.sequence_lowest
     }
 
-    /// True where the layout has a datacenter field, if of no bits.
+    /// True where the layout has a datacenter field. One of no bits, as in `41:0:10:12`, is none.
     pub const fn has_datacenter(&self) -> bool {
-        self.datacenter_bits.is_some()
+        self.datacenter() > 0
     }
 
-    /// True where the layout has a worker field.
+    /// True where the layout has a worker field. One of no bits, as in `47:0:16`, is none.
     pub const fn has_worker(&self) -> bool {
         self.worker_bits > 0
     }

@@ -23,7 +23,7 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// Every preset.
+    /// Every preset. What a name means never changes: generated columns and indexes hold what was read by it.
     pub const ALL: [Preset; 8] = [
         Preset {
             name: "twitter",
@@ -31,7 +31,7 @@ impl Preset {
             datacenter: None,
             worker: Some("machine: 5 bits of data center and 5 of worker"),
             sequence: "position in the tick",
-            source: "github.com/twitter-archive/snowflake, IdWorker.scala",
+            source: "https://github.com/twitter-archive/snowflake/tree/snowflake-2010: IdWorker.scala",
         },
         Preset {
             name: "discord",
@@ -39,7 +39,7 @@ impl Preset {
             datacenter: Some("internal worker ID"),
             worker: Some("internal process ID"),
             sequence: "IDs of the process so far",
-            source: "github.com/discord/discord-api-docs, Reference, Snowflakes",
+            source: "https://discord.com/developers/docs/reference#snowflakes",
         },
         Preset {
             name: "instagram",
@@ -47,15 +47,15 @@ impl Preset {
             datacenter: None,
             worker: Some("logical shard"),
             sequence: "IDs of the shard so far",
-            source: "Instagram Engineering, Sharding & IDs at Instagram",
+            source: "https://instagram-engineering.com/sharding-ids-at-instagram-1cf5a71e5a5c",
         },
         Preset {
             name: "mastodon",
             scheme: scheme(Layout::widths(47, None, 0, 16, Tick::Ms1), Epoch::at(0)),
             datacenter: None,
             worker: None,
-            sequence: "tail: rows of the table so far, plus a hash of the time",
-            source: "github.com/mastodon/mastodon, lib/mastodon/snowflake.rb",
+            sequence: "tail: rows of the table so far, plus a hash of the time; random in rows dated back",
+            source: "https://github.com/mastodon/mastodon: lib/mastodon/snowflake.rb",
         },
         Preset {
             name: "sonyflake",
@@ -63,7 +63,7 @@ impl Preset {
             datacenter: None,
             worker: Some("machine"),
             sequence: "position in the tick",
-            source: "github.com/sony/sonyflake, v1, sonyflake.go",
+            source: "https://github.com/sony/sonyflake: sonyflake.go, version 1",
         },
         Preset {
             name: "uid-generator",
@@ -71,7 +71,7 @@ impl Preset {
             datacenter: None,
             worker: Some("start of a process"),
             sequence: "position in the tick",
-            source: "github.com/baidu/uid-generator, DefaultUidGenerator.java",
+            source: "https://github.com/baidu/uid-generator: DefaultUidGenerator.java",
         },
         Preset {
             name: "pgedge",
@@ -79,7 +79,7 @@ impl Preset {
             datacenter: None,
             worker: Some("snowflake.node"),
             sequence: "position in the tick, of one PostgreSQL sequence",
-            source: "github.com/pgEdge/snowflake, snowflake.c",
+            source: "https://github.com/pgEdge/snowflake: snowflake.c",
         },
         Preset {
             name: "leaf",
@@ -87,7 +87,7 @@ impl Preset {
             datacenter: None,
             worker: Some("worker"),
             sequence: "position in the tick, begun at random",
-            source: "github.com/Meituan-Dianping/Leaf, SnowflakeIDGenImpl.java",
+            source: "https://github.com/Meituan-Dianping/Leaf: SnowflakeIDGenImpl.java",
         },
     ];
 

@@ -29,7 +29,7 @@ pub enum TextError {
         /// The character, or the first byte of one that is not ASCII.
         byte: u8,
     },
-    /// The number has more than 63 bits.
+    /// The number has more than 63 bits, for its first digit is above `7`.
     TooLarge,
 }
 

@@ -79,7 +79,7 @@ fn limits_are_fields_full_of_ones() {
         prop_assert_eq!(layout.sequence_capacity(), shape.capacity());
         prop_assert_eq!(layout.last_word(), shape.words() - 1);
         prop_assert_eq!(layout.last_id(), shape.id(largest(shape.timestamp), node, largest(shape.sequence)));
-        prop_assert_eq!(layout.has_datacenter(), shape.datacenter.is_some());
+        prop_assert_eq!(layout.has_datacenter(), shape.datacenter.unwrap_or(0) != 0);
         prop_assert_eq!(layout.has_worker(), shape.worker != 0);
         prop_assert_eq!(layout.sequence_lowest(), shape.sequence_lowest);
         prop_assert_eq!(layout.tick(), shape.tick);

@@ -25,8 +25,8 @@ const IN_THAT_SECOND: RangeInclusive<i64> = 0..=999;
 /// Published is the time of the row, whose ID the database made a moment before.
 const SHORTLY_BEFORE: RangeInclusive<i64> = -100..=0;
 
-const PUBLISHED: [Published; 8] = [
-    // Wikipedia, "Snowflake ID": 2022-06-28 16:07:40.105 UTC, machine 01 0111 1010, sequence 0.
+const PUBLISHED: [Published; 9] = [
+    // en.wikipedia.org/wiki/Snowflake_ID, Format: 2022-06-28 16:07:40.105 UTC, machine 01 0111 1010, sequence 0.
     Published {
         system: "twitter",
         id: 1_541_815_603_606_036_480,
@@ -34,7 +34,7 @@ const PUBLISHED: [Published; 8] = [
         off: EXACTLY,
         parts: Some((0, 0b01_0111_1010, 0)),
     },
-    // Twitter's documentation, Tweet object: created_at "Wed Oct 10 20:19:24 +0000 2018".
+    // Twitter's documentation of its API 1.1, "Tweet object", the example: created_at "Wed Oct 10 20:19:24 +0000 2018".
     Published {
         system: "twitter",
         id: 1_050_118_621_198_921_728,
@@ -42,7 +42,7 @@ const PUBLISHED: [Published; 8] = [
         off: IN_THAT_SECOND,
         parts: None,
     },
-    // Discord's API reference, "Snowflakes": 2016-04-30 11:18:25.796 UTC, internal worker 1, process 0, increment 7.
+    // discord.com/developers/docs/reference#snowflakes: 2016-04-30 11:18:25.796 UTC, internal worker 1, process 0, increment 7.
     Published {
         system: "discord",
         id: 175_928_847_299_117_063,
@@ -59,7 +59,16 @@ const PUBLISHED: [Published; 8] = [
         off: IN_THAT_SECOND,
         parts: None,
     },
-    // Mastodon's documentation, entity Status: created_at 2019-12-08T03:48:33.901Z.
+    // Another decoder, github.com/obsidianforensics/unfurl, unfurl/tests/unit/test_instagram.py: post DW1nTDiDvnF, which are
+    // digits of base 64 (A-Z, a-z, 0-9, -, _); 1775580510621, shard 958, sequence 453.
+    Published {
+        system: "instagram",
+        id: 3_870_172_288_071_432_645,
+        unix_ms: 1_775_580_510_621,
+        off: EXACTLY,
+        parts: Some((0, 958, 453)),
+    },
+    // docs.joinmastodon.org/entities/Status, the example: created_at 2019-12-08T03:48:33.901Z.
     Published {
         system: "mastodon",
         id: 103_270_115_826_048_975,
@@ -67,7 +76,7 @@ const PUBLISHED: [Published; 8] = [
         off: SHORTLY_BEFORE,
         parts: None,
     },
-    // Another decoder, github.com/obsidianforensics/unfurl, tests/unit/test_sonyflake.py, 45eec4a4600041b in hexadecimal:
+    // Another decoder, github.com/obsidianforensics/unfurl, unfurl/tests/unit/test_sonyflake.py, 45eec4a4600041b in hexadecimal:
     // 2020-08-12 17:35:29.98, machine 4.27. Sonyflake itself publishes no ID with its time.
     Published {
         system: "sonyflake",
@@ -76,9 +85,9 @@ const PUBLISHED: [Published; 8] = [
         off: EXACTLY,
         parts: Some((0, 4 << 8 | 27, 0)),
     },
-    // pgEdge's documentation, Snowflake functions: 2024-01-11 13:08:59.845-05.
+    // github.com/pgEdge/snowflake, docs/snowflake_functions.md: 2024-01-11 13:08:59.845-05.
     Published { system: "pgedge", id: PGEDGE, unix_ms: PGEDGE_MS, off: EXACTLY, parts: None },
-    // The comment on decodeSnowflakeId in Leaf's LeafMonitorController.java gives timestamp 1567733700834, worker 39 and
+    // Leaf's server/controller/LeafMonitorController.java, the comment on decodeSnowflakeId, gives timestamp 1567733700834, worker 39 and
     // sequence 3448, but no ID; this is what its SnowflakeIDGenImpl.java makes of them:
     // (timestamp - twepoch) << 22 | worker << 12 | sequence.
     Published {
@@ -107,7 +116,8 @@ fn published_ids_have_their_published_times() {
     }
 }
 
-/// pgEdge's source has the counter lowest; its documentation, and the examples in it, the node: node 1, count 0.
+/// pgEdge's source has the counter lowest; its documentation, and the examples in it, the node: node 1, and count 0 by
+/// `snowflake.format` there, if 3 by `snowflake.get_count`.
 #[test]
 fn the_example_of_pgedge_is_of_its_earlier_order() {
     let scheme = Scheme { layout: Layout::parse("41:12s:10").unwrap(), ..Scheme::parse("pgedge").unwrap() };
