@@ -1,10 +1,11 @@
-//! `snowflake_create_partitions()` beside what else happens to a table: other sessions, a detach that was broken off, event
-//! triggers, other keys; and at the end of the calendar.
+//! `snowflake_create_partitions()` beside what else happens to a table: readers and writers, a detach that was broken off, event
+//! triggers, other keys, partitions and tables of other kinds; and at the end of the calendar.
 
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate, within};
+use cluster::{Answer, Client, Cluster, Host, assert_caught, blocks, ensure, page, sqlstate, within};
 
 const TABLE: &str = "CREATE TABLE p (id bigint PRIMARY KEY) PARTITION BY RANGE (id)";
 
@@ -18,6 +19,12 @@ fn partitions(session: &mut Client, table: &str) -> Vec<String> {
         "SELECT relname::text FROM pg_inherits JOIN pg_class ON oid = inhrelid
          WHERE inhparent = '{table}'::regclass ORDER BY relname COLLATE \"C\""
     ))
+}
+
+/// Waits until some session waits for a lock, or `ended`; false where neither comes.
+fn waiting(watch: &mut Client, mut ended: impl FnMut() -> bool) -> bool {
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
+    within(Duration::from_secs(20), || watch.one(waits) || ended())
 }
 
 #[test]
@@ -90,8 +97,7 @@ fn check_renamed(server: &Cluster, make: &str) -> Result<(), String> {
     let oid: i64 = session.one("SELECT 'p'::regclass::oid::bigint");
     let make = make.replace("OID", &oid.to_string());
     let caller = thread::spawn(move || caller.batch_execute(&make).map_err(|error| sqlstate(&error)));
-    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
-    ensure!(within(Duration::from_secs(20), || watch.one(waits) || caller.is_finished()), "the caller never asks");
+    ensure!(waiting(&mut watch, || caller.is_finished()), "the caller never asks");
     session.batch_execute(&format!("ALTER TABLE p RENAME TO renamed; {TABLE}; COMMIT")).expect("a new name");
     let made = caller.join().expect("a caller");
     ensure!(made.is_ok(), "the call failed: {made:?}");
@@ -108,6 +114,117 @@ fn a_table_that_is_renamed_meanwhile_gets_its_partitions_all_the_same() {
     // The negative control: what goes by the name.
     let by_name = "CREATE TABLE by_name PARTITION OF p FOR VALUES FROM (0) TO (1)";
     assert_caught(check_renamed(&server, by_name), "another table got them");
+}
+
+/// What cron runs.
+fn job(server: &Cluster, command: &str) -> Child {
+    let mut shell = Host::get().shell(command);
+    shell.env("PGHOST", server.socket()).env("PGPORT", "5432").env("PGUSER", "postgres");
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell")
+}
+
+/// The job gives up where a transaction has the table open, has made nothing then, and makes all in its next run.
+fn check_job(server: &Cluster, command: &str) -> Result<(), String> {
+    let [mut session, mut reader, mut other] = [0; 3].map(|_| server.connect_to("shop"));
+    session
+        .batch_execute(
+            "DROP TABLE IF EXISTS events; CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+             CREATE TABLE events_rest PARTITION OF events DEFAULT",
+        )
+        .expect("a table");
+    reader.batch_execute("BEGIN; SELECT FROM events").expect("a reader");
+    let mut first = job(server, command);
+    ensure!(waiting(&mut session, || first.try_wait().is_ok_and(|ended| ended.is_some())), "the job never asks");
+    let gave_up = within(Duration::from_millis(1_500), || first.try_wait().is_ok_and(|ended| ended.is_some()));
+    let others = other.code("SET lock_timeout = '100ms'; SELECT FROM events");
+    let made = partitions(&mut session, "events").len() - 1;
+    reader.batch_execute("COMMIT").expect("a reader");
+    let first = first.wait_with_output().expect("the job ends");
+    ensure!(gave_up, "the job waits on, and keeps others waiting: {others:?}");
+    ensure!(others.is_none(), "others were kept waiting: {others:?}");
+    let said = String::from_utf8_lossy(&first.stderr);
+    ensure!(!first.status.success() && said.contains("canceling statement due to lock timeout"), "it said: {said}");
+    ensure!(made == 0, "{made} partitions were made");
+
+    let second = job(server, command).wait_with_output().expect("the job ends");
+    let names = String::from_utf8_lossy(&second.stdout).lines().count();
+    ensure!(second.status.success() && names == 7, "{names} were made: {}", String::from_utf8_lossy(&second.stderr));
+    let there = partitions(&mut session, "events");
+    ensure!(there.len() == 8, "{there:?}");
+    Ok(())
+}
+
+#[test]
+fn the_job_gives_up_where_the_table_is_open() {
+    let server = Cluster::builder("job_timeout").start();
+    server.connect().batch_execute("CREATE DATABASE shop").unwrap();
+    server.connect_to("shop").batch_execute("CREATE EXTENSION snowflake_pg").unwrap();
+    let [line] = &blocks(&page("docs/partitions.md"), "conf")[..] else { panic!("one line for cron") };
+    // Minute, hour, day, month, weekday; then what is run.
+    let command = line.split_whitespace().skip(5).collect::<Vec<_>>().join(" ");
+    let timeout = "PGOPTIONS='-c lock_timeout=5s' ";
+    assert!(command.starts_with(timeout), "{command}");
+    check_job(&server, &command.replace("5s", "300ms")).unwrap();
+    // The SQLSTATE of what it said.
+    let (mut reader, mut session) = (server.connect_to("shop"), server.connect_to("shop"));
+    reader.batch_execute("BEGIN; SELECT FROM events").unwrap();
+    let call = "SET lock_timeout = '50ms'; SELECT snowflake_create_partitions('events', '1 day', 9)";
+    assert_eq!(session.code(call).as_deref(), Some("55P03"));
+    reader.batch_execute("COMMIT").unwrap();
+    // The negative control: without the timeout.
+    let waits = check_job(&server, &command.replace(timeout, ""));
+    assert_caught(waits, "the job waits on, and keeps others waiting: Some(\"55P03\")");
+}
+
+/// What a transaction writes, at the other ends of foreign keys and to the table itself.
+const CUSTOMER: &str = "INSERT INTO customers VALUES (1)";
+const NOTE: &str = "INSERT INTO notes VALUES (NULL)";
+const EVENT: &str = "INSERT INTO events VALUES (snowflake_min_id('2024-02-01Z'))";
+
+/// A transaction writes to one table, and when the job waits for it, to another. One of both is ended: who looks first.
+fn check_deadlock(server: &Cluster, [first, second]: [&str; 2], job_looks: bool) -> Result<(), String> {
+    let [mut writer, mut job, mut watch] = [0; 3].map(|_| server.session());
+    writer
+        .batch_execute(
+            "DROP TABLE IF EXISTS events, customers, notes;
+             CREATE TABLE customers (id bigint PRIMARY KEY);
+             CREATE TABLE events (id bigint PRIMARY KEY, customer bigint REFERENCES customers) PARTITION BY RANGE (id);
+             SELECT snowflake_create_partitions('events', '1 day', 1, '2024-02-01Z');
+             CREATE TABLE notes (event bigint REFERENCES events)",
+        )
+        .expect("tables");
+    let [jobs, writers] = if job_looks { ["2s", "60s"] } else { ["60s", "50ms"] };
+    for (session, timeout) in [(&mut job, jobs), (&mut writer, writers)] {
+        session.batch_execute(&format!("SET deadlock_timeout = '{timeout}'")).expect("a superuser may");
+    }
+    writer.batch_execute(&format!("BEGIN; {first}")).expect("a row");
+    let call = "SELECT snowflake_create_partitions('events', '1 day', 3, '2024-02-01Z')";
+    let job = thread::spawn(move || job.code(call));
+    ensure!(waiting(&mut watch, || job.is_finished()), "the job never asks");
+    let writer_told = writer.code(second);
+    writer.batch_execute("COMMIT").expect("a transaction ends");
+    let job_told = job.join().expect("a thread ends");
+    let mut expected = [Some("40P01"), None];
+    expected.rotate_right(job_looks.into());
+    let told = [writer_told.as_deref(), job_told.as_deref()];
+    ensure!(told == expected, "the writer and the job were told {told:?}");
+    let made = partitions(&mut watch, "events").len();
+    ensure!(made == if job_looks { 1 } else { 3 }, "{made} partitions");
+    watch.batch_execute(call).expect("the next run");
+    let made = partitions(&mut watch, "events").len();
+    ensure!(made == 3, "{made} partitions at last");
+    Ok(())
+}
+
+#[test]
+fn the_job_and_a_writer_at_the_other_end_of_a_key_deadlock_and_one_goes_on() {
+    let server = Cluster::builder("job_deadlock").start();
+    for (other_end, job_looks) in [(CUSTOMER, false), (CUSTOMER, true), (NOTE, false)] {
+        check_deadlock(&server, [other_end, EVENT], job_looks).unwrap_or_else(|wrong| panic!("{other_end}: {wrong}"));
+    }
+    // The negative control: who writes here first makes the job wait before it holds anything.
+    let here_first = check_deadlock(&server, [EVENT, CUSTOMER], false);
+    assert_caught(here_first, "the writer and the job were told [None, None]");
 }
 
 #[test]
@@ -168,4 +285,58 @@ fn the_calendar_ends_before_some_layouts_do() {
     assert_eq!(partitions(&mut session, "p"), [""; 0]);
     session.batch_execute("SELECT snowflake_create_partitions('p', '1 month', 2, '9999-10-15 00:00Z')").unwrap();
     assert_eq!(partitions(&mut session, "p"), ["p_99991001", "p_99991101"]);
+}
+
+/// Of three days the first has a partition of another kind, and the other two are made.
+fn check_counted(session: &mut Client, like: &str) -> Result<(), String> {
+    session.batch_execute(&format!("DROP TABLE IF EXISTS p; {TABLE}").replace(" PRIMARY KEY", "")).expect("a table");
+    let bounds: String = session.one(
+        "SELECT format('FOR VALUES FROM (%s) TO (%s)', from_id, until_id)
+         FROM snowflake_partition_bounds('2024-02-01Z', '2024-02-02Z', '1 day')",
+    );
+    session.batch_execute(&format!("CREATE {}", like.replace("BOUNDS", &bounds))).expect("a partition of its kind");
+    session.batch_execute(&create(3)).map_err(|error| format!("refused: {:?}", sqlstate(&error)))?;
+    let there = partitions(session, "p");
+    ensure!(there == ["mine", "p_20240202", "p_20240203"], "{there:?}");
+    ensure!(session.all::<String>(&format!("{}::text", create(3))).is_empty(), "made again");
+    Ok(())
+}
+
+#[test]
+fn a_partition_of_another_kind_counts() {
+    let server = Cluster::builder("create_partitions_kinds").start();
+    let mut session = server.session();
+    session.batch_execute("CREATE FOREIGN DATA WRAPPER none; CREATE SERVER far FOREIGN DATA WRAPPER none").unwrap();
+    for like in [
+        "TABLE mine PARTITION OF p BOUNDS",
+        "UNLOGGED TABLE mine PARTITION OF p BOUNDS",
+        "FOREIGN TABLE mine PARTITION OF p BOUNDS SERVER far",
+        "TABLE mine PARTITION OF p BOUNDS PARTITION BY HASH (id)",
+        "TABLE mine PARTITION OF p BOUNDS PARTITION BY RANGE (id); CREATE TABLE half PARTITION OF mine DEFAULT",
+    ] {
+        check_counted(&mut session, like).unwrap_or_else(|wrong| panic!("{like}: {wrong}"));
+    }
+    // The negative controls: a table that is not attached, and one with other bounds.
+    assert_caught(check_counted(&mut session, "TABLE apart (id bigint)"), "[\"p_20240201\", ");
+    let longer = "TABLE mine PARTITION OF p FOR VALUES FROM (0) TO (MAXVALUE)";
+    assert_caught(check_counted(&mut session, longer), "refused: (\"42P17\"");
+}
+
+#[test]
+fn a_temporary_table_is_neither_taken_for_another_nor_forgotten() {
+    let server = Cluster::builder("create_partitions_temporary").start();
+    let mut session = server.session();
+    session.batch_execute(&format!("{TABLE}; {}", TABLE.replace("CREATE", "CREATE TEMPORARY"))).unwrap();
+    let schemas = |session: &mut Client| {
+        session.all::<String>(
+            "SELECT format('%s %s', count(*), CASE relpersistence WHEN 't' THEN 'temporary' ELSE relnamespace::regnamespace::text END)
+             FROM pg_class WHERE relispartition AND relkind = 'r' GROUP BY relpersistence, relnamespace ORDER BY 1",
+        )
+    };
+    session.batch_execute(&create(2).replace("'p'", "'public.p'")).unwrap();
+    assert_eq!(schemas(&mut session), ["2 public"]);
+    // The negative control: by the name alone the temporary one is meant.
+    session.batch_execute(&create(3)).unwrap();
+    assert_eq!(schemas(&mut session), ["2 public", "3 temporary"]);
+    assert_eq!(session.all::<String>(&format!("{}::text", create(3))), [""; 0]);
 }

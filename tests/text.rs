@@ -194,6 +194,26 @@ fn a_stored_text_is_found_over_its_index() {
     check_index(&mut session, "text", &format!("{text} COLLATE \"default\"")).unwrap();
     check_index(&mut session, "snowflake_text", "'000000000009J'").unwrap();
     assert_caught(check_index(&mut session, "text", text), "not over the index");
+    // That is no error, and finds the row.
+    let rows = |collation: &str| format!("SELECT code::text FROM links WHERE code = {text}{collation}");
+    assert_eq!(session.all::<String>(&rows("")), ["000000000009J"]);
+
+    // Another collation by name, in which the texts sort as ever.
+    let mut named = vec!["\"POSIX\"", "ucs_basic"];
+    if has_icu(&server) {
+        named.push("\"en-x-icu\"");
+    }
+    for collation in named {
+        let kind = format!("text COLLATE {collation}");
+        check_index(&mut session, &kind, &format!("{text} COLLATE {collation}")).unwrap();
+        // The negative controls: as it stands, and with the collation of another column.
+        let refusal = session.refusal(&rows(""));
+        let told = "could not determine which collation to use for string comparison";
+        assert_eq!(refusal, ("42P22".into(), told.into()), "{collation}");
+        assert_eq!(session.code(&rows("").replace(" = ", " < ")).as_deref(), Some("42P22"), "{collation}");
+        let other = check_index(&mut session, &kind, &format!("{text} COLLATE \"default\""));
+        assert_caught(other, "not over the index");
+    }
 }
 
 #[test]
@@ -206,7 +226,8 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
         _ => format!("Character {position} is \"{shown}\", which is no digit of base 32."),
     };
     let ends = |length: usize| format!("It ends after character {length}, and an ID has 13.");
-    let (goes_on, large) = ("It goes on after character 13.".to_string(), "It is larger than any bigint.".to_string());
+    let goes_on = "It goes on after character 13.".to_string();
+    let large = "Character 1 is above \"7\", which makes it larger than any bigint.".to_string();
     let wrong = [
         (String::new(), "", "22023", "It is empty.".into()),
         ("0".into(), "0", "22023", ends(1)),
