@@ -218,3 +218,73 @@ fn without_preload_the_dump_is_restored_and_only_new_ids_are_refused() {
     let at: String = session.one("SELECT created_at::text FROM orders WHERE id = 1541815603606036480");
     assert_eq!(at, "2022-06-28 16:07:40.105+00");
 }
+
+/// A dump of objects that read the settings, each beside one that names the layout.
+fn objects_that_read_settings(name: &str) -> (Cluster, PathBuf) {
+    let server = Cluster::builder(&format!("{name}_from")).start();
+    server.connect().batch_execute("CREATE DATABASE shop").expect("a superuser may");
+    session(&server)
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg;
+             CREATE TABLE settings (id bigint PRIMARY KEY, CHECK (snowflake_between(id, '2020-01-01Z', '2070-01-01Z')));
+             CREATE TABLE layout (id bigint PRIMARY KEY, CHECK (id >= snowflake_min_id('2020-01-01Z', '41:10:12')));
+             INSERT INTO settings SELECT snowflake_nextval_batch(1000);
+             INSERT INTO layout TABLE settings;
+             CREATE MATERIALIZED VIEW settings_times AS SELECT id, snowflake_timestamp(id) AS at FROM layout;
+             CREATE MATERIALIZED VIEW layout_times AS SELECT id, snowflake_timestamp(id, '41:10:12') AS at FROM layout",
+        )
+        .expect("objects");
+    let file = dump(&server, How::Custom).expect("a dump");
+    (server, file)
+}
+
+/// The rows of an object on a server, or the code of the error that there are none.
+fn restored(server: &Cluster, object: &str) -> Result<Vec<String>, String> {
+    let mut session = session(server);
+    match session.code(&format!("TABLE {object}")) {
+        Some(code) => Err(code),
+        None => Ok(session.all(&format!("SELECT o::text FROM {object} AS o ORDER BY id"))),
+    }
+}
+
+#[test]
+fn without_preload_what_reads_the_settings_is_lost_and_what_names_a_layout_is_not() {
+    let name = "restore_settings";
+    let (source, file) = objects_that_read_settings(name);
+    let objects = ["settings", "settings_times", "layout", "layout_times"];
+    let before = objects.map(|object| restored(&source, object));
+    assert!(before.iter().all(|rows| rows.as_ref().is_ok_and(|rows| rows.len() == 1000)));
+
+    let without = target(name).unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
+    without.connect().batch_execute("CREATE DATABASE shop TEMPLATE template0").expect("a superuser may");
+    let said = run(without.program("pg_restore").arg("--dbname=shop").arg(&file));
+    assert_caught(said.map(drop), "library \"snowflake_pg\" is not preloaded");
+    let after = objects.map(|object| restored(&without, object));
+    assert_eq!(after[..2], [Ok(Vec::new()), Err("55000".into())]);
+    assert!(after[2..] == before[2..], "what names a layout is lost as well");
+
+    // With the library all of it comes back.
+    drop(without);
+    let with = target(name).start();
+    restore(&with, &file, How::Custom).unwrap();
+    assert!(objects.map(|object| restored(&with, object)) == before);
+}
+
+/// How many times of a view are others after a dump went into a server with this epoch.
+fn other_times(source: &Cluster, file: &PathBuf, view: &str, name: &str, epoch: &str) -> usize {
+    let target = target(name).set("snowflake_pg.epoch", epoch).start();
+    restore(&target, file, How::Custom).expect("no error");
+    let [before, after] = [source, &target].map(|server| restored(server, view).expect("rows"));
+    assert_eq!(before.len(), after.len());
+    before.iter().zip(&after).filter(|(before, after)| before != after).count()
+}
+
+#[test]
+fn with_another_epoch_the_dump_is_restored_without_an_error_and_means_other_times() {
+    let name = "restore_epoch";
+    let (source, file) = objects_that_read_settings(name);
+    let other_times = |view, epoch| other_times(&source, &file, view, name, epoch);
+    assert_eq!(other_times("settings_times", "2015-01-01T00:00:00Z"), 1000);
+    assert_eq!(other_times("layout_times", "2015-01-01T00:00:00Z"), 0);
+    assert_eq!(other_times("settings_times", "2010-11-04T01:42:54.657Z"), 0);
+}

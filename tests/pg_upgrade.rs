@@ -208,6 +208,29 @@ fn without_step_5_ids_begin_at_the_clock() {
     assert_caught(check_move("pg_upgrade_forgets", "-3600", "postgresql.conf", &forgetful), "IDs do not go on");
 }
 
+/// The runbook where the extension is in another schema, with something said before each step; in `public` again at the end.
+fn elsewhere(steps: &[String], said: &str) -> Vec<String> {
+    let to = |psql: &str, schema: &str| {
+        format!(
+            "\"{psql}/psql\" -d shop -c 'CREATE SCHEMA IF NOT EXISTS {schema}' -c 'ALTER EXTENSION snowflake_pg SET SCHEMA {schema}'"
+        )
+    };
+    let said = steps.iter().map(|step| format!("{said}\n{step}"));
+    [to("$OLD", "ids")].into_iter().chain(said).chain([to("$NEW", "public")]).collect()
+}
+
+#[test]
+fn a_mark_that_is_not_found_stops_the_move_before_the_server_is_stopped() {
+    let Some(steps) = runbook() else { return };
+    let path = "export PGOPTIONS='-c search_path=ids'";
+    check_move("pg_upgrade_schema", "-3600", "postgresql.conf", &elsewhere(&steps, path)).unwrap();
+    // Typed, each line is run whatever became of the one before.
+    let typed = |steps| check_move("pg_upgrade_no_schema", "+0", "postgresql.conf", &elsewhere(steps, "set +e"));
+    assert_caught(typed(&steps), "relation \"snowflake_status\" does not exist");
+    let unchained: Vec<String> = steps.iter().map(|step| step.replace(" &&\n", "\n")).collect();
+    assert_caught(typed(&unchained), "function snowflake_set_mark() does not exist");
+}
+
 #[test]
 fn a_layout_that_did_not_come_along_stops_the_move() {
     let Some(steps) = runbook() else { return };

@@ -30,8 +30,8 @@ pub fn builder() -> Builder {
 /// One server, on which a section is run.
 pub struct Run {
     pub server: Cluster,
-    edit: Edit,
-    edited: bool,
+    /// What is typed otherwise, and whether it was there to be typed.
+    edits: Vec<(Edit, bool)>,
     pub blocks: usize,
     /// How often a block is typed that has to wait for a lock for too long.
     pub tries: usize,
@@ -47,7 +47,13 @@ impl Run {
 
     /// A server as it is.
     pub fn of(server: Cluster, edit: Edit) -> Run {
-        Run { server, edit, edited: edit == AS_WRITTEN, blocks: 0, tries: 1 }
+        Run { server, edits: vec![(edit, edit == AS_WRITTEN)], blocks: 0, tries: 1 }
+    }
+
+    /// The same with another edit, for what the page tells in words and takes two.
+    pub fn also(mut self, edit: Edit) -> Run {
+        self.edits.push((edit, false));
+        self
     }
 
     /// Types the blocks of a section. Before each and at the end somebody uses the tables.
@@ -79,16 +85,21 @@ impl Run {
             self.blocks += 1;
         }
         live(&mut self.server.connect(), "")?;
-        assert!(self.edited, "{title} has no {:?}", self.edit.0);
+        for ((part, _), edited) in &self.edits {
+            assert!(edited, "{title} has no {part:?}");
+        }
         Ok(())
     }
 
     fn edited(&mut self, text: &str) -> String {
-        if self.edit == AS_WRITTEN || !text.contains(self.edit.0) {
-            return text.into();
+        let mut text = text.to_string();
+        for ((part, other), edited) in &mut self.edits {
+            if !part.is_empty() && text.contains(*part) {
+                *edited = true;
+                text = text.replace(*part, other);
+            }
         }
-        self.edited = true;
-        text.replace(self.edit.0, self.edit.1)
+        text
     }
 
     fn configure(&mut self, text: &str) {

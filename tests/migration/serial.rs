@@ -3,21 +3,46 @@
 use cluster::{Answer, Client, assert_caught, ensure};
 
 use crate::page::{AS_WRITTEN, Edit, Run};
-use crate::{ORDER, check_order, place, shop, write};
+use crate::{ORDER, act, answers, check_order, place, shop, write};
 
-/// Rows are neither moved nor changed, references hold, new IDs come after old ones.
+const SERIAL: &str = "From bigserial or identity";
+
+/// What the page's query is there to find: a column that refers to the key and is smaller.
+const REFUNDS: &str = "CREATE TABLE refunds (order_id integer REFERENCES orders); INSERT INTO refunds VALUES (1)";
+
+/// What its finder does.
+const WIDEN_REFUNDS: &str = "ALTER TABLE refunds ALTER COLUMN order_id TYPE bigint";
+
 pub fn check_serial(edit: Edit) -> Result<usize, String> {
-    let mut run = Run::on(edit, &shop());
+    check(edit, &shop(), WIDEN_REFUNDS)
+}
+
+/// Rows are neither moved nor changed, references hold, new IDs come after old ones. `first` is done before the change.
+fn check(edit: Edit, tables: &str, first: &str) -> Result<usize, String> {
+    let mut run = Run::on(edit, &format!("{tables}; {REFUNDS}"));
     let mut session = run.server.connect();
     let tables = ["orders", "order_lines", "invoices"];
     let places = |session: &mut Client| {
         let rows = ["id <= 1000", "order_id <= 1000", "id <= 1000"];
         [0, 1, 2].map(|n| place(session, tables[n], rows[n]))
     };
-    let before = places(&mut session);
+    let mut before = None;
     let mut ids = Vec::new();
-    run.section("From bigserial or identity", |session, _| write(session, &mut ids, ORDER))?;
-    ensure!(places(&mut session) == before, "rows were rewritten, or constraints made anew");
+    run.section(SERIAL, |session, next| {
+        if next.contains("confrelid = 'orders'") {
+            let narrow = answers(session, next, edit)?;
+            ensure!(narrow == ["refunds order_id integer"], "narrow references: {narrow:?}");
+            act(session, first)?;
+            before = Some(places(session));
+        }
+        if next.contains("snowflake_min_id(now())") {
+            let after = answers(session, next, AS_WRITTEN)?;
+            ensure!(after == ["t"], "the page says that new IDs would sort before old ones");
+        }
+        write(session, &mut ids, ORDER)?;
+        act(session, &format!("INSERT INTO refunds VALUES ({})", ids[ids.len() - 1]))
+    })?;
+    ensure!(before == Some(places(&mut session)), "rows or indexes were rewritten, or constraints made anew");
     check_order(&ids)?;
     ensure!(ids.last() > Some(&(1 << 60)), "no snowflake came: {ids:?}");
     for table in ["orders", "invoices"] {
@@ -36,7 +61,53 @@ pub fn check_serial(edit: Edit) -> Result<usize, String> {
 #[test]
 fn a_migration_that_rewrites_is_caught() {
     let edit = ("ALTER COLUMN id SET DEFAULT", "ALTER COLUMN id TYPE bigint USING id + 0, ALTER COLUMN id SET DEFAULT");
-    assert_caught(check_serial(edit).map(drop), "rows were rewritten");
+    assert_caught(check_serial(edit).map(drop), "rows or indexes were rewritten");
+}
+
+#[test]
+fn an_index_that_is_made_anew_is_caught() {
+    let edit = ("DROP SEQUENCE orders_id_seq;", "DROP SEQUENCE orders_id_seq; REINDEX INDEX orders_pkey;");
+    assert_caught(check_serial(edit).map(drop), "rows or indexes were rewritten");
+}
+
+#[test]
+fn a_query_that_does_not_find_narrow_references_is_caught() {
+    assert_caught(check_serial(("<> 'bigint'", "= 'bigint'")).map(drop), "narrow references: [\"order_lines");
+}
+
+/// The page's query finds what would be an error after the change.
+#[test]
+fn a_narrow_reference_that_stays_is_caught() {
+    assert_caught(check(AS_WRITTEN, &shop(), "").map(drop), "integer out of range");
+}
+
+/// The page's query tells where its promise of order does not hold.
+#[test]
+fn old_ids_above_snowflakes_are_seen() {
+    let above = shop() + "; INSERT INTO orders VALUES (1::bigint << 62, 'above')";
+    assert_caught(check(AS_WRITTEN, &above, WIDEN_REFUNDS).map(drop), "would sort before old ones");
+}
+
+/// Orders by ranges of their ID, with a partition for those of the sequence.
+fn by_ranges() -> String {
+    shop().replace(
+        "customer text NOT NULL);",
+        "customer text NOT NULL) PARTITION BY RANGE (id);
+         CREATE TABLE few PARTITION OF orders FOR VALUES FROM (1) TO (9999);",
+    )
+}
+
+#[test]
+fn a_table_partitioned_by_ranges_gets_its_partitions_first() {
+    let first = format!("{WIDEN_REFUNDS}; SELECT snowflake_create_partitions('orders', '1 day', 7)");
+    check(AS_WRITTEN, &by_ranges(), &first).unwrap();
+    let first = format!("{WIDEN_REFUNDS}; CREATE TABLE others PARTITION OF orders DEFAULT");
+    check(AS_WRITTEN, &by_ranges(), &first).unwrap();
+}
+
+#[test]
+fn a_table_without_partitions_for_new_ids_is_caught() {
+    assert_caught(check(AS_WRITTEN, &by_ranges(), WIDEN_REFUNDS).map(drop), "no partition of relation \"orders\"");
 }
 
 /// A transaction that only reads keeps the change waiting, and everybody else behind the change no longer than 500 ms.
@@ -44,10 +115,10 @@ fn check_timeout(edit: Edit) -> Result<(), String> {
     let mut run = Run::on(edit, &shop());
     let mut reader = run.server.connect();
     reader.batch_execute("BEGIN; SELECT FROM orders").expect("a reader");
-    let failed = run.section("From bigserial or identity", |_, _| Ok(())).expect_err("the reader was not waited for");
+    let failed = run.section(SERIAL, |_, _| Ok(())).expect_err("the reader was not waited for");
     ensure!(failed.contains("due to lock timeout"), "the change waits on: {failed}");
     reader.batch_execute("COMMIT").expect("a reader");
-    run.section("From bigserial or identity", |_, _| Ok(()))
+    run.section(SERIAL, |_, _| Ok(()))
 }
 
 #[test]
