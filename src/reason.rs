@@ -64,6 +64,14 @@ pub fn numbered(part: Part) -> &'static str {
     }
 }
 
+/// How many servers can use a layout without a worker field.
+pub fn without_worker(layout: &Layout) -> &'static str {
+    match layout.has_datacenter() {
+        true => "and servers differ by their datacenter ID",
+        false => "so that only one server can use it",
+    }
+}
+
 /// A numeric setting is no number or does not fit.
 pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Sentences {
     let (name, field) = match setting {
@@ -76,7 +84,7 @@ pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Senten
             "Leave it out, or give the layout datacenter bits, as in \"41:5:5:12\".",
         ),
         Setting::Worker if max == 0 => (
-            format!("Layout \"{layout}\" has no worker field: only one server can use it."),
+            format!("Layout \"{layout}\" has no worker field, {}.", without_worker(layout)),
             "Set it to 0, or choose a layout with worker bits, as in \"41:10:12\".",
         ),
         _ => (

@@ -58,9 +58,10 @@ impl Failure {
                 "parameter \"snowflake_pg.worker_id\" is not set".into(),
                 String::new(),
                 match layout.max(Part::Worker) {
-                    0 => "Set it to 0 in postgresql.conf and restart the server: the layout has no worker field, so that only \
-                          one server can use it."
-                        .into(),
+                    0 => format!(
+                        "Set it to 0 in postgresql.conf and restart the server: the layout has no worker field, {}.",
+                        reason::without_worker(layout)
+                    ),
                     max => format!("Give every server its own number from 0 to {max} in postgresql.conf and restart it."),
                 },
             ),

@@ -110,9 +110,9 @@ fn a_function_that_refuses_everything_is_caught() {
 
 /// Writes random texts into the configuration as `setting`. Each is taken, or refused like any wrong value; which of both
 /// `expected` may know, a query with the text as `$1` that gives true, false or NULL.
-fn check_setting(setting: &str, any: fn(&mut Chance) -> String, expected: &str) -> Result<(), String> {
-    let server = quiet(Cluster::builder(&format!("fuzz_{}", setting.replace('.', "_"))).set("fsync", "off"));
-    let (mut session, mut chance) = (server.session(), Chance::of(setting));
+fn check_setting(name: &str, setting: &str, any: fn(&mut Chance) -> String, expected: &str) -> Result<(), String> {
+    let server = quiet(Cluster::builder(name).set("fsync", "off"));
+    let (mut session, mut chance) = (server.session(), Chance::of(name));
     session.batch_execute(IS_LAYOUT).expect("a function can be made");
     let pid: i32 = session.one("SELECT pg_backend_pid()");
     let expected = session.prepare(expected).expect("a statement");
@@ -162,14 +162,20 @@ const IS_EPOCH: &str = "
 
 #[test]
 fn every_text_is_a_setting_or_refused() {
-    check_setting("snowflake_pg.layout", text, "SELECT is_layout($1)").unwrap();
-    check_setting("snowflake_pg.epoch", epoch, IS_EPOCH).unwrap();
+    check_setting("fuzz_layout", "snowflake_pg.layout", text, "SELECT is_layout($1)").unwrap();
+    check_setting("fuzz_epoch", "snowflake_pg.epoch", epoch, IS_EPOCH).unwrap();
 }
 
 #[test]
 fn a_setting_that_takes_other_texts_is_caught() {
-    assert_caught(check_setting("application_name", text, "SELECT is_layout($1)"), "taken true, not Some(false)");
-    assert_caught(check_setting("snowflake_pg.epoch", text, "SELECT is_layout($1)"), "taken false, not Some(true)");
+    assert_caught(
+        check_setting("fuzz_any_text", "application_name", text, "SELECT is_layout($1)"),
+        "taken true, not Some(false)",
+    );
+    assert_caught(
+        check_setting("fuzz_no_layout", "snowflake_pg.epoch", text, "SELECT is_layout($1)"),
+        "taken false, not Some(true)",
+    );
 }
 
 #[test]

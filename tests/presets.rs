@@ -45,7 +45,7 @@ fn check_server(name: &str, worker: u32, datacenter: u32, reserves: bool) -> Res
     server.set("snowflake_pg.worker_id", &(worker + 1).to_string());
     let log = server.try_start().expect_err("a worker ID that does not fit");
     let reason = match worker {
-        0 => format!("Layout \"{}\" has no worker field: only one server can use it.", "47:0:16"),
+        0 => format!("Layout \"{}\" has no worker field, so that only one server can use it.", "47:0:16"),
         _ => format!("It must be a number from 0 to {worker}, to fit the worker field"),
     };
     ensure!(log.contains(&reason), "{name}: {log}");
@@ -82,19 +82,18 @@ fn a_preset_whose_time_is_used_up_says_so_and_works_with_a_later_epoch() {
 
 #[test]
 fn a_layout_without_a_worker_field_says_that_its_number_is_0() {
-    let server = Cluster::builder("preset_no_worker")
-        .set("snowflake_pg.layout", "mastodon")
-        .unset("snowflake_pg.worker_id")
-        .start();
-    let refused =
-        server.session().batch_execute("SELECT snowflake_nextval()").map_err(|error| cluster::sqlstate(&error));
-    let (code, message, _, hint) = refused.expect_err("no worker ID");
-    assert_eq!((code.as_str(), message.as_str()), ("55000", "parameter \"snowflake_pg.worker_id\" is not set"));
-    assert_eq!(
-        hint,
-        "Set it to 0 in postgresql.conf and restart the server: the layout has no worker field, so that only one server can \
-         use it."
-    );
+    for (name, layout, why) in [
+        ("preset_no_worker", "mastodon", "so that only one server can use it"),
+        ("preset_no_worker_bits", "41:5:0:12", "and servers differ by their datacenter ID"),
+    ] {
+        let server = Cluster::builder(name).set("snowflake_pg.layout", layout).unset("snowflake_pg.worker_id").start();
+        let refused = server.session().batch_execute("SELECT snowflake_nextval()");
+        let (code, message, _, hint) = cluster::sqlstate(&refused.expect_err("no worker ID"));
+        assert_eq!((code.as_str(), message.as_str()), ("55000", "parameter \"snowflake_pg.worker_id\" is not set"));
+        let expected =
+            format!("Set it to 0 in postgresql.conf and restart the server: the layout has no worker field, {why}.");
+        assert_eq!(hint, expected, "{layout}");
+    }
 }
 
 #[test]
