@@ -22,9 +22,19 @@ pub type Edit = (&'static str, &'static str);
 pub const AS_WRITTEN: Edit = ("", "");
 
 /// A server that no other check of the page uses: they run at the same time.
+/// Without autovacuum, for whose locks a block gives up.
 pub fn builder() -> Builder {
     static USED: AtomicU32 = AtomicU32::new(0);
-    Cluster::builder(&format!("migration_{}", USED.fetch_add(1, Ordering::Relaxed)))
+    Cluster::builder(&format!("migration_{}", USED.fetch_add(1, Ordering::Relaxed))).set("autovacuum", "off")
+}
+
+/// Ends those who go on until it is set, also when what they go on for panics.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// One server, on which a section is run.
@@ -35,6 +45,8 @@ pub struct Run {
     pub blocks: usize,
     /// How often a block is typed that has to wait for a lock for too long.
     pub tries: usize,
+    /// How long a statement may take, in seconds: one that waits for ever is an error, not a test that hangs.
+    pub patience: u32,
 }
 
 impl Run {
@@ -47,7 +59,7 @@ impl Run {
 
     /// A server as it is.
     pub fn of(server: Cluster, edit: Edit) -> Run {
-        Run { server, edits: vec![(edit, edit == AS_WRITTEN)], blocks: 0, tries: 1 }
+        Run { server, edits: vec![(edit, edit == AS_WRITTEN)], blocks: 0, tries: 1, patience: 120 }
     }
 
     /// The same with another edit, for what the page tells in words and takes two.
@@ -128,8 +140,10 @@ impl Run {
                 }
                 Ok::<usize, String>(written)
             });
-            let done = self.section(title, live);
-            over.store(true, Ordering::Relaxed);
+            let done = {
+                let _over = Over(&over);
+                self.section(title, live)
+            };
             let written = writing.join().expect("a thread that ends");
             done.and(written)
         })
@@ -138,8 +152,7 @@ impl Run {
     /// Types a block; an error is what psql complains of.
     fn psql(&self, text: &str) -> Result<(), String> {
         let mut psql = self.server.psql();
-        // A statement that waits for longer than the page allows is an error, not a test that hangs.
-        psql.env("PGOPTIONS", "-c statement_timeout=8s");
+        psql.env("PGOPTIONS", format!("-c statement_timeout={}s", self.patience));
         typed(psql, text).map(drop)
     }
 }

@@ -133,7 +133,7 @@ fn a_mark_that_is_not_set_is_caught() {
 
 #[test]
 fn a_mark_that_does_not_know_the_sequences_is_caught() {
-    let edit = ("UNION ALL SELECT max(last_value) FROM pg_sequences", "");
+    let edit = ("UNION ALL SELECT max(last_value + increment_by - 1) FROM pg_sequences", "");
     assert_caught(check_pgedge(NODE_ABOVE, edit).map(drop), "an ID sorts before an old one");
 }
 

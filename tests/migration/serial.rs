@@ -1,8 +1,10 @@
 //! From bigserial or identity: only the default changes.
 
-use cluster::{Answer, Client, assert_caught, ensure};
+use std::time::Duration;
 
-use crate::page::{AS_WRITTEN, Edit, Run};
+use cluster::{Answer, Client, assert_caught, ensure, within};
+
+use crate::page::{AS_WRITTEN, Edit, Run, builder};
 use crate::{ORDER, act, answers, check_order, place, shop, write};
 
 const SERIAL: &str = "From bigserial or identity";
@@ -113,6 +115,7 @@ fn a_table_without_partitions_for_new_ids_is_caught() {
 /// A transaction that only reads keeps the change waiting, and everybody else behind the change no longer than 500 ms.
 fn check_timeout(edit: Edit) -> Result<(), String> {
     let mut run = Run::on(edit, &shop());
+    run.patience = 8;
     let mut reader = run.server.connect();
     reader.batch_execute("BEGIN; SELECT FROM orders").expect("a reader");
     let failed = run.section(SERIAL, |_, _| Ok(())).expect_err("the reader was not waited for");
@@ -124,6 +127,31 @@ fn check_timeout(edit: Edit) -> Result<(), String> {
 #[test]
 fn a_change_that_has_to_wait_gives_up_and_can_be_tried_again() {
     check_timeout(AS_WRITTEN).unwrap();
+}
+
+/// An autovacuum of the table, which takes its time, is ended for the change.
+fn check_autovacuum(edit: Edit) -> Result<(), String> {
+    let server = builder().set("autovacuum", "on").set("autovacuum_naptime", "1s");
+    let server = server.set("autovacuum_vacuum_cost_delay", "100ms").set("autovacuum_vacuum_cost_limit", "1").start();
+    let mut session = server.session();
+    session
+        .batch_execute(&format!(
+            "{}; ALTER TABLE orders SET (autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0);
+             UPDATE orders SET customer = repeat('old', 1000)",
+            shop()
+        ))
+        .expect("tables can be made");
+    let at_work = "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE backend_type = 'autovacuum worker' AND relation = 'orders'::regclass)";
+    ensure!(within(Duration::from_secs(60), || session.one(at_work)), "autovacuum does not begin");
+    Run::of(server, edit).section(SERIAL, |_, _| Ok(()))
+}
+
+#[test]
+fn an_autovacuum_gives_way_where_the_page_says_so() {
+    let timeout = "SET LOCAL lock_timeout = '500ms';";
+    check_autovacuum((timeout, "SET LOCAL lock_timeout = '500ms'; SET LOCAL deadlock_timeout = '100ms';")).unwrap();
+    assert_caught(check_autovacuum(AS_WRITTEN), "due to lock timeout");
 }
 
 #[test]
