@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Client, Cluster, Host, assert_caught, blocks, ensure, page, sqlstate, within};
+use cluster::{Answer, Client, Cluster, Host, assert_caught, blocks, ensure, page, sqlstate, waiting, within};
 
 const TABLE: &str = "CREATE TABLE p (id bigint PRIMARY KEY) PARTITION BY RANGE (id)";
 
@@ -19,12 +19,6 @@ fn partitions(session: &mut Client, table: &str) -> Vec<String> {
         "SELECT relname::text FROM pg_inherits JOIN pg_class ON oid = inhrelid
          WHERE inhparent = '{table}'::regclass ORDER BY relname COLLATE \"C\""
     ))
-}
-
-/// Waits until some session waits for a lock, or `ended`; false where neither comes.
-fn waiting(watch: &mut Client, mut ended: impl FnMut() -> bool) -> bool {
-    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
-    within(Duration::from_secs(20), || watch.one(waits) || ended())
 }
 
 #[test]
@@ -135,7 +129,7 @@ fn check_job(server: &Cluster, command: &str) -> Result<(), String> {
     reader.batch_execute("BEGIN; SELECT FROM events").expect("a reader");
     let mut first = job(server, command);
     ensure!(waiting(&mut session, || first.try_wait().is_ok_and(|ended| ended.is_some())), "the job never asks");
-    let gave_up = within(Duration::from_millis(1_500), || first.try_wait().is_ok_and(|ended| ended.is_some()));
+    let gave_up = within(Duration::from_secs(5), || first.try_wait().is_ok_and(|ended| ended.is_some()));
     let others = other.code("SET lock_timeout = '100ms'; SELECT FROM events");
     let made = partitions(&mut session, "events").len() - 1;
     reader.batch_execute("COMMIT").expect("a reader");
@@ -193,7 +187,7 @@ fn check_deadlock(server: &Cluster, [first, second]: [&str; 2], job_looks: bool)
              CREATE TABLE notes (event bigint REFERENCES events)",
         )
         .expect("tables");
-    let [jobs, writers] = if job_looks { ["2s", "60s"] } else { ["60s", "50ms"] };
+    let [jobs, writers] = if job_looks { ["5s", "120s"] } else { ["60s", "50ms"] };
     for (session, timeout) in [(&mut job, jobs), (&mut writer, writers)] {
         session.batch_execute(&format!("SET deadlock_timeout = '{timeout}'")).expect("a superuser may");
     }

@@ -1,7 +1,6 @@
 //! docs/migration.md, typed on live tables: what it promises of rows, locks, order and uniqueness.
 
-use cluster::{Answer, Client, ensure, sqlstate};
-use postgres::SimpleQueryMessage::Row;
+use cluster::{Answer, Client, ensure, printed, sqlstate};
 
 use page::{AS_WRITTEN, Edit, page, sections};
 use pgedge::{NODE_ABOVE, PGEDGE};
@@ -66,11 +65,7 @@ fn act(session: &mut Client, sql: &str) -> Result<(), String> {
 /// What a query of the page answers, one row a text.
 fn answers(session: &mut Client, query: &str, edit: Edit) -> Result<Vec<String>, String> {
     let query = if edit == AS_WRITTEN { query.into() } else { query.replace(edit.0, edit.1) };
-    let answer = session.simple_query(&query).map_err(|error| sqlstate(&error).1)?;
-    let text = |row: &postgres::SimpleQueryRow| {
-        (0..row.len()).map(|n| row.get(n).unwrap_or("NULL")).collect::<Vec<_>>().join(" ")
-    };
-    Ok(answer.iter().filter_map(|message| if let Row(row) = message { Some(text(row)) } else { None }).collect())
+    printed(session, &query).map_err(|error| sqlstate(&error).1)
 }
 
 /// An order with a line, and an invoice.

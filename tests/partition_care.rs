@@ -4,7 +4,9 @@
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Ask, Client, Cluster, Load, assert_caught, blocks, ensure, page, sqlstate, typed, within};
+use cluster::{
+    Answer, Ask, Client, Cluster, Load, assert_caught, blocks, ensure, page, sqlstate, typed, waiting, within,
+};
 
 /// The only block of SQL of the page that has this in it.
 fn block(mark: &str) -> String {
@@ -12,12 +14,6 @@ fn block(mark: &str) -> String {
     found.retain(|block| block.contains(mark));
     assert_eq!(found.len(), 1, "blocks with {mark}");
     found.remove(0)
-}
-
-/// Waits until some session waits for a lock, or `ended`.
-fn waiting(session: &mut Client, mut ended: impl FnMut() -> bool) -> bool {
-    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
-    within(Duration::from_secs(20), || session.one(waits) || ended())
 }
 
 /// How the names of a table's partitions end, in order; the table as a literal.
@@ -91,8 +87,8 @@ fn rows_leave_the_default_partition_beside_writers_and_none_is_lost() {
     assert_caught(check_moved(&server, &late), "rows were lost");
 }
 
-/// What refers to rows of a default partition is there after they were moved, or after psql said why they were not.
-fn check_referring(server: &Cluster, recipe: &str, said: &str) -> Result<(), String> {
+/// What refers to rows of a default partition is there after they were moved, or after psql said why they are `kept`.
+fn check_referring(server: &Cluster, recipe: &str, kept: Option<&str>) -> Result<(), String> {
     let mut session = server.session();
     session
         .batch_execute(&format!(
@@ -101,12 +97,16 @@ fn check_referring(server: &Cluster, recipe: &str, said: &str) -> Result<(), Str
              INSERT INTO notes SELECT id FROM ledger_rows"
         ))
         .expect("tables");
-    let moved = typed(server.psql(), recipe).map_or_else(|error| error, |_| "moved".into());
-    ensure!(moved.contains(said), "{moved}");
+    let refused = typed(server.psql(), recipe).err();
+    let expected = kept.is_none_or(|why| refused.as_ref().is_some_and(|said| said.contains(why)));
+    ensure!(refused.is_some() == kept.is_some() && expected, "psql said {refused:?}");
     for table in ["ledger_rows", "notes"] {
         let rows: i64 = session.one(&format!("SELECT count(*) FROM {table}"));
         ensure!(rows == 101, "{rows} rows of {table} are left");
     }
+    let rest: i64 = session.one("SELECT count(*) FROM ledger_rows_default");
+    ensure!(rest == if kept.is_some() { 101 } else { 1 }, "{rest} rows are in the default partition");
+    ensure!(session.code("INSERT INTO notes VALUES (0)").as_deref() == Some("23503"), "the key is lost");
     Ok(())
 }
 
@@ -114,16 +114,18 @@ fn check_referring(server: &Cluster, recipe: &str, said: &str) -> Result<(), Str
 fn rows_that_others_refer_to_are_moved_without_their_key() {
     let server = Cluster::builder("care_referring").start();
     let recipe = recipe();
-    check_referring(&server, &recipe, "cannot truncate a table referenced in a foreign key constraint").unwrap();
+    check_referring(&server, &recipe, Some("cannot truncate a table referenced in a foreign key constraint")).unwrap();
     let key = "CONSTRAINT about";
     let refers = "FOREIGN KEY (id) REFERENCES ledger_rows ON DELETE CASCADE";
     let without = recipe
         .replace("ledger_rows;\nCREATE", &format!("ledger_rows;\nALTER TABLE notes DROP {key};\nCREATE"))
         .replace("COMMIT;", &format!("ALTER TABLE notes ADD {key} {refers};\nCOMMIT;"));
-    check_referring(&server, &without, "moved").unwrap();
+    check_referring(&server, &without, None).unwrap();
     // The negative control: what the page warns of.
     let deletes = recipe.replace("TRUNCATE", "DELETE FROM");
-    assert_caught(check_referring(&server, &deletes, "moved"), "0 rows of notes are left");
+    assert_caught(check_referring(&server, &deletes, None), "0 rows of notes are left");
+    let forgets = without.replace("ALTER TABLE notes ADD", "-- ALTER TABLE notes ADD");
+    assert_caught(check_referring(&server, &forgets, None), "the key is lost");
 }
 
 /// A table with a partition for each day around 90 days ago, for today and for the rest, and tables elsewhere that have the names

@@ -2,9 +2,8 @@
 //! queries by time read only those that can have rows.
 
 use std::thread;
-use std::time::Duration;
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate, within};
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate, waiting};
 
 /// The bounds of a table's partitions, in order.
 const BOUNDS: &str = "
@@ -283,8 +282,7 @@ fn check_two_at_once(server: &Cluster, make: &str) -> Result<(), String> {
         .expect("the first session makes its partitions");
     let later = make.replace("COUNT", "7");
     let second = thread::spawn(move || second.batch_execute(&later).map_err(|error| sqlstate(&error)));
-    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
-    ensure!(within(Duration::from_secs(20), || watch.one(waits) || second.is_finished()), "the second never asks");
+    ensure!(waiting(&mut watch, || second.is_finished()), "the second never asks");
     first.batch_execute("COMMIT").expect("the first session commits");
     second.join().expect("a thread ends").map_err(|error| format!("the second session failed: {error:?}"))?;
     let made: i64 = watch.one("SELECT count(*) FROM pg_inherits WHERE inhparent = 'p'::regclass");

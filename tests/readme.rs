@@ -66,7 +66,8 @@ fn every_sql_block_does_what_the_page_says() {
     let mut run = 0;
     for (page, blocks) in &pages {
         for block in blocks.iter().filter(|block| block.language == "sql") {
-            let printed = typed(server.psql(), &block.text).unwrap_or_else(|said| panic!("{page}:\n{said}"));
+            let printed =
+                typed(server.psql(), &block.text).unwrap_or_else(|said| panic!("{page}:\n{said}\n{}", block.text));
             if let Some(answer) = &block.answer {
                 assert_eq!(*answer, printed, "{page}:\n{}", block.text);
             }

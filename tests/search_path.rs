@@ -1,7 +1,6 @@
 //! Whatever a session's search path offers in place of what is PostgreSQL's own, functions do what they do without it.
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate};
-use postgres::SimpleQueryMessage;
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, printed, sqlstate};
 
 /// Names that stand before those of PostgreSQL: operators and functions that lie, catalogs without rows, types of other kinds.
 const TRAP: &str = "
@@ -82,18 +81,7 @@ const CALLS: [(&str, &str); 7] = [
 /// What a call answers, with this search path.
 fn answer(session: &mut Client, path: &str, call: &str) -> String {
     let sql = format!("BEGIN; SET LOCAL search_path = {path}; {call}");
-    let answer = session.simple_query(&sql).map_or_else(
-        |error| sqlstate(&error).0,
-        |messages| {
-            let row = |message: SimpleQueryMessage| match message {
-                SimpleQueryMessage::Row(row) => {
-                    Some((0..row.len()).map(|n| row.get(n).unwrap_or("NULL")).collect::<Vec<_>>().join(" "))
-                }
-                _ => None,
-            };
-            messages.into_iter().filter_map(row).collect::<Vec<_>>().join("\n")
-        },
-    );
+    let answer = printed(session, &sql).map_or_else(|error| sqlstate(&error).0, |rows| rows.join("\n"));
     session.batch_execute("ROLLBACK").expect("a transaction can be ended");
     answer
 }

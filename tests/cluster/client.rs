@@ -1,11 +1,12 @@
 //! What a client was told.
 
 use std::io::Read;
+use std::time::Duration;
 
-use postgres::Client;
 use postgres::types::FromSqlOwned;
+use postgres::{Client, SimpleQueryMessage};
 
-use crate::Cluster;
+use crate::{Cluster, within};
 
 /// An error as the server reported it: SQLSTATE, message, detail, hint, empty where it said none.
 pub fn sqlstate(error: &postgres::Error) -> (String, String, String, String) {
@@ -38,6 +39,23 @@ pub fn copy_ids(client: &mut Client, query: &str) -> Vec<i64> {
         .chunks_exact(2 + 4 + 8)
         .map(|row| i64::from_be_bytes(row[6..].try_into().expect("eight bytes")))
         .collect()
+}
+
+/// What statements print, a text for each row.
+pub fn printed(client: &mut Client, sql: &str) -> Result<Vec<String>, postgres::Error> {
+    let row = |message: &SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => {
+            Some((0..row.len()).map(|n| row.get(n).unwrap_or("NULL")).collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    };
+    Ok(client.simple_query(sql)?.iter().filter_map(row).collect())
+}
+
+/// Waits until some session waits for a lock, or `ended`; false where neither comes.
+pub fn waiting(watch: &mut Client, mut ended: impl FnMut() -> bool) -> bool {
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
+    within(Duration::from_secs(20), || watch.one(waits) || ended())
 }
 
 /// Short ways to ask.

@@ -19,7 +19,7 @@ mod standby;
 mod tool;
 mod verdict;
 
-pub use client::{Answer, copy_ids, end_of, sqlstate};
+pub use client::{Answer, copy_ids, end_of, printed, sqlstate, waiting};
 pub use host::{Host, repository};
 pub use installation::Installation;
 pub use load::{Ask, Ledger, Load};

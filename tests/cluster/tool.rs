@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use crate::{Host, ensure, repository};
 
@@ -28,10 +29,13 @@ pub fn output(command: &mut Command) -> String {
 pub fn typed(mut command: Command, input: &str) -> Result<String, String> {
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().expect("a program that can be run");
-    // One that ends without reading says why.
-    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
-    let output = child.wait_with_output().expect("a program that ends");
-    ensure!(output.status.success(), "{}\n{input}", String::from_utf8_lossy(&output.stderr));
+    let mut pipe = child.stdin.take().expect("a pipe");
+    let output = thread::scope(|scope| {
+        // Beside reading, for it may print more than a pipe holds before it has read all. One that ends without reading says why.
+        scope.spawn(move || pipe.write_all(input.as_bytes()));
+        child.wait_with_output().expect("a program that ends")
+    });
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
