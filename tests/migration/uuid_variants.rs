@@ -6,7 +6,7 @@ use super::{LATE, block, blocks, check_on, check_uuid, rows, tables, told, type_
 use crate::page::{AS_WRITTEN, Edit, Run, builder};
 
 #[test]
-fn more_rows_of_a_millisecond_than_it_holds_take_more_workers() {
+fn more_rows_of_a_millisecond_than_it_holds_take_more_worker_ids() {
     assert_caught(check_uuid("0 ms", AS_WRITTEN).map(drop), "sequence number 4096 is out of range");
     told("1020 + n / 4096, n % 4096");
     let edit = ("1023, n)", "1020 + n / 4096, n % 4096)");
