@@ -58,21 +58,23 @@ fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), Str
             }
             let values: Vec<String> = kinds.iter().map(|kind| value(&mut chance, kind)).collect();
             let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-            match session.query(&statement, &values) {
-                Ok(_) => accepted += 1,
-                Err(error) => {
-                    ensure!(error.as_db_error().is_some(), "{call} {values:.200?} ended the session: {error:?}");
-                    let (code, message, ..) = sqlstate(&error);
-                    ensure!(REFUSALS.contains(&code.as_str()), "{call} {values:.200?} gave {code}: {message}");
-                    refused += 1;
-                }
-            }
+            let outcome = session.query(&statement, &values);
+            if taken(outcome, &REFUSALS, || format!("{call} {values:?}"))? { accepted += 1 } else { refused += 1 }
         }
         // No text is right for all, and none wrong; what takes times and numbers may take all of them.
         let careful = refused > 20 || !kinds.iter().any(|kind| kind == "text");
         ensure!(accepted > 0 && careful, "{call}: {accepted} accepted, {refused} refused");
     }
     check_alive(&server, &mut session, pid)
+}
+
+/// Whether something was taken; an error where it was refused otherwise than with one of these SQLSTATEs.
+fn taken<T>(outcome: Result<T, postgres::Error>, refusals: &[&str], what: impl Fn() -> String) -> Result<bool, String> {
+    let Err(error) = outcome else { return Ok(true) };
+    ensure!(error.as_db_error().is_some(), "{:.300} ended the session: {error:?}", what());
+    let (code, message, ..) = sqlstate(&error);
+    ensure!(refusals.contains(&code.as_str()), "{:.300} gave {code}: {message:.200}", what());
+    Ok(false)
 }
 
 /// The session of this process goes on, and no other was ended by a crash.
@@ -120,19 +122,10 @@ fn check_setting(name: &str, setting: &str, any: fn(&mut Chance) -> String, expe
     for _ in 0..3_000 {
         // No setting in a file has a line end.
         let text = any(&mut chance).replace('\n', " ");
-        let shown: String = text.chars().take(200).collect();
         let set = format!("ALTER SYSTEM SET {setting} = '{}'", text.replace('\'', "''"));
-        let taken = match session.batch_execute(&set) {
-            Ok(()) => true,
-            Err(error) => {
-                ensure!(error.as_db_error().is_some(), "{setting} {shown:?} ended the session: {error:?}");
-                let (code, message, ..) = sqlstate(&error);
-                ensure!(code == "22023", "{setting} {shown:?} gave {code}: {message:.200}");
-                false
-            }
-        };
+        let taken = taken(session.batch_execute(&set), &["22023"], || format!("{setting} {text:?}"))?;
         let right: Option<bool> = session.query_one(&expected, &[&text]).expect("a verdict").get(0);
-        ensure!(right.is_none_or(|right| right == taken), "{setting} {shown:?}: taken {taken}, not {right:?}");
+        ensure!(right.is_none_or(|right| right == taken), "{setting}: taken {taken}, not {right:?}: {text:.200}");
         known += right.is_some() as u32;
         if taken { accepted += 1 } else { refused += 1 }
     }
@@ -198,14 +191,8 @@ fn every_name_of_a_column_is_a_column_or_refused() {
         let column = if chance.one_in(2) { chance.pick(&columns).to_string() } else { text(&mut chance) };
         let mark = if chance.one_in(2) { 1 } else { bigint(&mut chance) };
         for outcome in [session.query(&set, &[&mark, &column]), session.query(&check, &[&column])] {
-            match outcome {
-                Ok(_) => found += 1,
-                Err(error) => {
-                    assert!(error.as_db_error().is_some(), "{mark} {column:.200?} ended the session: {error:?}");
-                    let (code, message, ..) = sqlstate(&error);
-                    assert!(COLUMN_REFUSALS.contains(&code.as_str()), "{mark} {column:.200?}: {code} {message:.200}");
-                }
-            }
+            let outcome = taken(outcome, &COLUMN_REFUSALS, || format!("{mark} {column:?}"));
+            found += u32::from(outcome.unwrap());
         }
     }
     assert!(found > 50, "{found} columns were found");

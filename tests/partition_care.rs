@@ -5,15 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Ask, Client, Cluster, Load, assert_caught, blocks, ensure, page, sqlstate, typed, waiting, within,
+    Answer, Ask, Client, Cluster, Load, assert_caught, block_with, blocks, ensure, page, sqlstate, typed, waiting,
+    within,
 };
 
 /// The only block of SQL of the page that has this in it.
-fn block(mark: &str) -> String {
-    let mut found = blocks(&page("docs/partitions.md"), "sql");
-    found.retain(|block| block.contains(mark));
-    assert_eq!(found.len(), 1, "blocks with {mark}");
-    found.remove(0)
+fn block(part: &str) -> String {
+    block_with(blocks(&page("docs/partitions.md"), "sql"), part)
 }
 
 /// How the names of a table's partitions end, in order; the table as a literal.

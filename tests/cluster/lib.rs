@@ -25,7 +25,7 @@ pub use installation::Installation;
 pub use load::{Ask, Ledger, Load};
 pub use major::{alter_system_takes_unknown_names, both_ways, key_conflict, major, origins_setting, wait_event};
 pub use nemesis::Chance;
-pub use page::{Section, blocks, page, sections, settings};
+pub use page::{Section, block_with, blocks, page, sections, settings};
 pub use server::{Builder, Cluster, Stop, within};
 pub use tool::{Scratch, output, tool, typed};
 pub use verdict::{assert_caught, check_increasing, check_ledger, not_tested};

@@ -49,6 +49,13 @@ pub fn sections(page: &str) -> Vec<Section> {
     found
 }
 
+/// The only one of these blocks that has this in it.
+pub fn block_with(mut blocks: Vec<String>, part: &str) -> String {
+    blocks.retain(|block| block.contains(part));
+    assert_eq!(blocks.len(), 1, "blocks with {part:?}");
+    blocks.remove(0)
+}
+
 /// The names and values of a block of settings, without the quotes that `postgresql.conf` wants.
 pub fn settings(block: &str) -> impl Iterator<Item = (&str, &str)> {
     block.lines().map(|line| {

@@ -81,5 +81,5 @@ const TRIM: &str = "CREATE OR REPLACE FUNCTION trim_street() RETURNS trigger LAN
 #[test]
 fn a_trigger_function_that_remembers_the_old_type_is_made_anew() {
     assert_caught(check_old_session(AS_WRITTEN), "ends in Some(\"42804\")");
-    check_old_session(("COMMIT;", &*format!("{TRIM}; COMMIT;").leak())).unwrap();
+    check_old_session(("COMMIT;", &format!("{TRIM}; COMMIT;"))).unwrap();
 }

@@ -15,11 +15,16 @@ pub fn sections() -> Vec<Section> {
     cluster::sections(&page())
 }
 
+/// The one with this headline.
+pub fn section(title: &str) -> Section {
+    sections().into_iter().find(|section| section.title == title).expect("a section of the page")
+}
+
 /// What is typed in place of a part of the page: a reader's mistake, or what the page tells in words.
-pub type Edit = (&'static str, &'static str);
+pub type Edit<'a> = (&'a str, &'a str);
 
 /// Nothing is typed otherwise.
-pub const AS_WRITTEN: Edit = ("", "");
+pub const AS_WRITTEN: Edit<'static> = ("", "");
 
 /// A server that no other check of the page uses: they run at the same time.
 /// Without autovacuum, for whose locks a block gives up.
@@ -38,10 +43,10 @@ impl Drop for Over<'_> {
 }
 
 /// One server, on which a section is run.
-pub struct Run {
+pub struct Run<'a> {
     pub server: Cluster,
     /// What is typed otherwise, and whether it was there to be typed.
-    edits: Vec<(Edit, bool)>,
+    edits: Vec<(Edit<'a>, bool)>,
     pub blocks: usize,
     /// How often a block is typed that has to wait for a lock for too long.
     pub tries: usize,
@@ -49,21 +54,21 @@ pub struct Run {
     pub patience: u32,
 }
 
-impl Run {
+impl<'a> Run<'a> {
     /// A server that the README has configured, with tables.
-    pub fn on(edit: Edit, tables: &str) -> Run {
+    pub fn on(edit: Edit<'a>, tables: &str) -> Run<'a> {
         let server = builder().start();
         server.session().batch_execute(tables).expect("tables can be made");
         Run::of(server, edit)
     }
 
     /// A server as it is.
-    pub fn of(server: Cluster, edit: Edit) -> Run {
+    pub fn of(server: Cluster, edit: Edit<'a>) -> Run<'a> {
         Run { server, edits: vec![(edit, edit == AS_WRITTEN)], blocks: 0, tries: 1, patience: 120 }
     }
 
     /// The same with another edit, for what the page tells in words and takes two.
-    pub fn also(mut self, edit: Edit) -> Run {
+    pub fn also(mut self, edit: Edit<'a>) -> Run<'a> {
         self.edits.push((edit, false));
         self
     }
@@ -74,8 +79,7 @@ impl Run {
         title: &str,
         mut live: impl FnMut(&mut Client, &str) -> Result<(), String>,
     ) -> Result<(), String> {
-        let section = sections().into_iter().find(|section| section.title == title).expect("a section of the page");
-        for (language, text) in &section.blocks {
+        for (language, text) in &section(title).blocks {
             live(&mut self.server.connect(), text)?;
             let text = self.edited(text);
             match language.as_str() {

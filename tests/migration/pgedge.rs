@@ -1,8 +1,8 @@
 //! From pgEdge's snowflake, with its layout or with another.
 
-use cluster::{Answer, Client, assert_caught, blocks, ensure, page};
+use cluster::{Answer, Client, assert_caught, block_with, blocks, ensure};
 
-use crate::page::{AS_WRITTEN, Edit, Run, builder, sections};
+use crate::page::{AS_WRITTEN, Edit, Run, builder, page, section};
 use crate::{check_order, write};
 
 /// Where an ID of pgEdge's has its node and its counter, below the time.
@@ -116,13 +116,10 @@ fn shown(session: &mut Client, query: &str) -> Vec<[i64; 2]> {
 
 /// The settings of the one section, in the place of those of the other.
 pub fn check_node_lowest() -> Result<usize, String> {
-    let settings = |title: &str| {
-        let section = sections().into_iter().find(|section| section.title == title).expect("a section of the page");
-        let (_, text) = section.blocks.into_iter().find(|(language, _)| language == "conf").expect("settings");
-        &*text.leak()
-    };
-    let edit = (settings(PGEDGE), settings("IDs with the node lowest"));
-    check_pgedge(NODE_LOWEST, edit).map(|_| 1)
+    let settings =
+        |title: &str| section(title).blocks.into_iter().find(|(language, _)| language == "conf").expect("settings").1;
+    let (usual, others) = (settings(PGEDGE), settings("IDs with the node lowest"));
+    check_pgedge(NODE_LOWEST, (&usual, &others)).map(|_| 1)
 }
 
 #[test]
@@ -177,8 +174,8 @@ fn ids_of_the_early_order_show_their_node_in_neither_column_and_decode_to_a_wron
              FROM generate_series(1, 20000) AS n",
         )
         .expect("a table");
-    let query = blocks(&page("docs/migration.md"), "sql").into_iter().find(|text| text.contains("node_lowest"));
-    let shown = shown(&mut session, &query.expect("the page's query"));
+    let query = block_with(blocks(&page(), "sql"), "AS node_lowest");
+    let shown = shown(&mut session, &query);
     assert!(shown.iter().flatten().filter(|node| **node == 7).count() < 2, "{shown:?}");
     for layout in ["'pgedge'", "'41:12s:10', '2023-01-01Z'"] {
         let near = format!(

@@ -149,8 +149,8 @@ fn check_autovacuum(edit: Edit) -> Result<(), String> {
 
 #[test]
 fn an_autovacuum_gives_way_where_the_page_says_so() {
-    let timeout = "SET LOCAL lock_timeout = '500ms';";
-    check_autovacuum((timeout, "SET LOCAL lock_timeout = '500ms'; SET LOCAL deadlock_timeout = '100ms';")).unwrap();
+    let edit = ("lock_timeout = '500ms';", "lock_timeout = '500ms'; SET LOCAL deadlock_timeout = '100ms';");
+    check_autovacuum(edit).unwrap();
     assert_caught(check_autovacuum(AS_WRITTEN), "due to lock timeout");
 }
 

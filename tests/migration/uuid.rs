@@ -1,8 +1,8 @@
 //! From UUIDs, by new columns.
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate, typed};
+use cluster::{Answer, Client, Cluster, assert_caught, block_with, ensure, sqlstate, typed};
 
-use crate::page::{AS_WRITTEN, Edit, Run, builder, page, sections};
+use crate::page::{AS_WRITTEN, Edit, Run, builder, page, section};
 use crate::{filenode, write};
 
 #[path = "uuid_variants.rs"]
@@ -108,16 +108,12 @@ fn check_rows(session: &mut Client) -> Result<(), String> {
 
 /// The blocks of the section.
 fn blocks() -> Vec<String> {
-    let section = sections().into_iter().find(|section| section.title == TITLE).expect("a section of the page");
-    section.blocks.into_iter().map(|(_, text)| text).collect()
+    section(TITLE).blocks.into_iter().map(|(_, text)| text).collect()
 }
 
 /// The one block that has this.
 fn block(part: &str) -> String {
-    let mut found = blocks().into_iter().filter(|text| text.contains(part));
-    let block = found.next().expect(part);
-    assert!(found.next().is_none(), "two blocks have {part:?}");
-    block
+    block_with(blocks(), part)
 }
 
 /// Types blocks with several edits, all of which must find their place.
@@ -132,7 +128,7 @@ fn type_blocks(server: &Cluster, blocks: &[String], edits: &[Edit]) -> Result<()
 }
 
 /// What the page tells the reader to write.
-fn told(text: &'static str) -> &'static str {
+fn told(text: &str) -> &str {
     assert!(page().replace('\n', " ").contains(&format!("`{text}`")), "the page does not say {text}");
     text
 }

@@ -31,15 +31,12 @@ fn a_table_without_times_gets_ids_of_now() {
     let query = block("CREATE TABLE documents_new_ids");
     let (_, query) = query.split_once("AS\n").expect("a query");
     let (query, _) = query.split_once(';').expect("a query");
-    let edit = (
-        &*query.to_string().leak(),
-        told("SELECT id, snowflake_nextval() AS new_id FROM documents WHERE new_id IS NULL"),
-    );
+    let edit = (query, told("SELECT id, snowflake_nextval() AS new_id FROM documents WHERE new_id IS NULL"));
     assert_caught(check_uuid("0.3 ms", edit).map(drop), "IDs do not carry the time");
 }
 
 /// The IDs of rows with these times, each near the one that is wanted.
-fn check_times(column: &str, times: &[(&str, &str)], at: &'static str) -> Result<(), String> {
+fn check_times(column: &str, times: &[(&str, &str)], at: &str) -> Result<(), String> {
     let server = builder().set("timezone", "Asia/Kathmandu").start();
     server.session().batch_execute(&tables(column)).unwrap();
     for (time, _) in times {
@@ -122,14 +119,14 @@ fn references_that_can_be_null_stay_so() {
     told("new_document_id IS NOT NULL OR document_id IS NULL");
     let swap = block("RENAME COLUMN");
     let line = swap.lines().find(|line| line.contains("document_id SET NOT NULL")).expect("a line of the swap");
-    let line = (&*line.to_string().leak(), "");
+    let line = (line, "");
     check_nullable(&[check, line]).unwrap();
     assert_caught(check_nullable(&[line]), "\"new_document_id_filled\" of relation \"revisions\" is violated");
     assert_caught(check_nullable(&[check]), "contains null values");
 }
 
 /// Whether the batches fire a trigger of the user's.
-fn fires(before: &'static str) -> bool {
+fn fires(before: &str) -> bool {
     let server = builder().start();
     let touch = "ALTER TABLE documents ADD COLUMN updated_at timestamptz;
         CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.updated_at := now(); RETURN NEW; END';
@@ -137,8 +134,8 @@ fn fires(before: &'static str) -> bool {
     let tables = tables("timestamptz DEFAULT now()");
     server.session().batch_execute(&format!("{tables}; {}; {touch}", rows("0.3 ms"))).unwrap();
     // Both batches, like one who begins before the first and forgets to end.
-    let edits = [("DO $$\n#variable", &*format!("{before};\nDO $$\n#variable").leak())];
-    type_blocks(&server, &blocks(), &edits).unwrap();
+    let begun = format!("{before};\nDO $$\n#variable");
+    type_blocks(&server, &blocks(), &[("DO $$\n#variable", &begun)]).unwrap();
     let broken: i64 = server
         .connect()
         .one("SELECT count(*) FROM revisions AS r JOIN documents AS d ON d.id = document_id WHERE d.n <> r.n");
