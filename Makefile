@@ -1,54 +1,68 @@
-# snowflake_pg: `make run` shows it, `make test` tests it; both set up what they need.
+# `make run` demonstrates snowflake_pg, and `make test` tests it. Both install what they need.
 
-# Major version of PostgreSQL to build for: 15, 16, 17, 18, or all of them in turn. Where only PG_CONFIG is given, its version.
+# Major version of PostgreSQL to build for: 15, 16, 17, 18, or "all" for each in turn. If only PG_CONFIG is set, its version is used.
 PG ?= $(or $(if $(PG_CONFIG),$(shell $(PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')),15)
-# Versions with which `make test` tests what depends on PostgreSQL, after every test with PG.
+# Versions on which `make test` also runs the tests that depend on PostgreSQL, after the tests on PG.
 ALSO ?=
 export PG ALSO
 export PGRX_HOME := $(CURDIR)/target/pgrx
 export CARGO_TARGET_DIR := $(CURDIR)/target
-# One line at the end says how it went, also when make runs make.
+# The last line shows the result, also if make runs make.
 MAKEFLAGS += --no-print-directory
-# Where rustup puts cargo, also for a shell that was not told.
+# Adds the directory into which rustup installs cargo, because PATH may not contain it yet.
 export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
-# What the tools below print is read by people and by tests.
+# People and tests read the output of the tools below.
 export NO_COLOR := 1
 
-.PHONY: help run stop test soak bench bench-plot bench-against all install package lint clean
+.PHONY: help run stop check test test-controls ci soak bench bench-plot bench-against bench-starvation all install package lint fuzz clean
 .PHONY: setup setup-package setup-test setup-bench
 
 help:
-	@echo "make run      build, install, start a private server, insert and decode, say how to connect"
-	@echo "make stop     stop the server of make run"
-	@echo "make test     every test"
+	@echo "make run      build, install, start a private server, insert and decode, print how to connect"
+	@echo "make stop     stop the server that make run started"
+	@echo "make check    formatting, clippy, the core and the SQL surface: a minute"
+	@echo "make test     every test except the negative controls: ten minutes"
+	@echo "make test-controls   the negative controls: tests that show that other tests detect a fault"
+	@echo "make ci       all of these, and the tests that depend on PostgreSQL with 16, 17 and 18"
 	@echo "make soak     faults in random order for SECONDS=3600, and ten minutes of idling"
-	@echo "make bench    measure beside sequences and UUIDs (40 minutes), or one PART=cost, storage, oltp, contention, wire, into"
-	@echo "              bench/results; fewer ROUNDS=1 or rows SCALE=100 for a try, into target/bench"
-	@echo "make bench-plot   draw what was measured, beside it"
-	@echo "make bench-against REV=..  cost of an ID beside that of another revision, or of this one that counts nothing: --uncounted"
+	@echo "make bench    compare with sequences and UUIDs (40 minutes); PART=cost, storage, oltp, contention or wire runs one part;"
+	@echo "              writes to bench/results, or to target/bench for a short run with ROUNDS=1 or SCALE=100 (fewer rows)"
+	@echo "make bench-plot   plot the results of make bench, next to them"
+	@echo "make bench-against REV=..  compare the cost of an ID with another revision, or with REV=--uncounted: this one without counts"
+	@echo "make bench-starvation REV=..  how long one ID takes while other sessions reserve blocks, compared with another revision"
 	@echo "make install  build and install the extension for PostgreSQL $(PG)"
-	@echo "make package  a Debian package and a tar for PostgreSQL $(PG), into target/packages"
-	@echo "make lint     formatting and clippy"
-	@echo "Settings: PG=15 (major version: 15, 16, 17, 18 or all), PG_CONFIG=/path/to/pg_config; of make test also"
-	@echo "ALSO=\"16 17 18\" (versions with which what depends on PostgreSQL is tested, too)"
+	@echo "make package  build a Debian package and a tar archive for PostgreSQL $(PG) in target/packages"
+	@echo "make lint     check formatting, clippy, spelling and the length of lines; PG=all: clippy with all versions"
+	@echo "make fuzz     fuzz each parser of crates/flake for SECONDS=60"
+	@echo "Settings: PG=15 (major version: 15, 16, 17, 18 or all), PG_CONFIG=/path/to/pg_config; for make test also"
+	@echo "ALSO=\"16 17 18\" (more versions on which to run the tests that depend on PostgreSQL)"
+
+check:
+	@scripts/test lint core surface
 
 test:
-	@scripts/test
+	@scripts/test core interleavings test
+
+test-controls:
+	@scripts/test controls
+
+ci:
+	@ALSO='16 17 18' scripts/test lint core interleavings all
 
 ifeq ($(PG),all)
 run stop soak all install package setup:
 	@for version in 15 16 17 18; do $(MAKE) PG=$$version $@ || exit; done
 else
 run: install
-	@cargo run --quiet -p bench --bin demo
+	@cargo run --quiet -p demo
 
 stop:
-	@cargo run --quiet -p bench --bin demo stop
+	@cargo run --quiet -p demo -- stop
 
 soak: setup-test install
 	@scripts/soak $(or $(SECONDS),3600)
 
-# With `install` what the client of PGXN asks for.
+# The PGXN client calls `all` and `install`.
 all: setup
 	@scripts/build
 
@@ -71,6 +85,9 @@ bench-plot:
 bench-against: setup
 	@scripts/against "$(REV)"
 
+bench-starvation: setup
+	@scripts/against "$(REV)" starvation
+
 setup-package:
 	@scripts/setup package
 
@@ -80,11 +97,11 @@ setup-test:
 setup-bench:
 	@scripts/setup bench
 
-# With the version that is the default feature.
 lint:
-	@PG=15 PG_CONFIG= scripts/setup
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	@scripts/lint
+
+fuzz:
+	@scripts/fuzz $(or $(SECONDS),60)
 
 clean: stop
 	cargo clean

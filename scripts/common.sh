@@ -6,6 +6,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # What make was told is in the environment; as its flags it would reach every make that is called here, whatever for.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
+# Nor does what the caller tells programs of PostgreSQL, or any program, except which PostgreSQL is meant. The tests'
+# harness has the same lists.
+for variable in $(compgen -e); do
+    case $variable in
+        PG | PG_CONFIG | PGRX_HOME) ;;
+        PG* | PSQL* | LC_* | LANG | LANGUAGE | TZ) unset "$variable" ;;
+    esac
+done
+
+# The major versions of PostgreSQL that are supported.
+VERSIONS="15 16 17 18"
 PG=${PG:-15}
 PGRX_VERSION=0.18.1
 VERSION=$(sed -n '/^\[workspace\.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -36,6 +47,21 @@ find_pg_config() {
         fi
     done
     return 1
+}
+
+# Keeps other scripts from building until this one ends: all builds use the same directories.
+build_alone() {
+    [ -z "${SNOWFLAKE_BUILDING:-}" ] || return 0
+    export SNOWFLAKE_BUILDING=$$
+    mkdir -p target
+    exec {building}>target/building.lock
+    if command -v flock >/dev/null; then flock "$building"; fi
+}
+
+# Lets them build again.
+built() {
+    exec {building}>&-
+    unset SNOWFLAKE_BUILDING
 }
 
 # Runs a long step quietly; on failure prints what it said and stops.

@@ -5,11 +5,15 @@ COMMENT ON FUNCTION snowflake_nextval_batch(integer) IS
 COMMENT ON FUNCTION snowflake_reserve(integer) IS
     'issue count consecutive IDs of one tick and return the first';
 COMMENT ON FUNCTION snowflake_currval() IS
-    'last ID issued to this session';
+    'last ID issued to this session since it began or was discarded; through a transaction pooler it can be another client''s';
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
     'parts of an ID, read with this server''s layout and epoch';
 COMMENT ON FUNCTION snowflake_describe(bigint) IS
-    'parts of an ID as JSON, with the layout and epoch they were read with';
+    'parts of an ID as JSON, with the layout and epoch they were read with; "id" is a string, because JSON readers round numbers';
+COMMENT ON FUNCTION snowflake_describe(bigint, text) IS
+    'parts of an ID of a layout as JSON, with the epoch that goes with it';
+COMMENT ON FUNCTION snowflake_describe(bigint, text, timestamptz) IS
+    'parts of an ID of a layout and an epoch as JSON';
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
     'time of an ID, read with this server''s layout and epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer) IS
@@ -23,7 +27,7 @@ COMMENT ON FUNCTION snowflake_first_id_from(timestamptz) IS
 COMMENT ON FUNCTION snowflake_last_id_before(timestamptz) IS
     'last ID before an instant, -1 where there is none';
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-    'true where the time of an ID is at or after "from" and before "until"; inlined, so that an index on the ID is used';
+    'true where the time of an ID is at or after start and before stop; inlined, so that an index on the ID is used';
 COMMENT ON FUNCTION snowflake_accept_clock() IS
     'take the server''s clock for right, so that IDs follow it; returns by how much';
 COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
@@ -32,6 +36,8 @@ COMMENT ON FUNCTION snowflake_check(regclass, text, integer[]) IS
     'IDs of a table that are there twice, that this server has not issued, or that are none; no rows where nothing is found';
 COMMENT ON FUNCTION snowflake_status() IS
     'what the generator is doing, as view snowflake_status shows it';
+COMMENT ON FUNCTION snowflake_last_issuer() IS
+    'numbers of the server that wrote the high-water mark, as view snowflake_status shows them';
 COMMENT ON VIEW snowflake_status IS
     'what the generator is doing: who this server is, its last ID, its clock and mark, and counts of all backends';
 COMMENT ON FUNCTION snowflake_stat_backends() IS

@@ -1,2 +1,2 @@
-CREATE VIEW snowflake_status AS SELECT * FROM snowflake_status();
+CREATE VIEW snowflake_status AS SELECT * FROM snowflake_status(), snowflake_last_issuer();
 CREATE VIEW snowflake_stat_backends AS SELECT * FROM snowflake_stat_backends();

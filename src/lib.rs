@@ -4,40 +4,16 @@
 
 use pgrx::prelude::*;
 
-mod announce;
-mod argument;
-mod calendar;
-mod check;
-mod clock;
-mod decode;
-mod encode;
-mod extend;
-mod failure;
+mod config;
 mod faults;
 mod functions;
-mod guc;
-mod identity;
-mod issue;
-mod keeper;
-mod layouts;
-mod limiter;
-mod load;
-mod major;
-mod mark;
-mod name;
-mod partitions;
-mod reason;
-mod repair;
-mod replication;
-mod report;
-mod row_security;
-mod shmem;
-mod stats;
-mod status;
-mod text;
-mod timestamp;
-mod version;
-mod wait;
+mod generator;
+mod message;
+mod pg;
+
+use config::{guc, identity};
+use generator::{draw, mark_worker, shmem, standby_watch, stats};
+use pg::discard;
 
 ::pgrx::pg_module_magic!(name, version);
 
@@ -51,18 +27,20 @@ pgrx::extension_sql_file!("../sql/layouts.sql", name = "layouts", requires = [la
 pgrx::extension_sql_file!(
     "../sql/status.sql",
     name = "status",
-    requires = [status::snowflake_status, status::snowflake_stat_backends]
+    requires = [status::snowflake_status, status::snowflake_last_issuer, status::snowflake_stat_backends]
 );
 pgrx::extension_sql_file!(
     "../sql/grants.sql",
     name = "grants",
-    requires = [repair::snowflake_accept_clock, repair::snowflake_set_mark, status::snowflake_stat_reset, "status"]
+    requires = [admin::snowflake_accept_clock, admin::snowflake_set_mark, status::snowflake_stat_reset, "status"]
 );
+// Requires another one, so that every build puts it in the same place.
+pgrx::extension_sql_file!("../sql/preload.sql", name = "preload", requires = ["grants"]);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
 /// Runs once in the postmaster, or, where the library is not preloaded, in each session that calls one of its functions.
 /// There PostgreSQL allows neither shared memory nor settings of the postmaster: nothing is set up, and every function
-/// that needs them says so ([`failure::Failure::NotPreloaded`]).
+/// that needs them says so ([`message::error::Error::NotPreloaded`]).
 #[allow(unsafe_code)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
@@ -76,5 +54,9 @@ pub extern "C-unwind" fn _PG_init() {
     guc::define();
     // Stage 3, shared memory, and who sees to it that the mark has a place.
     shmem::request();
-    keeper::register();
+    stats::request();
+    mark_worker::register();
+    standby_watch::register();
+    // Stage 4, hooks that run in each session.
+    discard::after_discard(draw::forget);
 }

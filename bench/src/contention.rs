@@ -8,7 +8,7 @@ use crate::latency;
 use crate::machine::Machine;
 use crate::report::{Figure, Report, group};
 use crate::server::{self, timed};
-use crate::sessions::Sessions;
+use crate::sessions::{AXIS, Sessions};
 use crate::stats::Sample;
 
 /// Rounds, every rival with every number of sessions in each.
@@ -24,8 +24,6 @@ const WARM: u64 = 600_000;
 const PIECE: u64 = 20_000;
 /// Numbers of sessions.
 const SESSIONS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// The axis of the figures.
-pub const AXIS: &str = "sessions";
 /// Where in [`SESSIONS`] the number stands that the others are compared with: from two on, both processors are busy.
 const REFERENCE: usize = 1;
 
@@ -53,12 +51,17 @@ pub fn run() -> Report {
     drop(pools);
     figures.extend(latency::run(&free));
     let notes = [
-        format!("the settings are those of the default layout's server, whose limit is 4,096,000 IDs per s; the other's layout is {layout}, where nobody is throttled"),
-        "in bulk: `SELECT count(f()) FROM generate_series(..)` of about 20,000 rows, again and again in every session, the same number of IDs for any number of sessions; the time until the last one ends".into(),
+        format!("the settings are those of the default layout's server, whose limit is 4,096,000 IDs per s; the other's layout \
+                 is {layout}, where nobody is throttled"),
+        "in bulk: `SELECT count(f()) FROM generate_series(..)` of about 20,000 rows, again and again in every session, \
+         the same number of IDs for any number of sessions; the time until the last one ends".into(),
         "clock_timestamp() shares nothing: what it loses with the number of sessions is the machine's and the statement's".into(),
         "CPU time is that of the sessions' server processes, the loop around the calls included".into(),
-        "latency inside the function: `SELECT clock_timestamp(), f(), clock_timestamp()` for every row, in whole microseconds, layout 40:1:22; clock_timestamp() as f() is the floor: what the scheduler and other processes do to any call; one more session draws an ID every 25 ms, so that the mark is extended as often as under load".into(),
-        "the slowest call of 100 ms: all sessions together; a call that waits for an extension of the mark is the slowest of its 100 ms, unless the machine delays another one for longer".into(),
+        "latency inside the function: `SELECT clock_timestamp(), f(), clock_timestamp()` for every row, in whole \
+         microseconds, layout 40:1:22; clock_timestamp() as f() is the floor: what the scheduler and other processes do \
+         to any call; one more session draws an ID every 25 ms, so that the mark is extended as often as under load".into(),
+        "the slowest call of 100 ms: all sessions together; a call that waits for an extension of the mark is the \
+         slowest of its 100 ms, unless the machine delays another one for longer".into(),
     ];
     Report { part: "contention".into(), machine, notes: notes.to_vec(), figures }
 }

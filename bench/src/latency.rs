@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use cluster::{Client, Cluster};
 
-use crate::contention::AXIS;
 use crate::effort::{alternate, rounds, scaled, steps};
 use crate::report::{Figure, group};
 use crate::server::{self, timed};
-use crate::sessions::Sessions;
+use crate::sessions::{AXIS, Sessions};
 use crate::stats::{Counts, Sample};
 
 /// Rounds of each number of sessions.

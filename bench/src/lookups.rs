@@ -4,10 +4,9 @@ use cluster::{Answer, Client};
 
 use crate::effort::{alternate, rounds, scaled};
 use crate::report::{Figure, group};
-use crate::rivals::Key;
+use crate::rivals::{Key, names};
 use crate::server::timed;
 use crate::stats::Sample;
-use crate::storage::names;
 
 /// Rounds of all lookups.
 const ROUNDS: usize = 15;

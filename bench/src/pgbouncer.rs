@@ -3,9 +3,9 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-use cluster::{Host, repository};
+use cluster::{Host, command, repository};
 
 /// A running PgBouncer.
 pub struct PgBouncer {
@@ -57,7 +57,7 @@ pool_mode = transaction
 
     /// Its name with its version.
     pub fn version(&self) -> String {
-        let said = Command::new(self.directory.join("pgbouncer")).arg("--version").output();
+        let said = command(self.directory.join("pgbouncer")).arg("--version").output();
         let said = said.expect("pgbouncer tells its version");
         String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_string()
     }

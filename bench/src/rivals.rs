@@ -86,3 +86,8 @@ pub fn keys(client: &mut Client) -> Vec<Key> {
     }));
     keys
 }
+
+/// Names of rivals, as figures take them.
+pub fn names(keys: &[Key]) -> Vec<&str> {
+    keys.iter().map(|key| key.name).collect()
+}

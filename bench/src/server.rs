@@ -1,18 +1,8 @@
-//! The servers: the one that `make run` leaves running, and those that the benchmarks start and remove.
+//! The servers that the benchmarks start and remove.
 
 use std::time::Instant;
 
 use cluster::{Builder, Client, Cluster};
-
-/// The server of `make run`. `SNOWFLAKE_RUN` names another, for tests that must not disturb the user's.
-pub fn kept() -> Builder {
-    let name = std::env::var("SNOWFLAKE_RUN").unwrap_or_else(|_| "run".into());
-    Cluster::builder(&format!("{name}-pg{}", cluster::major()))
-        .set("snowflake_pg.worker_id", "7")
-        .set("fsync", "on")
-        .set("shared_buffers", "512MB")
-        .set("max_wal_size", "8GB")
-}
 
 /// A server of a benchmark's own, as safe as a productive one and quiet beside what is measured.
 pub fn fresh(name: &str) -> Builder {
@@ -24,7 +14,7 @@ pub fn fresh(name: &str) -> Builder {
         .set("max_connections", "400")
         .set("shared_buffers", "1GB")
         .set("max_wal_size", "16GB")
-        // Checkpoints are made where a measurement asks for one: any other would be charged to whoever has the turn.
+        // Checkpoints are made where a measurement asks for one: any other would be charged to the rival whose turn it is.
         .set("checkpoint_timeout", "1h")
         // So would be the vacuuming of a rival's table.
         .set("autovacuum", "off")

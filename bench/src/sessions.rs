@@ -7,6 +7,9 @@ use cluster::{Answer, Client, Cluster};
 
 use crate::{cpu, server};
 
+/// The axis of figures over numbers of sessions.
+pub const AXIS: &str = "sessions";
+
 /// Sessions of one server that stay open from run to run.
 pub struct Sessions {
     clients: Vec<(Client, i32)>,

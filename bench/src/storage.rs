@@ -6,7 +6,7 @@ use crate::effort::{alternate, rounds, scaled};
 use crate::lookups;
 use crate::machine::Machine;
 use crate::report::{Figure, Report, group};
-use crate::rivals::{self, Key};
+use crate::rivals::{self, Key, names};
 use crate::server::{self, timed};
 use crate::stats::Sample;
 
@@ -33,8 +33,8 @@ pub fn run() -> Report {
         "the bulk INSERT is one statement into an empty table of two columns, after a CHECKPOINT",
         "the load fills tables of key, created_at and a note of 32 characters in statements of 100,000 rows, each table in \
          turn; before each million a CHECKPOINT, so that every page's first change writes a full-page image",
-        "lookups: after VACUUM ANALYZE, all tables in the system's cache, row by row through the index; UUIDv4 has no range of time by key, so \
-         an index on created_at stands in, built after the load",
+        "lookups: after VACUUM ANALYZE, all tables in the system's cache, row by row through the index; UUIDv4 has no range of time by \
+         key, so an index on created_at stands in, built after the load",
     ];
     Report {
         part: "storage".into(),
@@ -42,11 +42,6 @@ pub fn run() -> Report {
         notes: notes.map(String::from).to_vec(),
         figures,
     }
-}
-
-/// Names of rivals, as figures take them.
-pub fn names(keys: &[Key]) -> Vec<&str> {
-    keys.iter().map(|key| key.name).collect()
 }
 
 /// One INSERT .. SELECT into an empty table.

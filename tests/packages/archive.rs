@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use cluster::{Cluster, Host, Scratch, ensure, major, not_tested, output};
+use cluster::{Cluster, Host, Scratch, command, ensure, major, not_tested, output};
 
-use crate::{pg, typed};
+use crate::page::{pg, typed};
 
 /// An installation without the extension, removed when this goes out of scope.
 pub struct Copy {
@@ -33,7 +32,7 @@ impl Copy {
         for part in whole {
             let target = inside(&part);
             fs::create_dir_all(target.parent().expect("a path")).expect("a new directory can be written");
-            output(Command::new("cp").args(["--archive", "--no-target-directory"]).arg(&part).arg(target));
+            output(command("cp").args(["--archive", "--no-target-directory"]).arg(&part).arg(target));
         }
         for dir in [&postgresql.libraries, &postgresql.extensions] {
             let files = fs::read_dir(inside(dir)).expect("just copied").map(|entry| entry.unwrap().path());
@@ -46,10 +45,10 @@ impl Copy {
 
     /// Installs the archive as the page says, and its INSTALL.
     pub fn install(&self, archive: &Path) -> Result<(), String> {
-        output(Command::new("cp").arg(archive).arg(&self.scratch.0));
+        output(command("cp").arg(archive).arg(&self.scratch.0));
         let path = format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap_or_default());
         let commands = typed("sh archive").concat();
-        output(Command::new("sh").args(["-e", "-c", &commands]).current_dir(&self.scratch.0).env("PATH", path));
+        output(command("sh").args(["-e", "-c", &commands]).current_dir(&self.scratch.0).env("PATH", path));
         let unpacked = archive.file_name().expect("a file").to_string_lossy().replace(".tar.gz", "");
         let install = fs::read_to_string(self.scratch.0.join(unpacked).join("INSTALL")).map_err(|e| e.to_string())?;
         for line in commands.lines().filter(|line| line.starts_with("install ")) {

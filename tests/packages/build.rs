@@ -1,11 +1,10 @@
-//! `scripts/package`, run once, and what came out.
+//! `scripts/package`, run once by all tests of a run, and what came out.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-use cluster::{Scratch, major, output, repository};
+use cluster::{Scratch, command, major, output, repository};
 
 /// The version of the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -21,10 +20,18 @@ impl Packages {
     pub fn built() -> &'static Packages {
         static PACKAGES: OnceLock<Packages> = OnceLock::new();
         PACKAGES.get_or_init(|| {
-            build();
             let dir = repository().join("target/packages");
-            let architecture = output(Command::new("dpkg").arg("--print-architecture"));
-            let machine = output(Command::new("uname").arg("-m"));
+            fs::create_dir_all(&dir).expect("target/ can be written");
+            // Tests run as several processes.
+            let lock = File::create(dir.join("lock")).expect("target/ can be written");
+            lock.lock().expect("a lock file can be locked");
+            let (run, known) = (run(), dir.join("run"));
+            if fs::read_to_string(&known).ok().as_ref() != Some(&run) {
+                build();
+                fs::write(known, run).expect("target/ can be written");
+            }
+            let architecture = output(command("dpkg").arg("--print-architecture"));
+            let machine = output(command("uname").arg("-m"));
             let debian = format!("postgresql-{}-snowflake-pg_{VERSION}-1_{}.deb", major(), architecture);
             Packages {
                 debian: dir.join(debian),
@@ -40,32 +47,31 @@ impl Packages {
 
     /// The files of the Debian package, without directories.
     pub fn debian_files(&self) -> Vec<String> {
-        let listing =
-            output(Command::new("sh").args(["-c", "dpkg-deb --fsys-tarfile \"$0\" | tar -t"]).arg(&self.debian));
+        let listing = output(command("sh").args(["-c", "dpkg-deb --fsys-tarfile \"$0\" | tar -t"]).arg(&self.debian));
         let files = listing.lines().filter(|line| !line.ends_with('/'));
         files.map(|line| line.trim_start_matches("./").to_string()).collect()
     }
 
     /// The control fields of the Debian package.
     pub fn fields(&self) -> String {
-        output(Command::new("dpkg-deb").arg("--field").arg(&self.debian))
+        output(command("dpkg-deb").arg("--field").arg(&self.debian))
     }
 
     /// What tar tells of the archive: mode, owner, size, time and name.
     pub fn archive_listing(&self) -> String {
-        output(Command::new("tar").args(["--numeric-owner", "--utc", "-tvzf"]).arg(&self.archive))
+        output(command("tar").args(["--numeric-owner", "--utc", "-tvzf"]).arg(&self.archive))
     }
 
     /// The files of the Debian package and its control directory in a directory.
     pub fn unpack_debian(&self, scratch: &Scratch) -> PathBuf {
         let dir = scratch.0.join("debian");
-        output(Command::new("dpkg-deb").arg("--raw-extract").arg(&self.debian).arg(&dir));
+        output(command("dpkg-deb").arg("--raw-extract").arg(&self.debian).arg(&dir));
         dir
     }
 
     /// The archive's one directory.
     pub fn unpack_archive(&self, scratch: &Scratch) -> PathBuf {
-        output(Command::new("tar").arg("-xzf").arg(&self.archive).arg("-C").arg(&scratch.0));
+        output(command("tar").arg("-xzf").arg(&self.archive).arg("-C").arg(&scratch.0));
         let name = self.archive.file_name().expect("a file").to_string_lossy();
         scratch.0.join(name.trim_end_matches(".tar.gz"))
     }
@@ -83,12 +89,11 @@ pub fn unstripped() -> PathBuf {
 
 /// Runs `scripts/package`.
 pub fn build() {
-    let _alone = alone();
-    output(Command::new(repository().join("scripts/package")).env("PG", major()));
+    output(command(repository().join("scripts/package")).env("PG", major()));
 }
 
-/// Held while the repository is built in: one directory takes what all builds make.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static BUILDING: Mutex<()> = Mutex::new(());
-    BUILDING.lock().unwrap_or_else(PoisonError::into_inner)
+/// What all processes of a test run have in common, and no other run has.
+fn run() -> String {
+    let of = std::env::var("NEXTEST_RUN_ID").unwrap_or_else(|_| std::process::id().to_string());
+    format!("{of} on {}", major())
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cluster::{ensure, major, output, page, repository, tool};
+use cluster::{command, ensure, major, output, page, repository, tool};
 use pgxn_meta::dist::Distribution;
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ pub fn fields(control: &str) -> Result<(), String> {
     ensure!(version == format!("{VERSION}-1"), "the version is {version}");
     let name = field("Package")?;
     ensure!(name == format!("postgresql-{}-snowflake-pg", major()), "the package is called {name}");
-    let architecture = output(Command::new("dpkg").arg("--print-architecture"));
+    let architecture = output(command("dpkg").arg("--print-architecture"));
     ensure!(field("Architecture")? == architecture, "it is for {}", field("Architecture")?);
     let depends: Vec<&str> = field("Depends")?.split(", ").collect();
     ensure!(depends.contains(&format!("postgresql-{}", major()).as_str()), "it depends on {depends:?}");
@@ -103,7 +103,7 @@ pub fn fields(control: &str) -> Result<(), String> {
 
 /// Whether a library is without the symbols that only debuggers read.
 pub fn stripped(library: &Path) -> Result<(), String> {
-    let sections = output(Command::new("readelf").args(["--sections", "--wide"]).arg(library));
+    let sections = output(command("readelf").args(["--sections", "--wide"]).arg(library));
     ensure!(!sections.contains(".symtab"), "{} is not stripped", library.display());
     ensure!(sections.contains(".dynsym"), "{} is no library", library.display());
     Ok(())

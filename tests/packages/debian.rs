@@ -4,8 +4,8 @@ use std::path::Path;
 
 use cluster::{ensure, major};
 
+use crate::page::{LOOK, ORDERS, seen, typed};
 use crate::tree::Tree;
-use crate::{LOOK, ORDERS, seen, typed};
 
 /// Runs SQL in database `postgres` of the tree's server.
 fn sql(tree: &Tree, text: &str) -> Result<String, String> {

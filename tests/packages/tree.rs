@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use cluster::{Host, ensure, major, not_tested, output, repository, within};
+use cluster::{Host, command, ensure, major, not_tested, output, repository, within};
 
 /// The tree, removed when this goes out of scope.
 pub struct Tree {
@@ -19,15 +19,15 @@ pub struct Tree {
 
 /// True for the caller who needs no sudo.
 pub fn is_root() -> bool {
-    output(Command::new("id").arg("-u")) == "0"
+    output(command("id").arg("-u")) == "0"
 }
 
 /// A command to be run as root.
 fn as_root(program: &str) -> Command {
     if is_root() {
-        return Command::new(program);
+        return command(program);
     }
-    let mut command = Command::new("sudo");
+    let mut command = command("sudo");
     command.args(["-n", program]);
     command
 }

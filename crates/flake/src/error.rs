@@ -64,7 +64,7 @@ pub struct PartError {
 
 /// Why an ID cannot be taken apart or put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchemeError {
+pub enum FormatError {
     /// The number is negative.
     Negative,
     /// The number has bits above the layout's highest.
@@ -80,8 +80,8 @@ pub enum SchemeError {
     AfterEnd,
 }
 
-impl From<PartError> for SchemeError {
+impl From<PartError> for FormatError {
     fn from(error: PartError) -> Self {
-        SchemeError::Part(error)
+        FormatError::Part(error)
     }
 }

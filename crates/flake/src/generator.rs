@@ -2,17 +2,24 @@
 
 use core::time::Duration;
 
-use crate::{Epoch, Layout, Nanos, Scheme, Tick};
+use crate::{Epoch, IdFormat, Layout, Nanos, Tick};
 
 /// What a caller asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Up to this many words, at least one; they may run over the end of a tick. What is granted is at most one tick's
-    /// capacity, so that one request cannot push the lead further than that: ask again for the rest.
+    /// Up to this many words, at least one; they may run over the end of a tick. What is granted is at most
+    /// [`Limits::largest_grant`]: ask again for the rest.
     UpTo(u64),
-    /// Exactly this many words, from one to the sequence capacity (a number outside counts as the nearest inside), all
-    /// in one tick.
+    /// Exactly this many words, from one to [`Limits::largest_grant`] (a number outside counts as the nearest inside), all in
+    /// one tick.
     InOneTick(u64),
+}
+
+impl Request {
+    /// True for a request for one word.
+    pub const fn is_single(self) -> bool {
+        matches!(self, Request::UpTo(0 | 1) | Request::InOneTick(0 | 1))
+    }
 }
 
 /// Consecutive words, granted.
@@ -32,15 +39,15 @@ impl Run {
     }
 }
 
-/// What to do next.
+/// What keeps a request from being granted now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// These words are the caller's if `last` is still what it was.
-    Issue(Run),
+pub enum Obstacle {
+    /// The state is not loaded: nothing was issued since the server started, or since the mark was set.
+    NotLoaded,
     /// The words lie at or above the ceiling, which must first rise to this word or above.
-    Extend(u64),
-    /// The lead is at its limit: ask again after this time.
-    Wait(Duration),
+    NotReserved(u64),
+    /// The lead is at its limit: try again after this time.
+    Throttled(Duration),
     /// The timestamp field is used up.
     Exhausted,
     /// The clock is before the epoch.
@@ -63,9 +70,17 @@ pub struct Pace {
     pub max_ahead: Nanos,
     /// Begin each new tick at a random sequence number instead of 0.
     pub random_start: bool,
+    /// True for a request for more than one word that has been throttled for long: it may run ahead as far as single words.
+    pub overdue: bool,
 }
 
 impl Pace {
+    /// How far requests for more than one word may run ahead of the clock. Half of what single words may, so that a single
+    /// word is granted at once beside any number of them. (One that is overdue may run ahead as far as single words.)
+    const fn bulk_ahead(&self) -> Nanos {
+        self.max_ahead / 2
+    }
+
     /// A throttled caller sleeps until the lead is at least this part of `max_ahead` below its limit, not just until the
     /// next tick: waking costs some microseconds, and one tick's IDs are drawn in little more.
     const REST: u64 = 8;
@@ -79,10 +94,10 @@ impl Pace {
 }
 
 impl Limits {
-    /// The limits of a scheme.
-    pub const fn of(scheme: &Scheme) -> Limits {
-        let layout: &Layout = &scheme.layout;
-        let epoch: Epoch = scheme.epoch;
+    /// The limits of a format.
+    pub const fn of(format: &IdFormat) -> Limits {
+        let layout: &Layout = &format.layout;
+        let epoch: Epoch = format.epoch;
         Limits {
             sequence_bits: layout.sequence_bits(),
             last_word: layout.last_word(),
@@ -94,6 +109,32 @@ impl Limits {
     /// Words of one tick.
     pub const fn capacity(&self) -> u64 {
         1 << self.sequence_bits
+    }
+
+    /// The most words that one request is granted: those of one tick or, where that is less, of half of `max_ahead`. So a
+    /// grant moves the last word no further ahead than single words may be.
+    #[inline(always)]
+    pub const fn largest_grant(&self, pace: Pace) -> u64 {
+        let words = pace.bulk_ahead().saturating_mul(self.capacity()) / self.tick.nanos();
+        if words == 0 {
+            1
+        } else if words < self.capacity() {
+            words
+        } else {
+            self.capacity()
+        }
+    }
+
+    /// How long the clock takes for so many words.
+    pub const fn span(&self, count: u64) -> Nanos {
+        self.tick.nanos().saturating_mul(count) >> self.sequence_bits
+    }
+
+    /// The instant inside its tick at which a word is due where the words of a tick are spread evenly over it.
+    const fn due(&self, word: u64) -> Nanos {
+        // Less than a tick of 10^9 ns times 2^31 words.
+        let part = ((word & (self.capacity() - 1)) * self.tick.nanos()) >> self.sequence_bits;
+        self.time(word).saturating_add(part)
     }
 
     /// The first word of `tick`, or the word after the last one when the tick is past the layout's end.
@@ -129,17 +170,27 @@ impl Limits {
     }
 }
 
-/// Decides what a request gets when `last` was the last word issued, the clock shows `now`, and words from `ceiling` on
-/// may not be issued yet. `last` is a word, not [`crate::NOT_LOADED`].
+/// Decides what a request gets if `last` was the last word issued, the clock shows `now`, and words from `ceiling` on
+/// may not be issued yet. The words are the caller's if `last` is still what it was. `last` is a word, not
+/// [`crate::NOT_LOADED`].
 // Always inlined: most callers ask for one word, and for those little is left of it.
 #[inline(always)]
-pub fn step(last: u64, now: Nanos, ceiling: u64, limits: &Limits, pace: Pace, request: Request) -> Step {
+pub fn step(
+    last: u64,
+    now: Nanos,
+    ceiling: u64,
+    limits: &Limits,
+    pace: Pace,
+    request: Request,
+) -> Result<Run, Obstacle> {
     if now < limits.epoch {
-        return Step::BeforeEpoch;
+        return Err(Obstacle::BeforeEpoch);
     }
     let tick = limits.tick.whole(now - limits.epoch);
     let clock = limits.word(tick);
     let capacity = limits.capacity();
+    let single = request.is_single();
+    let most = if single { 1 } else { limits.largest_grant(pace) };
     let mut first = last + 1;
     let count = match request {
         Request::UpTo(count) => {
@@ -148,10 +199,10 @@ pub fn step(last: u64, now: Nanos, ceiling: u64, limits: &Limits, pace: Pace, re
                 let offset = if pace.random_start { scatter(now) & (capacity - 1) } else { 0 };
                 first = clock + offset;
             }
-            count.clamp(1, capacity)
+            count.clamp(1, most)
         }
         Request::InOneTick(count) => {
-            let count = count.clamp(1, capacity);
+            let count = count.clamp(1, most);
             first = first.max(clock);
             if (first & (capacity - 1)) + count > capacity {
                 first = (first | (capacity - 1)) + 1;
@@ -160,30 +211,40 @@ pub fn step(last: u64, now: Nanos, ceiling: u64, limits: &Limits, pace: Pace, re
         }
     };
     if first > limits.last_word {
-        return Step::Exhausted;
+        return Err(Obstacle::Exhausted);
     }
     let count = match request {
         Request::UpTo(_) => {
             if first >= ceiling {
-                return Step::Extend(first + 1);
+                return Err(Obstacle::NotReserved(first + 1));
             }
             count.min(ceiling - first).min(limits.last_word - first + 1)
         }
         Request::InOneTick(_) => {
             if count > ceiling.saturating_sub(first) {
-                return Step::Extend(first + count);
+                return Err(Obstacle::NotReserved(first + count));
             }
             count
         }
     };
-    let first_tick = first >> limits.sequence_bits;
-    if first_tick > tick {
-        let lead = limits.begins(first_tick) - now;
-        if lead > pace.max_ahead {
-            return Step::Wait(Duration::from_nanos(lead - pace.max_ahead + pace.rest(now)));
+    if single || pace.overdue {
+        let first_tick = first >> limits.sequence_bits;
+        if first_tick > tick {
+            let lead = limits.begins(first_tick) - now;
+            if lead > pace.max_ahead {
+                // An overdue request wakes before those that take all there is.
+                let rest = if pace.overdue { 0 } else { pace.rest(now) };
+                return Err(Obstacle::Throttled(Duration::from_nanos(lead - pace.max_ahead + rest)));
+            }
+        }
+    } else if clock <= last {
+        // Where ticks are long, not their beginning counts: a tick's words would be gone at once, and single words with them.
+        let lead = limits.due(first).saturating_sub(now);
+        if lead > pace.bulk_ahead() {
+            return Err(Obstacle::Throttled(Duration::from_nanos(lead - pace.bulk_ahead() + pace.rest(now))));
         }
     }
-    Step::Issue(Run { first, count })
+    Ok(Run { first, count })
 }
 
 /// Spreads nearby times over all 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014), enough to level the low

@@ -59,6 +59,9 @@ pub enum ClockEvent {
     Step(Nanos),
     /// It has come back from a jump.
     Returned,
+    /// The monotonic clock went back by this much: the machine or the container was restored on another host. Nothing is left
+    /// to judge the wall clock by, which is trusted as at a start.
+    Restored(Nanos),
 }
 
 /// The state of the hybrid clock.
@@ -80,7 +83,7 @@ pub struct Hybrid {
 
 /// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Steered {
+pub struct Disciplined {
     /// The state from now on.
     pub clock: Hybrid,
     /// What was noticed.
@@ -93,7 +96,7 @@ pub struct Steered {
 
 impl Hybrid {
     /// A lead is reduced by one part in this of the time that passes, so that generator time always advances.
-    const BLEED: Nanos = 10;
+    const SLEW: Nanos = 10;
 
     /// The clock of a generator that starts: at the wall clock, or at `not_before` where that is later. There is nothing to
     /// judge the wall clock by.
@@ -123,14 +126,20 @@ impl Hybrid {
         self
     }
 
-    /// Compares the clocks. `issued` is the time of the last ID issued.
-    pub fn steer(mut self, reading: Reading, issued: Nanos, rules: &ClockRules) -> Steered {
+    /// Compares the clocks, which were read after this state. `issued` is the time of the last ID issued.
+    pub fn discipline(mut self, reading: Reading, issued: Nanos, rules: &ClockRules) -> Disciplined {
+        if reading.monotonic < self.compared_at {
+            let clock = Hybrid::start(reading, issued);
+            let event = Some(ClockEvent::Restored(self.compared_at - reading.monotonic));
+            let lead = clock.time(reading.monotonic).saturating_sub(reading.wall);
+            return Disciplined { clock, event, behind: None, lead };
+        }
         // Each of the two readings that are compared can be wrong by as much as it was apart.
         let slack = rules.slack.saturating_add(reading.apart).saturating_add(self.apart);
         let difference = reading.difference();
         let moved = difference.wrapping_sub(self.reference) as i64;
         let unseen = difference.wrapping_sub(self.seen) as i64;
-        let elapsed = reading.monotonic.saturating_sub(self.compared_at);
+        let elapsed = reading.monotonic - self.compared_at;
         self.seen = difference;
         self.compared_at = reading.monotonic;
 
@@ -179,12 +188,16 @@ impl Hybrid {
         } else if held {
             // Nothing was reserved meanwhile: back to the wall clock at once, as far as what was issued allows.
             lead.min(now.saturating_sub(issued))
+        } else if moved < 0 && by > rules.max_jump && by <= elapsed && issued <= trusted {
+            // The monotonic clock says that all this time has passed, the wall clock that it has not, and nothing was issued in it:
+            // so it is where a machine is restored on a host that has been up for longer.
+            lead
         } else {
             // Half of the slack below the last ID at most: less than what would throttle the next.
-            lead.min(elapsed / Hybrid::BLEED).min(now.saturating_add(rules.slack / 2).saturating_sub(issued))
+            lead.min(elapsed / Hybrid::SLEW).min(now.saturating_add(rules.slack / 2).saturating_sub(issued))
         };
         self.offset = self.offset.wrapping_sub(lower);
-        Steered {
+        Disciplined {
             clock: self,
             event,
             behind: (behind > 0).then_some(behind),

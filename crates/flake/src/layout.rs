@@ -82,16 +82,16 @@ impl Layout {
 
     /// Reads `timestamp:worker:sequence` or `timestamp:datacenter:worker:sequence` in bits, or with an `s` behind the second
     /// width `timestamp:sequence:worker` or `timestamp:sequence:datacenter:worker`; with an optional `@1ms`, `@10ms` or
-    /// `@1s` after it. Or the name of a preset.
+    /// `@1s` after it. Or the name of a preset. Letters count in either case.
     pub fn parse(text: &str) -> Result<Layout, LayoutError> {
         let text = text.trim();
         if let Some(preset) = Preset::named(text) {
-            return Ok(preset.scheme.layout);
+            return Ok(preset.format.layout);
         }
         let (widths, tick) = match text.split_once('@') {
             None => (text, Tick::Ms1),
             Some((widths, name)) => {
-                let named = Tick::ALL.into_iter().find(|tick| tick.name() == name);
+                let named = Tick::ALL.into_iter().find(|tick| tick.name().eq_ignore_ascii_case(name));
                 (widths, named.ok_or(LayoutError::UnknownTick)?)
             }
         };
@@ -99,7 +99,7 @@ impl Layout {
         let mut count = 0;
         let mut sequence_second = false;
         for width in widths.split(':') {
-            let marked = width.strip_suffix('s').filter(|_| count == 1);
+            let marked = width.strip_suffix(['s', 'S']).filter(|_| count == 1);
             sequence_second |= marked.is_some();
             let digits = marked.unwrap_or(width);
             if count == bits.len() || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {

@@ -3,7 +3,7 @@
 //! A system that counts bits up to 64 is listed with those of a positive `bigint`: its IDs are read as long as they are
 //! positive, and its last instant is that of the last such ID.
 
-use crate::{Epoch, Layout, Scheme, Tick};
+use crate::{Epoch, IdFormat, Layout, Tick};
 
 /// A layout known by name, with the epoch its IDs count from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Preset {
     /// The name a user writes.
     pub name: &'static str,
     /// Layout and epoch.
-    pub scheme: Scheme,
+    pub format: IdFormat,
     /// What the system keeps in the datacenter field, `None` where the layout has none.
     pub datacenter: Option<&'static str>,
     /// What it keeps in the worker field, `None` where the layout has none.
@@ -27,7 +27,7 @@ impl Preset {
     pub const ALL: [Preset; 8] = [
         Preset {
             name: "twitter",
-            scheme: scheme(Layout::TWITTER, Epoch::TWITTER),
+            format: format(Layout::TWITTER, Epoch::TWITTER),
             datacenter: None,
             worker: Some("machine: 5 bits of data center and 5 of worker"),
             sequence: "position in the tick",
@@ -35,7 +35,7 @@ impl Preset {
         },
         Preset {
             name: "discord",
-            scheme: scheme(Layout::widths(41, Some(5), 5, 12, Tick::Ms1), Epoch::at(1_420_070_400_000)),
+            format: format(Layout::widths(41, Some(5), 5, 12, Tick::Ms1), Epoch::at(1_420_070_400_000)),
             datacenter: Some("internal worker ID"),
             worker: Some("internal process ID"),
             sequence: "IDs of the process so far",
@@ -43,7 +43,7 @@ impl Preset {
         },
         Preset {
             name: "instagram",
-            scheme: scheme(Layout::widths(40, None, 13, 10, Tick::Ms1), Epoch::at(1_314_220_021_721)),
+            format: format(Layout::widths(40, None, 13, 10, Tick::Ms1), Epoch::at(1_314_220_021_721)),
             datacenter: None,
             worker: Some("logical shard"),
             sequence: "IDs of the shard so far",
@@ -51,7 +51,7 @@ impl Preset {
         },
         Preset {
             name: "mastodon",
-            scheme: scheme(Layout::widths(47, None, 0, 16, Tick::Ms1), Epoch::at(0)),
+            format: format(Layout::widths(47, None, 0, 16, Tick::Ms1), Epoch::at(0)),
             datacenter: None,
             worker: None,
             sequence: "tail: rows of the table so far, plus a hash of the time; random in rows dated back",
@@ -59,7 +59,7 @@ impl Preset {
         },
         Preset {
             name: "sonyflake",
-            scheme: scheme(Layout::SONYFLAKE, Epoch::SONYFLAKE),
+            format: format(Layout::SONYFLAKE, Epoch::SONYFLAKE),
             datacenter: None,
             worker: Some("machine"),
             sequence: "position in the tick",
@@ -67,7 +67,7 @@ impl Preset {
         },
         Preset {
             name: "uid-generator",
-            scheme: scheme(Layout::widths(28, None, 22, 13, Tick::S1), Epoch::at(1_463_673_600_000)),
+            format: format(Layout::widths(28, None, 22, 13, Tick::S1), Epoch::at(1_463_673_600_000)),
             datacenter: None,
             worker: Some("start of a process"),
             sequence: "position in the tick",
@@ -75,7 +75,7 @@ impl Preset {
         },
         Preset {
             name: "pgedge",
-            scheme: scheme(Layout::TWITTER, Epoch::at(1_672_531_200_000)),
+            format: format(Layout::TWITTER, Epoch::at(1_672_531_200_000)),
             datacenter: None,
             worker: Some("snowflake.node"),
             sequence: "position in the tick, of one PostgreSQL sequence",
@@ -83,7 +83,7 @@ impl Preset {
         },
         Preset {
             name: "leaf",
-            scheme: scheme(Layout::TWITTER, Epoch::TWITTER),
+            format: format(Layout::TWITTER, Epoch::TWITTER),
             datacenter: None,
             worker: Some("worker"),
             sequence: "position in the tick, begun at random",
@@ -91,13 +91,13 @@ impl Preset {
         },
     ];
 
-    /// The preset called `name`.
+    /// The preset called `name`, in letters of either case.
     pub fn named(name: &str) -> Option<&'static Preset> {
         const ALL: &[Preset] = &Preset::ALL;
-        ALL.iter().find(|preset| preset.name == name)
+        ALL.iter().find(|preset| preset.name.eq_ignore_ascii_case(name))
     }
 }
 
-const fn scheme(layout: Layout, epoch: Epoch) -> Scheme {
-    Scheme { layout, epoch }
+const fn format(layout: Layout, epoch: Epoch) -> IdFormat {
+    IdFormat { layout, epoch }
 }

@@ -9,6 +9,10 @@ pub const MIN_WINDOW: Nanos = 1_000_000_000;
 /// synchronous standby goes on issuing.
 pub const MAX_WINDOW: Nanos = 10_000_000_000;
 
+/// The largest lead of a mark with which a server begins to issue IDs after a restart: a day, far more than any window and any clock
+/// that is merely inaccurate.
+pub const MAX_LEAD: Nanos = 86_400_000_000_000;
+
 /// The span of words that a mark covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {

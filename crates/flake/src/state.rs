@@ -10,32 +10,40 @@
 //! - [`State::unload`] and the reading of a mark for [`State::load`] exclude each other, by a lock of the callers'. Loads do not:
 //!   the processes of one parallel query share their locks.
 //! - [`State::unload`] begins another *generation*: what was made durable for an earlier one is not published any more.
-//! - The clock's numbers change together, by who has taken the *turn*; a comparison that another has overtaken changes nothing.
+//! - The clock's numbers change together, by the caller who has made the *version* odd; a comparison that another has
+//!   overtaken changes nothing.
+//! - The oldest mark that is written and not known to be durable is *pending*: anybody may find it durable and publish it.
+
+use crossbeam_utils::CachePadded;
 
 use crate::incidents::Record;
+use crate::pending::{LONGEST_PAUSE, Place};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{
-    ClockEvent, ClockRules, Hybrid, Incidents, Limits, MIN_WINDOW, Nanos, Pace, Reading, Request, Reservation, Run,
-    Steered, Step, next_window, step,
+    ClockEvent, ClockRules, Disciplined, Generation, Hybrid, Incidents, Limits, MIN_WINDOW, Nanos, Obstacle, Pace,
+    Pending, Reading, Request, Reservation, Run, next_window, step,
 };
 
 /// `last` before the state is loaded. No word has this value, so no swap can succeed on it.
 pub const NOT_LOADED: u64 = u64::MAX;
 
-/// A claim on extending the reservation ends by itself after this time: whoever has it may be cancelled, stopped or waiting
-/// for a disk.
+/// A claim on extending the reservation ends by itself after this time, because its holder may be stopped or wait for a disk.
 const CLAIM: Nanos = 100_000_000;
 
-/// The same for who extends it in advance: half of the shortest window, for which the others need nobody.
+/// The same for a claim in advance: half of the shortest window, during which the others need no extension.
 const RENEWAL: Nanos = MIN_WINDOW / 2;
 
-/// Lines of 128 bytes, because x86 processors fetch lines in pairs (Intel 64 and IA-32 Architectures Optimization Reference
-/// Manual, "spatial prefetcher").
-#[repr(C, align(128))]
-struct Last(AtomicU64);
+/// The longest time from now at which a claim can end. One that ends later was taken before the monotonic clock went back.
+/// Twice as long as any, because the clock may have been read before another claim was taken.
+const LONGEST_CLAIM: Nanos = 2 * RENEWAL;
+
+/// Overdue requests get one part in this of what the layout holds.
+const OVERDUE_PART: Nanos = 4;
+
+/// The longest time that the clock takes for the words of one grant: half of the longest run-ahead, 10 s.
+const LONGEST_SPAN: Nanos = 5_000_000_000;
 
 /// What each draw reads and only an extension writes.
-#[repr(C, align(128))]
 #[derive(Default)]
 struct Terms {
     ceiling: AtomicU64,
@@ -44,13 +52,17 @@ struct Terms {
 }
 
 /// What only extensions touch.
-#[repr(C, align(128))]
 #[derive(Default)]
 struct Extension {
     generation: AtomicU64,
     began: AtomicU64,
-    turn: AtomicU64,
+    version: AtomicU64,
     claimed_until: AtomicU64,
+    look_at: AtomicU64,
+    overdue_at: AtomicU64,
+    pending: Place,
+    settled_written: AtomicU64,
+    settled_for: AtomicU64,
     window: AtomicU64,
     took: AtomicU64,
     reference: AtomicU64,
@@ -62,12 +74,12 @@ struct Extension {
     jumps: Record,
 }
 
-/// The generator's shared state.
-#[repr(C)]
+/// The generator's shared state. Its parts lie on cache lines of their own, so that what is written often does not slow down reads of
+/// what is not.
 pub struct State {
-    last: Last,
-    terms: Terms,
-    extension: Extension,
+    last: CachePadded<AtomicU64>,
+    terms: CachePadded<Terms>,
+    extension: CachePadded<Extension>,
 }
 
 /// Words drawn.
@@ -79,10 +91,6 @@ pub struct Drawn {
     pub renew: bool,
 }
 
-/// The state between two [`State::unload`]s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Generation(u64);
-
 /// The right to extend the reservation, until it ends by itself.
 #[derive(Debug)]
 pub struct Claim(Nanos);
@@ -90,12 +98,15 @@ pub struct Claim(Nanos);
 impl State {
     /// A state that issues nothing until it is loaded and a reservation is published.
     pub fn new() -> State {
-        State { last: Last(AtomicU64::new(NOT_LOADED)), terms: Terms::default(), extension: Extension::default() }
+        State {
+            last: CachePadded::new(AtomicU64::new(NOT_LOADED)),
+            terms: CachePadded::default(),
+            extension: CachePadded::default(),
+        }
     }
 
-    /// Draws words: `Ok` with words that are the caller's alone, or the [`Step`] that must come first. `None` in place of a
-    /// step: not loaded. `clock` makes generator time of its offset and is called once per attempt, after the state was read:
-    /// the other order would see words of a later time than its own and take that for a lead.
+    /// Draws words that are the caller's alone. `clock` makes generator time of its offset and is called once per attempt, after
+    /// the state was read: the other order would see words of a later time than its own and take that for a lead.
     #[inline(always)]
     pub fn draw(
         &self,
@@ -103,33 +114,32 @@ impl State {
         pace: Pace,
         request: Request,
         mut clock: impl FnMut(u64) -> Nanos,
-    ) -> Result<Drawn, Option<Step>> {
+    ) -> Result<Drawn, Obstacle> {
         loop {
             // Acquire: pairs with the Release of `load`, so that no ceiling of an earlier generation is read below.
-            let last = self.last.0.load(Ordering::Acquire);
+            let last = self.last.load(Ordering::Acquire);
             if last == NOT_LOADED {
-                return Err(None);
+                return Err(Obstacle::NotLoaded);
             }
             let ceiling = self.terms.ceiling.load(Ordering::Relaxed);
             let now = clock(self.terms.offset.load(Ordering::Relaxed));
             match step(last, now, ceiling, limits, pace, request) {
-                Step::Issue(run) => {
+                Ok(run) => {
                     // Relaxed: the words are owned by the atomicity of the swap; nothing else is published with them.
-                    let swap =
-                        self.last.0.compare_exchange_weak(last, run.last(), Ordering::Relaxed, Ordering::Relaxed);
+                    let swap = self.last.compare_exchange_weak(last, run.last(), Ordering::Relaxed, Ordering::Relaxed);
                     if swap.is_ok() {
                         let renew = run.last() >= self.terms.renew.load(Ordering::Relaxed);
                         return Ok(Drawn { run, renew });
                     }
                 }
-                other => return Err(Some(other)),
+                Err(obstacle) => return Err(obstacle),
             }
         }
     }
 
     /// The last word issued, `None` while the state is not loaded.
     pub fn last(&self) -> Option<u64> {
-        Some(self.last.0.load(Ordering::Acquire)).filter(|last| *last != NOT_LOADED)
+        Some(self.last.load(Ordering::Acquire)).filter(|last| *last != NOT_LOADED)
     }
 
     /// The last word issued since the state was loaded, `None` where there is none.
@@ -148,8 +158,8 @@ impl State {
     /// callers who decides. False where the state is loaded, or another is at it: ask again.
     pub fn load(&self, first: u64, clock: Hybrid) -> bool {
         // Comparisons and loads that began before change nothing any more.
-        let turn = self.extension.turn.load(Ordering::Acquire);
-        if self.last().is_some() || !self.change_clock(turn, clock) {
+        let version = self.extension.version.load(Ordering::Acquire);
+        if self.last().is_some() || !self.change_clock(version, clock) {
             return false;
         }
         // Above the generation, which stands in for a ceiling until one is published.
@@ -157,12 +167,12 @@ impl State {
         self.extension.began.store(first - 1, Ordering::Relaxed);
         // By compare-and-swap: whoever is stopped here must not take the state back to where it began. Release: who sees
         // the state loaded sees the clock that belongs to it, and no ceiling of an earlier generation.
-        self.last.0.compare_exchange(NOT_LOADED, first - 1, Ordering::Release, Ordering::Relaxed).is_ok()
+        self.last.compare_exchange(NOT_LOADED, first - 1, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Stops issuing until the state is loaded again.
     pub fn unload(&self) {
-        self.last.0.swap(NOT_LOADED, Ordering::SeqCst);
+        self.last.swap(NOT_LOADED, Ordering::SeqCst);
         // After `last`: who reads this generation finds the state unloaded, or loaded anew.
         let generation = self.extension.generation.fetch_add(1, Ordering::SeqCst) + 1;
         // A value that no ceiling of an earlier generation had: the swap of a publisher who is past its check fails. (But for
@@ -171,6 +181,7 @@ impl State {
         self.terms.renew.store(0, Ordering::Relaxed);
         self.extension.window.store(0, Ordering::Relaxed);
         self.extension.claimed_until.store(0, Ordering::Relaxed);
+        self.extension.look_at.store(0, Ordering::Relaxed);
     }
 
     /// The generation, to be asked for before [`State::last`].
@@ -178,21 +189,92 @@ impl State {
         Generation(self.extension.generation.load(Ordering::SeqCst))
     }
 
-    /// Takes the right to extend the reservation for [`CLAIM`], or for [`RENEWAL`] in advance, unless somebody else has it.
+    /// Takes the right to extend the reservation for [`CLAIM`], or for [`RENEWAL`] in advance, unless another caller has it.
     /// `now` is the monotonic clock.
     pub fn claim(&self, now: Nanos, in_advance: bool) -> Option<Claim> {
         let claimed_until = &self.extension.claimed_until;
         let until = claimed_until.load(Ordering::Relaxed);
         let ends = now + if in_advance { RENEWAL } else { CLAIM };
+        let over = until <= now || until > now + LONGEST_CLAIM;
         // Relaxed: the claim keeps the herd small; nothing depends on there being only one.
-        let taken =
-            until <= now && claimed_until.compare_exchange(until, ends, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let taken = over && claimed_until.compare_exchange(until, ends, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         taken.then_some(Claim(ends))
     }
 
+    /// Keeps a claim during a pause that begins at `now`; false where it has ended and another caller has it.
+    pub fn keep(&self, claim: &mut Claim, now: Nanos, pause: Nanos) -> bool {
+        let ends = now + pause + CLAIM;
+        let kept = self.extension.claimed_until.compare_exchange(claim.0, ends, Ordering::Relaxed, Ordering::Relaxed);
+        if kept.is_ok() {
+            claim.0 = ends;
+        }
+        kept.is_ok()
+    }
+
     /// Gives the right back, if it has not ended by itself.
-    pub fn release(&self, claim: Claim) {
+    pub fn release(&self, claim: &Claim) {
         let _ = self.extension.claimed_until.compare_exchange(claim.0, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The oldest mark of this generation that was written and is not known to be durable.
+    pub fn pending(&self) -> Option<Pending> {
+        self.extension.pending.read().filter(|pending| pending.generation == self.generation())
+    }
+
+    /// Notes a mark that was written. The first caller who finds it durable publishes it. An older mark stays, because it is durable
+    /// earlier.
+    pub fn note(&self, pending: &Pending) {
+        self.extension.pending.note(pending);
+    }
+
+    /// Publishes the reservation of a mark that was found durable, and forgets it. `took` is how long that took, where it is
+    /// known. False where the state was unloaded since the mark was written, and then nothing is published.
+    pub fn settle(&self, pending: &Pending, took: Option<Nanos>) -> bool {
+        let took = took.unwrap_or_else(|| self.extension.took.load(Ordering::Relaxed));
+        let published = self.publish(pending.generation, pending.reservation, took);
+        if published {
+            self.extension.settled_for.store(pending.time, Ordering::Relaxed);
+            // Release: who sees that it is settled sees what for.
+            self.extension.settled_written.store(pending.written, Ordering::Release);
+        }
+        self.forget(pending);
+        published
+    }
+
+    /// Forgets a mark, if it is the pending one.
+    pub fn forget(&self, pending: &Pending) {
+        self.extension.pending.forget(pending);
+    }
+
+    /// When the mark that was settled last was written, by the monotonic clock, and the generator time of its reservation.
+    pub fn settled(&self) -> (Nanos, Nanos) {
+        let written = self.extension.settled_written.load(Ordering::Acquire);
+        (written, self.extension.settled_for.load(Ordering::Relaxed))
+    }
+
+    /// True where a request that is overdue may run ahead as far as single words. Such requests together get a part of what the
+    /// layout holds, so that those who ask for single words keep the rest.
+    pub fn takes_overdue(&self, now: Nanos) -> bool {
+        let overdue_at = self.extension.overdue_at.load(Ordering::Relaxed);
+        // A time too far ahead is from before the monotonic clock went back.
+        overdue_at <= now || overdue_at > now + 2 * OVERDUE_PART * LONGEST_SPAN
+    }
+
+    /// Notes that an overdue request was granted words for which the clock takes `span`.
+    pub fn granted_overdue(&self, now: Nanos, span: Nanos) {
+        self.extension.overdue_at.store(now + OVERDUE_PART * span.min(LONGEST_SPAN), Ordering::Relaxed);
+    }
+
+    /// Lets callers who extend in advance leave the pending mark alone for `pause`.
+    pub fn postpone(&self, now: Nanos, pause: Nanos) {
+        self.extension.look_at.store(now + pause, Ordering::Relaxed);
+    }
+
+    /// True while callers who extend in advance are to leave the pending mark alone.
+    pub fn postponed(&self, now: Nanos) -> bool {
+        let look_at = self.extension.look_at.load(Ordering::Relaxed);
+        // A time too far ahead is from before the monotonic clock went back.
+        now < look_at && look_at <= now + 2 * LONGEST_PAUSE
     }
 
     /// The reservation to extend to at generator time `now`, which covers all words below `needed`.
@@ -240,38 +322,40 @@ impl State {
 
     /// Compares the clocks, which `read` reads after the state, and moves generator time accordingly. An event is reported
     /// to one of the callers who compare at the same time.
-    pub fn steer(&self, read: impl FnOnce() -> Reading, issued: Nanos, rules: &ClockRules) -> Steered {
-        let turn = self.extension.turn.load(Ordering::Acquire);
+    pub fn discipline(&self, read: impl FnOnce() -> Reading, issued: Nanos, rules: &ClockRules) -> Disciplined {
+        let version = self.extension.version.load(Ordering::Acquire);
         let before = self.clock();
         let reading = read();
-        let mut steered = before.steer(reading, issued, rules);
-        if !self.change_clock(turn, steered.clock) {
-            // Not waited for: whoever has the turn may be stopped. Who compares next sees what was missed.
-            steered.event = None;
+        let mut disciplined = before.discipline(reading, issued, rules);
+        if !self.change_clock(version, disciplined.clock) {
+            // Not waited for: the caller who has made the version odd may be stopped. The next comparison sees what was missed.
+            disciplined.event = None;
         }
-        match steered.event {
-            Some(ClockEvent::Regression(by)) => self.extension.regressions.add(by, reading.wall),
+        match disciplined.event {
+            Some(ClockEvent::Regression(by) | ClockEvent::Restored(by)) => {
+                self.extension.regressions.add(by, reading.wall);
+            }
             Some(ClockEvent::Jump(by)) => self.extension.jumps.add(by, reading.wall),
             _ => {}
         }
-        steered
+        disciplined
     }
 
     /// Takes the wall clock for right, whatever it was compared with; returns by how much generator time moved. `None`
     /// where somebody else is changing the clock's numbers: ask again.
     pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Option<Nanos> {
-        let turn = self.extension.turn.load(Ordering::Acquire);
+        let version = self.extension.version.load(Ordering::Acquire);
         let before = self.clock();
         let after = before.accept(read());
-        self.change_clock(turn, after).then(|| after.offset.wrapping_sub(before.offset))
+        self.change_clock(version, after).then(|| after.offset.wrapping_sub(before.offset))
     }
 
-    /// Changes the clock's numbers to what was made of those that were read at `turn`; false where another was faster.
-    fn change_clock(&self, turn: u64, after: Hybrid) -> bool {
+    /// Changes the clock's numbers to what was derived from those that were read at `version`; false if another caller was faster.
+    fn change_clock(&self, version: u64, after: Hybrid) -> bool {
         let e = &self.extension;
-        // Odd: another is changing them. AcqRel: who gets the turn has read numbers that belong together.
-        let first = turn.is_multiple_of(2)
-            && e.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        // Odd: another caller is changing them. AcqRel: the caller who succeeds has read numbers that belong together.
+        let first = version.is_multiple_of(2)
+            && e.version.compare_exchange(version, version + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if first {
             e.seen.store(after.seen, Ordering::Relaxed);
             e.reference.store(after.reference, Ordering::Relaxed);
@@ -279,7 +363,7 @@ impl State {
             e.apart.store(after.apart, Ordering::Relaxed);
             e.compared_at.store(after.compared_at, Ordering::Relaxed);
             self.terms.offset.store(after.offset, Ordering::Relaxed);
-            e.turn.fetch_add(1, Ordering::Release);
+            e.version.fetch_add(1, Ordering::Release);
         }
         first
     }

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{NO_CEILING, Shape, epochs, forall, nanos, ticks};
-use flake::{Epoch, Layout, Limits, Nanos, Pace, Request, Run, Scheme, Step, Tick, step};
+use flake::{Epoch, IdFormat, Layout, Limits, Nanos, Node, Obstacle, Pace, Request, Run, Tick, step};
 use proptest::prelude::*;
 
 /// A layout so small that its words can be listed.
@@ -57,7 +57,7 @@ impl Small {
                 words.push(Word { tick: number, sequence, begins, ends: begins + tick });
             }
         }
-        let limits = Limits::of(&Scheme { layout: shape.layout(), epoch });
+        let limits = Limits::of(&IdFormat { layout: shape.layout(), epoch });
         Small { limits, words, capacity, tick, epoch: epoch_nanos }
     }
 
@@ -79,9 +79,11 @@ impl Small {
             return Expected::BeforeEpoch;
         }
         let run: Vec<usize> = match request {
-            Request::UpTo(count) => self.usable_after(last, now).take(count.clamp(1, self.capacity) as usize).collect(),
+            Request::UpTo(count) => {
+                self.usable_after(last, now).take(count.clamp(1, self.largest_grant(max_ahead)) as usize).collect()
+            }
             Request::InOneTick(count) => {
-                let count = count.clamp(1, self.capacity) as usize;
+                let count = count.clamp(1, self.largest_grant(max_ahead)) as usize;
                 let starting_at = |start: usize| (start..self.words.len()).take(count).collect::<Vec<_>>();
                 let fits = |run: &Vec<usize>| {
                     run.len() == count && run.iter().all(|&word| self.words[word].tick == self.words[run[0]].tick)
@@ -100,10 +102,23 @@ impl Small {
             }
             _ => {}
         }
-        match self.words[first].begins.saturating_sub(now) {
-            lead if lead > max_ahead => Expected::Wait(lead - max_ahead),
+        let word = &self.words[first];
+        let (Request::UpTo(asked) | Request::InOneTick(asked)) = request;
+        let (due, limit) = match asked {
+            0 | 1 => (word.begins, max_ahead),
+            // The clock's own tick is fresh.
+            _ if self.words[last as usize].ends <= now => (now, 0),
+            _ => (word.begins + word.sequence * self.tick / self.capacity, max_ahead / 2),
+        };
+        match due.saturating_sub(now) {
+            lead if lead > limit => Expected::Wait(lead - limit),
             _ => Expected::Issue(Run { first: first as u64, count: durable.len() as u64 }),
         }
+    }
+
+    /// The words of one tick, or of half of `max_ahead`, or one.
+    fn largest_grant(&self, max_ahead: Nanos) -> u64 {
+        (max_ahead / 2 * self.capacity / self.tick).clamp(1, self.capacity)
     }
 
     /// The words that come after the last one issued and whose tick is not over, in order.
@@ -111,32 +126,32 @@ impl Small {
         (last as usize + 1..self.words.len()).filter(move |&word| self.words[word].ends > now)
     }
 
-    fn step(&self, call: Call, random_start: bool) -> Step {
-        let pace = Pace { max_ahead: call.max_ahead, random_start };
+    fn step(&self, call: Call, random_start: bool) -> Result<Run, Obstacle> {
+        let pace = Pace { max_ahead: call.max_ahead, random_start, overdue: false };
         step(call.last, call.now, call.ceiling, &self.limits, pace, call.request)
     }
 
     fn check(&self, call: Call) {
         let found = self.step(call, false);
         let as_expected = match (found, self.expected(call)) {
-            (Step::Issue(run), expected) => expected == Expected::Issue(run),
-            (Step::Extend(word), expected) => expected == Expected::Extend(word),
-            (Step::Exhausted, expected) => expected == Expected::Exhausted,
-            (Step::BeforeEpoch, expected) => expected == Expected::BeforeEpoch,
+            (Ok(run), expected) => expected == Expected::Issue(run),
+            (Err(Obstacle::NotReserved(word)), expected) => expected == Expected::Extend(word),
+            (Err(Obstacle::Exhausted), expected) => expected == Expected::Exhausted,
+            (Err(Obstacle::BeforeEpoch), expected) => expected == Expected::BeforeEpoch,
             // Then some rest, so that it is worth it, and not more than half the lead.
-            (Step::Wait(wait), Expected::Wait(needed)) => {
+            (Err(Obstacle::Throttled(wait)), Expected::Wait(needed)) => {
                 let least = Duration::from_nanos(needed + call.max_ahead / 8);
                 let most = Duration::from_nanos(needed + call.max_ahead / 2);
                 (least..=most).contains(&wait)
             }
-            (Step::Wait(_), _) => false,
+            (Err(Obstacle::Throttled(_) | Obstacle::NotLoaded), _) => false,
         };
         assert!(as_expected, "{found:?} instead of {:?}: {call:?}, epoch {}", self.expected(call), self.epoch);
         self.check_random_start(call, found);
     }
 
     /// A random start moves only the first word of the clock's own tick, and only inside it.
-    fn check_random_start(&self, call: Call, zero: Step) {
+    fn check_random_start(&self, call: Call, zero: Result<Run, Obstacle>) {
         let found = self.step(call, true);
         let next = self.usable_after(call.last, call.now).next().map(|word| &self.words[word]);
         let fresh = next.filter(|word| word.begins <= call.now && word.sequence == 0);
@@ -145,8 +160,8 @@ impl Small {
             return;
         };
         let first = match found {
-            Step::Issue(run) if run.last() < call.ceiling.min(self.words.len() as u64) => run.first,
-            Step::Extend(word) if word > call.ceiling => word - 1,
+            Ok(run) if run.last() < call.ceiling.min(self.words.len() as u64) => run.first,
+            Err(Obstacle::NotReserved(word)) if word > call.ceiling => word - 1,
             other => panic!("{other:?} in a new tick: {call:?}, epoch {}", self.epoch),
         };
         assert_eq!(self.words[first as usize].tick, fresh.tick, "left the tick: {call:?}, epoch {}", self.epoch);
@@ -202,10 +217,10 @@ fn steps_of_any_tick_and_epoch_are_those_found_word_by_word() {
 
 /// The IDs of a quiet table: one to a tick, at a clock that moves by 1 to 5 ms, to the `grain`.
 fn quiet_table(random_start: bool, grain: Nanos) -> Vec<i64> {
-    let scheme = Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
-    let limits = Limits::of(&scheme);
-    let stamp = scheme.layout.stamp(Default::default()).unwrap();
-    let pace = Pace { max_ahead: 100_000_000, random_start };
+    let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
+    let limits = Limits::of(&format);
+    let stamp = format.layout.stamp(Node::default()).unwrap();
+    let pace = Pace { max_ahead: 100_000_000, random_start, overdue: false };
     let (mut now, mut last, mut random) = (1_700_000_000_000_000_000, 0, 88_172_645_463_325_252u64);
     let draw = |_| {
         // Xorshift (Marsaglia 2003): of another family than the hash under test.
@@ -213,7 +228,7 @@ fn quiet_table(random_start: bool, grain: Nanos) -> Vec<i64> {
         random ^= random >> 7;
         random ^= random << 17;
         now += (1_000_000 + random % 4_000_001).next_multiple_of(grain);
-        let Step::Issue(run) = step(last, now, NO_CEILING, &limits, pace, Request::UpTo(1)) else {
+        let Ok(run) = step(last, now, NO_CEILING, &limits, pace, Request::UpTo(1)) else {
             panic!("a quiet table never waits");
         };
         assert_eq!(run.first / 4096, (now - Epoch::TWITTER.nanos()) / 1_000_000, "the start left its tick");

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{NO_CEILING, Shape, forall, nanos, schemes};
-use flake::{Epoch, Layout, Limits, Nanos, Pace, Request, Scheme, Step, Tick, step};
+use common::{NO_CEILING, Shape, forall, formats, nanos};
+use flake::{Epoch, IdFormat, Layout, Limits, Nanos, Obstacle, Pace, Request, Run, Tick, step};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -46,7 +46,7 @@ fn starts() -> impl Strategy<Value = Start> {
 #[derive(Clone, Debug)]
 struct Case {
     shape: Shape,
-    scheme: Scheme,
+    format: IdFormat,
     start: Start,
     /// How many words the last one is ahead of (or behind) the clock's.
     ahead: i64,
@@ -62,7 +62,7 @@ struct Case {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    schemes().prop_flat_map(|(shape, scheme)| {
+    formats().prop_flat_map(|(shape, format)| {
         let capacity = shape.capacity();
         // Large batches, but not of so many ticks that a case takes seconds.
         let count = prop_oneof![1..10u64, 1..=capacity.min(10_000_000), 1..=(capacity * 2_000).min(10_000_000)];
@@ -70,7 +70,11 @@ fn cases() -> impl Strategy<Value = Case> {
             .prop_map(|(count, one)| if one { Request::InOneTick(count) } else { Request::UpTo(count) });
         let ahead = prop_oneof![Just(0), -2 * capacity as i64..2 * capacity as i64, -(1 << 40)..1i64 << 40];
         let max_ahead = prop_oneof![Just(2 * MS), Just(100 * MS), 2 * MS..=10_000 * MS];
-        let pace = (max_ahead, any::<bool>()).prop_map(|(max_ahead, random_start)| Pace { max_ahead, random_start });
+        let pace = (max_ahead, any::<bool>()).prop_map(|(max_ahead, random_start)| Pace {
+            max_ahead,
+            random_start,
+            overdue: false,
+        });
         let raise = prop_oneof![Just(0), 0..capacity, 0..capacity * 16];
         let passing = prop_oneof![Just(0), Just(30), 0..nanos(shape.tick) / 4];
         let lists = (prop::collection::vec(request, 1..6), prop::collection::vec(events(), 0..30));
@@ -78,7 +82,7 @@ fn cases() -> impl Strategy<Value = Case> {
         (starts(), ahead, pace, lists, ceiling, passing).prop_map(
             move |(start, ahead, pace, lists, ceiling, passing)| {
                 let ((requests, script), (limited, raises)) = (lists, ceiling);
-                Case { shape, scheme, start, ahead, pace, requests, script, limited, raises, passing }
+                Case { shape, format, start, ahead, pace, requests, script, limited, raises, passing }
             },
         )
     })
@@ -100,7 +104,7 @@ struct Model {
 impl Model {
     fn new(case: &Case) -> Model {
         let tick = nanos(case.shape.tick);
-        let epoch = case.scheme.epoch.unix_ms() as u64 * MS;
+        let epoch = case.format.epoch.unix_ms() as u64 * MS;
         let (words, capacity) = (u128::from(case.shape.words()), u128::from(case.shape.capacity()));
         let end = u128::from(epoch) + words / capacity * u128::from(tick);
         let now = match case.start {
@@ -113,7 +117,7 @@ impl Model {
         let shown = |at: Nanos| u128::from(at.saturating_sub(epoch) / tick) * capacity;
         let last = shown(now).saturating_add_signed(case.ahead.into()).min(shown(LAST_CLOCK)).min(words - 1) as u64;
         Model {
-            limits: Limits::of(&case.scheme),
+            limits: Limits::of(&case.format),
             pace: case.pace,
             capacity,
             words,
@@ -148,20 +152,25 @@ impl Model {
 
     /// How many words a request for that many in one tick gets.
     fn in_one_tick(&self, count: u64) -> u128 {
-        u128::from(count).min(self.capacity)
+        u128::from(count).min(self.largest_grant())
+    }
+
+    /// The words of one tick, or of half of the run-ahead, or one.
+    fn largest_grant(&self) -> u128 {
+        (u128::from(self.pace.max_ahead / 2) * self.capacity / u128::from(self.tick)).clamp(1, self.capacity)
     }
 
     /// Takes one step, checks it, and does what a caller would except for time.
-    fn step(&mut self, request: Request, raise: u64) -> Result<Step, TestCaseError> {
+    fn step(&mut self, request: Request, raise: u64) -> Result<Result<Run, Obstacle>, TestCaseError> {
         let found = step(self.last, self.now, self.ceiling, &self.limits, self.pace, request);
-        prop_assert_eq!(found == Step::BeforeEpoch, self.now < self.epoch);
-        if found == Step::BeforeEpoch {
+        prop_assert_eq!(found == Err(Obstacle::BeforeEpoch), self.now < self.epoch);
+        if found == Err(Obstacle::BeforeEpoch) {
             return Ok(found);
         }
         let due = self.due(request);
-        prop_assert_eq!(found == Step::Exhausted, due >= self.words);
+        prop_assert_eq!(found == Err(Obstacle::Exhausted), due >= self.words);
         match found {
-            Step::Issue(run) => {
+            Ok(run) => {
                 let (first, end) = (u128::from(run.first), u128::from(run.first) + u128::from(run.count));
                 prop_assert!(run.first > self.last, "{:?} is not above {}", run, self.last);
                 prop_assert!(run.count > 0 && end <= u128::from(self.ceiling) && end <= self.words);
@@ -170,8 +179,8 @@ impl Model {
                 prop_assert!(begins <= u128::from(self.now) + u128::from(self.pace.max_ahead), "too far ahead");
                 match request {
                     Request::UpTo(count) => {
-                        // All that request, capacity, ceiling and last word allow.
-                        let room = (u128::from(self.ceiling) - first).min(self.words - first).min(self.capacity);
+                        // All that request, largest grant, ceiling and last word allow.
+                        let room = (u128::from(self.ceiling) - first).min(self.words - first).min(self.largest_grant());
                         prop_assert_eq!(u128::from(run.count), room.min(count.into()));
                     }
                     Request::InOneTick(count) => {
@@ -181,16 +190,25 @@ impl Model {
                 }
                 self.last = run.last();
             }
-            Step::Extend(word) => {
+            Err(Obstacle::NotReserved(word)) => {
                 prop_assert!(word > self.ceiling && u128::from(word) > due && u128::from(word) <= self.words);
                 // Past the end of the layout too, where a caller's window may reach.
                 self.ceiling = word + raise;
             }
-            Step::Wait(_) => {
+            Err(Obstacle::Throttled(_)) => {
                 let begins = u128::from(self.epoch) + due / self.capacity * u128::from(self.tick);
-                prop_assert!(begins > u128::from(self.now) + u128::from(self.pace.max_ahead), "no reason to wait");
+                let (Request::UpTo(count) | Request::InOneTick(count)) = request;
+                let limit = match count {
+                    1 => begins - u128::from(self.pace.max_ahead),
+                    _ => {
+                        let inside = due % self.capacity * u128::from(self.tick) / self.capacity;
+                        begins + inside - u128::from(self.pace.max_ahead / 2)
+                    }
+                };
+                prop_assert!(limit > u128::from(self.now), "no reason to wait");
             }
-            Step::Exhausted | Step::BeforeEpoch => {}
+            Err(Obstacle::Exhausted | Obstacle::BeforeEpoch) => {}
+            Err(Obstacle::NotLoaded) => prop_assert!(false, "the caller's word says that the state is loaded"),
         }
         Ok(found)
     }
@@ -207,13 +225,14 @@ struct Met {
 }
 
 impl Met {
-    fn count(&mut self, step: &Step) {
+    fn count(&mut self, step: &Result<Run, Obstacle>) {
         *match step {
-            Step::Issue(_) => &mut self.issue,
-            Step::Extend(_) => &mut self.extend,
-            Step::Wait(_) => &mut self.wait,
-            Step::Exhausted => &mut self.exhausted,
-            Step::BeforeEpoch => &mut self.before_epoch,
+            Ok(_) => &mut self.issue,
+            Err(Obstacle::NotReserved(_)) => &mut self.extend,
+            Err(Obstacle::Throttled(_)) => &mut self.wait,
+            Err(Obstacle::Exhausted) => &mut self.exhausted,
+            Err(Obstacle::BeforeEpoch) => &mut self.before_epoch,
+            Err(Obstacle::NotLoaded) => unreachable!("refused above"),
         } += 1;
     }
 }
@@ -227,13 +246,13 @@ fn run(case: &Case, met: &mut Met) -> Result<(), TestCaseError> {
             Request::UpTo(count) => count,
             Request::InOneTick(_) => 1,
         };
-        // A tick's words each, except where the ceiling cut one short.
-        let runs = left.div_ceil(case.shape.capacity());
+        // The largest grant each, except where the ceiling cut one short.
+        let runs = u128::from(left).div_ceil(model.largest_grant()) as u64;
         let (mut issues, mut extends, mut idle, mut waited) = (0, 0, 0, false);
         while left > 0 {
             let request = match request {
                 Request::UpTo(_) => Request::UpTo(left),
-                one => one,
+                one @ Request::InOneTick(_) => one,
             };
             // Word by word first, then in steps that let a case end soon.
             let mut raise = raises.next().unwrap() + if extends < 50 { 0 } else { left / 50 };
@@ -247,20 +266,20 @@ fn run(case: &Case, met: &mut Met) -> Result<(), TestCaseError> {
             let honest = script.as_slice().is_empty();
             idle += u32::from(honest);
             match found {
-                Step::Issue(run) => {
+                Ok(run) => {
                     left = if matches!(request, Request::UpTo(_)) { left - run.count } else { 0 };
                     (issues, idle) = (issues + u64::from(honest), 0);
                 }
-                Step::Extend(_) => extends += 1,
-                Step::Wait(wait) if honest => {
+                Err(Obstacle::NotReserved(_)) => extends += 1,
+                Err(Obstacle::Throttled(wait)) if honest => {
                     prop_assert!(!waited, "waited in vain");
                     model.now += wait.as_nanos() as u64;
                 }
-                Step::Exhausted => return Ok(()),
-                Step::BeforeEpoch if honest => model.now = model.epoch,
-                Step::Wait(_) | Step::BeforeEpoch => {}
+                Err(Obstacle::Exhausted) => return Ok(()),
+                Err(Obstacle::BeforeEpoch) if honest => model.now = model.epoch,
+                Err(Obstacle::Throttled(_) | Obstacle::BeforeEpoch | Obstacle::NotLoaded) => {}
             }
-            waited = honest && matches!(found, Step::Wait(_));
+            waited = honest && matches!(found, Err(Obstacle::Throttled(_)));
             match script.next() {
                 Some(&event) => model.apply(event),
                 None => model.now += case.passing,
@@ -283,18 +302,27 @@ fn whatever_the_clock_does_words_increase_and_every_request_ends() {
 }
 
 /// Draws `count` words and waits as told; returns how long it took and how often it waited. Steps take no time.
-fn draw(scheme: Scheme, pace: Pace, count: u64) -> (Nanos, u64) {
-    let limits = Limits::of(&scheme);
+fn draw(format: IdFormat, pace: Pace, count: u64) -> (Nanos, u64) {
+    draw_by(format, pace, count, u64::MAX)
+}
+
+/// The same, one word at a time.
+fn draw_singly(format: IdFormat, pace: Pace, count: u64) -> (Nanos, u64) {
+    draw_by(format, pace, count, 1)
+}
+
+fn draw_by(format: IdFormat, pace: Pace, count: u64, most: u64) -> (Nanos, u64) {
+    let limits = Limits::of(&format);
     let start = 1_700_000_000_000 * MS;
     let (mut now, mut last, mut left, mut waits) = (start, 0, count, 0);
     let mut waited = false;
     while left > 0 {
-        match step(last, now, NO_CEILING, &limits, pace, Request::UpTo(left)) {
-            Step::Issue(run) => {
+        match step(last, now, NO_CEILING, &limits, pace, Request::UpTo(left.min(most))) {
+            Ok(run) => {
                 assert!(run.first > last);
                 (last, left, waited) = (run.last(), left - run.count, false);
             }
-            Step::Wait(wait) => {
+            Err(Obstacle::Throttled(wait)) => {
                 assert!(!waited, "waited in vain");
                 (now, waits, waited) = (now + wait.as_nanos() as u64, waits + 1, true);
             }
@@ -319,8 +347,8 @@ fn ten_million_words_take_the_time_that_the_layout_needs_for_them() {
             let count = 10_000_000;
             // The wide sequence leaves so few timestamp bits that its time runs out after an hour.
             let epoch = if capacity == 1 << 31 { 1_700_000_000_000 } else { Epoch::TWITTER.unix_ms() };
-            let scheme = Scheme { layout, epoch: Epoch::from_unix_ms(epoch).unwrap() };
-            let (took, waits) = draw(scheme, Pace { max_ahead, random_start: false }, count);
+            let format = IdFormat { layout, epoch: Epoch::from_unix_ms(epoch).unwrap() };
+            let (took, waits) = draw(format, Pace { max_ahead, random_start: false, overdue: false }, count);
             let needed = count * tick_ms * MS / capacity;
             // Ahead of the clock at the end by the lead allowed; at the start, in the middle of a tick or not.
             let fastest = needed.saturating_sub(max_ahead + 2 * tick_ms * MS);
@@ -334,31 +362,36 @@ fn ten_million_words_take_the_time_that_the_layout_needs_for_them() {
 
 #[test]
 fn a_burst_within_the_lead_never_waits() {
-    let scheme = Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
-    let pace = Pace { max_ahead: 100 * MS, random_start: false };
+    let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
+    let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
     // The clock's own tick and those of the next 100 ms, whose last begins exactly 100 ms from now.
-    assert_eq!(draw(scheme, pace, 101 * 4_096), (0, 0));
-    let (took, waits) = draw(scheme, pace, 101 * 4_096 + 1);
+    assert_eq!(draw_singly(format, pace, 101 * 4_096), (0, 0));
+    let (took, waits) = draw_singly(format, pace, 101 * 4_096 + 1);
+    assert_eq!(waits, 1);
+    assert!((13 * MS..=50 * MS).contains(&took), "{took}");
+    // A request for many words gets half of that.
+    assert_eq!(draw(format, pace, 51 * 4_096), (0, 0));
+    let (took, waits) = draw(format, pace, 51 * 4_096 + 2);
     assert_eq!(waits, 1);
     assert!((13 * MS..=50 * MS).contains(&took), "{took}");
 }
 
 #[test]
 fn throttled_sessions_do_not_all_wake_at_once() {
-    let scheme = Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
-    let limits = Limits::of(&scheme);
-    let pace = Pace { max_ahead: 100 * MS, random_start: false };
+    let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
+    let limits = Limits::of(&format);
+    let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
     // Sixty-four sessions meet the limit within some microseconds.
     let start = 1_700_000_000_000 * MS;
     let last = ((start / MS - 1_288_834_974_657) + 101) * 4_096;
     let wakes = (0..64).map(|session| start + session * 100).map(|now| {
         match step(last, now, NO_CEILING, &limits, pace, Request::UpTo(1)) {
-            Step::Wait(wait) => now + wait.as_nanos() as u64,
+            Err(Obstacle::Throttled(wait)) => now + wait.as_nanos() as u64,
             other => panic!("{other:?}"),
         }
     });
     let mut wakes: Vec<Nanos> = wakes.collect();
-    wakes.sort();
+    wakes.sort_unstable();
     // One to three eighths of the limit after it: 25 ms wide, of which at least the most is used.
     assert!(wakes[63] - wakes[0] > 15 * MS, "{wakes:?}");
     assert!(wakes.windows(8).all(|eight| eight[7] - eight[0] > MS / 10), "{wakes:?}");

@@ -30,10 +30,10 @@ fn a_clock_set_back_an_hour_is_one_event_and_the_lead_is_gone_after_ten_hours() 
     server.machine.run(SECOND);
     let before = server.time();
     server.machine.step(back(HOUR));
-    let steered = server.compare();
-    assert_eq!((steered.event, steered.behind), (Some(ClockEvent::Regression(HOUR)), None));
+    let disciplined = server.compare();
+    assert_eq!((disciplined.event, disciplined.behind), (Some(ClockEvent::Regression(HOUR)), None));
     assert_eq!(before - server.time(), SECOND / 10, "one tenth of the second since the last comparison");
-    assert_eq!(steered.lead, HOUR - SECOND / 10);
+    assert_eq!(disciplined.lead, HOUR - SECOND / 10);
     // What is left of the hour takes ten times as long, less the second that is counted already.
     let lead = |server: &Server| server.ahead() as Nanos;
     assert_eq!(server.go_on(5 * HOUR, SECOND), []);
@@ -62,8 +62,8 @@ fn a_forward_step_up_to_the_largest_jump_is_followed_at_once() {
         let mut server = Server::new(RULES);
         server.machine.run(SECOND);
         server.machine.step(by as i64);
-        let steered = server.compare();
-        assert_eq!((steered.event, steered.behind, steered.lead), (Some(ClockEvent::Step(by)), None, 0));
+        let disciplined = server.compare();
+        assert_eq!((disciplined.event, disciplined.behind, disciplined.lead), (Some(ClockEvent::Step(by)), None, 0));
         assert_eq!(server.ahead(), 0);
         assert_eq!(server.go_on(HOUR, SECOND), []);
     }
@@ -76,8 +76,8 @@ fn a_larger_jump_is_one_event_and_not_followed_however_long_it_lasts() {
         server.machine.run(SECOND);
         let before = server.time();
         server.machine.step(by as i64);
-        let steered = server.compare();
-        assert_eq!((steered.event, steered.behind, steered.lead), (Some(ClockEvent::Jump(by)), None, 0));
+        let disciplined = server.compare();
+        assert_eq!((disciplined.event, disciplined.behind, disciplined.lead), (Some(ClockEvent::Jump(by)), None, 0));
         assert_eq!(server.time(), before);
         assert_eq!(server.go_on(2 * HOUR, SECOND), []);
         assert_eq!(server.time(), before + 2 * HOUR, "at the speed of the monotonic clock");
@@ -136,8 +136,8 @@ fn a_clock_that_returns_from_a_regression_is_followed_however_large_it_was() {
         assert_eq!(server.compare().event, Some(ClockEvent::Regression(10 * HOUR)));
         server.machine.run(SECOND);
         server.machine.step(10 * HOUR as i64);
-        let steered = server.compare();
-        assert_eq!((steered.event, steered.behind), (Some(ClockEvent::Step(10 * HOUR)), None), "{rules:?}");
+        let disciplined = server.compare();
+        assert_eq!((disciplined.event, disciplined.behind), (Some(ClockEvent::Step(10 * HOUR)), None), "{rules:?}");
         assert_eq!(server.go_on(200 * HOUR, 60 * SECOND), []);
         assert_eq!(server.ahead(), 0, "{rules:?}");
     }
@@ -149,8 +149,8 @@ fn a_suspension_is_followed_and_is_no_event() {
     for asleep in [SECOND, 8 * HOUR, 100 * DAY] {
         server.machine.suspend(asleep);
         assert_eq!(server.ahead(), back(asleep));
-        let steered = server.compare();
-        assert_eq!((steered.event, steered.lead), (None, 0));
+        let disciplined = server.compare();
+        assert_eq!((disciplined.event, disciplined.lead), (None, 0));
         assert_eq!(server.ahead(), 0);
     }
 }
@@ -161,8 +161,8 @@ fn a_generator_that_begins_at_its_mark_sees_no_event_in_its_lead() {
         let mark = Machine::new().wall + 6 * HOUR;
         let mut server = Server::started(rules, mark);
         assert_eq!(server.time(), mark);
-        let steered = server.compare();
-        assert_eq!((steered.event, steered.behind, steered.lead), (None, None, 6 * HOUR));
+        let disciplined = server.compare();
+        assert_eq!((disciplined.event, disciplined.behind, disciplined.lead), (None, None, 6 * HOUR));
         assert_eq!(server.go_on(30 * HOUR, SECOND), []);
         assert_eq!(server.ahead(), 3 * HOUR as i64);
         assert_eq!(server.go_on(40 * HOUR, SECOND), []);
@@ -186,8 +186,8 @@ fn steps_within_the_slack_are_no_events() {
     for by in [100 * MS as i64, back(100 * MS), 1, -1, back(60 * MS), back(60 * MS), 60 * MS as i64] {
         server.machine.run(SECOND);
         server.machine.step(by);
-        let steered = server.compare();
-        assert_eq!((steered.event, steered.behind), (None, None), "{by}");
+        let disciplined = server.compare();
+        assert_eq!((disciplined.event, disciplined.behind), (None, None), "{by}");
         assert!(server.ahead() >= 0);
     }
     // Two of them are two, however soon they follow each other, unless nobody looked in between.
@@ -214,8 +214,8 @@ fn reads_far_apart_are_no_event_wherever_the_processor_was_lost() {
                 // Once, and twice in a row; and each time a quiet comparison after it.
                 for lost in [[0; 3], lost, [0; 3], lost, lost, [0; 3]] {
                     server.machine.run(SECOND);
-                    let steered = server.compare_busy(lost);
-                    assert_eq!((steered.event, steered.behind), (None, None), "lost {lost:?} with {rules:?}");
+                    let disciplined = server.compare_busy(lost);
+                    assert_eq!((disciplined.event, disciplined.behind), (None, None), "lost {lost:?} with {rules:?}");
                     assert!((0..=82 * MS as i64).contains(&server.ahead()), "{server:?}");
                 }
                 // At the start.
@@ -262,13 +262,13 @@ fn a_held_generator_reserves_nothing_until_the_clock_is_back_and_then_goes_on_at
         let mut server = Server::new(HOLD);
         server.issued = server.time() + last_issued_ahead;
         server.machine.step(back(10 * SECOND));
-        let steered = server.compare();
-        assert_eq!(steered.event, Some(ClockEvent::Regression(10 * SECOND)));
-        assert_eq!(steered.behind, Some(10 * SECOND));
+        let disciplined = server.compare();
+        assert_eq!(disciplined.event, Some(ClockEvent::Regression(10 * SECOND)));
+        assert_eq!(disciplined.behind, Some(10 * SECOND));
         for second in 1..10 {
             server.machine.run(SECOND);
-            let steered = server.compare();
-            assert_eq!((steered.event, steered.behind), (None, Some((10 - second) * SECOND)));
+            let disciplined = server.compare();
+            assert_eq!((disciplined.event, disciplined.behind), (None, Some((10 - second) * SECOND)));
             assert!(server.time() >= server.issued - last_issued_ahead, "what was issued is not the past yet");
         }
         server.machine.run(SECOND - 1);
@@ -304,8 +304,8 @@ fn a_jump_does_not_release_a_held_generator() {
     server.machine.step(back(10 * SECOND));
     server.compare();
     server.machine.step(DAY as i64);
-    let steered = server.compare();
-    assert_eq!((steered.event, steered.behind), (Some(ClockEvent::Jump(DAY)), Some(10 * SECOND)));
+    let disciplined = server.compare();
+    assert_eq!((disciplined.event, disciplined.behind), (Some(ClockEvent::Jump(DAY)), Some(10 * SECOND)));
     server.machine.run(4 * SECOND);
     assert_eq!(server.compare().behind, Some(6 * SECOND), "the trusted clock goes on");
 }
@@ -329,8 +329,8 @@ fn a_held_generator_goes_on_when_the_setting_is_changed() {
     assert_eq!(server.compare().behind, Some(HOUR));
     server.machine.run(SECOND);
     server.rules = RULES;
-    let steered = server.compare();
-    assert_eq!((steered.event, steered.behind), (None, None));
+    let disciplined = server.compare();
+    assert_eq!((disciplined.event, disciplined.behind), (None, None));
     assert!(server.time() >= server.issued);
     // For good: changed back, there is nothing to wait for.
     server.rules = HOLD;
@@ -350,8 +350,8 @@ fn an_accepted_clock_is_followed_forward_and_its_next_comparison_is_no_event() {
             server.clock = server.clock.accept(server.machine.read());
             assert_eq!(server.ahead(), (-by).max(0), "never back");
             server.machine.run(SECOND);
-            let steered = server.compare();
-            assert_eq!((steered.event, steered.behind), (None, None), "{by} with {rules:?}");
+            let disciplined = server.compare();
+            assert_eq!((disciplined.event, disciplined.behind), (None, None), "{by} with {rules:?}");
             assert_eq!(server.go_on(HOUR, SECOND), []);
         }
     }
@@ -370,5 +370,73 @@ fn generator_time_is_not_taken_back_below_the_last_id_by_more_than_half_the_slac
         server.compare();
         // And where a burst has run further ahead than that, it stays.
         assert_eq!(server.time(), before.min(server.issued - 50 * MS), "{burst}");
+    }
+}
+
+/// The machine of a restored container: its monotonic and boot clocks begin elsewhere.
+fn restored(server: &mut Server, back: Nanos, away: Nanos) {
+    server.machine.monotonic -= back;
+    server.machine.boot -= back;
+    server.machine.wall += away;
+}
+
+#[test]
+fn a_monotonic_clock_that_goes_back_is_one_event_and_generator_time_goes_on_at_once() {
+    let mut server = Server::new(RULES);
+    server.go_on(HOUR, SECOND);
+    server.issue();
+    let issued = server.issued;
+    restored(&mut server, 20 * HOUR, 60 * SECOND);
+    assert!(server.time() < issued - 19 * HOUR, "nothing would be issued for hours");
+    let disciplined = server.compare();
+    assert_eq!(
+        (disciplined.event, disciplined.behind, disciplined.lead),
+        (Some(ClockEvent::Restored(20 * HOUR)), None, 0)
+    );
+    assert_eq!(server.ahead(), 0);
+    assert!(server.time() >= issued);
+    assert_eq!(server.go_on(HOUR, SECOND), []);
+}
+
+#[test]
+fn after_a_restore_to_an_earlier_wall_clock_generator_time_begins_at_the_last_id() {
+    for rules in [RULES, HOLD] {
+        let mut server = Server::new(rules);
+        server.go_on(HOUR, SECOND);
+        server.issue();
+        let issued = server.issued;
+        restored(&mut server, HOUR, 0);
+        server.machine.step(back(60 * SECOND));
+        let disciplined = server.compare();
+        assert_eq!((disciplined.event, disciplined.behind), (Some(ClockEvent::Restored(HOUR)), None));
+        assert_eq!(server.time(), issued);
+        assert_eq!(server.go_on(HOUR, SECOND), []);
+        assert_eq!(server.ahead(), 0, "the lead is gone");
+    }
+}
+
+#[test]
+fn after_a_restore_on_a_machine_that_is_up_for_longer_generator_time_is_the_wall_clock() {
+    let mut server = Server::new(RULES);
+    server.go_on(HOUR, SECOND);
+    server.issue();
+    server.machine.run(60 * SECOND);
+    // The wall clock does not move with the others: as if it had been set back by 30 days.
+    server.machine.monotonic += 30 * DAY;
+    server.machine.boot += 30 * DAY;
+    assert!(server.ahead() as Nanos >= 30 * DAY, "IDs of the next month");
+    let disciplined = server.compare();
+    assert_eq!((disciplined.event, disciplined.lead), (Some(ClockEvent::Regression(30 * DAY)), 0));
+    assert_eq!(server.ahead(), 0);
+    assert!(server.time() > server.issued);
+    assert_eq!(server.go_on(HOUR, SECOND), []);
+}
+
+#[test]
+fn clocks_that_stand_still_between_two_comparisons_are_no_event() {
+    let mut server = Server::new(RULES);
+    server.go_on(HOUR, SECOND);
+    for _ in 0..3 {
+        assert_eq!(server.compare().event, None);
     }
 }

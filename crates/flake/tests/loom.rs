@@ -4,11 +4,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use std::sync::{Mutex as Ledger, atomic::AtomicU64 as Known};
+use std::sync::{Mutex as History, atomic::AtomicU64 as Known};
 
 use flake::{
-    ClockEvent, ClockRules, Epoch, Hybrid, Layout, Limits, Nanos, OnRegression, Pace, Reading, Request, Reservation,
-    Run, Scheme, State, Step, step,
+    ClockEvent, ClockRules, Epoch, Hybrid, IdFormat, Layout, Limits, Nanos, Obstacle, OnRegression, Pace, Pending,
+    Reading, Request, Reservation, Run, State, step,
 };
 use loom::model::Builder;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 const MS: Nanos = 1_000_000;
-const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false };
+const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
 /// The tick of a clock at [`NOW`].
 const TICK: u64 = 1_000;
 const NOW: Nanos = Epoch::TWITTER.nanos() + TICK * MS;
@@ -24,7 +24,7 @@ const NOW: Nanos = Epoch::TWITTER.nanos() + TICK * MS;
 const DUE: u64 = TICK * 4_096;
 
 fn limits() -> Limits {
-    Limits::of(&Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER })
+    Limits::of(&IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER })
 }
 
 /// The monotonic clock is the wall clock here.
@@ -41,7 +41,7 @@ fn issuing(first: u64, ceiling: u64) -> State {
     state
 }
 
-fn draw(state: &State, request: Request) -> Result<Run, Option<Step>> {
+fn draw(state: &State, request: Request) -> Result<Run, Obstacle> {
     state.draw(&limits(), PACE, request, |offset| NOW + offset).map(|drawn| drawn.run)
 }
 
@@ -72,7 +72,7 @@ impl Generator for LoadThenStore {
 
     fn draw(&self, request: Request, now: Nanos) -> Run {
         let last = self.0.load(Ordering::SeqCst);
-        let Step::Issue(run) = step(last, now, u64::MAX, &limits(), PACE, request) else {
+        let Ok(run) = step(last, now, u64::MAX, &limits(), PACE, request) else {
             panic!("nothing stands in the way");
         };
         self.0.store(run.last(), Ordering::SeqCst);
@@ -167,8 +167,8 @@ fn concurrent_loaders_load_once_and_each_can_draw_below_what_it_has_published() 
         // A third thread draws while they load, whatever it finds.
         let early = match draw(&shared, ONE) {
             Ok(run) => Some(run.first),
-            Err(None | Some(Step::Extend(_))) => None,
-            Err(Some(other)) => panic!("{other:?}"),
+            Err(Obstacle::NotLoaded | Obstacle::NotReserved(_)) => None,
+            Err(other) => panic!("{other:?}"),
         };
         let mut words: Vec<u64> = loaders.into_iter().map(|loader| loader.join().unwrap()).chain(early).collect();
         words.extend(draw(&shared, ONE).map(|run| run.first));
@@ -188,14 +188,14 @@ struct Server {
     mark: Known,
     /// The highest mark of the generation before.
     replaced: Known,
-    drawn: Ledger<Vec<Run>>,
+    drawn: History<Vec<Run>>,
 }
 
 impl Server {
     fn new(first: u64, ceiling: u64) -> Arc<Server> {
         let (mark, replaced) = (Known::new(ceiling), Known::new(0));
         let state = issuing(first, ceiling);
-        Arc::new(Server { state, lock: Mutex::new(()), mark, replaced, drawn: Ledger::default() })
+        Arc::new(Server { state, lock: Mutex::new(()), mark, replaced, drawn: History::default() })
     }
 
     fn mark(&self) -> u64 {
@@ -342,7 +342,7 @@ fn a_step_of_the_clock_is_reported_once_by_those_who_compare_meanwhile() {
             let shared = shared.clone();
             move || {
                 let (state, wall) = &*shared;
-                state.steer(|| at(wall.fetch_add(0, Ordering::Relaxed) + jitter), NOW, &rules).event
+                state.discipline(|| at(wall.fetch_add(0, Ordering::Relaxed) + jitter), NOW, &rules).event
             }
         };
         let threads = [1, 2].map(|jitter| thread::spawn(comparing(jitter)));
@@ -352,4 +352,34 @@ fn a_step_of_the_clock_is_reported_once_by_those_who_compare_meanwhile() {
         let regression = matches!(reported[..], [ClockEvent::Regression(by)] if by.abs_diff(BACK) < 9);
         assert!(regression && shared.0.clock_regressions().count == 1, "{reported:?}");
     });
+}
+
+/// A pending mark whose numbers are all made of one.
+fn pending(state: &State, number: u64) -> Pending {
+    let reservation = Reservation { ceiling: DUE + number, renew: number };
+    Pending { generation: state.generation(), reservation, time: number, written: number, position: number }
+}
+
+#[test]
+fn a_pending_mark_is_read_whole_while_others_note_and_forget() {
+    // Of the standard library: what is collected over all interleavings.
+    static FOUND: History<Vec<u64>> = History::new(Vec::new());
+    explore(Some(3), || {
+        let state = Arc::new(issuing(DUE, DUE + 2));
+        state.note(&pending(&state, 1));
+        let changing = {
+            let state = state.clone();
+            thread::spawn(move || {
+                state.settle(&pending(&state, 1), None);
+                state.note(&pending(&state, 2));
+            })
+        };
+        if let Some(found) = state.pending() {
+            assert_eq!(found, pending(&state, found.position));
+            FOUND.lock().unwrap().push(found.position);
+        }
+        changing.join().unwrap();
+        assert_eq!(state.pending(), Some(pending(&state, 2)));
+    });
+    assert!(!FOUND.lock().unwrap().is_empty(), "nothing was ever read");
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Shape, fields, forall, nodes, number, schemes, shapes};
+use common::{Shape, fields, forall, formats, nodes, number, shapes};
 use flake::{Layout, Mark, Node, Stamp, Tick};
 use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ fn issuing_goes_on_at_the_ceiling_where_nothing_was_reconfigured() {
 #[test]
 fn no_id_is_made_again_whatever_layout_epoch_and_node_come_next() {
     // The epoch plays no part: it decides which word the clock asks for, and all words from the first on are looked at.
-    let cases = (ceilings(), schemes(), any::<[u64; 3]>())
+    let cases = (ceilings(), formats(), any::<[u64; 3]>())
         .prop_flat_map(|(before, (shape, _), raw)| (Just(before), Just(shape), nodes(shape), Just(raw)));
     forall(4_000, cases, |((before, old_node, ceiling), shape, node, raw)| {
         let mark = Mark::above(&stamp(before, old_node), ceiling);

@@ -236,7 +236,7 @@ fn holds(rules: Rules) {
         // The exploration is worth something only if numbers are issued, servers crash, and much can happen.
         Ok(worlds) => {
             println!("{rules:?}: {worlds} worlds");
-            assert!(worlds > 10_000, "only {worlds} worlds")
+            assert!(worlds > 10_000, "only {worlds} worlds");
         }
         Err(way) => panic!("{rules:?}: {}", way.join("; ")),
     }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use flake::{Epoch, Layout, Node, Preset, Scheme};
+use flake::{Epoch, IdFormat, Layout, Node, Preset};
 
 /// A published ID.
 struct Published {
@@ -105,13 +105,13 @@ const PGEDGE_MS: i64 = 1_704_996_539_845;
 #[test]
 fn published_ids_have_their_published_times() {
     for Published { system, id, unix_ms, off, parts: published } in PUBLISHED {
-        let scheme = Scheme::parse(system).unwrap();
-        let parts = scheme.split(id).unwrap();
-        let read = (scheme.instant(parts.tick) / 1_000) as i64;
+        let format = IdFormat::parse(system).unwrap();
+        let parts = format.split(id).unwrap();
+        let read = (format.instant(parts.tick) / 1_000) as i64;
         assert!(off.contains(&(read - unix_ms)), "{system}: {id} is of {read}, not {unix_ms}");
         if let Some((datacenter, worker, sequence)) = published {
             assert_eq!((parts.node, parts.sequence), (Node { datacenter, worker }, sequence), "{system}");
-            assert_eq!(scheme.join(i128::from(unix_ms) * 1_000, parts.node, sequence), Ok(id), "{system}");
+            assert_eq!(format.join(i128::from(unix_ms) * 1_000, parts.node, sequence), Ok(id), "{system}");
         }
     }
 }
@@ -120,9 +120,9 @@ fn published_ids_have_their_published_times() {
 /// `snowflake.format` there, if 3 by `snowflake.get_count`.
 #[test]
 fn the_example_of_pgedge_is_of_its_earlier_order() {
-    let scheme = Scheme { layout: Layout::parse("41:12s:10").unwrap(), ..Scheme::parse("pgedge").unwrap() };
-    let parts = scheme.split(PGEDGE).unwrap();
-    assert_eq!(scheme.instant(parts.tick), i128::from(PGEDGE_MS) * 1_000);
+    let format = IdFormat { layout: Layout::parse("41:12s:10").unwrap(), ..IdFormat::parse("pgedge").unwrap() };
+    let parts = format.split(PGEDGE).unwrap();
+    assert_eq!(format.instant(parts.tick), i128::from(PGEDGE_MS) * 1_000);
     assert_eq!((parts.node.worker, parts.sequence), (1, 0));
 }
 
@@ -133,9 +133,9 @@ fn the_example_of_pgedge_is_of_its_earlier_order() {
 fn the_example_of_uid_generator_is_read_by_its_bits() {
     let layout = Layout::parse("29:21:13@1s").unwrap();
     let epoch = Epoch::from_unix_ms(1_474_300_800_000).unwrap();
-    let scheme = Scheme { layout, epoch };
-    let parts = scheme.split(180_363_646_902_239_241).unwrap();
-    assert_eq!(scheme.instant(parts.tick), 1_484_799_346_000_000);
+    let format = IdFormat { layout, epoch };
+    let parts = format.split(180_363_646_902_239_241).unwrap();
+    assert_eq!(format.instant(parts.tick), 1_484_799_346_000_000);
     assert_eq!((parts.node.worker, parts.sequence), (4, 9));
 }
 
@@ -143,9 +143,9 @@ fn the_example_of_uid_generator_is_read_by_its_bits() {
 #[test]
 fn another_systems_layout_reads_another_time() {
     for Published { system, id, unix_ms, .. } in PUBLISHED {
-        for other in Preset::ALL.iter().filter(|other| Scheme::parse(system) != Ok(other.scheme)) {
-            let parts = other.scheme.split(id).unwrap();
-            let read = (other.scheme.instant(parts.tick) / 1_000) as i64;
+        for other in Preset::ALL.iter().filter(|other| IdFormat::parse(system) != Ok(other.format)) {
+            let parts = other.format.split(id).unwrap();
+            let read = (other.format.instant(parts.tick) / 1_000) as i64;
             assert!((read - unix_ms).abs() > 60_000, "{} reads an ID of {system} right", other.name);
         }
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::NO_CEILING;
-use flake::{Epoch, Layout, Limits, Nanos, Pace, Request, Scheme, Step, Tick, step};
+use flake::{Epoch, IdFormat, Layout, Limits, Nanos, Obstacle, Pace, Request, Tick, step};
 
 const MS: Nanos = 1_000_000;
 
@@ -17,8 +17,8 @@ struct Served {
 /// One session that asks for an ID `share` times the capacity in each tick, for `ticks` ticks, and catches up when it had
 /// to wait.
 fn serve(layout: Layout, random_start: bool, share: f64, ticks: u64) -> Served {
-    let scheme = Scheme { layout, epoch: Epoch::TWITTER };
-    let (limits, pace) = (Limits::of(&scheme), Pace { max_ahead: 100 * MS, random_start });
+    let format = IdFormat { layout, epoch: Epoch::TWITTER };
+    let (limits, pace) = (Limits::of(&format), Pace { max_ahead: 100 * MS, random_start, overdue: false });
     let start = 1_700_000_000_000 * MS;
     let end = start + ticks * layout.tick().nanos();
     let between = layout.tick().nanos() as f64 / (layout.sequence_capacity() as f64 * share);
@@ -31,8 +31,8 @@ fn serve(layout: Layout, random_start: bool, share: f64, ticks: u64) -> Served {
             return served;
         }
         match step(last, now, NO_CEILING, &limits, pace, Request::UpTo(1)) {
-            Step::Issue(run) => (last, served.issued) = (run.last(), served.issued + 1),
-            Step::Wait(wait) => {
+            Ok(run) => (last, served.issued) = (run.last(), served.issued + 1),
+            Err(Obstacle::Throttled(wait)) => {
                 let wait = wait.as_nanos() as Nanos;
                 (now, served.waits, served.longest) = (now + wait, served.waits + 1, served.longest.max(wait));
             }
@@ -76,14 +76,14 @@ fn in_ticks_longer_than_the_run_ahead_it_makes_a_busy_session_wait_for_the_next(
 /// What is left of its tick to a burst after an idle moment: all of it, or half on average.
 #[test]
 fn a_burst_after_an_idle_tick_finds_half_of_a_tick_on_average() {
-    let scheme = Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
+    let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
     let left = |random_start| {
-        let (limits, pace) = (Limits::of(&scheme), Pace { max_ahead: 100 * MS, random_start });
+        let (limits, pace) = (Limits::of(&format), Pace { max_ahead: 100 * MS, random_start, overdue: false });
         let bursts = 10_000u64;
         let left = (0..bursts).map(|burst| {
             let now = (1_700_000_000_000 + 10 * burst) * MS + burst % 1_000 * 1_000;
             match step(0, now, NO_CEILING, &limits, pace, Request::UpTo(1)) {
-                Step::Issue(run) => 4_096 - run.first % 4_096,
+                Ok(run) => 4_096 - run.first % 4_096,
                 other => panic!("{other:?}"),
             }
         });

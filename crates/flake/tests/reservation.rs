@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Shape, forall, nanos, number, schemes};
-use flake::{Epoch, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos, Reservation, Scheme, next_window};
+use common::{Shape, forall, formats, nanos, number};
+use flake::{Epoch, IdFormat, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos, Reservation, next_window};
 use proptest::prelude::*;
 
 const MS: Nanos = 1_000_000;
@@ -13,7 +13,7 @@ const YEAR: Nanos = 365 * 86_400 * SECOND;
 #[derive(Clone, Copy, Debug)]
 struct Case {
     shape: Shape,
-    scheme: Scheme,
+    format: IdFormat,
     now: Nanos,
     needed: u64,
     window: Nanos,
@@ -21,7 +21,7 @@ struct Case {
 
 impl Case {
     fn reservation(&self) -> Reservation {
-        Reservation::new(&Limits::of(&self.scheme), self.now, self.needed, self.window)
+        Reservation::new(&Limits::of(&self.format), self.now, self.needed, self.window)
     }
 
     fn capacity(&self) -> u128 {
@@ -35,13 +35,13 @@ impl Case {
 
     /// The first word of the tick at `at`, which may be a time that no clock can show, or lie behind the layout's end.
     fn word_at(&self, at: u128) -> u128 {
-        let since_epoch = at.saturating_sub(u128::from(self.scheme.epoch.unix_ms() as u64) * u128::from(MS));
+        let since_epoch = at.saturating_sub(u128::from(self.format.epoch.unix_ms() as u64) * u128::from(MS));
         since_epoch / u128::from(nanos(self.shape.tick)) * self.capacity()
     }
 
     /// When the tick of a word begins.
     fn time(&self, word: u128) -> u128 {
-        let epoch = u128::from(self.scheme.epoch.unix_ms() as u64) * u128::from(MS);
+        let epoch = u128::from(self.format.epoch.unix_ms() as u64) * u128::from(MS);
         epoch + word / self.capacity() * u128::from(nanos(self.shape.tick))
     }
 }
@@ -52,14 +52,14 @@ fn windows() -> impl Strategy<Value = Nanos> {
 
 /// `needed` is often near the clock, as it is when it matters, and sometimes anywhere in the layout.
 fn cases() -> impl Strategy<Value = Case> {
-    schemes().prop_flat_map(|(shape, scheme)| {
+    formats().prop_flat_map(|(shape, format)| {
         let now = prop_oneof![1 => 0..250 * YEAR, 8 => 0..100 * YEAR, 1 => 0..20 * SECOND]
-            .prop_map(move |since| scheme.epoch.nanos() + since);
+            .prop_map(move |since| format.epoch.nanos() + since);
         let near = -4 * shape.capacity() as i64..20_000 * shape.capacity().min(1 << 40) as i64;
         let anywhere = number(shape.timestamp + shape.sequence).prop_map(|word| word + 1);
         (now, near, anywhere, windows(), prop::bool::weighted(0.8)).prop_map(
             move |(now, near, anywhere, window, is_near)| {
-                let case = Case { shape, scheme, now, needed: anywhere, window };
+                let case = Case { shape, format, now, needed: anywhere, window };
                 let due = case.word_at(now.into()).min(case.end()) as u64;
                 let needed = if is_near { due.saturating_add_signed(near).min(shape.words()) } else { anywhere };
                 Case { needed, ..case }
@@ -112,7 +112,7 @@ fn a_reservation_is_renewed_when_half_of_its_window_is_used() {
 
 #[test]
 fn a_few_reservations_as_one_would_work_them_out_on_paper() {
-    let limits = Limits::of(&Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER });
+    let limits = Limits::of(&IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER });
     let word = |ms: u64| ms * 4_096;
     let new = |ms: u64, needed: u64, window: Nanos| {
         let Reservation { ceiling, renew } =

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use flake::{
-    ClockEvent, ClockRules, Drawn, Epoch, Hybrid, Incidents, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos,
-    OnRegression, Pace, Reading, Request, Reservation, Run, Scheme, State, Step,
+    ClockEvent, ClockRules, Drawn, Epoch, Hybrid, IdFormat, Incidents, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos,
+    Obstacle, OnRegression, Pace, Reading, Request, Reservation, Run, State,
 };
 
 const MS: Nanos = 1_000_000;
 const START: Nanos = 1_700_000_000_000 * MS;
-const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false };
+const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
 const RULES: ClockRules =
     ClockRules { slack: 100 * MS, max_jump: 3_600_000 * MS, on_regression: OnRegression::Continue };
 
@@ -26,7 +26,7 @@ fn reading(since: Nanos, step: i64) -> Reading {
 }
 
 fn limits() -> Limits {
-    Limits::of(&Scheme { layout: Layout::TWITTER, epoch: Epoch::TWITTER })
+    Limits::of(&IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER })
 }
 
 /// The first word of the tick at [`START`].
@@ -51,16 +51,16 @@ fn load(state: &State, first: u64) {
     state.load(first, Hybrid::start(reading(0, 0), 0));
 }
 
-fn try_draw(state: &State, request: Request) -> Result<Drawn, Option<Step>> {
+fn try_draw(state: &State, request: Request) -> Result<Drawn, Obstacle> {
     state.draw(&limits(), PACE, request, |offset| UP.wrapping_add(offset))
 }
 
-fn draw(state: &State, request: Request) -> Result<Run, Option<Step>> {
+fn draw(state: &State, request: Request) -> Result<Run, Obstacle> {
     try_draw(state, request).map(|drawn| drawn.run)
 }
 
 /// Draws one word.
-fn one(state: &State) -> Result<u64, Option<Step>> {
+fn one(state: &State) -> Result<u64, Obstacle> {
     draw(state, Request::UpTo(1)).map(|run| run.first)
 }
 
@@ -68,11 +68,11 @@ fn one(state: &State) -> Result<u64, Option<Step>> {
 fn nothing_is_issued_before_the_state_is_loaded() {
     for state in [State::new(), State::default()] {
         assert_eq!(state.last(), None);
-        assert_eq!(draw(&state, Request::UpTo(1)), Err(None));
-        assert_eq!(draw(&state, Request::InOneTick(1)), Err(None));
+        assert_eq!(draw(&state, Request::UpTo(1)), Err(Obstacle::NotLoaded));
+        assert_eq!(draw(&state, Request::InOneTick(1)), Err(Obstacle::NotLoaded));
         // Whatever was published before.
         assert!(state.publish(state.generation(), below(u64::MAX), 0));
-        assert_eq!(draw(&state, Request::UpTo(1)), Err(None));
+        assert_eq!(draw(&state, Request::UpTo(1)), Err(Obstacle::NotLoaded));
     }
 }
 
@@ -81,8 +81,8 @@ fn a_loaded_state_issues_nothing_until_a_reservation_is_published() {
     let state = State::new();
     load(&state, due() + 10);
     assert_eq!(state.last(), Some(due() + 9));
-    assert_eq!(draw(&state, Request::UpTo(5)), Err(Some(Step::Extend(due() + 11))));
-    assert_eq!(draw(&state, Request::InOneTick(5)), Err(Some(Step::Extend(due() + 15))));
+    assert_eq!(draw(&state, Request::UpTo(5)), Err(Obstacle::NotReserved(due() + 11)));
+    assert_eq!(draw(&state, Request::InOneTick(5)), Err(Obstacle::NotReserved(due() + 15)));
     assert!(state.publish(state.generation(), below(due() + 11), 0));
     assert_eq!(draw(&state, Request::UpTo(5)), Ok(Run { first: due() + 10, count: 1 }));
     assert_eq!(state.last(), Some(due() + 10));
@@ -91,9 +91,9 @@ fn a_loaded_state_issues_nothing_until_a_reservation_is_published() {
 #[test]
 fn issuing_begins_where_it_was_loaded_and_ends_below_the_ceiling() {
     let state = issuing(due() + 10, due() + 12);
-    assert_eq!(draw(&state, Request::InOneTick(3)), Err(Some(Step::Extend(due() + 13))));
+    assert_eq!(draw(&state, Request::InOneTick(3)), Err(Obstacle::NotReserved(due() + 13)));
     assert_eq!(draw(&state, Request::UpTo(3)), Ok(Run { first: due() + 10, count: 2 }));
-    assert_eq!(draw(&state, Request::UpTo(3)), Err(Some(Step::Extend(due() + 13))));
+    assert_eq!(draw(&state, Request::UpTo(3)), Err(Obstacle::NotReserved(due() + 13)));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn publishing_raises_the_ceiling_and_never_lowers_it() {
     assert_eq!(draw(&state, Request::UpTo(3)), Ok(Run { first: due(), count: 3 }));
     assert!(state.publish(state.generation(), below(due() + 6), 0));
     assert_eq!(draw(&state, Request::UpTo(9)), Ok(Run { first: due() + 3, count: 3 }));
-    assert_eq!(one(&state), Err(Some(Step::Extend(due() + 7))));
+    assert_eq!(one(&state), Err(Obstacle::NotReserved(due() + 7)));
 }
 
 #[test]
@@ -142,13 +142,13 @@ fn an_unloaded_state_issues_nothing_until_it_is_loaded_and_published_anew() {
     let state = issuing(due() + 1_000, due() + 2_000);
     assert_eq!(one(&state), Ok(due() + 1_000));
     state.unload();
-    assert_eq!((state.last(), one(&state)), (None, Err(None)));
+    assert_eq!((state.last(), one(&state)), (None, Err(Obstacle::NotLoaded)));
     // Lower than before: that is what a repair is for.
     load(&state, due() + 10);
-    assert_eq!(one(&state), Err(Some(Step::Extend(due() + 11))));
+    assert_eq!(one(&state), Err(Obstacle::NotReserved(due() + 11)));
     assert!(state.publish(state.generation(), below(due() + 11), 0));
     assert_eq!(one(&state), Ok(due() + 10));
-    assert_eq!(one(&state), Err(Some(Step::Extend(due() + 12))));
+    assert_eq!(one(&state), Err(Obstacle::NotReserved(due() + 12)));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn however_often_it_was_unloaded_a_state_at_the_first_words_issues_nothing_unpub
     for _ in 0..100 {
         load(&state, 0);
         let found = state.draw(&limits(), PACE, Request::UpTo(1), |_| Epoch::TWITTER.nanos());
-        assert!(matches!(found, Err(Some(Step::Extend(_)))), "{found:?}");
+        assert!(matches!(found, Err(Obstacle::NotReserved(_))), "{found:?}");
         state.unload();
     }
 }
@@ -173,7 +173,7 @@ fn who_publishes_for_an_earlier_generation_publishes_nothing() {
     late(&state);
     load(&state, due() + 10);
     late(&state);
-    assert_eq!(one(&state), Err(Some(Step::Extend(due() + 11))));
+    assert_eq!(one(&state), Err(Obstacle::NotReserved(due() + 11)));
     assert!(state.publish(state.generation(), below(due() + 12), 0));
     late(&state);
     // Not even where the ceiling is high enough already, for that is not what it has made durable.
@@ -189,9 +189,9 @@ fn one_claim_holds_until_it_is_released_or_has_expired() {
     assert!(state.claim(UP + 100 * MS - 1, false).is_none());
     let second = state.claim(UP + 100 * MS, false).expect("the first has expired");
     // Whose claim has expired takes nothing from the next.
-    state.release(first);
+    state.release(&first);
     assert!(state.claim(UP + 150 * MS, false).is_none());
-    state.release(second);
+    state.release(&second);
     assert!(state.claim(UP + 150 * MS, false).is_some());
     state.unload();
     assert!(state.claim(UP + 150 * MS, false).is_some(), "a claim of an earlier generation is over");
@@ -249,12 +249,12 @@ fn an_event_is_reported_and_counted_once_among_those_who_compare_at_the_same_tim
         let mut inner = None;
         // One reads the state, then another compares, then the first reads the clock.
         let read = || {
-            inner = state.steer(|| reading(10, step), START, &RULES).event;
+            inner = state.discipline(|| reading(10, step), START, &RULES).event;
             reading(12, step + 1)
         };
-        let outer = state.steer(read, START, &RULES).event;
+        let outer = state.discipline(read, START, &RULES).event;
         assert_eq!((inner, outer), (Some(event), None));
-        assert_eq!(state.steer(|| reading(20, step), START, &RULES).event, None);
+        assert_eq!(state.discipline(|| reading(20, step), START, &RULES).event, None);
         let shown = reading(10, step).wall;
         let (regressions, jumps) = match event {
             ClockEvent::Regression(by) => (one(by, shown), Incidents::default()),
@@ -288,10 +288,10 @@ fn generator_time_moves_once_for_those_who_compare_at_the_same_time() {
         let before = state.clock().offset;
         let mut inner = None;
         let read = || {
-            inner = Some(state.steer(|| reading(1_000 * MS, step), START, &RULES));
+            inner = Some(state.discipline(|| reading(1_000 * MS, step), START, &RULES));
             reading(1_000 * MS, step + 1)
         };
-        state.steer(read, START, &RULES);
+        state.discipline(read, START, &RULES);
         assert_eq!(state.clock().offset.wrapping_sub(before) as i64, expected);
         assert_eq!(inner.unwrap().clock, state.clock(), "who was first");
     }
@@ -304,11 +304,11 @@ fn time_that_a_lead_was_reduced_for_is_not_counted_again_for_who_compared_late()
     let before = state.clock().offset;
     // Its reading is from the first second; by the time it is done, the next second was counted, too.
     let read = || {
-        state.steer(|| reading(2_000 * MS, 1), START, &RULES);
+        state.discipline(|| reading(2_000 * MS, 1), START, &RULES);
         reading(1_000 * MS, 2)
     };
-    state.steer(read, START, &RULES);
-    state.steer(|| reading(3_000 * MS, 3), START, &RULES);
+    state.discipline(read, START, &RULES);
+    state.discipline(|| reading(3_000 * MS, 3), START, &RULES);
     let bled = before.wrapping_sub(state.clock().offset);
     assert!(bled <= 300 * MS, "{bled} ns in 3 s");
 }
@@ -318,11 +318,11 @@ fn an_accepted_clock_is_followed_at_once_and_is_no_event() {
     let state = issuing(due(), due() + 10);
     let jump = 7_200_000 * MS;
     let far = |since| reading(since, jump as i64);
-    assert_eq!(state.steer(|| far(10), START, &RULES).event, Some(ClockEvent::Jump(jump)));
+    assert_eq!(state.discipline(|| far(10), START, &RULES).event, Some(ClockEvent::Jump(jump)));
     assert_eq!(state.clock().time(UP + 10), START + 10, "not followed");
     assert_eq!(state.accept_clock(|| far(20)), Some(jump));
     assert_eq!(state.clock().time(UP + 20), START + 20 + jump);
-    let after = state.steer(|| far(30), START, &RULES);
+    let after = state.discipline(|| far(30), START, &RULES);
     assert_eq!((after.event, after.behind, after.lead), (None, None, 0));
 }
 
@@ -332,10 +332,10 @@ fn accepting_a_clock_that_was_set_back_ends_the_hold_and_keeps_the_lead() {
     let rules = ClockRules { on_regression: OnRegression::Hold, ..RULES };
     let back = |since| reading(since, -7_200_000 * MS as i64);
     // An ID that leads keeps generator time up.
-    let held = state.steer(|| back(10), START, &rules);
+    let held = state.discipline(|| back(10), START, &rules);
     assert_eq!(held.behind, Some(7_200_000 * MS));
     assert_eq!(state.accept_clock(|| back(20)), Some(0));
-    let after = state.steer(|| back(30), START, &rules);
+    let after = state.discipline(|| back(30), START, &rules);
     assert_eq!((after.event, after.behind), (None, None));
     assert!(state.clock().time(UP + 30) >= START);
 }
@@ -359,7 +359,7 @@ fn threads_draw_distinct_words_and_each_sees_them_increase() {
         while (runs.len() as u64) < DRAWS {
             match state.draw(&limits(), PACE, request(runs.len() as u64), |_| clock.fetch_add(50, Ordering::Relaxed)) {
                 Ok(drawn) => runs.push(drawn.run),
-                Err(Some(Step::Wait(wait))) => {
+                Err(Obstacle::Throttled(wait)) => {
                     clock.fetch_add(wait.as_nanos() as u64, Ordering::Relaxed);
                 }
                 Err(other) => panic!("{other:?}"),

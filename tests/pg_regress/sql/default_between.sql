@@ -61,6 +61,6 @@ SELECT snowflake_between(NULL, '-infinity', 'infinity') AS id,
        snowflake_between(0, NULL, '-infinity') AS decided_by_until,
        snowflake_between(0, '2010-11-04 01:42:54.658Z', NULL) AS decided_by_from;
 
--- "from" is a reserved word, so its name needs quotes.
-SELECT snowflake_between(id => 1541815603606036480, "from" => '2022-06-28', until => '2022-06-29') AS that_day,
-       snowflake_between(until => '2022-06-28', "from" => '2022-06-27', id => 1541815603606036480) AS day_before;
+-- No parameter's name needs quotes.
+SELECT snowflake_between(id => 1541815603606036480, start => '2022-06-28', stop => '2022-06-29') AS that_day,
+       snowflake_between(stop => '2022-06-28', start => '2022-06-27', id => 1541815603606036480) AS day_before;

@@ -23,6 +23,14 @@ SELECT p.proname AS name, pg_get_function_arguments(p.oid) AS arguments, pg_get_
  WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg'
  ORDER BY p.proname, pg_get_function_identity_arguments(p.oid);
 
+-- No name of a parameter or a column needs quotes.
+SELECT p.oid::regprocedure AS function, name
+  FROM pg_depend d
+       JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+       JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+       CROSS JOIN unnest(p.proargnames) AS name
+ WHERE d.deptype = 'e' AND e.extname = 'snowflake_pg' AND quote_ident(name) <> name;
+
 -- Nothing but those functions, the views and the type of texts, each with its comment. (From 18 on the types that come with
 -- them are members, too.)
 SELECT pg_describe_object(classid, objid, 0) AS member, obj_description(objid, classid::regclass::name) AS comment

@@ -28,8 +28,23 @@ BEGIN;
 SELECT snowflake_nextval() AS id \gset
 ROLLBACK;
 SELECT snowflake_currval() = :id AS survives_rollback;
+DISCARD PLANS;
+DISCARD TEMP;
+SELECT snowflake_currval() = :id AS survives_other_discards;
+
+-- What takes away the values of sequences takes it away.
+DISCARD SEQUENCES;
+SELECT snowflake_currval();
+\echo :SQLSTATE
+SELECT snowflake_nextval() AS id \gset
 DISCARD ALL;
-SELECT snowflake_currval() = :id AS survives_discard;
+SELECT snowflake_currval();
+\echo :SQLSTATE
+SELECT snowflake_nextval() AS id \gset
+BEGIN;
+DISCARD ALL;
+ROLLBACK;
+SELECT snowflake_currval() = :id AS survives_discard_that_fails;
 
 -- Another session begins without one.
 \c -

@@ -52,8 +52,13 @@ DROP TABLE messages;
 -- What reads this server's settings cannot be.
 CREATE TABLE messages (id bigint, sent timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED);
 
+-- In letters of either case.
+SELECT snowflake_decode(175928847299117063, 'Discord') = snowflake_decode(175928847299117063, 'discord') AS discord,
+       snowflake_decode(1, 'TWITTER') = snowflake_decode(1, 'twitter') AS twitter,
+       snowflake_decode(1, '39:8S:16@10MS') = snowflake_decode(1, '39:8s:16@10ms') AS bits;
+
 -- Refused, with the reason.
-SELECT snowflake_decode(1, 'Twitter');
+SELECT snowflake_decode(1, 'Twiter');
 \echo :SQLSTATE
 SELECT snowflake_decode(1, '');
 \echo :SQLSTATE

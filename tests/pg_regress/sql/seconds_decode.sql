@@ -14,10 +14,10 @@ SELECT snowflake_encode('2010-11-05 01:42:54.657Z', 15, 255) AS a_day_later,
        snowflake_encode('2010-11-05 01:42:54.656999Z', 15, 255) AS a_tick_earlier;
 SELECT worker_id, created_at BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '2 seconds' AS now
   FROM snowflake_decode(snowflake_nextval());
--- A block that the second at hand has room for: the largest would wait for the next one.
+-- The largest block: what half of max_ahead, 50 ms, holds of the second's 256 IDs.
 SELECT l.sequence - f.sequence AS apart, l.created_at = f.created_at AS one_tick
-  FROM (SELECT snowflake_reserve(100) AS first OFFSET 0) AS block,
-       LATERAL snowflake_decode(first) AS f, LATERAL snowflake_decode(first + 99) AS l;
+  FROM (SELECT snowflake_reserve(12) AS first OFFSET 0) AS block,
+       LATERAL snowflake_decode(first) AS f, LATERAL snowflake_decode(first + 11) AS l;
 
 -- The last time that PostgreSQL knows, and the first ID beyond it.
 SELECT snowflake_last_id_before('294276-12-31 23:59:59.999999Z') AS last_in_range \gset

@@ -1,6 +1,6 @@
 //! A machine whose clocks a test lets run, suspends and sets.
 
-use flake::{ClockEvent, ClockRules, Hybrid, Nanos, OnRegression, Reading, Steered};
+use flake::{ClockEvent, ClockRules, Disciplined, Hybrid, Nanos, OnRegression, Reading};
 
 pub const MS: Nanos = 1_000_000;
 pub const SECOND: Nanos = 1_000 * MS;
@@ -93,15 +93,15 @@ impl Server {
         self.time().wrapping_sub(self.machine.wall) as i64
     }
 
-    pub fn compare(&mut self) -> Steered {
+    pub fn compare(&mut self) -> Disciplined {
         self.compare_busy([0; 3])
     }
 
-    pub fn compare_busy(&mut self, lost: [Nanos; 3]) -> Steered {
+    pub fn compare_busy(&mut self, lost: [Nanos; 3]) -> Disciplined {
         let reading = self.machine.read_busy(lost);
-        let steered = self.clock.steer(reading, self.issued, &self.rules);
-        self.clock = steered.clock;
-        steered
+        let disciplined = self.clock.discipline(reading, self.issued, &self.rules);
+        self.clock = disciplined.clock;
+        disciplined
     }
 
     /// An ID is issued at generator time.

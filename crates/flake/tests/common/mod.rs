@@ -5,7 +5,7 @@
 
 pub mod machine;
 
-use flake::{Epoch, Layout, Nanos, Node, Scheme, Tick};
+use flake::{Epoch, IdFormat, Layout, Nanos, Node, Tick};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
@@ -148,8 +148,8 @@ pub fn epochs() -> impl Strategy<Value = Epoch> {
 }
 
 /// A layout with an epoch.
-pub fn schemes() -> impl Strategy<Value = (Shape, Scheme)> {
-    (shapes(), epochs()).prop_map(|(shape, epoch)| (shape, Scheme { layout: shape.layout(), epoch }))
+pub fn formats() -> impl Strategy<Value = (Shape, IdFormat)> {
+    (shapes(), epochs()).prop_map(|(shape, epoch)| (shape, IdFormat { layout: shape.layout(), epoch }))
 }
 
 /// Tries `test` on `cases` values. Failures are printed shrunk, and not written into the repository.

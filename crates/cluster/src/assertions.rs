@@ -1,0 +1,53 @@
+//! Checks of what tests observe, and the assertion that a check detects a fault.
+
+use std::fs::File;
+use std::io::Write;
+
+/// Ends a check that returns `Result<_, String>` with this reason, unless the condition is true.
+#[macro_export]
+macro_rules! ensure {
+    ($condition:expr, $($reason:tt)+) => {
+        if !$condition {
+            return Err(format!($($reason)+));
+        }
+    };
+}
+
+/// The negative control of a check: with the fault, the check must have failed, and its reason must contain this text.
+pub fn assert_caught(outcome: Result<(), String>, reason: &str) {
+    match outcome {
+        Ok(()) => panic!("the check does not notice the fault"),
+        Err(found) => assert!(found.contains(reason), "expected a reason with {reason:?}, found {found:?}"),
+    }
+}
+
+/// Checks that all IDs are positive and that none occurs twice. Sorts them.
+pub fn check_unique(ids: &mut [i64]) -> Result<(), String> {
+    ids.sort_unstable();
+    if let Some(first) = ids.first() {
+        ensure!(*first > 0, "{first} is not positive");
+    }
+    let repeated = ids.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    ensure!(repeated == 0, "{repeated} of {} IDs came twice", ids.len());
+    Ok(())
+}
+
+/// Checks that IDs increase in the order in which one session got them.
+pub fn check_increasing(ids: &[i64]) -> Result<(), String> {
+    match ids.windows(2).find(|pair| pair[0] >= pair[1]) {
+        Some(pair) => Err(format!("{} came after {} in one session", pair[1], pair[0])),
+        None => Ok(()),
+    }
+}
+
+/// Reports what a test leaves out on this machine, and why. It does not use a print macro, whose output is captured
+/// while a test succeeds. Because the test runner may capture all output, it also writes to the file that
+/// `scripts/test` prints at the end.
+pub fn not_tested(why: &str) {
+    let _ = writeln!(std::io::stderr(), "not tested: {why}");
+    if let Some(list) = std::env::var_os("NOT_TESTED") {
+        let line = format!("{why}\n");
+        let written = File::options().append(true).open(list).and_then(|mut list| list.write_all(line.as_bytes()));
+        written.expect("scripts/test has made the list");
+    }
+}

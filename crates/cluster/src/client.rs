@@ -1,0 +1,137 @@
+//! Queries and their results, as a client receives them.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use postgres::types::FromSqlOwned;
+use postgres::{Client, SimpleQueryMessage};
+
+use crate::{Cluster, Host, within};
+
+/// An error as the server reported it: SQLSTATE, message, detail and hint. A part that the server did not send is
+/// empty.
+pub fn sqlstate(error: &postgres::Error) -> (String, String, String, String) {
+    let error = error.as_db_error().unwrap_or_else(|| panic!("not an error of the server: {error}"));
+    let text = |part: Option<&str>| part.unwrap_or_default().to_string();
+    (error.code().code().into(), error.message().into(), text(error.detail()), text(error.hint()))
+}
+
+/// The SQLSTATE that ended what a session was doing. If a client can read both the reason and the end of the
+/// connection, it may report only that the connection was closed. Then the reason is taken from the log.
+pub fn end_of(error: &postgres::Error, pid: i32, server: &Cluster) -> String {
+    let told = format!("[{pid}] [unknown] FATAL:  terminating connection due to administrator command");
+    match error.as_db_error() {
+        Some(error) => error.code().code().into(),
+        None if server.log().contains(&told) => "57P01".into(),
+        None => error.to_string(),
+    }
+}
+
+/// The IDs that a query with one `bigint` column returns, in order, at the speed of a binary COPY.
+pub fn copy_ids(client: &mut Client, query: &str) -> Vec<i64> {
+    let mut bytes = Vec::new();
+    client
+        .copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT binary)"))
+        .map_or_else(|e| panic!("{query}: {e:?}"), |mut reader| reader.read_to_end(&mut bytes))
+        .expect("the server sends all rows");
+    // "Binary Format" of COPY: a header of 19 bytes, rows of a field count, a field length and the field, and a trailer
+    // of two bytes.
+    bytes[19..bytes.len() - 2]
+        .chunks_exact(2 + 4 + 8)
+        .map(|row| i64::from_be_bytes(row[6..].try_into().expect("eight bytes")))
+        .collect()
+}
+
+/// The rows that statements return, each as one text.
+pub fn printed(client: &mut Client, sql: &str) -> Result<Vec<String>, postgres::Error> {
+    let row = |message: &SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => {
+            Some((0..row.len()).map(|n| row.get(n).unwrap_or("NULL")).collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    };
+    Ok(client.simple_query(sql)?.iter().filter_map(row).collect())
+}
+
+/// Waits until a session waits for a lock, or until `ended` is true. Returns false if neither happens.
+pub fn waiting(watch: &mut Client, mut ended: impl FnMut() -> bool) -> bool {
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
+    within(Duration::from_secs(20), || watch.one(waits) || ended())
+}
+
+/// Limits the memory of a session's process to its current size plus `more` bytes. Returns its process ID.
+pub fn limit_memory(session: &mut Client, more: u64) -> i32 {
+    let process: i32 = session.one("SELECT pg_backend_pid()");
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the session's process");
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("its size");
+    let kb: u64 = size.trim().trim_end_matches(" kB").parse().expect("a number");
+    let limit = format!("--as={}", kb * 1_024 + more);
+    let prlimit = Path::new("prlimit");
+    let limited = Host::get().command(prlimit).args(["--pid", &process.to_string(), &limit]).status();
+    assert!(limited.expect("prlimit is installed (Debian: util-linux)").success());
+    process
+}
+
+/// Short forms of frequent queries.
+pub trait Answer {
+    /// The first column of the only row.
+    fn one<T: FromSqlOwned>(&mut self, sql: &str) -> T;
+
+    /// The first column of every row.
+    fn all<T: FromSqlOwned>(&mut self, sql: &str) -> Vec<T>;
+
+    /// The SQLSTATE of the error that the statements raise; `None` if they succeed.
+    fn code(&mut self, sql: &str) -> Option<String>;
+
+    /// The SQLSTATE and the message of the error that the statements must raise.
+    fn refusal(&mut self, sql: &str) -> (String, String);
+
+    /// The IDs of a batch, in order.
+    fn batch(&mut self, count: u32) -> Vec<i64> {
+        self.all(&format!("SELECT snowflake_nextval_batch({count})"))
+    }
+
+    /// How far the time of the next ID is ahead of the server's clock, in seconds.
+    fn lead(&mut self) -> f64 {
+        self.one("SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8")
+    }
+
+    /// Makes the planner use this many parallel workers. The leader does not take part in the work.
+    fn prefer_parallel(&mut self, workers: u32) {
+        let settings = format!(
+            "SET max_parallel_workers_per_gather = {workers}; SET parallel_leader_participation = off;
+             SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0"
+        );
+        assert_eq!(self.code(&settings), None, "{settings}");
+    }
+
+    /// The rows of a plan, as EXPLAIN prints them.
+    fn plan(&mut self, sql: &str) -> String {
+        self.all::<String>(&format!("EXPLAIN {sql}")).join("\n")
+    }
+}
+
+impl Answer for Client {
+    fn one<T: FromSqlOwned>(&mut self, sql: &str) -> T {
+        self.query_one(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
+    }
+
+    fn all<T: FromSqlOwned>(&mut self, sql: &str) -> Vec<T> {
+        self.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).iter().map(|row| row.get(0)).collect()
+    }
+
+    fn code(&mut self, sql: &str) -> Option<String> {
+        self.batch_execute(sql).err().map(|error| sqlstate(&error).0)
+    }
+
+    fn refusal(&mut self, sql: &str) -> (String, String) {
+        match self.batch_execute(sql) {
+            Ok(()) => panic!("not refused: {sql}"),
+            Err(error) => {
+                let (code, message, ..) = sqlstate(&error);
+                (code, message)
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! This machine: the user who runs the servers, and the directory of their data.
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::patience::PATIENCE;
+use crate::{Installation, command, output, within};
+
+/// Longest directory of a socket: `sun_path` of `sockaddr_un` has 108 bytes, minus the terminator and `/.s.PGSQL.5432`.
+const SOCKET_DIR_MAX: usize = 108 - 1 - 14;
+
+/// The PostgreSQL installation and the user who runs its servers.
+pub struct Host {
+    installation: Installation,
+    owner: Option<Owner>,
+    /// What several tests use: the template of all data directories, the library with faults.
+    base: PathBuf,
+    /// Where the data directories are, which may be in memory.
+    clusters: PathBuf,
+}
+
+/// The unprivileged user who runs the servers if the caller is root, because PostgreSQL refuses to run as root.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner {
+    uid: u32,
+    gid: u32,
+}
+
+/// The repository's root.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("this crate lies two folders deep")
+}
+
+impl Host {
+    /// This machine. It is examined once per process.
+    pub fn get() -> &'static Host {
+        static HOST: OnceLock<Host> = OnceLock::new();
+        HOST.get_or_init(Host::find)
+    }
+
+    /// The PostgreSQL that is tested.
+    pub fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    /// The PostgreSQL of another major version.
+    pub fn installation_of(&self, major: &str) -> Installation {
+        Installation::of_major(major, self.owner, &self.base)
+    }
+
+    /// A program of the installation, to be run as the servers' user.
+    pub fn program(&self, name: &str) -> Command {
+        self.command(&self.installation.bin.join(name))
+    }
+
+    /// `pg_regress` of the installation, to be run as the servers' user.
+    pub fn pg_regress(&self) -> Command {
+        self.command(&self.installation.regress())
+    }
+
+    /// Any program, to be run as the servers' user.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = command(program);
+        // The servers' user can read this directory, but perhaps not the current directory of the caller.
+        command.current_dir(&self.base).stdin(Stdio::null());
+        if let Some(owner) = self.owner {
+            command.uid(owner.uid).gid(owner.gid);
+        }
+        command
+    }
+
+    /// Reserves the name of a cluster until the file is closed, so that no other test uses it, even in another process.
+    pub(crate) fn claim(&self, name: &str) -> File {
+        let locks = self.clusters.join("locks");
+        make_dir(&locks);
+        let lock = lock_file(&locks.join(name));
+        assert!(within(PATIENCE, || lock.try_lock().is_ok()), "another test uses the name {name}");
+        lock
+    }
+
+    /// An empty directory of this name that the servers' user owns.
+    pub fn fresh_dir(&self, name: &str) -> PathBuf {
+        let dir = self.dir(name);
+        self.make_empty(&dir);
+        dir
+    }
+
+    fn make_empty(&self, dir: &Path) {
+        let _ = fs::remove_dir_all(dir);
+        make_dir(dir);
+        // PostgreSQL refuses a data directory that others can read.
+        let closed = PermissionsExt::from_mode(0o700);
+        fs::set_permissions(dir, closed).expect("the mode of a new directory can be set");
+        self.own(dir);
+    }
+
+    /// The directory of this name, which need not exist.
+    pub fn dir(&self, name: &str) -> PathBuf {
+        self.clusters.join(name)
+    }
+
+    /// The directory of the socket of the server with this name. It is next to the data directory, not in it, because a
+    /// base backup would copy it. It is in the temporary directory if the path would be too long for a socket.
+    pub fn socket_dir(&self, name: &str) -> PathBuf {
+        let beside = self.dir(&format!("{name}.socket"));
+        let socket = if beside.as_os_str().len() <= SOCKET_DIR_MAX {
+            beside
+        } else {
+            std::env::temp_dir().join(format!("{}-{name}", private_name()))
+        };
+        make_dir(&socket);
+        self.own(&socket);
+        socket
+    }
+
+    /// Writes a file that the servers' user owns.
+    pub fn write(&self, path: &Path, text: &str) {
+        fs::write(path, text).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
+        self.own(path);
+    }
+
+    /// The directory of the library with faults, which the servers' user can read.
+    pub fn faults(&self) -> &Path {
+        static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+        DIRECTORY.get_or_init(|| {
+            let built = repository().join("target/faults/libsnowflake_pg.so");
+            let dir = self.base.join("faults");
+            make_dir(&dir);
+            self.own(&dir);
+            let _alone = self.alone("faults");
+            let copy = dir.join("snowflake_pg.so");
+            let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+            let built_at = age(&built).unwrap_or_else(|| panic!("scripts/faults makes {}", built.display()));
+            if age(&copy) != Some(built_at) {
+                // The new file replaces the old one by a rename, because a server may have the old one open.
+                let fresh = dir.join("snowflake_pg.new");
+                fs::copy(&built, &fresh).expect("the base directory can be written");
+                self.own(&fresh);
+                let stamped = File::options().write(true).open(&fresh).and_then(|file| file.set_modified(built_at));
+                stamped.expect("the time of a new file can be set");
+                fs::rename(&fresh, copy).expect("a file can be renamed in place");
+            }
+            dir
+        })
+    }
+
+    /// Waits until no other process makes what has this name. Others wait until the file is closed.
+    fn alone(&self, name: &str) -> File {
+        let lock = lock_file(&self.base.join(format!("{name}.lock")));
+        lock.lock().expect("a lock file can be locked");
+        lock
+    }
+
+    /// The path of Debian's libfaketime.
+    pub fn faketime(&self) -> String {
+        let listed = output(command("sh").args(["-c", "ls /usr/lib/*/faketime/libfaketime.so.1"]));
+        listed.lines().next().expect("the package faketime is installed").to_string()
+    }
+
+    /// The data directory that every new cluster is a copy of, because `initdb` takes a second and a copy takes much
+    /// less.
+    pub fn template(&self) -> PathBuf {
+        let version = output(command(self.installation.bin.join("postgres")).arg("--version"));
+        let name: String = version.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let dir = self.base.join(format!("template-{name}"));
+        let _alone = self.alone("template");
+        if !dir.exists() {
+            let fresh = self.base.join("template.new");
+            self.make_empty(&fresh);
+            let initdb = self
+                .program("initdb")
+                .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"])
+                .arg(&fresh)
+                .output()
+                .expect("initdb can be run");
+            assert!(initdb.status.success(), "initdb failed: {}", String::from_utf8_lossy(&initdb.stderr));
+            fs::rename(&fresh, &dir).expect("a directory can be renamed in place");
+        }
+        dir
+    }
+
+    fn find() -> Host {
+        let owner = Owner::find();
+        let base = match owner {
+            None => repository().join("target/clusters"),
+            Some(owner) => owner.base(),
+        };
+        make_dir(&base);
+        let clusters = memory(owner).unwrap_or_else(|| base.clone());
+        make_dir(&clusters);
+        let host = Host { installation: Installation::tested(owner, &base), owner, base, clusters };
+        host.own(&host.base);
+        host.own(&host.clusters);
+        host
+    }
+
+    fn own(&self, path: &Path) {
+        if let Some(owner) = self.owner {
+            std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid)).expect("root can give files away");
+        }
+    }
+}
+
+impl Owner {
+    /// The user `postgres` if the caller is root, otherwise `None`.
+    fn find() -> Option<Owner> {
+        if output(command("id").arg("-u")) != "0" {
+            return None;
+        }
+        let number = |flag: &str| {
+            let text = output(command("id").args([flag, "postgres"]));
+            text.parse().expect("root needs a user named postgres to run servers as")
+        };
+        Some(Owner { uid: number("-u"), gid: number("-g") })
+    }
+
+    /// True if this user can enter a directory.
+    pub(crate) fn reaches(self, dir: &Path) -> bool {
+        let reached = command("test").arg("-x").arg(dir).current_dir("/").uid(self.uid).gid(self.gid).status();
+        reached.is_ok_and(|status| status.success())
+    }
+
+    /// `target/clusters` if this user can enter it; otherwise, for example below a closed home directory, a directory
+    /// in the temporary directory.
+    fn base(self) -> PathBuf {
+        let wanted = repository().join("target/clusters");
+        make_dir(&wanted);
+        if self.reaches(&wanted) {
+            return wanted;
+        }
+        private_dir(&std::env::temp_dir(), Some(self))
+    }
+}
+
+fn make_dir(dir: &Path) {
+    fs::create_dir_all(dir).unwrap_or_else(|e| panic!("cannot create {}: {e}", dir.display()));
+}
+
+fn lock_file(path: &Path) -> File {
+    File::create(path).unwrap_or_else(|e| panic!("cannot create {}: {e}", path.display()))
+}
+
+/// A directory in memory, where a cluster is made in a tenth of the time that it takes on a disk. `None` outside of test runs,
+/// because other programs leave servers running, and if there is little room or programs cannot be run.
+fn memory(owner: Option<Owner>) -> Option<PathBuf> {
+    const MEMORY: &str = "/dev/shm";
+    const ROOM_KB: u64 = 4 << 20;
+    std::env::var_os("NEXTEST")?;
+    let mounts = fs::read_to_string("/proc/mounts").ok()?;
+    let mount = mounts.lines().find(|line| line.split(' ').nth(1) == Some(MEMORY))?;
+    let free = command("df").args(["-k", "--output=avail", MEMORY]).output().ok()?;
+    let free: u64 = String::from_utf8_lossy(&free.stdout).lines().last()?.trim().parse().ok()?;
+    let suits = mount.split(' ').nth(2) == Some("tmpfs") && !mount.contains("noexec") && free > ROOM_KB;
+    suits.then(|| private_dir(Path::new(MEMORY), owner))
+}
+
+/// A directory inside one that every user can write to. A directory or link of another user must not be filled or removed.
+fn private_dir(parent: &Path, owner: Option<Owner>) -> PathBuf {
+    let dir = parent.join(private_name());
+    if let Ok(known) = fs::symlink_metadata(&dir) {
+        let uid = owner.map_or_else(|| fs::metadata("/proc/self").expect("a Linux system").uid(), |owner| owner.uid);
+        let ours = known.is_dir() && [0, uid].contains(&known.uid());
+        assert!(ours, "{} belongs to another user", dir.display());
+    }
+    dir
+}
+
+/// A name for the temporary directory that no other clone or caller has.
+fn private_name() -> String {
+    let mut hasher = DefaultHasher::new();
+    (repository(), output(command("id").arg("-u"))).hash(&mut hasher);
+    format!("snowflake_pg-{:x}", hasher.finish())
+}

@@ -1,0 +1,42 @@
+//! Private PostgreSQL servers for tests and measurements.
+//!
+//! A [`Cluster`] is a data directory with a server that listens on a Unix socket next to it. An unprivileged user runs
+//! the server. The directory is under `/dev/shm` in a test run, if there is room; otherwise under `target/clusters/`,
+//! or under the temporary directory if the servers' user cannot enter the repository. When the value is dropped, the
+//! server is stopped and its files are removed. If the process is killed, the server is stopped as well. The server
+//! uses the extension that `make install` installed, unless a test names another library. The harness changes nothing
+//! else, and ends no process except those that it started.
+
+mod assertions;
+mod client;
+mod host;
+mod installation;
+mod load;
+mod nemesis;
+mod page;
+mod patience;
+mod proxy;
+mod ready;
+mod server;
+mod shell;
+mod standby;
+mod tool;
+mod versions;
+mod watcher;
+
+pub use assertions::{assert_caught, check_increasing, check_unique, not_tested};
+pub use client::{Answer, copy_ids, end_of, limit_memory, printed, sqlstate, waiting};
+pub use host::{Host, repository};
+pub use installation::Installation;
+pub use load::{Ask, History, Load};
+pub use nemesis::Chance;
+pub use page::{Block, Section, block_with, blocks, code_blocks, page, sections, settings};
+pub use patience::within;
+pub use proxy::Proxy;
+pub use server::{Builder, Cluster, Stop};
+pub use tool::{Scratch, command, output, tool, typed};
+pub use versions::{alter_system_takes_unknown_names, both_ways, key_conflict, major, origins_setting, wait_event};
+pub use watcher::watch;
+
+/// A connection, from the crate `postgres`.
+pub use postgres::Client;

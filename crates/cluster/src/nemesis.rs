@@ -1,0 +1,138 @@
+//! Events that happen to a server from outside: its processes are killed or frozen. Only processes that this harness
+//! started are signalled, by their process IDs.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::patience::PATIENCE;
+use crate::server::signal;
+use crate::{Answer, Cluster, within};
+
+/// Random choices from a seed. Each run prints its seed, and the environment variable `SEED` replays a run.
+pub struct Chance(fastrand::Rng);
+
+impl Chance {
+    /// The random choices of the test called `name`.
+    pub fn of(name: &str) -> Chance {
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+        // Tests print only when they fail, or with --nocapture.
+        println!("{name}: SEED={seed} replays this run");
+        Chance(fastrand::Rng::with_seed(seed))
+    }
+
+    /// A number from `from` to `to`, both included.
+    pub fn between(&mut self, from: i64, to: i64) -> i64 {
+        self.0.i64(from..=to)
+    }
+
+    /// One of these choices.
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.0.usize(..choices.len())]
+    }
+
+    /// True in one of `times` cases on average.
+    pub fn one_in(&mut self, times: usize) -> bool {
+        self.0.usize(..times) == 0
+    }
+
+    /// A time up to this many milliseconds.
+    pub fn millis(&mut self, most: u64) -> Duration {
+        Duration::from_millis(self.0.u64(..=most))
+    }
+
+    /// A step of a clock in milliseconds. Most steps go a short way back, to times that were seen before an outage of
+    /// this length. The others are up to an hour, back or forward.
+    pub fn step(&mut self, outage: Duration) -> i64 {
+        if self.one_in(3) {
+            self.between(-3_600_000, 3_600_000)
+        } else {
+            self.between(-1_500, 300) - outage.as_millis() as i64
+        }
+    }
+
+    /// Independent random choices for a concurrent activity.
+    pub fn fork(&mut self) -> Chance {
+        Chance(self.0.fork())
+    }
+}
+
+impl Cluster {
+    /// Kills the postmaster with SIGKILL, and waits until all its processes have ended.
+    pub fn kill_postmaster(&mut self) {
+        let Some(mut postmaster) = self.postmaster.take() else {
+            return;
+        };
+        let children = children_of(postmaster.id());
+        let _ = postmaster.kill();
+        let _ = postmaster.wait();
+        let alive = |pid: &u32| works_in(*pid, self.dir());
+        if !within(Duration::from_secs(5), || !children.iter().any(alive)) {
+            // A process that is computing does not check whether its postmaster is alive.
+            children.iter().filter(|pid| alive(pid)).for_each(|pid| signal(*pid, "KILL"));
+        }
+        assert!(within(PATIENCE, || !children.iter().any(alive)), "processes of {} survive", self.dir().display());
+    }
+
+    /// Kills one of the sessions with SIGKILL. The postmaster then ends all sessions and restarts. Returns false if
+    /// there is no session.
+    pub fn kill_session(&self, chance: &mut Chance) -> bool {
+        let Ok(mut client) = self.config("postgres").connect(postgres::NoTls) else {
+            return false;
+        };
+        let pids: Vec<i32> = client.all(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+             ORDER BY pid",
+        );
+        if pids.is_empty() {
+            return false;
+        }
+        signal(chance.pick(&pids).unsigned_abs(), "KILL");
+        // The postmaster ends this connection when it detects the crash.
+        within(PATIENCE, || client.simple_query("SELECT 1").is_err())
+    }
+
+    /// Stops all processes with SIGSTOP, until [`Cluster::thaw`].
+    pub fn freeze(&self) {
+        self.all_processes().iter().for_each(|pid| signal(*pid, "STOP"));
+    }
+
+    /// Lets the processes continue.
+    pub fn thaw(&self) {
+        self.all_processes().iter().for_each(|pid| signal(*pid, "CONT"));
+    }
+
+    /// Waits until the server answers again after the postmaster has ended all sessions.
+    pub fn wait_until_back(&self) {
+        let alive = || {
+            let client = self.config("postgres").connect(postgres::NoTls);
+            client.and_then(|mut client| client.simple_query("SELECT 1").map(|_| ())).is_ok()
+        };
+        assert!(within(PATIENCE, alive), "the server did not come back:\n{}", self.log());
+    }
+
+    fn all_processes(&self) -> Vec<u32> {
+        let Some(postmaster) = &self.postmaster else {
+            return Vec::new();
+        };
+        let mut pids = children_of(postmaster.id());
+        pids.push(postmaster.id());
+        pids
+    }
+}
+
+/// The child processes of this process.
+fn children_of(pid: u32) -> Vec<u32> {
+    let parent = |child: u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
+        // "pid (name) state parent": a name may contain any character.
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    let processes = fs::read_dir("/proc").expect("a Linux system").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|child| parent(*child) == Some(pid)).collect()
+}
+
+/// True while this is the working directory of a process. All processes of a server work in its data directory.
+fn works_in(pid: u32, dir: &std::path::Path) -> bool {
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == dir)
+}

@@ -1,0 +1,89 @@
+//! The pages of the manual, and their code blocks.
+
+use std::fs;
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
+
+use crate::repository;
+
+/// A page of the repository.
+pub fn page(path: &str) -> String {
+    fs::read_to_string(repository().join(path)).unwrap_or_else(|e| panic!("{path} cannot be read: {e}"))
+}
+
+/// A fenced code block of a page.
+pub struct Block {
+    /// The heading above it, as it is written.
+    pub heading: String,
+    /// The words after the fence.
+    pub language: String,
+    /// The code.
+    pub text: String,
+    /// True if nothing is between this block and the one before.
+    pub follows: bool,
+}
+
+/// All fenced code blocks of a page, in order.
+pub fn code_blocks(page: &str) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let mut heading = "";
+    // Where the last block ends; nothing follows the beginning of the page.
+    let mut end = None;
+    for (event, range) in Parser::new_ext(page, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = page[range].trim_start_matches('#').trim(),
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
+                let follows = end.is_some_and(|end: usize| page[end..range.start].trim().is_empty());
+                let (heading, language) = (heading.to_string(), language.to_string());
+                found.push(Block { heading, language, text: String::new(), follows });
+                end = Some(range.end);
+            }
+            Event::Text(text) if end.is_some_and(|end| range.start < end) => {
+                found.last_mut().expect("an open block").text.push_str(&text);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A page's blocks of a language, in order.
+pub fn blocks(page: &str, language: &str) -> Vec<String> {
+    let all = code_blocks(page).into_iter();
+    all.filter(|block| block.language == language).map(|block| block.text).collect()
+}
+
+/// A part of a page under a heading, with its blocks: the word after each fence, and the text of the block.
+pub struct Section {
+    /// The heading.
+    pub title: String,
+    /// The blocks, in order.
+    pub blocks: Vec<(String, String)>,
+}
+
+/// A page's sections that have blocks, in order.
+pub fn sections(page: &str) -> Vec<Section> {
+    let mut found: Vec<Section> = Vec::new();
+    for Block { heading, language, text, .. } in code_blocks(page) {
+        if found.last().is_none_or(|section| section.title != heading) {
+            found.push(Section { title: heading, blocks: Vec::new() });
+        }
+        found.last_mut().expect("a section").blocks.push((language, text));
+    }
+    found
+}
+
+/// The only one of these blocks that contains this text.
+pub fn block_with(mut blocks: Vec<String>, part: &str) -> String {
+    blocks.retain(|block| block.contains(part));
+    assert_eq!(blocks.len(), 1, "blocks with {part:?}");
+    blocks.remove(0)
+}
+
+/// The names and values of a block of settings, without the quotes that `postgresql.conf` requires.
+pub fn settings(block: &str) -> impl Iterator<Item = (&str, &str)> {
+    block.lines().map(|line| {
+        let (name, value) = line.split_once(" = ").expect("name = value");
+        (name, value.trim_matches('\''))
+    })
+}

@@ -1,0 +1,176 @@
+//! A proxy between a standby and its primary that delays acknowledgements.
+
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::{Cluster, Host};
+
+/// The name of a server's socket of port 5432.
+const SOCKET: &str = ".s.PGSQL.5432";
+
+/// Passes connections on to a server. Data from the server arrives at once. Data from the client arrives after a delay,
+/// which is zero at first. When a connection ends, data that was not sent yet is lost. Dropping this value ends all
+/// connections.
+pub struct Proxy {
+    socket: PathBuf,
+    state: Arc<State>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+/// What the threads share.
+struct State {
+    way: Mutex<Way>,
+    changed: Condvar,
+}
+
+struct Way {
+    /// `None` holds back everything.
+    delay: Option<Duration>,
+    ended: bool,
+    /// Both ends of every connection, so that they can be ended.
+    streams: Vec<UnixStream>,
+}
+
+impl Proxy {
+    /// A proxy with this name in front of a server, which need not be running yet.
+    pub fn before(server: &Cluster, name: &str) -> Proxy {
+        let host = Host::get();
+        let socket = host.socket_dir(name);
+        let listening = socket.join(SOCKET);
+        let _ = fs::remove_file(&listening);
+        let listener = UnixListener::bind(&listening).expect("a directory of its own can have a socket");
+        fs::set_permissions(&listening, Permissions::from_mode(0o777)).expect("the mode of a new socket can be set");
+        let way = Way { delay: Some(Duration::ZERO), ended: false, streams: Vec::new() };
+        let state = Arc::new(State { way: Mutex::new(way), changed: Condvar::new() });
+        let (server, shared) = (server.socket().join(SOCKET), state.clone());
+        let acceptor = Some(thread::spawn(move || accept(&listener, &server, &shared)));
+        Proxy { socket, state, acceptor }
+    }
+
+    /// The directory of the socket, which is the host to connect to.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// From now on, data from a client arrives after this delay, including data that was sent before.
+    pub fn delay(&self, delay: Duration) {
+        self.change(|way| way.delay = Some(delay));
+    }
+
+    /// From now on, no data from a client arrives, until [`Proxy::delay`] is called. A primary ends such a connection
+    /// after `wal_sender_timeout`.
+    pub fn hold(&self) {
+        self.change(|way| way.delay = None);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Way)) {
+        change(&mut self.state.lock());
+        self.state.changed.notify_all();
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.change(|way| {
+            way.ended = true;
+            way.streams.iter().for_each(end);
+        });
+        // The thread that accepts connections wakes up when it gets one.
+        let woken = UnixStream::connect(self.socket.join(SOCKET)).is_ok();
+        if let Some(acceptor) = self.acceptor.take().filter(|_| woken) {
+            let _ = acceptor.join();
+        }
+        let _ = fs::remove_dir_all(&self.socket);
+    }
+}
+
+impl State {
+    fn lock(&self) -> MutexGuard<'_, Way> {
+        self.way.lock().expect("nobody panics with the lock")
+    }
+
+    /// Adds both ends of a connection to those that end with the proxy. Returns false if the proxy has ended.
+    fn takes(&self, ends: [&UnixStream; 2]) -> bool {
+        let mut way = self.lock();
+        way.streams.extend(ends.map(copy_of));
+        !way.ended
+    }
+
+    /// Waits until data that was sent at this time is due. Returns false if the proxy ends first.
+    fn due(&self, sent: Instant) -> bool {
+        let mut way = self.lock();
+        loop {
+            let left = way.delay.map(|delay| (sent + delay).saturating_duration_since(Instant::now()));
+            way = match left {
+                _ if way.ended => return false,
+                Some(Duration::ZERO) => return true,
+                Some(left) => self.changed.wait_timeout(way, left).expect("nobody panics with the lock").0,
+                None => self.changed.wait(way).expect("nobody panics with the lock"),
+            };
+        }
+    }
+}
+
+/// Accepts connections until the proxy ends, and returns after all of them have ended.
+fn accept(listener: &UnixListener, server: &Path, state: &Arc<State>) {
+    let mut threads = Vec::new();
+    while let Ok((client, _)) = listener.accept() {
+        // If there is no server, the connection of the client ends.
+        let server = UnixStream::connect(server);
+        if !server.as_ref().map_or_else(|_| !state.lock().ended, |server| state.takes([&client, server])) {
+            break;
+        }
+        let Ok(server) = server else { continue };
+        let (sender, receiver) = channel();
+        let (from, to) = (copy_of(&server), copy_of(&client));
+        threads.push(thread::spawn(move || pass_on(from, to)));
+        let (from, state) = (copy_of(&client), state.clone());
+        threads.push(thread::spawn(move || note(from, &sender)));
+        threads.push(thread::spawn(move || pass_on_late(&receiver, server, &client, &state)));
+    }
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+}
+
+/// Passes on what the server sends.
+fn pass_on(mut from: UnixStream, mut to: UnixStream) {
+    let _ = std::io::copy(&mut from, &mut to);
+    end(&from);
+    end(&to);
+}
+
+/// Records what a client sends, and when.
+fn note(mut from: UnixStream, sender: &Sender<(Instant, Vec<u8>)>) {
+    let mut buffer = [0; 8_192];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        if sender.send((Instant::now(), buffer[..length].to_vec())).is_err() {
+            break;
+        }
+    }
+}
+
+/// Passes on what was recorded when it is due.
+fn pass_on_late(noted: &Receiver<(Instant, Vec<u8>)>, mut to: UnixStream, from: &UnixStream, state: &State) {
+    while let Ok((sent, bytes)) = noted.recv() {
+        if !state.due(sent) || to.write_all(&bytes).is_err() {
+            break;
+        }
+    }
+    end(&to);
+    end(from);
+}
+
+fn end(stream: &UnixStream) {
+    let _ = stream.shutdown(Shutdown::Both);
+}
+
+fn copy_of(stream: &UnixStream) -> UnixStream {
+    stream.try_clone().expect("a process may have more files open")
+}

@@ -1,0 +1,395 @@
+//! One server: configure, start, stop, crash.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use postgres::{Client, Config, NoTls};
+
+use crate::patience::{PATIENCE, within};
+use crate::{Host, command};
+
+/// How a server is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Sessions are terminated, and the shutdown checkpoint is written.
+    Fast,
+    /// Nothing is written, and the next start performs crash recovery.
+    Immediate,
+}
+
+/// A server with a data directory of its own.
+pub struct Cluster {
+    dir: PathBuf,
+    socket: PathBuf,
+    like: Builder,
+    pub(crate) postmaster: Option<Child>,
+    kept: bool,
+    /// Reserves the name of the server.
+    claim: Option<File>,
+}
+
+/// The settings, environment and arguments of a server.
+pub struct Builder {
+    name: String,
+    settings: Vec<(String, String)>,
+    env: Vec<(String, String)>,
+    arguments: Vec<String>,
+}
+
+impl Builder {
+    /// Sets a parameter of `postgresql.conf`. This function quotes the value.
+    pub fn set(mut self, name: &str, value: &str) -> Builder {
+        self.change(name, Some(value));
+        self
+    }
+
+    /// Removes a parameter.
+    pub fn unset(mut self, name: &str) -> Builder {
+        self.change(name, None);
+        self
+    }
+
+    /// Sets an environment variable of the server.
+    pub fn env(mut self, name: &str, value: &str) -> Builder {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds an argument to the server's command line.
+    pub fn argument(mut self, argument: &str) -> Builder {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Uses the library that `scripts/faults` builds, with one of its faults switched on.
+    pub fn fault(self, name: &str) -> Builder {
+        let library_path = format!("{}:$libdir", Host::get().faults().display());
+        self.set("dynamic_library_path", &library_path).env("SNOWFLAKE_PG_FAULT", name)
+    }
+
+    /// Steps the wall clock of the server. libfaketime reads the offset that [`Cluster::set_clock`] writes at each
+    /// clock read.
+    pub fn clock(self, offset: &str) -> Builder {
+        let host = Host::get();
+        let file = host.dir(&format!("{}.clock", self.name));
+        host.write(&file, &format!("{offset}\n"));
+        let file = file.to_string_lossy().into_owned();
+        self.env("LD_PRELOAD", &host.faketime())
+            .env("FAKETIME_TIMESTAMP_FILE", &file)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+    }
+
+    /// Steps all clocks of the server, including the monotonic clock.
+    pub fn clocks(self, offset: &str) -> Builder {
+        let mut builder = self.clock(offset);
+        builder.env.retain(|(name, _)| name != "FAKETIME_DONT_FAKE_MONOTONIC");
+        builder
+    }
+
+    /// Creates the cluster and does not start it.
+    pub fn create(self) -> Cluster {
+        let host = Host::get();
+        let template = host.template();
+        let cluster = self.empty();
+        let copied = host.command(Path::new("cp")).arg("-a").arg(template.join(".")).arg(&cluster.dir).status();
+        assert!(copied.is_ok_and(|status| status.success()), "cannot copy {}", template.display());
+        cluster
+    }
+
+    /// Creates the cluster and starts it.
+    pub fn start(self) -> Cluster {
+        let mut cluster = self.create();
+        cluster.start();
+        cluster
+    }
+
+    /// The cluster of an earlier run with its data, or a new one, for a server that outlives this process. If the
+    /// server is running, it is stopped first.
+    pub fn open(self) -> Cluster {
+        let dir = Host::get().dir(&self.name);
+        let mut cluster = if dir.join("PG_VERSION").exists() {
+            stop_stale(&dir, Stop::Fast);
+            self.into_cluster(dir, None)
+        } else {
+            self.create()
+        };
+        cluster.kept = true;
+        cluster
+    }
+
+    /// The cluster of an earlier run, if its server is running.
+    pub fn running(self) -> Option<Cluster> {
+        let dir = Host::get().dir(&self.name);
+        let mut cluster = self.into_cluster(dir, None);
+        cluster.kept = true;
+        let reached = cluster.config("postgres").connect(NoTls).is_ok();
+        reached.then_some(cluster)
+    }
+
+    /// Stops the server that an earlier run left running. Returns false if there was none.
+    pub fn stop(self) -> bool {
+        stop_stale(&Host::get().dir(&self.name), Stop::Fast)
+    }
+
+    /// The cluster with an empty data directory, which replaces what an earlier run may have left. The caller fills it.
+    pub fn empty(self) -> Cluster {
+        let host = Host::get();
+        let claim = host.claim(&self.name);
+        stop_stale(&host.dir(&self.name), Stop::Immediate);
+        let dir = host.fresh_dir(&self.name);
+        self.into_cluster(dir, Some(claim))
+    }
+
+    fn into_cluster(self, dir: PathBuf, claim: Option<File>) -> Cluster {
+        let socket = Host::get().socket_dir(&self.name);
+        Cluster { dir, socket, like: self, postmaster: None, kept: false, claim }
+    }
+
+    fn change(&mut self, name: &str, value: Option<&str>) {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.extend(value.map(|value| (name.into(), value.into())));
+    }
+}
+
+impl Cluster {
+    /// A server called `name`, which no other test uses, with the library preloaded and with worker ID 1. `fsync` is
+    /// off, so it does not survive a power loss.
+    pub fn builder(name: &str) -> Builder {
+        let settings = [
+            ("shared_preload_libraries", "snowflake_pg"),
+            ("snowflake_pg.worker_id", "1"),
+            ("fsync", "off"),
+            ("max_connections", "100"),
+            ("timezone", "UTC"),
+            ("log_line_prefix", "%m [%p] %q%a "),
+        ];
+        Builder {
+            name: name.into(),
+            settings: settings.map(|(name, value)| (name.into(), value.into())).to_vec(),
+            env: Vec::new(),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// The data directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The directory of the socket, which is the host to connect to.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Sets a parameter. This takes effect at the next start, or at the next [`Cluster::reload`].
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.like.change(name, Some(value));
+        self.configure();
+    }
+
+    /// Removes a parameter. This takes effect at the next start, or at the next [`Cluster::reload`].
+    pub fn unset(&mut self, name: &str) {
+        self.like.change(name, None);
+        self.configure();
+    }
+
+    /// Makes the running server read its configuration again.
+    pub fn reload(&self) {
+        self.connect().query("SELECT pg_reload_conf()", &[]).expect("a superuser may reload");
+    }
+
+    /// Starts the server, or panics with its log.
+    pub fn start(&mut self) {
+        if let Err(log) = self.try_start() {
+            panic!("the server of {} did not start:\n{log}", self.dir.display());
+        }
+    }
+
+    /// Starts the server. If it does not start, the error is the text of its log.
+    pub fn try_start(&mut self) -> Result<(), String> {
+        let mut command = Host::get().program("postgres");
+        command
+            .arg("-D")
+            .arg(&self.dir)
+            .args(&self.like.arguments)
+            .envs(self.like.env.iter().map(|(name, value)| (name, value)));
+        if self.kept {
+            // The server leaves the process group of the terminal, so that it does not end with the caller.
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        }
+        self.try_start_by(command)
+    }
+
+    /// Steps the wall clock of a server built with [`Builder::clock`]: `+3600` seconds from the true time,
+    /// `@2010-11-04 01:42:54` to begin there, or `2010-11-04 01:42:54` to stand still there.
+    pub fn set_clock(&self, offset: &str) {
+        let (_, file) =
+            self.like.env.iter().find(|(name, _)| name == "FAKETIME_TIMESTAMP_FILE").expect("a faked clock");
+        Host::get().write(Path::new(file), &format!("{offset}\n"));
+    }
+
+    /// Stops the server.
+    pub fn stop(&mut self, how: Stop) {
+        let Some(mut postmaster) = self.postmaster.take() else {
+            return;
+        };
+        signal(postmaster.id(), if how == Stop::Fast { "INT" } else { "QUIT" });
+        if !within(PATIENCE, || postmaster.try_wait().expect("a child can be waited for").is_some()) {
+            let _ = postmaster.kill();
+            let _ = postmaster.wait();
+            panic!("the server of {} did not stop in {PATIENCE:?}:\n{}", self.dir.display(), self.log());
+        }
+    }
+
+    /// True for a server that continues to run after this process has ended.
+    pub(crate) fn outlives_us(&self) -> bool {
+        self.kept
+    }
+
+    /// Stops and starts the server.
+    pub fn restart(&mut self, how: Stop) {
+        self.stop(how);
+        self.start();
+    }
+
+    /// What the server wrote to its log since its last start.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// A connection to database `postgres`.
+    pub fn connect(&self) -> Client {
+        self.connect_to("postgres")
+    }
+
+    /// A connection to a database.
+    pub fn connect_to(&self, database: &str) -> Client {
+        self.config(database).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect to {database}: {e}"))
+    }
+
+    /// A connection of another role to database `postgres`.
+    pub fn connect_as(&self, role: &str) -> Client {
+        self.config("postgres").user(role).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect as {role}: {e}"))
+    }
+
+    /// How to connect to a database, for a test that changes a parameter of the connection.
+    pub fn config(&self, database: &str) -> Config {
+        let mut config = Config::new();
+        config.host_path(&self.socket).port(5432).user("postgres").dbname(database);
+        config
+    }
+
+    /// A connection to database `postgres`, which has the extension.
+    pub fn session(&self) -> Client {
+        let mut client = self.connect();
+        client.batch_execute("CREATE EXTENSION IF NOT EXISTS snowflake_pg").expect("the extension is installed");
+        client
+    }
+
+    /// A client program of the installation, with the environment variables to connect to this server.
+    pub fn program(&self, name: &str) -> Command {
+        self.at_this_server(Host::get().program(name))
+    }
+
+    /// `pg_regress`, with the environment variables to connect to this server.
+    pub fn pg_regress(&self) -> Command {
+        self.at_this_server(Host::get().pg_regress())
+    }
+
+    fn at_this_server(&self, mut command: Command) -> Command {
+        let connection = [("PGPORT", "5432"), ("PGUSER", "postgres"), ("PGDATABASE", "postgres")];
+        command.envs(connection).env("PGHOST", &self.socket);
+        command
+    }
+
+    pub(crate) fn log_path(&self) -> PathBuf {
+        self.dir.join("server.log")
+    }
+
+    /// Writes the settings to a file that the server reads last, so that they override those that a base backup copied.
+    pub(crate) fn configure(&self) {
+        let quoted = |text: &str| text.replace('\'', "''");
+        let mut text = format!(
+            "listen_addresses = ''\nport = 5432\nunix_socket_directories = '{}'\n",
+            quoted(&self.socket.to_string_lossy())
+        );
+        for (name, value) in &self.like.settings {
+            text.push_str(&format!("{name} = '{}'\n", quoted(value)));
+        }
+        Host::get().write(&self.dir.join("cluster.conf"), &text);
+        let main = self.dir.join("postgresql.conf");
+        let include = "include = 'cluster.conf'\n";
+        let known = fs::read_to_string(&main).expect("a cluster has a postgresql.conf");
+        if !known.ends_with(include) {
+            Host::get().write(&main, &format!("{known}\n{include}"));
+        }
+    }
+
+    pub(crate) fn wait_until_up(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let postmaster = self.postmaster.as_mut().expect("just started");
+            if postmaster.try_wait().expect("a child can be waited for").is_some() {
+                self.postmaster = None;
+                return Err(self.log());
+            }
+            match self.config("postgres").connect(NoTls) {
+                Ok(mut client) => {
+                    self.wait_ready(&mut client);
+                    return Ok(());
+                }
+                Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+                Err(error) => {
+                    self.stop(Stop::Immediate);
+                    return Err(format!("{error}\n{}", self.log()));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        if let Some(mut postmaster) = self.postmaster.take() {
+            signal(postmaster.id(), "QUIT");
+            let _ = postmaster.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("log of {}:\n{}", self.dir.display(), self.log());
+        }
+        let _ = fs::remove_dir_all(&self.dir);
+        let _ = fs::remove_dir_all(&self.socket);
+        let _ = fs::remove_file(self.dir.with_extension("clock"));
+        // The name is released only after all files are removed.
+        drop(self.claim.take());
+    }
+}
+
+/// Stops the server that an earlier run left in this directory. Returns false if there is none. A PID file can outlive
+/// its server, and another process can get the number. Therefore the process must have this directory as its working
+/// directory.
+fn stop_stale(dir: &Path, how: Stop) -> bool {
+    let file = fs::read_to_string(dir.join("postmaster.pid")).unwrap_or_default();
+    let Some(pid) = file.lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return false };
+    let works_here = || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == dir);
+    if !works_here() {
+        return false;
+    }
+    signal(pid, if how == Stop::Fast { "INT" } else { "QUIT" });
+    // An interrupted run may have left the server frozen.
+    signal(pid, "CONT");
+    assert!(within(PATIENCE, || !works_here()), "the server of {} did not stop in {PATIENCE:?}", dir.display());
+    true
+}
+
+/// Sends a signal to a process that this harness started.
+pub(crate) fn signal(pid: u32, name: &str) {
+    // This is the shell's built-in kill, because a Debian system without procps has no other.
+    let _ = command("sh").args(["-c", "kill -s \"$0\" \"$1\"", name]).arg(pid.to_string()).status();
+}

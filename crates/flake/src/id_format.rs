@@ -1,0 +1,95 @@
+//! A layout with its epoch: all it takes to read an ID, or to find the IDs of an instant.
+
+use crate::{Epoch, FormatError, Layout, LayoutError, Node, Part, PartError, Parts, Preset};
+
+/// A layout with its epoch. Instants are microseconds since the Unix epoch, in `i128` because a layout may reach further
+/// than any clock; fractions of a tick are rounded down unless a function says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdFormat {
+    /// Where the fields lie.
+    pub layout: Layout,
+    /// The instant of tick 0.
+    pub epoch: Epoch,
+}
+
+impl IdFormat {
+    /// The format of a preset's name, or of a layout in bits with Twitter's epoch.
+    pub fn parse(text: &str) -> Result<IdFormat, LayoutError> {
+        match Preset::named(text.trim()) {
+            Some(preset) => Ok(preset.format),
+            None => Ok(IdFormat { layout: Layout::parse(text)?, epoch: Epoch::TWITTER }),
+        }
+    }
+
+    /// The fields of `id`; an error for a number that cannot be an ID of this layout.
+    pub fn split(&self, id: i64) -> Result<Parts, FormatError> {
+        let max = self.layout.last_id();
+        match id {
+            ..0 => Err(FormatError::Negative),
+            _ if id > max => Err(FormatError::TooLarge { max }),
+            _ => Ok(self.layout.split(id)),
+        }
+    }
+
+    /// The ID issued at `at` by `node` with `sequence`; an error, never a mask, where something does not fit.
+    pub fn join(&self, at: i128, node: Node, sequence: u32) -> Result<i64, FormatError> {
+        let stamp = self.layout.stamp(node)?;
+        let max = self.layout.max(Part::Sequence);
+        if u64::from(sequence) > max {
+            return Err(PartError { part: Part::Sequence, value: i64::from(sequence), max: max as i64 }.into());
+        }
+        let word = self.tick_at(at)? << self.layout.sequence_bits() | u64::from(sequence);
+        Ok(stamp.id(word))
+    }
+
+    /// The instant at which `tick` begins.
+    pub fn instant(&self, tick: u64) -> i128 {
+        self.epoch_micros() + i128::from(tick) * i128::from(self.layout.tick().micros())
+    }
+
+    /// The instant after the last tick.
+    pub fn end(&self) -> i128 {
+        self.instant(self.layout.max(Part::Timestamp)) + self.tick_micros()
+    }
+
+    /// The first ID of the tick that holds `at`, over all nodes.
+    pub fn min_id(&self, at: i128) -> Result<i64, FormatError> {
+        Ok((self.tick_at(at)? << self.layout.timestamp_shift()) as i64)
+    }
+
+    /// The last ID of the tick that holds `at`, over all nodes.
+    pub fn max_id(&self, at: i128) -> Result<i64, FormatError> {
+        Ok(self.min_id(at)? | ((1 << self.layout.timestamp_shift()) - 1))
+    }
+
+    /// The first ID whose time is `at` or later, 0 where `at` is before the epoch. After the layout's last tick the number
+    /// above its last ID; `None` where that is no `bigint`.
+    pub fn first_id_from(&self, at: i128) -> Option<i64> {
+        let tick = (at - self.epoch_micros() + self.tick_micros() - 1).div_euclid(self.tick_micros()).max(0);
+        if tick > i128::from(self.layout.max(Part::Timestamp)) {
+            return self.layout.last_id().checked_add(1);
+        }
+        Some((tick as i64) << self.layout.timestamp_shift())
+    }
+
+    /// The last ID whose time is before `at`: -1 where there is none, the layout's last ID after its last tick.
+    pub fn last_id_before(&self, at: i128) -> i64 {
+        self.first_id_from(at).map_or(self.layout.last_id(), |first| first - 1)
+    }
+
+    fn tick_at(&self, at: i128) -> Result<u64, FormatError> {
+        match (at - self.epoch_micros()).div_euclid(self.tick_micros()) {
+            ..0 => Err(FormatError::BeforeEpoch),
+            tick if tick > i128::from(self.layout.max(Part::Timestamp)) => Err(FormatError::AfterEnd),
+            tick => Ok(tick as u64),
+        }
+    }
+
+    fn epoch_micros(&self) -> i128 {
+        i128::from(self.epoch.unix_ms()) * 1_000
+    }
+
+    fn tick_micros(&self) -> i128 {
+        i128::from(self.layout.tick().micros())
+    }
+}

@@ -1,0 +1,39 @@
+//! Setting `snowflake_pg.epoch`: its text, and the instant that it stands for.
+
+use flake::Epoch;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+
+use crate::message::error::EpochProblem;
+
+/// The epoch of a text: whole milliseconds since 1970, or ISO 8601 with `Z` or an offset. `None` if the text is empty: then the
+/// layout decides.
+pub fn parse(text: &str) -> Result<Option<Epoch>, EpochProblem> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let ms = if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        text.parse().map_err(|_| EpochProblem::Range)?
+    } else {
+        let instant: Timestamp =
+            text.parse().or_else(|_| midnight(text).ok_or(())).map_err(|()| match text.parse::<DateTime>() {
+                Ok(_) => EpochProblem::NoZone,
+                Err(_) => EpochProblem::Malformed,
+            })?;
+        if instant.subsec_nanosecond() % 1_000_000 != 0 {
+            return Err(EpochProblem::Fraction);
+        }
+        instant.as_millisecond()
+    };
+    Epoch::from_unix_ms(ms).map(Some).ok_or(EpochProblem::Range)
+}
+
+/// The instant of a date with `Z` or an offset, such as `2030-01-01Z`: midnight at that offset.
+fn midnight(text: &str) -> Option<Timestamp> {
+    let (date, zone) = text.split_at_checked("YYYY-MM-DD".len())?;
+    let zone = zone.trim_start();
+    let zoned = zone.starts_with(['Z', 'z', '+', '-']);
+    zoned.then(|| format!("{date}T00:00:00{zone}").parse().ok()).flatten()
+}

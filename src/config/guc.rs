@@ -1,0 +1,267 @@
+//! The settings: their names, defaults, ranges and when they can change.
+//!
+//! The values of the four identity settings are read in [`crate::config::identity`], which runs first; here they are defined so
+//! that `SHOW`, `pg_settings` and `ALTER SYSTEM` know them and nothing but the server's configuration can set them.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_void};
+
+use flake::{ClockRules, Layout, MAX_WINDOW, Nanos, OnRegression, Pace};
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use pgrx::{pg_sys, prelude::*};
+
+use crate::config::epoch;
+use crate::faults::{self, Fault};
+use crate::message::error::Error;
+
+/// Name of the setting that holds this server's number.
+pub const WORKER_ID: &CStr = c"snowflake_pg.worker_id";
+/// Name of the setting that holds this data centre's number.
+pub const DATACENTER_ID: &CStr = c"snowflake_pg.datacenter_id";
+/// Name of the setting that holds the layout.
+pub const LAYOUT: &CStr = c"snowflake_pg.layout";
+/// Name of the setting that holds the epoch.
+pub const EPOCH: &CStr = c"snowflake_pg.epoch";
+
+/// Twitter's layout.
+pub const DEFAULT_LAYOUT: &CStr = c"41:10:12";
+
+/// Shortest run-ahead, in milliseconds: below it the sleep of a throttled session, a millisecond at the shortest, would
+/// lose IDs that the layout allows.
+const MIN_MAX_AHEAD_MS: i32 = 2;
+const DEFAULT_MAX_AHEAD_MS: i32 = 100;
+/// Longest run-ahead, in milliseconds: the time of an ID is a promise, if not an exact one.
+pub const MAX_MAX_AHEAD_MS: i32 = 10_000;
+
+/// How far IDs and the mark can be ahead of the clock in normal operation, in nanoseconds: after a crash IDs begin up to a window
+/// ahead, and run ahead of that by `snowflake_pg.max_ahead`.
+pub const FARTHEST_AHEAD: Nanos = MAX_WINDOW + MAX_MAX_AHEAD_MS as Nanos * 1_000_000;
+
+/// Largest step forward that is followed, in seconds.
+const DEFAULT_MAX_CLOCK_JUMP_S: i32 = 3_600;
+/// A year, in seconds: who follows more can as well accept each jump by hand.
+const MAX_MAX_CLOCK_JUMP_S: i32 = 31_536_000;
+
+/// A parameter that users may set by mistake instead of the worker ID, because the name of the extension begins with this prefix.
+pub const OTHER_WORKER_ID: &CStr = c"snowflake.worker_id";
+
+/// "Not set", of the worker ID.
+pub const UNSET: i32 = -1;
+
+/// Where the sequence of a new tick begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+pub enum SequenceStart {
+    /// At 0.
+    #[name = c"zero"]
+    Zero,
+    /// At a random number.
+    #[name = c"random"]
+    Random,
+}
+
+/// What to do when the wall clock was set back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+pub enum ClockRegression {
+    /// Go on at the speed of the monotonic clock.
+    #[name = c"continue"]
+    Continue,
+    /// Wait for the clock, if that takes no longer than 10 s; else an error.
+    #[name = c"wait"]
+    Wait,
+    /// An error.
+    #[name = c"error"]
+    Error,
+}
+
+static WORKER: GucSetting<i32> = GucSetting::<i32>::new(UNSET);
+static DATACENTER: GucSetting<i32> = GucSetting::<i32>::new(0);
+static LAYOUT_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
+static EPOCH_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static MAX_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_AHEAD_MS);
+static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::new(SequenceStart::Zero);
+
+static ON_CLOCK_REGRESSION: GucSetting<ClockRegression> = GucSetting::<ClockRegression>::new(ClockRegression::Continue);
+static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_CLOCK_JUMP_S);
+
+/// What to do when the wall clock was set back.
+pub fn on_clock_regression() -> ClockRegression {
+    ON_CLOCK_REGRESSION.get()
+}
+
+/// The settings about the clock, as the hybrid clock takes them.
+pub fn clock_rules() -> ClockRules {
+    ClockRules {
+        slack: pace().max_ahead,
+        // Not negative: PostgreSQL keeps the setting in its range.
+        max_jump: faults::any_jump(MAX_CLOCK_JUMP.get() as u64 * 1_000_000_000),
+        on_regression: match on_clock_regression() {
+            ClockRegression::Continue => OnRegression::Continue,
+            ClockRegression::Wait | ClockRegression::Error => OnRegression::Hold,
+        },
+    }
+}
+
+/// The settings that a reload can change, as the generator takes them. Read where PostgreSQL keeps them: `GucSetting::get`
+/// would look up a thread-local for each.
+#[inline]
+pub fn pace() -> Pace {
+    // SAFETY: the pointers are those of the two statics, which are written only by this process's one thread, between
+    // statements.
+    let (max_ahead, start) = unsafe { (*MAX_AHEAD.as_ptr(), *SEQUENCE_START.as_ptr()) };
+    Pace {
+        // Not negative: PostgreSQL keeps the setting in its range.
+        max_ahead: faults::any_lead(max_ahead as u64 * 1_000_000),
+        random_start: start == SequenceStart::Random as i32,
+        overdue: false,
+    }
+}
+
+/// Defines every setting and reserves the prefix, so that a misspelt name is reported. In the postmaster, while it
+/// preloads libraries.
+pub fn define() {
+    GucRegistry::define_int_guc(
+        WORKER_ID,
+        c"This server's number, unique among all servers whose IDs may meet.",
+        c"From 0 to the largest number that fits the worker field of snowflake_pg.layout. -1 means not set: \
+          then no ID is issued.",
+        &WORKER,
+        UNSET,
+        i32::MAX,
+        if faults::on(Fault::WorkerForEverybody) { GucContext::Userset } else { GucContext::Postmaster },
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        DATACENTER_ID,
+        c"This data centre's number.",
+        c"From 0 to the largest number that fits the datacenter field of snowflake_pg.layout, 0 in a layout \
+          without one.",
+        &DATACENTER,
+        0,
+        i32::MAX,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
+    // SAFETY: the hooks do not panic, and are guarded.
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            LAYOUT,
+            c"The fields of an ID.",
+            c"Widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 in \
+              sum, with @10ms or @1s after them for a longer tick; or a name of view snowflake_layouts.",
+            &LAYOUT_TEXT,
+            GucContext::Postmaster,
+            GucFlags::default(),
+            Some(check_layout),
+            None,
+            None,
+        );
+        GucRegistry::define_string_guc_with_hooks(
+            EPOCH,
+            c"The instant at which an ID's timestamp is zero.",
+            c"ISO 8601 with Z or an offset, or milliseconds since 1970. Empty means the preset's epoch, and \
+              Twitter's where the layout is given in bits.",
+            &EPOCH_TEXT,
+            GucContext::Postmaster,
+            GucFlags::default(),
+            Some(check_epoch),
+            None,
+            None,
+        );
+    }
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_ahead",
+        c"How far issued IDs may run ahead of the clock before sessions are throttled.",
+        c"",
+        &MAX_AHEAD,
+        MIN_MAX_AHEAD_MS,
+        MAX_MAX_AHEAD_MS,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_enum_guc(
+        c"snowflake_pg.sequence_start",
+        c"Where the sequence of a new tick begins.",
+        c"At zero, or at random: without it most IDs of a quiet table are multiples of a power of two.",
+        &SEQUENCE_START,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_enum_guc(
+        c"snowflake_pg.on_clock_regression",
+        c"What to do when the wall clock was set back by more than snowflake_pg.max_ahead.",
+        c"Continue at the speed of the monotonic clock; wait, for at most 10 seconds; or an error until the \
+          clock is back.",
+        &ON_CLOCK_REGRESSION,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_clock_jump",
+        c"The largest forward step of the wall clock that IDs follow.",
+        c"Larger ones are followed when a superuser has called snowflake_accept_clock().",
+        &MAX_CLOCK_JUMP,
+        1,
+        MAX_MAX_CLOCK_JUMP_S,
+        GucContext::Sighup,
+        GucFlags::UNIT_S,
+    );
+    // SAFETY: a C string; PostgreSQL copies it.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
+}
+
+/// Refuses a malformed layout when `ALTER SYSTEM` writes it, not at the next start.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_layout(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
+    let text = unsafe { text_of(value) };
+    accept(Layout::parse(&text).map(|_| ()).map_err(|error| Error::Layout { text, error }))
+}
+
+/// Refuses a malformed epoch when `ALTER SYSTEM` writes it, not at the next start.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_epoch(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
+    let text = unsafe { text_of(value) };
+    let checked = epoch::parse(&text).map(|_| ());
+    accept(checked.map_err(|problem| Error::Epoch { text, problem }))
+}
+
+/// The text of a string setting.
+///
+/// # Safety
+///
+/// `value` points to a null pointer or to a C string.
+unsafe fn text_of(value: *mut *mut c_char) -> String {
+    // SAFETY: the caller's promise.
+    let text = unsafe { *value };
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise, and not null.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// A check hook's answer; an error's detail and hint go where PostgreSQL's own error picks them up.
+fn accept(checked: Result<(), Error>) -> bool {
+    let Err(error) = checked else {
+        return true;
+    };
+    let report = error.report();
+    let c_text = |text: &str| CString::new(text).unwrap_or_default();
+    // SAFETY: pstrdup allocates in the current memory context, which outlives the error that PostgreSQL raises from these
+    // pointers as soon as the hook returns false.
+    unsafe {
+        pg_sys::GUC_check_errcode(report.code as i32);
+        pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(c_text(&report.detail).as_ptr());
+        pg_sys::GUC_check_errhint_string = pg_sys::pstrdup(c_text(&report.hint).as_ptr());
+    }
+    false
+}

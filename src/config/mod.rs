@@ -1,0 +1,5 @@
+//! The server's settings.
+
+pub mod epoch;
+pub mod guc;
+pub mod identity;

@@ -1,0 +1,118 @@
+//! What a superuser does after the clock or the mark was wrong. Each leaves a line in the server's log.
+
+use std::time::Duration;
+
+use flake::{MAX_LEAD, Mark};
+use pgrx::prelude::*;
+
+use crate::config::identity::{self, Identity};
+use crate::generator::{clock, extend, log, mark, shmem, start, wait};
+use crate::message::error::Error;
+use crate::pg::relation::ANSWERED;
+use crate::pg::text_arg::Text;
+use crate::pg::wait_event::WaitEvent;
+use crate::pg::{relation, row_security, timestamp, transaction};
+
+/// Takes the server's clock for right: IDs follow it from now on. Returns by how much generator time moved.
+#[pg_extern(volatile, parallel_unsafe)]
+fn snowflake_accept_clock() -> Interval {
+    let identity @ Identity { format, limits, .. } = identity::get();
+    start::load(identity);
+    // Once: what is checked is what is accepted.
+    let reading = clock::reading();
+    let shown = reading.wall;
+    if limits.word_at(shown).is_none_or(|word| word > limits.last_word()) {
+        Error::ClockOutside { clock: timestamp::of(shown), format: *format }.raise();
+    }
+    let moved = loop {
+        match shmem::state().accept_clock(|| reading) {
+            Some(moved) => break moved / 1_000,
+            None => wait::on_latch(WaitEvent::Mark, Duration::from_millis(1)),
+        }
+    };
+    log::log(
+        format!("the clock was accepted at {}", timestamp::utc(timestamp::of(shown))),
+        format!("Generator time moved forward by {:.3} s.", moved as f64 / 1e6),
+    );
+    Interval::new(0, 0, moved as i64).expect("two readings of a clock that ends in 2554 are in range")
+}
+
+/// Sets the high-water mark and returns what it was, NULL where there was none. Lowered only where `relation` shows that no ID
+/// at or above it exists, or by force.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_set_mark(mark bigint, relation regclass DEFAULT NULL, \
+           key text DEFAULT 'id', force boolean DEFAULT false) RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c \
+           AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_set_mark(
+    mark: Option<i64>,
+    relation: Option<pg_sys::Oid>,
+    key: Option<Text<'_>>,
+    force: Option<bool>,
+) -> Option<i64> {
+    let identity = identity::get();
+    if let Some(error) = start::refusal(identity) {
+        error.raise();
+    }
+    let (given, force) = (mark?, force.unwrap_or(false));
+    let mark = u64::try_from(given).ok().and_then(Mark::stored).filter(|_| given <= identity.format.layout.last_id());
+    let mark = mark.unwrap_or_else(|| Error::MarkRange { mark: given, layout: identity.format.layout }.raise());
+    if !force {
+        refuse_far_ahead(identity, given, mark);
+        if let Some(table) = relation {
+            let column = key.map_or("id".into(), Text::name);
+            refuse_below_ids(identity, given, table, &column);
+        }
+    }
+    start::wait_for_origin();
+    let state = shmem::state();
+    let mut before = None;
+    let written = mark::set(mark, |current| {
+        before = current;
+        if let Some(current) = current.filter(|current| mark < *current && relation.is_none() && !force) {
+            Error::MarkLowered { mark: given, current: current.value() }.raise();
+        }
+        state.unload();
+    });
+    // Sessions that wait for an extension of the generation before.
+    shmem::extended().wake_all();
+    let text = before.map_or("missing".into(), |before| before.value().to_string());
+    log::log(
+        format!("the high-water mark was set to {given}{}", if force { " by force" } else { "" }),
+        format!("It was {text}."),
+    );
+    extend::acknowledged(written);
+    before.map(|before| i64::try_from(before.value()).unwrap_or(i64::MAX))
+}
+
+/// A mark more than a day ahead of the clock would end issuing.
+fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
+    let (begins, clock) = (identity.limits.time(identity.first_word(mark)), clock::wall());
+    if begins.saturating_sub(clock) > MAX_LEAD {
+        Error::MarkTooHigh { mark: given, clock: timestamp::of(clock) }.raise();
+    }
+}
+
+/// Looks for this server's IDs at or above the mark. The table is locked against writers until the transaction ends, for a
+/// row that is not committed yet would not be seen; nor would one that this transaction's snapshot is too old for, that it
+/// has deleted itself, or that a policy hides.
+fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: &str) {
+    if transaction::keeps_snapshot() || transaction::has_written() {
+        Error::MarkTransaction.raise();
+    }
+    let name =
+        relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise()).quoted();
+    let column = relation::identifier(column);
+    let (mask, number) = identity.stamp.node_field();
+    Spi::run(&format!("LOCK TABLE {name} IN SHARE MODE")).expect(ANSWERED);
+    let _visible = row_security::Off::new();
+    let highest: Option<i64> = Spi::get_one_with_args(
+        &format!(
+            "SELECT pg_catalog.max({column}) FROM {name} WHERE {column} OPERATOR(pg_catalog.>=) $1 \
+             AND {column} OPERATOR(pg_catalog.&) $2 OPERATOR(pg_catalog.=) $3"
+        ),
+        &[mark.into(), mask.into(), number.into()],
+    )
+    .expect(ANSWERED);
+    if let Some(highest) = highest {
+        Error::MarkBelowIds { mark, table: name, highest }.raise();
+    }
+}

@@ -1,0 +1,204 @@
+//! Looking through a table for IDs that this server cannot have issued, or that are there more than once: what a DBA runs
+//! after an incident.
+
+use std::collections::HashSet;
+
+use flake::{Mark, Nanos};
+use pgrx::datum::DatumWithOid;
+use pgrx::prelude::*;
+
+use crate::config::guc;
+use crate::config::identity::{self, Identity};
+use crate::faults::{self, Fault};
+use crate::generator::{clock, mark, shmem};
+use crate::message::error::Error;
+use crate::pg::relation::ANSWERED;
+use crate::pg::text_arg::Text;
+use crate::pg::{relation, row_security, timestamp};
+
+/// How many servers' IDs are told apart: all of a layout with 16 bits for their numbers.
+const MOST_NODES: usize = 1 << 16;
+
+/// How many array elements are read between two checks for a cancel, in a fraction of a millisecond.
+const BETWEEN_LOOKS: usize = 4_096;
+
+/// IDs that belong together.
+struct Group {
+    /// The bits of an ID that identify its server; `None` for numbers that are not IDs, and for NULL.
+    node: Option<i64>,
+    ids: i64,
+    /// The number of rows in which the ID is NULL.
+    nulls: i64,
+    first: i64,
+    last: i64,
+}
+
+/// The IDs of a column.
+struct Column<'call> {
+    identity: &'call Identity,
+    table: String,
+    /// The column's name, and an expression of type `bigint` with its value.
+    name: String,
+    id: String,
+}
+
+/// A row of `snowflake_check`.
+type Finding = (&'static str, Option<i32>, Option<i32>, i64, Option<i64>, Option<i64>);
+
+/// What is wrong with the IDs of a table: a row for each kind of problem and each server it is about.
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_check(relation regclass, key text DEFAULT 'id', workers integer[] DEFAULT NULL) \
+           RETURNS TABLE (problem text, datacenter_id integer, worker_id integer, ids bigint, first_id bigint, \
+           last_id bigint) STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+#[allow(clippy::type_complexity)]
+fn snowflake_check(
+    relation: Option<pg_sys::Oid>,
+    key: Option<Text<'_>>,
+    workers: Option<Array<'_, i32>>,
+) -> TableIterator<
+    'static,
+    (
+        name!(problem, &'static str),
+        name!(datacenter_id, Option<i32>),
+        name!(worker_id, Option<i32>),
+        name!(ids, i64),
+        name!(first_id, Option<i64>),
+        name!(last_id, Option<i64>),
+    ),
+> {
+    let identity = identity::get();
+    // Where "no rows" means that all is well, an answer to nothing would be a lie.
+    let table = relation.unwrap_or_else(|| Error::NullArgument { argument: "relation", names: "table" }.raise());
+    let key = key.unwrap_or_else(|| Error::NullArgument { argument: "key", names: "column" }.raise());
+    let name = relation::identifier(&key.name());
+    match relation::column_type(table, key.0) {
+        Some(pg_sys::INT8OID | pg_sys::INT4OID | pg_sys::INT2OID) => {}
+        // A cast would make numbers of what is none.
+        Some(_) => Error::NotIntegers { column: name }.raise(),
+        // PostgreSQL has an error of its own.
+        None => {}
+    }
+    let table = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
+    let id = format!("({name})::pg_catalog.int8");
+    let column = Column { identity, table: table.quoted(), name, id };
+    let _visible = row_security::Off::new();
+    TableIterator::new(findings(&column, workers.as_ref()))
+}
+
+fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
+    let identity = column.identity;
+    let (_, own) = identity.stamp.node_field();
+    let own = identity.worker_set.then_some(own);
+    // The rows first, then the mark, then the clock: what this server issues meanwhile is below the one and near the other.
+    let groups = column.nodes();
+    let row = |problem, group: &Group| {
+        let node = group.node.map(|node| identity.format.layout.split(node).node);
+        let layout = &identity.format.layout;
+        let datacenter = node.filter(|_| layout.has_datacenter()).map(|node| node.datacenter as i32);
+        let worker = node.filter(|_| layout.has_worker()).map(|node| node.worker as i32);
+        (problem, datacenter, worker, group.ids, Some(group.first), Some(group.last))
+    };
+
+    let mut findings = Vec::new();
+    findings.extend(column.duplicates().iter().map(|group| row("duplicate", group)));
+    if let Some(group) = groups.iter().find(|group| group.node.is_some() && group.node == own) {
+        // Without a mark nothing is known to be issued.
+        let mark = mark::read().unwrap_or(Mark::NOTHING_ISSUED);
+        let from = i64::try_from(mark.value()).ok().filter(|from| group.last >= *from);
+        let above = from.into_iter().flat_map(|from| column.from(from)).filter(|group| group.node == own);
+        findings.extend(above.map(|group| row("above the mark", &group)));
+    }
+    // This server's own clock may lead the wall clock, as after a step back.
+    let (wall, lead) = (clock::wall(), shmem::state().last().map(|_| shmem::state().clock().time(clock::monotonic())));
+    let ahead_of = |now: Nanos| {
+        let from = identity.format.first_id_from(timestamp::of(now.saturating_add(guc::FARTHEST_AHEAD)));
+        from.map_or(Vec::new(), |from| column.from(from))
+    };
+    let mut future = ahead_of(wall);
+    if let Some(now) = lead.filter(|now| *now > wall && future.iter().any(|group| group.node == own)) {
+        future.retain(|group| group.node != own);
+        future.extend(ahead_of(now).into_iter().filter(|group| group.node == own));
+        future.sort_by_key(|group| group.node);
+    }
+    findings.extend(future.iter().map(|group| row("in the future", group)));
+    let worker = |node: i64| identity.format.layout.split(node).node.worker as i32;
+    let unnamed = unnamed(groups.iter().filter_map(|group| group.node).map(worker).collect(), workers);
+    let unexpected =
+        |group: &&Group| group.node.is_some_and(|node| Some(node) != own && unnamed.contains(&worker(node)));
+    findings.extend(groups.iter().filter(unexpected).map(|group| row("unexpected worker", group)));
+    let others = groups.iter().find(|group| group.node.is_none());
+    findings.extend(others.filter(|group| group.ids > 0).map(|group| row("not an ID", group)));
+    let nulls = others.map_or(0, |group| group.nulls);
+    findings.extend((nulls > 0).then_some(("null", None, None, nulls, None, None)));
+    findings
+}
+
+/// The workers found that are not in the array. The array can have any length. Nothing is allocated for its elements, because Rust
+/// aborts the process when it runs out of memory. A cancel is checked for while they are read.
+fn unnamed(mut found: HashSet<i32>, workers: Option<&Array<'_, i32>>) -> HashSet<i32> {
+    if let Some(left) = faults::searched_in_a_copy(&found, workers) {
+        return left;
+    }
+    faults::cancel_here();
+    for (read, worker) in workers.into_iter().flat_map(|workers| workers.iter()).enumerate() {
+        if read % BETWEEN_LOOKS == 0 && !faults::on(Fault::DeafReading) {
+            pgrx::check_for_interrupts!();
+        }
+        worker.map(|worker| found.remove(&worker));
+    }
+    faults::cancel_outlived();
+    found
+}
+
+impl Column<'_> {
+    /// The IDs of each node, and the group of values that are not IDs, including NULLs.
+    fn nodes(&self) -> Vec<Group> {
+        self.groups("", None)
+    }
+
+    /// The IDs of each node at or above one.
+    fn from(&self, first: i64) -> Vec<Group> {
+        let id = &self.id;
+        let rows = format!("WHERE {id} OPERATOR(pg_catalog.>=) $3 AND {id} OPERATOR(pg_catalog.<=) $2");
+        self.groups(&rows, Some(first))
+    }
+
+    /// The IDs of each node that are there more than once.
+    fn duplicates(&self) -> Vec<Group> {
+        let id = &self.id;
+        let twice = format!("HAVING pg_catalog.count({id}) OPERATOR(pg_catalog.>) 1");
+        self.groups(&format!("WHERE {id} IS NOT NULL GROUP BY {id} {twice}"), None)
+    }
+
+    /// The IDs of some rows by their node. Parameters of `rows`: the bits of the node, the largest ID, and `first`.
+    fn groups(&self, rows: &str, first: Option<i64>) -> Vec<Group> {
+        let Column { table, id, .. } = self;
+        let query = format!(
+            "SELECT CASE WHEN id OPERATOR(pg_catalog.>=) 0 AND id OPERATOR(pg_catalog.<=) $2
+                    THEN id OPERATOR(pg_catalog.&) $1 END,
+                pg_catalog.count(id), pg_catalog.min(id), pg_catalog.max(id),
+                pg_catalog.count(*) OPERATOR(pg_catalog.-) pg_catalog.count(id)
+             FROM (SELECT {id} FROM {table} {rows}) AS ids (id) GROUP BY 1 ORDER BY 1"
+        );
+        let (mask, _) = self.identity.stamp.node_field();
+        let mut arguments: Vec<DatumWithOid> = vec![mask.into(), self.identity.format.layout.last_id().into()];
+        arguments.extend(first.map(DatumWithOid::from));
+        // Read only, so on a standby, too.
+        let groups = Spi::connect(|client| {
+            let rows = client.select(&query, Some(MOST_NODES as i64 + 2), &arguments)?;
+            rows.map(|row| {
+                let number = |n| row.get::<i64>(n).map(Option::unwrap_or_default);
+                let (ids, first, last, nulls) = (number(2)?, number(3)?, number(4)?, number(5)?);
+                Ok(Group { node: row.get(1)?, ids, nulls, first, last })
+            })
+            .collect::<Result<Vec<_>, pgrx::spi::SpiError>>()
+        });
+        let groups = groups.expect(ANSWERED);
+        if groups.iter().filter(|group| group.node.is_some()).count() > MOST_NODES {
+            let (column, layout) = (self.name.clone(), self.identity.format.layout);
+            Error::ManyNodes { column, most: MOST_NODES, layout }.raise();
+        }
+        groups
+    }
+}

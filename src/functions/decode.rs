@@ -1,0 +1,164 @@
+//! What an ID says, read with this server's layout and epoch or with those that are passed.
+
+use flake::{IdFormat, Parts};
+use pgrx::JsonB;
+use pgrx::prelude::*;
+use serde::Serialize;
+
+use crate::config::identity;
+use crate::faults::{self, Fault};
+use crate::functions::text;
+use crate::message::error::Error;
+use crate::pg::composite;
+use crate::pg::text_arg::Text;
+use crate::pg::timestamp::{self, timestamptz};
+
+/// The parts of an ID as a record.
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_decode(id bigint, OUT created_at timestamptz, OUT datacenter_id integer, \
+           OUT worker_id integer, OUT sequence integer) RETURNS record STABLE STRICT PARALLEL SAFE LANGUAGE c \
+           AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> pgrx::composite_type!('static, "record") {
+    // Where this server's layout has no such field, its number is 0, as the settings have it.
+    record(Decoded::of(id, &identity::get().format), Some(0), fcinfo)
+}
+
+/// The parts of an ID of a layout.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_decode(id bigint, layout text, OUT created_at timestamptz, \
+           OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer) RETURNS record \
+           IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_decode_layout(
+    id: i64,
+    layout: Text<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> pgrx::composite_type!('static, "record") {
+    record(Decoded::of(id, &layout.format()), None, fcinfo)
+}
+
+/// The parts of an ID of a layout with another epoch than its own.
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_decode(id bigint, layout text, epoch timestamptz, OUT created_at timestamptz, \
+           OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer) RETURNS record \
+           IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+fn snowflake_decode_layout_epoch(
+    id: i64,
+    layout: Text<'_>,
+    epoch: TimestampWithTimeZone,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> pgrx::composite_type!('static, "record") {
+    record(Decoded::of(id, &layout.format_since(epoch)), None, fcinfo)
+}
+
+/// The parts of an ID and the settings they were read with.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_describe(id: i64) -> JsonB {
+    let format = &identity::get().format;
+    Decoded::of(id, format).describe(id, Some(0))
+}
+
+/// The parts of an ID of a layout, with the layout and epoch used to read them.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_describe")]
+fn snowflake_describe_layout(id: i64, layout: Text<'_>) -> JsonB {
+    Decoded::of(id, &layout.format()).describe(id, None)
+}
+
+/// The parts of an ID of a layout with an epoch other than its own, with the layout and epoch used to read them.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_describe")]
+fn snowflake_describe_layout_epoch(id: i64, layout: Text<'_>, epoch: TimestampWithTimeZone) -> JsonB {
+    Decoded::of(id, &layout.format_since(epoch)).describe(id, None)
+}
+
+/// The time of an ID.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
+    Decoded::of(id, &identity::get().format).created_at
+}
+
+/// The time of an ID of a layout.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_timestamp")]
+fn snowflake_timestamp_layout(id: i64, layout: Text<'_>) -> TimestampWithTimeZone {
+    Decoded::of(id, &layout.format()).created_at
+}
+
+/// The time of an ID of a layout with another epoch than its own.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_timestamp")]
+fn snowflake_timestamp_layout_epoch(id: i64, layout: Text<'_>, epoch: TimestampWithTimeZone) -> TimestampWithTimeZone {
+    Decoded::of(id, &layout.format_since(epoch)).created_at
+}
+
+/// An ID taken apart, with its time.
+struct Decoded<'format> {
+    format: &'format IdFormat,
+    created_at: TimestampWithTimeZone,
+    instant: i128,
+    parts: Parts,
+}
+
+impl Decoded<'_> {
+    fn of(id: i64, format: &IdFormat) -> Decoded<'_> {
+        let parts = match format.split(id) {
+            Ok(parts) => parts,
+            Err(error) => Error::NotAnId { id, format: *format, error }.raise(),
+        };
+        let mut instant = format.instant(parts.tick);
+        if faults::on(Fault::DecodeIgnoresEpoch) {
+            instant -= format.instant(0);
+        }
+        let created_at = timestamptz(instant).unwrap_or_else(|| Error::TimestampRange.raise());
+        Decoded { format, created_at, instant, parts }
+    }
+
+    /// The ID and its parts as JSON, with `absent` for a field that the layout does not have.
+    fn describe(&self, id: i64, absent: Option<u32>) -> JsonB {
+        let Parts { tick, node, sequence } = self.parts;
+        let described = Description {
+            // A string, because JavaScript and similar JSON parsers would round the number.
+            id: id.to_string(),
+            text: text::of(id),
+            created_at: timestamp::utc(self.instant),
+            // In range: created_at fits timestamptz.
+            unix_ms: (self.instant / 1_000) as i64,
+            tick,
+            datacenter_id: if self.format.layout.has_datacenter() { Some(node.datacenter) } else { absent },
+            worker_id: if self.format.layout.has_worker() { Some(node.worker) } else { absent },
+            sequence,
+            layout: self.format.layout.to_string(),
+            epoch: timestamp::utc(self.format.instant(0)),
+        };
+        JsonB(serde_json::to_value(described).expect("strings and numbers are JSON"))
+    }
+}
+
+/// What `snowflake_describe` returns.
+#[derive(Serialize)]
+struct Description {
+    id: String,
+    text: String,
+    created_at: String,
+    unix_ms: i64,
+    tick: u64,
+    datacenter_id: Option<u32>,
+    worker_id: Option<u32>,
+    sequence: u32,
+    layout: String,
+    epoch: String,
+}
+
+/// The row that a function declared as `snowflake_decode` returns, with `absent` for a number that the layout has no field for.
+fn record(
+    decoded: Decoded<'_>,
+    absent: Option<u32>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> PgHeapTuple<'static, AllocatedByRust> {
+    let Decoded { format, created_at, parts, .. } = decoded;
+    let number = |there: bool, number: u32| if there { Some(number) } else { absent };
+    let columns = [
+        created_at.into_datum(),
+        number(format.layout.has_datacenter(), parts.node.datacenter).map(u32::cast_signed).into_datum(),
+        number(format.layout.has_worker(), parts.node.worker).map(u32::cast_signed).into_datum(),
+        parts.sequence.cast_signed().into_datum(),
+    ];
+    composite::row(fcinfo, columns)
+}

@@ -1,0 +1,147 @@
+//! The IDs of an instant: with given parts, the first and the last of its tick, and where a range of time begins and ends.
+
+use flake::{FormatError, IdFormat, Node, Part, PartError};
+use pgrx::prelude::*;
+
+use crate::config::identity;
+use crate::message::error::Error;
+use crate::pg::text_arg::Text;
+use crate::pg::timestamp::instant;
+
+/// The ID with the given parts.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_encode(
+    created_at: TimestampWithTimeZone,
+    worker_id: i32,
+    sequence: i32,
+    datacenter_id: default!(i32, 0),
+) -> i64 {
+    encode(own(), created_at, datacenter_id, worker_id, sequence)
+}
+
+/// The ID of a layout with the given parts, and datacenter 0.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
+fn snowflake_encode_layout(created_at: TimestampWithTimeZone, worker_id: i32, sequence: i32, layout: Text<'_>) -> i64 {
+    encode(&layout.format(), created_at, 0, worker_id, sequence)
+}
+
+/// The ID of a layout, with another epoch than its own, with the given parts, and datacenter 0.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
+fn snowflake_encode_layout_epoch(
+    created_at: TimestampWithTimeZone,
+    worker_id: i32,
+    sequence: i32,
+    layout: Text<'_>,
+    epoch: TimestampWithTimeZone,
+) -> i64 {
+    encode(&layout.format_since(epoch), created_at, 0, worker_id, sequence)
+}
+
+/// The ID of a layout with the given parts.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
+fn snowflake_encode_datacenter_layout(
+    created_at: TimestampWithTimeZone,
+    worker_id: i32,
+    sequence: i32,
+    datacenter_id: i32,
+    layout: Text<'_>,
+) -> i64 {
+    encode(&layout.format(), created_at, datacenter_id, worker_id, sequence)
+}
+
+/// The ID of a layout, with another epoch than its own, with the given parts.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
+fn snowflake_encode_datacenter_layout_epoch(
+    created_at: TimestampWithTimeZone,
+    worker_id: i32,
+    sequence: i32,
+    datacenter_id: i32,
+    layout: Text<'_>,
+    epoch: TimestampWithTimeZone,
+) -> i64 {
+    encode(&layout.format_since(epoch), created_at, datacenter_id, worker_id, sequence)
+}
+
+/// The first ID of an instant's tick.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
+    min_id(own(), at)
+}
+
+/// The first ID of an instant's tick in a layout.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_min_id")]
+fn snowflake_min_id_layout(at: TimestampWithTimeZone, layout: Text<'_>) -> i64 {
+    min_id(&layout.format(), at)
+}
+
+/// The first ID of an instant's tick in a layout with another epoch than its own.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_min_id")]
+fn snowflake_min_id_layout_epoch(at: TimestampWithTimeZone, layout: Text<'_>, epoch: TimestampWithTimeZone) -> i64 {
+    min_id(&layout.format_since(epoch), at)
+}
+
+/// The last ID of an instant's tick.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_max_id(at: TimestampWithTimeZone) -> i64 {
+    max_id(own(), at)
+}
+
+/// The last ID of an instant's tick in a layout.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_max_id")]
+fn snowflake_max_id_layout(at: TimestampWithTimeZone, layout: Text<'_>) -> i64 {
+    max_id(&layout.format(), at)
+}
+
+/// The last ID of an instant's tick in a layout with another epoch than its own.
+#[pg_extern(immutable, strict, parallel_safe, name = "snowflake_max_id")]
+fn snowflake_max_id_layout_epoch(at: TimestampWithTimeZone, layout: Text<'_>, epoch: TimestampWithTimeZone) -> i64 {
+    max_id(&layout.format_since(epoch), at)
+}
+
+/// The first ID at or after an instant; after the layout's end a number above all its IDs, NULL where there is none.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_first_id_from(at: TimestampWithTimeZone) -> Option<i64> {
+    own().first_id_from(instant(at))
+}
+
+/// The last ID before an instant; -1 where there is none.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_last_id_before(at: TimestampWithTimeZone) -> i64 {
+    own().last_id_before(instant(at))
+}
+
+/// This server's layout and epoch, or the error that it has none.
+fn own() -> &'static IdFormat {
+    &identity::get().format
+}
+
+fn encode(format: &IdFormat, created_at: TimestampWithTimeZone, datacenter: i32, worker: i32, sequence: i32) -> i64 {
+    let number = |part: Part, value: i32| {
+        let max = format.layout.max(part) as i64;
+        let error = PartError { part, value: value.into(), max };
+        u32::try_from(value).unwrap_or_else(|_| Error::Part { error, layout: format.layout }.raise())
+    };
+    let node = Node { datacenter: number(Part::Datacenter, datacenter), worker: number(Part::Worker, worker) };
+    let sequence = number(Part::Sequence, sequence);
+    let at = instant(created_at);
+    format.join(at, node, sequence).unwrap_or_else(|error| refuse(format, at, error))
+}
+
+fn min_id(format: &IdFormat, at: TimestampWithTimeZone) -> i64 {
+    let at = instant(at);
+    format.min_id(at).unwrap_or_else(|error| refuse(format, at, error))
+}
+
+fn max_id(format: &IdFormat, at: TimestampWithTimeZone) -> i64 {
+    let at = instant(at);
+    format.max_id(at).unwrap_or_else(|error| refuse(format, at, error))
+}
+
+/// Raises the error for an instant or a part that has no ID.
+fn refuse(format: &IdFormat, at: i128, error: FormatError) -> ! {
+    match error {
+        FormatError::Part(error) => Error::Part { error, layout: format.layout },
+        _ => Error::Instant { at, format: *format },
+    }
+    .raise()
+}

@@ -1,0 +1,69 @@
+//! The functions that issue IDs: arguments in, errors out, and nothing else.
+
+use flake::Request;
+use pgrx::prelude::*;
+
+use crate::config::{guc, identity};
+use crate::generator::draw;
+use crate::message::error::Error;
+
+/// Most IDs one call of `snowflake_nextval_batch` issues: about 2.5 seconds of the default layout's capacity.
+const MAX_BATCH: i32 = 10_000_000;
+
+/// Issues one ID.
+#[pg_extern(volatile, parallel_safe)]
+fn snowflake_nextval() -> i64 {
+    draw::draw(Request::UpTo(1)).take().expect("a granted run is not empty")
+}
+
+/// Issues `count` IDs, increasing but not necessarily consecutive; drawn as they are fetched, a tick's worth at a time.
+#[pg_extern(volatile, strict, parallel_safe)]
+fn snowflake_nextval_batch(count: i32) -> SetOfIterator<'static, i64> {
+    if !(1..=MAX_BATCH).contains(&count) {
+        Error::Count { count, max: MAX_BATCH as u64, more: "For more IDs, call it again." }.raise();
+    }
+    let mut left = u64::from(count.unsigned_abs());
+    let mut issued = draw::draw(Request::UpTo(left));
+    SetOfIterator::new(std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
+        let id = issued.take().or_else(|| {
+            issued = draw::draw(Request::UpTo(left));
+            issued.take()
+        });
+        left -= 1;
+        id
+    }))
+}
+
+/// Issues `count` consecutive IDs of one tick and returns the first.
+#[pg_extern(volatile, strict, parallel_safe)]
+fn snowflake_reserve(count: i32) -> i64 {
+    let identity = identity::get();
+    let layout = identity.format.layout;
+    if !layout.sequence_lowest() {
+        Error::NotConsecutive { layout }.raise();
+    }
+    let max = identity.limits.largest_grant(guc::pace());
+    match u64::try_from(count) {
+        Ok(count) if (1..=max).contains(&count) => draw::draw(Request::InOneTick(count)).take_block(),
+        _ => Error::Count {
+            count,
+            max,
+            more: match max < layout.sequence_capacity() {
+                true => "A block must fit in half of \"snowflake_pg.max_ahead\". Increase that setting, or use snowflake_nextval_batch().",
+                false => "A block must fit in one tick. For more IDs, use snowflake_nextval_batch().",
+            },
+        }
+        .raise(),
+    }
+}
+
+/// The last ID issued to this session.
+#[pg_extern(volatile, parallel_restricted)]
+fn snowflake_currval() -> i64 {
+    // The error that the library is not preloaded comes first.
+    identity::get();
+    draw::current().unwrap_or_else(|| Error::NoCurrentId.raise())
+}

@@ -1,0 +1,45 @@
+//! The layouts that go by a name, as rows.
+
+use flake::{Part, Preset};
+use pgrx::prelude::*;
+
+use crate::message::error::Error;
+use crate::pg::timestamp::timestamptz;
+
+/// Every preset: what view `snowflake_layouts` shows.
+#[pg_extern(immutable, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn snowflake_layouts() -> TableIterator<
+    'static,
+    (
+        name!(name, &'static str),
+        name!(bits, String),
+        name!(tick, Interval),
+        name!(epoch, TimestampWithTimeZone),
+        name!(last_instant, TimestampWithTimeZone),
+        name!(ids_per_second, i64),
+        name!(datacenter_id, Option<&'static str>),
+        name!(worker_id, Option<&'static str>),
+        name!(sequence, &'static str),
+        name!(source, &'static str),
+    ),
+> {
+    TableIterator::new(Preset::ALL.into_iter().map(|Preset { name, format, datacenter, worker, sequence, source }| {
+        let time = |tick| timestamptz(format.instant(tick)).unwrap_or_else(|| Error::TimestampRange.raise());
+        let layout = format.layout;
+        let micros = layout.tick().micros();
+        let tick = Interval::new(0, 0, micros as i64);
+        (
+            name,
+            layout.to_string(),
+            tick.expect("a tick is at most a second"),
+            time(0),
+            time(layout.max(Part::Timestamp)),
+            (layout.sequence_capacity() * 1_000_000 / micros) as i64,
+            datacenter,
+            worker,
+            sequence,
+            source,
+        )
+    }))
+}

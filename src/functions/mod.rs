@@ -1,0 +1,17 @@
+//! The SQL functions, one file for each group. They read the arguments and raise the errors. No file here contains
+//! `unsafe`.
+#![forbid(unsafe_code)]
+
+pub mod admin;
+pub mod check;
+pub mod decode;
+pub mod encode;
+pub mod issue;
+pub mod layouts;
+pub mod partition_step;
+pub mod partitions;
+pub mod preload;
+pub mod status;
+pub mod text;
+pub mod text_meaning;
+pub mod version;

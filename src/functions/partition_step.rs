@@ -1,0 +1,85 @@
+//! Steps of an `interval` through time, in UTC whatever the session's time zone: the bounds of partitions are for ever.
+
+use flake::IdFormat;
+use jiff::civil::{DateTime, date};
+use jiff::tz::Offset;
+use jiff::{Span, Timestamp};
+use pgrx::prelude::*;
+
+use crate::message::error::{Error, StepProblem};
+
+/// Microseconds of a minute.
+const MINUTE: i64 = 60_000_000;
+
+/// Microseconds of a day: UTC's have no summer time, and PostgreSQL knows no leap seconds.
+const DAY: i64 = 1_440 * MINUTE;
+
+/// A positive interval.
+#[derive(Clone, Copy)]
+pub struct Step {
+    months: i32,
+    micros: i64,
+}
+
+impl Step {
+    /// The step of an interval, a tick of the format at least; raises the error for one that is none. Calendar months and
+    /// exact lengths do not mix: what "1 month 1 day" after the 31st means would depend on the order.
+    pub fn of(interval: &Interval, format: &IdFormat) -> Step {
+        let exact = i64::from(interval.days()).checked_mul(DAY).and_then(|days| days.checked_add(interval.micros()));
+        let problem = match (interval.months(), exact) {
+            (_, None) => StepProblem::TooLong,
+            (..=0, Some(..=0)) => StepProblem::NotPositive,
+            (0, Some(exact)) if (exact as u64) < format.layout.tick().micros() => StepProblem::UnderATick,
+            (months, Some(micros)) if months == 0 || micros == 0 => return Step { months, micros },
+            _ => StepProblem::Mixed,
+        };
+        Error::Step { problem }.raise()
+    }
+
+    /// The instant `count` steps after `from`; `None` beyond the calendar.
+    pub fn after(&self, from: i128, count: i64) -> Option<i128> {
+        if self.months == 0 {
+            return i128::from(self.micros).checked_mul(count.into())?.checked_add(from);
+        }
+        let months = Span::new().try_months(i64::from(self.months).checked_mul(count)?).ok()?;
+        Some(instant(civil(from)?.checked_add(months).ok()?))
+    }
+
+    /// The last instant not after `at` from which whole steps lead from 2000: for months from its first day, else from
+    /// its first Monday, so that days begin at midnight and weeks on Mondays. `None` beyond the calendar.
+    pub fn begin(&self, at: i128) -> Option<i128> {
+        let step = self.months;
+        if step == 0 {
+            let origin = instant(date(2000, 1, 3).at(0, 0, 0, 0));
+            return Some(at - (at - origin).rem_euclid(self.micros.into()));
+        }
+        let now = civil(at)?;
+        let months = (i64::from(now.year()) - 2000) * 12 + i64::from(now.month()) - 1;
+        self.after(instant(date(2000, 1, 1).at(0, 0, 0, 0)), months.div_euclid(step.into()))
+    }
+
+    /// How the name of a partition that begins at `at` ends; `None` where a name would need more than minutes.
+    pub fn name(&self, at: i128) -> Option<String> {
+        let format = match self.micros {
+            micros if micros % DAY == 0 => "%Y%m%d",
+            micros if micros % MINUTE == 0 => "%Y%m%d_%H%M",
+            _ => return None,
+        };
+        Some(civil(at)?.strftime(format).to_string())
+    }
+}
+
+/// The last instant of the calendar, in the year 9999.
+pub fn end() -> i128 {
+    Timestamp::MAX.as_microsecond().into()
+}
+
+fn civil(at: i128) -> Option<DateTime> {
+    let at = Timestamp::from_microsecond(i64::try_from(at).ok()?).ok()?;
+    Some(Offset::UTC.to_datetime(at))
+}
+
+fn instant(at: DateTime) -> i128 {
+    // Every civil time that comes from a timestamp is one, but for those within an hour of the calendar's ends.
+    Offset::UTC.to_timestamp(at).map_or(i128::MAX / 4, |at| at.as_microsecond().into())
+}

@@ -1,0 +1,229 @@
+//! What the generator is doing, for people and for monitoring: the views' functions.
+
+use std::sync::atomic::Ordering;
+
+use flake::{Incidents, Mark, Nanos};
+use pgrx::prelude::*;
+
+use crate::config::identity::{self, Identity};
+use crate::generator::stats::{self, Count};
+use crate::generator::{clock, extend, mark, shmem, start};
+use crate::message::error::{Error, MarkProblem, WaitCause};
+use crate::pg::wait_event::WaitEvent;
+use crate::pg::{sync_standby, timestamp, wal};
+
+/// The generator, in one row: what view `snowflake_status` shows. Nothing is loaded, written or waited for.
+/// If the library is not preloaded, the row shows that.
+#[pg_extern(volatile, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn snowflake_status() -> TableIterator<
+    'static,
+    (
+        name!(state, &'static str),
+        name!(problem, Option<String>),
+        name!(hint, Option<String>),
+        name!(worker_id, Option<i32>),
+        name!(datacenter_id, Option<i32>),
+        name!(layout, Option<String>),
+        name!(epoch, Option<TimestampWithTimeZone>),
+        name!(last_id, Option<i64>),
+        name!(last_id_at, Option<TimestampWithTimeZone>),
+        name!(lead, Option<Interval>),
+        name!(mark, Option<i64>),
+        name!(mark_lead, Option<Interval>),
+        name!(ids_issued, Option<i64>),
+        name!(throttled_waits, Option<i64>),
+        name!(throttled_time, Option<f64>),
+        name!(mark_waits, Option<i64>),
+        name!(mark_time, Option<f64>),
+        name!(clock_waits, Option<i64>),
+        name!(clock_time, Option<f64>),
+        name!(retries, Option<i64>),
+        name!(extensions, Option<i64>),
+        name!(slowest_extension, Option<f64>),
+        name!(clock_regressions, Option<i64>),
+        name!(last_clock_regression, Option<Interval>),
+        name!(last_clock_regression_at, Option<TimestampWithTimeZone>),
+        name!(clock_jumps, Option<i64>),
+        name!(last_clock_jump, Option<Interval>),
+        name!(last_clock_jump_at, Option<TimestampWithTimeZone>),
+        name!(exhaustion_date, Option<TimestampWithTimeZone>),
+        name!(years_left, Option<f64>),
+        name!(stats_reset, Option<TimestampWithTimeZone>),
+    ),
+> {
+    let Some(identity @ Identity { format, limits, .. }) = identity::find() else {
+        let report = Error::NotPreloaded.report();
+        let (state, problem, hint) = ("not preloaded", Some(report.message), Some(report.hint));
+        return TableIterator::once((
+            state, problem, hint, None, None, None, None, None, None, None, None, None, None, None, None, None, None,
+            None, None, None, None, None, None, None, None, None, None, None, None, None, None,
+        ));
+    };
+    let (state, wall) = (shmem::state(), clock::wall());
+    let (mark, problem) = condition(identity, wall);
+    let phase = match (&problem, state.last()) {
+        (Some(Error::Standby), _) => "standby",
+        (Some(Error::MarkWaits { .. }), _) => "waiting",
+        (Some(_), _) => "refused",
+        (None, Some(_)) => "issuing",
+        (None, None) => "idle",
+    };
+    let report = problem.map(|error| error.report());
+    let last = state.last_issued();
+    let next = state.last().map(|last| state.clock().time(clock::monotonic()).max(limits.time(last)));
+    let marked = mark.filter(|mark| *mark > Mark::NOTHING_ISSUED);
+    let counts = stats::total();
+    let count = |count| Some(counts.get(count) as i64);
+    let time_of = |count| Some(counts.milliseconds(count));
+    let (regressions, jumps) = (state.clock_regressions(), state.clock_jumps());
+    let size = |incidents: Incidents| (incidents.count > 0).then(|| interval(timestamp::of(incidents.size)));
+    let at = |incidents: Incidents| time(incidents.at).filter(|_| incidents.count > 0);
+    TableIterator::once((
+        phase,
+        report.as_ref().map(|report| report.message.clone()),
+        report.map(|report| report.hint).filter(|hint| !hint.is_empty()),
+        identity.worker_set.then_some(identity.node.worker as i32),
+        Some(identity.node.datacenter as i32),
+        Some(format.layout.to_string()),
+        timestamp::timestamptz(format.instant(0)),
+        last.map(|last| identity.stamp.id(last)),
+        last.and_then(|last| timestamp::timestamptz(identity.instant(last))),
+        next.map(|next| interval(timestamp::of(next) - timestamp::of(wall))),
+        mark.map(|mark| i64::try_from(mark.value()).unwrap_or(i64::MAX)),
+        marked.map(|mark| interval(identity.instant(identity.first_word(mark)) - timestamp::of(wall))),
+        count(Count::Issued),
+        count(Count::ThrottledWaits),
+        time_of(Count::ThrottledTime),
+        count(Count::MarkWaits),
+        time_of(Count::MarkTime),
+        count(Count::ClockWaits),
+        time_of(Count::ClockTime),
+        count(Count::Retries),
+        count(Count::Extensions),
+        Some(shmem::slowest_extension().load(Ordering::Relaxed) as f64 / 1e6),
+        Some(regressions.count as i64),
+        size(regressions),
+        at(regressions),
+        Some(jumps.count as i64),
+        size(jumps),
+        at(jumps),
+        timestamp::timestamptz(format.end()),
+        Some(identity.years_left(wall)),
+        time(shmem::counting_since().load(Ordering::Relaxed)),
+    ))
+}
+
+/// The numbers of the server that wrote the mark, for view `snowflake_status`. A separate function, because the result
+/// columns of an existing C function cannot be changed.
+#[pg_extern(volatile, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn snowflake_last_issuer()
+-> TableIterator<'static, (name!(last_issuer_worker_id, Option<i32>), name!(last_issuer_datacenter_id, Option<i32>))> {
+    // No node if the library is not preloaded: snowflake_status() reports that.
+    let node = identity::find().and_then(|identity| identity.issuer(mark::read().ok()?));
+    TableIterator::once((node.map(|node| node.worker as i32), node.map(|node| node.datacenter as i32)))
+}
+
+/// The backends that have drawn or waited: what view `snowflake_stat_backends` shows.
+#[pg_extern(volatile, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn snowflake_stat_backends() -> TableIterator<
+    'static,
+    (
+        name!(pid, i32),
+        name!(waiting_for, Option<&'static str>),
+        name!(ids_issued, i64),
+        name!(throttled_waits, i64),
+        name!(throttled_time, f64),
+        name!(mark_waits, i64),
+        name!(mark_time, f64),
+        name!(clock_waits, i64),
+        name!(clock_time, f64),
+        name!(retries, i64),
+        name!(extensions, i64),
+    ),
+> {
+    // The error that the library is not preloaded comes first.
+    identity::get();
+    TableIterator::new(stats::backends().map(|backend| {
+        let counts = backend.counts;
+        let count = |count| counts.get(count) as i64;
+        (
+            backend.pid,
+            backend.asleep.map(WaitEvent::name),
+            count(Count::Issued),
+            count(Count::ThrottledWaits),
+            counts.milliseconds(Count::ThrottledTime),
+            count(Count::MarkWaits),
+            counts.milliseconds(Count::MarkTime),
+            count(Count::ClockWaits),
+            counts.milliseconds(Count::ClockTime),
+            count(Count::Retries),
+            count(Count::Extensions),
+        )
+    }))
+}
+
+/// Lets all counts begin at 0 again.
+#[pg_extern(volatile, parallel_restricted)]
+fn snowflake_stat_reset() {
+    identity::get();
+    stats::reset();
+}
+
+/// The mark, and the error that `snowflake_nextval()` would raise now.
+fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) {
+    let state = shmem::state();
+    // What is published lies below the mark, if the mark is read later.
+    let (generation, published) = (state.generation(), state.published());
+    let mark = mark::read();
+    let error = start::refusal(identity).or_else(|| match (&mark, state.last()) {
+        (Err(problem), _) => Some(Error::MarkMissing { problem: *problem }),
+        (Ok(mark), None) => start::beginning(identity, *mark, wall).err(),
+        (Ok(mark), Some(last)) => {
+            let set_back = published.is_some_and(|ceiling| *mark < Mark::above(&identity.stamp, ceiling));
+            let clock = state.clock();
+            let behind = clock.hold_until.saturating_sub(wall);
+            let (now, last_word) = (clock.time(clock::monotonic()), identity.limits.last_word());
+            if set_back && state.generation() == generation {
+                Some(Error::MarkMissing { problem: MarkProblem::SetBack })
+            } else if extend::refuses(behind) {
+                Some(Error::ClockBehind { behind: std::time::Duration::from_nanos(behind) })
+            } else if let Some(problem) = shmem::origin_state().refused_write(clock::monotonic()) {
+                Some(Error::MarkMissing { problem })
+            } else if last >= last_word || identity.limits.word_at(now).is_some_and(|word| word > last_word) {
+                Some(Error::Exhausted { format: identity.format })
+            } else {
+                waiting(identity, last, now)
+            }
+        }
+    });
+    (mark.ok(), error)
+}
+
+/// What the next ID waits for, if `last` is the last word issued and generator time is `now`.
+fn waiting(identity: &Identity, last: u64, now: Nanos) -> Option<Error> {
+    let state = shmem::state();
+    let pending = state.pending()?;
+    let next = identity.limits.word_at(now).map_or(last, |word| word.max(last + 1));
+    if state.published().is_some_and(|ceiling| next < ceiling) {
+        return None;
+    }
+    let cause = match wal::is_flushed(pending.position) {
+        false => WaitCause::Disk,
+        true if sync_standby::acknowledged(pending.position) => return None,
+        true => WaitCause::Standby,
+    };
+    let ago = clock::monotonic().saturating_sub(pending.written);
+    Some(Error::MarkWaits { cause, since: timestamp::of(clock::wall().saturating_sub(ago)) })
+}
+
+fn time(at: Nanos) -> Option<TimestampWithTimeZone> {
+    timestamp::timestamptz(timestamp::of(at))
+}
+
+/// An interval of microseconds, the longest there is where it would be longer.
+fn interval(micros: i128) -> Interval {
+    Interval::new(0, 0, micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64).expect("microseconds alone are in range")
+}

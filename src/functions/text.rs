@@ -1,0 +1,30 @@
+//! IDs as text, for what cannot hold 64-bit numbers.
+
+use pgrx::prelude::*;
+
+use crate::message::error::Error;
+use crate::pg::text_arg::Text;
+
+/// An ID as 13 characters that sort like it.
+#[pg_extern(
+    requires = ["text"],
+    sql = "CREATE FUNCTION snowflake_to_text(id bigint) RETURNS snowflake_text IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c \
+           AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+fn snowflake_to_text(id: i64) -> String {
+    of(id)
+}
+
+/// The text of an ID; raises an error for a number that is not an ID.
+pub fn of(id: i64) -> String {
+    match flake::to_text(id) {
+        Some(text) => text.map(char::from).iter().collect(),
+        None => Error::Negative { id }.raise(),
+    }
+}
+
+/// The ID of a text.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn snowflake_from_text(text: Text<'_>) -> i64 {
+    flake::from_text(text.0).unwrap_or_else(|error| Error::Text { text: text.shown(), error }.raise())
+}

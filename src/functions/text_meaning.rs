@@ -1,0 +1,45 @@
+//! The meaning of a `text` argument: a layout, with its own epoch or another one, or the name of a column.
+
+use flake::{Epoch, IdFormat, LayoutError};
+use pgrx::prelude::*;
+
+use crate::message::error::{EpochProblem, Error};
+use crate::pg::relation;
+use crate::pg::text_arg::Text;
+use crate::pg::timestamp::instant;
+
+/// The longest text that is read as a layout, which is four times the longest that is printed. A longer text, which can
+/// be a gigabyte, is refused before memory is allocated for it, because Rust terminates the process if memory runs out.
+const MAX_LAYOUT: usize = 100;
+
+impl Text<'_> {
+    /// The layout that this text names, with the epoch that belongs to it.
+    pub fn format(self) -> IdFormat {
+        let short = (self.0.len() <= MAX_LAYOUT).then_some(self.0);
+        let text = short.and_then(|bytes| std::str::from_utf8(bytes).ok());
+        text.map_or(Err(LayoutError::Malformed), IdFormat::parse)
+            .unwrap_or_else(|error| Error::LayoutArgument { text: self.shown(), error }.raise())
+    }
+
+    /// The layout that this text names, with the epoch that is passed.
+    pub fn format_since(self, epoch: TimestampWithTimeZone) -> IdFormat {
+        IdFormat { epoch: since(epoch), ..self.format() }
+    }
+
+    /// This text as a name, in UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
+    pub fn name(self) -> String {
+        if self.0.len() > relation::MAX_BYTES {
+            Error::NameTooLong { name: format!("\"{}\"", self.shown()) }.raise();
+        }
+        relation::utf8(self.0)
+    }
+}
+
+/// The epoch that an argument specifies.
+fn since(at: TimestampWithTimeZone) -> Epoch {
+    let at = instant(at);
+    let refuse = |problem| Error::EpochArgument { at, problem }.raise();
+    let ms = i64::try_from(at.div_euclid(1_000)).ok().and_then(Epoch::from_unix_ms);
+    let epoch = ms.unwrap_or_else(|| refuse(EpochProblem::Range));
+    if at.rem_euclid(1_000) == 0 { epoch } else { refuse(EpochProblem::Fraction) }
+}

@@ -1,0 +1,170 @@
+//! Issuing IDs: the path from a SQL call to the shared state, and what to do when it cannot grant at once.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use flake::{Drawn, Nanos, Obstacle, Pace, Request, Run};
+
+use crate::config::guc;
+use crate::config::identity::{self, Identity};
+use crate::faults::{self, Fault};
+use crate::generator::stats::{self, Count};
+use crate::generator::{clock, extend, shmem, start, wait};
+use crate::message::error::Error;
+
+/// IDs that are this session's alone, in the order in which they were issued.
+pub struct Issued {
+    identity: &'static Identity,
+    run: Run,
+}
+
+/// The value of [`CURRENT`] before the first ID.
+const NONE: i64 = -1;
+
+/// The last ID issued to this session, negative before the first. An atomic only because statics must be; each session
+/// is a process with one thread.
+static CURRENT: AtomicI64 = AtomicI64::new(NONE);
+
+/// Whether a request for more than one ID has been throttled for so long that it is granted like single ones: without this,
+/// sessions that take all single IDs there are would keep it waiting for ever.
+#[derive(Default)]
+struct Overdue {
+    /// When it was throttled first, by the monotonic clock; 0 before.
+    since: Nanos,
+    /// True where the next attempt is made like one for a single ID.
+    now: bool,
+}
+
+impl Overdue {
+    /// After a sleep of a throttled request.
+    fn waited(&mut self, request: Request, max_ahead: Nanos) {
+        let now = clock::monotonic();
+        if self.since == 0 {
+            self.since = now;
+        }
+        let late = !request.is_single() && now.saturating_sub(self.since) >= max_ahead;
+        self.now = late && !faults::on(Fault::NeverOverdue) && shmem::state().takes_overdue(now);
+    }
+
+    /// After a grant that was made because a request was overdue.
+    #[cold]
+    fn granted(identity: &Identity, run: Run) {
+        shmem::state().granted_overdue(clock::monotonic(), identity.limits.span(run.count));
+    }
+}
+
+/// Issues the IDs of one request: the lock-free path first, and whatever stands in its way until it is granted.
+#[inline(always)]
+pub fn draw(request: Request) -> Issued {
+    let identity = identity::get();
+    let _held = faults::lock_held_while_drawing();
+    let mut overdue = Overdue::default();
+    loop {
+        match attempt(identity, request, overdue.now) {
+            Ok(drawn) => {
+                if overdue.now {
+                    Overdue::granted(identity, drawn.run);
+                }
+                if drawn.renew {
+                    extend::renew(identity);
+                }
+                stats::add(Count::Issued, drawn.run.count);
+                return Issued { identity, run: drawn.run };
+            }
+            Err(obstacle) => {
+                if let Some(run) = clear(identity, obstacle, request, &mut overdue) {
+                    stats::add(Count::Issued, run.count);
+                    return Issued { identity, run };
+                }
+            }
+        }
+    }
+}
+
+/// One try, without a lock, a call into PostgreSQL or an allocation.
+#[inline(always)]
+fn attempt(identity: &Identity, request: Request, overdue: bool) -> Result<Drawn, Obstacle> {
+    let (state, pace) = (shmem::state(), Pace { overdue, ..guc::pace() });
+    let early = faults::clock_read_early(clock::monotonic);
+    // The clock is read once per attempt.
+    let mut attempts = 0;
+    let drawn = state.draw(&identity.limits, pace, request, |offset| {
+        attempts += 1;
+        faults::time_of_other_clock(clock::monotonic().wrapping_add(offset), early, offset)
+    });
+    if attempts > 1 {
+        stats::add(Count::Retries, attempts - 1);
+    }
+    faults::wrapped(drawn)
+}
+
+/// The last ID issued to this session.
+pub fn current() -> Option<i64> {
+    Some(CURRENT.load(Ordering::Relaxed)).filter(|id| *id >= 0)
+}
+
+/// Clears the last ID of this session, as `DISCARD` clears the last value of a sequence. Otherwise, if a pooler hands a session from one
+/// client to the next, `snowflake_currval()` would return the ID of the previous client.
+pub fn forget() {
+    if !faults::on(Fault::DiscardIgnored) {
+        CURRENT.store(NONE, Ordering::Relaxed);
+    }
+}
+
+impl Issued {
+    /// Takes the next ID; `None` when all are taken.
+    #[inline]
+    pub fn take(&mut self) -> Option<i64> {
+        if self.run.count == 0 {
+            return None;
+        }
+        let id = faults::counted_on(self.identity.stamp.id(self.run.first), current());
+        self.run.first += 1;
+        self.run.count -= 1;
+        CURRENT.store(id, Ordering::Relaxed);
+        Some(id)
+    }
+
+    /// Takes all that are left as one block and returns its first ID.
+    pub fn take_block(self) -> i64 {
+        let stamp = &self.identity.stamp;
+        CURRENT.store(stamp.id(self.run.last()), Ordering::Relaxed);
+        stamp.id(self.run.first)
+    }
+}
+
+/// Removes what keeps the state from granting a request, or raises the error that says why it cannot be removed. Returns
+/// words where it could draw them itself.
+#[cold]
+fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mut Overdue) -> Option<Run> {
+    match obstacle {
+        Obstacle::NotLoaded => start::load(identity),
+        Obstacle::Throttled(time) => {
+            let pace = guc::pace();
+            let most = Duration::from_nanos(pace.max_ahead.saturating_add(2 * identity.limits.tick().nanos()));
+            // Longer than the settings require: they have just been changed, or the monotonic clock went back.
+            if time <= most || !extend::recheck_clock(identity) {
+                wait::throttled(time);
+                overdue.waited(request, pace.max_ahead);
+            }
+        }
+        Obstacle::NotReserved(word) => {
+            let time = extend::extend_to(identity, word)?;
+            return match attempt(identity, request, overdue.now) {
+                // At the time the reservation was made for: where a disk or a standby takes longer than a window, the words are
+                // over before they can be issued, and this session would extend for ever.
+                Err(Obstacle::NotReserved(_)) => shmem::state().draw(&identity.limits, guc::pace(), request, |_| time),
+                drawn => drawn,
+            }
+            .ok()
+            .map(|drawn| drawn.run);
+        }
+        Obstacle::Exhausted => Error::Exhausted { format: identity.format }.raise(),
+        Obstacle::BeforeEpoch => {
+            if !extend::recheck_clock(identity) {
+                Error::ClockBeforeEpoch { epoch: identity.format.epoch }.raise()
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,338 @@
+//! The slow path: extending the reservation. An ID is issued only below a mark that is on disk and, where a synchronous
+//! standby is configured, has been seen acknowledged by it.
+//!
+//! An extension prepares a reservation, persists its mark, and publishes it once the mark is durable. The session that finds half
+//! of the reservation used extends it, while the others continue in the rest. No lock is held while waiting, and every wait can be
+//! cancelled. A mark that was written but is not known to be durable is pending in shared memory. The next session that extends
+//! waits for that mark and publishes it, so that sessions that time out do not undo each other's work.
+
+use std::time::Duration;
+
+use flake::{Generation, MAX_WINDOW, MIN_WINDOW, Mark, Nanos, Pending, Reservation};
+use pgrx::pg_sys::XLogRecPtr;
+use pgrx::{debug1, debug2};
+
+use crate::config::guc::{self, ClockRegression};
+use crate::config::identity::Identity;
+use crate::faults::{self, Fault};
+use crate::generator::mark::Raised;
+use crate::generator::{clock, log, mark, shmem, stats, wait};
+use crate::message::error::{Error, MarkProblem};
+use crate::pg::wait_event::WaitEvent;
+use crate::pg::{sync_standby, wal};
+
+/// How long a session sleeps at first, and at most, before it checks whether the session that extends the reservation has given up.
+/// It is woken if the reservation is extended or the other session gives up, but not if the other session is stopped.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+
+/// How old a reservation may be when its mark becomes durable, for IDs to be issued at its time. Longer than the longest window, so
+/// that a server with storage slower than a window can still issue IDs.
+const OLDEST: Nanos = 2 * MAX_WINDOW;
+
+/// Longest time for which the setting `wait` waits for the clock.
+const LONGEST_WAIT: Nanos = 10_000_000_000;
+
+/// The right to extend. Released when it goes out of scope, also after an ERROR; a waiting session then takes over.
+struct Claim(flake::Claim);
+
+impl Claim {
+    fn take(in_advance: bool) -> Option<Claim> {
+        shmem::state().claim(clock::monotonic(), in_advance).map(Claim)
+    }
+
+    /// Keeps the claim during a pause; false if another session has taken it.
+    fn keep(&mut self, pause: Nanos) -> bool {
+        shmem::state().keep(&mut self.0, clock::monotonic(), pause)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if faults::on(Fault::ClaimKept) {
+            return;
+        }
+        shmem::state().release(&self.0);
+        shmem::extended().wake_one();
+    }
+}
+
+/// A planned reservation, at generator time `time`.
+struct Plan {
+    generation: Generation,
+    reservation: Reservation,
+    time: Nanos,
+    /// The first word that may not have been issued yet.
+    next: u64,
+}
+
+/// A mark that is not known to be durable.
+struct Found {
+    pending: Pending,
+    /// False where another session wrote it.
+    written_here: bool,
+}
+
+/// What keeps the reservation from being extended.
+#[derive(Debug)]
+enum Hindrance {
+    /// The mark was set meanwhile: begin again.
+    Stale,
+    /// The wall clock was set back, and the configuration does not allow issuing to continue.
+    ClockBehind(Nanos),
+    /// Another session changes the replication origin.
+    Locked,
+    Mark(MarkProblem),
+}
+
+/// Extends the reservation in advance, while half of it is left, unless another session is extending it or it cannot be extended.
+/// Does not wait for a standby, because this session has its ID: the mark is left pending, and a later call publishes it.
+#[cold]
+pub fn renew(identity: &Identity) {
+    let state = shmem::state();
+    let now = clock::monotonic();
+    if state.postponed(now) {
+        return;
+    }
+    let Some(_claim) = Claim::take(true) else {
+        return;
+    };
+    let found = match find_or_write(identity, None) {
+        Ok(found) => found,
+        Err(Hindrance::Mark(problem)) if faults::on(Fault::RenewalRaises) => Error::MarkMissing { problem }.raise(),
+        Err(hindrance) => {
+            // The error is raised by the first session that gets no ID. Until then, half of the reservation is left.
+            debug1!("snowflake_pg: not extending in advance: {hindrance:?}");
+            return state.postpone(now, flake::pause(0, now));
+        }
+    };
+    let pending = found.pending;
+    if is_durable(pending.position) {
+        publish(identity, &pending, found.written_here.then(|| took(&pending)), " in advance");
+    } else {
+        let now = clock::monotonic();
+        state.postpone(now, flake::pause(pending.written, now));
+    }
+}
+
+/// Extends the reservation to cover all words below `needed`, or waits for the session that is extending it. Returns the time of
+/// the reservation, which may have passed before the mark was acknowledged; `None` if the caller must try again.
+#[cold]
+pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
+    let state = shmem::state();
+    let generation = state.generation();
+    let begun = clock::monotonic();
+    let (settled, _) = state.settled();
+    let mut patience = PATIENCE.0;
+    loop {
+        if let Some(claim) = Claim::take(false) {
+            return extend(identity, needed, claim);
+        }
+        debug2!("snowflake_pg: waiting for another session to extend the reservation");
+        let waiting = shmem::extended().join();
+        // Again, because a claim that was given back before has woken nobody here.
+        if let Some(claim) = Claim::take(false) {
+            drop(waiting);
+            return extend(identity, needed, claim);
+        }
+        let extended = state.published().is_some_and(|ceiling| ceiling >= needed);
+        if extended || state.generation() != generation || wait::until_woken(&waiting, WaitEvent::Mark, patience) {
+            let (written, time) = state.settled();
+            return (written != settled && is_recent(written, time, begun)).then_some(time);
+        }
+        patience = (2 * patience).min(PATIENCE.1);
+    }
+}
+
+/// True if IDs may be issued at `time`, for which a reservation was made whose mark was written at `written`. The session has waited
+/// since `begun`.
+fn is_recent(written: Nanos, time: Nanos, begun: Nanos) -> bool {
+    let now = clock::monotonic();
+    // The monotonic clock went back meanwhile.
+    let Some(age) = now.checked_sub(written) else {
+        return false;
+    };
+    // Generator time was moved meanwhile, for example by snowflake_accept_clock().
+    let moved = shmem::state().clock().time(now) > time.saturating_add(age).saturating_add(OLDEST);
+    !moved && (age <= OLDEST || written >= begun)
+}
+
+fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
+    let begun = clock::monotonic();
+    let Found { pending, written_here } = match find_or_write(identity, Some(needed)) {
+        Ok(found) => found,
+        Err(hindrance) => {
+            drop(claim);
+            match hindrance {
+                Hindrance::Stale | Hindrance::Locked => {
+                    debug1!("snowflake_pg: not extending, the mark was set meanwhile");
+                }
+                Hindrance::ClockBehind(behind) => wait_for_clock(behind),
+                Hindrance::Mark(problem) => Error::MarkMissing { problem }.raise(),
+            }
+            return None;
+        }
+    };
+    let mut waited = written_here;
+    let mut told = false;
+    while !is_durable(pending.position) {
+        if !told {
+            debug1!("snowflake_pg: waiting for the synchronous standby to acknowledge the mark");
+            told = true;
+        }
+        waited = true;
+        let pause = flake::pause(pending.written, clock::monotonic());
+        if shmem::state().generation() != pending.generation || !claim.keep(pause) {
+            return None;
+        }
+        if !wait_for_standby(pause) {
+            break;
+        }
+    }
+    let published = publish(identity, &pending, waited.then(|| took(&pending)), "");
+    drop(claim);
+    (published && waited && is_recent(pending.written, pending.time, begun)).then_some(pending.time)
+}
+
+/// How long a mark took that has just become durable.
+fn took(pending: &Pending) -> Nanos {
+    clock::monotonic().saturating_sub(pending.written)
+}
+
+/// Returns the pending mark. If there is none, writes one for all words below `needed`, or for the current time only.
+fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<Found, Hindrance> {
+    if let Some(pending) = shmem::state().pending().filter(|_| !faults::on(Fault::PendingForgotten)) {
+        return Ok(Found { pending, written_here: false });
+    }
+    let plan = prepare(identity, needed)?;
+    // A session that has its ID waits for nobody who changes the origin.
+    let patient = needed.is_some();
+    persist(identity, &plan, patient).map(|pending| Found { pending, written_here: true })
+}
+
+/// Compares the clocks and plans the next reservation.
+fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> {
+    let state = shmem::state();
+    // Read before `last`, which is `None` if the mark was set meanwhile.
+    let generation = state.generation();
+    let last = state.last().ok_or(Hindrance::Stale)?;
+    let disciplined = state.discipline(clock::reading, identity.limits.time(last), &guc::clock_rules());
+    log::clock(&disciplined);
+    if let Some(behind) = disciplined.behind {
+        return Err(Hindrance::ClockBehind(behind));
+    }
+    debug2!(
+        "snowflake_pg: compared the clocks, generator time leads the wall clock by {} us",
+        disciplined.lead / 1_000
+    );
+    let time = disciplined.clock.time(clock::monotonic());
+    let reservation = state.next_reservation(&identity.limits, time, needed.unwrap_or(last + 1));
+    Ok(Plan { generation, reservation, time, next: last + 1 })
+}
+
+/// Writes the mark of a plan, and leaves it pending: it is not on disk yet.
+fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, Hindrance> {
+    let state = shmem::state();
+    let covered = faults::mark_behind(plan.reservation.ceiling, plan.next);
+    let written = mark::raise(Mark::above(&identity.stamp, covered), patient, || {
+        let published = state.published().filter(|_| !faults::on(Fault::MarkBehind));
+        let least = published.map_or(Mark::NOTHING_ISSUED, |ceiling| Mark::above(&identity.stamp, ceiling));
+        // After the ceiling: one of a later generation is not meant.
+        (state.generation() == plan.generation).then_some(least)
+    });
+    shmem::origin_state().note_write(written.as_ref().err(), clock::monotonic());
+    let position = match written.map_err(Hindrance::Mark)? {
+        Raised::To(position) => position,
+        Raised::Unwanted => return Err(Hindrance::Stale),
+        Raised::Locked => return Err(Hindrance::Locked),
+    };
+    let Plan { generation, reservation, time, .. } = *plan;
+    let pending = Pending { generation, reservation, time, written: clock::monotonic(), position };
+    state.note(&pending);
+    Ok(pending)
+}
+
+/// Lets the words of a reservation be issued, and wakes the sessions that wait for them. `took` is how long its mark took to
+/// become durable, where this session has seen it.
+fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &str) -> bool {
+    let state = shmem::state();
+    // Between the writing and now somebody may have taken the mark away or set it back. The next attempt to write says so.
+    let least = Mark::above(&identity.stamp, pending.reservation.ceiling);
+    let covered = mark::read().is_ok_and(|mark| mark >= least);
+    if !covered && !faults::any_mark_covers() {
+        state.forget(pending);
+        shmem::extended().wake_all();
+        return false;
+    }
+    let published = state.settle(pending, took);
+    shmem::extended().wake_all();
+    if !published {
+        debug1!("snowflake_pg: the mark was set while the reservation was extended");
+        return false;
+    }
+    stats::extended(took.unwrap_or(0));
+    debug1!(
+        "snowflake_pg: extended the reservation{how} to word {} in {} us",
+        pending.reservation.ceiling,
+        took.unwrap_or(0) / 1_000
+    );
+    log::end_of_layout(identity, clock::wall());
+    true
+}
+
+/// Puts the WAL up to `position` on disk. True where the synchronous standby has acknowledged it, or none is configured.
+fn is_durable(position: XLogRecPtr) -> bool {
+    if faults::on(Fault::PublishBeforeFlush) {
+        return true;
+    }
+    wait::slow_disk();
+    wal::flush(position);
+    sync_standby::acknowledged(position)
+}
+
+/// Waits until the synchronous standby has acknowledged the WAL up to `position`, or none is configured any more.
+pub fn acknowledged(position: XLogRecPtr) {
+    let begun = clock::monotonic();
+    while !sync_standby::acknowledged(position) && wait_for_standby(flake::pause(begun, clock::monotonic())) {}
+}
+
+/// Sleeps for a pause; false where [`Fault::PublishAfterCancel`] ends the wait.
+fn wait_for_standby(pause: Nanos) -> bool {
+    wait::sleep(WaitEvent::Mark, Duration::from_nanos(pause));
+    if faults::cancel_ends_wait() {
+        return false;
+    }
+    pgrx::check_for_interrupts!();
+    true
+}
+
+/// Compares the clocks because generator time is implausible; true if that has moved generator time far ahead.
+#[cold]
+pub fn recheck_clock(identity: &Identity) -> bool {
+    let state = shmem::state();
+    let Some(last) = state.last().filter(|_| !faults::on(Fault::RestoreUnnoticed)) else {
+        return false;
+    };
+    let before = state.clock().offset;
+    let disciplined = state.discipline(clock::reading, identity.limits.time(last), &guc::clock_rules());
+    log::clock(&disciplined);
+    // Moved by the comparison of this session or of another one.
+    state.clock().offset.wrapping_sub(before) as i64 >= MIN_WINDOW as i64
+}
+
+/// Waits while the wall clock is behind where it was, or raises the error, by the setting.
+fn wait_for_clock(behind: Nanos) {
+    if refuses(behind) {
+        Error::ClockBehind { behind: Duration::from_nanos(behind) }.raise();
+    }
+    debug1!("snowflake_pg: waiting for the clock, which is behind by {} ms", behind / 1_000_000);
+    wait::on_latch(WaitEvent::Clock, Duration::from_nanos(behind));
+}
+
+/// True where sessions are refused while the wall clock is this far behind, not asked to wait.
+pub fn refuses(behind: Nanos) -> bool {
+    match guc::on_clock_regression() {
+        ClockRegression::Continue => false,
+        ClockRegression::Wait => behind > LONGEST_WAIT,
+        ClockRegression::Error => behind > 0,
+    }
+}

@@ -1,0 +1,15 @@
+//! The generator on this server: from a request for an ID to the durable high-water mark. Which ID comes next is decided in
+//! `crates/flake`.
+
+pub mod clock;
+pub mod draw;
+pub mod extend;
+pub mod log;
+pub mod mark;
+pub mod mark_worker;
+pub mod origin_state;
+pub mod shmem;
+pub mod standby_watch;
+pub mod start;
+pub mod stats;
+pub mod wait;

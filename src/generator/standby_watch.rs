@@ -1,0 +1,60 @@
+//! The background worker of a standby that checks whether its primary has the same worker ID. Nothing else shows this before a
+//! failover.
+//!
+//! It exits when it has the answer, or when the server is promoted. If a server starts as a standby and is promoted without a
+//! primary, as Patroni does after a crash, there is no warning.
+
+use std::time::Duration;
+
+use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime};
+use pgrx::{pg_guard, pg_sys};
+
+use crate::config::identity;
+use crate::generator::{log, mark, shmem};
+use crate::pg::startup::Startup;
+use crate::pg::{background_worker, recovery, versions};
+
+/// How long after an error it tries again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// How often it checks whether the server streams, and from which server.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Registers the background worker if the server starts as a standby. Called in the postmaster while it preloads libraries. A
+/// standby that accepts no connections (`hot_standby = off`) never starts it.
+pub fn register() {
+    if !identity::get().worker_set || !matches!(Startup::now(), Startup::Standby { .. }) {
+        return;
+    }
+    BackgroundWorkerBuilder::new("snowflake_pg standby watch")
+        .set_library("snowflake_pg")
+        .set_function("snowflake_pg_watch_primary")
+        .enable_spi_access()
+        .set_start_time(BgWorkerStartTime::ConsistentState)
+        .set_restart_time(Some(RETRY))
+        .load();
+}
+
+/// The background worker.
+#[allow(unsafe_code)]
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_pg_watch_primary(_argument: pg_sys::Datum) {
+    versions::end_on_sigterm();
+    background_worker::connect(&shmem::origin_state().unconnected);
+    let identity = identity::get();
+    while recovery::in_recovery() {
+        // There is no issuer before the first ID.
+        let streams = recovery::streams();
+        let mark = streams.then(|| BackgroundWorker::transaction(mark::read)).and_then(Result::ok);
+        if let Some(node) = mark.and_then(|mark| identity.issuer(mark)) {
+            if node == identity.node {
+                log::same_number(identity);
+            }
+            return;
+        }
+        if !BackgroundWorker::wait_latch(Some(LOOK)) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Beginning to issue: after a start, a crash or a promotion, the first session that asks for an ID loads the mark.
+
+use std::time::Duration;
+
+use flake::{Hybrid, MAX_LEAD, Mark, Nanos};
+use pgrx::debug1;
+
+use crate::config::identity::Identity;
+use crate::faults::{self, Fault};
+use crate::generator::{clock, log, mark, shmem, wait};
+use crate::message::error::{Error, MarkProblem};
+use crate::pg::wait_event::WaitEvent;
+use crate::pg::{recovery, timestamp};
+
+/// How long a session waits for the background worker after the first start of a server, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(10);
+
+/// Lets issuing begin at the clock or at the mark, whichever is later, where this server may issue at all.
+pub fn load(identity: &Identity) {
+    match refusal(identity) {
+        Some(Error::Standby) if faults::on(Fault::IssueInRecovery) => {
+            return faults::begin_without_mark(shmem::state(), clock::reading());
+        }
+        Some(error) => error.raise(),
+        None => {}
+    }
+    if faults::on(Fault::MarkMadeByUser) {
+        let _ = mark::make();
+    }
+    wait_for_origin();
+    mark::with_mark(|mark| begin(identity, mark));
+}
+
+/// Why this server issues nothing, whatever clock and mark say.
+pub fn refusal(identity: &Identity) -> Option<Error> {
+    identity.refusal().or_else(|| recovery::in_recovery().then_some(Error::Standby))
+}
+
+fn begin(identity: &Identity, mark: Mark) {
+    let state = shmem::state();
+    if state.last().is_some() {
+        return;
+    }
+    let mark = faults::forgotten_mark().unwrap_or(mark);
+    let reading = clock::reading();
+    let first = beginning(identity, mark, reading.wall).unwrap_or_else(|error| error.raise());
+    let begins = identity.limits.time(first);
+    if !state.load(first, Hybrid::start(reading, begins)) {
+        return;
+    }
+    let time = |nanos: Nanos| timestamp::utc(timestamp::of(nanos));
+    log::log(
+        format!("issuing begins at {}", time(reading.wall.max(begins))),
+        format!("The clock shows {}, the high-water mark is at {}.", time(reading.wall), time(begins)),
+    );
+}
+
+/// The first word to issue when the wall clock shows `wall`; the error where nothing may be issued.
+pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Error> {
+    let (limits, format) = (&identity.limits, identity.format);
+    match limits.word_at(wall) {
+        None => return Err(Error::ClockBeforeEpoch { epoch: format.epoch }),
+        Some(word) if word > limits.last_word() && !faults::on(Fault::SilentWrap) => {
+            return Err(Error::Exhausted { format });
+        }
+        Some(_) => {}
+    }
+    let first = identity.first_word(mark);
+    let begins = limits.time(first);
+    if begins.saturating_sub(wall) > MAX_LEAD {
+        return Err(Error::MarkAhead { mark: identity.instant(first), clock: timestamp::of(wall), format });
+    }
+    if first > limits.last_word() && !faults::on(Fault::SilentWrap) {
+        return Err(Error::Exhausted { format });
+    }
+    Ok(first)
+}
+
+/// After the first start of a server the origin may not be made yet.
+pub fn wait_for_origin() {
+    let begun = clock::monotonic();
+    while !mark::exists() && shmem::origin_state().problem() == MarkProblem::NotMade {
+        debug1!("snowflake_pg: waiting for the background worker that makes the mark's place");
+        if clock::monotonic().saturating_sub(begun) > PATIENCE.as_nanos() as u64 {
+            return;
+        }
+        wait::on_latch(WaitEvent::Mark, POLL);
+    }
+}

@@ -1,0 +1,229 @@
+//! What each backend has done: counters in shared memory, one slot for each backend there can be.
+//!
+//! # Locking contract
+//!
+//! Only the backend that has a slot counts in it, with plain loads and stores. Any process can read it at any time. The counters
+//! of a slot are never set back: what was counted before its backend began, and before the last [`reset`], is stored beside them,
+//! and subtracted when they are read. Therefore counts outlive their backend. A reader can subtract numbers that belong to the
+//! backend before, which is acceptable because no ID depends on these numbers.
+
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+use flake::Nanos;
+use pgrx::{pg_guard, pg_shmem_init, pg_sys};
+
+use crate::faults::{self, Fault};
+use crate::generator::{clock, shmem};
+use crate::pg::backend_slots::{self, BackendSlots, OwnSlot};
+use crate::pg::wait_event::WaitEvent;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// IDs drawn.
+    Issued,
+    /// Swaps of the last word that another session was faster with.
+    Retries,
+    /// Extensions of the reservation.
+    Extensions,
+    /// Sleeps, by what for; their times follow.
+    ThrottledWaits,
+    /// Nanoseconds asleep.
+    ThrottledTime,
+    /// As above.
+    MarkWaits,
+    /// As above.
+    MarkTime,
+    /// As above.
+    ClockWaits,
+    /// As above.
+    ClockTime,
+}
+
+const COUNTS: usize = Count::ClockTime as usize + 1;
+
+/// Numbers of one backend, or the sum of several.
+#[derive(Clone, Copy, Default)]
+pub struct Counts([u64; COUNTS]);
+
+impl Counts {
+    /// One of them.
+    pub fn get(&self, count: Count) -> u64 {
+        self.0[count as usize]
+    }
+
+    /// Nanoseconds as the views show them, in milliseconds.
+    pub fn milliseconds(&self, count: Count) -> f64 {
+        self.get(count) as f64 / 1e6
+    }
+
+    fn combine(self, other: Counts, with: impl Fn(u64, u64) -> u64) -> Counts {
+        Counts(std::array::from_fn(|n| with(self.0[n], other.0[n])))
+    }
+}
+
+/// The counters of one backend.
+#[derive(Default)]
+struct Counters([AtomicU64; COUNTS]);
+
+impl Counters {
+    /// Only the slot's own backend counts, so that no locked instruction is needed.
+    #[inline(always)]
+    fn add(&self, count: Count, number: u64) {
+        let counter = &self.0[count as usize];
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed);
+    }
+
+    fn read(&self) -> Counts {
+        Counts(std::array::from_fn(|n| self.0[n].load(Ordering::Relaxed)))
+    }
+
+    fn set(&self, counts: Counts) {
+        self.0.iter().zip(counts.0).for_each(|(counter, count)| counter.store(count, Ordering::Relaxed));
+    }
+}
+
+/// One backend's place.
+#[derive(Default)]
+struct Slot {
+    /// On cache lines of its own: no other backend writes it.
+    counters: CachePadded<Counters>,
+    /// The counters when the slot's backend began.
+    at_start: Counters,
+    /// The counters when the statistics were reset.
+    at_reset: Counters,
+    /// The backend's process ID, 0 without one.
+    pid: AtomicI32,
+    /// What it sleeps for: a [`WaitEvent`] and 1, 0 while it does not.
+    asleep: AtomicU32,
+}
+
+/// What is known of a backend.
+pub struct Backend {
+    /// Its process ID.
+    pub pid: i32,
+    /// What it has done since it began, or since the statistics were reset.
+    pub counts: Counts,
+    /// What it sleeps for.
+    pub asleep: Option<WaitEvent>,
+}
+
+impl Slot {
+    fn backend(&self) -> Option<Backend> {
+        let pid = Some(self.pid.load(Ordering::Acquire)).filter(|pid| *pid != 0)?;
+        let before = self.at_start.read().combine(self.at_reset.read(), u64::max);
+        let asleep = self.asleep.load(Ordering::Relaxed);
+        Some(Backend {
+            pid,
+            counts: self.counters.read().combine(before, u64::saturating_sub),
+            asleep: WaitEvent::ALL.into_iter().find(|wait| *wait as u32 + 1 == asleep),
+        })
+    }
+
+    fn total(&self) -> Counts {
+        self.counters.read().combine(self.at_reset.read(), u64::saturating_sub)
+    }
+}
+
+// SAFETY: the name is the extension's own, and used once. A slot is made of atomics, without pointers.
+#[allow(unsafe_code)]
+static SLOTS: BackendSlots<Slot> = unsafe { BackendSlots::new(c"snowflake_pg slots") };
+
+/// This backend's slot, after it was first needed.
+static OWN: OwnSlot<Slot> = OwnSlot::new();
+
+/// Asks for the slots. In the postmaster, while it preloads libraries.
+#[allow(unsafe_code, clippy::undocumented_unsafe_blocks)] // The macro's own blocks.
+pub fn request() {
+    pg_shmem_init!(SLOTS = ());
+}
+
+/// Counts.
+#[inline(always)]
+pub fn add(count: Count, number: u64) {
+    if cfg!(feature = "uncounted") {
+        return;
+    }
+    own().counters.add(count, number);
+}
+
+/// Counts a sleep, and shows that it goes on.
+pub fn asleep<R>(what: WaitEvent, sleep: impl FnOnce() -> R) -> R {
+    let slot = own();
+    slot.asleep.store(what as u32 + 1, Ordering::Relaxed);
+    let _awake = Asleep { slot, what, begun: clock::monotonic() };
+    sleep()
+}
+
+/// A sleep. Counted when it ends, even if an error ends it.
+struct Asleep {
+    slot: &'static Slot,
+    what: WaitEvent,
+    begun: Nanos,
+}
+
+impl Drop for Asleep {
+    fn drop(&mut self) {
+        let took = clock::monotonic().saturating_sub(self.begun);
+        let (waits, time) = match self.what {
+            WaitEvent::Throttled => (Count::ThrottledWaits, Count::ThrottledTime),
+            WaitEvent::Mark => (Count::MarkWaits, Count::MarkTime),
+            WaitEvent::Clock => (Count::ClockWaits, Count::ClockTime),
+        };
+        self.slot.counters.add(waits, 1);
+        self.slot.counters.add(time, took);
+        self.slot.asleep.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Counts an extension of the reservation.
+pub fn extended(took: Nanos) {
+    add(Count::Extensions, 1);
+    shmem::slowest_extension().fetch_max(took, Ordering::Relaxed);
+}
+
+/// The backends that have drawn or waited since they began.
+pub fn backends() -> impl Iterator<Item = Backend> {
+    SLOTS.all().iter().filter_map(Slot::backend)
+}
+
+/// What all backends have done, those that are gone among them, since the server started or the statistics were reset.
+pub fn total() -> Counts {
+    SLOTS.all().iter().map(Slot::total).fold(Counts::default(), |sum, next| sum.combine(next, u64::wrapping_add))
+}
+
+/// Lets all counts begin at 0.
+pub fn reset() {
+    for slot in SLOTS.all() {
+        slot.at_reset.set(slot.counters.read());
+    }
+    shmem::slowest_extension().store(0, Ordering::Relaxed);
+    shmem::state().forget_incidents();
+    shmem::counting_since().store(clock::wall(), Ordering::Relaxed);
+}
+
+#[inline(always)]
+fn own() -> &'static Slot {
+    OWN.get_or_take(attach)
+}
+
+/// Takes the slot that is this backend's by its number.
+#[cold]
+fn attach() -> &'static Slot {
+    // The counts of a process that is no backend are dropped.
+    let slot = SLOTS.own().unwrap_or_else(|| Box::leak(Box::default()));
+    if faults::on(Fault::CountsForgotten) {
+        slot.counters.set(Counts::default());
+    }
+    slot.at_start.set(slot.counters.read());
+    slot.asleep.store(0, Ordering::Relaxed);
+    slot.pid.store(backend_slots::process_id(), Ordering::Release);
+    backend_slots::at_exit(detach);
+    slot
+}
+
+/// Leaves the slot to the next backend, with its counts.
+fn detach() {
+    own().pid.store(0, Ordering::Release);
+}

@@ -1,0 +1,59 @@
+//! The only place where a session waits: on its latch, with interrupts served, holding nothing.
+
+use std::time::Duration;
+
+use pgrx::{check_for_interrupts, debug1};
+
+use crate::faults::{self, Fault};
+use crate::generator::stats;
+use crate::pg::condition_variable::Waiting;
+use crate::pg::wait_event::WaitEvent;
+use crate::pg::{latch, versions};
+
+/// Longest single sleep. A longer wait is slept in pieces, after each of which the clock and the settings are read again.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Sleeps until a lead has fallen.
+pub fn throttled(time: Duration) {
+    if faults::deaf_wait(time) {
+        return;
+    }
+    debug1!("snowflake_pg: throttled, sleeping for {} ms", milliseconds(time));
+    on_latch(WaitEvent::Throttled, time);
+}
+
+/// Sleeps for `time`, rounded up to a millisecond, or until the latch is set. Cancelling the statement or ending the
+/// session answers at once; so does the end of the postmaster.
+pub fn on_latch(what: WaitEvent, time: Duration) {
+    sleep(what, time);
+    check_for_interrupts!();
+}
+
+/// Sleeps without answering a cancel: check for interrupts afterwards.
+pub fn sleep(what: WaitEvent, time: Duration) {
+    stats::asleep(what, || latch::sleep(milliseconds(time), faults::shown_event(versions::wait_event(what))));
+}
+
+/// Sleeps until another session wakes this one, for `time` at most; returns true if woken. Cancelling the statement or terminating
+/// the session takes effect immediately.
+pub fn until_woken(waiting: &Waiting<'_>, what: WaitEvent, time: Duration) -> bool {
+    if faults::on(Fault::PollingWait) {
+        on_latch(what, Duration::from_millis(1));
+        return false;
+    }
+    stats::asleep(what, || waiting.sleep(milliseconds(time), versions::wait_event(what)))
+}
+
+/// A duration in milliseconds for PostgreSQL's waits: rounded up, from 1 ms to [`LONGEST`].
+fn milliseconds(time: Duration) -> i64 {
+    time.min(LONGEST).as_micros().div_ceil(1_000).max(1) as i64
+}
+
+/// Takes two seconds, cancellably, where [`Fault::SlowDisk`] is on.
+pub fn slow_disk() {
+    if faults::on(Fault::SlowDisk) {
+        for _ in 0..40 {
+            on_latch(WaitEvent::Mark, Duration::from_millis(50));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A replication origin by its name: its row in the catalog, its progress, and the locks that keep others from dropping it or from
+//! changing the progress. Every function here is called in a transaction, as in any SQL function.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys::{self, RepOriginId, XLogRecPtr};
+use pgrx::{PgSqlErrorCode, PgTryBuilder};
+
+/// `InvalidRepOriginId` of `replication/origin.h`.
+const NONE: RepOriginId = 0;
+
+/// The mode of the lock on the catalog. It conflicts with the lock that PostgreSQL before 16 takes to drop an origin.
+const CATALOG_LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+
+/// A replication origin, or [`Origin::ABSENT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin(RepOriginId);
+
+/// How an origin is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Shared with other sessions that advance the progress.
+    Shared = pg_sys::RowExclusiveLock as isize,
+    /// Held by one session only.
+    Exclusive = pg_sys::AccessExclusiveLock as isize,
+}
+
+/// Another session has set up the origin for itself. Until that session ends, no other session can change the progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InUse;
+
+impl Mode {
+    fn lock(self) -> pg_sys::LOCKMODE {
+        self as pg_sys::LOCKMODE
+    }
+}
+
+impl Origin {
+    /// Stands for an origin that does not exist. It can be locked, and nothing else.
+    pub const ABSENT: Origin = Origin(NONE);
+
+    /// The origin with this name.
+    pub fn find(name: &CStr) -> Option<Origin> {
+        // SAFETY: reads the catalog cache, in a transaction; the name is a C string.
+        Some(unsafe { pg_sys::replorigin_by_name(name.as_ptr(), true) }).filter(|id| *id != NONE).map(Origin)
+    }
+
+    /// Creates an origin.
+    pub fn create(name: &CStr) -> Origin {
+        // SAFETY: in a transaction; the name is a C string.
+        Origin(unsafe { pg_sys::replorigin_create(name.as_ptr()) })
+    }
+
+    /// The progress, or 0 if there is none.
+    pub fn progress(self) -> XLogRecPtr {
+        // SAFETY: reads shared memory under locks of its own.
+        unsafe { pg_sys::replorigin_get_progress(self.0, false) }
+    }
+
+    /// Sets the progress, downwards only if `backward` is set. Returns the end of the WAL record, which is not flushed yet. The
+    /// caller has found or created the origin, and locked it.
+    pub fn advance(self, progress: XLogRecPtr, backward: bool) -> Result<XLogRecPtr, InUse> {
+        // SAFETY: the origin exists, and a lock of this process prevents it from being dropped. The end of the record
+        // is a variable of this process. (The insert position cannot be used instead, because it can be after the
+        // header of the next page, where there is nothing to flush yet.)
+        PgTryBuilder::new(|| unsafe {
+            pg_sys::replorigin_advance(self.0, progress, 0, backward, true);
+            Ok(pg_sys::XactLastRecEnd)
+        })
+        .catch_when(PgSqlErrorCode::ERRCODE_OBJECT_IN_USE, |_| {
+            // SAFETY: the function raises this error before it changes anything, while it holds two locks of its own.
+            // SQL functions are called without LWLocks, so there are no other locks to release.
+            unsafe { pg_sys::LWLockReleaseAll() };
+            Err(InUse)
+        })
+        .execute()
+    }
+
+    /// Locks the origin. The wait for the lock can be interrupted.
+    pub fn lock(self, mode: Mode) {
+        // SAFETY: in a transaction, as in any SQL function.
+        unsafe { pg_sys::LockSharedObject(pg_sys::ReplicationOriginRelationId, self.object(), 0, mode.lock()) };
+    }
+
+    /// Locks the origin without waiting. Returns false if another session has a lock that conflicts.
+    pub fn try_lock(self, mode: Mode) -> bool {
+        let tag = pg_sys::LOCKTAG {
+            locktag_field1: 0,
+            locktag_field2: pg_sys::ReplicationOriginRelationId.to_u32(),
+            locktag_field3: self.object().to_u32(),
+            locktag_field4: 0,
+            locktag_type: pg_sys::LockTagType::LOCKTAG_OBJECT as u8,
+            locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
+        };
+        // SAFETY: in a transaction. This code does what LockSharedObject does, but does not wait. PostgreSQL has a
+        // function for this only from 17 on.
+        unsafe {
+            let locked = pg_sys::LockAcquire(&raw const tag, mode.lock(), false, true);
+            if locked == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL {
+                return false;
+            }
+            pg_sys::AcceptInvalidationMessages();
+            true
+        }
+    }
+
+    /// Releases the lock that this process took in this transaction.
+    pub fn unlock(self, mode: Mode) {
+        // SAFETY: the caller has taken it; PostgreSQL warns if not.
+        unsafe { pg_sys::UnlockSharedObject(pg_sys::ReplicationOriginRelationId, self.object(), 0, mode.lock()) };
+    }
+
+    fn object(self) -> pg_sys::Oid {
+        pg_sys::Oid::from(u32::from(self.0))
+    }
+}
+
+/// Locks the catalog of origins, so that none is dropped. Returns false if another session has a lock that conflicts.
+pub fn try_lock_catalog() -> bool {
+    // SAFETY: the catalog always exists, and this is in a transaction, as in any SQL function.
+    unsafe { pg_sys::ConditionalLockRelationOid(pg_sys::ReplicationOriginRelationId, CATALOG_LOCK) }
+}
+
+/// Releases the lock that this process took in this transaction.
+pub fn unlock_catalog() {
+    // SAFETY: the caller has taken it; PostgreSQL warns if not.
+    unsafe { pg_sys::UnlockRelationOid(pg_sys::ReplicationOriginRelationId, CATALOG_LOCK) };
+}
+
+/// Makes the changes of other sessions to the catalogs visible to this session. Taking a lock does the same.
+pub fn see_changes() {
+    // SAFETY: in a transaction.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+}

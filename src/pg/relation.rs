@@ -1,0 +1,109 @@
+//! Names of tables: reading them from the catalog, and writing them into statements, in the encoding of the database.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString};
+
+use pgrx::prelude::*;
+
+/// The maximum number of bytes in a name: `NAMEDATALEN` without the terminating zero byte.
+pub const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
+
+/// Why a query through SPI always returns a result: if the query fails, PostgreSQL raises the error itself.
+pub const ANSWERED: &str = "PostgreSQL raises the errors of a query";
+
+/// A table's schema and name.
+pub struct Name {
+    schema: String,
+    table: String,
+    /// The length of the table's name in the encoding of the database.
+    bytes: usize,
+}
+
+/// The current name of a table, view or other relation; `None` if it does not exist.
+pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
+    // SAFETY: reads the catalog caches, in a transaction. Each function returns null or a C string in the memory of
+    // this call.
+    let (schema, table) = unsafe {
+        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(oid));
+        let table = pg_sys::get_rel_name(oid);
+        if schema.is_null() || table.is_null() {
+            return None;
+        }
+        (CStr::from_ptr(schema).to_bytes(), CStr::from_ptr(table).to_bytes())
+    };
+    Some(Name { schema: utf8(schema), table: utf8(table), bytes: table.len() })
+}
+
+/// The type of a column, or the base type if it is a domain; `None` if there is no such column.
+pub fn column_type(table: pg_sys::Oid, column: &[u8]) -> Option<pg_sys::Oid> {
+    let column = CString::new(column).ok()?;
+    // SAFETY: reads the catalog caches, in a transaction; the name is a C string in the database's encoding.
+    unsafe {
+        let number = pg_sys::get_attnum(table, column.as_ptr());
+        let found = (number != 0).then(|| pg_sys::get_atttype(table, number));
+        found.map(|kind| pg_sys::getBaseType(kind))
+    }
+}
+
+/// Converts a text of the database to UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
+pub fn utf8(text: &[u8]) -> String {
+    // SAFETY: the pointer and the length describe the text. The result is that pointer, or a C string in the memory of
+    // this call.
+    let bytes = unsafe {
+        let length = text.len() as i32;
+        let converted = pg_sys::pg_server_to_any(text.as_ptr().cast(), length, pg_sys::pg_enc::PG_UTF8 as i32);
+        match std::ptr::eq(converted.cast(), text.as_ptr()) {
+            true => text,
+            false => CStr::from_ptr(converted).to_bytes(),
+        }
+    };
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl Name {
+    /// The schema and the name, quoted for use in a statement.
+    pub fn quoted(&self) -> String {
+        format!("{}.{}", identifier(&self.schema), identifier(&self.table))
+    }
+
+    /// This name followed by `_` and `suffix`, in the same schema. If it is too long, the error is that name, quoted,
+    /// without the schema.
+    pub fn sibling(&self, suffix: &str) -> Result<Name, String> {
+        let table = format!("{}_{suffix}", self.table);
+        let bytes = self.bytes + 1 + suffix.len();
+        if bytes > MAX_BYTES {
+            return Err(identifier(&table));
+        }
+        Ok(Name { schema: self.schema.clone(), table, bytes })
+    }
+
+    /// The OID of the table that has this name now.
+    pub fn oid(&self) -> Option<pg_sys::Oid> {
+        let oid = Spi::get_one_with_args(
+            "SELECT (SELECT c.oid
+                     FROM pg_catalog.pg_class AS c
+                         JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+                     WHERE n.nspname OPERATOR(pg_catalog.=) pg_catalog.convert_from($1, 'UTF8')::pg_catalog.name
+                       AND c.relname OPERATOR(pg_catalog.=) pg_catalog.convert_from($2, 'UTF8')::pg_catalog.name)",
+            &[self.schema.as_bytes().into(), self.table.as_bytes().into()],
+        );
+        oid.expect(ANSWERED)
+    }
+}
+
+/// An identifier, quoted for use in a statement. If the encoding of the database is not UTF-8, the result is in ASCII.
+/// A database without an encoding (SQL_ASCII) accepts the bytes as they are.
+pub fn identifier(name: &str) -> String {
+    // SAFETY: reads a variable of this process.
+    let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
+    if name.is_ascii() || [pg_sys::pg_enc::PG_UTF8, pg_sys::pg_enc::PG_SQL_ASCII].contains(&encoding) {
+        return pgrx::spi::quote_identifier(name);
+    }
+    let escaped = name.chars().map(|c| match c {
+        '"' => "\"\"".into(),
+        '\\' => "\\\\".into(),
+        c if c.is_ascii() => c.to_string(),
+        c => format!("\\+{:06X}", u32::from(c)),
+    });
+    format!("U&\"{}\"", escaped.collect::<String>())
+}

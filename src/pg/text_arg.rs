@@ -1,0 +1,41 @@
+//! An argument of type `text`, in the encoding of the database.
+#![allow(unsafe_code)]
+
+use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
+
+/// How many bytes of an invalid text its error message shows.
+const SHOWN: usize = 60;
+
+/// A `text`, as bytes, because pgrx's `&str` panics on some characters of databases whose encoding is not UTF-8.
+#[derive(Clone, Copy)]
+pub struct Text<'call>(pub &'call [u8]);
+
+// SAFETY: a text is a varlena of bytes, like a bytea. The slice refers to the argument itself, or to a copy that lives
+// in the memory of the call.
+unsafe impl<'call> ArgAbi<'call> for Text<'call> {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> Self {
+        // SAFETY: the caller promises a datum of this type that is not null.
+        let bytes = unsafe { arg.unbox_arg_using_from_datum::<&[u8]>() };
+        Text(bytes.expect("the argument is not null"))
+    }
+}
+
+// SAFETY: `text` is the type that the implementation above unboxes.
+unsafe impl SqlTranslatable for Text<'_> {
+    const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(Text);
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("text"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
+}
+
+impl Text<'_> {
+    /// The text in ASCII, truncated if it is long. It is ASCII because the message of an error is in the encoding of
+    /// the database, too.
+    pub fn shown(self) -> String {
+        let start = &self.0[..self.0.len().min(SHOWN)];
+        format!("{}{}", start.escape_ascii(), if start.len() < self.0.len() { "..." } else { "" })
+    }
+}

@@ -1,0 +1,4 @@
+//! The clocks: set back, set forward, restored elsewhere, stalled.
+
+mod restored;
+mod steps;

@@ -1,0 +1,199 @@
+//! docs/durability.md, "A bad day", typed as it stands, by a server whose clock was three days ahead: IDs come again, the rows
+//! of the future are in nobody's way, and nothing comes twice.
+
+use cluster::{
+    Answer, Builder, Client, Cluster, Section, Stop, assert_caught, check_unique, ensure, sqlstate, typed, within,
+};
+
+/// Three days, of which the page has made 72 hours.
+const AHEAD: &str = "+259140";
+
+/// Longest time until a changed clock is noticed.
+const NOTICED: std::time::Duration = std::time::Duration::from_secs(30);
+
+const TABLES: &str = "
+    CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text);
+    CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), order_id bigint REFERENCES orders, name text)";
+
+/// How the server came to be three days ahead of its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Day {
+    /// It was started with the wrong clock, and again with the right one: it refuses.
+    Restarted,
+    /// The clock was accepted by mistake, and set right: it goes on with IDs of the future.
+    Running,
+}
+
+fn section() -> Section {
+    let mut sections = cluster::sections(&cluster::page("docs/durability.md"));
+    sections.retain(|section| section.title == "IDs of the future");
+    sections.pop().expect("a section of the page")
+}
+
+/// The block of the section with this after its fence.
+fn block(info: &str) -> String {
+    let blocks = section().blocks.into_iter();
+    let (_, text) = blocks.into_iter().find(|(found, _)| found == info).unwrap_or_else(|| panic!("no block {info:?}"));
+    text
+}
+
+fn insert(session: &mut Client, name: &str) -> Vec<i64> {
+    let mut ids: Vec<i64> = session.all(&format!(
+        "INSERT INTO orders (customer) SELECT '{name} ' || n FROM generate_series(1, 50) AS n RETURNING id"
+    ));
+    ids.extend(session.all::<i64>(&format!(
+        "INSERT INTO items (order_id, name) SELECT id, 'item of ' || customer FROM orders WHERE customer LIKE '{name} %' RETURNING id"
+    )));
+    ids
+}
+
+fn refusal(session: &mut Client, sql: &str) -> (String, String, String) {
+    let (code, message, _, hint) = sqlstate(&session.batch_execute(sql).expect_err("refused"));
+    (code, message, hint)
+}
+
+/// A server with rows of the future and the right clock, and the IDs that were received.
+fn bad_day(builder: Builder, day: Day) -> (Cluster, Vec<i64>) {
+    let mut server = builder.clock("+0").start();
+    let mut session = server.session();
+    session.batch_execute(TABLES).expect("new tables");
+    let mut ids = insert(&mut session, "before");
+    match day {
+        Day::Restarted => {
+            server.stop(Stop::Fast);
+            server.set_clock(AHEAD);
+            server.start();
+            ids.extend(insert(&mut server.connect(), "future"));
+            server.stop(Stop::Immediate);
+            server.set_clock("+0");
+            server.start();
+        }
+        Day::Running => {
+            server.set_clock(AHEAD);
+            session.batch_execute("SELECT snowflake_accept_clock()").expect("a superuser may");
+            ids.extend(insert(&mut session, "future"));
+            server.set_clock("+0");
+            let noticed = || {
+                ids.extend(session.batch(100));
+                session.one::<i64>("SELECT clock_regressions FROM snowflake_status") > 0
+            };
+            assert!(within(NOTICED, noticed), "the clock is not looked at:\n{}", server.log());
+        }
+    }
+    (server, ids)
+}
+
+/// Whether all is well again, and stays so after a crash: `ids` are the IDs that no longer may come.
+fn check_well(server: &mut Cluster, mut ids: Vec<i64>) -> Result<(), String> {
+    let mut session = server.connect();
+    let lead = session.lead();
+    ensure!(lead.abs() < 1.0, "IDs lead the clock by {lead} s");
+    ids.extend(insert(&mut session, "after"));
+    // Each item is still that of its order.
+    let joined: i64 = session
+        .one("SELECT count(*) FROM orders o JOIN items i ON order_id = o.id WHERE name = 'item of ' || customer");
+    ensure!(joined == 150, "{joined} of 150 items are those of their orders");
+    server.restart(Stop::Immediate);
+    ids.extend(insert(&mut server.connect(), "crashed"));
+    check_unique(&mut ids)
+}
+
+/// The rows get other IDs by the page's blocks, `renumbered` of which is left out where false.
+fn check_renumbered(name: &str, day: Day, renumbered: bool) -> Result<(), String> {
+    let (mut server, ids) = bad_day(Cluster::builder(name), day);
+    let run = |text: &str| typed(server.psql(), text);
+    let shown = run(&block("sql view"))?;
+    ensure!(
+        shown.contains("orders.id") && shown.contains("items.id"),
+        "the rows of the future are not shown:\n{shown}"
+    );
+    let mut text = block("sql other ids");
+    if !renumbered {
+        text = text.lines().filter(|line| !line.starts_with("UPDATE")).collect::<Vec<_>>().join("\n");
+    }
+    run(&text)?;
+    let mut session = server.connect();
+    for column in ["id FROM orders", "id FROM items", "order_id FROM items"] {
+        let future: i64 = session
+            .one(&format!("SELECT count(*) FROM (SELECT {column}) AS t (id) WHERE id > snowflake_max_id(now())"));
+        ensure!(future == 0, "{future} rows of the future in {column}");
+    }
+    let kept: i64 = session.one("SELECT count(*) FROM orders, snowflake_decode(id) WHERE worker_id = 1");
+    ensure!(kept == 50, "{kept} of 50 rows from before have kept their IDs");
+    let ordered: bool = session.one(
+        "SELECT array_agg(customer ORDER BY id) = array_agg(customer ORDER BY length(customer), customer)
+         FROM orders WHERE customer LIKE 'future %'",
+    );
+    ensure!(ordered, "the order of the rows is another");
+    check_well(&mut server, ids)
+}
+
+#[test]
+fn rows_of_the_future_get_other_ids_on_a_server_that_refuses() {
+    check_renumbered("bad_day_refuses", Day::Restarted, true).unwrap();
+}
+
+#[test]
+fn rows_of_the_future_get_other_ids_on_a_server_that_still_issues() {
+    check_renumbered("bad_day_issues", Day::Running, true).unwrap();
+}
+
+#[test]
+fn a_mark_below_rows_that_keep_their_ids_is_refused() {
+    for (name, day) in [("bad_day_kept", Day::Restarted), ("bad_day_kept_running", Day::Running)] {
+        assert_caught(check_renumbered(name, day, false), "is not above the IDs of public.every_id");
+    }
+}
+
+/// The server gets another number, 2 or the one it has, by the page's blocks.
+fn check_another_number(name: &str, number: &str) -> Result<(), String> {
+    let (mut server, ids) = bad_day(Cluster::builder(name), Day::Restarted);
+    typed(server.psql(), &block("sql view"))?;
+    server.set("snowflake_pg.worker_id", number);
+    server.restart(Stop::Fast);
+    typed(server.psql(), &block("sql another number"))?;
+    let drawn = server.connect().batch(100);
+    let future = ids.iter().filter(|id| **id > drawn[99]).count();
+    ensure!(future > 0, "no row has kept its ID");
+    check_well(&mut server, ids)
+}
+
+#[test]
+fn a_server_with_another_number_issues_beside_rows_of_the_future() {
+    check_another_number("bad_day_number", "2").unwrap();
+}
+
+#[test]
+fn a_server_with_the_number_of_those_rows_is_caught() {
+    assert_caught(check_another_number("bad_day_own_number", "1"), "is not above the IDs of public.every_id");
+}
+
+/// Every block of the section is typed above, and each refusal on the way says where it is.
+#[test]
+fn the_refusals_name_the_sections_that_end_them() {
+    let infos: Vec<String> = section().blocks.into_iter().map(|(info, _)| info).collect();
+    assert_eq!(infos, ["sql view", "sql another number", "sql other ids"]);
+    let (server, ids) = bad_day(Cluster::builder("bad_day_hints"), Day::Restarted);
+    let mut session = server.connect();
+    let highest = ids.iter().max().expect("IDs were drawn");
+    let page = cluster::page("docs/durability.md");
+    for (sql, code, message, section) in [
+        ("SELECT snowflake_nextval()", "55000", "more than a day ahead of the clock", "Issuing is refused"),
+        (
+            "SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')",
+            "55000",
+            "not above the IDs",
+            "IDs of the future",
+        ),
+        (&format!("SELECT snowflake_set_mark({highest} + 1)"), "22023", "more than a day ahead", "IDs of the future"),
+    ] {
+        let refused = refusal(&mut session, sql);
+        assert!(refused.0 == code && refused.1.contains(message), "{sql}: {refused:?}");
+        assert!(refused.2.ends_with(&format!("see \"{section}\" in docs/durability.md.")), "{sql}: {refused:?}");
+        // Where no ID could be issued then, force is no advice.
+        assert!(!refused.2.contains("force"), "{sql}: {refused:?}");
+        assert!(page.contains(&format!("\n### {section}\n")), "no section {section:?}");
+    }
+    let hint: String = session.one("SELECT hint FROM snowflake_status");
+    assert!(hint.contains("see \"Issuing is refused\""), "{hint}");
+}

@@ -1,0 +1,24 @@
+//! docs/configuration.md, typed: every server has its own worker ID, and keeps it when a standby takes over, when a server is
+//! rewound, and where servers replicate to each other.
+
+mod alter_system;
+mod command_line;
+mod former_primary;
+mod logical;
+mod page;
+mod streaming;
+
+/// The tests of each section are its module's.
+#[test]
+fn every_section_with_blocks_is_tested() {
+    let tested = [
+        "Giving every server its worker ID",
+        "From the host name or the environment",
+        "By ALTER SYSTEM",
+        "Streaming replication",
+        "On the command line instead",
+        "Logical replication",
+        "Both ways",
+    ];
+    assert_eq!(page::Recipe::titles(), tested);
+}

@@ -1,0 +1,112 @@
+//! By ALTER SYSTEM.
+
+use std::fs;
+
+use cluster::{Answer, Stop, alter_system_takes_unknown_names, assert_caught, ensure};
+
+use crate::configuration::page::{Machine, Recipe};
+
+/// What the section gives to type.
+struct Commands {
+    statements: String,
+    /// The same where the setting is known.
+    known: String,
+    repair: String,
+    overrule: String,
+}
+
+fn commands() -> Commands {
+    let mut recipe = Recipe::of("By ALTER SYSTEM");
+    let statements = recipe.block("sql alone");
+    let known = statements.replace("\nSET snowflake_pg.worker_id = 7;\n", "\n");
+    assert_ne!(known, statements);
+    let commands =
+        Commands { statements, known, repair: recipe.block("sh repair"), overrule: recipe.block("sh override") };
+    assert!(recipe.is_empty());
+    commands
+}
+
+/// A server that knows nothing of the extension, or only of the libraries that it had before.
+fn stock(test: &str) -> Machine {
+    let mut machine = Machine::new(test, "alone", |builder| builder);
+    machine.server.start();
+    machine
+}
+
+/// What the server is after the statements and a restart: worker ID and libraries.
+fn outcome(machine: &mut Machine, statements: &str) -> Result<(i32, String), String> {
+    machine.psql(statements)?;
+    machine.server.stop(Stop::Fast);
+    machine.server.try_start()?;
+    let mut session = machine.server.session();
+    let worker = session.query_one("SELECT worker_id FROM snowflake_decode(snowflake_nextval())", &[]);
+    let worker = worker.map_err(|error| cluster::sqlstate(&error).1)?.get(0);
+    Ok((worker, session.one("SHOW shared_preload_libraries")))
+}
+
+#[test]
+fn after_the_statements_and_a_restart_the_server_has_its_number() {
+    let mut machine = stock("alter");
+    let found = outcome(&mut machine, &commands().statements).unwrap();
+    assert_eq!(found, (7, "plpgsql, snowflake_pg".into()));
+    let (setting, source, file) = machine.origin();
+    assert_eq!((setting.as_str(), source.as_str()), ("7", "configuration file"));
+    assert!(file.is_some_and(|file| file.ends_with("/postgresql.auto.conf")));
+}
+
+#[test]
+fn alter_system_knows_no_setting_of_a_library_that_is_not_loaded() {
+    let machine = stock("alter_unknown");
+    let typed = machine.psql(&commands().known);
+    if alter_system_takes_unknown_names() {
+        assert_eq!(typed, Ok(String::new()));
+    } else {
+        assert_caught(typed.map(drop), "unrecognized configuration parameter \"snowflake_pg.worker_id\"");
+    }
+}
+
+/// A mistake that keeps the server from starting, and both ways out of it.
+fn check_ways_out(test: &str, mistake: &str, log: &str) -> Result<(), String> {
+    let commands = commands();
+    let mut machine = stock(test);
+    outcome(&mut machine, &commands.statements)?;
+    let blocked = |machine: &mut Machine| match outcome(machine, mistake) {
+        Ok(found) => Err(format!("the server starts: {found:?}")),
+        Err(said) => {
+            ensure!(said.contains(log), "the log has no {log:?}:\n{said}");
+            Ok(())
+        }
+    };
+
+    blocked(&mut machine)?;
+    machine.shell(&commands.repair)?;
+    machine.server.try_start()?;
+    let lines = fs::read_to_string(machine.server.dir().join("postgresql.auto.conf")).expect("it can be read");
+    ensure!(lines.lines().all(|line| line.starts_with('#')), "lines are left: {lines}");
+    ensure!(outcome(&mut machine, &commands.statements)?.0 == 7, "it cannot be said right");
+
+    blocked(&mut machine)?;
+    machine.start_by(&commands.overrule, &[])?;
+    ensure!(machine.origin().1 == "command line", "the command line is not stronger");
+    assert_caught(machine.psql(&commands.statements).map(drop), "cannot be changed without restarting the server");
+    ensure!(outcome(&mut machine, &commands.known)?.0 == 7, "it cannot be said right");
+    Ok(())
+}
+
+#[test]
+fn from_a_wrong_number_there_are_two_ways_out() {
+    let log = "FATAL:  invalid value for parameter \"snowflake_pg.worker_id\": \"1024\"";
+    check_ways_out("alter_number", "ALTER SYSTEM SET snowflake_pg.worker_id = 1024", log).unwrap();
+}
+
+#[test]
+fn from_a_list_that_became_one_name_there_are_two_ways_out() {
+    let mistake = "ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements, snowflake_pg'";
+    check_ways_out("alter_list", mistake, "could not access file \"plpgsql, snowflake_pg\"").unwrap();
+}
+
+#[test]
+fn what_is_no_mistake_is_noticed() {
+    let outcome = check_ways_out("alter_right", "ALTER SYSTEM SET snowflake_pg.worker_id = 1023", "FATAL");
+    assert_caught(outcome, "the server starts: (1023, ");
+}

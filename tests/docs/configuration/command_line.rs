@@ -1,0 +1,158 @@
+//! From the host name or the environment.
+
+use std::os::unix::fs::PermissionsExt;
+use std::{fs, path::Path};
+
+use cluster::{Answer, Host, Stop, assert_caught, check_unique};
+
+use crate::configuration::page::{Machine, Recipe};
+
+const TITLE: &str = "From the host name or the environment";
+
+/// What the section gives to type.
+struct Commands {
+    ordinal: String,
+    complaint: String,
+    range: String,
+    variable: String,
+    container: String,
+}
+
+fn commands() -> Commands {
+    let mut recipe = Recipe::of(TITLE);
+    let commands = Commands {
+        ordinal: recipe.block("sh ordinal"),
+        complaint: recipe.block("text"),
+        range: recipe.block("sh range"),
+        variable: recipe.block("sh variable"),
+        container: recipe.block("yaml"),
+    };
+    assert!(recipe.is_empty());
+    commands
+}
+
+/// A server of a host that is numbered by nothing but the command line.
+fn machine(test: &str, host: &str) -> Machine {
+    Machine::new(test, host, |builder| builder.set("shared_preload_libraries", "snowflake_pg"))
+}
+
+/// The worker ID of the IDs of a server that a command starts in this environment; an error is what it says.
+fn worker(machine: &mut Machine, command: &str, environment: &[(&str, &str)]) -> Result<i32, String> {
+    machine.start_by(command, environment)?;
+    let worker = machine.server.session().one("SELECT worker_id FROM snowflake_decode(snowflake_nextval())");
+    let (setting, source, file) = machine.origin();
+    assert_eq!((setting, source.as_str(), file), (i32::to_string(&worker), "command line", None));
+    machine.server.stop(Stop::Fast);
+    Ok(worker)
+}
+
+#[test]
+fn two_ordinals_are_two_worker_ids() {
+    let command = commands().ordinal;
+    let (mut seven, mut twelve) = (machine("ordinals", "orders-7"), machine("ordinals", "orders-12"));
+    seven.start_by(&command, &[("HOSTNAME", "orders-7")]).unwrap();
+    twelve.start_by(&command, &[("HOSTNAME", "shop-orders-12")]).unwrap();
+    let mut ids = Vec::new();
+    for (machine, expected) in [(&seven, 7), (&twelve, 12)] {
+        let mut session = machine.server.session();
+        ids.extend(session.batch(1000));
+        assert_eq!(session.one::<i32>("SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), expected);
+    }
+    check_unique(&mut ids).unwrap();
+}
+
+#[test]
+fn a_host_name_without_a_number_that_fits_keeps_the_server_from_starting() {
+    let commands = commands();
+    let mut machine = machine("no_ordinal", "orders");
+    let refused = |value: &str| format!("invalid value for parameter \"snowflake_pg.worker_id\": \"{value}\"");
+    assert_eq!(commands.complaint, format!("FATAL:  {}\n", refused("orders")));
+    let ordinals: [(&[(&str, &str)], &str); 6] = [
+        (&[("HOSTNAME", "orders")], "orders"),
+        (&[], ""),
+        (&[("HOSTNAME", "")], ""),
+        (&[("HOSTNAME", "orders-1024")], "1024"),
+        (&[("HOSTNAME", "orders-07")], "07"),
+        (&[("HOSTNAME", "orders-5d4f8c7b9-22222")], "22222"),
+    ];
+    for (environment, value) in ordinals {
+        assert_caught(worker(&mut machine, &commands.ordinal, environment).map(drop), &refused(value));
+    }
+    for (environment, value) in
+        [(&[][..], ""), (&[("WORKER_ID", "")], ""), (&[("WORKER_ID", "$(WORKER_ID)")], "$(WORKER_ID)")]
+    {
+        assert_caught(worker(&mut machine, &commands.variable, environment).map(drop), &refused(value));
+    }
+    for name in ["orders", "orders-", "", "orders-1x", "orders-010"] {
+        let complaint = format!("host name \"{name}\" has no ordinal");
+        let started = worker(&mut machine, &commands.range, &[("HOSTNAME", name)]);
+        assert_caught(started.map(drop), &complaint);
+    }
+    // The next two are the highest numbers that fit.
+    let last = worker(&mut machine, &commands.range, &[("HOSTNAME", "orders-924")]);
+    assert_caught(last.map(drop), &refused("1024"));
+    assert_eq!(worker(&mut machine, &commands.range, &[("HOSTNAME", "orders-923")]), Ok(1023));
+    assert_eq!(worker(&mut machine, &commands.ordinal, &[("HOSTNAME", "orders-1023")]), Ok(1023));
+}
+
+#[test]
+fn a_range_begins_where_it_is_said() {
+    let commands = commands();
+    let mut machine = machine("range", "orders");
+    for (name, expected) in [("orders-0", 100), ("orders-7", 107)] {
+        assert_eq!(worker(&mut machine, &commands.range, &[("HOSTNAME", name)]), Ok(expected));
+    }
+    // Without a look at the ordinal, which the page warns of.
+    let last = commands.range.lines().last().expect("the server's start");
+    let unchecked = last.replace("100 + ordinal", "100 + ${HOSTNAME##*-}");
+    assert_ne!(unchecked, last);
+    for (name, wrong) in [("orders", 100), ("orders-010", 108)] {
+        assert_eq!(worker(&mut machine, &unchecked, &[("HOSTNAME", name)]), Ok(wrong));
+    }
+}
+
+#[test]
+fn the_environment_is_stronger_than_the_data_directory() {
+    let command = commands().variable;
+    let mut machine = machine("variable", "orders");
+    machine.configure("snowflake_pg.worker_id = 8");
+    machine.server.start();
+    machine.psql("ALTER SYSTEM SET snowflake_pg.worker_id = 9").unwrap();
+    machine.server.stop(Stop::Fast);
+    assert_eq!(worker(&mut machine, &command, &[("WORKER_ID", "31")]), Ok(31));
+    // Nothing but the command line stands in its way.
+    machine.server.start();
+    assert_eq!(machine.origin().0, "9");
+}
+
+#[test]
+fn the_container_runs_the_command_of_its_description() {
+    let line = commands().container;
+    let line =
+        line.lines().last().and_then(|line| line.strip_prefix("        command: ")).expect("the command").to_string();
+    let mut machine = Machine::new("container", "orders", |builder| builder);
+    machine.server.start();
+    // Such a list is JSON, too.
+    let query = format!("SELECT json_array_elements_text($yaml${line}$yaml$)");
+    let [shell, option, command] = machine.server.connect().all(&query).try_into().expect("three words");
+    assert_eq!((shell, option), ("sh".to_string(), "-c".to_string()));
+    machine.server.stop(Stop::Fast);
+
+    // In place of the official image's, which runs its arguments as user postgres in the end.
+    let entrypoint = machine.directory.join("docker-entrypoint.sh");
+    machine.shell("mkdir -p /etc/snowflake_pg").unwrap();
+    Host::get().write(&entrypoint, "#!/bin/sh\nexec \"$@\"\n");
+    fs::set_permissions(&entrypoint, PermissionsExt::from_mode(0o755)).expect("the mode of a new file can be set");
+    let data = machine.server.dir().display().to_string();
+    let path = path_with(&machine.directory);
+    let mut run =
+        |name: &str| worker(&mut machine, &command, &[("HOSTNAME", name), ("PGDATA", &data), ("PATH", &path)]);
+    assert_eq!(run("orders-0"), Ok(0));
+    assert_eq!(run("orders-7"), Ok(7));
+    assert_caught(run("orders").map(drop), "invalid value for parameter \"snowflake_pg.worker_id\": \"orders\"");
+}
+
+fn path_with(directory: &Path) -> String {
+    let others = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{}:{others}", directory.display(), Host::get().installation().bin.display())
+}

@@ -1,0 +1,91 @@
+//! Streaming replication: what a former primary issued alone does not come again when it is rewound and promoted once more, though
+//! its clock is behind those IDs, because its mark was carried over.
+
+use cluster::{Answer, Builder, Stop, assert_caught, check_unique, ensure, within};
+
+use crate::configuration::page::{Machine, PATIENCE, Recipe};
+
+/// What is done with the mark of the former primary before it is rewound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// What the page says.
+    CarriedOver,
+    Forgotten,
+}
+
+/// Few IDs a second, drawn without gaps, up to ten seconds ahead of the clock.
+fn like(builder: Builder) -> Builder {
+    builder
+        .set("snowflake_pg.layout", "31:28:4@1s")
+        .set("snowflake_pg.max_ahead", "10s")
+        .set("wal_retrieve_retry_interval", "100ms")
+        .clock("+0")
+}
+
+const PER_SECOND: usize = 16;
+
+/// Draws until the IDs of five seconds lie above the mark `from`.
+fn draw_above(machine: &Machine, from: i64) -> Result<Vec<i64>, String> {
+    let until: i64 =
+        machine.server.connect().one(&format!("SELECT snowflake_max_id(snowflake_timestamp({from}) + interval '5 s')"));
+    let mut ids = Vec::new();
+    while ids.last() <= Some(&until) {
+        ids.extend(machine.insert(PER_SECOND)?);
+    }
+    Ok(ids)
+}
+
+fn check(test: &str, what: Mark) -> Result<(), String> {
+    let mut recipe = Recipe::of("Streaming replication");
+    let mut db1 = Machine::new(test, "db1", like);
+    let mut db2 = Machine::without_data(test, "db2", like);
+    db1.shell(&recipe.block("sh db1"))?;
+    db2.shell(&recipe.block("sh db2"))?;
+    db1.configure(&recipe.block("conf db1"));
+    db1.localize();
+    db1.server.try_start()?;
+    db1.psql(
+        "CREATE EXTENSION snowflake_pg;
+         CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL)",
+    )?;
+    let mut ids = db1.insert(PER_SECOND)?;
+    db2.shell(&recipe.block("sh db2"))?;
+    db2.localize();
+    db2.server.try_start()?;
+    let mark = db1.server.shown_mark();
+    ensure!(within(PATIENCE, || db2.server.shown_mark() == mark), "the standby does not follow:\n{}", db2.server.log());
+    // Cut off: what db1 issues now, nobody replays.
+    db2.psql(&recipe.block("sql db2"))?;
+    ids.extend(draw_above(&db1, mark)?);
+    let alone = db1.server.shown_mark();
+    ensure!(alone > mark && db2.server.shown_mark() == mark, "nothing was issued that the other does not know of");
+
+    db1.server.stop(Stop::Immediate);
+    let carry = recipe.block("sh db1");
+    if what == Mark::CarriedOver {
+        db1.shell(&carry)?;
+        ensure!(db2.server.shown_mark() == alone, "db2 has mark {}, not {alone}", db2.server.shown_mark());
+        // Once more, where it is above already: nothing is done, and nothing is an error.
+        db1.shell(&carry)?;
+        ensure!(db2.server.shown_mark() == alone, "db2 has mark {}, not {alone}", db2.server.shown_mark());
+    }
+    db1.shell(&recipe.block("sh db1"))?;
+    assert!(recipe.is_empty());
+    db1.localize();
+    db1.server.set_clock("-60");
+    db1.server.try_start()?;
+    db1.server.promote();
+    ids.extend(draw_above(&db1, mark)?);
+    ensure!(db1.origin().0 == "1", "db1 has another number");
+    check_unique(&mut ids)
+}
+
+#[test]
+fn a_former_primary_whose_mark_was_carried_over_repeats_nothing() {
+    check("former", Mark::CarriedOver).unwrap();
+}
+
+#[test]
+fn a_former_primary_whose_mark_was_forgotten_is_caught() {
+    assert_caught(check("forgotten", Mark::Forgotten), "IDs came twice");
+}

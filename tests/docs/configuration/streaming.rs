@@ -1,0 +1,270 @@
+//! Streaming replication: a number for each host, kept outside the data directory. What a primary and the standby that took over
+//! from it issue at the same time, and after the old primary was rewound, differs in nothing but the worker ID.
+
+use std::path::Path;
+
+use cluster::{Answer, Builder, Stop, assert_caught, check_unique, ensure, within};
+
+use crate::configuration::page::{Machine, PATIENCE, Recipe};
+
+/// Where the worker ID is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// As the page says.
+    Included,
+    /// As the page says instead.
+    CommandLine,
+    /// In `postgresql.conf`, as the base backup brought it.
+    PostgresqlConf,
+    /// There, put right on the standby before its first start.
+    PostgresqlConfOfEach,
+    /// By `ALTER SYSTEM` on the primary, besides the page's file.
+    AlterSystem,
+}
+
+/// A worker ID that a host was found with: when, whose, which.
+type Found = (&'static str, &'static str, i32);
+
+/// What was seen in a whole story.
+struct Seen {
+    found: Vec<Found>,
+    /// The IDs received by the end of each act.
+    acts: Vec<Vec<i64>>,
+}
+
+impl Seen {
+    fn ids(&self) -> Vec<i64> {
+        self.acts.concat()
+    }
+}
+
+/// The two hosts, and what is typed on them.
+struct Story {
+    kept: Kept,
+    db1: Machine,
+    db2: Machine,
+    start: String,
+    seen: Seen,
+}
+
+impl Story {
+    fn start(&mut self, host: &str) -> Result<(), String> {
+        let machine = if host == "db1" { &mut self.db1 } else { &mut self.db2 };
+        machine.localize();
+        match self.kept {
+            Kept::CommandLine => machine.start_by(&self.start, &[]),
+            _ => machine.server.try_start(),
+        }
+    }
+
+    /// Looks at the number of a host, and where it says that it is from.
+    fn look(&mut self, when: &'static str, host: &'static str) {
+        let machine = if host == "db1" { &self.db1 } else { &self.db2 };
+        let (worker, source, file) = machine.origin();
+        let within = file.is_some_and(|file| Path::new(&file).starts_with(machine.server.dir()));
+        let expected = match self.kept {
+            Kept::CommandLine => ("command line", false),
+            Kept::Included => ("configuration file", false),
+            _ => ("configuration file", true),
+        };
+        assert_eq!((source.as_str(), within), expected, "{when} {host}");
+        self.seen.found.push((when, host, worker.parse().expect("a number")));
+    }
+
+    /// Both servers issue IDs at the same time, first the one whose IDs begin later, for three seconds by their clock: it
+    /// may take one until the other begins.
+    fn act(&mut self, later: &'static str) -> Result<(), String> {
+        let (later, earlier) = if later == "db1" { (&self.db1, &self.db2) } else { (&self.db2, &self.db1) };
+        let mut ids = later.insert(PER_SECOND * 3)?;
+        let until = ids[ids.len() - 1];
+        while ids[ids.len() - 1] >> WORKER_AND_SEQUENCE <= until >> WORKER_AND_SEQUENCE {
+            ids.extend(earlier.insert(1)?);
+        }
+        self.seen.acts.push(ids);
+        Ok(())
+    }
+}
+
+/// Few IDs a second, and ten seconds ahead of the clock: each server issues all of the time in question.
+fn like(builder: Builder) -> Builder {
+    builder
+        .set("snowflake_pg.layout", "31:28:4@1s")
+        .set("snowflake_pg.max_ahead", "10s")
+        .set("wal_retrieve_retry_interval", "100ms")
+}
+
+const PER_SECOND: usize = 16;
+const WORKER_AND_SEQUENCE: u32 = 32;
+
+/// Everything that the page tells, from the first primary to the rewound one that takes over again.
+fn play(test: &str, kept: Kept) -> Result<Seen, String> {
+    let mut recipe = Recipe::of("Streaming replication");
+    let mut instead = Recipe::of("On the command line instead");
+    let mut story = Story {
+        kept,
+        db1: Machine::new(test, "db1", like),
+        db2: Machine::without_data(test, "db2", like),
+        start: String::new(),
+        seen: Seen { found: Vec::new(), acts: Vec::new() },
+    };
+    for host in ["sh db1", "sh db2"] {
+        let (included, named) = (recipe.block(host), instead.block(host));
+        let machine = if host == "sh db1" { &story.db1 } else { &story.db2 };
+        machine.shell(if kept == Kept::CommandLine { &named } else { &included })?;
+    }
+    story.start = instead.block("sh start");
+    assert!(instead.is_empty());
+
+    let configuration = recipe.block("conf db1");
+    let include = configuration.lines().find(|line| line.starts_with("include")).expect("an include").to_string();
+    story.db1.configure(&match kept {
+        Kept::Included | Kept::AlterSystem => configuration,
+        Kept::CommandLine => configuration.replace(&include, ""),
+        Kept::PostgresqlConf | Kept::PostgresqlConfOfEach => {
+            configuration.replace(&include, "snowflake_pg.worker_id = 1")
+        }
+    });
+    story.start("db1")?;
+    if kept == Kept::AlterSystem {
+        story.db1.psql("ALTER SYSTEM SET snowflake_pg.worker_id = 1")?;
+        story.db1.server.restart(Stop::Fast);
+    }
+    story.db1.psql(
+        "CREATE EXTENSION snowflake_pg;
+         CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL)",
+    )?;
+    story.seen.acts.push(story.db1.insert(PER_SECOND)?);
+    story.look("at first", "db1");
+
+    story.db2.shell(&recipe.block("sh db2"))?;
+    if kept == Kept::PostgresqlConfOfEach {
+        story
+            .db2
+            .shell("sed -i 's/^snowflake_pg.worker_id = 1/snowflake_pg.worker_id = 2/' /srv/pg/data/postgresql.conf")?;
+    }
+    story.start("db2")?;
+    story.look("as standby", "db2");
+    wait_for(&story.db1, &story.db2);
+
+    // The old primary goes on, and knows nothing of the new one.
+    story.db2.psql(&recipe.block("sql db2"))?;
+    story.act("db2")?;
+    let (old, new) = (rows(&story.db1), rows(&story.db2));
+    ensure!(
+        old.iter().any(|row| !new.contains(row)) && new.iter().any(|row| !old.contains(row)),
+        "nothing has diverged"
+    );
+
+    story.db1.server.stop(Stop::Immediate);
+    // The mark is carried over, then the server rewound.
+    story.db1.shell(&recipe.block("sh db1"))?;
+    story.db1.shell(&recipe.block("sh db1"))?;
+    assert!(recipe.is_empty());
+    story.start("db1")?;
+    wait_for(&story.db2, &story.db1);
+    ensure!(rows(&story.db1) == new, "the rewound server has other rows than the one it follows");
+    story.look("rewound", "db1");
+
+    story.db1.server.promote();
+    story.act("db1")?;
+    story.look("at last", "db1");
+    story.look("at last", "db2");
+    Ok(story.seen)
+}
+
+fn rows(machine: &Machine) -> Vec<String> {
+    machine.server.connect().all("SELECT orders::text FROM orders ORDER BY id")
+}
+
+/// Waits until a standby has all that its primary has written.
+fn wait_for(primary: &Machine, standby: &Machine) {
+    let written: String = primary.server.connect().one("SELECT pg_current_wal_lsn()::text");
+    let mut session = standby.server.connect();
+    assert!(session.one::<bool>("SELECT pg_is_in_recovery()"), "not a standby");
+    let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'");
+    assert!(within(PATIENCE, || session.one(&replayed)), "the standby does not follow:\n{}", standby.server.log());
+}
+
+/// Each host has the same number all the time, and no ID came twice.
+fn check(test: &str, kept: Kept) -> Result<(), String> {
+    let seen = play(test, kept)?;
+    for (when, host, worker) in &seen.found {
+        let own = if *host == "db1" { 1 } else { 2 };
+        ensure!(*worker == own, "{host} has worker ID {worker} {when}");
+    }
+    ensure!(seen.found.len() == 5 && seen.acts.len() == 3, "not all was seen");
+    // What the numbers keep apart: without them the two have made the same.
+    let mut others = seen.ids().iter().map(|id| id >> WORKER_AND_SEQUENCE << 4 | id & 15).collect::<Vec<_>>();
+    ensure!(check_unique(&mut others).is_err(), "the servers issued at different times, which shows nothing");
+    check_unique(&mut seen.ids())
+}
+
+#[test]
+fn hosts_keep_their_numbers_in_a_file_that_is_included() {
+    check("included", Kept::Included).unwrap();
+}
+
+#[test]
+fn hosts_keep_their_numbers_on_the_command_line() {
+    check("started", Kept::CommandLine).unwrap();
+}
+
+#[test]
+fn a_base_backup_brings_the_number_in_postgresql_conf() {
+    let seen = play("copied", Kept::PostgresqlConf).unwrap();
+    assert!(seen.found.iter().all(|(_, _, worker)| *worker == 1), "{:?}", seen.found);
+    assert_caught(check_unique(&mut seen.acts[..2].concat()), "IDs came twice");
+}
+
+#[test]
+fn a_base_backup_brings_the_number_of_alter_system() {
+    let seen = play("altered", Kept::AlterSystem).unwrap();
+    assert!(seen.found.iter().all(|(_, _, worker)| *worker == 1), "{:?}", seen.found);
+    assert_caught(check_unique(&mut seen.acts[..2].concat()), "IDs came twice");
+}
+
+#[test]
+fn a_rewound_server_has_the_number_in_the_postgresql_conf_of_its_source() {
+    let seen = play("rewound", Kept::PostgresqlConfOfEach).unwrap();
+    let expected = [
+        ("at first", "db1", 1),
+        ("as standby", "db2", 2),
+        ("rewound", "db1", 2),
+        ("at last", "db1", 2),
+        ("at last", "db2", 2),
+    ];
+    assert_eq!(seen.found, expected);
+    check_unique(&mut seen.acts[..2].concat()).unwrap();
+    assert_caught(check_unique(&mut seen.ids()), "IDs came twice");
+}
+
+#[test]
+fn a_number_inside_the_data_directory_is_caught() {
+    assert_caught(check("inside", Kept::PostgresqlConf), "db2 has worker ID 1 as standby");
+    assert_caught(check("inside", Kept::PostgresqlConfOfEach), "db1 has worker ID 2 rewound");
+}
+
+#[test]
+fn a_host_without_its_file_does_not_start() {
+    for (kept, log) in [
+        (Kept::Included, "could not open configuration file"),
+        (Kept::CommandLine, "invalid value for parameter \"snowflake_pg.worker_id\": \"\""),
+    ] {
+        let mut recipe = Recipe::of("Streaming replication");
+        let (_, _, configuration) = (recipe.block("sh db1"), recipe.block("sh db2"), recipe.block("conf db1"));
+        let mut machine = Machine::new("fileless", "db1", |builder| builder);
+        let started = match kept {
+            Kept::Included => {
+                machine.configure(&configuration);
+                machine.server.try_start()
+            }
+            _ => {
+                machine.configure("shared_preload_libraries = 'snowflake_pg'");
+                let mut instead = Recipe::of("On the command line instead");
+                let (_, _, start) = (instead.block("sh db1"), instead.block("sh db2"), instead.block("sh start"));
+                machine.start_by(&start, &[])
+            }
+        };
+        assert_caught(started, log);
+    }
+}

@@ -1,0 +1,91 @@
+//! docs/migration.md, typed on live tables: what it promises of rows, locks, order and uniqueness.
+
+use cluster::{Answer, Client, ensure, printed, sqlstate};
+
+use page::{AS_WRITTEN, Edit, page, sections};
+use pgedge::{NODE_ABOVE, PGEDGE};
+
+mod back;
+mod integer;
+mod large;
+mod page;
+mod pgedge;
+mod serial;
+mod subscriber;
+mod uuid;
+
+/// Where the rows of a table lie, in which files it and its indexes are, and its constraints: what stays where nothing is
+/// rewritten.
+fn place(session: &mut Client, table: &str, rows: &str) -> String {
+    session.one(&format!(
+        "SELECT concat_ws(' ', pg_relation_filenode('{table}'),
+             (SELECT string_agg(concat(indexrelid, ':', pg_relation_filenode(indexrelid)), ',' ORDER BY indexrelid)
+              FROM pg_index WHERE indrelid = '{table}'::regclass),
+             (SELECT md5(string_agg(concat(ctid, t), ',' ORDER BY ctid)) FROM {table} AS t WHERE {rows}),
+             (SELECT string_agg(concat(oid, conname), ',' ORDER BY oid) FROM pg_constraint
+              WHERE '{table}'::regclass IN (conrelid, confrelid)))"
+    ))
+}
+
+fn filenode(session: &mut Client, table: &str) -> u32 {
+    session.one(&format!("SELECT pg_relation_filenode('{table}')"))
+}
+
+/// A shop whose tables count in different ways.
+fn shop() -> String {
+    "CREATE TABLE orders (id bigserial PRIMARY KEY, customer text NOT NULL);
+     CREATE TABLE order_lines (order_id bigint NOT NULL REFERENCES orders, line int NOT NULL, PRIMARY KEY (order_id, line));
+     CREATE TABLE invoices (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, total int);
+     INSERT INTO orders (customer) SELECT 'old' FROM generate_series(1, 1000);
+     INSERT INTO order_lines SELECT id, 1 FROM orders;
+     INSERT INTO invoices (total) SELECT generate_series(1, 1000)"
+        .into()
+}
+
+/// Somebody writes, and is given the ID.
+fn write(session: &mut Client, ids: &mut Vec<i64>, insert: &str) -> Result<(), String> {
+    let row = session.query_one(insert, &[]).map_err(|error| sqlstate(&error).1)?;
+    ids.push(row.get(0));
+    Ok(())
+}
+
+/// Somebody does something else.
+fn act(session: &mut Client, sql: &str) -> Result<(), String> {
+    session.batch_execute(sql).map_err(|error| format!("{}\n{sql}", sqlstate(&error).1))
+}
+
+/// What a query of the page answers, one row a text.
+fn answers(session: &mut Client, query: &str, edit: Edit) -> Result<Vec<String>, String> {
+    let query = if edit == AS_WRITTEN { query.into() } else { query.replace(edit.0, edit.1) };
+    printed(session, &query).map_err(|error| sqlstate(&error).1)
+}
+
+/// An order with a line, and an invoice.
+const ORDER: &str = "WITH new AS (INSERT INTO orders (customer) VALUES ('live') RETURNING id),
+    line AS (INSERT INTO order_lines SELECT id, 1 FROM new), invoice AS (INSERT INTO invoices (total) VALUES (0))
+    SELECT id FROM new";
+
+fn check_order(ids: &[i64]) -> Result<(), String> {
+    ensure!(ids.windows(2).all(|pair| pair[0] < pair[1]), "an ID sorts before an old one: {ids:?}");
+    Ok(())
+}
+
+#[test]
+fn the_page_does_what_it_says() {
+    type Check = dyn Fn() -> Result<usize, String>;
+    let checks: [(&str, &Check); 9] = [
+        ("From bigserial or identity", &|| serial::check_serial(AS_WRITTEN)),
+        ("Small tables with integer keys", &|| integer::check_small_integer(AS_WRITTEN)),
+        (large::LARGE, &|| large::check_large(AS_WRITTEN)),
+        (large::GIVING_UP, &|| large::check_giving_up(AS_WRITTEN)),
+        (PGEDGE, &|| pgedge::check_pgedge(NODE_ABOVE, AS_WRITTEN)),
+        ("IDs with the node lowest", &pgedge::check_node_lowest),
+        ("The default layout instead", &|| pgedge::check_default_layout("0")),
+        ("From UUIDs", &|| uuid::check_uuid("0.3 ms", AS_WRITTEN)),
+        ("Back to a sequence", &|| back::check_back(AS_WRITTEN)),
+    ];
+    let titles: Vec<String> = sections().into_iter().map(|section| section.title).collect();
+    assert_eq!(titles, checks.map(|(title, _)| title), "a section is not checked");
+    let run: usize = checks.iter().map(|(title, check)| check().unwrap_or_else(|e| panic!("{title}: {e}"))).sum();
+    assert_eq!(run, page().lines().filter(|line| line.starts_with("```")).count() / 2, "a block was not run");
+}

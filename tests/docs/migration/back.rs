@@ -1,0 +1,94 @@
+//! Back to a sequence.
+
+use cluster::{Answer, assert_caught, ensure};
+
+use crate::migration::page::{AS_WRITTEN, Edit, Run};
+use crate::migration::{ORDER, act, answers, check_order, shop, write};
+
+/// On snowflakes, with all that calls them, and written to by a role that does not own the tables. `sequence` is what has
+/// become of the old one.
+fn tables(sequence: &str) -> String {
+    shop()
+        + &format!(
+            ";
+         ALTER TABLE orders ALTER COLUMN id SET DEFAULT snowflake_nextval(); {sequence};
+         ALTER TABLE invoices ALTER COLUMN id DROP IDENTITY, ALTER COLUMN id SET DEFAULT snowflake_nextval();
+         CREATE DOMAIN flake AS bigint DEFAULT snowflake_nextval();
+         CREATE FUNCTION number() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN snowflake_nextval(); END';
+         CREATE ROLE app; GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO app"
+        )
+}
+
+const DROPPED: &str = "DROP SEQUENCE orders_id_seq";
+
+pub fn check_back(edit: Edit) -> Result<usize, String> {
+    check(edit, DROPPED)
+}
+
+/// The sequence goes on above every ID, for everybody who writes, and the extension can go.
+fn check(edit: Edit, sequence: &str) -> Result<usize, String> {
+    let mut run = Run::on(edit, &tables(sequence));
+    let mut ids = Vec::new();
+    run.section("Back to a sequence", |session, next| {
+        act(session, "SET ROLE app")?;
+        write(session, &mut ids, ORDER)?;
+        act(session, "RESET ROLE")?;
+        if next.contains("CREATE SEQUENCE") {
+            // Held by a client, in no row.
+            ids.extend(session.batch(1_000));
+        }
+        if next.contains("pg_attrdef") {
+            let mut left = answers(session, next, edit)?;
+            left.sort();
+            ensure!(left == ["flake", "number()"], "the page finds {left:?}");
+            act(session, "DROP FUNCTION number")?;
+            let refused = session.code("DROP EXTENSION snowflake_pg");
+            ensure!(
+                refused.as_deref() == Some("2BP01"),
+                "a default is left, and the extension was dropped: {refused:?}"
+            );
+            act(session, "ALTER DOMAIN flake DROP DEFAULT")?;
+        }
+        Ok(())
+    })?;
+    check_order(&ids)?;
+    let left: i64 = run.server.connect().one("SELECT count(*) FROM pg_extension WHERE extname = 'snowflake_pg'");
+    ensure!(left == 0, "the extension is left");
+    Ok(run.blocks)
+}
+
+#[test]
+fn a_sequence_that_begins_at_1_is_caught() {
+    let edit = ("SELECT setval('orders_id_seq', greatest(max(id), snowflake_nextval())) FROM orders;", "");
+    assert_caught(check_back(edit).map(drop), "duplicate key value");
+}
+
+#[test]
+fn a_sequence_that_begins_below_ids_in_clients_is_caught() {
+    assert_caught(
+        check_back(("greatest(max(id), snowflake_nextval())", "max(id)")).map(drop),
+        "sorts before an old one",
+    );
+}
+
+#[test]
+fn a_sequence_that_writers_cannot_use_is_caught() {
+    let edit = ("GRANT USAGE ON SEQUENCE orders_id_seq TO app;", "");
+    assert_caught(check_back(edit).map(drop), "permission denied for sequence orders_id_seq");
+}
+
+#[test]
+fn callers_that_are_not_found_are_caught() {
+    let edit = ("UNION SELECT oid::regprocedure::text FROM pg_proc WHERE prosrc ~ 'snowflake_' AND probin IS NULL", "");
+    assert_caught(check_back(edit).map(drop), "the page finds [\"flake\"]");
+}
+
+/// A sequence that was never dropped is in the way of the new one, and takes its place, also one made for an `integer`.
+#[test]
+fn a_sequence_that_is_still_there_is_used_again() {
+    for sequence in ["SELECT", "ALTER SEQUENCE orders_id_seq AS integer"] {
+        assert_caught(check(AS_WRITTEN, sequence).map(drop), "relation \"orders_id_seq\" already exists");
+        let edit = ("CREATE SEQUENCE orders_id_seq OWNED BY orders.id", "ALTER SEQUENCE orders_id_seq AS bigint");
+        check(edit, sequence).unwrap();
+    }
+}

@@ -1,0 +1,217 @@
+//! From pgEdge's snowflake, with its layout or with another.
+
+use cluster::{Answer, Client, assert_caught, block_with, blocks, ensure};
+
+use crate::migration::page::{AS_WRITTEN, Edit, Run, builder, page, section};
+use crate::migration::{check_order, write};
+
+/// Where an ID of pgEdge's has its node and its counter, below the time.
+#[derive(Clone, Copy)]
+pub struct Order {
+    /// Both, put together.
+    join: &'static str,
+    /// The counter of the ID `last`.
+    counter: &'static str,
+    /// Which column of the page's query shows the node.
+    shown: usize,
+}
+
+/// As pgEdge's source has it.
+pub const NODE_ABOVE: Order = Order { join: "node << 12 | counter", counter: "last & 4095", shown: 0 };
+/// As the examples in its `docs` folder have it.
+const NODE_LOWEST: Order = Order { join: "counter << 10 | node", counter: "last >> 10 & 4095", shown: 1 };
+pub const PGEDGE: &str = "From pgEdge's snowflake";
+
+/// What pgEdge's `snowflake.nextval` does on node 1, in an extension that can be dropped: the counter begins at 0 when the
+/// clock has ticked, and goes over into the next millisecond when it is full. The sequence of orders is `ahead` of the clock.
+fn pgedge(order: Order, ahead: &str) -> String {
+    let Order { join, counter, .. } = order;
+    format!(
+        "CREATE SCHEMA snowflake; CREATE SEQUENCE snowflake.id_seq;
+         CREATE FUNCTION snowflake.nextval(seq regclass DEFAULT 'snowflake.id_seq') RETURNS bigint LANGUAGE plpgsql AS $$
+         DECLARE
+             ms bigint := extract(epoch FROM clock_timestamp() - '2023-01-01Z') * 1000;
+             last bigint; node bigint := 1; counter bigint := 0;
+         BEGIN
+             EXECUTE format('SELECT last_value FROM %s', seq) INTO last;
+             IF ms <= last >> 22 THEN
+                 ms := last >> 22; counter := ({counter}) + 1;
+                 IF counter > 4095 THEN ms := ms + 1; counter := 0; END IF;
+             END IF;
+             RETURN setval(seq, ms << 22 | ({join}));
+         END $$;
+         INSERT INTO pg_extension VALUES (99999, 'snowflake', 10, 'snowflake'::regnamespace, false, '2.4');
+         ALTER EXTENSION snowflake ADD FUNCTION snowflake.nextval;
+         ALTER EXTENSION snowflake ADD SEQUENCE snowflake.id_seq;
+         CREATE SEQUENCE orders_id_seq;
+         CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake.nextval('orders_id_seq'),
+             at timestamptz NOT NULL DEFAULT clock_timestamp());
+         CREATE TABLE invoices (LIKE orders INCLUDING ALL);
+         ALTER TABLE invoices ALTER COLUMN id SET DEFAULT snowflake.nextval();
+         SELECT setval('orders_id_seq',
+             ((extract(epoch FROM now() + '{ahead}' - '2023-01-01Z') * 1000)::bigint << 22) - 1);
+         INSERT INTO orders (at) SELECT clock_timestamp() FROM generate_series(1, 10000);
+         INSERT INTO invoices (at) SELECT clock_timestamp() FROM generate_series(1, 100)"
+    )
+}
+
+/// Somebody writes to both tables, and is given the ID of the order.
+const WRITE: &str =
+    "WITH invoice AS (INSERT INTO invoices DEFAULT VALUES) INSERT INTO orders DEFAULT VALUES RETURNING id";
+
+/// New IDs come after every old one, in rows or only in a sequence, though that is ahead of the clock; all are of this node,
+/// of the time of their row, and the old ones have their counters.
+pub fn check_pgedge(order: Order, edit: Edit) -> Result<usize, String> {
+    check_with("", order, edit)
+}
+
+fn check_with(more: &str, order: Order, edit: Edit) -> Result<usize, String> {
+    let server = builder().unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
+    let mut run = Run::of(server, edit);
+    run.server.connect().batch_execute(&format!("{}; {more}", pgedge(order, "1 hour"))).expect("tables can be made");
+    let (mut ids, mut last_old) = (Vec::new(), 0);
+    run.section(PGEDGE, |session, next| {
+        write(session, &mut ids, WRITE)?;
+        if next.contains("node_above_counter") {
+            let shown = shown(session, next);
+            ensure!(shown.iter().all(|nodes| nodes[order.shown] == 1), "the node is not where it should be: {shown:?}");
+            ensure!(shown.iter().any(|nodes| nodes[1 - order.shown] != 1), "the node is in both: {shown:?}");
+        }
+        if next.contains("snowflake_set_mark") {
+            last_old = ids[ids.len() - 1];
+            // Further ahead than the machine may take until the first new ID.
+            let burst = "SELECT setval('orders_id_seq', last_value + (20000::bigint << 22)) FROM orders_id_seq";
+            session.batch_execute(burst).expect("a superuser may");
+            ids.extend(session.all::<i64>("SELECT snowflake.nextval('orders_id_seq') FROM generate_series(1, 5)"));
+        }
+        Ok(())
+    })?;
+    check_order(&ids)?;
+    let mut session = run.server.connect();
+    let other: i64 = session.one(
+        "SELECT count(*) FROM (TABLE orders UNION ALL TABLE invoices) AS ids, snowflake_decode(id) WHERE worker_id <> 1",
+    );
+    ensure!(other == 0, "{other} IDs are read as another node's");
+    // Invoices came from a sequence that was not ahead, and come from behind the mark now.
+    let early: i64 = session.one(
+        "SELECT count(*) FROM (SELECT extract(epoch FROM snowflake_timestamp(id) - at) AS lead, false AS old_invoice FROM orders
+             UNION ALL SELECT extract(epoch FROM snowflake_timestamp(id) - at), id < (SELECT min(id) FROM orders) FROM invoices) AS ids
+         WHERE abs(lead - CASE WHEN old_invoice THEN 0 ELSE 3600 END) > 60",
+    );
+    ensure!(early == 0, "{early} IDs decode to another time");
+    let counters: Vec<i64> = session.all(&format!(
+        "SELECT count(*) FROM (SELECT sequence, row_number() OVER (PARTITION BY created_at ORDER BY id) - 1 AS n
+             FROM orders, snowflake_decode(id) WHERE id <= {last_old}) AS old
+         GROUP BY sequence = n ORDER BY sequence = n"
+    ));
+    ensure!(
+        counters.len() == 1 && counters[0] > 10_000,
+        "{counters:?} old IDs decode to another counter, and to theirs"
+    );
+    Ok(run.blocks)
+}
+
+/// What the page's query shows: the node if it is above the counter, and if it is the lowest.
+fn shown(session: &mut Client, query: &str) -> Vec<[i64; 2]> {
+    let rows = session.query(query, &[]).expect("the page's query");
+    rows.iter().map(|row| [row.get("node_above_counter"), row.get("node_lowest")]).collect()
+}
+
+/// The settings of the one section, in the place of those of the other.
+pub fn check_node_lowest() -> Result<usize, String> {
+    let settings =
+        |title: &str| section(title).blocks.into_iter().find(|(language, _)| language == "conf").expect("settings").1;
+    let (usual, others) = (settings(PGEDGE), settings("IDs with the node lowest"));
+    check_pgedge(NODE_LOWEST, (&usual, &others)).map(|_| 1)
+}
+
+#[test]
+fn a_mark_that_is_not_set_is_caught() {
+    let edit = ("SELECT snowflake_set_mark(max(id) + 1)", "SELECT max(id)");
+    assert_caught(check_pgedge(NODE_ABOVE, edit).map(drop), "an ID sorts before an old one");
+}
+
+#[test]
+fn a_mark_that_does_not_know_the_sequences_is_caught() {
+    let edit = ("UNION ALL SELECT max(last_value + increment_by - 1) FROM pg_sequences", "");
+    assert_caught(check_pgedge(NODE_ABOVE, edit).map(drop), "an ID sorts before an old one");
+}
+
+#[test]
+fn a_sequence_that_is_far_ahead_is_left_out_by_its_name() {
+    let far = "CREATE SEQUENCE far; SELECT setval('far', 1::bigint << 62)";
+    assert_caught(check_with(far, NODE_ABOVE, AS_WRITTEN).map(drop), "more than a day ahead of the clock");
+    let edit = ("FROM pg_sequences", "FROM pg_sequences WHERE sequencename <> 'far'");
+    check_with(far, NODE_ABOVE, edit).unwrap();
+}
+
+#[test]
+fn the_other_layout_of_pgedge_is_caught() {
+    assert_caught(check_pgedge(NODE_LOWEST, AS_WRITTEN).map(drop), "read as another node's");
+}
+
+#[test]
+fn pgedges_bits_with_another_epoch_are_caught() {
+    let edit = ("snowflake_pg.layout = 'pgedge'", "snowflake_pg.layout = '41:10:12'");
+    assert_caught(check_pgedge(NODE_ABOVE, edit).map(drop), "IDs decode to another time");
+}
+
+#[test]
+fn pgedges_epoch_with_other_bits_is_caught() {
+    let edit = (
+        "snowflake_pg.layout = 'pgedge'",
+        "snowflake_pg.layout = '41:8:14'\nsnowflake_pg.epoch = '2023-01-01T00:00:00Z'",
+    );
+    assert_caught(check_pgedge(NODE_ABOVE, edit).map(drop), "read as another node's");
+}
+
+/// The third order has the node above the time.
+#[test]
+fn ids_of_the_early_order_show_their_node_in_neither_column_and_decode_to_a_wrong_time() {
+    let server = builder().start();
+    let mut session = server.session();
+    session
+        .batch_execute(
+            "CREATE TABLE orders AS SELECT 7::bigint << 54
+                 | (extract(epoch FROM timestamptz '2023-06-01Z' - '2023-01-01Z') * 1000)::bigint + n << 12 | n % 3 AS id
+             FROM generate_series(1, 20000) AS n",
+        )
+        .expect("a table");
+    let query = block_with(blocks(&page(), "sql"), "AS node_lowest");
+    let shown = shown(&mut session, &query);
+    assert!(shown.iter().flatten().filter(|node| **node == 7).count() < 2, "{shown:?}");
+    for layout in ["'pgedge'", "'41:12s:10', '2023-01-01Z'"] {
+        let near = format!(
+            "SELECT count(*) FROM orders WHERE abs(extract(epoch FROM snowflake_timestamp(id, {layout}) - '2023-06-01Z')) < 86400"
+        );
+        assert_eq!(session.one::<i64>(&near), 0, "{layout}");
+    }
+}
+
+pub fn check_default_layout(ahead: &str) -> Result<usize, String> {
+    let mut run = Run::on(AS_WRITTEN, &pgedge(NODE_ABOVE, ahead));
+    let mut ids = Vec::new();
+    run.section("The default layout instead", |session, _| write(session, &mut ids, WRITE))?;
+    check_order(&ids)?;
+    let mut session = run.server.connect();
+    let other: i64 = session.one(
+        "SELECT count(*) FROM orders WHERE abs(extract(epoch FROM at
+             - CASE WHEN id >= snowflake_min_id('2024-01-01 00:00+00') THEN snowflake_timestamp(id)
+                    ELSE snowflake_timestamp(id, 'pgedge') END)) > 60",
+    );
+    ensure!(other == 0, "{other} IDs decode to another time");
+    let between: bool = session.one(
+        "SELECT id BETWEEN snowflake_min_id(now() + '12 years 56 days', 'pgedge')
+                       AND snowflake_max_id(now() + '12 years 58 days', 'pgedge') FROM snowflake_nextval() AS id",
+    );
+    let example = "SELECT created_at = '2024-01-11 13:08:59.845-05' AND worker_id = 1 AND sequence = 0
+         FROM snowflake_decode(136169504773242881, '41:12s:10', '2023-01-01Z')";
+    ensure!(session.one::<bool>(example), "pgEdge's example is read otherwise");
+    ensure!(between, "a new ID is not 12 years and 57 days above pgEdge's");
+    Ok(run.blocks)
+}
+
+#[test]
+fn an_old_sequence_13_years_ahead_is_caught() {
+    assert_caught(check_default_layout("13 years").map(drop), "an ID sorts before an old one");
+}

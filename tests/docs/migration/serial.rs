@@ -1,0 +1,160 @@
+//! From bigserial or identity: only the default changes.
+
+use std::time::Duration;
+
+use cluster::{Answer, Client, assert_caught, ensure, within};
+
+use crate::migration::page::{AS_WRITTEN, Edit, Run, builder};
+use crate::migration::{ORDER, act, answers, check_order, place, shop, write};
+
+const SERIAL: &str = "From bigserial or identity";
+
+/// What the page's query is there to find: a column that refers to the key and is smaller.
+const REFUNDS: &str = "CREATE TABLE refunds (order_id integer REFERENCES orders); INSERT INTO refunds VALUES (1)";
+
+/// What its finder does.
+const WIDEN_REFUNDS: &str = "ALTER TABLE refunds ALTER COLUMN order_id TYPE bigint";
+
+pub fn check_serial(edit: Edit) -> Result<usize, String> {
+    check(edit, &shop(), WIDEN_REFUNDS)
+}
+
+/// Rows are neither moved nor changed, references hold, new IDs come after old ones. `first` is done before the change.
+fn check(edit: Edit, tables: &str, first: &str) -> Result<usize, String> {
+    let mut run = Run::on(edit, &format!("{tables}; {REFUNDS}"));
+    let mut session = run.server.connect();
+    let tables = ["orders", "order_lines", "invoices"];
+    let places = |session: &mut Client| {
+        let rows = ["id <= 1000", "order_id <= 1000", "id <= 1000"];
+        [0, 1, 2].map(|n| place(session, tables[n], rows[n]))
+    };
+    let mut before = None;
+    let mut ids = Vec::new();
+    run.section(SERIAL, |session, next| {
+        if next.contains("confrelid = 'orders'") {
+            let narrow = answers(session, next, edit)?;
+            ensure!(narrow == ["refunds order_id integer"], "narrow references: {narrow:?}");
+            act(session, first)?;
+            before = Some(places(session));
+        }
+        if next.contains("snowflake_min_id(now())") {
+            let after = answers(session, next, AS_WRITTEN)?;
+            ensure!(after == ["t"], "the page says that new IDs would sort before old ones");
+        }
+        write(session, &mut ids, ORDER)?;
+        act(session, &format!("INSERT INTO refunds VALUES ({})", ids[ids.len() - 1]))
+    })?;
+    ensure!(before == Some(places(&mut session)), "rows or indexes were rewritten, or constraints made anew");
+    check_order(&ids)?;
+    ensure!(ids.last() > Some(&(1 << 60)), "no snowflake came: {ids:?}");
+    for table in ["orders", "invoices"] {
+        let wrong: i64 = session.one(&format!(
+            "SELECT count(*) FROM {table} WHERE (id >= snowflake_min_id('2024-01-01 00:00+00')) <> (id > 1000000)
+                OR id < 1000000 AND snowflake_timestamp(id) <> '2010-11-04 01:42:54.657+00'"
+        ));
+        ensure!(wrong == 0, "old and new are not told apart");
+    }
+    assert_eq!(session.one::<String>("SELECT snowflake_timestamp(1000000000)::text"), "2010-11-04 01:42:54.895+00");
+    ensure!(session.code("SELECT nextval('orders_id_seq')").as_deref() == Some("42P01"), "the sequence goes on");
+    assert_eq!(session.code("INSERT INTO order_lines VALUES (0, 1)").as_deref(), Some("23503"));
+    Ok(run.blocks)
+}
+
+#[test]
+fn a_migration_that_rewrites_is_caught() {
+    let edit = ("ALTER COLUMN id SET DEFAULT", "ALTER COLUMN id TYPE bigint USING id + 0, ALTER COLUMN id SET DEFAULT");
+    assert_caught(check_serial(edit).map(drop), "rows or indexes were rewritten");
+}
+
+#[test]
+fn an_index_that_is_made_anew_is_caught() {
+    let edit = ("DROP SEQUENCE orders_id_seq;", "DROP SEQUENCE orders_id_seq; REINDEX INDEX orders_pkey;");
+    assert_caught(check_serial(edit).map(drop), "rows or indexes were rewritten");
+}
+
+#[test]
+fn a_query_that_does_not_find_narrow_references_is_caught() {
+    assert_caught(check_serial(("<> 'bigint'", "= 'bigint'")).map(drop), "narrow references: [\"order_lines");
+}
+
+/// The page's query finds what would be an error after the change.
+#[test]
+fn a_narrow_reference_that_stays_is_caught() {
+    assert_caught(check(AS_WRITTEN, &shop(), "").map(drop), "integer out of range");
+}
+
+/// The page's query tells where its promise of order does not hold.
+#[test]
+fn old_ids_above_snowflakes_are_seen() {
+    let above = shop() + "; INSERT INTO orders VALUES (1::bigint << 62, 'above')";
+    assert_caught(check(AS_WRITTEN, &above, WIDEN_REFUNDS).map(drop), "would sort before old ones");
+}
+
+/// Orders by ranges of their ID, with a partition for those of the sequence.
+fn by_ranges() -> String {
+    shop().replace(
+        "customer text NOT NULL);",
+        "customer text NOT NULL) PARTITION BY RANGE (id);
+         CREATE TABLE few PARTITION OF orders FOR VALUES FROM (1) TO (9999);",
+    )
+}
+
+#[test]
+fn a_table_partitioned_by_ranges_gets_its_partitions_first() {
+    let first = format!("{WIDEN_REFUNDS}; SELECT snowflake_create_partitions('orders', '1 day', 7)");
+    check(AS_WRITTEN, &by_ranges(), &first).unwrap();
+    let first = format!("{WIDEN_REFUNDS}; CREATE TABLE others PARTITION OF orders DEFAULT");
+    check(AS_WRITTEN, &by_ranges(), &first).unwrap();
+}
+
+#[test]
+fn a_table_without_partitions_for_new_ids_is_caught() {
+    assert_caught(check(AS_WRITTEN, &by_ranges(), WIDEN_REFUNDS).map(drop), "no partition of relation \"orders\"");
+}
+
+/// A transaction that only reads keeps the change waiting, and everybody else behind the change no longer than 500 ms.
+fn check_timeout(edit: Edit) -> Result<(), String> {
+    let mut run = Run::on(edit, &shop());
+    run.patience = 8;
+    let mut reader = run.server.connect();
+    reader.batch_execute("BEGIN; SELECT FROM orders").expect("a reader");
+    let failed = run.section(SERIAL, |_, _| Ok(())).expect_err("the reader was not waited for");
+    ensure!(failed.contains("due to lock timeout"), "the change waits on: {failed}");
+    reader.batch_execute("COMMIT").expect("a reader");
+    run.section(SERIAL, |_, _| Ok(()))
+}
+
+#[test]
+fn a_change_that_has_to_wait_gives_up_and_can_be_tried_again() {
+    check_timeout(AS_WRITTEN).unwrap();
+}
+
+/// An autovacuum of the table, which takes its time, is ended for the change.
+fn check_autovacuum(edit: Edit) -> Result<(), String> {
+    let server = builder().set("autovacuum", "on").set("autovacuum_naptime", "1s");
+    let server = server.set("autovacuum_vacuum_cost_delay", "100ms").set("autovacuum_vacuum_cost_limit", "1").start();
+    let mut session = server.session();
+    session
+        .batch_execute(&format!(
+            "{}; ALTER TABLE orders SET (autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0);
+             UPDATE orders SET customer = repeat('old', 1000)",
+            shop()
+        ))
+        .expect("tables can be made");
+    let at_work = "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE backend_type = 'autovacuum worker' AND relation = 'orders'::regclass)";
+    ensure!(within(Duration::from_secs(60), || session.one(at_work)), "autovacuum does not begin");
+    Run::of(server, edit).section(SERIAL, |_, _| Ok(()))
+}
+
+#[test]
+fn an_autovacuum_gives_way_where_the_page_says_so() {
+    let edit = ("lock_timeout = '500ms';", "lock_timeout = '500ms'; SET LOCAL deadlock_timeout = '100ms';");
+    check_autovacuum(edit).unwrap();
+    assert_caught(check_autovacuum(AS_WRITTEN), "due to lock timeout");
+}
+
+#[test]
+fn a_change_without_a_lock_timeout_is_caught() {
+    assert_caught(check_timeout(("SET LOCAL lock_timeout = '500ms';", "")), "the change waits on");
+}

@@ -1,0 +1,268 @@
+//! From UUIDs, by new columns.
+
+use cluster::{Answer, Client, Cluster, assert_caught, block_with, ensure, sqlstate, typed};
+
+use crate::migration::page::{AS_WRITTEN, Edit, Run, builder, page, section};
+use crate::migration::{filenode, write};
+
+mod variants;
+
+const TITLE: &str = "From UUIDs";
+
+/// The tables of the section, with a trigger that has a say in the reference, and somebody who may write revisions only.
+fn tables(created_at: &str) -> String {
+    format!(
+        "CREATE TABLE documents (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), n serial, created_at {created_at});
+         CREATE TABLE revisions (id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+             document_id uuid NOT NULL REFERENCES documents ON DELETE CASCADE, version int NOT NULL DEFAULT 1, n int,
+             UNIQUE (document_id, version));
+         CREATE FUNCTION redirect() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN IF NEW.version = 99 THEN SELECT id INTO NEW.document_id FROM documents WHERE n = NEW.n; END IF; RETURN NEW; END';
+         CREATE TRIGGER redirect BEFORE INSERT OR UPDATE ON revisions FOR EACH ROW EXECUTE FUNCTION redirect();
+         DROP ROLE IF EXISTS writer; CREATE ROLE writer; GRANT INSERT ON revisions TO writer"
+    )
+}
+
+/// Rows as old as a day, so far apart, each document with a revision but for one.
+fn rows(spread: &str) -> String {
+    format!(
+        "INSERT INTO documents (created_at) SELECT now() - interval '1 day' + n * interval '{spread}'
+         FROM generate_series(1, 12000) AS n;
+         INSERT INTO revisions (document_id, n) SELECT id, n FROM documents;
+         INSERT INTO documents (id) VALUES ('00000000-0000-0000-0000-000000000001');
+         CREATE TABLE known AS SELECT id, n FROM documents"
+    )
+}
+
+/// After the batches references change: where most triggers are off, by a trigger, and by who cannot read documents.
+const LATE: &str = "SET session_replication_role = replica;
+    UPDATE revisions SET document_id = (SELECT id FROM documents WHERE n = 2), version = 2, n = 2 WHERE n = 1;
+    RESET session_replication_role;
+    UPDATE revisions SET version = 99, n = 4 WHERE n = 3;
+    SET ROLE writer;
+    INSERT INTO revisions (document_id, n) VALUES ('00000000-0000-0000-0000-000000000001', 12001)";
+
+/// What no trigger sees.
+const UNSEEN: &str = "ALTER TABLE revisions DISABLE TRIGGER zz_new_document;
+    UPDATE revisions SET document_id = (SELECT id FROM documents WHERE n = 2), version = 2, n = 2 WHERE n = 1;
+    ALTER TABLE revisions ENABLE ALWAYS TRIGGER zz_new_document;
+    INSERT INTO revisions (document_id, n) VALUES ('00000000-0000-0000-0000-000000000001', 12001)";
+
+/// Adds a row with the number of another, of which there can be one.
+const DUPLICATE: &str =
+    "INSERT INTO revisions (document_id, version) SELECT document_id, version FROM revisions LIMIT 1";
+
+/// The tables stay in their files; rows are ordered by their time, which their IDs carry; references, and what constraints
+/// ask of them, hold; UUIDs find rows to the last.
+pub fn check_uuid(spread: &str, edit: Edit) -> Result<usize, String> {
+    let mut run = Run::of(builder().start(), edit);
+    check_on(&mut run, spread, LATE)
+}
+
+fn check_on(run: &mut Run, spread: &str, late: &str) -> Result<usize, String> {
+    let mut session = run.server.session();
+    session.batch_execute(&format!("{}; {}", tables("timestamptz DEFAULT now()"), rows(spread))).expect("tables");
+    let files = ["documents", "revisions"].map(|table| filenode(&mut session, table));
+    let insert = "WITH new AS (INSERT INTO documents DEFAULT VALUES RETURNING id, n),
+        revision AS (INSERT INTO revisions (document_id, n) SELECT id, n FROM new) SELECT n::bigint FROM new";
+    run.busy_section(TITLE, insert, |session, next| {
+        write(session, &mut Vec::new(), insert)?;
+        if next.contains("new_document_id_filled CHECK") {
+            session.batch_execute(late).map_err(|error| format!("a late writer: {}", sqlstate(&error).1))?;
+        }
+        if next.contains("COLUMN old_id") {
+            let lost = "SELECT count(*) FROM known LEFT JOIN documents ON old_id = known.id
+                WHERE known.n IS DISTINCT FROM documents.n";
+            ensure!(session.one::<i64>(lost) == 0, "a UUID finds no row");
+            ensure!(session.code(DUPLICATE).as_deref() == Some("23505"), "a version comes twice");
+        }
+        Ok(())
+    })?;
+    ensure!(["documents", "revisions"].map(|table| filenode(&mut session, table)) == files, "a table was rewritten");
+    check_rows(&mut session)?;
+    Ok(run.blocks)
+}
+
+/// What the tables are at the end, which the check changes.
+fn check_rows(session: &mut Client) -> Result<(), String> {
+    let wrong: i64 = session.one(
+        "SELECT count(*) FROM (SELECT *, created_at < lag(created_at) OVER (ORDER BY id) AS later FROM documents) AS ordered
+         WHERE later AND n <= 12000 OR snowflake_timestamp(id)
+             NOT BETWEEN snowflake_timestamp(snowflake_min_id(created_at)) AND created_at + interval '60 s'",
+    );
+    ensure!(wrong == 0, "{wrong} IDs do not carry the time of their row");
+    let joined: i64 =
+        session.one("SELECT count(*) FROM documents AS d JOIN revisions AS r ON document_id = d.id AND d.n = r.n");
+    let rows: i64 = session.one("SELECT count(*) FROM documents");
+    ensure!(joined == rows && rows > 12_000, "{joined} of {rows} references hold");
+    ensure!(
+        session.code("INSERT INTO revisions (document_id) VALUES (0)").as_deref() == Some("23503"),
+        "no foreign key"
+    );
+    ensure!(session.code(DUPLICATE).as_deref() == Some("23505"), "a version comes twice");
+    let delete = "DELETE FROM documents WHERE id = (SELECT max(document_id) FROM revisions)";
+    ensure!(session.code(delete).is_none(), "a document cannot be deleted with its revisions");
+    Ok(())
+}
+
+/// The blocks of the section.
+fn blocks() -> Vec<String> {
+    section(TITLE).blocks.into_iter().map(|(_, text)| text).collect()
+}
+
+/// The one block that has this.
+fn block(part: &str) -> String {
+    block_with(blocks(), part)
+}
+
+/// Types blocks with several edits, all of which must find their place.
+fn type_blocks(server: &Cluster, blocks: &[String], edits: &[Edit]) -> Result<(), String> {
+    for (from, _) in edits {
+        assert!(blocks.iter().any(|text| text.contains(from)), "no block has {from:?}");
+    }
+    for text in blocks {
+        typed(server.psql(), &edits.iter().fold(text.clone(), |text, (from, to)| text.replace(from, to)))?;
+    }
+    Ok(())
+}
+
+/// What the page tells the reader to write.
+fn told(text: &str) -> &str {
+    assert!(page().replace('\n', " ").contains(&format!("`{text}`")), "the page does not say {text}");
+    text
+}
+
+#[test]
+fn a_default_that_rewrites_is_caught() {
+    let edit = ("ADD COLUMN new_id bigint;", "ADD COLUMN new_id bigint DEFAULT snowflake_nextval();");
+    assert_caught(check_uuid("0.3 ms", edit).map(drop), "a table was rewritten");
+}
+
+#[test]
+fn a_writer_who_is_refused_after_the_swap_is_caught() {
+    let edit = (", ALTER COLUMN old_document_id DROP NOT NULL", "");
+    assert_caught(check_uuid("0.3 ms", edit).map(drop), "null value in column \"old_document_id\"");
+}
+
+#[test]
+fn ids_with_the_time_of_the_migration_are_caught() {
+    let edit = ("snowflake_encode(at, 1023, n)", "snowflake_nextval()");
+    assert_caught(check_uuid("0.3 ms", edit).map(drop), "do not carry the time");
+}
+
+/// A writer whose reference the trigger does not see is found in the swap.
+const FOUND: &str = "ERROR:  new_document_id is not that of document_id: run the batches of revisions again";
+
+#[test]
+fn a_trigger_that_is_off_for_a_replica_stops_the_swap() {
+    let edit = ("ALTER TABLE revisions ENABLE ALWAYS TRIGGER zz_new_document;", "");
+    assert_caught(check_uuid("0.3 ms", edit).map(drop), FOUND);
+}
+
+#[test]
+fn a_trigger_that_is_not_the_last_stops_the_swap() {
+    assert_caught(check_uuid("0.3 ms", ("zz_new_document", "new_document")).map(drop), FOUND);
+}
+
+#[test]
+fn a_trigger_that_runs_as_the_writer_is_caught() {
+    let edit = (" SECURITY DEFINER", "");
+    assert_caught(check_uuid("0.3 ms", edit).map(drop), "a late writer: permission denied for table documents");
+}
+
+#[test]
+fn what_stops_the_swap_is_mended_by_the_batches() {
+    let mut run = Run::of(builder().start(), AS_WRITTEN);
+    assert_caught(check_on(&mut run, "0.3 ms", UNSEEN).map(drop), FOUND);
+    let rest = [block("UPDATE revisions SET new_document_id"), block("RENAME COLUMN"), block("COLUMN old_id")];
+    type_blocks(&run.server, &rest, &[]).unwrap();
+    check_rows(&mut run.server.connect()).unwrap();
+}
+
+#[test]
+fn a_swap_that_does_not_look_at_the_references_is_caught() {
+    let mut run = Run::of(builder().start(), (") > 0 THEN", ") > 12000 THEN"));
+    assert_caught(check_on(&mut run, "0.3 ms", UNSEEN).map(drop), "references hold");
+}
+
+#[test]
+fn a_unique_constraint_that_is_lost_is_caught() {
+    let edit = ("ON revisions (new_document_id, version)", "ON revisions (new_document_id, version, id)");
+    assert_caught(check_uuid("0.3 ms", edit).map(drop), "a version comes twice");
+}
+
+#[test]
+fn a_cascade_that_is_lost_is_caught() {
+    assert_caught(check_uuid("0.3 ms", (" ON DELETE CASCADE", "")).map(drop), "a document cannot be deleted");
+}
+
+#[test]
+fn a_table_that_was_forgotten_stops_the_swap() {
+    let server = builder().start();
+    server.session().batch_execute(&tables("timestamptz")).unwrap();
+    server.session().batch_execute("CREATE TABLE likes (document_id uuid REFERENCES documents)").unwrap();
+    assert_caught(type_blocks(&server, &blocks(), &[]), "constraint likes_document_id_fkey on table likes depends on");
+}
+
+/// Columns, constraints, indexes, triggers and functions that there are.
+fn catalog(session: &mut Client) -> Vec<String> {
+    session.all(
+        "SELECT attrelid::regclass || '.' || attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute
+         WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND NOT attisdropped
+         UNION ALL SELECT conrelid::regclass || pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+         UNION ALL SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid IN ('documents'::regclass, 'revisions'::regclass)
+         UNION ALL SELECT tgrelid::regclass || tgname FROM pg_trigger WHERE NOT tgisinternal
+         UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1",
+    )
+}
+
+/// Whatever step was the last before the swap, nothing is left, and all can begin anew.
+fn check_give_up(edit: Edit) -> Result<(), String> {
+    let server = builder().start();
+    server.session().batch_execute(&format!("{}; {}", tables("timestamptz DEFAULT now()"), rows("0.3 ms"))).unwrap();
+    let mut session = server.connect();
+    let before = catalog(&mut session);
+    let blocks = blocks();
+    let swap = blocks.iter().position(|text| text.contains("RENAME COLUMN")).expect("a swap");
+    for done in 0..=swap {
+        type_blocks(&server, &blocks[..done], &[])?;
+        type_blocks(&server, &[block("DROP FUNCTION IF EXISTS")], &[edit])?;
+        let after = catalog(&mut session);
+        let left: Vec<&String> = after.iter().filter(|object| !before.contains(object)).collect();
+        ensure!(after == before, "after {done} blocks this is left: {left:?}");
+    }
+    type_blocks(&server, &blocks, &[])
+}
+
+#[test]
+fn what_was_begun_can_be_given_up() {
+    check_give_up(AS_WRITTEN).unwrap();
+    assert_caught(
+        check_give_up(("DROP INDEX IF EXISTS documents_old_id;", "")),
+        "CREATE UNIQUE INDEX documents_old_id",
+    );
+}
+
+/// Columns that cannot be dropped yet leave everything in its place, also where psql goes on after an error.
+fn check_late_drop(edit: Edit) -> Result<(), String> {
+    let server = builder().start();
+    server.session().batch_execute(&tables("timestamptz")).unwrap();
+    let blocks = blocks();
+    let last = blocks.iter().position(|text| text.contains("COLUMN old_id")).expect("a last step");
+    type_blocks(&server, &blocks[..last], &[])?;
+    let mut reader = server.connect();
+    reader.batch_execute("BEGIN; SELECT FROM documents").unwrap();
+    let mut psql = server.psql();
+    psql.arg("--set=ON_ERROR_STOP=0");
+    typed(psql, &blocks[last].replace(edit.0, edit.1))?;
+    ensure!(reader.one::<bool>("SELECT to_regclass('documents_new_ids') IS NOT NULL"), "the table of IDs is lost");
+    reader.batch_execute("COMMIT").unwrap();
+    type_blocks(&server, &blocks[last..], &[])
+}
+
+#[test]
+fn old_columns_that_are_in_use_are_dropped_later() {
+    check_late_drop(AS_WRITTEN).unwrap();
+    let edit = ("DROP TABLE documents_new_ids;\nCOMMIT;", "COMMIT;\nDROP TABLE documents_new_ids;");
+    assert_caught(check_late_drop(edit), "the table of IDs is lost");
+}

@@ -1,0 +1,253 @@
+//! What docs/monitoring.md gives to postgres_exporter and to Prometheus does what the page says: the real exporter asks real
+//! servers, and promtool tries the alerts.
+
+mod alerts;
+mod exporter;
+mod page;
+
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, within};
+use exporter::{Exporter, Scrape};
+
+/// Longest wait for something that comes within seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What each figure is in the view, written down apart from the page.
+const SHOWN: [(&str, &str); 18] = [
+    ("snowflake_pg_refused", "CASE state WHEN 'refused' THEN 1 ELSE 0 END"),
+    (
+        "snowflake_pg_standby_has_primary_number",
+        "CASE WHEN pg_is_in_recovery() AND worker_id = last_issuer_worker_id THEN 1 ELSE 0 END",
+    ),
+    ("snowflake_pg_lead_seconds", "extract(epoch FROM lead)"),
+    ("snowflake_pg_mark_lead_seconds", "extract(epoch FROM mark_lead)"),
+    ("snowflake_pg_ids_issued_total", "ids_issued"),
+    ("snowflake_pg_throttled_waits_total", "throttled_waits"),
+    ("snowflake_pg_throttled_seconds_total", "throttled_time * 0.001"),
+    ("snowflake_pg_mark_waits_total", "mark_waits"),
+    ("snowflake_pg_mark_wait_seconds_total", "mark_time * 0.001"),
+    ("snowflake_pg_clock_waits_total", "clock_waits"),
+    ("snowflake_pg_clock_wait_seconds_total", "clock_time * 0.001"),
+    ("snowflake_pg_retries_total", "retries"),
+    ("snowflake_pg_extensions_total", "extensions"),
+    ("snowflake_pg_slowest_extension_seconds", "slowest_extension * 0.001"),
+    ("snowflake_pg_clock_regressions_total", "clock_regressions"),
+    ("snowflake_pg_clock_jumps_total", "clock_jumps"),
+    ("snowflake_pg_years_left", "years_left"),
+    ("snowflake_pg_server_primary", "CASE WHEN pg_is_in_recovery() THEN 0 ELSE 1 END"),
+];
+
+/// A lead is the difference of two clocks, which an administrator's daemon may draw together between two looks; and figures in
+/// text have an end.
+const SLACK: f64 = 0.05;
+
+/// The figures as the view shows them now.
+fn shown(session: &mut Client) -> Vec<f64> {
+    SHOWN
+        .iter()
+        .map(|(_, sql)| session.one(&format!("SELECT coalesce(({sql})::float8, 'NaN') FROM snowflake_status")))
+        .collect()
+}
+
+/// Whether the exporter shows every figure of the page, each with its type and the value that the view has before or after.
+fn check_figures(server: &Cluster, session: &mut Client, queries: &str, arguments: &[&str]) -> Result<(), String> {
+    let exporter = Exporter::start(server, queries, arguments);
+    let before = shown(session);
+    let scrape = exporter.scrape();
+    let after = shown(session);
+    exporter.check_errors(&scrape)?;
+    for (name, usage) in page::metrics(&page::queries()) {
+        let (shown, declared) = (scrape.kind(&name), usage.to_lowercase());
+        ensure!(shown == declared, "{name} is {shown:?}, not {declared:?}");
+    }
+    for ((name, _), (before, after)) in SHOWN.iter().zip(before.into_iter().zip(after)) {
+        let found = scrape.only(name)?;
+        let slack = if name.ends_with("_total") { 1e-6 * after.abs() } else { SLACK };
+        let unknown = before.is_nan() && after.is_nan() && found.is_nan();
+        let between = before.min(after) - slack <= found && found <= before.max(after) + slack;
+        ensure!(unknown || between, "{name} is {found}, and in the view {before} to {after}");
+    }
+    for waiting in ["throttled", "mark", "clock"] {
+        let labels = [("waiting_for", waiting)];
+        scrape.with("snowflake_pg_waiting_backends", &labels)?;
+    }
+    Ok(())
+}
+
+/// Whether the labels name the server.
+fn check_labels(scrape: &Scrape, primary: f64, worker: &str) -> Result<(), String> {
+    let labels = [("worker_id", worker), ("datacenter_id", "0"), ("layout", "41:10:12"), ("epoch", "1288834974657")];
+    let found = scrape.with("snowflake_pg_server_primary", &labels)?;
+    ensure!(found == primary, "primary is {found}");
+    Ok(())
+}
+
+/// Draws until a count of the view has risen; what a draw ends in is not asked.
+fn draw_until(session: &mut Client, count: &str) {
+    let risen = within(PATIENCE, || {
+        let _ = session.code("SELECT count(*) FROM snowflake_nextval_batch(100000)");
+        session.one::<i64>(&format!("SELECT {count} FROM snowflake_status")) > 0
+    });
+    assert!(risen, "{count} does not rise");
+}
+
+/// A server that has met all that is counted, but perhaps retries.
+fn eventful(name: &str) -> (Cluster, Client) {
+    // 256 IDs per ms, so that a batch is throttled.
+    let builder = Cluster::builder(name).clock("+0").set("snowflake_pg.layout", "41:14:8");
+    let mut server = builder.set("snowflake_pg.on_clock_regression", "wait").start();
+    let mut session = server.session();
+    session.batch_execute(&page::role()).expect("a new role");
+    draw_until(&mut session, "throttled_waits");
+    // A standby that does not exist acknowledges nothing. Before the clock is stepped, which PostgreSQL's timeouts go by.
+    server.set("synchronous_standby_names", "nobody");
+    server.reload();
+    session.batch_execute("SET statement_timeout = '1s'").expect("a setting");
+    draw_until(&mut session, "mark_waits");
+    session.batch_execute("RESET statement_timeout").expect("a setting");
+    server.unset("synchronous_standby_names");
+    server.reload();
+    server.set_clock("-3");
+    draw_until(&mut session, "clock_waits");
+    server.set_clock("+7200");
+    draw_until(&mut session, "clock_jumps");
+    let all = "SELECT throttled_time > 0 AND clock_time > 0 AND mark_time > 0 AND slowest_extension > 0
+               AND clock_regressions > 0 AND lead < '-1 hour' FROM snowflake_status";
+    assert!(session.one::<bool>(all), "{:?}", shown(&mut session));
+    (server, session)
+}
+
+#[test]
+fn the_exporter_shows_what_the_view_shows() {
+    let queries = page::queries();
+    let (server, mut session) = eventful("monitoring");
+    // A database without the extension, which the exporter may find but must not ask.
+    session.batch_execute("CREATE DATABASE other").expect("a new database");
+    check_figures(&server, &mut session, &queries, &[]).unwrap();
+    check_figures(&server, &mut session, &queries, &["--auto-discover-databases"]).unwrap();
+
+    let changed = |from: &str, to: &str| {
+        let changed = queries.replacen(from, to, 1);
+        assert_ne!(changed, queries, "{from}");
+        changed
+    };
+    let mut check = |queries: &str, arguments: &[&str]| check_figures(&server, &mut session, queries, arguments);
+    let failed = "a query failed";
+    assert_caught(check(&changed("FROM lead)", "FROM leed)"), &[]), failed);
+    assert_caught(check(&changed("master: true", "master: false"), &["--auto-discover-databases"]), failed);
+    assert_caught(check(&changed("  metrics:", " metrics:"), &[]), "the file was not read");
+    assert_caught(check(&changed("throttled_time / 1000", "throttled_time"), &[]), "throttled_seconds_total is");
+    assert_caught(check(&changed("- mark_waits_total:", "- marked_total:"), &[]), "is \"untyped\", not \"counter\"");
+    assert_caught(check(&changed("usage: COUNTER", "usage: COUNTR"), &[]), "is \"\", not \"counter\"");
+}
+
+#[test]
+fn counters_rise_and_a_session_that_waits_is_seen() {
+    let mut server = Cluster::builder("monitoring_rise").start();
+    let mut session = server.session();
+    session.batch_execute(&page::role()).expect("a new role");
+    let exporter = Exporter::start(&server, &page::queries(), &[]);
+    let first = exporter.scrape();
+    check_labels(&first, 1.0, "1").unwrap();
+    assert!(first.only("snowflake_pg_lead_seconds").unwrap().is_nan());
+    session.batch(1_000);
+    let second = exporter.scrape();
+    let issued = "snowflake_pg_ids_issued_total";
+    assert_eq!((first.only(issued).unwrap(), second.only(issued).unwrap()), (0.0, 1_000.0));
+    assert!(second.only("snowflake_pg_extensions_total").unwrap() >= 1.0);
+    assert_eq!(second.with("snowflake_pg_waiting_backends", &[("waiting_for", "mark")]), Ok(0.0));
+
+    server.set("synchronous_standby_names", "nobody");
+    server.reload();
+    let mut waiting = server.connect();
+    let draw = "SELECT count(*) FROM snowflake_nextval_batch(10000000)";
+    let waiter = thread::spawn(move || waiting.one::<i64>(draw));
+    let seen = within(PATIENCE, || {
+        exporter.scrape().with("snowflake_pg_waiting_backends", &[("waiting_for", "mark")]) == Ok(1.0)
+    });
+    assert!(seen, "nobody is seen to wait");
+    server.unset("synchronous_standby_names");
+    server.reload();
+    assert_eq!(waiter.join().expect("the session goes on"), 10_000_000);
+}
+
+#[test]
+fn a_server_that_refuses_shows_it() {
+    let server = Cluster::builder("monitoring_refused").unset("snowflake_pg.worker_id").start();
+    let mut session = server.session();
+    session.batch_execute(&page::role()).expect("a new role");
+    check_figures(&server, &mut session, &page::queries(), &[]).unwrap();
+    let scrape = Exporter::start(&server, &page::queries(), &[]).scrape();
+    assert_eq!(scrape.only("snowflake_pg_refused"), Ok(1.0));
+    check_labels(&scrape, 1.0, "").unwrap();
+}
+
+/// A standby with its primary's number shows it, until the number is another.
+#[test]
+fn a_standby_with_its_primarys_number_shows_it() {
+    let primary = Cluster::builder("monitoring_number").start();
+    let mut session = primary.session();
+    session.batch_execute(&page::role()).expect("a new role");
+    let shown = |scrape: Scrape| scrape.only("snowflake_pg_standby_has_primary_number");
+    for (name, worker, expected) in [("monitoring_same", "1", 1.0), ("monitoring_own", "2", 0.0)] {
+        session.batch(10);
+        let mark = primary.shown_mark();
+        let standby = primary.standby(Cluster::builder(name).set("snowflake_pg.worker_id", worker));
+        assert!(within(PATIENCE, || standby.shown_mark() >= mark), "the standby does not follow");
+        check_figures(&standby, &mut standby.connect(), &page::queries(), &[]).unwrap();
+        let exporter = Exporter::start(&standby, &page::queries(), &[]);
+        assert_eq!(shown(exporter.scrape()), Ok(expected), "worker ID {worker}");
+        standby.promote();
+        assert_eq!(shown(exporter.scrape()), Ok(0.0), "promoted with worker ID {worker}");
+    }
+    assert_eq!(shown(Exporter::start(&primary, &page::queries(), &[]).scrape()), Ok(0.0));
+}
+
+#[test]
+fn a_standby_is_watched_like_a_primary() {
+    let primary = Cluster::builder("monitoring_primary").start();
+    let mut session = primary.session();
+    session.batch_execute(&page::role()).expect("a new role");
+    session.batch(10);
+    let mark = primary.shown_mark();
+    let standby = primary.standby(Cluster::builder("monitoring_standby").set("snowflake_pg.worker_id", "2"));
+    assert!(within(PATIENCE, || standby.shown_mark() >= mark), "the standby does not follow");
+    let mut replica = standby.connect();
+    check_figures(&standby, &mut replica, &page::queries(), &[]).unwrap();
+    let exporter = Exporter::start(&standby, &page::queries(), &[]);
+    let scrape = exporter.scrape();
+    check_labels(&scrape, 0.0, "2").unwrap();
+    assert_eq!(scrape.only("snowflake_pg_refused"), Ok(0.0));
+    assert!(!scrape.only("snowflake_pg_mark_lead_seconds").unwrap().is_nan());
+    standby.promote();
+    check_labels(&exporter.scrape(), 1.0, "2").unwrap();
+}
+
+/// Whether a section of the page has a row for each column of a view.
+fn check_columns(session: &mut Client, view: &str, section: &str) -> Result<(), String> {
+    let columns: Vec<String> = session
+        .all(&format!("SELECT attname::text FROM pg_attribute WHERE attrelid = '{view}'::regclass AND attnum > 0"));
+    ensure!(columns.len() > 5, "{view} has {} columns", columns.len());
+    let mut described = page::first_cells(section);
+    for column in &columns {
+        ensure!(described.contains(column), "column {column} of {view} is not described");
+    }
+    described.retain(|name| !columns.contains(name));
+    ensure!(described.is_empty(), "{view} has no columns {described:?}");
+    Ok(())
+}
+
+#[test]
+fn every_column_is_described() {
+    let server = Cluster::builder("monitoring_columns").start();
+    let mut session = server.session();
+    let (status, backends) = page::views();
+    check_columns(&mut session, "snowflake_status", &status).unwrap();
+    check_columns(&mut session, "snowflake_stat_backends", &backends).unwrap();
+    let other = check_columns(&mut session, "snowflake_status", &status.replace("`retries`", "`retry`"));
+    assert_caught(other, "column retries of snowflake_status is not described");
+    let more = check_columns(&mut session, "snowflake_stat_backends", &backends.replace("`pid`", "`pid`, `id`"));
+    assert_caught(more, "has no columns [\"id\"]");
+}

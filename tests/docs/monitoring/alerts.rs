@@ -1,0 +1,238 @@
+//! Each alert fires where it must, and only there.
+
+use std::collections::BTreeSet;
+
+use cluster::{assert_caught, ensure, tool};
+
+use crate::monitoring::exporter::scratch;
+use crate::monitoring::page;
+
+/// A case: what happens, the series in promtool's notation with a sample each minute, the minute to look at, and all alerts
+/// that are to fire then.
+type Case<'a> = (&'a str, &'a str, u32, &'a [&'a str]);
+
+const CASES: &[Case] = &[
+    (
+        "two primaries with a worker ID",
+        "snowflake_pg_server_primary{instance='a', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 1+0x20
+         snowflake_pg_server_primary{instance='b', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 0+0x5 1+0x15",
+        6,
+        &["SnowflakeSameWorkerID"],
+    ),
+    (
+        "a primary with two standbys",
+        "snowflake_pg_server_primary{instance='a', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 1+0x20
+         snowflake_pg_server_primary{instance='b', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 0+0x20
+         snowflake_pg_server_primary{instance='c', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 0+0x20",
+        20,
+        &[],
+    ),
+    (
+        "a failover",
+        "snowflake_pg_server_primary{instance='a', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 1+0x9 stale
+         snowflake_pg_server_primary{instance='b', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 0+0x9 1+0x10",
+        10,
+        &[],
+    ),
+    (
+        "a worker ID in two datacenters, and servers without",
+        "snowflake_pg_server_primary{instance='a', worker_id='7', datacenter_id='0', layout='36:5:10:12', epoch='0'}: 1+0x20
+         snowflake_pg_server_primary{instance='b', worker_id='7', datacenter_id='1', layout='36:5:10:12', epoch='0'}: 1+0x20
+         snowflake_pg_server_primary{instance='c', worker_id='', datacenter_id='0', layout='41:10:12', epoch='0'}: 1+0x20
+         snowflake_pg_server_primary{instance='d', worker_id='', datacenter_id='0', layout='41:10:12', epoch='0'}: 1+0x20",
+        20,
+        &[],
+    ),
+    (
+        "two epochs",
+        "snowflake_pg_server_primary{instance='a', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 1+0x20
+         snowflake_pg_server_primary{instance='b', worker_id='8', datacenter_id='0', layout='41:10:12', epoch='1'}: 1+0x20",
+        11,
+        &["SnowflakeLayoutsDiffer"],
+    ),
+    (
+        "two layouts for nine minutes",
+        "snowflake_pg_server_primary{instance='a', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 1+0x9 stale
+         snowflake_pg_server_primary{instance='a', worker_id='7', datacenter_id='0', layout='41:8:14', epoch='0'}: _x9 1+0x9
+         snowflake_pg_server_primary{instance='b', worker_id='8', datacenter_id='0', layout='41:8:14', epoch='0'}: 1+0x20",
+        9,
+        &[],
+    ),
+    ("refused", "snowflake_pg_refused{instance='a'}: 0 1+0x5", 2, &["SnowflakeRefused"]),
+    ("refused at the start", "snowflake_pg_refused{instance='a'}: 1 0 0 0", 1, &[]),
+    ("waiting", "snowflake_pg_waiting{instance='a'}: 0 1+0x5", 2, &["SnowflakeWaiting"]),
+    ("a standby that restarts", "snowflake_pg_waiting{instance='a'}: 1 0 0 0", 1, &[]),
+    (
+        "a standby with its primary's number",
+        "snowflake_pg_standby_has_primary_number{instance='a'}: 1+0x20
+         snowflake_pg_standby_has_primary_number{instance='b'}: 0+0x20",
+        16,
+        &["SnowflakeStandbyHasPrimaryNumber"],
+    ),
+    ("a former primary that has just joined", "snowflake_pg_standby_has_primary_number{instance='a'}: 1+0x10 0+0x10", 16, &[]),
+    ("a mark twelve hours ahead", "snowflake_pg_mark_lead_seconds{instance='a'}: 43210", 0, &["SnowflakeRestartWouldRefuse"]),
+    ("a mark nearly twelve hours ahead", "snowflake_pg_mark_lead_seconds{instance='a'}: 43190", 0, &[]),
+    ("a clock set back by a minute", "snowflake_pg_lead_seconds{instance='a'}: 60-5x20", 5, &["SnowflakeLead"]),
+    ("a lead after a crash", "snowflake_pg_lead_seconds{instance='a'}: 20+0x60", 60, &[]),
+    ("a lead that is gone in time", "snowflake_pg_lead_seconds{instance='a'}: 40-6x4 0+0x9", 6, &[]),
+    ("no ID yet", "snowflake_pg_lead_seconds{instance='a'}: NaN+0x60", 60, &[]),
+    (
+        "a jump that is not followed",
+        "snowflake_pg_lead_seconds{instance='a'}: -2+0x30
+         snowflake_pg_extensions_total{instance='a'}: 0+1x30",
+        15,
+        &["SnowflakeClockNotFollowed"],
+    ),
+    (
+        "a jump of a server at rest",
+        "snowflake_pg_lead_seconds{instance='a'}: 0+0x5 -7200+0x25
+         snowflake_pg_extensions_total{instance='a'}: 0+1x5 5+0x25",
+        16,
+        &[],
+    ),
+    (
+        "half a second behind",
+        "snowflake_pg_lead_seconds{instance='a'}: -0.5+0x30
+         snowflake_pg_extensions_total{instance='a'}: 0+1x30",
+        30,
+        &[],
+    ),
+    (
+        "a clock set back",
+        "snowflake_pg_clock_regressions_total{instance='a'}: 3+0x5 4+0x90",
+        30,
+        &["SnowflakeClockSetBack"],
+    ),
+    ("a clock set back long ago", "snowflake_pg_clock_regressions_total{instance='a'}: 3+0x5 4+0x90", 90, &[]),
+    ("a restart after it", "snowflake_pg_clock_regressions_total{instance='a'}: 4+0x5 0+0x90", 30, &[]),
+    ("throttled for long", "snowflake_pg_throttled_seconds_total{instance='a'}: 0+66x40", 35, &["SnowflakeThrottled"]),
+    ("throttled less", "snowflake_pg_throttled_seconds_total{instance='a'}: 0+54x40", 40, &[]),
+    ("a bulk load", "snowflake_pg_throttled_seconds_total{instance='a'}: 0+0x15 0+400x5 2000+0x40", 29, &[]),
+    ("waits for the mark", "snowflake_pg_mark_wait_seconds_total{instance='a'}: 0+6.6x20", 12, &["SnowflakeMarkSlow"]),
+    ("fewer waits for the mark", "snowflake_pg_mark_wait_seconds_total{instance='a'}: 0+5.4x20", 20, &[]),
+    ("two years left", "snowflake_pg_years_left{instance='a'}: 2.01", 0, &[]),
+    ("less than two", "snowflake_pg_years_left{instance='a'}: 1.99", 0, &["SnowflakeLayoutEnds"]),
+    (
+        "less than half a year left",
+        "snowflake_pg_years_left{instance='a'}: 0.49",
+        0,
+        &["SnowflakeLayoutEnds", "SnowflakeLayoutEndsSoon"],
+    ),
+    ("no figures", "pg_up{instance='a'}: 1+0x20", 10, &["SnowflakeUnwatched"]),
+    (
+        "figures, and a server that is down",
+        "pg_up{instance='a'}: 1+0x20
+         pg_up{instance='b'}: 0+0x20
+         snowflake_pg_server_primary{instance='a', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 1+0x20",
+        20,
+        &[],
+    ),
+];
+
+/// The cases as a file for `promtool test rules`.
+fn unit_tests(cases: &[Case]) -> String {
+    let mut text = String::from("rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n");
+    for (what, series, minute, expected) in cases {
+        text.push_str(&format!("  - name: {what}\n    interval: 1m\n    input_series:\n"));
+        for line in series.lines() {
+            let (name, values) = line.trim().split_once("}: ").expect("a series and its values");
+            text.push_str(&format!("      - series: \"{name}}}\"\n        values: '{values}'\n"));
+        }
+        text.push_str("    promql_expr_test:\n      - expr: count by (alertname) (ALERTS{alertstate='firing'})\n");
+        text.push_str(&format!("        eval_time: {minute}m\n        exp_samples:\n"));
+        for alert in *expected {
+            text.push_str(&format!("          - {{labels: '{{alertname=\"{alert}\"}}', value: 1}}\n"));
+        }
+    }
+    text
+}
+
+fn promtool(what: &str, file: &str, files: &[(&str, &str)]) -> Result<(), String> {
+    let scratch = scratch();
+    for (name, text) in files {
+        scratch.write(name, text);
+    }
+    let output = tool("promtool").args([what, "rules", file]).current_dir(&scratch.0).output().expect("promtool runs");
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    ensure!(output.status.success(), "{said}");
+    Ok(())
+}
+
+fn check_cases(rules: &str) -> Result<(), String> {
+    promtool("test", "cases.yaml", &[("rules.yaml", rules), ("cases.yaml", &unit_tests(CASES))])
+}
+
+/// What stands after a word in the lines of the rules.
+fn after<'a>(rules: &'a str, word: &str) -> Vec<&'a str> {
+    rules.lines().filter_map(|line| line.trim().strip_prefix(word)).collect()
+}
+
+#[test]
+fn each_alert_fires_where_it_must_and_only_there() {
+    check_cases(&page::rules()).unwrap();
+}
+
+#[test]
+fn an_alert_that_never_fires_is_caught() {
+    let mut rules = page::rules();
+    for expression in after(&page::rules(), "expr: ") {
+        rules = rules.replacen(&format!("expr: {expression}\n"), "expr: vector(0) > 1\n", 1);
+    }
+    let outcome = check_cases(&rules);
+    let alerts = after(&rules, "- alert: ");
+    assert!(alerts.len() > 10, "{alerts:?}");
+    for alert in alerts {
+        assert_caught(outcome.clone(), &format!("{{alertname=\"{alert}\"}} 1E+00"));
+    }
+}
+
+#[test]
+fn another_threshold_is_caught() {
+    let rules = page::rules();
+    for (threshold, others) in [
+        ("> 43200", ["> 43220", "> 43180"]),
+        ("_lead_seconds > 30", ["_lead_seconds > 61", "_lead_seconds > 19"]),
+        ("< -1 ", ["< -3 ", "< -0.4 "]),
+        ("[15m]) > 1", ["[15m]) > 1.2", "[15m]) > 0.8"]),
+        ("> 0.1", ["> 0.12", "> 0.08"]),
+        ("< 2", ["< 1.9", "< 2.1"]),
+        ("< 0.5", ["< 0.4", "< 2"]),
+    ] {
+        for other in others {
+            let changed = rules.replacen(threshold, other, 1);
+            assert_ne!(changed, rules, "{threshold}");
+            assert_caught(check_cases(&changed), "FAILED");
+        }
+    }
+}
+
+#[test]
+fn prometheus_accepts_the_rules() {
+    let check = |rules: &str| promtool("check", "rules.yaml", &[("rules.yaml", rules)]);
+    check(&page::rules()).unwrap();
+    assert_caught(check(&page::rules().replacen("> 43200", "> > 43200", 1)), "could not parse expression");
+    assert_caught(check(&page::rules().replacen("        for: 10m", "         for: 10m", 1)), "yaml:");
+    assert_caught(check(&page::rules().replacen("{{ $value }}", "{{ $worth }}", 1)), "undefined variable");
+}
+
+/// Whether each metric of the rules is one that the exporter has.
+fn check_metrics(rules: &str) -> Result<(), String> {
+    let known: BTreeSet<String> = page::metrics(&page::queries()).into_iter().map(|(name, _)| name).collect();
+    let mut used = BTreeSet::new();
+    for expression in after(rules, "expr: ") {
+        let words = expression.split(|c: char| !c.is_alphanumeric() && c != '_');
+        used.extend(words.filter(|word| word.starts_with("snowflake_")));
+    }
+    ensure!(used.len() > 5, "the rules use {used:?}");
+    match used.iter().find(|name| !known.contains(**name)) {
+        Some(name) => Err(format!("the exporter has no metric {name}")),
+        None => Ok(()),
+    }
+}
+
+#[test]
+fn each_metric_of_the_alerts_is_one_of_the_exporter() {
+    check_metrics(&page::rules()).unwrap();
+    let misspelt = page::rules().replacen("years_left < 2", "year_left < 2", 1);
+    assert_caught(check_metrics(&misspelt), "the exporter has no metric snowflake_pg_year_left");
+}

@@ -1,0 +1,131 @@
+//! docs/durability.md, "After a restore": a server that is restored to an earlier time, while its clock is behind, repeats what the
+//! old one issued later, unless it is done what the page says.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cluster::{
+    Answer, Builder, Client, Cluster, Host, Stop, assert_caught, block_with, blocks, check_unique, ensure, page, typed,
+    within,
+};
+
+/// Longest wait for something that comes within seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const WARNING: &str = "01000 WARNING:  snowflake_pg: restored from a backup or an archive, the high-water mark may be below IDs that exist";
+
+/// What is done before clients connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    Nothing,
+    /// The mark is set as the page says.
+    MarkSet,
+    /// The server gets a worker ID that none has had.
+    AnotherNumber,
+}
+
+/// Few IDs a second, drawn without gaps, up to ten seconds ahead of the clock.
+fn like(name: &str) -> Builder {
+    Cluster::builder(name).set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s").clock("+0")
+}
+
+const PER_SECOND: u32 = 16;
+
+/// Draws until the IDs of five seconds lie above the mark `from`.
+fn draw_above(session: &mut Client, from: i64) -> Vec<i64> {
+    let mut ids = Vec::new();
+    let until: i64 = session.one(&format!("SELECT snowflake_max_id(snowflake_timestamp({from}) + interval '5 s')"));
+    while ids.last() <= Some(&until) {
+        ids.extend(session.batch(PER_SECOND));
+    }
+    ids
+}
+
+/// An archive, removed at the end.
+struct Archive(PathBuf);
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn check_restore(name: &str, done: Done) -> Result<(), String> {
+    let archive = Archive(Host::get().fresh_dir(&format!("{name}.archive")));
+    let file = |file: &str| archive.0.join(file).display().to_string();
+    let mut old = like(&format!("{name}_old"))
+        .set("archive_mode", "on")
+        .set("archive_command", &format!("cp %p {}", file("%f")))
+        .start();
+    let mut session = old.session();
+    let mut ids = session.batch(PER_SECOND);
+
+    let number = if done == Done::AnotherNumber { "2" } else { "1" };
+    let mut restored = like(&format!("{name}_restored"))
+        .set("snowflake_pg.worker_id", number)
+        .set("log_line_prefix", "%m [%p] %e ")
+        .set("restore_command", &format!("cp {} %p", file("%f")))
+        .set("recovery_target_name", "before")
+        .set("recovery_target_action", "promote")
+        .empty();
+    let backup =
+        old.program("pg_basebackup").args(["--checkpoint=fast", "--no-sync", "-D"]).arg(restored.dir()).output();
+    ensure!(backup.as_ref().is_ok_and(|backup| backup.status.success()), "no backup: {backup:?}");
+    Host::get().write(&restored.dir().join("recovery.signal"), "");
+
+    ids.extend(session.batch(PER_SECOND));
+    let wal: String = session.one("SELECT pg_walfile_name(pg_create_restore_point('before'))");
+    // What the restored server does not know of.
+    let mark = old.shown_mark();
+    let lost = draw_above(&mut session, mark);
+    ids.extend(&lost);
+    session.batch_execute("SELECT pg_switch_wal()").expect("a superuser may");
+    let archived = format!("SELECT coalesce(last_archived_wal >= '{wal}', false) FROM pg_stat_archiver");
+    ensure!(within(PATIENCE, || session.one(&archived)), "nothing is archived:\n{}", old.log());
+    let ended: String = session.one("SELECT clock_timestamp()::text");
+    drop(session);
+    old.stop(Stop::Immediate);
+
+    // Its clock is behind: the mark alone keeps IDs apart.
+    restored.set_clock("-60");
+    restored.start();
+    let up = || {
+        restored.log().contains("started with worker ID")
+            && !restored.connect().one::<bool>("SELECT pg_is_in_recovery()")
+    };
+    ensure!(within(PATIENCE, up), "not restored:\n{}", restored.log());
+    ensure!(restored.shown_mark() == mark, "restored with mark {}, not {mark}", restored.shown_mark());
+    ensure!(within(PATIENCE, || restored.log().contains(WARNING)), "the log does not warn:\n{}", restored.log());
+    ensure!(restored.log().contains("see \"After a restore\" in docs/durability.md"), "no hint:\n{}", restored.log());
+    if done == Done::MarkSet {
+        let block = block_with(blocks(&page("docs/durability.md"), "sql restore"), "snowflake_set_mark");
+        let example = "2024-03-10 12:00:00+00";
+        ensure!(block.contains(example), "the page's time is another");
+        typed(restored.psql(), &block.replace(example, &ended))?;
+    }
+    ids.extend(draw_above(&mut restored.connect(), mark));
+    check_unique(&mut ids)?;
+    restored.restart(Stop::Fast);
+    ensure!(!restored.log().contains(WARNING), "it warns at each start");
+    Ok(())
+}
+
+#[test]
+fn a_restored_server_whose_mark_was_set_repeats_nothing() {
+    check_restore("restore_set", Done::MarkSet).unwrap();
+}
+
+#[test]
+fn a_restored_server_with_another_number_repeats_nothing() {
+    check_restore("restore_number", Done::AnotherNumber).unwrap();
+}
+
+#[test]
+fn a_restored_server_that_was_left_as_it_is_is_caught() {
+    assert_caught(check_restore("restore_left", Done::Nothing), "IDs came twice");
+}
+
+#[test]
+fn the_page_has_the_section_that_the_log_names() {
+    assert!(page("docs/durability.md").contains("\n### After a restore\n"));
+}

@@ -1,0 +1,143 @@
+//! The ends of the time range: the last ID of the last tick, nothing after it, nothing before the epoch.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cluster::{Answer, Builder, Cluster, Stop, assert_caught, check_increasing, command, ensure, output, sqlstate};
+
+/// Seconds that 20 bits of one-second ticks last.
+const RANGE: u128 = 1 << 20;
+
+/// Starts the server with its clock standing still in a tick of one second, and draws there; again, if the machine was so busy
+/// that generator time, which follows the monotonic clock as well, was past it. A running server would not follow such steps of
+/// its clock.
+fn draw_in(server: &mut Cluster, tick: i64) -> Result<i64, String> {
+    for _ in 0..20 {
+        server.stop(Stop::Immediate);
+        let seconds = format!("@{}", EPOCH as i64 + tick);
+        server.set_clock(&output(command("date").args(["+%F %T", "--date", &seconds])));
+        server.start();
+        match server.session().query_one("SELECT snowflake_nextval()", &[]) {
+            Ok(row) if row.get::<_, i64>(0) >> 14 == tick => return Ok(row.get(0)),
+            Ok(row) if row.get::<_, i64>(0) >> 14 < tick => {
+                return Err(format!("the ID {} is not of tick {tick}", row.get::<_, i64>(0)));
+            }
+            Ok(_) => {}
+            Err(error) if sqlstate(&error).0 == "2200H" && (tick as u128) < RANGE => {}
+            Err(error) => return Err(sqlstate(&error).0),
+        }
+    }
+    Err(format!("never in time for tick {tick}"))
+}
+
+/// 2026-01-01, in seconds since 1970.
+const EPOCH: u64 = 1_767_225_600;
+
+/// IDs drawn shortly before the last tick, in it, and after it.
+fn check_end(builder: Builder) -> Result<(), String> {
+    let mut server = builder
+        .set("snowflake_pg.layout", "20:4:10@1s")
+        .set("snowflake_pg.epoch", &(EPOCH * 1_000).to_string())
+        .clock("+0")
+        .create();
+    let last_tick = RANGE as i64 - 1;
+    let mut ids = Vec::new();
+    // Apart by more than a window, which is lost with each start.
+    for tick in [last_tick - 10, last_tick] {
+        ids.push(draw_in(&mut server, tick)?);
+    }
+    for _ in 0..2 {
+        match draw_in(&mut server, last_tick + 1) {
+            Ok(id) => return Err(format!("{id} was issued after the last tick")),
+            Err(refusal) => ensure!(refusal == "2200H", "after the last tick: {refusal}"),
+        }
+    }
+    check_increasing(&ids)?;
+    ensure!(ids.iter().all(|id| (1..1 << 34).contains(id)), "an ID beyond the layout: {ids:?}");
+    let mut session = server.session();
+    // So for every way to draw, and the session goes on.
+    for sql in ["SELECT snowflake_nextval()", "SELECT snowflake_nextval_batch(5)", "SELECT snowflake_reserve(5)"] {
+        let error = session.code(sql);
+        ensure!(error.as_deref() == Some("2200H"), "{sql} after the end gave {error:?}");
+    }
+    ensure!(session.one::<i32>("SELECT 1") == 1, "the session ended");
+    Ok(())
+}
+
+#[test]
+fn after_the_last_tick_comes_an_error() {
+    check_end(Cluster::builder("end_of_time")).unwrap();
+}
+
+#[test]
+fn a_silent_wrap_at_the_end_is_caught() {
+    assert_caught(check_end(Cluster::builder("end_of_time_fault").fault("SilentWrap")), "is not of tick");
+}
+
+/// The epoch, in milliseconds since 1970, with which a time of so many milliseconds ends in nine seconds, or up to one less.
+fn epoch_ending_soon(range_ms: u128) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
+    ((u128::from(now) + 9) * 1_000 - range_ms).to_string()
+}
+
+/// All IDs that are left come at once, up to `last`, and nothing after it. With the end within the run-ahead there are few: 16
+/// to a tick. `node_bits` say how far a tick is from the next.
+fn check_last_id(builder: Builder, layout: &str, node_bits: u32, range_ms: u128, last: i64) -> Result<(), String> {
+    let worker = (1 << node_bits) - 1;
+    let mut server = builder
+        .set("snowflake_pg.layout", layout)
+        .set("snowflake_pg.max_ahead", "10s")
+        .set("snowflake_pg.worker_id", &worker.to_string())
+        .create();
+    server.set("snowflake_pg.epoch", &epoch_ending_soon(range_ms));
+    server.start();
+    let mut session = server.session();
+    let mut issued = 0;
+    // A batch that does not end before the layout does is lost: the last hundred ticks one by one.
+    let count = |issued| if issued == 0 || last - issued < 100 << (node_bits + 4) { 1 } else { 1_000 };
+    while let Ok(rows) = session.query("SELECT snowflake_nextval_batch($1)", &[&count(issued)]) {
+        for id in rows.iter().map(|row| row.get::<_, i64>(0)) {
+            ensure!(issued < id && id <= last, "{id} was issued after {issued}");
+            issued = id;
+        }
+    }
+    ensure!(issued == last, "the last ID is {issued}, not {last}");
+    let refusal = session.refusal("SELECT snowflake_nextval()").0;
+    ensure!(refusal == "2200H", "after the last ID: {refusal}");
+    let read: bool = session.one(&format!(
+        "SELECT worker_id = {worker} AND sequence = 15 AND snowflake_last_id_before('infinity') = {last}
+         FROM snowflake_decode({last})"
+    ));
+    ensure!(read, "the last ID is read otherwise");
+    Ok(())
+}
+
+#[test]
+fn the_last_sequence_number_of_the_last_tick_is_issued_and_nothing_after_it() {
+    check_last_id(Cluster::builder("last_id"), "20:4:4@1s", 4, RANGE * 1_000, (1 << 28) - 1).unwrap();
+}
+
+/// With all 63 bits in use one more would be negative.
+#[test]
+fn the_largest_bigint_is_an_id_and_nothing_wraps_after_it() {
+    check_last_id(Cluster::builder("largest_id"), "40:19:4", 19, 1 << 40, i64::MAX).unwrap();
+}
+
+#[test]
+fn a_wrap_into_the_sign_is_caught() {
+    let builder = Cluster::builder("largest_id_fault").fault("SilentWrap");
+    assert_caught(check_last_id(builder, "40:19:4", 19, 1 << 40, i64::MAX), "was issued after 9223372036854775807");
+}
+
+#[test]
+fn before_the_epoch_nothing_is_issued() {
+    let mut server = Cluster::builder("before_epoch").set("snowflake_pg.epoch", "2199-01-01T00:00:00Z").start();
+    let mut session = server.session();
+    let error = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
+    assert_eq!((error.0.as_str(), error.1.as_str()), ("55000", "the clock is before the epoch"));
+    assert_eq!(error.2, "The epoch is 2199-01-01T00:00:00+00:00.");
+    assert_eq!(error.3, "Set the server's clock. Change snowflake_pg.epoch only where no ID was ever issued.");
+    drop(session);
+    server.set("snowflake_pg.epoch", "2020-01-01T00:00:00Z");
+    server.restart(Stop::Fast);
+    assert!(server.session().one::<i64>("SELECT snowflake_nextval()") > 0);
+}

@@ -1,0 +1,80 @@
+//! An error leaves nothing behind: the same session and every other goes on.
+
+use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
+
+/// Statements that end in an error of the extension, and its SQLSTATE.
+const FAILING: [(&str, &str); 12] = [
+    ("SELECT snowflake_nextval_batch(0)", "22023"),
+    ("SELECT snowflake_nextval_batch(-1)", "22023"),
+    ("SELECT snowflake_nextval_batch(10000001)", "22023"),
+    ("SELECT snowflake_reserve(0)", "22023"),
+    ("SELECT snowflake_reserve(-2147483648)", "22023"),
+    ("SELECT snowflake_reserve(4097)", "22023"),
+    ("SELECT snowflake_decode(-1)", "22003"),
+    ("SELECT snowflake_encode('2024-01-01', 1024, 0)", "22023"),
+    ("SELECT snowflake_encode('2024-01-01', 0, 4096)", "22023"),
+    ("SELECT snowflake_encode('2024-01-01', 0, 0, 1)", "22023"),
+    ("SELECT snowflake_min_id('1999-01-01')", "22023"),
+    ("SELECT snowflake_max_id('infinity')", "22023"),
+];
+
+fn check_errors(builder: Builder) -> Result<(), String> {
+    let server = builder.set("log_min_messages", "fatal").start();
+    let mut session = server.session();
+    let mut other = server.session();
+    for (sql, code) in FAILING {
+        let found = session.code(sql);
+        ensure!(found.as_deref() == Some(code), "{sql} gave {found:?}, not {code}");
+        for client in [&mut session, &mut other] {
+            let next = client.query_one("SELECT snowflake_nextval()", &[]);
+            ensure!(next.is_ok(), "after {sql} no ID is issued: {:?}", next.err());
+        }
+    }
+    // Also in the middle of a set, where the rest of a run is in hand, and where the error is somebody else's.
+    for sql in ["SELECT 1 / (snowflake_nextval_batch(100) % 7)", "SELECT 1 / 0, snowflake_nextval()"] {
+        let found = session.code(sql);
+        ensure!(found.as_deref() == Some("22012"), "{sql} gave {found:?}");
+        ensure!(session.query_one("SELECT snowflake_nextval()", &[]).is_ok(), "after {sql} no ID is issued");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_error_leaves_nothing_behind() {
+    check_errors(Cluster::builder("errors")).unwrap();
+}
+
+/// While no worker ID is set, every draw is an error raised in the middle of the slow path: a lock held there would be
+/// poisoned for the next.
+fn check_slow_path(builder: Builder) -> Result<(), String> {
+    let server = builder.unset("snowflake_pg.worker_id").start();
+    let mut session = server.session();
+    for _ in 0..3 {
+        let found = session.code("SELECT snowflake_nextval()");
+        ensure!(found.as_deref() == Some("55000"), "gave {found:?}");
+    }
+    ensure!(session.one::<i32>("SELECT 1") == 1, "the session ended");
+    Ok(())
+}
+
+#[test]
+fn an_error_on_the_slow_path_can_be_met_again() {
+    check_slow_path(Cluster::builder("slow_path")).unwrap();
+}
+
+#[test]
+fn a_lock_held_over_an_error_is_caught() {
+    assert_caught(check_slow_path(Cluster::builder("slow_path_fault").fault("PoisonedLock")), "gave Some(\"XX000\")");
+}
+
+#[test]
+fn a_layout_whose_sequence_is_not_lowest_reserves_nothing() {
+    let server = Cluster::builder("not_lowest").set("snowflake_pg.layout", "sonyflake").start();
+    let mut session = server.session();
+    let error = sqlstate(&session.batch_execute("SELECT snowflake_reserve(2)").unwrap_err());
+    assert_eq!(error.0, "0A000");
+    assert_eq!(error.1, "layout \"39:8s:16@10ms\" has no consecutive IDs to reserve");
+    assert_eq!(error.2, "Its sequence is not the lowest field.");
+    assert_eq!(error.3, "Use snowflake_nextval_batch, or a layout whose sequence is the lowest field.");
+    assert_eq!(session.all::<i64>("SELECT snowflake_nextval_batch(300)").len(), 300);
+}

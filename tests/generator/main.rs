@@ -1,0 +1,13 @@
+//! What is issued: no ID twice, in order, from every session, to the end of the time range, and within the limits.
+
+mod blocks;
+mod end_of_time;
+mod errors;
+mod limits;
+mod presets;
+mod quiet_tables;
+mod soak;
+mod starvation;
+mod throttling;
+mod uniqueness;
+mod waits;

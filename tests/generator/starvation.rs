@@ -1,0 +1,110 @@
+//! No role starves another: beside sessions that take all they can get in bulk, a session that asks for one ID has it at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Answer, Builder, Cluster, assert_caught, ensure, within};
+use postgres::NoTls;
+
+/// How often a session that asks for one ID now and then was throttled beside five sessions that run `attack` again and again,
+/// as a role without privileges.
+fn throttled_beside(name: &str, layout: &str, attack: &'static str) -> Result<i64, String> {
+    let server = Cluster::builder(name).set("snowflake_pg.layout", layout).start();
+    let mut victim = server.session();
+    victim.batch_execute("CREATE ROLE attacker").expect("a superuser may");
+    let ended = Arc::new(AtomicBool::new(false));
+    let attackers: Vec<_> = (0..5)
+        .map(|_| {
+            let (mut session, ended) = (server.connect(), ended.clone());
+            session.batch_execute("SET ROLE attacker").expect("a superuser may");
+            thread::spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    session.batch_execute(attack).expect("IDs for everybody");
+                }
+            })
+        })
+        .collect();
+    let mut watcher = server.connect();
+    let busy = within(Duration::from_secs(30), || {
+        watcher.one("SELECT count(*) >= 5 FROM snowflake_stat_backends WHERE throttled_waits > 3")
+    });
+    for _ in 0..300 {
+        victim.one::<i64>("SELECT snowflake_nextval()");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let waits = victim.one("SELECT throttled_waits FROM snowflake_stat_backends WHERE pid = pg_backend_pid()");
+    ended.store(true, Ordering::Relaxed);
+    attackers.into_iter().for_each(|attacker| attacker.join().expect("an attacker ends"));
+    ensure!(busy, "the attackers do not reach the limit");
+    Ok(waits)
+}
+
+#[test]
+fn blocks_in_the_default_layout_throttle_no_single_id() {
+    let waits = throttled_beside("starvation_default", "41:10:12", "SELECT snowflake_reserve(4096)");
+    assert_eq!(waits, Ok(0));
+}
+
+#[test]
+fn blocks_in_a_layout_of_seconds_throttle_no_single_id() {
+    let waits = throttled_beside("starvation_seconds", "31:10:22@1s", "SELECT snowflake_reserve(200000)");
+    assert_eq!(waits, Ok(0));
+}
+
+#[test]
+fn batches_throttle_no_single_id() {
+    let draw = "SELECT count(*) FROM snowflake_nextval_batch(300000)";
+    for (name, layout) in [("starvation_batches", "41:10:12"), ("starvation_long_batches", "31:10:20@1s")] {
+        assert_eq!(throttled_beside(name, layout, draw), Ok(0), "{layout}");
+    }
+}
+
+/// Blocks that a session gets in some seconds beside others that take single IDs without a pause.
+fn check_blocks_beside_singles(builder: Builder) -> Result<(), String> {
+    const BLOCKS: usize = 10;
+    // 64 IDs to a tick: less than one session draws.
+    let server = builder.set("snowflake_pg.layout", "41:10:6").start();
+    let mut victim = server.session();
+    let attackers: Vec<_> = (0..3)
+        .map(|_| {
+            let mut session = server.connect();
+            let cancel = session.cancel_token();
+            let draw = "SELECT count(snowflake_nextval()) FROM generate_series(1, 1000000) AS a, generate_series(1, 1000) AS b";
+            (thread::spawn(move || session.batch_execute(draw)), cancel)
+        })
+        .collect();
+    let mut watcher = server.connect();
+    let busy = within(Duration::from_secs(30), || {
+        watcher.one("SELECT count(*) >= 3 FROM snowflake_stat_backends WHERE throttled_waits > 20")
+    });
+    victim.batch_execute("SET statement_timeout = '5s'").expect("a session may");
+    let granted = (0..BLOCKS).take_while(|_| victim.code("SELECT snowflake_reserve(32)").is_none()).count();
+    for (attacker, cancel) in attackers {
+        cancel.cancel_query(NoTls).expect("the server answers");
+        attacker.join().expect("an attacker ends").expect_err("it would draw for hours");
+    }
+    ensure!(busy, "the attackers do not reach the limit");
+    ensure!(granted == BLOCKS, "{granted} of {BLOCKS} blocks in 5 s each");
+    Ok(())
+}
+
+#[test]
+fn single_ids_without_a_pause_keep_no_block_waiting_for_ever() {
+    check_blocks_beside_singles(Cluster::builder("starvation_blocks")).unwrap();
+}
+
+#[test]
+fn a_block_that_waits_for_ever_is_caught() {
+    let builder = Cluster::builder("starvation_never").fault("NeverOverdue");
+    assert_caught(check_blocks_beside_singles(builder), "blocks in 5 s each");
+}
+
+#[test]
+fn a_limit_that_all_requests_share_is_caught() {
+    // The control of the tests above: single IDs without a pause take what single IDs may.
+    let draw = "SELECT count(snowflake_nextval()) FROM generate_series(1, 20000)";
+    let waits = throttled_beside("starvation_shared", "41:10:6", draw);
+    assert!(waits.as_ref().is_ok_and(|waits| *waits > 0), "{waits:?}");
+}

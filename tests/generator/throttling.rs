@@ -1,0 +1,177 @@
+//! A session that must wait waits as it should: within `max_ahead`, cancellably, holding nothing, and only when it must.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster::{Answer, Builder, Cluster, assert_caught, end_of, ensure, sqlstate, within};
+
+/// What any answer may take on a machine busy with other tests; half of them must come within [`PROMPT`].
+const ANSWER: Duration = Duration::from_secs(2);
+const PROMPT: Duration = Duration::from_millis(100);
+
+/// Draws for hours where a second has two IDs.
+const DRAW: &str = "SELECT count(*) FROM snowflake_nextval_batch(100000)";
+
+/// A session that would wait for hours answers timeout, cancel and terminate, and while it waits others are
+/// served.
+fn check_interrupts(builder: Builder) -> Result<(), String> {
+    let mut server = builder.set("snowflake_pg.layout", "32:16:1@1s").set("snowflake_pg.max_ahead", "10s").start();
+    let mut session = server.session();
+    let mut other = server.session();
+
+    let begin = Instant::now();
+    let (tell, told) = mpsc::channel();
+    let waiting = thread::spawn(move || {
+        let result = session.batch_execute(&format!("SET statement_timeout = 200; {DRAW}"));
+        let _ = tell.send((session, result));
+    });
+    let Ok((mut session, result)) = told.recv_timeout(Duration::from_millis(200) + ANSWER + Duration::from_secs(2))
+    else {
+        server.stop(cluster::Stop::Immediate);
+        return Err("statement_timeout is not answered".into());
+    };
+    waiting.join().expect("a thread that ends");
+    let late = begin.elapsed().saturating_sub(Duration::from_millis(200));
+    ensure!(late < ANSWER, "statement_timeout was answered {late:?} late");
+    let code = sqlstate(&result.expect_err("the time is used up")).0;
+    ensure!(code == "57014", "statement_timeout gave {code}");
+
+    let pid: i32 = session.one("SELECT pg_backend_pid()");
+    session.batch_execute("RESET statement_timeout").expect("the session goes on");
+    let mut answers = Vec::new();
+    let cancels = [("pg_cancel_backend", "57014"); 10];
+    for (function, code) in cancels.into_iter().chain([("pg_terminate_backend", "57P01")]) {
+        let (tell, told) = mpsc::channel();
+        let waiting = thread::spawn(move || {
+            let result = session.batch_execute(DRAW);
+            let _ = tell.send(Instant::now());
+            (session, result)
+        });
+        let event = format!("SELECT coalesce(max(wait_event_type), '') FROM pg_stat_activity WHERE pid = {pid}");
+        let shown = within(Duration::from_secs(10), || other.one::<String>(&event) == "Extension");
+        ensure!(shown, "the wait is not shown in pg_stat_activity");
+        let begin = Instant::now();
+        other.one::<bool>(&format!("SELECT {function}({pid})"));
+        let answered = told.recv_timeout(Duration::from_secs(5)).map_err(|_| format!("{function} is not answered"))?;
+        let late = answered - begin;
+        ensure!(late < ANSWER, "{function} was answered after {late:?}");
+        answers.push(late);
+        let (known, result) = waiting.join().expect("a thread that ends");
+        session = known;
+        let found = end_of(&result.expect_err("the time is used up"), pid, &server);
+        ensure!(found == code, "{function} gave {found}");
+    }
+    answers.sort();
+    ensure!(answers[answers.len() / 2] < PROMPT, "answers took {answers:?}");
+    Ok(())
+}
+
+#[test]
+fn a_waiting_session_answers_timeout_cancel_and_terminate() {
+    check_interrupts(Cluster::builder("interrupts")).unwrap();
+}
+
+#[test]
+fn a_deaf_wait_is_caught() {
+    assert_caught(check_interrupts(Cluster::builder("interrupts_fault").fault("DeafWait")), "not answered");
+}
+
+/// The largest lead over the clock, in milliseconds, of IDs drawn one after the other at full speed. OFFSET 0 keeps the
+/// planner from drawing another ID for each mention of one.
+const LEAD: &str = "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
+    FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, 20000) OFFSET 0) AS ids";
+
+/// How far apart, in milliseconds, the server's readings of its two clocks may be: by so much it may take the wall clock to be
+/// ahead of what it is.
+const APART: f64 = 1.0;
+
+/// Sessions that draw as fast as they can run ahead of the clock by `max_ahead` and no further.
+fn check_lead(builder: Builder) -> Result<(), String> {
+    // 64 IDs to a tick: far below what a session can draw.
+    let server = builder.set("snowflake_pg.layout", "41:16:6").set("snowflake_pg.max_ahead", "100ms").start();
+    let mut lead = f64::MIN;
+    // On a machine that has much else to do, they may draw too slowly for a while.
+    let led = within(Duration::from_secs(60), || {
+        let draw = |_| {
+            let mut session = server.session();
+            thread::spawn(move || session.one::<f64>(LEAD))
+        };
+        let sessions: Vec<_> = (0..4).map(draw).collect();
+        let leads = sessions.into_iter().map(|session| session.join().expect("a session that lasts"));
+        lead = leads.fold(lead, f64::max);
+        lead >= 50.0
+    });
+    ensure!(lead <= 100.0 + APART, "the lead reached {lead} ms");
+    ensure!(led, "the lead reached only {lead} ms: nothing was shown");
+    // A batch goes over the limit by one tick at the most.
+    let mut session = server.session();
+    let lead: f64 = session.one(
+        "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
+         FROM (SELECT snowflake_nextval_batch(20000) AS id OFFSET 0) AS ids",
+    );
+    ensure!(lead <= 101.0 + APART, "a batch's lead reached {lead} ms");
+    Ok(())
+}
+
+#[test]
+fn the_lead_is_bounded_by_max_ahead() {
+    check_lead(Cluster::builder("lead")).unwrap();
+}
+
+#[test]
+fn an_unbounded_lead_is_caught() {
+    assert_caught(check_lead(Cluster::builder("lead_fault").fault("UnboundedLead")), "the lead reached");
+}
+
+/// Below the layout's capacity nobody waits, however many sessions contend and however often the scheduler
+/// takes one off its processor between two instructions.
+fn check_false_waits(builder: Builder) -> Result<(), String> {
+    // Four million IDs to a tick, which no machine draws.
+    let mut server = builder
+        .set("snowflake_pg.layout", "40:1:22")
+        .set("snowflake_pg.max_ahead", "2ms")
+        .set("log_min_messages", "debug1")
+        .start();
+    // Several to a processor, so that they lose it now and then between the two reads.
+    let count = (8 * thread::available_parallelism().map_or(2, usize::from)).min(80);
+    let sessions: Vec<_> = (0..count)
+        .map(|_| {
+            let mut session = server.session();
+            thread::spawn(move || {
+                session.one::<i64>("SELECT count(snowflake_nextval()) FROM generate_series(1, 600000)")
+            })
+        })
+        .collect();
+    for session in sessions {
+        session.join().expect("a session that lasts");
+    }
+    server.stop(cluster::Stop::Fast);
+    let log = server.log();
+    ensure!(log.contains("DEBUG"), "the log does not show debug messages");
+    let waits = log.matches("snowflake_pg: throttled").count();
+    ensure!(waits == 0, "{waits} waits below the capacity");
+    Ok(())
+}
+
+#[test]
+fn nobody_waits_below_the_capacity() {
+    check_false_waits(Cluster::builder("false_waits")).unwrap();
+}
+
+#[test]
+fn a_clock_read_before_the_state_is_caught() {
+    assert_caught(check_false_waits(Cluster::builder("false_waits_fault").fault("ClockBeforeState")), "waits below");
+}
+
+#[test]
+fn max_ahead_changes_with_a_reload() {
+    let mut server = Cluster::builder("reload").set("snowflake_pg.layout", "41:16:6").start();
+    assert!(within(Duration::from_secs(60), || server.session().one::<f64>(LEAD) > 50.0), "nothing is ahead");
+    server.set("snowflake_pg.max_ahead", "5ms");
+    server.reload();
+    let changed = || server.session().one::<String>("SHOW snowflake_pg.max_ahead") == "5ms";
+    assert!(within(Duration::from_secs(10), changed), "the reload has no effect");
+    thread::sleep(Duration::from_millis(150));
+    assert!(server.session().one::<f64>(LEAD) <= 5.0 + APART);
+}

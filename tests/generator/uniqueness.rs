@@ -1,0 +1,118 @@
+//! No ID comes twice: not in two sessions, two tables, two databases or two workers of one parallel query.
+
+use std::thread;
+
+use cluster::{Answer, Builder, Cluster, assert_caught, check_increasing, check_unique, copy_ids, ensure};
+
+const SESSIONS: usize = 64;
+const DATABASES: [&str; 2] = ["first", "second"];
+const TABLES: [&str; 2] = ["orders", "invoices"];
+
+/// Sessions fill two tables in each of two databases, beside them parallel queries draw IDs in their
+/// workers, and all that any client received goes into one history.
+fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rounds: usize) -> Result<(), String> {
+    let server = builder.set("max_parallel_workers", "8").set("max_worker_processes", "16").start();
+    for database in DATABASES {
+        server.connect().batch_execute(&format!("CREATE DATABASE {database}")).expect("a new database");
+        let mut client = server.connect_to(database);
+        client
+            .batch_execute("CREATE EXTENSION snowflake_pg; CREATE TABLE seeds AS SELECT FROM generate_series(1, 50000)")
+            .expect("a table of 50,000 rows");
+        for table in TABLES {
+            // No primary key: a repeated ID must reach the history.
+            let sql = format!("CREATE TABLE {table} (id bigint DEFAULT snowflake_nextval(), n int)");
+            client.batch_execute(&sql).expect("a new table");
+        }
+    }
+    let inserting: Vec<_> = (0..sessions)
+        .map(|n| {
+            let mut client = server.connect_to(DATABASES[n % 2]);
+            let table = TABLES[n / 2 % 2];
+            let rows = ids_per_session / rounds;
+            thread::spawn(move || {
+                let insert =
+                    format!("INSERT INTO {table} (n) SELECT g FROM generate_series(1, {rows}) AS g RETURNING id");
+                let ids: Vec<i64> = (0..rounds).flat_map(|_| copy_ids(&mut client, &insert)).collect();
+                let outcome = check_increasing(&ids);
+                (ids, outcome)
+            })
+        })
+        .collect();
+    let parallel: Vec<_> = DATABASES
+        .map(|database| {
+            let mut client = server.connect_to(database);
+            thread::spawn(move || {
+                client.prefer_parallel(4);
+                client.batch_execute("ALTER TABLE seeds SET (parallel_workers = 4)").expect("its own table");
+                let query = "SELECT snowflake_nextval() FROM seeds";
+                let plan = client.plan(&format!("(ANALYZE, VERBOSE) {query}"));
+                let ids: Vec<i64> = (0..rounds).flat_map(|_| copy_ids(&mut client, query)).collect();
+                (ids, plan)
+            })
+        })
+        .into();
+
+    let mut history = Vec::new();
+    for session in inserting {
+        let (ids, outcome) = session.join().expect("a session that lasts");
+        outcome?;
+        history.extend(ids);
+    }
+    for query in parallel {
+        let (ids, plan) = query.join().expect("a session that lasts");
+        ensure!(plan.contains("Workers Launched: 4"), "no parallel plan:\n{plan}");
+        let below_gather = plan.split("Parallel Seq Scan").nth(1).unwrap_or_default();
+        ensure!(below_gather.contains("snowflake_nextval()"), "the IDs are not drawn in the workers:\n{plan}");
+        history.extend(ids);
+    }
+    let expected = sessions * ids_per_session + 2 * rounds * 50_000;
+    ensure!(history.len() == expected, "{} IDs, not {expected}", history.len());
+    check_unique(&mut history)
+}
+
+#[test]
+fn no_id_comes_twice_in_sessions_tables_databases_and_parallel_workers() {
+    // 64 x 75,000 inserted rows and 2 x 5 x 50,000 from parallel workers: 5,300,000.
+    check_sessions(Cluster::builder("uniqueness"), SESSIONS, 75_000, 5).unwrap();
+}
+
+#[test]
+fn a_state_per_backend_is_caught() {
+    let server = Cluster::builder("uniqueness_fault").fault("StatePerBackend");
+    assert_caught(check_sessions(server, SESSIONS, 5_000, 5), "came twice");
+}
+
+#[test]
+fn a_state_per_parallel_worker_is_caught() {
+    // The parallel queries alone, with nobody else to repeat.
+    let server = Cluster::builder("parallel_fault").fault("StatePerBackend");
+    assert_caught(check_sessions(server, 0, 0, 2), "came twice");
+}
+
+/// Two tables, filled in step by a session each.
+fn check_two_tables(builder: Builder) -> Result<(), String> {
+    let server = builder.start();
+    let mut sessions = TABLES.map(|table| (table, server.session()));
+    for (table, session) in &mut sessions {
+        let sql = format!("CREATE TABLE {table} (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)");
+        session.batch_execute(&sql).expect("a new table");
+    }
+    let mut history = Vec::new();
+    for _ in 0..2_000 {
+        for (table, session) in &mut sessions {
+            let sql = format!("INSERT INTO {table} (n) SELECT generate_series(1, 5) RETURNING id");
+            history.extend(session.all::<i64>(&sql));
+        }
+    }
+    check_unique(&mut history)
+}
+
+#[test]
+fn two_tables_never_share_an_id() {
+    check_two_tables(Cluster::builder("two_tables")).unwrap();
+}
+
+#[test]
+fn two_tables_that_share_ids_are_caught() {
+    assert_caught(check_two_tables(Cluster::builder("two_tables_fault").fault("StatePerBackend")), "came twice");
+}

@@ -1,0 +1,92 @@
+//! `make test` runs all that can run, and tells of every failure.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use cluster::{Scratch, command, repository};
+
+use crate::environment::NONSENSE;
+
+/// The end of what cargo-nextest prints where tests fail.
+const FAILURES: &str = r"     Summary [   9.010s] 3 tests run: 1 passed, 2 failed, 0 skipped
+        FAIL [   0.004s] (1/3) tests::mark start::one
+     TIMEOUT [   9.004s] (3/3) tests::clock steps::two
+error: test run failed";
+
+/// `scripts/test` as it is, in a tree where what it calls only tells of it, with nonsense in the environment. What contains
+/// one of the words in `fails` fails. Returns what was printed, what was called, and whether it succeeded.
+fn try_script(name: &str, parts: &[&str], fails: &str) -> (String, String, bool) {
+    let scratch = Scratch::new(name);
+    for dir in ["scripts", "bin"] {
+        fs::create_dir(scratch.0.join(dir)).expect("a new directory can be written");
+    }
+    let calls = scratch.0.join("calls");
+    let stub = format!(
+        "#!/bin/sh\necho \"$(basename \"$0\") $PG $*\" >>'{calls}'\nenv | grep -i nonsense >>'{calls}'
+         case $* in *--no-fail-fast*) echo 'of this machine' >>\"$NOT_TESTED\"; esac
+         for word in {fails}; do case \"$(basename \"$0\") $*\" in *\"$word\"*) echo '{FAILURES}' >&2; exit 100; esac; done\n",
+        calls = calls.display()
+    );
+    for part in ["bin/cargo", "scripts/setup", "scripts/install", "scripts/faults", "scripts/lint"] {
+        let path = scratch.write(part, &stub);
+        fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("the mode of a new file can be set");
+    }
+    fs::copy(repository().join("Cargo.toml"), scratch.0.join("Cargo.toml")).expect("it can be copied");
+    for script in ["scripts/common.sh", "scripts/test"] {
+        fs::copy(repository().join(script), scratch.0.join(script)).expect("it can be copied");
+    }
+    let mut script = command(scratch.0.join("scripts/test"));
+    script.args(parts).envs(NONSENSE).env("CARGO_HOME", &scratch.0);
+    script.env("PG", "15").env("ALSO", "16 17").env_remove("PG_CONFIG");
+    let output = script.output().expect("bash can be run");
+    let printed = format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let called = fs::read_to_string(calls).unwrap_or_default();
+    (printed, called, output.status.success())
+}
+
+const ALL: [&str; 4] = ["lint", "core", "interleavings", "all"];
+
+#[test]
+fn every_part_runs_to_its_end_and_every_failure_is_told_of() {
+    let (printed, all, succeeded) = try_script("script_ok", &ALL, "");
+    assert!(succeeded && printed.ends_with("\nnot tested: of this machine\ntest: ok\n"), "{printed}");
+    assert!(!all.contains("onsense"), "the caller's environment reaches a program:\n{all}");
+
+    // All that can run does, and all that fails is named.
+    let (printed, called, succeeded) = try_script("script_failing", &ALL, "--no-fail-fast lint");
+    assert!(!succeeded && printed.ends_with("\ntest: FAILED\n"), "{printed}");
+    assert_eq!(called, all);
+    let versions = ["15", "16", "17"].map(|version| format!("PostgreSQL {version}"));
+    let told: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("failed: ")).collect();
+    let mut expected: Vec<String> = versions.iter().map(|on| format!("lint for {on}")).collect();
+    for step in versions.iter().map(String::as_str).chain(["core", "interleavings"]) {
+        expected.extend(["tests::mark start::one", "tests::clock steps::two"].map(|test| format!("{step}: {test}")));
+    }
+    let sorted = |mut lines: Vec<String>| {
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(told.iter().map(ToString::to_string).collect()), sorted(expected), "{printed}");
+
+    // One failure among steps that succeed.
+    let (printed, called, succeeded) = try_script("script_one", &ALL, "'--no-fail-fast -p flake --test loom'");
+    assert!(!succeeded && printed.ends_with("\ntest: FAILED\n"), "{printed}");
+    assert_eq!(called, all);
+    assert_eq!(printed.matches("failed: interleavings: ").count(), 2, "{printed}");
+    assert_eq!(printed.matches("failed: ").count(), 2, "{printed}");
+
+    // Without what it runs on or with, no test runs.
+    for (name, fails) in [("script_setup", "setup"), ("script_install", "install"), ("script_build", "--no-run")] {
+        let (printed, called, succeeded) = try_script(name, &ALL, fails);
+        assert!(!succeeded && printed.ends_with("\ntest: FAILED\n"), "{printed}");
+        assert!(!called.contains("--no-fail-fast"), "{fails} failed, and tests ran:\n{called}");
+    }
+}
+
+#[test]
+fn the_surface_needs_no_library_with_faults() {
+    let (printed, called, succeeded) = try_script("script_check", &["lint", "core", "surface"], "");
+    assert!(succeeded, "{printed}");
+    assert!(called.contains("nextest run --cargo-quiet --no-fail-fast --profile surface"), "{called}");
+    assert!(!called.contains("faults") && !called.contains("loom"), "{called}");
+}

@@ -1,0 +1,159 @@
+//! `snowflake_accept_clock()`, and what mends a mark that a clock far ahead has spoilt.
+
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Answer, Ask, Cluster, Load, Stop, check_increasing, check_unique, sqlstate, within};
+
+const AHEAD: &str = "the high-water mark is more than a day ahead of the clock";
+
+/// Longest time in which a changed clock is noticed, or what is reserved is used up.
+const NOTICED: Duration = Duration::from_secs(12);
+
+const TWO_YEARS: &str = "+63072000";
+
+#[test]
+fn a_jump_is_followed_once_it_is_accepted() {
+    let server = Cluster::builder("repair_jump").clock("+0").start();
+    let mut session = server.session();
+    session.lead();
+    server.set_clock(TWO_YEARS);
+    let noticed = || {
+        session.one::<i64>("SELECT snowflake_nextval()");
+        server.log().contains("WARNING:  snowflake_pg: the clock was set forward by 63072")
+    };
+    assert!(within(NOTICED, noticed), "{}", server.log());
+    assert!(session.lead() < -63_000_000.0, "the jump was followed");
+    let moved: f64 = session.one("SELECT extract(epoch FROM snowflake_accept_clock())::float8");
+    assert!((63_071_990.0..63_072_010.0).contains(&moved), "{moved}");
+    assert!(session.lead().abs() < 1.0);
+    assert!(server.log().contains("snowflake_pg: the clock was accepted at "), "{}", server.log());
+    // Nothing to accept, nothing moved.
+    assert!(session.one::<f64>("SELECT extract(epoch FROM snowflake_accept_clock())::float8") < 1.0);
+    // A clock for which there are no IDs: the default layout ends in 2080.
+    server.set_clock("+2500000000");
+    let (code, message, detail, hint) =
+        sqlstate(&session.batch_execute("SELECT snowflake_accept_clock()").unwrap_err());
+    assert!(code == "55000" && message.contains("for which layout \"41:10:12\" has no IDs"), "{code} {message}");
+    assert!(detail.contains("end before 2080-") && hint == "Set the server's clock.", "{detail} {hint}");
+}
+
+#[test]
+fn an_accepted_clock_ends_the_refusal_after_a_step_back() {
+    let server = Cluster::builder("repair_error").set("snowflake_pg.on_clock_regression", "error").clock("+0").start();
+    let mut session = server.session();
+    let mut ids = session.batch(5000);
+    server.set_clock("-300");
+    let mut refused = || match session.query("SELECT snowflake_nextval_batch(100)", &[]) {
+        Ok(rows) => {
+            ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+            None
+        }
+        Err(error) => Some(sqlstate(&error).0),
+    };
+    assert!(within(NOTICED, || refused().as_deref() == Some("55000")), "not refused:\n{}", server.log());
+    // IDs do not go back with the clock: they lead it, and nothing comes again.
+    let moved: f64 = session.one("SELECT extract(epoch FROM snowflake_accept_clock())::float8");
+    assert_eq!(moved, 0.0);
+    assert!(server.log().contains("Generator time moved forward by 0.000 s."), "{}", server.log());
+    let lead = session.lead();
+    assert!((290.0..301.0).contains(&lead), "{lead}");
+    thread::sleep(Duration::from_millis(1_200));
+    ids.extend(session.batch(5000));
+    check_increasing(&ids).unwrap();
+}
+
+#[test]
+fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
+    let mut server = Cluster::builder("repair_poison").clock("+0").start();
+    let mut session = server.session();
+    session
+        .batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)")
+        .expect("a superuser may");
+    let mut ids: Vec<i64> = session.all("INSERT INTO orders (n) SELECT generate_series(1, 1000) RETURNING id");
+    server.stop(Stop::Immediate);
+    server.set_clock(TWO_YEARS);
+    server.start();
+    let poisoned: i64 = server.session().one("SELECT snowflake_nextval()");
+    server.stop(Stop::Immediate);
+    server.set_clock("+0");
+    server.start();
+    let mut session = server.session();
+    assert_eq!(session.code("SELECT snowflake_nextval()").as_deref(), Some("55000"));
+    thread::sleep(Duration::from_millis(50));
+    // Too low, by the table's word; without a table, on nobody's word.
+    let highest = ids.iter().copied().max().unwrap();
+    let refused =
+        sqlstate(&session.batch_execute(&format!("SELECT snowflake_set_mark({highest}, 'orders')")).unwrap_err());
+    assert_eq!(
+        (refused.0.as_str(), refused.1),
+        ("55000", format!("mark {highest} is not above the IDs of public.orders"))
+    );
+    assert_eq!(refused.2, format!("The highest ID of this server in it is {highest}, and would be issued again."));
+    let refused = sqlstate(&session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()))").unwrap_err());
+    assert_eq!(refused.0, "55000");
+    assert!(refused.1.contains("is below the high-water mark, which is"), "{}", refused.1);
+    assert!(refused.3.contains("force => true"), "{}", refused.3);
+    let before: i64 = session.one("SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')");
+    assert!(before > poisoned);
+    assert!(server.log().contains("snowflake_pg: the high-water mark was set to "), "{}", server.log());
+    // At once, at the right time, and not below what there is; also after a crash.
+    assert!(session.lead().abs() < 1.0);
+    ids.extend(session.all::<i64>("INSERT INTO orders (n) SELECT generate_series(1, 1000) RETURNING id"));
+    server.stop(Stop::Immediate);
+    server.set_clock("-2");
+    server.start();
+    ids.extend(server.session().batch(5000));
+    check_unique(&mut ids).unwrap();
+}
+
+/// A jump that was accepted and should not have been, from the first WARNING to the day when all is well.
+#[test]
+fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
+    let mut server = Cluster::builder("repair_mistake").set("fsync", "on").clock("+0").start();
+    Load::prepare(&server);
+    let mut session = server.session();
+    session.lead();
+    let load = Load::start(&server, 4, Ask::ALL, "");
+    server.set_clock(TWO_YEARS);
+    let warning = "WARNING:  snowflake_pg: the clock was set forward by 63072";
+    assert!(within(NOTICED, || server.log().contains(warning)), "{}", server.log());
+    // What a transaction that is rolled back has accepted stays accepted.
+    session.batch_execute("BEGIN; SELECT snowflake_accept_clock(); ROLLBACK").expect("a superuser may");
+    assert!(session.lead().abs() < 1.0);
+    thread::sleep(Duration::from_millis(300));
+    let log = server.log();
+    assert_eq!((log.matches(warning).count(), log.matches("the clock was accepted at ").count()), (1, 1), "{log}");
+    assert!(log.contains("Clock jump 1 since 20"), "{log}");
+    // The same clock, a second behind.
+    server.stop(Stop::Immediate);
+    server.set_clock("+63071999");
+    server.start();
+    thread::sleep(Duration::from_millis(500));
+    let mut history = load.finish();
+    history.check(1_000).unwrap();
+
+    // The right clock: there is nothing to accept.
+    server.stop(Stop::Immediate);
+    server.set_clock("+0");
+    server.start();
+    let mut session = server.session();
+    for sql in ["SELECT snowflake_nextval()", "SELECT snowflake_accept_clock()"] {
+        assert_eq!(session.refusal(sql), ("55000".into(), AHEAD.into()), "{sql}");
+    }
+    session.batch_execute("CREATE VIEW every_id AS SELECT id FROM load_rows").expect("a superuser may");
+    let set = "SELECT snowflake_set_mark(snowflake_max_id(now()), 'every_id')";
+    let (code, message) = session.refusal(set);
+    assert!(code == "55000" && message.ends_with("is not above the IDs of public.every_id"), "{code} {message}");
+    session.batch_execute("DELETE FROM load_rows WHERE id > snowflake_max_id(now())").expect("a superuser may");
+    session.batch_execute(set).expect("no row is of the future");
+    let load = Load::start(&server, 4, Ask::ALL, "");
+    assert!(session.lead().abs() < 1.0);
+    thread::sleep(Duration::from_millis(300));
+    server.stop(Stop::Immediate);
+    server.set_clock("-2");
+    server.start();
+    thread::sleep(Duration::from_millis(300));
+    history.merge(load.finish());
+    history.check(2_000).unwrap();
+}

@@ -1,0 +1,217 @@
+//! `snowflake_set_mark()` beside tables: the IDs in tables of every kind keep the mark up, also those that its caller does not
+//! see, and it waits for rows that are not committed.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster::{Answer, Cluster, check_increasing, ensure, sqlstate};
+use postgres::NoTls;
+
+#[test]
+fn ids_are_found_in_tables_of_every_kind() {
+    let server = Cluster::builder("repair_kinds").start();
+    let mut session = server.session();
+    // Where, by which column, and where the ID lies.
+    let kinds = [
+        (
+            "parts",
+            "id",
+            "parts",
+            "CREATE TABLE parts (id bigint) PARTITION BY RANGE (id);
+                                  CREATE TABLE part PARTITION OF parts DEFAULT",
+        ),
+        ("parent", "id", "child", "CREATE TABLE parent (id bigint); CREATE TABLE child () INHERITS (parent)"),
+        (
+            "\"Odd; \"\"Name\"",
+            "Row \"Id",
+            "\"Odd; \"\"Name\"",
+            "CREATE TABLE \"Odd; \"\"Name\" (\"Row \"\"Id\" bigint)",
+        ),
+        ("far.away", "id", "far.away", "CREATE SCHEMA far; CREATE TABLE far.away (id bigint)"),
+        ("typed", "id", "typed", "CREATE DOMAIN key AS bigint; CREATE TABLE typed (id key)"),
+        (
+            "every_id",
+            "key",
+            "deep",
+            "CREATE TABLE deep (n bigint); CREATE VIEW shallow AS SELECT n FROM deep;
+                                     CREATE VIEW every_id AS SELECT id AS key FROM typed UNION ALL
+                                     (SELECT n FROM shallow) UNION ALL SELECT id FROM far.away",
+        ),
+    ];
+    // What a name in these queries could be taken for, if it were not PostgreSQL's own.
+    let trap = "CREATE SCHEMA trap;
+        CREATE FUNCTION trap.never(bigint, bigint) RETURNS boolean LANGUAGE sql RETURN false;
+        CREATE FUNCTION trap.none(bigint, bigint) RETURNS bigint LANGUAGE sql RETURN 0;
+        CREATE OPERATOR trap.>= (FUNCTION = trap.never, LEFTARG = bigint, RIGHTARG = bigint);
+        CREATE OPERATOR trap.= (FUNCTION = trap.never, LEFTARG = bigint, RIGHTARG = bigint);
+        CREATE OPERATOR trap.& (FUNCTION = trap.none, LEFTARG = bigint, RIGHTARG = bigint);
+        CREATE AGGREGATE trap.max (bigint) (SFUNC = trap.none, STYPE = bigint);
+        SET search_path = trap, public, pg_catalog";
+    for (_, _, _, made) in kinds {
+        session.batch_execute(made).unwrap_or_else(|e| panic!("{made}: {e}"));
+    }
+    session.batch_execute(trap).expect("a superuser may");
+    for (table, column, holder, _) in kinds {
+        let id: i64 = session.one("SELECT snowflake_nextval()");
+        session.batch_execute(&format!("INSERT INTO {holder} VALUES ({id})")).expect("a row");
+        let set = |mark: i64| format!("SELECT snowflake_set_mark({mark}, $t${table}$t$, $c${column}$c$)");
+        let (code, message, detail, hint) = sqlstate(&session.batch_execute(&set(id)).expect_err("refused"));
+        let name = if table.contains('.') { table.into() } else { format!("public.{table}") };
+        assert_eq!((code.as_str(), message), ("55000", format!("mark {id} is not above the IDs of {name}")));
+        assert_eq!(detail, format!("The highest ID of this server in it is {id}, and would be issued again."));
+        assert!(hint.contains("see \"IDs of the future\" in docs/durability.md"), "{hint}");
+        assert_eq!(session.code(&set(id + 1)), None, "{table}");
+        assert_eq!(server.shown_mark(), id + 1);
+    }
+    // The trap does work.
+    assert_eq!(session.one::<Option<i64>>("SELECT max(n) FROM deep WHERE n >= 1::bigint"), None);
+    // What cannot be looked at, or not be kept from changing, is refused, and the mark stays.
+    session
+        .batch_execute(
+            "CREATE TABLE n (id numeric); CREATE TABLE t (id text); CREATE SEQUENCE s;
+             CREATE MATERIALIZED VIEW m AS SELECT id FROM typed",
+        )
+        .expect("a superuser may");
+    let (mark, high) = (server.shown_mark(), session.one::<i64>("SELECT snowflake_nextval()"));
+    assert!(mark < high && server.shown_mark() > high);
+    let kept = server.shown_mark();
+    for (arguments, code) in
+        [("'n'", "42883"), ("'t'", "42883"), ("'s'", "42809"), ("'m'", "42809"), ("'typed', 'key'", "42703")]
+    {
+        let sql = format!("SELECT snowflake_set_mark({mark}, {arguments})");
+        assert_eq!(session.code(&sql).as_deref(), Some(code), "{arguments}");
+    }
+    assert_eq!(server.shown_mark(), kept);
+}
+
+#[test]
+fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_committed() {
+    let server = Cluster::builder("repair_tables").start();
+    let mut session = server.session();
+    session
+        .batch_execute(
+            "CREATE TABLE a (id bigint PRIMARY KEY); CREATE TABLE b (key bigint);
+             CREATE VIEW every_id AS SELECT id FROM a UNION ALL SELECT key FROM b",
+        )
+        .expect("a superuser may");
+    let mark: i64 = session.one("SELECT snowflake_nextval()");
+    // Another server's ID above the mark does not count, this server's does.
+    session
+        .batch_execute("INSERT INTO a SELECT snowflake_encode(now() + interval '1 hour', 2, 0)")
+        .expect("another's ID");
+    let set = |table: &str| format!("SELECT snowflake_set_mark({mark}, {table})");
+    assert_eq!(session.code(&set("'a'")), None);
+    session.batch_execute("INSERT INTO b SELECT snowflake_encode(now() + interval '1 hour', 1, 0)").expect("its own");
+    assert_eq!(session.code(&set("'a'")), None);
+    assert_eq!(session.refusal(&set("'b', 'key'")).0, "55000");
+    let (code, message) = session.refusal(&set("'every_id'"));
+    assert!(code == "55000" && message.ends_with("is not above the IDs of public.every_id"), "{message}");
+    assert_eq!(session.code(&set("'b', 'key', force => true")), None);
+    assert!(server.log().contains(&format!("the high-water mark was set to {mark} by force")), "{}", server.log());
+    assert_eq!(session.refusal(&set("'b', 'missing'")).0, "42703");
+    assert_eq!(session.refusal(&set("1")), ("42P01".into(), "relation with OID 1 does not exist".into()));
+    let (code, message, detail, hint) =
+        sqlstate(&session.batch_execute(&format!("BEGIN; DELETE FROM b; {}", set("'b', 'key'"))).expect_err("refused"));
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("25001", "a mark cannot be compared with a table in this transaction")
+    );
+    assert!(detail.starts_with("It may not see all rows") && hint.contains("READ COMMITTED"), "{detail} {hint}");
+    session.batch_execute("ROLLBACK").expect("a rollback");
+
+    // A row that is not committed: waited for, cancellably, and then seen.
+    let mut writer = server.connect();
+    writer
+        .batch_execute("BEGIN; INSERT INTO a SELECT snowflake_encode(now() + interval '1 hour', 1, 1)")
+        .expect("a transaction");
+    let (code, _) = session.refusal(&format!("SET statement_timeout = 200; {}", set("'a'")));
+    assert_eq!(code, "57014");
+    session.batch_execute("RESET statement_timeout").expect("a session may");
+    let statement = set("'a'");
+    let waiting = thread::spawn(move || session.refusal(&statement).0);
+    thread::sleep(Duration::from_millis(100));
+    writer.batch_execute("COMMIT").expect("a commit");
+    assert_eq!(waiting.join().expect("a thread that ends"), "55000");
+}
+
+/// Whether the mark is above all IDs of a table `orders`, whatever `statements` were answered: the last of them sets it to
+/// the ID of an earlier row.
+fn check_kept(server: &Cluster, database: &str, statements: &[&str], user: &str) -> Result<(), String> {
+    server.connect().batch_execute(&format!("CREATE DATABASE {database}")).expect("a superuser may");
+    let mut admin = server.connect_to(database);
+    admin
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+             INSERT INTO orders DEFAULT VALUES; GRANT ALL ON orders TO clerk;
+             GRANT EXECUTE ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) TO clerk",
+        )
+        .expect("a superuser may");
+    let mark: i64 = admin.one("SELECT id FROM orders");
+    let mut session = server.config(database).user(user).connect(NoTls).expect("a role that may log in");
+    session.batch_execute("BEGIN").expect("a transaction");
+    for sql in statements {
+        let by = if sql.starts_with('@') { &mut admin } else { &mut session };
+        by.batch_execute(sql.trim_start_matches('@')).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    }
+    let _ = session.batch_execute(&format!("SELECT snowflake_set_mark({mark} + 1, 'orders')"));
+    session.batch_execute("ROLLBACK").expect("a rollback");
+    let (highest, known): (i64, i64) = (admin.one("SELECT max(id) FROM orders"), server.shown_mark());
+    ensure!(known > highest, "{database}: the mark was lowered to {known}, and there is ID {highest}");
+    Ok(())
+}
+
+const ANOTHER_ROW: &str = "@INSERT INTO orders DEFAULT VALUES";
+
+#[test]
+fn a_row_that_is_not_seen_keeps_the_mark_up() {
+    let server = Cluster::builder("repair_kept").start();
+    server.session().batch_execute("CREATE ROLE clerk LOGIN").expect("a superuser may");
+    let cases: [(&str, &[&str], &str); 5] = [
+        ("seen", &[ANOTHER_ROW], "postgres"),
+        ("seen_by_a_clerk", &[ANOTHER_ROW], "clerk"),
+        (
+            "not_in_the_snapshot",
+            &["SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SELECT 1", ANOTHER_ROW],
+            "postgres",
+        ),
+        ("deletion_is_undone", &[ANOTHER_ROW, "DELETE FROM orders"], "postgres"),
+        ("hidden_by_a_policy", &["@ALTER TABLE orders ENABLE ROW LEVEL SECURITY", ANOTHER_ROW], "clerk"),
+    ];
+    for (database, statements, user) in cases {
+        check_kept(&server, database, statements, user).unwrap();
+    }
+}
+
+#[test]
+fn while_the_mark_waits_for_a_table_others_go_on() {
+    let server = Cluster::builder("repair_waits").start();
+    let mut session = server.session();
+    session.batch_execute("CREATE TABLE orders (id bigint)").expect("a superuser may");
+    let mut ids = session.batch(5000);
+    let mut writer = server.connect();
+    writer.batch_execute("BEGIN; INSERT INTO orders VALUES (snowflake_nextval())").expect("a transaction");
+    let mut admin = server.connect();
+    let cancel = admin.cancel_token();
+    let waiting = thread::spawn(move || {
+        let refused = admin.refusal("SELECT snowflake_set_mark(1, 'orders')").0;
+        (refused, admin)
+    });
+    // Longer than a window: the mark is raised meanwhile.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(1_500) {
+        let asked = Instant::now();
+        ids.push(session.one("SELECT snowflake_nextval()"));
+        assert!(asked.elapsed() < Duration::from_secs(1), "an ID took {:?}", asked.elapsed());
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!waiting.is_finished(), "the row that is not committed is not waited for");
+    cancel.cancel_query(NoTls).expect("a cancel can be sent");
+    let (code, mut admin) = waiting.join().expect("a thread that ends");
+    assert_eq!(code, "57014");
+    assert!(server.shown_mark() > *ids.last().expect("just drawn"));
+    // Nothing is left of it: the row is written, and then found.
+    writer.batch_execute("COMMIT").expect("a commit");
+    assert_eq!(admin.refusal("SELECT snowflake_set_mark(1, 'orders')").0, "55000");
+    ids.extend(session.batch(5000));
+    check_increasing(&ids).unwrap();
+}

@@ -1,0 +1,102 @@
+//! No ID comes twice across crashes, with the clock stepped while the server is down.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster::{Ask, Builder, Chance, Cluster, Load, Stop, assert_caught, ensure};
+
+/// What ends a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Crash {
+    Session,
+    Postmaster,
+    Immediate,
+}
+
+/// A server whose writes survive a power loss, whose own background writer flushes as late as it can, and whose clock
+/// can be stepped. (From 17 on, a background writer that flushes after 0 blocks is woken by every commit.)
+fn durable(builder: Builder) -> Builder {
+    builder.set("fsync", "on").set("wal_writer_delay", "10s").set("wal_writer_flush_after", "512MB").clock("+0")
+}
+
+/// Lets sessions draw while the server crashes so many times in this way, and checks what they received.
+fn check_crashes(name: &str, builder: Builder, crash: Crash, times: usize, asks: &'static [Ask]) -> Result<(), String> {
+    let mut chance = Chance::of(name);
+    let mut server = durable(builder).start();
+    Load::prepare(&server);
+    let load = Load::start(&server, 6, asks, "");
+    let mut clock: i64 = 0;
+    // As long as the last one took: a slow machine would otherwise pass all times that were seen while it starts.
+    let mut outage = Duration::ZERO;
+    for _ in 0..times {
+        thread::sleep(Duration::from_millis(300) + chance.millis(500));
+        // Less than two hours from the true time: a mark a day ahead would be refused.
+        let step = chance.step(outage);
+        clock = (clock + step).clamp(-7_200_000, 7_200_000);
+        let offset = format!("{:+.3}", clock as f64 / 1e3);
+        let begun = Instant::now();
+        match crash {
+            Crash::Session => {
+                ensure!(server.kill_session(&mut chance), "nobody to kill");
+                server.set_clock(&offset);
+                server.wait_until_back();
+            }
+            Crash::Postmaster => {
+                server.kill_postmaster();
+                server.set_clock(&offset);
+                server.start();
+            }
+            Crash::Immediate => {
+                server.stop(Stop::Immediate);
+                server.set_clock(&offset);
+                server.start();
+            }
+        }
+        outage = begun.elapsed();
+    }
+    thread::sleep(Duration::from_millis(500));
+    let history = load.finish();
+    println!("{name}: {} IDs, errors {:?}, slowest {:?}", history.len(), history.errors, history.slowest);
+    history.check(times * 100)
+}
+
+#[test]
+fn after_kills_of_backends_no_id_comes_twice() {
+    check_crashes("kill_sessions", Cluster::builder("kill_sessions"), Crash::Session, 20, Ask::ALL).unwrap();
+}
+
+#[test]
+fn after_kills_of_the_postmaster_no_id_comes_twice() {
+    check_crashes("kill_postmaster", Cluster::builder("kill_postmaster"), Crash::Postmaster, 10, Ask::ALL).unwrap();
+}
+
+#[test]
+fn after_immediate_stops_no_id_comes_twice() {
+    check_crashes("immediate", Cluster::builder("immediate"), Crash::Immediate, 10, Ask::ALL).unwrap();
+}
+
+#[test]
+fn sequences_of_postgresql_are_caught() {
+    let outcome = check_crashes("sequence", Cluster::builder("sequence"), Crash::Immediate, 5, &[Ask::Sequence]);
+    assert_caught(outcome, "came twice");
+}
+
+#[test]
+fn a_mark_that_is_not_loaded_is_caught() {
+    for (name, crash) in [("unloaded_kill", Crash::Session), ("unloaded_stop", Crash::Immediate)] {
+        let builder = Cluster::builder(name).fault("MarkNotLoaded");
+        assert_caught(check_crashes(name, builder, crash, 15, Ask::ALL), "came twice");
+    }
+}
+
+#[test]
+fn a_mark_written_behind_is_caught() {
+    let builder = Cluster::builder("mark_behind").fault("MarkBehind");
+    assert_caught(check_crashes("mark_behind", builder, Crash::Immediate, 10, Ask::ALL), "came twice");
+}
+
+#[test]
+fn a_mark_that_counts_before_its_flush_is_caught() {
+    let builder = Cluster::builder("before_flush").fault("PublishBeforeFlush");
+    assert_caught(check_crashes("before_flush", builder, Crash::Immediate, 10, Ask::READING), "came twice");
+}

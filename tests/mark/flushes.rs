@@ -1,0 +1,147 @@
+//! What durability costs: a flush now and then under load, none while idle, and a wait like that of a COMMIT where the disk is
+//! slow.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster::{Answer, Ask, Chance, Client, Cluster, Load, Stop, check_increasing, end_of, within};
+
+/// How often the reservation was extended since the start of a server that logs it.
+fn extensions(server: &Cluster) -> usize {
+    server.log().matches("snowflake_pg: extended the reservation").count()
+}
+
+fn logging(name: &str) -> cluster::Builder {
+    Cluster::builder(name).set("log_min_messages", "debug1")
+}
+
+#[test]
+fn under_load_the_mark_is_flushed_twice_a_second_whoever_draws() {
+    let server = logging("extension_load").start();
+    Load::prepare(&server);
+    for sessions in [1, 8] {
+        let (before, begun) = (extensions(&server), Instant::now());
+        let load = Load::start(&server, sessions, Ask::READING, "");
+        thread::sleep(Duration::from_secs(4));
+        load.finish().check(1_000).unwrap();
+        let (count, seconds) = ((extensions(&server) - before) as f64, begun.elapsed().as_secs_f64());
+        // At half of a window of one second; the first window after a pause may be longer.
+        assert!((1.0..=2.0 * seconds + 2.0).contains(&count), "{sessions} sessions: {count} in {seconds} s");
+    }
+}
+
+#[test]
+fn a_quiet_table_pays_a_flush_in_seconds() {
+    let server = logging("extension_quiet").start();
+    let mut session = server.session();
+    let begun = Instant::now();
+    let mut ids: Vec<i64> = Vec::new();
+    while begun.elapsed() < Duration::from_secs(15) {
+        ids.push(session.one("SELECT snowflake_nextval()"));
+        thread::sleep(Duration::from_millis(450));
+    }
+    check_increasing(&ids).unwrap();
+    // Windows of 1, 2, 4, 8 and 10 s, renewed at half: nine at most, not one a row.
+    assert!((2..=9).contains(&extensions(&server)), "{} for {} rows", extensions(&server), ids.len());
+}
+
+#[test]
+fn an_idle_server_writes_nothing_and_the_next_id_pays_once() {
+    // Without what PostgreSQL itself writes for standbys, vacuum and checkpoints.
+    let quiet =
+        [("wal_level", "minimal"), ("max_wal_senders", "0"), ("autovacuum", "off"), ("checkpoint_timeout", "1h")];
+    let server =
+        quiet.iter().fold(logging("extension_idle"), |builder, (name, value)| builder.set(name, value)).start();
+    let mut session = server.session();
+    for _ in 0..3 {
+        session.one::<i64>("SELECT max(id) FROM snowflake_nextval_batch(1000) AS id");
+    }
+    let written = "SELECT pg_current_wal_insert_lsn()::text";
+    let (lsn, count): (String, usize) = (session.one(written), extensions(&server));
+    // Longer than the longest window; `make soak` idles for ten minutes.
+    let idle = std::env::var("SOAK_IDLE").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
+    thread::sleep(Duration::from_secs(idle));
+    assert_eq!(session.one::<String>(written), lsn);
+    session.one::<i64>("SELECT snowflake_nextval()");
+    assert_eq!(extensions(&server), count + 1);
+    assert_ne!(session.one::<String>(written), lsn);
+}
+
+#[test]
+fn a_disk_that_takes_two_seconds_delays_and_repeats_nothing() {
+    let mut chance = Chance::of("extension_slow");
+    let mut server = Cluster::builder("extension_slow").fault("SlowDisk").set("fsync", "on").clock("+0").start();
+    Load::prepare(&server);
+    let load = Load::start(&server, 6, Ask::READING, "");
+    for round in 0..4 {
+        // Stopped while the mark is written and not yet on disk, or a while after.
+        thread::sleep(Duration::from_millis(1_200) + chance.millis(3_000));
+        server.stop(Stop::Immediate);
+        server.set_clock(&format!("{:+.3}", chance.between(-3_000, 0) as f64 / 1e3 - f64::from(round)));
+        server.start();
+    }
+    thread::sleep(Duration::from_millis(4_500));
+    let history = load.finish();
+    let broken = |(text, _): (&String, &u64)| !text.is_empty() && !text.starts_with("57P");
+    assert!(!history.errors.iter().any(broken), "{:?}", history.errors);
+    assert!(history.slowest > Duration::from_millis(1_500), "nothing was slow: {:?}", history.slowest);
+    history.check(1_000).unwrap();
+}
+
+#[test]
+fn who_drops_a_subscription_does_not_keep_others_from_ids() {
+    let server = Cluster::builder("extension_locked").start();
+    let mut session = server.session();
+    let mut holder = server.connect();
+    // As DROP SUBSCRIPTION does while it waits for its publisher.
+    holder.batch_execute("BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE").expect("a superuser may lock it");
+    let mut ids: Vec<i64> = Vec::new();
+    for _ in 0..4 {
+        ids.push(session.one("SELECT snowflake_nextval()"));
+        thread::sleep(Duration::from_millis(1_200));
+    }
+    check_increasing(&ids).unwrap();
+}
+
+#[test]
+fn who_waits_for_the_mark_can_be_cancelled_and_terminated() {
+    let mut server = Cluster::builder("extension_cancel").start();
+    let mut other = server.session();
+    let mut sessions: Vec<Client> = (0..3).map(|_| server.session()).collect();
+    let last: i64 = sessions[0].one("SELECT snowflake_nextval()");
+    // A standby that never comes: no mark is acknowledged.
+    server.set("synchronous_standby_names", "nobody");
+    server.reload();
+    assert!(within(Duration::from_secs(10), || other.one::<String>("SHOW synchronous_standby_names") == "nobody"));
+    other.batch_execute("SET synchronous_commit = local; CHECKPOINT").expect("the checkpointer has seen it, too");
+    thread::sleep(Duration::from_millis(1_100));
+    let pids: Vec<i32> = sessions.iter_mut().map(|session| session.one("SELECT pg_backend_pid()")).collect();
+    let waiting: Vec<_> = sessions
+        .into_iter()
+        .map(|mut session| {
+            thread::spawn(move || {
+                let result = session.batch_execute("SELECT snowflake_nextval()");
+                (Instant::now(), result, session)
+            })
+        })
+        .collect();
+    for (n, (pid, thread)) in pids.iter().zip(waiting).enumerate() {
+        let shown = format!("SELECT coalesce(max(wait_event_type), '') FROM pg_stat_activity WHERE pid = {pid}");
+        assert!(within(Duration::from_secs(5), || other.one::<String>(&shown) == "Extension"));
+        let (function, code) = if n == 2 { ("pg_terminate_backend", "57P01") } else { ("pg_cancel_backend", "57014") };
+        let begun = Instant::now();
+        other.one::<bool>(&format!("SELECT {function}({pid})"));
+        let (answered, result, mut session) = thread.join().expect("a session's thread ends");
+        assert_eq!(end_of(&result.expect_err("nobody acknowledges"), *pid, &server), code);
+        assert!(answered - begun < Duration::from_secs(2), "{function} was answered after {:?}", answered - begun);
+        if n < 2 {
+            // Nothing is held by who was cancelled.
+            let held = "SELECT count(*) FROM pg_locks WHERE relation = 'pg_replication_origin'::regclass AND pid = ";
+            assert_eq!(other.one::<i64>(&format!("{held}{pid}")), 0);
+            assert_eq!(session.one::<i32>("SELECT 1"), 1);
+        }
+    }
+    server.unset("synchronous_standby_names");
+    server.reload();
+    assert!(other.one::<i64>("SELECT snowflake_nextval()") > last);
+}

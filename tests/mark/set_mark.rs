@@ -1,0 +1,173 @@
+//! `snowflake_set_mark()`: who may call it, which marks it takes, and that nothing is issued below the mark that it has set.
+
+use std::thread;
+use std::time::Duration;
+
+use cluster::{
+    Answer, Ask, Chance, Client, Cluster, Load, Stop, assert_caught, check_unique, ensure, sqlstate, within,
+};
+
+#[test]
+fn only_superusers_and_whom_they_allow_may_repair() {
+    let server = Cluster::builder("repair_rights").start();
+    let mut admin = server.session();
+    admin
+        .batch_execute(
+            "CREATE ROLE clerk LOGIN; CREATE TABLE closed (id bigint); CREATE TABLE open (id bigint);
+             GRANT ALL ON open TO clerk",
+        )
+        .expect("a superuser may");
+    let mut clerk = server.connect_as("clerk");
+    let mark = clerk.one::<i64>("SELECT snowflake_nextval()");
+    for function in ["snowflake_accept_clock", "snowflake_set_mark"] {
+        let argument = if function == "snowflake_set_mark" { "1" } else { "" };
+        let refused = clerk.refusal(&format!("SELECT {function}({argument})"));
+        assert_eq!(refused, ("42501".into(), format!("permission denied for function {function}")));
+    }
+    admin.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_accept_clock() TO clerk").expect("a superuser may");
+    assert_eq!(clerk.code("SELECT snowflake_accept_clock()"), None);
+    // Who may set the mark needs the table's rights, too.
+    let grant = "GRANT EXECUTE ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) TO clerk";
+    admin.batch_execute(grant).expect("a superuser may");
+    let set = |table: &str| format!("SELECT snowflake_set_mark({mark} + 1, '{table}')");
+    assert_eq!(clerk.refusal(&set("closed")), ("42501".into(), "permission denied for table closed".into()));
+    assert!(server.shown_mark() > mark + 1);
+    assert_eq!(clerk.code(&set("open")), None);
+    assert_eq!(server.shown_mark(), mark + 1);
+}
+
+#[test]
+fn a_server_without_a_number_has_nothing_to_repair() {
+    let server = Cluster::builder("repair_numberless").unset("snowflake_pg.worker_id").start();
+    let mut session = server.session();
+    for function in ["snowflake_accept_clock()", "snowflake_set_mark(1, force => true)", "snowflake_set_mark(NULL)"] {
+        let refused = session.refusal(&format!("SELECT {function}"));
+        assert_eq!(refused, ("55000".into(), "parameter \"snowflake_pg.worker_id\" is not set".into()), "{function}");
+    }
+}
+
+/// Sets the mark so many milliseconds from the last ID that was issued, and ends the server before anybody draws: what was
+/// returned from must be on disk, and nothing may begin below it.
+fn check_set(name: &str, shift: i64) -> Result<(), String> {
+    let mut server = Cluster::builder(name).set("fsync", "on").set("wal_writer_delay", "10s").clock("+0").start();
+    Load::prepare(&server);
+    let load = Load::start(&server, 4, Ask::READING, "");
+    thread::sleep(Duration::from_millis(800));
+    let history = load.finish();
+    history.check(1_000)?;
+    let mut ids = history.ids();
+    let highest = *ids.iter().max().expect("IDs were drawn");
+    let mut session = server.session();
+    let mark: i64 = session
+        .one(&format!("SELECT snowflake_max_id(snowflake_timestamp({highest}) + {shift} * interval '1 ms') + 1"));
+    let known = server.shown_mark();
+    let before: i64 = session.one(&format!("SELECT snowflake_set_mark({mark}, force => true)"));
+    ensure!(before == known, "the mark was {known}, it returns {before}");
+    ensure!(server.shown_mark() == mark, "the mark is {}, not {mark}", server.shown_mark());
+    let line = format!("LOG:  snowflake_pg: the high-water mark was set to {mark} by force");
+    ensure!(server.log().contains(&line), "the log does not say so: {}", server.log());
+    server.stop(Stop::Immediate);
+    server.set_clock("-3600");
+    server.start();
+    // Without gaps: whatever was issued there before comes again.
+    let drawn: Vec<i64> = server.connect().batch(50_000);
+    ensure!(drawn.iter().all(|id| *id >= mark), "IDs begin below the mark");
+    ids.extend(drawn);
+    check_unique(&mut ids)
+}
+
+#[test]
+fn a_mark_that_was_set_is_where_the_next_start_begins() {
+    // Half an hour up; and down, from the end of the window to right above the last ID.
+    check_set("repair_up", 1_800_000).unwrap();
+    check_set("repair_down", 0).unwrap();
+}
+
+#[test]
+fn a_mark_forced_below_what_was_issued_is_caught() {
+    assert_caught(check_set("repair_too_low", -400), "came twice");
+}
+
+#[test]
+fn a_mark_out_of_range_is_refused() {
+    let server = Cluster::builder("repair_range").set("snowflake_pg.layout", "41:5:5:11").start();
+    let mut session = server.session();
+    let ask = |session: &mut Client, arguments: &str| {
+        let result = session.batch_execute(&format!("SELECT snowflake_set_mark({arguments})"));
+        result.err().map(|error| sqlstate(&error))
+    };
+    for mark in ["0", "-1", "9223372036854775807"] {
+        let (code, message, detail, hint) = ask(&mut session, mark).expect("refused");
+        assert_eq!((code.as_str(), message), ("22023", format!("mark {mark} is out of range")));
+        assert_eq!(detail, "It must be from 1 to 4611686018427387903, the largest ID of layout \"41:5:5:11\".");
+        assert_eq!(hint, "Pass the highest ID that may have been issued, and 1 more.");
+    }
+    // Nothing could be issued above it for a while.
+    let (code, message, ..) = ask(&mut session, "snowflake_max_id(now() + interval '2 days')").expect("refused");
+    assert_eq!(code, "22023");
+    assert!(message.ends_with("is more than a day ahead of the clock"), "{message}");
+    assert_eq!(session.one::<Option<i64>>("SELECT snowflake_set_mark(NULL)"), None);
+    // Upwards, without a question; IDs begin there.
+    let (mark, before): (i64, i64) = {
+        let row = session
+            .query_one("SELECT m, snowflake_set_mark(m) FROM snowflake_max_id(now() + interval '1 hour') AS m", &[])
+            .expect("upwards");
+        (row.get(0), row.get(1))
+    };
+    assert!(before < mark);
+    assert!(session.one::<i64>("SELECT snowflake_nextval()") >= mark);
+    // Below every ID: the clock decides.
+    assert!(session.one::<i64>("SELECT snowflake_set_mark(1, force => true)") > mark);
+    for _ in 0..2 {
+        assert!(session.lead().abs() < 1.0);
+        thread::sleep(Duration::from_millis(1_100));
+    }
+}
+
+#[test]
+fn setting_the_mark_under_load_never_lets_an_id_come_again() {
+    let mut chance = Chance::of("repair_load");
+    let mut server = Cluster::builder("repair_load").set("fsync", "on").clock("+0").start();
+    Load::prepare(&server);
+    let load = Load::start(&server, 6, Ask::ALL, "");
+    for round in 0..4 {
+        let mut session = server.session();
+        for _ in 0..10 {
+            thread::sleep(chance.millis(100));
+            // Above what others draw until it is done; below the mark or above.
+            let ahead = chance.between(400, 3_000);
+            let set = format!(
+                "SELECT snowflake_set_mark(snowflake_max_id(snowflake_timestamp(snowflake_nextval())
+                                                            + {ahead} * interval '1 ms'), force => true)"
+            );
+            session.one::<i64>(&set);
+        }
+        drop(session);
+        server.stop(Stop::Immediate);
+        server.set_clock(&format!("{:+.3}", -f64::from(round) - chance.between(0, 1_500) as f64 / 1e3));
+        server.start();
+    }
+    thread::sleep(Duration::from_millis(300));
+    load.finish().check(1_000).unwrap();
+}
+
+#[test]
+fn a_mark_that_is_set_right_after_the_first_start_waits_for_its_place() {
+    let mut server =
+        Cluster::builder("set_early").unset("snowflake_pg.worker_id").set("max_prepared_transactions", "1").start();
+    // Outlives the restart, and keeps the background worker from making the origin.
+    let hold = "BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE; PREPARE TRANSACTION 'slow'";
+    server.session().batch_execute(hold).expect("a superuser may");
+    server.set("snowflake_pg.worker_id", "1");
+    server.restart(Stop::Fast);
+    let (mut session, mut watcher) = (server.connect(), server.connect());
+    let pid: i32 = session.one("SELECT pg_backend_pid()");
+    let mark: i64 = session.one("SELECT snowflake_max_id(now() + interval '1 hour')");
+    let setting = thread::spawn(move || session.code(&format!("SELECT snowflake_set_mark({mark})")));
+    let shown = format!("SELECT coalesce(max(wait_event_type), '') FROM pg_stat_activity WHERE pid = {pid}");
+    let waits = within(Duration::from_secs(10), || watcher.one::<String>(&shown) == "Extension");
+    watcher.batch_execute("ROLLBACK PREPARED 'slow'").expect("a superuser may");
+    assert_eq!(setting.join().expect("a thread that ends"), None);
+    assert!(waits, "it has not waited");
+    assert!(watcher.one::<i64>("SELECT snowflake_nextval()") >= mark);
+}

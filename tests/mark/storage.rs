@@ -1,0 +1,209 @@
+//! Where the mark is kept: nothing is issued without a place for it, and `pg_resetwal` leaves what was written last.
+
+use std::thread;
+use std::time::Duration;
+
+use cluster::{
+    Answer, Builder, Client, Cluster, Host, Stop, assert_caught, check_unique, ensure, origins_setting, sqlstate,
+    within,
+};
+
+/// Longest time in which what is reserved is used up.
+const DRY: Duration = Duration::from_secs(12);
+
+/// The error in which drawing ends once what is reserved is used up. Who tries to extend it in time meets the error earlier.
+fn refusal(session: &mut Client) -> (String, String, String, String) {
+    let mut refused = || session.code("SELECT snowflake_nextval()").is_some();
+    assert!(within(DRY, || (0..3).all(|_| refused())), "it goes on");
+    sqlstate(&session.batch_execute("SELECT snowflake_nextval()").expect_err("refused three times"))
+}
+
+#[test]
+fn without_its_origin_issuing_stops_with_a_hint() {
+    let mut server = Cluster::builder("dropped").start();
+    let mut session = server.session();
+    let last: i64 = session.one("SELECT snowflake_nextval()");
+    session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    let (code, message, detail, hint) = refusal(&mut session);
+    assert_eq!((code.as_str(), message.as_str()), ("55000", "the high-water mark is missing"));
+    assert_eq!(detail, "Replication origin \"snowflake_pg\" was dropped.");
+    assert!(hint.contains("restart the server"), "{hint}");
+    server.restart(Stop::Fast);
+    assert!(server.log().contains("made replication origin \"snowflake_pg\" to keep the high-water mark"));
+    let mut session = server.session();
+    assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
+
+    // Its row without its progress: what a drop that is rolled back leaves.
+    session
+        .batch_execute("BEGIN; SELECT pg_replication_origin_drop('snowflake_pg'); ROLLBACK")
+        .expect("a superuser may");
+    let (code, _, detail, hint) = refusal(&mut session);
+    assert_eq!(
+        (code.as_str(), detail.as_str()),
+        ("55000", "Replication origin \"snowflake_pg\" has lost its progress.")
+    );
+    assert!(hint.contains("snowflake_set_mark()"), "{hint}");
+    server.restart(Stop::Fast);
+    assert!(server.log().contains("WARNING:  snowflake_pg: the high-water mark is missing"), "{}", server.log());
+    let mut session = server.session();
+    assert_eq!(session.code("SELECT snowflake_nextval()").as_deref(), Some("55000"));
+    let before: Option<i64> = session.one("SELECT snowflake_set_mark(snowflake_max_id(now()) + 1)");
+    assert_eq!(before, None);
+    assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
+
+    // Set back by hand.
+    let by_hand = "SELECT pg_replication_origin_advance('snowflake_pg', '0/1')";
+    session.batch_execute(by_hand).expect("a superuser may");
+    let (code, message, _, hint) = refusal(&mut session);
+    assert_eq!((code.as_str(), message.as_str()), ("55000", "the high-water mark was set back"));
+    assert!(hint.contains("snowflake_set_mark()"), "{hint}");
+    session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()) + 1)").expect("upwards");
+    assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
+}
+
+#[test]
+fn without_a_free_replication_state_there_is_no_mark_and_no_id() {
+    let setting = origins_setting();
+    let mut server = Cluster::builder("no_state").unset("snowflake_pg.worker_id").set(setting, "1").start();
+    let other = "SELECT pg_replication_origin_create('other'); SELECT pg_replication_origin_advance('other', '0/1')";
+    server.session().batch_execute(other).expect("a superuser may");
+    server.set("snowflake_pg.worker_id", "1");
+    server.restart(Stop::Fast);
+    let mut session = server.session();
+    let (code, message, _, hint) = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
+    assert_eq!((code.as_str(), message.as_str()), ("53400", "no free replication state for the high-water mark"));
+    assert!(hint.starts_with(&format!("Increase {setting}")), "{hint}");
+    server.set(setting, "2");
+    server.restart(Stop::Fast);
+    assert!(server.session().one::<i64>("SELECT snowflake_nextval()") > 0);
+
+    server.session().batch_execute("SELECT pg_replication_origin_drop('other')").expect("a superuser may");
+    server.session().batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    server.stop(Stop::Fast);
+    server.set(setting, "0");
+    server.set("wal_level", "minimal");
+    server.set("max_wal_senders", "0");
+    let log = server.try_start().expect_err("there is no place for a mark");
+    assert!(log.contains(&format!("FATAL:  no high-water mark can be kept while \"{setting}\" is 0")), "{log}");
+    assert!(log.contains(&format!("HINT:  Set {setting} to 1 or more")), "{log}");
+    // A server that only decodes needs none.
+    server.unset("snowflake_pg.worker_id");
+    server.start();
+}
+
+#[test]
+fn read_only_transactions_and_parallel_workers_extend_too() {
+    let server = Cluster::builder("read_only").set("log_min_messages", "debug1").start();
+    let mut session = server.session();
+    session.batch_execute("CREATE TABLE seeds AS SELECT FROM generate_series(1, 5000)").expect("a superuser may");
+    let extensions = || server.log().matches("extended the reservation").count();
+    session.prefer_parallel(2);
+    session.one::<i64>("SELECT snowflake_nextval()");
+    for sql in ["BEGIN READ ONLY; SELECT snowflake_nextval(); COMMIT", "SELECT snowflake_nextval() FROM seeds"] {
+        thread::sleep(Duration::from_millis(2_500));
+        let before = extensions();
+        session.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        assert!(extensions() > before, "{sql}");
+    }
+    let plan = session.plan("(ANALYZE) SELECT snowflake_nextval() FROM seeds");
+    assert!(plan.contains("Workers Launched: 2"), "{plan}");
+}
+
+/// A superuser's session takes the origin for its own while another draws; what the other one meets.
+fn check_origin_in_use(builder: Builder) -> Result<(), String> {
+    let server = builder.start();
+    let mut session = server.session();
+    let mut holder = server.connect();
+    session.one::<i64>("SELECT snowflake_nextval()");
+    holder.batch_execute("SELECT pg_replication_origin_session_setup('snowflake_pg')").expect("a superuser may");
+    // What is reserved is issued to its end.
+    let mut refused = None;
+    let ended = within(DRY, || {
+        refused = session.query_one("SELECT snowflake_nextval()", &[]).err();
+        refused.is_some()
+    });
+    ensure!(ended, "IDs are issued for longer than any window");
+    let used_up: bool =
+        session.one("SELECT snowflake_timestamp(mark) - clock_timestamp() < '20 ms' FROM snowflake_status");
+    let (code, message, detail, hint) = sqlstate(&refused.expect("it has ended"));
+    ensure!(used_up, "a session that had its ID was refused: {code} {message}");
+    ensure!(code == "55006" && message == "the high-water mark is in use by a session", "{code} {message}");
+    ensure!(detail.contains("pg_replication_origin_session_setup('snowflake_pg')"), "{detail}");
+    ensure!(hint.contains("pg_replication_origin_session_reset()"), "{hint}");
+    let status: Vec<String> = session.all("SELECT state || ': ' || problem || ' ' || hint FROM snowflake_status");
+    ensure!(status == [format!("refused: {message} {hint}")], "the status says {status:?}");
+    // As the hint says.
+    holder.batch_execute("SELECT pg_replication_origin_session_reset()").expect("a superuser may");
+    ensure!(session.code("SELECT snowflake_nextval()").is_none(), "issuing does not go on");
+    let state: String = session.one("SELECT state FROM snowflake_status");
+    ensure!(state == "issuing", "the status says {state}");
+    // No lock is left of the error that was caught.
+    holder.batch_execute("SELECT pg_replication_origin_session_setup('snowflake_pg')").expect("the locks are free");
+    Ok(())
+}
+
+#[test]
+fn an_origin_that_is_in_use_is_met_by_those_who_get_no_id_and_shown() {
+    check_origin_in_use(Cluster::builder("origin_in_use")).unwrap();
+}
+
+#[test]
+fn a_session_that_has_its_id_and_is_refused_is_caught() {
+    assert_caught(check_origin_in_use(Cluster::builder("origin_raised").fault("RenewalRaises")), "had its ID");
+}
+
+/// What `pg_resetwal` leaves of the mark.
+struct Reset {
+    /// The mark of the last checkpoint before the server was ended, the last one, and the one after.
+    marks: [i64; 3],
+    /// What was issued before and after.
+    ids: Vec<i64>,
+}
+
+/// Ends a server, resets its WAL, and starts it with the clock behind. Few IDs a second are drawn, without gaps, up to ten seconds
+/// ahead of the clock.
+fn reset_wal(name: &str, end: Stop) -> Reset {
+    let builder = Cluster::builder(name).set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s");
+    let mut server = builder.set("fsync", "on").clock("+0").start();
+    let mut session = server.session();
+    let mut ids = session.batch(16);
+    session.batch_execute("CHECKPOINT").expect("a superuser may");
+    let checkpointed = server.shown_mark();
+    let mut draw_above = |session: &mut Client| {
+        let until: i64 =
+            session.one(&format!("SELECT snowflake_max_id(snowflake_timestamp({checkpointed}) + interval '5 s')"));
+        let mut last = 0;
+        while last <= until {
+            ids.extend(session.batch(16));
+            last = ids[ids.len() - 1];
+        }
+    };
+    draw_above(&mut session);
+    let last = server.shown_mark();
+    drop(session);
+    server.stop(end);
+    let reset = Host::get().program("pg_resetwal").arg("--force").arg("-D").arg(server.dir()).output();
+    assert!(reset.as_ref().is_ok_and(|reset| reset.status.success()), "{reset:?}");
+    server.set_clock("-60");
+    server.start();
+    let after = server.shown_mark();
+    draw_above(&mut server.connect());
+    Reset { marks: [checkpointed, last, after], ids }
+}
+
+#[test]
+fn pg_resetwal_after_a_clean_stop_keeps_the_mark() {
+    let mut reset = reset_wal("storage_reset", Stop::Fast);
+    let [checkpointed, last, after] = reset.marks;
+    assert!(checkpointed < last && last == after, "{:?}", reset.marks);
+    check_unique(&mut reset.ids).unwrap();
+}
+
+#[test]
+fn pg_resetwal_after_a_crash_leaves_the_mark_of_the_last_checkpoint() {
+    let mut reset = reset_wal("storage_reset_crash", Stop::Immediate);
+    let [checkpointed, last, after] = reset.marks;
+    assert!(checkpointed < last && checkpointed == after, "{:?}", reset.marks);
+    // What the README does not promise.
+    assert_caught(check_unique(&mut reset.ids), "came twice");
+}

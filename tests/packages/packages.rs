@@ -1,0 +1,187 @@
+//! `make package` makes a Debian package and an archive that hold what they should, and that work where docs/installing.md
+//! says: in a Debian that has nothing but PostgreSQL, and in a copy of an installation.
+
+use std::fs;
+
+use cluster::{Answer, Host, Scratch, assert_caught, command, major, not_tested, output, page, repository};
+
+use crate::build::{Packages, VERSION};
+use crate::page::{LOOK, ORDERS, seen, settings, typed};
+use crate::{archive, build, check, debian, tree};
+
+#[test]
+fn both_packages_hold_what_they_should() {
+    let packages = Packages::built();
+    check::debian_files(&packages.debian_files()).unwrap();
+    check::archive_files(&packages.archive_listing()).unwrap();
+    check::fields(&packages.fields()).unwrap();
+
+    let scratch = Scratch::new("packages_contents");
+    let (unpacked, archive) = (packages.unpack_debian(&scratch), packages.unpack_archive(&scratch));
+    let library = unpacked.join("usr/lib/postgresql").join(major()).join("lib/snowflake_pg.so");
+    check::stripped(&library).unwrap();
+    check::page_size(fs::metadata(&library).unwrap().len()).unwrap();
+    let same = |a, b| assert!(fs::read(&a).unwrap() == fs::read(&b).unwrap(), "{a:?} and {b:?} differ");
+    same(library, archive.join("lib/snowflake_pg.so"));
+    let extension = unpacked.join("usr/share/postgresql").join(major()).join("extension");
+    for entry in fs::read_dir(extension).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_os_string();
+        same(path, archive.join("share/extension").join(name));
+    }
+    // Every way says the same.
+    let install = fs::read_to_string(archive.join("INSTALL")).unwrap();
+    let readme = fs::read_to_string(unpacked.join(build::docs()).join("README.Debian")).unwrap();
+    for (name, text) in [("INSTALL", install), ("README.Debian", readme)] {
+        for line in settings().lines() {
+            assert!(text.contains(&format!("    {line}\n")), "{name} does not say {line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_or_too_much_is_caught() {
+    let packages = Packages::built();
+    let mut files = packages.debian_files();
+    let removed = files.iter().position(|file| file.ends_with(".control")).expect("a control file");
+    let control = files.remove(removed);
+    assert_caught(check::debian_files(&files), "snowflake_pg.control");
+    files.insert(removed, control);
+    files.push("usr/bin/snowflake_pg".into());
+    assert_caught(check::debian_files(&files), "usr/bin/snowflake_pg");
+
+    let listing = packages.archive_listing();
+    assert_caught(check::archive_files(&listing.replace("0/0", "1000/1000")), "belongs to");
+    assert_caught(check::archive_files(&listing.replace("/INSTALL", "/INSTALLED")), "INSTALL");
+    let last_first: String = listing.lines().rev().map(|line| format!("{line}\n")).collect();
+    assert_caught(check::archive_files(&last_first), "order");
+    assert_caught(check::fields(&packages.fields().replace("libc6 (>= 2.34)", "libc6 (>= 2.36)")), "2.34");
+    assert_caught(check::page_size(1_800_000), "1.6 MB");
+    assert_caught(check::stripped(&build::unstripped()), "not stripped");
+}
+
+#[test]
+fn packages_built_again_are_the_same() {
+    let packages = Packages::built();
+    let before = packages.read();
+    build::build();
+    for (first, second) in before.iter().zip(&packages.read()) {
+        assert!(first == second, "a second package differs from the first, though nothing was edited in between");
+    }
+}
+
+#[test]
+fn lintian_is_silent() {
+    check::lintian(&Packages::built().debian).unwrap();
+}
+
+#[test]
+fn a_package_that_is_not_as_debian_wants_it_is_caught() {
+    let packages = Packages::built();
+    let scratch = Scratch::new("packages_spoilt");
+    let tree = packages.unpack_debian(&scratch);
+    fs::copy(build::unstripped(), tree.join(format!("usr/lib/postgresql/{}/lib/snowflake_pg.so", major()))).unwrap();
+    fs::remove_file(tree.join(build::docs()).join("copyright")).unwrap();
+    let spoilt = scratch.0.join("spoilt.deb");
+    output(command("dpkg-deb").args(["--root-owner-group", "--build"]).arg(&tree).arg(&spoilt));
+    assert_caught(check::lintian(&spoilt), "unstripped-binary-or-object");
+    assert_caught(check::lintian(&spoilt), "no-copyright-file");
+}
+
+#[test]
+fn the_debian_package_works_in_a_debian_that_has_nothing_else() {
+    let Some(tree) = tree::Tree::fresh("works") else { return };
+    debian::check(&tree, &Packages::built().debian, &settings()).unwrap();
+    debian::check_removal(&tree).unwrap();
+}
+
+#[test]
+fn a_debian_without_the_package_is_caught() {
+    let Some(tree) = tree::Tree::fresh("lacks") else { return };
+    tree.run(&format!("pg_ctlcluster {} main start", major())).unwrap();
+    assert_caught(debian::check_session(&tree), "extension \"snowflake_pg\" is not available");
+    // Installed by hand where no package would look for it.
+    tree.run(&format!("touch /usr/share/postgresql/{}/extension/snowflake_pg.control", major())).unwrap();
+    assert_caught(debian::check_nothing_left(&tree), "snowflake_pg.control");
+}
+
+#[test]
+fn the_archive_works_in_a_copy_of_an_installation() {
+    let Some(copy) = archive::Copy::new("archive") else { return };
+    copy.install(&Packages::built().archive).unwrap();
+    let server = copy.start(&settings()).unwrap();
+    let mut session = server.session();
+    session.batch_execute(ORDERS).unwrap();
+    assert_eq!(session.one::<String>(LOOK), seen());
+}
+
+#[test]
+fn a_copy_without_the_files_is_caught() {
+    let Some(copy) = archive::Copy::new("archive_lacks") else { return };
+    let error = copy.start(&settings()).map(drop);
+    assert_caught(error, "could not access file \"snowflake_pg\"");
+}
+
+#[test]
+fn the_description_for_pgxn_is_valid() {
+    let text = page("META.json");
+    check::meta(&text).unwrap();
+    let spoil = |from: &str, to: &str| {
+        let spoilt = text.replacen(from, to, 1);
+        assert_ne!(spoilt, text);
+        check::meta(&spoilt)
+    };
+    assert_caught(spoil(&format!("\"version\": \"{VERSION}\",\n  \"maintainer\""), "\"maintainer\""), "version");
+    assert_caught(spoil("\"license\": \"postgresql\"", "\"license\": \"free\""), "license");
+    assert_caught(spoil("src/lib.rs", "src/library.rs"), "src/library.rs");
+}
+
+#[test]
+fn the_client_of_pgxn_installs() {
+    let postgresql = Host::get().installation();
+    if !postgresql.is_debians() || major() != "15" {
+        not_tested("the page is about Debian's PostgreSQL 15");
+        return;
+    }
+    for line in typed("sh pgxn") {
+        // As the page says for a user who is not root.
+        let line = if tree::is_root() { line } else { line.replace(" ./", " --sudo env ./") };
+        let mut shell = command("sh");
+        // The version is that of pg_config, whatever is said elsewhere.
+        shell.args(["-e", "-c", &line]).current_dir(repository()).env_remove("PG").env_remove("PG_CONFIG");
+        output(&mut shell);
+    }
+    assert!(postgresql.extensions.join(format!("snowflake_pg--{VERSION}.sql")).exists());
+}
+
+#[test]
+fn the_dockerfile_is_as_hadolint_wants_it() {
+    let text = page("Dockerfile");
+    check::dockerfile(&text).unwrap();
+    assert_caught(check::dockerfile(&text.replace("# hadolint ignore", "# ignore")), "DL3008");
+    assert_caught(check::dockerfile(&text.replace("FROM postgres:${PG}-bookworm AS", "FROM postgres AS")), "DL3006");
+}
+
+#[test]
+fn the_scripts_are_as_shellcheck_wants_them() {
+    check::script("scripts/common.sh", &page("scripts/common.sh")).unwrap();
+    for entry in fs::read_dir(repository().join("scripts")).unwrap() {
+        let name = format!("scripts/{}", entry.unwrap().file_name().display());
+        let text = page(&name);
+        if text.starts_with("#!") {
+            check::script(&name, &text).unwrap();
+        }
+    }
+    assert_caught(check::script("scripts/package", "#!/usr/bin/env bash\nrm -rf $1/*\n"), "SC2086");
+}
+
+#[test]
+fn every_version_is_that_of_cargo() {
+    let files = ["CHANGELOG.md", "debian/changelog", "META.json"].map(page);
+    let [changes, debian, meta] = &files;
+    check::versions(changes, debian, meta).unwrap();
+    let older = |text: &str| text.replacen(VERSION, "0.0.9", 1);
+    assert_caught(check::versions(&older(changes), debian, meta), "CHANGELOG.md");
+    assert_caught(check::versions(changes, &older(debian), meta), "debian/changelog");
+    assert_caught(check::versions(changes, debian, &older(meta)), "META.json");
+}

@@ -1,0 +1,6 @@
+//! Standbys: slow ones, promoted ones, and those that have the number of their primary.
+
+mod promotion;
+mod same_number;
+mod slow_standby;
+mod standby;

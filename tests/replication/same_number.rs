@@ -1,0 +1,90 @@
+//! A standby that has its primary's worker ID is told so, and shows it, before the failover.
+
+use std::time::Duration;
+
+use cluster::{Answer, Builder, Cluster, Host, Stop, within};
+
+/// Longest wait for something that comes within seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const WARNING: &str = "01000 WARNING:  snowflake_pg: this standby has worker ID 1, with which its primary issues";
+
+/// A server whose log has SQLSTATEs.
+fn with_codes(name: &str) -> Builder {
+    Cluster::builder(name).set("log_line_prefix", "%m [%p] %e ")
+}
+
+/// True when the background worker that looks has ended.
+fn looked(standby: &Cluster) -> bool {
+    let looks = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'snowflake_pg standby watch')";
+    within(PATIENCE, || !standby.connect().one::<bool>(looks))
+}
+
+/// Who issued last, as a server knows it.
+fn last_issuer(server: &Cluster) -> Option<i32> {
+    server.connect().one("SELECT last_issuer_worker_id FROM snowflake_status")
+}
+
+#[test]
+fn a_standby_with_its_primarys_number_is_told_so_once() {
+    let primary = Cluster::builder("number_primary").start();
+    let mut session = primary.session();
+    assert_eq!(last_issuer(&primary), None);
+    let standby = |name, worker| primary.standby(with_codes(name).set("snowflake_pg.worker_id", worker));
+    let mut same = standby("number_same", "1");
+    // Before the first ID there is nothing to compare with.
+    assert_eq!(last_issuer(&same), None);
+    assert!(!same.log().contains(WARNING), "{}", same.log());
+    // It ends when the server is stopped, and begins again with it.
+    same.restart(Stop::Fast);
+    session.batch(10);
+    assert!(looked(&same), "the background worker does not end");
+    assert_eq!(same.log().matches(WARNING).count(), 1, "{}", same.log());
+    assert!(
+        same.log().contains("HINT:  Give this server a number of its own, outside the data directory"),
+        "{}",
+        same.log()
+    );
+    assert_eq!(last_issuer(&same), Some(1));
+
+    let own = standby("number_own", "2");
+    assert!(looked(&own), "the background worker does not end");
+    assert!(!own.log().contains("this standby has"), "{}", own.log());
+    assert_eq!(last_issuer(&own), Some(1));
+    // Promoted, until the first ID of its own.
+    own.promote();
+    assert_eq!(last_issuer(&own), Some(1));
+    own.connect().batch(10);
+    assert_eq!(last_issuer(&own), Some(2));
+    assert_eq!(last_issuer(&primary), Some(1));
+}
+
+#[test]
+fn a_server_that_comes_back_as_a_standby_of_nobody_is_told_nothing() {
+    let mut server = Cluster::builder("number_alone").start();
+    server.session().batch(10);
+    server.stop(Stop::Immediate);
+    Host::get().write(&server.dir().join("standby.signal"), "");
+    server.start();
+    server.promote();
+    assert!(looked(&server), "the background worker outlives the promotion");
+    assert!(!server.log().contains("this standby has"), "{}", server.log());
+    server.connect().batch(10);
+}
+
+#[test]
+fn a_mark_that_was_set_by_hand_has_no_issuer() {
+    let server = Cluster::builder("number_by_hand")
+        .set("snowflake_pg.layout", "41:5:5:12")
+        .set("snowflake_pg.datacenter_id", "3")
+        .start();
+    let mut session = server.session();
+    session.batch(10);
+    let both: String =
+        session.one("SELECT concat_ws(' ', last_issuer_datacenter_id, last_issuer_worker_id) FROM snowflake_status");
+    assert_eq!(both, "3 1");
+    session
+        .batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now() + interval '1 minute'))")
+        .expect("a superuser may");
+    assert_eq!(last_issuer(&server), None);
+}

@@ -1,0 +1,109 @@
+//! On a server that does not preload the library every function says so, and the session goes on.
+
+use cluster::{Answer, Cluster, Stop, output, sqlstate, typed};
+
+#[test]
+fn without_preload_every_function_says_what_to_do() {
+    let server =
+        Cluster::builder("no_preload").unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
+    let mut session = server.session();
+    let at = "timestamptz '2024-01-01 00:00:00+00'";
+    for call in [
+        "snowflake_nextval()".to_string(),
+        "snowflake_nextval_batch(3)".into(),
+        "snowflake_reserve(3)".into(),
+        "snowflake_currval()".into(),
+        "snowflake_decode(1)".into(),
+        "snowflake_describe(1)".into(),
+        "snowflake_timestamp(1)".into(),
+        format!("snowflake_encode({at}, 1, 1)"),
+        format!("snowflake_min_id({at})"),
+        format!("snowflake_max_id({at})"),
+        format!("snowflake_first_id_from({at})"),
+        format!("snowflake_last_id_before({at})"),
+        format!("snowflake_between(1, {at}, {at})"),
+        format!("snowflake_partition_bounds({at}, {at}, '1 day')"),
+        "snowflake_create_partitions('pg_class', '1 day', 1)".into(),
+        "snowflake_accept_clock()".into(),
+        "snowflake_set_mark(1)".into(),
+        "snowflake_check('pg_class', 'oid')".into(),
+        "snowflake_stat_backends()".into(),
+        "snowflake_stat_reset()".into(),
+    ] {
+        let error = session.batch_execute(&format!("SELECT {call}")).expect_err(&call);
+        let (code, message, detail, hint) = sqlstate(&error);
+        assert_eq!((code.as_str(), message.as_str()), ("55000", "library \"snowflake_pg\" is not preloaded"), "{call}");
+        assert_eq!(detail, "");
+        assert_eq!(hint, "Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.");
+    }
+    assert_eq!(session.one::<i32>("SELECT 1"), 1);
+    // The status is a row that says so, so that whoever watches the server sees it.
+    let status = "SELECT state || ': ' || problem || '. ' || hint FROM snowflake_status AS s
+        WHERE (SELECT count(*) FROM jsonb_each_text(to_jsonb(s)) AS e WHERE e.value IS NULL) = 30";
+    let expected = "not preloaded: library \"snowflake_pg\" is not preloaded. \
+                    Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.";
+    assert_eq!(session.all::<String>(status), [expected]);
+    session.batch_execute("LOAD 'snowflake_pg'").unwrap();
+    // What reads no setting needs no preload: IDs of any layout can be read on any server.
+    for call in [
+        "snowflake_decode(1, 'discord')".to_string(),
+        "snowflake_decode(1, 'discord', '2015-01-01Z')".into(),
+        "snowflake_describe(1, 'discord')".into(),
+        "snowflake_describe(1, 'discord', '2015-01-01Z')".into(),
+        "snowflake_timestamp(1, 'discord')".into(),
+        "snowflake_timestamp(1, 'discord', '2015-01-01Z')".into(),
+        format!("snowflake_encode({at}, 1, 1, 'discord')"),
+        format!("snowflake_encode({at}, 1, 1, 'discord', {at})"),
+        format!("snowflake_encode({at}, 1, 1, 1, 'discord')"),
+        format!("snowflake_encode({at}, 1, 1, 1, 'discord', {at})"),
+        format!("snowflake_min_id({at}, 'discord')"),
+        format!("snowflake_min_id({at}, 'discord', {at})"),
+        format!("snowflake_max_id({at}, 'discord')"),
+        format!("snowflake_max_id({at}, 'discord', {at})"),
+        "snowflake_to_text(1)".into(),
+        "snowflake_from_text('0000000000001')".into(),
+        "snowflake_layouts()".into(),
+        "snowflake_version()".into(),
+        "snowflake_status()".into(),
+        "snowflake_last_issuer()".into(),
+    ] {
+        session.batch_execute(&format!("SELECT {call}")).expect(&call);
+    }
+    // All functions of the extension were called above.
+    let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'");
+    assert_eq!(functions, 20 + 20);
+}
+
+/// What CREATE EXTENSION tells the client, and whether pg_dump's output can be restored.
+#[test]
+fn create_extension_warns_where_the_library_is_not_preloaded() {
+    let mut server =
+        Cluster::builder("warned").unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
+    let create = "CREATE SCHEMA \"Odd one\"; CREATE EXTENSION snowflake_pg SCHEMA \"Odd one\"";
+    let told = |server: &Cluster| {
+        let psql = server.psql().args(["-c", create]).output().expect("psql can be run");
+        assert!(psql.status.success(), "{psql:?}");
+        String::from_utf8_lossy(&psql.stderr).into_owned()
+    };
+    let warned = told(&server);
+    for line in [
+        "WARNING:  library \"snowflake_pg\" is not preloaded",
+        "DETAIL:  Until it is, no ID is issued, and only functions that are passed a layout read IDs.",
+        "HINT:  Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.",
+    ] {
+        assert!(warned.lines().any(|told| told == line), "{line} is not in {warned}");
+    }
+    // Nothing is left of what warned, and a dump can be restored there.
+    let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE '%preloaded%'";
+    assert_eq!(server.connect().one::<i64>(left), 0);
+    let dump = output(&mut server.program("pg_dump"));
+    server.connect().batch_execute("CREATE DATABASE restored").expect("a superuser may");
+    let mut psql = server.psql();
+    psql.args(["--dbname", "restored"]);
+    typed(psql, &dump).expect("a dump that can be restored");
+    // The hint works: preloaded, nothing is said.
+    server.connect().batch_execute("DROP SCHEMA \"Odd one\" CASCADE").expect("a superuser may");
+    server.set("shared_preload_libraries", "snowflake_pg");
+    server.restart(Stop::Fast);
+    assert_eq!(told(&server), "");
+}

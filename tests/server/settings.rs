@@ -1,0 +1,209 @@
+//! Who this server is, is said by its configuration alone, and a configuration that is wrong keeps it from starting.
+
+use std::time::Duration;
+
+use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate, within};
+
+/// Settings, by name and value, that keep the server from starting; and two things the log then says.
+type Refused = (&'static [(&'static str, &'static str)], &'static str, &'static str);
+
+const REFUSED: [Refused; 26] = [
+    (
+        &[("worker_id", "1024")],
+        "\"snowflake_pg.worker_id\": \"1024\"",
+        "a number from 0 to 1023, to fit the worker field",
+    ),
+    (&[("worker_id", "-2")], "\"snowflake_pg.worker_id\": \"-2\"", "a number from 0 to 1023, to fit the worker field"),
+    (
+        &[("worker_id", "one")],
+        "\"snowflake_pg.worker_id\": \"one\"",
+        "a number from 0 to 1023, to fit the worker field",
+    ),
+    (&[("worker_id", "")], "\"snowflake_pg.worker_id\": \"\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "010")], "worker_id\": \"010\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "1.5")], "worker_id\": \"1.5\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "0x10")], "worker_id\": \"0x10\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "99999999999")], "\"99999999999\"", "a number from 0 to 1023, to fit the worker field"),
+    (&[("worker_id", "32"), ("layout", "41:5:5:12")], "\"32\"", "a number from 0 to 31, to fit the"),
+    (
+        &[("datacenter_id", "32"), ("layout", "41:5:5:12")],
+        "datacenter_id\": \"32\"",
+        "a number from 0 to 31, to fit the",
+    ),
+    (&[("datacenter_id", "1")], "datacenter_id\": \"1\"", "Layout \"41:10:12\" has no datacenter field."),
+    (&[("layout", "41:10")], "\"snowflake_pg.layout\": \"41:10\"", "neither three or four widths"),
+    (&[("layout", "")], "\"snowflake_pg.layout\": \"\"", "neither three or four widths"),
+    (&[("layout", "many bits")], "\"many bits\"", "neither three or four widths"),
+    (&[("layout", "44:10:12")], "\"44:10:12\"", "The widths sum to 66 bits; a positive bigint has 63."),
+    (&[("layout", "41:10:0")], "\"41:10:0\"", "The sequence field must have 1 to 31 bits."),
+    (&[("layout", "31:32:10")], "\"31:32:10\"", "The worker field must have 0 to 31 bits."),
+    (&[("layout", "41:10:12@2ms")], "\"41:10:12@2ms\"", "must be \"1ms\", \"10ms\" or \"1s\""),
+    (&[("epoch", "2020-01-01 00:00:00")], "\"snowflake_pg.epoch\"", "A time without a zone"),
+    (&[("epoch", "2020-01-01")], "\"snowflake_pg.epoch\"", "A time without a zone"),
+    (&[("epoch", "2020-01-32Z")], "\"2020-01-32Z\"", "neither an ISO 8601 time nor a number"),
+    (&[("epoch", "2020-01-01Zulu")], "\"2020-01-01Zulu\"", "neither an ISO 8601 time nor a number"),
+    (&[("epoch", "-")], "\"snowflake_pg.epoch\": \"-\"", "neither an ISO 8601 time nor a number"),
+    (&[("epoch", "yesterday")], "\"yesterday\"", "neither an ISO 8601 time nor a number"),
+    (&[("epoch", "2020-01-01T00:00:00.0001Z")], "\"2020-01-01T00:00:00.0001Z\"", "whole number of milliseconds"),
+    (&[("epoch", "2200-01-01T00:00:00Z")], "\"2200-01-01T00:00:00Z\"", "between 1970-01-01 and 2199-12-31"),
+];
+
+#[test]
+fn a_server_with_a_wrong_identity_does_not_start_and_says_why() {
+    let mut server = Cluster::builder("refused").create();
+    for (settings, message, reason) in REFUSED {
+        for (name, value) in settings {
+            server.set(&format!("snowflake_pg.{name}"), value);
+        }
+        let log = match server.try_start() {
+            Ok(()) => panic!("started with {settings:?}"),
+            Err(log) => log,
+        };
+        assert!(log.contains("FATAL:  invalid value for parameter"), "{settings:?}:\n{log}");
+        assert!(log.contains(message) && log.contains(reason), "{settings:?}:\n{log}");
+        assert!(log.contains("HINT:"), "{settings:?}:\n{log}");
+        for (name, value) in [("worker_id", "1"), ("datacenter_id", "0"), ("layout", "41:10:12"), ("epoch", "")] {
+            server.set(&format!("snowflake_pg.{name}"), value);
+        }
+    }
+    server.start();
+}
+
+#[test]
+fn every_way_to_write_a_right_identity_is_understood() {
+    // 2010-11-04 01:42:54.657 UTC in four ways.
+    for epoch in ["1288834974657", "2010-11-04T01:42:54.657Z", "2010-11-04 03:42:54.657+02", ""] {
+        let server = Cluster::builder("understood")
+            .set("snowflake_pg.worker_id", " 31 ")
+            .set("snowflake_pg.datacenter_id", "31")
+            .set("snowflake_pg.layout", "41:5:5:12@1ms")
+            .set("snowflake_pg.epoch", epoch)
+            .start();
+        let mut session = server.session();
+        let described: String = session.one("SELECT snowflake_describe(snowflake_nextval())::text");
+        for part in ["\"worker_id\": 31", "\"datacenter_id\": 31", "\"epoch\": \"2010-11-04T01:42:54.657+00:00\""] {
+            assert!(described.contains(part), "{epoch:?}: {described}");
+        }
+    }
+    // A date with a zone is its midnight there; a layout's letters are of either case.
+    for (epoch, midnight) in [
+        ("2020-01-01Z", "2020-01-01T00:00:00+00:00"),
+        ("2020-01-01 z", "2020-01-01T00:00:00+00:00"),
+        ("2020-01-01+02:00", "2019-12-31T22:00:00+00:00"),
+        ("2020-01-01-0530", "2020-01-01T05:30:00+00:00"),
+    ] {
+        let server = Cluster::builder("understood")
+            .set("snowflake_pg.layout", "TWITTER")
+            .set("snowflake_pg.epoch", epoch)
+            .start();
+        let read: String = server.session().one("SELECT snowflake_describe(snowflake_nextval()) ->> 'epoch'");
+        assert_eq!(read, midnight, "{epoch:?}");
+    }
+    let sonyflake = Cluster::builder("understood").set("snowflake_pg.layout", "Sonyflake").start();
+    let mut session = sonyflake.session();
+    let described: String = session.one("SELECT snowflake_describe(snowflake_nextval())::text");
+    assert!(described.contains("\"epoch\": \"2014-09-01T00:00:00+00:00\""), "{described}");
+    assert!(
+        described.contains("\"layout\": \"39:8s:16@10ms\"") && described.contains("\"worker_id\": 1"),
+        "{described}"
+    );
+    let off: f64 =
+        session.one("SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8");
+    assert!((-1.0..=0.011).contains(&off), "the ID's time is {off} s from the clock");
+}
+
+#[test]
+fn the_command_line_is_configuration_too() {
+    // Where a worker ID belongs that a base backup must not bring along.
+    let server = Cluster::builder("command_line").argument("-csnowflake_pg.worker_id=77").start();
+    let worker: i32 = server.session().one("SELECT worker_id FROM snowflake_decode(snowflake_nextval())");
+    assert_eq!(worker, 77);
+    drop(server);
+    let mut server = Cluster::builder("command_line").argument("-csnowflake_pg.worker_id=1024").create();
+    let log = server.try_start().expect_err("1024 does not fit");
+    assert!(log.contains("invalid value for parameter \"snowflake_pg.worker_id\": \"1024\""), "{log}");
+}
+
+#[test]
+fn a_misspelt_name_is_reported() {
+    let server = Cluster::builder("misspelt").set("snowflake_pg.worker", "5").start();
+    let log = server.log();
+    assert!(log.contains("invalid configuration parameter name \"snowflake_pg.worker\""), "{log}");
+    let error = server.session().refusal("SET snowflake_pg.workerid = 3");
+    assert_eq!(error.0, "42602");
+}
+
+/// No session, role or database can give the server another number.
+fn check_only_configuration(builder: Builder) -> Result<(), String> {
+    let mut server = builder.start();
+    let mut session = server.session();
+    session.batch_execute("CREATE ROLE clerk LOGIN SUPERUSER").expect("a new role");
+    for (name, value) in [("worker_id", "2"), ("datacenter_id", "0"), ("layout", "41:11:11"), ("epoch", "0")] {
+        let setting = format!("snowflake_pg.{name} = '{value}'");
+        for way in ["SET", "SET LOCAL", "ALTER ROLE clerk SET", "ALTER DATABASE postgres SET", "ALTER ROLE ALL SET"] {
+            let code = session.code(&format!("{way} {setting}"));
+            ensure!(code.as_deref() == Some("55P02"), "{way} {setting} gave {code:?}");
+        }
+        let options = format!("-c snowflake_pg.{name}={value}");
+        let connected = server.config("postgres").options(&options).connect(postgres::NoTls);
+        ensure!(connected.is_err(), "a connection may bring {options}");
+    }
+    // What the configuration says now counts from the next start.
+    let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
+    server.unset("snowflake_pg.worker_id");
+    for setting in ["worker_id = 9", "max_ahead = '55ms'"] {
+        session.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.{setting}")).expect("a superuser may");
+    }
+    server.reload();
+    let reloaded = within(Duration::from_secs(10), || session.one::<String>("SHOW snowflake_pg.max_ahead") == "55ms");
+    ensure!(reloaded, "the reload has no effect");
+    ensure!(session.one::<i32>(worker) == 1, "a reload made this another worker");
+    server.restart(cluster::Stop::Fast);
+    ensure!(server.session().one::<i32>(worker) == 9, "a restart did not make this worker 9");
+    Ok(())
+}
+
+#[test]
+fn nobody_but_the_configuration_sets_the_identity() {
+    check_only_configuration(Cluster::builder("only_configuration")).unwrap();
+}
+
+#[test]
+fn a_worker_id_that_everybody_may_set_is_caught() {
+    let server = Cluster::builder("only_configuration_fault").fault("WorkerForEverybody");
+    assert_caught(check_only_configuration(server), "SET snowflake_pg.worker_id = '2' gave None");
+}
+
+/// Without a worker ID nothing is issued, and the error says what to do.
+fn check_unset(builder: Builder) -> Result<(), String> {
+    let server = builder.unset("snowflake_pg.worker_id").start();
+    let mut session = server.session();
+    for sql in ["SELECT snowflake_nextval()", "SELECT * FROM snowflake_nextval_batch(3)", "SELECT snowflake_reserve(3)"]
+    {
+        let Err(error) = session.batch_execute(sql) else {
+            return Err(format!("{sql} works without a worker ID"));
+        };
+        let (code, message, _, hint) = sqlstate(&error);
+        ensure!(code == "55000" && message == "parameter \"snowflake_pg.worker_id\" is not set", "{code} {message}");
+        ensure!(
+            hint == "Give every server its own number from 0 to 1023 in postgresql.conf and restart it.",
+            "the hint is {hint:?}"
+        );
+    }
+    // Decoding needs no number of this server's own.
+    ensure!(session.one::<i32>("SELECT worker_id FROM snowflake_decode(1541815603606036480)") == 378, "not decoded");
+    Ok(())
+}
+
+#[test]
+fn without_a_worker_id_nothing_is_issued() {
+    check_unset(Cluster::builder("unset")).unwrap();
+    // The value that stands for "not set" can be written too.
+    let server = Cluster::builder("unset").set("snowflake_pg.worker_id", "-1").start();
+    assert_eq!(server.session().refusal("SELECT snowflake_nextval()").0, "55000");
+}
+
+#[test]
+fn a_default_worker_id_is_caught() {
+    assert_caught(check_unset(Cluster::builder("unset_fault").fault("DefaultWorker")), "works without");
+}

@@ -1,0 +1,214 @@
+//! Decoding gives back what went in, in the right unit, from the right epoch, whatever the session's settings.
+
+use std::time::Duration;
+
+use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, within};
+
+/// The time of a fresh ID is the clock's, and never decreases in a session.
+fn check_time(builder: Builder) -> Result<(), String> {
+    let server = builder.start();
+    let mut session = server.session();
+    for _ in 0..100 {
+        let row = session
+            .query_one(
+                "SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8 * 1000",
+                &[],
+            )
+            .map_err(|e| format!("not decoded: {e:?}"))?;
+        let off: f64 = row.get(0);
+        // Below the limit there is no lead; a tick is 1 ms; the rest is what a busy machine may take between two reads.
+        ensure!((-1_000.0..=2.0).contains(&off), "the ID's time is {off} ms from the clock");
+    }
+    let decreasing: i64 = session.one(
+        "SELECT count(*) FROM (
+             SELECT at < lag(at) OVER () AS earlier
+             FROM (SELECT snowflake_timestamp(snowflake_nextval()) AS at FROM generate_series(1, 100000)) AS ids) AS pairs
+         WHERE earlier",
+    );
+    ensure!(decreasing == 0, "time went back {decreasing} times");
+    Ok(())
+}
+
+#[test]
+fn the_time_of_an_id_is_the_clock_and_never_goes_back() {
+    check_time(Cluster::builder("time")).unwrap();
+}
+
+#[test]
+fn microseconds_taken_for_milliseconds_are_caught() {
+    // A layout that reaches as far as the wrong time does: in the default one there would be no ID at all.
+    let server = Cluster::builder("time_fault").fault("MicrosAsMillis").set("snowflake_pg.layout", "45:8:10");
+    assert_caught(check_time(server), "ms from the clock");
+}
+
+/// Parts, epoch and milliseconds survive the way there and back; NULL and negative numbers are no IDs.
+fn check_round_trip(builder: Builder) -> Result<(), String> {
+    let server =
+        builder.set("snowflake_pg.layout", "41:5:5:12").set("snowflake_pg.epoch", "2020-02-02T02:02:02.020Z").start();
+    let mut session = server.session();
+    let wrong: i64 = session.one(
+        "SELECT count(*)
+         FROM generate_series(0, 999) AS n,
+              LATERAL (SELECT timestamptz '2020-02-02 02:02:02.020+00' + n * n * n * interval '97 ms' AS at) AS instants,
+              LATERAL (SELECT snowflake_encode(at, n % 32, n * 4, n / 32) AS id) AS ids,
+              LATERAL snowflake_decode(id) AS parts
+         WHERE (created_at, worker_id, sequence, datacenter_id) IS DISTINCT FROM (at, n % 32, n * 4, n / 32)
+            OR snowflake_timestamp(id) <> at",
+    );
+    ensure!(wrong == 0, "{wrong} of 1000 IDs came back different");
+    let null: bool = session.one(
+        "SELECT snowflake_timestamp(NULL) IS NULL AND snowflake_describe(NULL) IS NULL
+            AND (SELECT parts IS NULL FROM snowflake_decode(NULL) AS parts)",
+    );
+    ensure!(null, "NULL decodes to something");
+    for function in ["decode", "describe", "timestamp"] {
+        for number in ["-1", "-9223372036854775808"] {
+            let code = session.code(&format!("SELECT snowflake_{function}({number}::bigint)"));
+            ensure!(code.as_deref() == Some("22003"), "snowflake_{function}({number}) gave {code:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn parts_survive_encode_and_decode() {
+    check_round_trip(Cluster::builder("round_trip")).unwrap();
+}
+
+#[test]
+fn an_epoch_that_decoding_ignores_is_caught() {
+    assert_caught(
+        check_round_trip(Cluster::builder("round_trip_fault").fault("DecodeIgnoresEpoch")),
+        "came back different",
+    );
+}
+
+#[test]
+fn infinity_lies_beyond_every_layout() {
+    // One that ends long before, and one whose time outlasts PostgreSQL's.
+    for layout in ["41:10:10", "54:2:4"] {
+        let server = Cluster::builder("infinity").set("snowflake_pg.layout", layout).start();
+        let mut session = server.session();
+        for function in ["min_id", "max_id"] {
+            for at in ["infinity", "-infinity"] {
+                let (code, message) = session.refusal(&format!("SELECT snowflake_{function}('{at}')"));
+                assert_eq!(code, "22023");
+                assert_eq!(message, format!("time {at} is outside the range of layout \"{layout}\""));
+            }
+        }
+        let last = (1i64 << layout.split(':').map(|bits| bits.parse::<u32>().unwrap()).sum::<u32>()) - 1;
+        for (from, until, id, expected) in [
+            ("-infinity", "infinity", last, true),
+            ("infinity", "infinity", last, false),
+            ("-infinity", "-infinity", 0, false),
+            ("infinity", "-infinity", 0, false),
+        ] {
+            // False, not NULL: NOT must find the row.
+            let found: Option<bool> = session.one(&format!("SELECT snowflake_between({id}, '{from}', '{until}')"));
+            assert_eq!(found, Some(expected), "{layout}: {id} between {from} and {until}");
+        }
+    }
+}
+
+/// The results of `expressions`, which do not depend on what a session displays, are equal in five sessions.
+fn check_zones(server: &Cluster, expressions: &str) -> Result<(), String> {
+    let query = format!("SELECT row_to_json(results)::text FROM (SELECT {expressions}) AS results");
+    let ask = |zone: &str, style: &str| {
+        let mut session: Client = server.session();
+        session
+            .batch_execute(&format!(
+                "SET timezone = '{zone}'; SET datestyle = '{style}';
+                 BEGIN; CREATE TABLE days (id bigint) PARTITION BY RANGE (id); CREATE TABLE months (LIKE days) PARTITION BY RANGE (id)"
+            ))
+            .expect("settings and tables");
+        let result = session.one::<String>(&query);
+        session.batch_execute("ROLLBACK").expect("the tables go");
+        result
+    };
+    let sessions = [
+        ("UTC", "ISO"),
+        ("Pacific/Auckland", "ISO"),
+        ("America/St_Johns", "SQL, DMY"),
+        ("UTC", "German"),
+        ("America/New_York", "Postgres, MDY"),
+    ];
+    let results = sessions.map(|(zone, style)| ask(zone, style));
+    ensure!(results.iter().all(|result| *result == results[0]), "not equal: {results:#?}");
+    Ok(())
+}
+
+/// The functions of the extension that take or return something of time, and were never called.
+fn not_called(server: &Cluster) -> Vec<String> {
+    server.connect().all(
+        "WITH timely AS (SELECT ARRAY['timestamptz', 'interval', 'jsonb']::regtype[]::oid[] AS types)
+         SELECT oid::regprocedure::text FROM pg_proc, timely
+         WHERE proname LIKE 'snowflake%'
+           AND (prorettype = ANY (types) OR coalesce(proallargtypes, proargtypes::oid[]) && types)
+           AND oid NOT IN (SELECT funcid FROM pg_stat_user_functions) ORDER BY 1",
+    )
+}
+
+#[test]
+fn no_result_depends_on_time_zone_or_date_style() {
+    let server = Cluster::builder("zones").set("track_functions", "all").start();
+    let at = "timestamptz '2024-03-10 12:34:56.789+00'";
+    let since = "timestamptz '2020-01-01 00:00:00+00'";
+    let (id, old) = ("1541815603606036480", "175928847299117063");
+    // Days in which clocks are set in New York and St. John's, and months in which they are set in Auckland.
+    let days = "'2024-11-02 00:00:00+00', '2024-11-05 00:00:00+00', '1 day'";
+    let months = "'2024-03-31 12:00:00+00', '2024-11-30 12:00:00+00', '1 month'";
+    let bounds = |range: &str| {
+        format!(
+            "SELECT json_agg(json_build_array(extract(epoch FROM from_time), extract(epoch FROM until_time), from_id, until_id))
+             FROM snowflake_partition_bounds({range})"
+        )
+    };
+    let made = |table: &str, interval: &str, from: &str| {
+        format!(
+            "SELECT json_agg(json_build_array(made::text, pg_get_partition_constraintdef(made)))
+             FROM snowflake_create_partitions('{table}', '{interval}', 9, '{from}') AS made"
+        )
+    };
+    check_zones(
+        &server,
+        &format!(
+            "extract(epoch FROM snowflake_timestamp({id})) AS at,
+             extract(epoch FROM snowflake_timestamp({old}, 'discord')) AS at_layout,
+             extract(epoch FROM snowflake_timestamp({id}, '41:10:12@10ms', {since})) AS at_epoch,
+             (SELECT extract(epoch FROM created_at) FROM snowflake_decode({id})) AS decoded,
+             (SELECT extract(epoch FROM created_at) FROM snowflake_decode({old}, 'discord')) AS decoded_layout,
+             (SELECT extract(epoch FROM created_at) FROM snowflake_decode({id}, '41:10:12', {since})) AS decoded_epoch,
+             snowflake_describe({id}) AS described, snowflake_describe({old}, 'discord') AS described_layout,
+             snowflake_describe({id}, '41:10:12', {since}) AS described_epoch, snowflake_to_text({id}) AS text,
+             snowflake_encode({at}, 1, 2) AS encoded, snowflake_encode({at}, 1, 2, 'discord') AS encoded_layout,
+             snowflake_encode({at}, 1, 2, 'discord', {since}) AS encoded_epoch,
+             snowflake_encode({at}, 1, 2, 3, 'discord') AS encoded_parts,
+             snowflake_encode({at}, 1, 2, 3, 'discord', {since}) AS encoded_parts_epoch,
+             snowflake_min_id({at}) AS min, snowflake_max_id({at}) AS max,
+             snowflake_min_id({at}, 'sonyflake') AS min_layout, snowflake_max_id({at}, 'sonyflake') AS max_layout,
+             snowflake_min_id({at}, '41:10:12', {since}) AS min_epoch, snowflake_max_id({at}, '41:10:12', {since}) AS max_epoch,
+             snowflake_first_id_from({at}) AS first, snowflake_last_id_before({at}) AS before,
+             snowflake_between({id}, '2022-06-28 16:07:40.105+00', '2022-06-28 16:07:40.106+00') AS between,
+             (SELECT json_agg(json_build_array(name, extract(epoch FROM tick), extract(epoch FROM epoch),
+                                               extract(epoch FROM last_instant))) FROM snowflake_layouts) AS layouts,
+             (SELECT json_build_array(extract(epoch FROM epoch), extract(epoch FROM exhaustion_date),
+                                      extract(epoch FROM stats_reset)) FROM snowflake_status) AS status,
+             ({}) AS days, ({}) AS months, ({}) AS made_days, ({}) AS made_months,
+             extract(epoch FROM snowflake_accept_clock()) < 60 AS accepted",
+            bounds(days),
+            bounds(months),
+            made("days", "1 day", "2024-11-02 12:00:00+00"),
+            made("months", "1 month", "2024-03-31 12:00:00+00"),
+        ),
+    )
+    .unwrap();
+    // Sessions tell what they called when they end. What the planner puts in place of a call is not counted.
+    let inlined = "snowflake_between(bigint,timestamp with time zone,timestamp with time zone)";
+    let complete = || not_called(&server).iter().all(|function| function == inlined);
+    assert!(within(Duration::from_secs(10), complete), "not called: {:?}", not_called(&server));
+    // The negative controls: a decoder by way of text, and bounds by way of the session's days.
+    let local = format!("extract(epoch FROM (snowflake_timestamp({id})::text::timestamp)) AS at");
+    assert_caught(check_zones(&server, &local), "not equal");
+    let local = "snowflake_min_id(date_trunc('day', timestamptz '2024-11-03 12:00:00+00')) AS bound";
+    assert_caught(check_zones(&server, local), "not equal");
+}

@@ -1,0 +1,74 @@
+//! What a pool discards between two clients takes the session's last ID away, so that the next client cannot see it.
+
+use cluster::{Answer, Builder, Cluster, Host, assert_caught, ensure, not_tested};
+
+const CURRENT: &str = "SELECT snowflake_currval()";
+
+fn check_discard(builder: Builder) -> Result<(), String> {
+    let server = builder.start();
+    let mut session = server.session();
+    // As a statement of its own, prepared, and in a function.
+    session
+        .batch_execute(
+            "CREATE FUNCTION forget() RETURNS void LANGUAGE plpgsql AS $$ BEGIN DISCARD SEQUENCES; END $$;
+             CREATE PROCEDURE forget_and_commit() LANGUAGE plpgsql AS $$ BEGIN DISCARD SEQUENCES; COMMIT; END $$",
+        )
+        .expect("functions");
+    for discard in ["DISCARD ALL", "DISCARD SEQUENCES", "SELECT forget()", "CALL forget_and_commit()"] {
+        for prepared in [false, true] {
+            let id: i64 = session.one("SELECT snowflake_nextval()");
+            ensure!(session.one::<i64>(CURRENT) == id, "another ID before {discard}");
+            let done =
+                if prepared { session.execute(discard, &[]).map(|_| ()) } else { session.batch_execute(discard) };
+            ensure!(done.is_ok(), "{discard}: {done:?}");
+            let code = session.code(CURRENT);
+            ensure!(code.as_deref() == Some("55000"), "the ID is there after {discard}: {code:?}");
+        }
+    }
+    // In a transaction that is rolled back as well: sequences are not given their values back either.
+    session.batch_execute("SELECT snowflake_nextval(); BEGIN; DISCARD SEQUENCES; ROLLBACK").expect("a transaction");
+    ensure!(session.code(CURRENT).as_deref() == Some("55000"), "the ID is there after ROLLBACK");
+    // What does not discard sequences, or fails, leaves it alone.
+    let id: i64 = session.one("SELECT snowflake_nextval()");
+    session.batch_execute("DISCARD PLANS; DISCARD TEMP; RESET ALL; DEALLOCATE ALL").expect("statements");
+    session.batch_execute("BEGIN").expect("a transaction");
+    ensure!(session.code("DISCARD ALL").as_deref() == Some("25001"), "DISCARD ALL in a transaction");
+    session.batch_execute("ROLLBACK").expect("a transaction");
+    ensure!(session.one::<i64>(CURRENT) == id, "the ID is gone without a DISCARD of sequences");
+    // Another session's is its own.
+    let mut other = server.connect();
+    other.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    other.batch_execute("DISCARD ALL").expect("a statement of its own");
+    ensure!(session.one::<i64>(CURRENT) == id, "the ID is gone after another session's DISCARD");
+    Ok(())
+}
+
+#[test]
+fn what_discards_sequences_takes_the_last_id_away() {
+    check_discard(Cluster::builder("discard")).unwrap();
+}
+
+#[test]
+fn an_id_that_outlives_discard_is_caught() {
+    let faulty = Cluster::builder("discard_ignored").fault("DiscardIgnored");
+    assert_caught(check_discard(faulty), "the ID is there after DISCARD ALL");
+}
+
+/// Beside another library that looks at the same statements, whichever is loaded first. Both see all of them.
+#[test]
+fn another_library_that_looks_at_statements_is_passed_on_to() {
+    if !Host::get().installation().libraries.join("pg_stat_statements.so").exists() {
+        return not_tested("beside pg_stat_statements, which this PostgreSQL lacks");
+    }
+    for (name, libraries) in
+        [("discard_after", "pg_stat_statements, snowflake_pg"), ("discard_before", "snowflake_pg, pg_stat_statements")]
+    {
+        check_discard(Cluster::builder(name).set("shared_preload_libraries", libraries)).unwrap();
+        let server = Cluster::builder(name).set("shared_preload_libraries", libraries).start();
+        let mut session = server.session();
+        session.batch_execute("CREATE EXTENSION pg_stat_statements").expect("an extension");
+        session.batch_execute("DISCARD ALL").expect("a statement of its own");
+        let seen: i64 = session.one("SELECT calls FROM pg_stat_statements WHERE query = 'DISCARD ALL'");
+        assert_eq!(seen, 1, "{libraries}");
+    }
+}

@@ -1,0 +1,14 @@
+//! The SQL surface: every function and view, what it prints, and what the planner makes of it.
+
+mod check;
+mod decode;
+mod discard;
+mod encodings;
+mod fuzz;
+mod javascript;
+mod layouts;
+mod planner;
+mod regress;
+mod search_path;
+mod text;
+mod time_queries;

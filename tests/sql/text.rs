@@ -1,0 +1,314 @@
+//! IDs as text sort like the numbers whatever the database's collation, and what is not such a text is refused with the
+//! reason, whatever the database's encoding.
+
+use cluster::{Answer, Client, Cluster, Host, assert_caught, ensure, not_tested, sqlstate};
+
+/// 100,000 IDs: small ones, snowflakes that follow one another, and numbers from the whole range.
+const IDS: &str = "
+    CREATE TABLE ids AS
+        SELECT n AS id FROM generate_series(0::bigint, 19999) AS n
+        UNION SELECT 2124118500250226688 + n FROM generate_series(0, 19999) AS n
+        UNION SELECT 9223372036854775807 - n FROM generate_series(0, 9999) AS n
+        UNION SELECT hashint8extended(n, 7) & 9223372036854775807 FROM generate_series(1, 50000) AS n";
+
+/// Databases by the end of the statement that makes them: the letters of Estonian, Hungarian, Danish, Lithuanian and so on,
+/// digits that sort as one number, and those of libc that are there.
+fn collations(server: &Cluster) -> Vec<(String, String)> {
+    let icu = ["et", "hu", "da", "lt", "cs", "en-u-kn-true", "tr", "de"];
+    let icu = icu.map(|locale| (locale.to_string(), format!("LOCALE_PROVIDER icu ICU_LOCALE '{locale}' LOCALE 'C'")));
+    let known = has_icu(server);
+    let icu = icu.into_iter().filter(|_| known);
+    let libc = server.connect().all::<String>(
+        "SELECT DISTINCT collcollate FROM pg_collation
+         WHERE collprovider = 'c' AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
+           AND collcollate ~* '^(C|C.utf-?8|en_US.utf-?8)$'",
+    );
+    let libc = libc.into_iter().map(|locale| (locale.clone(), format!("LOCALE_PROVIDER libc LOCALE '{locale}'")));
+    icu.chain(libc).collect()
+}
+
+/// Whether the server knows the orders of languages, as Debian's does; builds for other uses may not.
+fn has_icu(server: &Cluster) -> bool {
+    let create = "CREATE COLLATION german (provider = icu, locale = 'de'); DROP COLLATION german";
+    let found = server.connect().code(create).is_none();
+    assert!(found || !Host::get().installation().is_debians(), "Debian's PostgreSQL has ICU");
+    if !found {
+        not_tested("orders of languages, which this PostgreSQL was built without");
+    }
+    found
+}
+
+/// A session in a new database with the extension.
+fn database(server: &Cluster, name: &str, like: &str) -> Client {
+    server.connect().batch_execute(&format!("CREATE DATABASE \"{name}\" TEMPLATE template0 {like}")).expect(name);
+    let mut session = server.connect_to(name);
+    session.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension is installed");
+    session
+}
+
+/// Whether texts in a column of this type compare and sort like their IDs, in every way there is to ask.
+fn check_order(session: &mut Client, kind: &str) -> Result<(), String> {
+    session
+        .batch_execute(&format!(
+            "CREATE TABLE links (id bigint, text {kind});
+             INSERT INTO links SELECT id, snowflake_to_text(id) FROM ids;
+             CREATE TABLE copies AS SELECT text FROM links;
+             CREATE INDEX links_text ON links (text)"
+        ))
+        .and_then(|()| session.batch_execute("VACUUM ANALYZE links"))
+        .expect("the tables can be made");
+    let mut none = |what: &str, sql: &str| {
+        let wrong: i64 = session.one(sql);
+        if wrong == 0 { Ok(()) } else { Err(format!("{wrong} wrong {what}")) }
+    };
+    let pairs = |rows: &str| format!("SELECT count(*) FROM (SELECT {rows}) AS pairs WHERE NOT later");
+    none(
+        "by sorting",
+        &pairs("id > lag(id) OVER (ORDER BY text) AS later FROM (SELECT * FROM links OFFSET 0) AS links"),
+    )?;
+    none("without a column", &pairs("id > lag(id) OVER (ORDER BY snowflake_to_text(id)) AS later FROM ids"))?;
+    let from_copies =
+        "snowflake_from_text(text) > lag(snowflake_from_text(text)) OVER (ORDER BY text) AS later FROM copies";
+    none("in a copy", &pairs(from_copies))?;
+    none(
+        "ends",
+        "SELECT count(*) FROM (SELECT min(text) = snowflake_to_text(min(id)) AND max(text) = snowflake_to_text(max(id)) AS so
+                               FROM links) AS ends WHERE NOT so",
+    )?;
+    none(
+        "comparisons",
+        "WITH picked AS (SELECT * FROM links WHERE id % 397 = 0)
+         SELECT count(*) FROM picked AS a, picked AS b
+         WHERE (a.text < b.text, a.text = b.text, a.text >= b.text) <> (a.id < b.id, a.id = b.id, a.id >= b.id)",
+    )?;
+    session.batch_execute("SET enable_seqscan = off; SET enable_sort = off").expect("settings");
+    let by_index = "SELECT text::text FROM links ORDER BY text";
+    let plan = session.plan(by_index);
+    ensure!(plan.contains("Index Only Scan using links_text"), "not over the index:\n{plan}");
+    let (texts, ids) = (session.all::<String>(by_index), session.all::<i64>("SELECT id FROM links ORDER BY id"));
+    ensure!(ids.len() > 99_000, "only {} IDs", ids.len());
+    let found = session.all::<i64>("SELECT snowflake_from_text(text) FROM links ORDER BY text");
+    ensure!(found == ids, "another order over the index");
+    ensure!(texts.is_sorted() && texts.iter().all(|text| text.len() == 13), "texts of another form");
+    let range = "SELECT count(*) FROM links WHERE text BETWEEN snowflake_to_text(2124118500250226688)
+                                                           AND snowflake_to_text(2124118500250246687)";
+    ensure!(session.one::<i64>(range) == 20_000, "another range over the index");
+    session.batch_execute("RESET ALL; DROP TABLE links, copies").expect("the tables are ours");
+    Ok(())
+}
+
+#[test]
+fn texts_sort_like_ids_in_every_database() {
+    let server = Cluster::builder("text_order").start();
+    let databases = collations(&server);
+    assert!(databases.iter().any(|(name, _)| name == "C"), "{databases:?}");
+    for (locale, like) in databases {
+        let mut session = database(&server, &locale, &format!("ENCODING 'UTF8' {like}"));
+        session.batch_execute(IDS).expect("the table can be made");
+        check_order(&mut session, "snowflake_text").unwrap_or_else(|wrong| panic!("{locale}: {wrong}"));
+        let lost: i64 = session.one(
+            "SELECT count(*) FROM ids, snowflake_to_text(id) AS text
+             WHERE snowflake_from_text(text) <> id OR snowflake_from_text(lower(text)) <> id",
+        );
+        assert_eq!(lost, 0, "{locale}: IDs did not come back");
+        if locale == "et" {
+            // A column of another type is the database's to sort.
+            assert_caught(check_order(&mut session, "text"), "wrong by sorting");
+        }
+    }
+}
+
+/// The collations whose columns, called `plain`, the expression `text` sorts in another order than the numbers.
+fn wrong_collations(session: &mut Client, text: &str) -> Vec<String> {
+    let all = session.all::<String>(
+        "SELECT quote_ident(collname) FROM pg_collation
+         WHERE collisdeterministic AND collencoding IN (-1, pg_char_to_encoding('UTF8')) ORDER BY 1",
+    );
+    let wrong = |collation: &String| {
+        session.one::<bool>(&format!(
+            "SELECT bool_or(NOT later)
+             FROM (SELECT id > lag(id) OVER (ORDER BY {text}) AS later
+                   FROM (SELECT id, plain COLLATE {collation} AS plain FROM pairs) AS pairs) AS pairs"
+        ))
+    };
+    all.into_iter().filter(wrong).collect()
+}
+
+#[test]
+fn the_type_decides_in_every_collation() {
+    let server = Cluster::builder("text_collations").start();
+    if !has_icu(&server) {
+        return;
+    }
+    let mut session = server.session();
+    // Every pair of digits, for letters of two characters, and among others.
+    session
+        .batch_execute(
+            "CREATE TABLE pairs AS
+                 SELECT snowflake_from_text(plain) AS id, plain
+                 FROM (SELECT '0' || a || b || '0000000000'
+                       FROM regexp_split_to_table('0123456789ABCDEFGHJKMNPQRSTVWXYZ', '') AS a,
+                            regexp_split_to_table('0123456789ABCDEFGHJKMNPQRSTVWXYZ', '') AS b
+                       UNION SELECT snowflake_to_text(hashint8extended(n, 7) & 9223372036854775807)
+                       FROM generate_series(1, 500) AS n) AS texts (plain);
+             CREATE COLLATION as_numbers (provider = icu, locale = 'en-u-kn-true');
+             CREATE COLLATION letters_first (provider = icu, locale = 'en-u-kr-latn-digit')",
+        )
+        .expect("the table can be made");
+    assert_eq!(wrong_collations(&mut session, "plain::snowflake_text"), [""; 0]);
+    // The negative control: those of languages with an order of their own.
+    let wrong = wrong_collations(&mut session, "plain");
+    for collation in ["et-x-icu", "hu-x-icu", "da-x-icu", "lt-x-icu", "cs-x-icu", "as_numbers", "letters_first"] {
+        let quoted = if collation.contains('-') { format!("\"{collation}\"") } else { collation.into() };
+        assert!(wrong.contains(&quoted), "{collation} sorts them right: {wrong:?}");
+    }
+    for collation in ["\"C\"", "\"POSIX\"", "ucs_basic", "\"en-x-icu\"", "\"de-x-icu\"", "\"tr-x-icu\""] {
+        assert!(!wrong.contains(&collation.to_string()), "{collation} sorts them wrong");
+    }
+}
+
+/// Whether the key of `links`, a column declared as `kind`, is found over its index when compared as `compared` says.
+fn check_index(session: &mut Client, kind: &str, compared: &str) -> Result<(), String> {
+    session
+        .batch_execute(&format!(
+            "DROP TABLE IF EXISTS links; CREATE TABLE links (code {kind} PRIMARY KEY);
+             INSERT INTO links SELECT snowflake_to_text(n) FROM generate_series(1, 10000) AS n; ANALYZE links"
+        ))
+        .expect("the table can be made");
+    let query = format!("SELECT code::text FROM links WHERE code = {compared}");
+    let plan = session.plan(&query);
+    ensure!(plan.contains("Index Cond"), "not over the index:\n{plan}");
+    let found = session.all::<String>(&query);
+    ensure!(found == ["000000000009J"], "{found:?}");
+    Ok(())
+}
+
+#[test]
+fn a_stored_text_is_found_over_its_index() {
+    let server = Cluster::builder("text_index").start();
+    let mut session = server.session();
+    let text = "snowflake_to_text(306 + 0)";
+    for kind in ["snowflake_text", "text COLLATE \"C\"", "varchar(13) COLLATE \"C\""] {
+        check_index(&mut session, kind, text).unwrap_or_else(|wrong| panic!("{kind}: {wrong}"));
+    }
+    check_index(&mut session, "text", &format!("{text} COLLATE \"default\"")).unwrap();
+    check_index(&mut session, "snowflake_text", "'000000000009J'").unwrap();
+    assert_caught(check_index(&mut session, "text", text), "not over the index");
+    // That is no error, and finds the row.
+    let rows = |collation: &str| format!("SELECT code::text FROM links WHERE code = {text}{collation}");
+    assert_eq!(session.all::<String>(&rows("")), ["000000000009J"]);
+
+    // Another collation by name, in which the texts sort as ever.
+    let mut named = vec!["\"POSIX\"", "ucs_basic"];
+    if has_icu(&server) {
+        named.push("\"en-x-icu\"");
+    }
+    for collation in named {
+        let kind = format!("text COLLATE {collation}");
+        check_index(&mut session, &kind, &format!("{text} COLLATE {collation}")).unwrap();
+        // The negative controls: as it stands, and with the collation of another column.
+        let refusal = session.refusal(&rows(""));
+        let told = "could not determine which collation to use for string comparison";
+        assert_eq!(refusal, ("42P22".into(), told.into()), "{collation}");
+        assert_eq!(session.code(&rows("").replace(" = ", " < ")).as_deref(), Some("42P22"), "{collation}");
+        let other = check_index(&mut session, &kind, &format!("{text} COLLATE \"default\""));
+        assert_caught(other, "not over the index");
+    }
+}
+
+#[test]
+fn a_text_that_is_no_id_is_refused_with_the_reason() {
+    let server = Cluster::builder("text_refused").unset("snowflake_pg.worker_id").start();
+    let mut session = server.session();
+    let (zeros, long) = ("0".repeat(12), "0".repeat(1_000));
+    let digit = |position: usize, shown: &str| match shown {
+        "" => format!("Character {position} is no digit of base 32."),
+        _ => format!("Character {position} is \"{shown}\", which is no digit of base 32."),
+    };
+    let ends = |length: usize| format!("It ends after character {length}, and an ID has 13.");
+    let goes_on = "It goes on after character 13.".to_string();
+    let large = "Character 1 is above \"7\", which makes it larger than any bigint.".to_string();
+    let wrong = [
+        (String::new(), "", "22023", "It is empty.".into()),
+        ("0".into(), "0", "22023", ends(1)),
+        (zeros.clone(), &zeros, "22023", ends(12)),
+        (format!("{zeros}00"), "00000000000000", "22023", goes_on.clone()),
+        (long.clone(), &format!("{}...", &long[..60]), "22023", goes_on.clone()),
+        // Wrong characters: the first, one in the middle, the last.
+        (format!("U{zeros}"), "U000000000000", "22023", digit(1, "U")),
+        ("000000u000000".into(), "000000u000000", "22023", digit(7, "u")),
+        (format!("{zeros}-"), "000000000000-", "22023", digit(13, "-")),
+        ("0000-00000000".into(), "0000-00000000", "22023", digit(5, "-")),
+        (format!(" {zeros}0"), " 0000000000000", "22023", digit(1, "")),
+        (format!("{zeros}0 "), "0000000000000 ", "22023", goes_on),
+        (format!("{zeros} "), "000000000000 ", "22023", digit(13, "")),
+        ("0000000\t00000".into(), "0000000\\t00000", "22023", digit(8, "")),
+        ("0\"0".into(), "0\\\"0", "22023", digit(2, "\"")),
+        ("0\\0".into(), "0\\\\0", "22023", digit(2, "\\")),
+        // Of several bytes, and what looks like a digit elsewhere.
+        (format!("é{zeros}"), "\\xc3\\xa9000000000000", "22023", digit(1, "")),
+        ("00€0000000000".into(), "00\\xe2\\x82\\xac0000000000", "22023", digit(3, "")),
+        (format!("{zeros}🦀"), "000000000000\\xf0\\x9f\\xa6\\x80", "22023", digit(13, "")),
+        ("٣".into(), "\\xd9\\xa3", "22023", digit(1, "")),
+        // One more than the largest, and the largest of 65 bits.
+        ("8000000000000".into(), "8000000000000", "22003", large.clone()),
+        ("ZZZZZZZZZZZZZ".into(), "ZZZZZZZZZZZZZ", "22003", large),
+    ];
+    for (text, shown, code, detail) in wrong {
+        let error = session.query("SELECT snowflake_from_text($1)", &[&text]).expect_err(&text);
+        let hint = "Pass 13 characters of 0 to 9 and A to Z without U, as snowflake_to_text() returns them.";
+        let expected = (code.into(), format!("\"{shown}\" is not the text of an ID"), detail, hint.into());
+        assert_eq!(sqlstate(&error), expected, "{text:?}");
+    }
+    for id in [-1, i64::MIN] {
+        let error = session.query("SELECT snowflake_to_text($1)::text", &[&id]).expect_err("a negative number");
+        let expected = ("22003", format!("{id} is not an ID"), "An ID is never negative.", "Pass a number from 0 on.");
+        let (code, message, detail, hint) = sqlstate(&error);
+        assert_eq!((code.as_str(), message, detail.as_str(), hint.as_str()), expected);
+    }
+    for sql in ["SELECT snowflake_to_text(NULL)::text", "SELECT snowflake_from_text(NULL)::text"] {
+        assert_eq!(session.one::<Option<String>>(sql), None, "{sql}");
+    }
+    assert_eq!(session.one::<i64>("SELECT snowflake_from_text('7ZZZZZZZZZZZZ')"), i64::MAX);
+}
+
+/// Whether these calls refuse the character that stands for `?` in them, and show its bytes.
+fn check_refused(session: &mut Client, calls: &[String], character: &str, bytes: &str) -> Result<(), String> {
+    for call in calls {
+        let call = call.replace('?', character);
+        let (code, message) = session.refusal(&format!("SELECT {call}"));
+        ensure!(code == "22023" && message.contains(bytes), "{call} gave {code}: {message}");
+        ensure!(message.starts_with('"') && message.contains(" is not "), "{call} gave: {message}");
+    }
+    ensure!(session.one::<i32>("SELECT 1") == 1, "the session ended");
+    Ok(())
+}
+
+#[test]
+fn a_character_of_another_encoding_is_refused_like_any_other() {
+    let server = Cluster::builder("text_encodings").start();
+    for (encoding, characters) in [
+        ("UTF8", [("é", "\\xc3\\xa9"), ("日", "\\xe6\\x97\\xa5")]),
+        ("LATIN1", [("é", "\\xe9"), ("ÿ", "\\xff")]),
+        ("EUC_JP", [("日", "\\xc6\\xfc"), ("ア", "\\xa5\\xa2")]),
+    ] {
+        let mut session = database(&server, &encoding.to_lowercase(), &format!("ENCODING '{encoding}' LOCALE 'C'"));
+        // Every function that takes a layout.
+        let mut calls = session.all::<String>(
+            "SELECT format('%s(%s)', proname, string_agg(CASE
+                        WHEN name = 'layout' THEN '''41:10:12?'''
+                        WHEN type = 'timestamptz'::regtype THEN '''2024-01-01 00:00:00Z'''
+                        ELSE '1' END || '::' || type::regtype, ', ' ORDER BY place))
+             FROM pg_proc, unnest(proargtypes, proargnames[:pronargs]) WITH ORDINALITY AS arguments (type, name, place)
+             WHERE proname LIKE 'snowflake%' AND 'layout' = ANY (proargnames[:pronargs])
+             GROUP BY pg_proc.oid, proname",
+        );
+        assert_eq!(calls.len(), 14, "{calls:?}");
+        calls.extend(["snowflake_from_text('?000000000000')".into(), "snowflake_from_text('000000000000?')".into()]);
+        for (character, bytes) in characters {
+            check_refused(&mut session, &calls, character, bytes).unwrap_or_else(|e| panic!("{encoding}: {e}"));
+            // The negative control: a message that says something else.
+            assert_caught(check_refused(&mut session, &["'?'::bigint".into()], character, bytes), "gave 22P02");
+        }
+    }
+}
