@@ -25,7 +25,7 @@ const NONE: i64 = -1;
 /// is a process with one thread.
 static CURRENT: AtomicI64 = AtomicI64::new(NONE);
 
-/// Whether a request for more than one ID has been throttled for so long that it is granted like single ones: without this,
+/// Whether a request for more than one ID has been throttled for so long that it is granted like a request for one ID. Without this,
 /// sessions that take all single IDs there are would keep it waiting for ever.
 #[derive(Default)]
 struct Overdue {
@@ -43,13 +43,17 @@ impl Overdue {
             self.since = now;
         }
         let late = !request.is_single() && now.saturating_sub(self.since) >= max_ahead;
-        self.now = late && !faults::on(Fault::NeverOverdue) && shmem::state().takes_overdue(now);
+        self.now = late && !faults::on(Fault::NeverOverdue) && shmem::state().bulk().takes_overdue(now, max_ahead);
     }
 
-    /// After a grant that was made because a request was overdue.
-    #[cold]
-    fn granted(identity: &Identity, run: Run) {
-        shmem::state().granted_overdue(clock::monotonic(), identity.limits.span(run.count));
+    /// After a grant for more than one ID.
+    fn granted(&self, identity: &Identity, run: Run) {
+        let (bulk, now) = (shmem::state().bulk(), clock::monotonic());
+        if self.now {
+            bulk.granted_overdue(now, identity.limits.span(run.count));
+        } else {
+            bulk.granted(now);
+        }
     }
 }
 
@@ -62,8 +66,8 @@ pub fn draw(request: Request) -> Issued {
     loop {
         match attempt(identity, request, overdue.now) {
             Ok(drawn) => {
-                if overdue.now {
-                    Overdue::granted(identity, drawn.run);
+                if !request.is_single() {
+                    overdue.granted(identity, drawn.run);
                 }
                 if drawn.renew {
                     extend::renew(identity);

@@ -10,6 +10,7 @@
 //! - *mark*: no ID at or above it was ever issued ([`Mark`]); *reservation*: the words below it that may be.
 //! - *last issued*: the highest word handed out so far; *lead*: how far its tick is ahead of the clock.
 
+mod bulk;
 mod epoch;
 mod error;
 mod generator;
@@ -26,6 +27,7 @@ mod sync;
 mod text;
 mod tick;
 
+pub use bulk::Bulk;
 pub use epoch::Epoch;
 pub use error::{FormatError, LayoutError, Part, PartError};
 pub use generator::{Limits, Obstacle, Pace, Request, Run, step};

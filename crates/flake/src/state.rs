@@ -16,6 +16,7 @@
 
 use crossbeam_utils::CachePadded;
 
+use crate::bulk::Bulk;
 use crate::incidents::Record;
 use crate::pending::{LONGEST_PAUSE, Place};
 use crate::sync::{AtomicU64, Ordering};
@@ -37,12 +38,6 @@ const RENEWAL: Nanos = MIN_WINDOW / 2;
 /// Twice as long as any, because the clock may have been read before another claim was taken.
 const LONGEST_CLAIM: Nanos = 2 * RENEWAL;
 
-/// Overdue requests get one part in this of what the layout holds.
-const OVERDUE_PART: Nanos = 4;
-
-/// The longest time that the clock takes for the words of one grant: half of the longest run-ahead, 10 s.
-const LONGEST_SPAN: Nanos = 5_000_000_000;
-
 /// What each draw reads and only an extension writes.
 #[derive(Default)]
 struct Terms {
@@ -59,7 +54,7 @@ struct Extension {
     version: AtomicU64,
     claimed_until: AtomicU64,
     look_at: AtomicU64,
-    overdue_at: AtomicU64,
+    bulk: Bulk,
     pending: Place,
     settled_written: AtomicU64,
     settled_for: AtomicU64,
@@ -252,17 +247,9 @@ impl State {
         (written, self.extension.settled_for.load(Ordering::Relaxed))
     }
 
-    /// True where a request that is overdue may run ahead as far as single words. Such requests together get a part of what the
-    /// layout holds, so that those who ask for single words keep the rest.
-    pub fn takes_overdue(&self, now: Nanos) -> bool {
-        let overdue_at = self.extension.overdue_at.load(Ordering::Relaxed);
-        // A time too far ahead is from before the monotonic clock went back.
-        overdue_at <= now || overdue_at > now + 2 * OVERDUE_PART * LONGEST_SPAN
-    }
-
-    /// Notes that an overdue request was granted words for which the clock takes `span`.
-    pub fn granted_overdue(&self, now: Nanos, span: Nanos) {
-        self.extension.overdue_at.store(now + OVERDUE_PART * span.min(LONGEST_SPAN), Ordering::Relaxed);
+    /// What requests for more than one word know of each other.
+    pub fn bulk(&self) -> &Bulk {
+        &self.extension.bulk
     }
 
     /// Lets callers who extend in advance leave the pending mark alone for `pause`.

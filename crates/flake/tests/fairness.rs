@@ -4,7 +4,7 @@
 mod common;
 
 use common::NO_CEILING;
-use flake::{Epoch, IdFormat, Layout, Limits, Nanos, Obstacle, Pace, Request, State, Tick, step};
+use flake::{Bulk, Epoch, IdFormat, Layout, Limits, Nanos, Obstacle, Pace, Request, Tick, step};
 
 const MS: Nanos = 1_000_000;
 
@@ -100,12 +100,57 @@ fn callers_who_take_all_of_the_run_ahead_are_noticed() {
     assert!(longest > 5 * MS, "waited {longest} ns");
 }
 
+/// Some callers repeat a bulk request that is made like a request for one word once it is overdue, as sessions do, and one caller
+/// requests one word every three milliseconds. Returns how often this caller had to wait in three seconds. If `counted` is not
+/// set, bulk requests do not learn of each other's grants.
+fn singles_throttled(layout: Layout, callers: usize, request: Request, counted: bool) -> u64 {
+    let limits = Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER });
+    let (bulk, pace) = (Bulk::default(), Pace { max_ahead: 100 * MS, random_start: false, overdue: false });
+    let begun = 1_700_000_000_000 * MS + 123_456;
+    let (mut now, mut last, mut throttled, mut due) = (begun, 0, 0, begun);
+    let mut others = vec![(begun, None); callers];
+    while now < begun + TIME {
+        for (asleep, since) in others.iter_mut().filter(|(asleep, _)| *asleep <= now) {
+            let waited = since.map_or(0, |since| now - since);
+            let overdue = waited >= pace.max_ahead && bulk.takes_overdue(now, pace.max_ahead);
+            match ask(&limits, &mut last, now, Pace { overdue, ..pace }, request) {
+                Ok(count) => {
+                    *since = None;
+                    if overdue {
+                        bulk.granted_overdue(now, limits.span(count));
+                    } else if counted {
+                        bulk.granted(now);
+                    }
+                }
+                Err(until) => (*asleep, *since) = (until, since.or(Some(now))),
+            }
+        }
+        if due <= now {
+            throttled += u64::from(ask(&limits, &mut last, now, pace, Request::UpTo(1)).is_err());
+            due = now + 3 * MS;
+        }
+        now = others.iter().map(|(asleep, _)| *asleep).chain([due]).min().unwrap_or(now).max(now + STEP);
+    }
+    throttled
+}
+
+#[test]
+fn bulk_callers_are_not_overdue_because_of_each_other() {
+    // The most words of one grant take half of the run-ahead, so few callers find room in 100 ms.
+    let layout = Layout::of(31, None, 10, 20, Tick::S1).unwrap();
+    for callers in [1, 5, 60] {
+        assert_eq!(singles_throttled(layout, callers, Request::UpTo(300_000), true), 0, "{callers} callers");
+    }
+    let control = singles_throttled(layout, 60, Request::UpTo(300_000), false);
+    assert!(control > 0, "bulk requests that do not learn of each other's grants throttle no single words");
+}
+
 /// One caller repeats a bulk request, while others take single words without a pause. Returns how often the bulk request is
 /// granted in two seconds. If `overdue` is set, it is made like a request for one word after it has waited for `max_ahead`, as
 /// sessions do.
 fn granted_beside_singles(layout: Layout, callers: usize, request: Request, overdue: bool) -> u64 {
     let limits = Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER });
-    let state = State::new();
+    let bulk = Bulk::default();
     let begun = 1_700_000_000_000 * MS + 123_456;
     let (mut now, mut last, mut granted) = (begun, 0, 0);
     let mut others = vec![now; callers];
@@ -121,14 +166,17 @@ fn granted_beside_singles(layout: Layout, callers: usize, request: Request, over
             }
         }
         if asleep <= now {
-            let late = since.is_some_and(|since| now - since >= 100 * MS) && overdue && state.takes_overdue(now);
+            let late =
+                since.is_some_and(|since| now - since >= 100 * MS) && overdue && bulk.takes_overdue(now, 100 * MS);
             match ask(request, late, now) {
                 Ok(count) => {
                     // Not while the lead builds up.
                     granted += u64::from(now > begun + TIME / 3);
                     since = None;
                     if late {
-                        state.granted_overdue(now, limits.span(count));
+                        bulk.granted_overdue(now, limits.span(count));
+                    } else {
+                        bulk.granted(now);
                     }
                 }
                 Err(until) => {

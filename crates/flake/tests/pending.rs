@@ -103,19 +103,6 @@ fn a_mark_found_durable_long_after_it_was_written_tells_nothing_of_how_long_that
 }
 
 #[test]
-fn overdue_requests_share_a_quarter_of_the_time() {
-    let state = loaded();
-    assert!(state.takes_overdue(UP));
-    state.granted_overdue(UP, 10 * MS);
-    assert!(!state.takes_overdue(UP + 39 * MS));
-    assert!(state.takes_overdue(UP + 40 * MS));
-    // Not never again where the monotonic clock has gone back by an hour.
-    let later = UP + 3_600_000 * MS;
-    state.granted_overdue(later, 10 * MS);
-    assert!(state.takes_overdue(UP));
-}
-
-#[test]
 fn pauses_grow_with_the_time_waited() {
     let pauses = [0, 8, 80, 400, 4_000].map(|ms| pause(UP, UP + ms * MS) / MS);
     assert_eq!(pauses, [1, 1, 10, 50, 50]);
