@@ -1,0 +1,121 @@
+//! docs/faq.md: what its answers claim beyond the output of their blocks, which `pages.rs` compares.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cluster::{Answer, Cluster, Stop, page, sqlstate, within};
+
+const LATER_EPOCH: &str = "2020-01-01Z";
+
+/// The answer to the question that contains this.
+fn answer(part: &str) -> String {
+    let page = page("docs/faq.md");
+    let mut answers: Vec<&str> = page.split("\n## ").skip(1).collect();
+    answers.retain(|answer| answer.lines().next().expect("a question").contains(part));
+    assert_eq!(answers.len(), 1, "questions with {part:?}");
+    answers[0].to_string()
+}
+
+/// The text between backquotes that begins like this.
+fn code<'a>(answer: &'a str, start: &str) -> &'a str {
+    answer.split('`').find(|part| part.starts_with(start)).unwrap_or_else(|| panic!("no {start:?} in {answer}"))
+}
+
+#[test]
+fn the_contents_name_every_question() {
+    let page = page("docs/faq.md");
+    let (contents, _) = page.split_once("\n## ").expect("a question");
+    let questions = page.lines().filter(|line| line.starts_with("## ")).count();
+    let links: BTreeSet<&str> = contents.split("](#").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    assert_eq!(links.len(), questions, "{links:?}");
+}
+
+#[test]
+fn the_versions_are_those_that_are_tested() {
+    let script = page("scripts/common.sh");
+    let versions = script.lines().find_map(|line| line.strip_prefix("VERSIONS=")).expect("the versions");
+    let mut named: Vec<&str> = versions.trim_matches('"').split(' ').collect();
+    let last = named.pop().expect("a version");
+    let sentence = format!("PostgreSQL {} and {last} on Linux", named.join(", "));
+    assert!(answer("Which versions").contains(&sentence), "{sentence}");
+}
+
+#[test]
+fn the_figures_are_those_that_were_measured() {
+    let (answer, measured) = (answer("How fast"), page("docs/benchmarks.md"));
+    for (figure, source) in
+        [("36 ns", "36.0 ns"), ("163 ns", "with CACHE 1 163"), ("832 ns", "`gen_random_uuid()` 832")]
+    {
+        assert!(answer.contains(figure) && measured.contains(source), "{figure}");
+    }
+    let server = Cluster::builder("faq_figures").start();
+    let most: i64 = server.connect().one("SELECT ids_per_second FROM snowflake_layouts WHERE name = 'twitter'");
+    assert_eq!(most, 4_096_000);
+    assert!(answer.contains("4,096,000"));
+}
+
+#[test]
+fn a_subscriber_needs_no_extension() {
+    let publisher = Cluster::builder("faq_publisher").set("wal_level", "logical").start();
+    let without =
+        Cluster::builder("faq_without").unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
+    let mut session = publisher.session();
+    session
+        .batch_execute(
+            "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+             CREATE PUBLICATION everything FOR TABLE orders;
+             INSERT INTO orders DEFAULT VALUES",
+        )
+        .expect("a published table");
+    let mut subscriber = without.connect();
+    subscriber.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY)").expect("a table");
+    subscriber
+        .batch_execute(&format!(
+            "CREATE SUBSCRIPTION orders CONNECTION 'host={} dbname=postgres user=postgres' PUBLICATION everything",
+            publisher.socket().display()
+        ))
+        .expect("a subscription");
+    session.batch_execute("INSERT INTO orders DEFAULT VALUES").expect("a row");
+    let sent: Vec<i64> = session.all("SELECT id FROM orders ORDER BY id");
+    let arrived =
+        within(Duration::from_secs(30), || subscriber.all::<i64>("SELECT id FROM orders ORDER BY id") == sent);
+    assert!(arrived, "the rows do not arrive");
+}
+
+#[test]
+fn the_primary_key_refuses_a_duplicate() {
+    let answer = answer("same worker ID");
+    let server = Cluster::builder("faq_duplicate").start();
+    let mut session = server.session();
+    session.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY)").expect("a table");
+    session.batch_execute("INSERT INTO orders VALUES (1541815603606036480)").expect("the ID of one server");
+    let refused =
+        session.batch_execute("INSERT INTO orders VALUES (1541815603606036480)").expect_err("that of the other");
+    let (_, message, ..) = sqlstate(&refused);
+    assert!(answer.contains(&format!("ERROR:  {message}")), "{message}");
+}
+
+#[test]
+fn a_later_epoch_begins_with_a_new_worker_id() {
+    let answer = answer("2080");
+    let mut server = Cluster::builder("faq_epoch").start();
+    let old: Vec<i64> = server.session().all("SELECT snowflake_nextval_batch(10000)");
+    server.set("snowflake_pg.epoch", LATER_EPOCH);
+    server.set("snowflake_pg.worker_id", "8");
+    server.restart(Stop::Fast);
+    let mut session = server.connect();
+    assert_eq!(session.code("SELECT snowflake_nextval()").as_deref(), Some("55000"));
+    session.batch_execute(code(&answer, "SELECT snowflake_set_mark")).expect("the page's statement");
+    let new: Vec<i64> = session.all("SELECT snowflake_nextval_batch(10000)");
+    assert!(new.iter().max() < old.iter().min(), "new IDs are smaller than old ones");
+    let now: bool = session.one(
+        "SELECT abs(extract(epoch FROM created_at - clock_timestamp())) < 60 AND worker_id = 8 FROM snowflake_decode(snowflake_nextval())",
+    );
+    assert!(now, "the time and the worker ID of a new ID");
+    // What the page warns of: with the old worker ID, an ID of the later epoch is one that the server issued some years ago.
+    let repeated: bool = session.one(&format!(
+        "SELECT snowflake_encode(now(), 7, 0, layout => '41:10:12', epoch => '{LATER_EPOCH}')
+              = snowflake_encode(now() - ('{LATER_EPOCH}'::timestamptz - '2010-11-04 01:42:54.657Z'), 7, 0, layout => '41:10:12')"
+    ));
+    assert!(repeated, "the IDs of both epochs");
+}
