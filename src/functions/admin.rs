@@ -1,4 +1,4 @@
-//! What a superuser does after the clock or the mark was wrong. Each leaves a line in the server's log.
+//! The functions that a superuser calls after the clock or the mark was wrong. Each call writes a line to the server log.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{relation, row_security, timestamp, transaction};
 
-/// Takes the server's clock for right: IDs follow it from now on. Returns by how much generator time moved.
+/// Accepts the server's clock as correct: IDs follow it from now on. Returns by how much generator time moved.
 #[pg_extern(volatile, parallel_unsafe)]
 fn snowflake_accept_clock() -> Interval {
     let identity @ Identity { format, limits, .. } = identity::get();
     start::load(identity);
-    // Once: what is checked is what is accepted.
+    // The clock is read once, so that the time that is checked is the time that is accepted.
     let reading = clock::reading();
     let shown = reading.wall;
     if limits.word_at(shown).is_none_or(|word| word > limits.last_word()) {
@@ -37,8 +37,8 @@ fn snowflake_accept_clock() -> Interval {
     Interval::new(0, 0, moved as i64).expect("two readings of a clock that ends in 2554 are in range")
 }
 
-/// Sets the high-water mark and returns what it was, NULL where there was none. Lowered only where `relation` shows that no ID
-/// at or above it exists, or by force.
+/// Sets the high-water mark and returns its previous value, NULL if there was no mark. The mark is lowered only if `relation` has
+/// no ID at or above the new mark, or if `force` is set.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_set_mark(mark bigint, relation regclass DEFAULT NULL, \
            key text DEFAULT 'id', force boolean DEFAULT false) RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c \
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
@@ -72,7 +72,7 @@ fn snowflake_set_mark(
         }
         state.unload();
     });
-    // Sessions that wait for an extension of the generation before.
+    // Wakes the sessions that wait for an extension of the previous generation.
     shmem::extended().wake_all();
     let text = before.map_or("missing".into(), |before| before.value().to_string());
     log::log(
@@ -83,7 +83,7 @@ fn snowflake_set_mark(
     before.map(|before| i64::try_from(before.value()).unwrap_or(i64::MAX))
 }
 
-/// A mark more than a day ahead of the clock would end issuing.
+/// With a mark more than a day ahead of the clock, the server would refuse to issue IDs after a restart.
 fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
     let (begins, clock) = (identity.limits.time(identity.first_word(mark)), clock::wall());
     if begins.saturating_sub(clock) > MAX_LEAD {
@@ -91,9 +91,9 @@ fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
     }
 }
 
-/// Looks for this server's IDs at or above the mark. The table is locked against writers until the transaction ends, for a
-/// row that is not committed yet would not be seen; nor would one that this transaction's snapshot is too old for, that it
-/// has deleted itself, or that a policy hides.
+/// Searches for this server's IDs at or above the mark. The table is locked against writers until the transaction ends, because
+/// rows that are not committed yet are not visible. Neither are rows that are newer than this transaction's snapshot, that this
+/// transaction has deleted, or that a policy hides.
 fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: &str) {
     if transaction::keeps_snapshot() || transaction::has_written() {
         Error::MarkTransaction.raise();

@@ -1,5 +1,4 @@
-//! Looking through a table for IDs that this server cannot have issued, or that are there more than once: what a DBA runs
-//! after an incident.
+//! The search for duplicate IDs in a table, and for IDs that this server cannot have issued. A DBA runs it after an incident.
 
 use std::collections::HashSet;
 
@@ -16,7 +15,7 @@ use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
 use crate::pg::{relation, row_security, timestamp};
 
-/// How many servers' IDs are told apart: all of a layout with 16 bits for their numbers.
+/// The number of servers whose IDs are told apart: all servers of a layout with 16 bits of worker and datacenter ID.
 const MOST_NODES: usize = 1 << 16;
 
 /// How many array elements are read between two checks for a cancel, in a fraction of a millisecond.
@@ -42,10 +41,10 @@ struct Column<'call> {
     id: String,
 }
 
-/// A row of `snowflake_check`.
+/// A row of the result of `snowflake_check`.
 type Finding = (&'static str, Option<i32>, Option<i32>, i64, Option<i64>, Option<i64>);
 
-/// What is wrong with the IDs of a table: a row for each kind of problem and each server it is about.
+/// The problems with the IDs of a table: one row for each kind of problem and each server.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_check(relation regclass, key text DEFAULT 'id', workers integer[] DEFAULT NULL) \
            RETURNS TABLE (problem text, datacenter_id integer, worker_id integer, ids bigint, first_id bigint, \
@@ -68,15 +67,15 @@ fn snowflake_check(
     ),
 > {
     let identity = identity::get();
-    // Where "no rows" means that all is well, an answer to nothing would be a lie.
+    // A NULL argument is an error, because an empty result would mean that there are no problems.
     let table = relation.unwrap_or_else(|| Error::NullArgument { argument: "relation", names: "table" }.raise());
     let key = key.unwrap_or_else(|| Error::NullArgument { argument: "key", names: "column" }.raise());
     let name = relation::identifier(&key.name());
     match relation::column_type(table, key.0) {
         Some(pg_sys::INT8OID | pg_sys::INT4OID | pg_sys::INT2OID) => {}
-        // A cast would make numbers of what is none.
+        // A cast would turn other values into numbers.
         Some(_) => Error::NotIntegers { column: name }.raise(),
-        // PostgreSQL has an error of its own.
+        // PostgreSQL raises its own error.
         None => {}
     }
     let table = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
@@ -90,7 +89,8 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     let identity = column.identity;
     let (_, own) = identity.stamp.node_field();
     let own = identity.worker_set.then_some(own);
-    // The rows first, then the mark, then the clock: what this server issues meanwhile is below the one and near the other.
+    // The rows are read first, then the mark, then the clock. IDs that this server issues meanwhile are therefore below the mark
+    // and near the clock.
     let groups = column.nodes();
     let row = |problem, group: &Group| {
         let node = group.node.map(|node| identity.format.layout.split(node).node);
@@ -103,13 +103,13 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(column.duplicates().iter().map(|group| row("duplicate", group)));
     if let Some(group) = groups.iter().find(|group| group.node.is_some() && group.node == own) {
-        // Without a mark nothing is known to be issued.
+        // Without a mark, it is not known whether any ID was issued.
         let mark = mark::read().unwrap_or(Mark::NOTHING_ISSUED);
         let from = i64::try_from(mark.value()).ok().filter(|from| group.last >= *from);
         let above = from.into_iter().flat_map(|from| column.from(from)).filter(|group| group.node == own);
         findings.extend(above.map(|group| row("above the mark", &group)));
     }
-    // This server's own clock may lead the wall clock, as after a step back.
+    // Generator time can be ahead of the wall clock, for example after a step back.
     let (wall, lead) = (clock::wall(), shmem::state().last().map(|_| shmem::state().clock().time(clock::monotonic())));
     let ahead_of = |now: Nanos| {
         let from = identity.format.first_id_from(timestamp::of(now.saturating_add(guc::FARTHEST_AHEAD)));
@@ -157,14 +157,14 @@ impl Column<'_> {
         self.groups("", None)
     }
 
-    /// The IDs of each node at or above one.
+    /// The IDs of each node at or above a given ID.
     fn from(&self, first: i64) -> Vec<Group> {
         let id = &self.id;
         let rows = format!("WHERE {id} OPERATOR(pg_catalog.>=) $3 AND {id} OPERATOR(pg_catalog.<=) $2");
         self.groups(&rows, Some(first))
     }
 
-    /// The IDs of each node that are there more than once.
+    /// The duplicate IDs of each node.
     fn duplicates(&self) -> Vec<Group> {
         let id = &self.id;
         let twice = format!("HAVING pg_catalog.count({id}) OPERATOR(pg_catalog.>) 1");
@@ -184,7 +184,7 @@ impl Column<'_> {
         let (mask, _) = self.identity.stamp.node_field();
         let mut arguments: Vec<DatumWithOid> = vec![mask.into(), self.identity.format.layout.last_id().into()];
         arguments.extend(first.map(DatumWithOid::from));
-        // Read only, so on a standby, too.
+        // Read-only, so that it works on a standby.
         let groups = Spi::connect(|client| {
             let rows = client.select(&query, Some(MOST_NODES as i64 + 2), &arguments)?;
             rows.map(|row| {

@@ -1,4 +1,4 @@
-//! What an ID says, read with this server's layout and epoch or with those that are passed.
+//! Decoding: the parts of an ID, by this server's layout and epoch or by those that are passed.
 
 use flake::{IdFormat, Parts};
 use pgrx::JsonB;
@@ -20,7 +20,7 @@ use crate::pg::timestamp::{self, timestamptz};
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
 )]
 fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> pgrx::composite_type!('static, "record") {
-    // Where this server's layout has no such field, its number is 0, as the settings have it.
+    // If this server's layout has no such field, the value is 0, as in the settings.
     record(Decoded::of(id, &identity::get().format), Some(0), fcinfo)
 }
 
@@ -36,7 +36,7 @@ fn snowflake_decode_layout(
     record(Decoded::of(id, &layout.format()), None, fcinfo)
 }
 
-/// The parts of an ID of a layout with another epoch than its own.
+/// The parts of an ID of a layout with an epoch other than its own.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_decode(id bigint, layout text, epoch timestamptz, OUT created_at timestamptz, \
            OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer) RETURNS record \
@@ -51,7 +51,7 @@ fn snowflake_decode_layout_epoch(
     record(Decoded::of(id, &layout.format_since(epoch)), None, fcinfo)
 }
 
-/// The parts of an ID and the settings they were read with.
+/// The parts of an ID, and the settings by which they were read.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_describe(id: i64) -> JsonB {
     let format = &identity::get().format;
@@ -82,13 +82,13 @@ fn snowflake_timestamp_layout(id: i64, layout: Text<'_>) -> TimestampWithTimeZon
     Decoded::of(id, &layout.format()).created_at
 }
 
-/// The time of an ID of a layout with another epoch than its own.
+/// The time of an ID of a layout with an epoch other than its own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_timestamp")]
 fn snowflake_timestamp_layout_epoch(id: i64, layout: Text<'_>, epoch: TimestampWithTimeZone) -> TimestampWithTimeZone {
     Decoded::of(id, &layout.format_since(epoch)).created_at
 }
 
-/// An ID taken apart, with its time.
+/// The parts of an ID, with its time.
 struct Decoded<'format> {
     format: &'format IdFormat,
     created_at: TimestampWithTimeZone,
@@ -118,7 +118,7 @@ impl Decoded<'_> {
             id: id.to_string(),
             text: text::of(id),
             created_at: timestamp::utc(self.instant),
-            // In range: created_at fits timestamptz.
+            // This is in range, because created_at fits timestamptz.
             unix_ms: (self.instant / 1_000) as i64,
             tick,
             datacenter_id: if self.format.layout.has_datacenter() { Some(node.datacenter) } else { absent },
@@ -146,7 +146,7 @@ struct Description {
     epoch: String,
 }
 
-/// The row that a function declared as `snowflake_decode` returns, with `absent` for a number that the layout has no field for.
+/// The row that a function declared like `snowflake_decode` returns. `absent` stands for a field that the layout does not have.
 fn record(
     decoded: Decoded<'_>,
     absent: Option<u32>,

@@ -1,4 +1,4 @@
-//! The IDs of an instant: with given parts, the first and the last of its tick, and where a range of time begins and ends.
+//! The IDs of an instant: the ID with given parts, the first and the last ID of the tick, and the bounds of a range of time.
 
 use flake::{FormatError, IdFormat, Node, Part, PartError};
 use pgrx::prelude::*;
@@ -19,13 +19,13 @@ fn snowflake_encode(
     encode(own(), created_at, datacenter_id, worker_id, sequence)
 }
 
-/// The ID of a layout with the given parts, and datacenter 0.
+/// The ID of a layout with the given parts and datacenter ID 0.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
 fn snowflake_encode_layout(created_at: TimestampWithTimeZone, worker_id: i32, sequence: i32, layout: Text<'_>) -> i64 {
     encode(&layout.format(), created_at, 0, worker_id, sequence)
 }
 
-/// The ID of a layout, with another epoch than its own, with the given parts, and datacenter 0.
+/// The ID of a layout, with an epoch other than its own, with the given parts and datacenter ID 0.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
 fn snowflake_encode_layout_epoch(
     created_at: TimestampWithTimeZone,
@@ -49,7 +49,7 @@ fn snowflake_encode_datacenter_layout(
     encode(&layout.format(), created_at, datacenter_id, worker_id, sequence)
 }
 
-/// The ID of a layout, with another epoch than its own, with the given parts.
+/// The ID of a layout, with an epoch other than its own, with the given parts.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
 fn snowflake_encode_datacenter_layout_epoch(
     created_at: TimestampWithTimeZone,
@@ -74,7 +74,7 @@ fn snowflake_min_id_layout(at: TimestampWithTimeZone, layout: Text<'_>) -> i64 {
     min_id(&layout.format(), at)
 }
 
-/// The first ID of an instant's tick in a layout with another epoch than its own.
+/// The first ID of an instant's tick in a layout with an epoch other than its own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_min_id")]
 fn snowflake_min_id_layout_epoch(at: TimestampWithTimeZone, layout: Text<'_>, epoch: TimestampWithTimeZone) -> i64 {
     min_id(&layout.format_since(epoch), at)
@@ -92,25 +92,26 @@ fn snowflake_max_id_layout(at: TimestampWithTimeZone, layout: Text<'_>) -> i64 {
     max_id(&layout.format(), at)
 }
 
-/// The last ID of an instant's tick in a layout with another epoch than its own.
+/// The last ID of an instant's tick in a layout with an epoch other than its own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_max_id")]
 fn snowflake_max_id_layout_epoch(at: TimestampWithTimeZone, layout: Text<'_>, epoch: TimestampWithTimeZone) -> i64 {
     max_id(&layout.format_since(epoch), at)
 }
 
-/// The first ID at or after an instant; after the layout's end a number above all its IDs, NULL where there is none.
+/// The first ID at or after an instant. After the end of the layout, it is a number above all IDs of the layout, or NULL if
+/// `bigint` has no such number.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_first_id_from(at: TimestampWithTimeZone) -> Option<i64> {
     own().first_id_from(instant(at))
 }
 
-/// The last ID before an instant; -1 where there is none.
+/// The last ID before an instant, or -1 if there is none.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_last_id_before(at: TimestampWithTimeZone) -> i64 {
     own().last_id_before(instant(at))
 }
 
-/// This server's layout and epoch, or the error that it has none.
+/// This server's layout and epoch. Raises an error if the library is not preloaded.
 fn own() -> &'static IdFormat {
     &identity::get().format
 }
@@ -137,7 +138,7 @@ fn max_id(format: &IdFormat, at: TimestampWithTimeZone) -> i64 {
     format.max_id(at).unwrap_or_else(|error| refuse(format, at, error))
 }
 
-/// Raises the error for an instant or a part that has no ID.
+/// Raises the error for an instant or a part that no ID can have.
 fn refuse(format: &IdFormat, at: i128, error: FormatError) -> ! {
     match error {
         FormatError::Part(error) => Error::Part { error, layout: format.layout },

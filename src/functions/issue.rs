@@ -1,4 +1,4 @@
-//! The functions that issue IDs: arguments in, errors out, and nothing else.
+//! The functions that issue IDs. They check the arguments; the generator does the rest.
 
 use flake::Request;
 use pgrx::prelude::*;
@@ -7,7 +7,8 @@ use crate::config::{guc, identity};
 use crate::generator::draw;
 use crate::message::error::Error;
 
-/// Most IDs one call of `snowflake_nextval_batch` issues: about 2.5 seconds of the default layout's capacity.
+/// The largest number of IDs that one call of `snowflake_nextval_batch` issues. In the default layout, that is the capacity of
+/// about 2.5 seconds.
 const MAX_BATCH: i32 = 10_000_000;
 
 /// Issues one ID.
@@ -16,7 +17,8 @@ fn snowflake_nextval() -> i64 {
     draw::draw(Request::UpTo(1)).take().expect("a granted run is not empty")
 }
 
-/// Issues `count` IDs, increasing but not necessarily consecutive; drawn as they are fetched, a tick's worth at a time.
+/// Issues `count` IDs, which increase but are not necessarily consecutive. They are drawn while the rows are fetched, as many at a
+/// time as a tick has.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextval_batch(count: i32) -> SetOfIterator<'static, i64> {
     if !(1..=MAX_BATCH).contains(&count) {
@@ -63,7 +65,7 @@ fn snowflake_reserve(count: i32) -> i64 {
 /// The last ID issued to this session.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_currval() -> i64 {
-    // The error that the library is not preloaded comes first.
+    // If the library is not preloaded, this error is raised first.
     identity::get();
     draw::current().unwrap_or_else(|| Error::NoCurrentId.raise())
 }

@@ -1,4 +1,4 @@
-//! The layouts that go by a name, as rows.
+//! The named layouts, as rows.
 
 use flake::{Part, Preset};
 use pgrx::prelude::*;
@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 use crate::message::error::Error;
 use crate::pg::timestamp::timestamptz;
 
-/// Every preset: what view `snowflake_layouts` shows.
+/// All presets, for view `snowflake_layouts`.
 #[pg_extern(immutable, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_layouts() -> TableIterator<

@@ -1,4 +1,5 @@
-//! Steps of an `interval` through time, in UTC whatever the session's time zone: the bounds of partitions are for ever.
+//! Steps of an `interval` through time. They are in UTC whatever the session's time zone is, because the bounds of partitions never
+//! change.
 
 use flake::IdFormat;
 use jiff::civil::{DateTime, date};
@@ -11,7 +12,7 @@ use crate::message::error::{Error, StepProblem};
 /// Microseconds of a minute.
 const MINUTE: i64 = 60_000_000;
 
-/// Microseconds of a day: UTC's have no summer time, and PostgreSQL knows no leap seconds.
+/// Microseconds of a day. UTC has no daylight saving time, and PostgreSQL has no leap seconds.
 const DAY: i64 = 1_440 * MINUTE;
 
 /// A positive interval.
@@ -22,8 +23,8 @@ pub struct Step {
 }
 
 impl Step {
-    /// The step of an interval, a tick of the format at least; raises the error for one that is none. Calendar months and
-    /// exact lengths do not mix: what "1 month 1 day" after the 31st means would depend on the order.
+    /// The step of an interval, at least one tick of the format. Raises an error for an interval that cannot be a step. Calendar
+    /// months and exact lengths cannot be combined, because the result of "1 month 1 day" after the 31st would depend on the order.
     pub fn of(interval: &Interval, format: &IdFormat) -> Step {
         let exact = i64::from(interval.days()).checked_mul(DAY).and_then(|days| days.checked_add(interval.micros()));
         let problem = match (interval.months(), exact) {
@@ -45,8 +46,9 @@ impl Step {
         Some(instant(civil(from)?.checked_add(months).ok()?))
     }
 
-    /// The last instant not after `at` from which whole steps lead from 2000: for months from its first day, else from
-    /// its first Monday, so that days begin at midnight and weeks on Mondays. `None` beyond the calendar.
+    /// The last instant, not after `at`, that is a whole number of steps from the beginning of the year 2000. Months are counted
+    /// from the first day of that year, other steps from its first Monday, so that days begin at midnight and weeks on Mondays.
+    /// `None` beyond the calendar.
     pub fn begin(&self, at: i128) -> Option<i128> {
         let step = self.months;
         if step == 0 {
@@ -58,7 +60,7 @@ impl Step {
         self.after(instant(date(2000, 1, 1).at(0, 0, 0, 0)), months.div_euclid(step.into()))
     }
 
-    /// How the name of a partition that begins at `at` ends; `None` where a name would need more than minutes.
+    /// The end of the name of a partition that begins at `at`. `None` if minutes are not precise enough.
     pub fn name(&self, at: i128) -> Option<String> {
         let format = match self.micros {
             micros if micros % DAY == 0 => "%Y%m%d",
@@ -80,6 +82,6 @@ fn civil(at: i128) -> Option<DateTime> {
 }
 
 fn instant(at: DateTime) -> i128 {
-    // Every civil time that comes from a timestamp is one, but for those within an hour of the calendar's ends.
+    // Every civil time that comes from a timestamp is a timestamp again, except within an hour of the ends of the calendar.
     Offset::UTC.to_timestamp(at).map_or(i128::MAX / 4, |at| at.as_microsecond().into())
 }

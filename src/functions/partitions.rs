@@ -1,4 +1,4 @@
-//! Range partitions by time: where they begin and end, as IDs, and making the next ones.
+//! Range partitions by time: their bounds as IDs, and the creation of the next partitions.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,11 @@ use crate::pg::relation::{self, ANSWERED, Name};
 use crate::pg::timestamp::{instant, timestamptz};
 use crate::pg::transaction;
 
-/// Most partitions that one call makes: PostgreSQL plans with thousands, and asks more of a catalog than of this function.
+/// The largest number of partitions that one call creates. PostgreSQL can plan queries with thousands of partitions, but not many
+/// more.
 const MAX_PARTITIONS: i32 = 1_000;
 
-/// A part of time, and the IDs of it: from `from_id`, before `until_id`, or to the end where no bigint is above the last.
+/// A range of time, and its IDs: from `from_id` to before `until_id`, or to the end if no `bigint` is above the last ID.
 struct Part {
     from: i128,
     until: i128,
@@ -25,14 +26,15 @@ struct Part {
 }
 
 impl Part {
-    /// The bounds as a statement has them, and the catalog but for its quotes.
+    /// The bounds as they are written in a statement. The catalog shows the same text with quotes.
     fn bounds(&self) -> String {
         let until = self.until_id.map_or("MAXVALUE".into(), |id| id.to_string());
         format!("FOR VALUES FROM ({}) TO ({until})", self.from_id)
     }
 }
 
-/// The bounds of the partitions that cover a range of time, each an interval long, the last as far as the range goes.
+/// The bounds of the partitions that cover a range of time. Each is one interval long, except that the last one ends with the
+/// range.
 #[pg_extern(stable, strict, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_partition_bounds(
@@ -54,15 +56,15 @@ fn snowflake_partition_bounds(
     let (from, until) = (instant(start), instant(stop));
     inside(format, from, from);
     if until > from {
-        // A range may end with the layout.
+        // A range can end at the end of the layout.
         inside(format, until, until - 1);
     }
     let parts = parts(from, until, step);
     TableIterator::new(parts.map(move |part| (time(part.from), time(part.until), part.from_id, part.until_id)))
 }
 
-/// Ensures that a table partitioned by ranges of IDs has a partition for the interval that contains `start` and for those
-/// that follow, `count` in all. Returns those made.
+/// Ensures that a table partitioned by ranges of IDs has a partition for the interval that contains `start` and for those that
+/// follow, `count` in all. Returns the partitions that were created.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_create_partitions(parent regclass, step interval, count integer, \
            start timestamptz DEFAULT pg_catalog.now()) RETURNS SETOF regclass VOLATILE STRICT PARALLEL UNSAFE \
            LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
@@ -79,7 +81,7 @@ fn snowflake_create_partitions(
     let step = Step::of(&step, format);
     let from = instant(start);
     inside(format, from, from);
-    // The first interval may have begun before the epoch, and the last may end after the layout: their IDs do not.
+    // The first interval can begin before the epoch, and the last can end after the end of the layout. Their IDs do not.
     let begin = step.begin(from).unwrap_or(from);
     let end = step.after(begin, count.into()).map_or(format.end(), |end| end.min(format.end()));
     inside(format, end, end - 1);
@@ -91,7 +93,7 @@ fn snowflake_create_partitions(
         return SetOfIterator::new(Vec::new());
     }
     let table = lock(parent);
-    // Again: another session may have made some meanwhile.
+    // Looks again, because another session may have created some of them meanwhile.
     let there = partitions(parent);
     let missing: Vec<&Part> = wanted.iter().filter(|part| !there.contains_key(&part.bounds())).collect();
     for part in &missing {
@@ -100,13 +102,13 @@ fn snowflake_create_partitions(
         let (parent, bounds) = (table.quoted(), part.bounds());
         Spi::run(&format!("CREATE TABLE {partition} PARTITION OF {parent} {bounds}")).expect(ANSWERED);
     }
-    // By their bounds: an event trigger may have given them other names.
+    // Found by their bounds, because an event trigger may have renamed them.
     let there = partitions(parent);
     SetOfIterator::new(missing.into_iter().filter_map(|part| there.get(&part.bounds()).copied()).collect::<Vec<_>>())
 }
 
-/// Raises the error for a bound, `at`, that lies outside the layout, or outside the calendar; `within` is the last instant
-/// that the bound lets in.
+/// Raises the error for a bound, `at`, that lies outside the layout, or outside the calendar. `within` is the last instant that is
+/// allowed.
 fn inside(format: &IdFormat, at: i128, within: i128) {
     if format.min_id(within).is_err() {
         Error::Instant { at, format: *format }.raise();
@@ -116,11 +118,11 @@ fn inside(format: &IdFormat, at: i128, within: i128) {
     }
 }
 
-/// The parts, each with a tick in it, of a range of time that ends with the layout or before.
+/// The parts of a range of time that ends at or before the end of the layout. Each part contains at least one tick.
 fn parts(from: i128, until: i128, step: Step) -> impl Iterator<Item = Part> {
     let format = &identity::get().format;
     let bound = move |count| step.after(from, count).map_or(until, |at| at.min(until));
-    // Rounded up to a tick, as snowflake_between rounds.
+    // Rounded up to a tick, as in snowflake_between.
     let id = |at| format.first_id_from(at);
     (0..)
         .map(move |count| (bound(count), bound(count + 1)))
@@ -129,13 +131,13 @@ fn parts(from: i128, until: i128, step: Step) -> impl Iterator<Item = Part> {
         .filter(|part| part.until_id.is_none_or(|until_id| part.from_id < until_id))
 }
 
-/// The partitions of a table by their bounds, as PostgreSQL shows them but without the quotes; not those that are being
-/// detached, which take no rows any more.
+/// The partitions of a table by their bounds, as PostgreSQL shows them but without the quotes. Partitions that are being detached
+/// are left out, because they accept no rows.
 fn partitions(parent: pg_sys::Oid) -> HashMap<String, pg_sys::Oid> {
     let query = "SELECT pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', ''), c.oid
          FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid
          WHERE i.inhparent OPERATOR(pg_catalog.=) $1 AND NOT i.inhdetachpending";
-    // As a statement that may write, so that it sees what was committed while this one waited.
+    // Run as a statement that can write, so that it sees rows that were committed while this session waited.
     let read = Spi::connect_mut(|client| {
         let rows = client.update(query, None, &[parent.into()])?;
         rows.map(|row| Ok((row.get::<String>(1)?, row.get::<pg_sys::Oid>(2)?))).collect::<Result<Vec<_>, SpiError>>()
@@ -143,7 +145,7 @@ fn partitions(parent: pg_sys::Oid) -> HashMap<String, pg_sys::Oid> {
     read.expect(ANSWERED).into_iter().filter_map(|(bounds, oid)| Some((bounds?, oid?))).collect()
 }
 
-/// Raises the error for a table that is not partitioned by ranges of one column that IDs fit.
+/// Raises an error for a table that is not partitioned by ranges of one column of a suitable type.
 fn refuse_other_keys(parent: pg_sys::Oid) {
     let fits = Spi::get_one_with_args::<bool>(
         "SELECT EXISTS (
@@ -161,7 +163,7 @@ fn refuse_other_keys(parent: pg_sys::Oid) {
     }
 }
 
-/// Locks a table as CREATE TABLE .. PARTITION OF would; it keeps the name that this returns until the transaction ends.
+/// Locks a table as CREATE TABLE .. PARTITION OF does. Until the transaction ends, the table keeps the name that this returns.
 fn lock(parent: pg_sys::Oid) -> Name {
     if transaction::keeps_snapshot() {
         Error::PartitionTransaction.raise();
@@ -169,7 +171,7 @@ fn lock(parent: pg_sys::Oid) -> Name {
     loop {
         let table = relation::of_relation(parent).unwrap_or_else(|| Error::NoTable { table: parent.to_u32() }.raise());
         Spi::run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", table.quoted())).expect(ANSWERED);
-        // A lock is taken by name, which may have become another table's while this waited.
+        // A table is locked by its name. While this session waited, another table may have taken the name.
         if table.oid() == Some(parent) {
             return table;
         }

@@ -1,4 +1,4 @@
-//! What the generator is doing, for people and for monitoring: the views' functions.
+//! The functions of the views that show what the generator is doing.
 
 use std::sync::atomic::Ordering;
 
@@ -12,8 +12,8 @@ use crate::message::error::{Error, MarkProblem, WaitCause};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, timestamp, wal};
 
-/// The generator, in one row: what view `snowflake_status` shows. Nothing is loaded, written or waited for.
-/// If the library is not preloaded, the row shows that.
+/// The state of the generator in one row, for view `snowflake_status`. Loads nothing, writes nothing and does not wait. If the
+/// library is not preloaded, the row shows that.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_status() -> TableIterator<
@@ -114,8 +114,8 @@ fn snowflake_status() -> TableIterator<
     ))
 }
 
-/// The numbers of the server that wrote the mark, for view `snowflake_status`. A separate function, because the result
-/// columns of an existing C function cannot be changed.
+/// The IDs of the server that wrote the mark, for view `snowflake_status`. A separate function, because the result columns of an
+/// existing C function cannot be changed.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_last_issuer()
@@ -125,7 +125,7 @@ fn snowflake_last_issuer()
     TableIterator::once((node.map(|node| node.worker as i32), node.map(|node| node.datacenter as i32)))
 }
 
-/// The backends that have drawn or waited: what view `snowflake_stat_backends` shows.
+/// The backends that have drawn IDs or waited, for view `snowflake_stat_backends`.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_stat_backends() -> TableIterator<
@@ -144,7 +144,7 @@ fn snowflake_stat_backends() -> TableIterator<
         name!(extensions, i64),
     ),
 > {
-    // The error that the library is not preloaded comes first.
+    // If the library is not preloaded, this error is raised first.
     identity::get();
     TableIterator::new(stats::backends().map(|backend| {
         let counts = backend.counts;
@@ -165,7 +165,7 @@ fn snowflake_stat_backends() -> TableIterator<
     }))
 }
 
-/// Lets all counts begin at 0 again.
+/// Sets all counts to 0.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_stat_reset() {
     identity::get();
@@ -175,7 +175,7 @@ fn snowflake_stat_reset() {
 /// The mark, and the error that `snowflake_nextval()` would raise now.
 fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) {
     let state = shmem::state();
-    // What is published lies below the mark, if the mark is read later.
+    // The ceiling is read first: words below it are below the mark that is read later.
     let (generation, published) = (state.generation(), state.published());
     let mark = mark::read();
     let error = start::refusal(identity).or_else(|| match (&mark, state.last()) {
@@ -202,7 +202,7 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     (mark.ok(), error)
 }
 
-/// What the next ID waits for, if `last` is the last word issued and generator time is `now`.
+/// What the next ID will wait for. `last` is the last word issued, and `now` is generator time.
 fn waiting(identity: &Identity, last: u64, now: Nanos) -> Option<Error> {
     let state = shmem::state();
     let pending = state.pending()?;
@@ -223,7 +223,7 @@ fn time(at: Nanos) -> Option<TimestampWithTimeZone> {
     timestamp::timestamptz(timestamp::of(at))
 }
 
-/// An interval of microseconds, the longest there is where it would be longer.
+/// An interval of microseconds, or the longest possible interval if it is too long.
 fn interval(micros: i128) -> Interval {
     Interval::new(0, 0, micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64).expect("microseconds alone are in range")
 }

@@ -1,11 +1,11 @@
-//! IDs as text, for what cannot hold 64-bit numbers.
+//! IDs as text, for programs that cannot represent 64-bit numbers.
 
 use pgrx::prelude::*;
 
 use crate::message::error::Error;
 use crate::pg::text_arg::Text;
 
-/// An ID as 13 characters that sort like it.
+/// An ID as 13 characters, which sort like the number.
 #[pg_extern(
     requires = ["text"],
     sql = "CREATE FUNCTION snowflake_to_text(id bigint) RETURNS snowflake_text IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c \

@@ -1,5 +1,5 @@
-//! Which library a session runs: the catalog of a database can be of another version until `ALTER EXTENSION .. UPDATE`, and
-//! the file of another until the server restarts.
+//! The version of the library that a session runs. The catalog of a database can be of another version until `ALTER EXTENSION ..
+//! UPDATE`, and the file on disk until the server restarts.
 
 use pgrx::prelude::*;
 
