@@ -1,6 +1,6 @@
 //! Snowflake IDs as PostgreSQL primary keys: `id bigint PRIMARY KEY DEFAULT snowflake_nextval()`.
 //!
-//! This crate is the PostgreSQL side only; which ID comes next and what its bits mean is decided in `crates/flake`.
+//! This crate is the part that uses PostgreSQL. `crates/flake` decides which ID comes next and what its bits mean.
 
 use pgrx::prelude::*;
 
@@ -34,13 +34,13 @@ pgrx::extension_sql_file!(
     name = "grants",
     requires = [admin::snowflake_accept_clock, admin::snowflake_set_mark, status::snowflake_stat_reset, "status"]
 );
-// Requires another one, so that every build puts it in the same place.
+// Requires another script, so that every build puts it in the same place.
 pgrx::extension_sql_file!("../sql/preload.sql", name = "preload", requires = ["grants"]);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
-/// Runs once in the postmaster, or, where the library is not preloaded, in each session that calls one of its functions.
-/// There PostgreSQL allows neither shared memory nor settings of the postmaster: nothing is set up, and every function
-/// that needs them says so ([`message::error::Error::NotPreloaded`]).
+/// Runs once in the postmaster, or, where the library is not preloaded, in each session that calls one of its functions. In such a
+/// session, PostgreSQL allows neither shared memory nor settings of the postmaster. Nothing is set up, and every function that
+/// needs them raises an error ([`message::error::Error::NotPreloaded`]).
 #[allow(unsafe_code)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
@@ -48,11 +48,11 @@ pub extern "C-unwind" fn _PG_init() {
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
-    // Stage 1, identity: from the text of the configuration, before PostgreSQL can put a default in a bad value's place.
+    // Stage 1, identity: read from the text of the configuration, before PostgreSQL can replace an invalid value by a default.
     identity::establish();
     // Stage 2, settings.
     guc::define();
-    // Stage 3, shared memory, and who sees to it that the mark has a place.
+    // Stage 3, shared memory, and the background worker that creates the origin of the mark.
     shmem::request();
     stats::request();
     mark_worker::register();

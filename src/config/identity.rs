@@ -1,8 +1,9 @@
-//! Who this server is: worker ID, datacenter ID, layout and epoch, read once at server start and checked together.
+//! The identity of this server: worker ID, datacenter ID, layout and epoch. They are read once at server start and checked
+//! together.
 //!
-//! PostgreSQL answers a bad value of an extension's setting with a WARNING and goes on with the default. A server that
-//! issued IDs under a default worker ID would repeat another's, so these four are taken as the configuration's text,
-//! before PostgreSQL knows them as settings, and what is wrong with them keeps the server from starting.
+//! If an extension's setting has an invalid value, PostgreSQL logs a WARNING and uses the default. A server that issued IDs with a
+//! default worker ID could repeat those of another server. Therefore these four settings are read as text from the configuration
+//! before PostgreSQL knows them as settings, and the server does not start if one is invalid.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -14,25 +15,25 @@ use crate::faults::{self, Fault};
 use crate::message::error::{Error, Setting};
 use crate::pg::{setting, timestamp};
 
-/// Days of a year of the Gregorian calendar, on average.
+/// The average number of days in a Gregorian year.
 pub const YEAR_DAYS: f64 = 365.2425;
 
-/// What the server's configuration says of the IDs it issues.
+/// What the configuration says about the IDs of this server.
 pub struct Identity {
     /// Layout and epoch.
     pub format: IdFormat,
     /// The generator's fixed limits, derived from the format.
     pub limits: Limits,
-    /// This server's numbers.
+    /// This server's worker ID and datacenter ID.
     pub node: Node,
-    /// What makes words into this server's IDs.
+    /// Turns words into IDs of this server.
     pub stamp: Stamp,
-    /// False while `snowflake_pg.worker_id` is not set, and then nothing is issued.
+    /// False if `snowflake_pg.worker_id` is not set. Then this server issues no IDs.
     pub worker_set: bool,
 }
 
 impl Identity {
-    /// The first word whose ID is at or above a mark; past the layout's last where there is none.
+    /// The first word whose ID is at or above a mark. If there is none, a word after the last one of the layout.
     pub fn first_word(&self, mark: Mark) -> u64 {
         mark.first_word(&self.stamp, self.limits.last_word())
     }
@@ -42,7 +43,7 @@ impl Identity {
         self.format.instant(word >> self.format.layout.sequence_bits())
     }
 
-    /// The error that every session meets if `snowflake_pg.worker_id` is not set; `None` if it is.
+    /// The error that every session gets if `snowflake_pg.worker_id` is not set; `None` if it is set.
     pub fn refusal(&self) -> Option<Error> {
         (!self.worker_set).then(|| Error::WorkerUnset {
             layout: self.format.layout,
@@ -50,8 +51,8 @@ impl Identity {
         })
     }
 
-    /// The server that wrote a mark. Reservations end with a tick, so the ID below the mark is the last one of a tick, and contains the
-    /// server's numbers. `None` if the mark was set manually, or is above no ID.
+    /// The server that wrote a mark. Reservations end with a tick, so the ID below the mark is the last one of a tick, and contains
+    /// the server's worker ID and datacenter ID. `None` if the mark was set manually, or is above no ID.
     pub fn issuer(&self, mark: Mark) -> Option<Node> {
         let last = i64::try_from(mark.value() - 1).ok().filter(|_| mark > Mark::NOTHING_ISSUED)?;
         let parts = self.format.split(last).ok()?;
@@ -63,7 +64,7 @@ impl Identity {
         (self.format.end() - timestamp::of(now)) as f64 / (YEAR_DAYS * 86_400e6)
     }
 
-    /// A server's numbers as people call them.
+    /// The worker ID and datacenter ID of a server, as messages show them.
     pub fn name(&self, node: Node) -> String {
         match self.format.layout.has_datacenter() {
             true => format!("datacenter ID {}, worker ID {}", node.datacenter, node.worker),
@@ -79,7 +80,7 @@ pub fn find() -> Option<&'static Identity> {
     IDENTITY.get()
 }
 
-/// This server's identity; raises the error that the library is not preloaded where there is none.
+/// This server's identity. Raises an error if the library is not preloaded.
 #[inline]
 pub fn get() -> &'static Identity {
     match IDENTITY.get() {
@@ -88,7 +89,7 @@ pub fn get() -> &'static Identity {
     }
 }
 
-/// Reads and checks the four settings. In the postmaster, before they are defined; an error ends the server's start.
+/// Reads and checks the four settings. Called in the postmaster before they are defined. An error keeps the server from starting.
 pub fn establish() {
     match read() {
         Ok(identity) => {
@@ -123,14 +124,15 @@ fn read() -> Result<Identity, Error> {
     })
 }
 
-/// The number a setting's text stands for, if it fits its field. In decimal digits only: PostgreSQL would read `010` as 8 and
-/// round `1.5` to 2, and a server that is numbered by a template must not get another's number.
+/// The number that the text of a setting stands for, if it fits its field. Only decimal digits are accepted: PostgreSQL would read
+/// `010` as 8 and round `1.5` to 2, and a server whose worker ID comes from a template must not get the worker ID of another
+/// server.
 fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>, Error> {
     let Some(text) = setting::configured(name) else {
         return Ok(None);
     };
     let digits = text.trim();
-    // What pg_settings shows while it is not set, and so what ALTER SYSTEM lets a user write.
+    // pg_settings shows this value while the setting is not set, so that ALTER SYSTEM can set it.
     if setting == Setting::Worker && digits == guc::UNSET.to_string() {
         return Ok(None);
     }

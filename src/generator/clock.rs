@@ -1,17 +1,17 @@
-//! The clocks of the machine. Each read is answered by the vDSO without a system call.
+//! The clocks of the machine. The vDSO reads them without a system call.
 #![allow(unsafe_code)]
 
 use flake::{Nanos, Reading};
 
 use crate::faults;
 
-/// Readings further apart than this are taken again.
+/// If two readings are further apart than this, they are repeated.
 const APART: Nanos = 1_000_000;
 
-/// How often: on a machine that is too busy for all of them, the best has to do.
+/// How often readings are repeated. On a busy machine, the closest of them is used.
 const TRIES: usize = 20;
 
-/// The monotonic clock: the only one read on the way to an ID.
+/// The monotonic clock. It is the only clock that is read for each ID.
 #[inline]
 pub fn monotonic() -> Nanos {
     faults::micros_as_millis(read(libc::CLOCK_MONOTONIC))
@@ -22,7 +22,7 @@ pub fn wall() -> Nanos {
     read(libc::CLOCK_REALTIME)
 }
 
-/// All clocks at one moment, as closely together as the machine lets us read them.
+/// All clocks, read as closely together as possible.
 pub fn reading() -> Reading {
     let mut best = read_all();
     for _ in 1..TRIES {

@@ -1,4 +1,4 @@
-//! Issuing IDs: the path from a SQL call to the shared state, and what to do when it cannot grant at once.
+//! Issuing IDs: the path from an SQL call to the shared state, and what a session does if the state cannot grant its request.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::generator::stats::{self, Count};
 use crate::generator::{clock, extend, shmem, start, wait};
 use crate::message::error::Error;
 
-/// IDs that are this session's alone, in the order in which they were issued.
+/// IDs that belong to this session, in the order in which they were issued.
 pub struct Issued {
     identity: &'static Identity,
     run: Run,
@@ -21,17 +21,17 @@ pub struct Issued {
 /// The value of [`CURRENT`] before the first ID.
 const NONE: i64 = -1;
 
-/// The last ID issued to this session, negative before the first. An atomic only because statics must be; each session
-/// is a process with one thread.
+/// The last ID issued to this session, negative before the first one. It is an atomic only because Rust requires it of a static.
+/// Each session is a process with one thread.
 static CURRENT: AtomicI64 = AtomicI64::new(NONE);
 
-/// Whether a request for more than one ID has been throttled for so long that it is granted like a request for one ID. Without this,
-/// sessions that take all single IDs there are would keep it waiting for ever.
+/// Whether a request for more than one ID has been throttled for so long that it is granted like a request for one ID. Without
+/// this, sessions that take all single IDs would keep it waiting forever.
 #[derive(Default)]
 struct Overdue {
-    /// When it was throttled first, by the monotonic clock; 0 before.
+    /// When the request was first throttled, by the monotonic clock; 0 before.
     since: Nanos,
-    /// True where the next attempt is made like one for a single ID.
+    /// True if the next attempt is made like one for a single ID.
     now: bool,
 }
 
@@ -57,7 +57,7 @@ impl Overdue {
     }
 }
 
-/// Issues the IDs of one request: the lock-free path first, and whatever stands in its way until it is granted.
+/// Issues the IDs of one request. Tries the lock-free path, and removes obstacles until the request is granted.
 #[inline(always)]
 pub fn draw(request: Request) -> Issued {
     let identity = identity::get();
@@ -116,7 +116,7 @@ pub fn forget() {
 }
 
 impl Issued {
-    /// Takes the next ID; `None` when all are taken.
+    /// Takes the next ID, or `None` if all are taken.
     #[inline]
     pub fn take(&mut self) -> Option<i64> {
         if self.run.count == 0 {
@@ -129,7 +129,7 @@ impl Issued {
         Some(id)
     }
 
-    /// Takes all that are left as one block and returns its first ID.
+    /// Takes all remaining IDs as one block, and returns its first ID.
     pub fn take_block(self) -> i64 {
         let stamp = &self.identity.stamp;
         CURRENT.store(stamp.id(self.run.last()), Ordering::Relaxed);
@@ -137,8 +137,8 @@ impl Issued {
     }
 }
 
-/// Removes what keeps the state from granting a request, or raises the error that says why it cannot be removed. Returns
-/// words where it could draw them itself.
+/// Removes the obstacle that keeps the state from granting a request, or raises an error if it cannot be removed. Returns words if
+/// it has drawn them itself.
 #[cold]
 fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mut Overdue) -> Option<Run> {
     match obstacle {
@@ -146,7 +146,7 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
         Obstacle::Throttled(time) => {
             let pace = guc::pace();
             let most = Duration::from_nanos(pace.max_ahead.saturating_add(2 * identity.limits.tick().nanos()));
-            // Longer than the settings require: they have just been changed, or the monotonic clock went back.
+            // The wait is longer than the settings allow: they were changed, or the monotonic clock went back.
             if time <= most || !extend::recheck_clock(identity) {
                 wait::throttled(time);
                 overdue.waited(request, pace.max_ahead);
@@ -155,8 +155,8 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
         Obstacle::NotReserved(word) => {
             let time = extend::extend_to(identity, word)?;
             return match attempt(identity, request, overdue.now) {
-                // At the time the reservation was made for: where a disk or a standby takes longer than a window, the words are
-                // over before they can be issued, and this session would extend for ever.
+                // Draws at the time for which the reservation was made. If a disk or a standby takes longer than a window, the
+                // words are in the past before they can be issued, and this session would extend the reservation forever.
                 Err(Obstacle::NotReserved(_)) => shmem::state().draw(&identity.limits, guc::pace(), request, |_| time),
                 drawn => drawn,
             }

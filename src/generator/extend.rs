@@ -1,5 +1,5 @@
-//! The slow path: extending the reservation. An ID is issued only below a mark that is on disk and, where a synchronous
-//! standby is configured, has been seen acknowledged by it.
+//! The slow path: extending the reservation. An ID is issued only below a mark that is on disk and that the synchronous standby, if
+//! one is configured, has acknowledged.
 //!
 //! An extension prepares a reservation, persists its mark, and publishes it once the mark is durable. The session that finds half
 //! of the reservation used extends it, while the others continue in the rest. No lock is held while waiting, and every wait can be
@@ -40,7 +40,7 @@ impl Claim {
         shmem::state().claim(clock::monotonic(), in_advance).map(Claim)
     }
 
-    /// Keeps the claim during a pause; false if another session has taken it.
+    /// Keeps the claim during a pause. False if another session has taken it.
     fn keep(&mut self, pause: Nanos) -> bool {
         shmem::state().keep(&mut self.0, clock::monotonic(), pause)
     }
@@ -68,18 +68,18 @@ struct Plan {
 /// A mark that is not known to be durable.
 struct Found {
     pending: Pending,
-    /// False where another session wrote it.
+    /// False if another session wrote it.
     written_here: bool,
 }
 
 /// What keeps the reservation from being extended.
 #[derive(Debug)]
 enum Hindrance {
-    /// The mark was set meanwhile: begin again.
+    /// The mark was set meanwhile, so the caller must begin again.
     Stale,
     /// The wall clock was set back, and the configuration does not allow issuing to continue.
     ClockBehind(Nanos),
-    /// Another session changes the replication origin.
+    /// Another session is changing the replication origin.
     Locked,
     Mark(MarkProblem),
 }
@@ -129,7 +129,7 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
         }
         debug2!("snowflake_pg: waiting for another session to extend the reservation");
         let waiting = shmem::extended().join();
-        // Again, because a claim that was given back before has woken nobody here.
+        // Checked again, because a claim that was released before this point has not woken this session.
         if let Some(claim) = Claim::take(false) {
             drop(waiting);
             return extend(identity, needed, claim);
@@ -147,11 +147,11 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
 /// since `begun`.
 fn is_recent(written: Nanos, time: Nanos, begun: Nanos) -> bool {
     let now = clock::monotonic();
-    // The monotonic clock went back meanwhile.
+    // The monotonic clock may have gone back meanwhile.
     let Some(age) = now.checked_sub(written) else {
         return false;
     };
-    // Generator time was moved meanwhile, for example by snowflake_accept_clock().
+    // Generator time may have been moved meanwhile, for example by snowflake_accept_clock().
     let moved = shmem::state().clock().time(now) > time.saturating_add(age).saturating_add(OLDEST);
     !moved && (age <= OLDEST || written >= begun)
 }
@@ -193,7 +193,7 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
     (published && waited && is_recent(pending.written, pending.time, begun)).then_some(pending.time)
 }
 
-/// How long a mark took that has just become durable.
+/// How long it took until the mark, which has just become durable, was durable.
 fn took(pending: &Pending) -> Nanos {
     clock::monotonic().saturating_sub(pending.written)
 }
@@ -204,7 +204,7 @@ fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<Found, Hind
         return Ok(Found { pending, written_here: false });
     }
     let plan = prepare(identity, needed)?;
-    // A session that has its ID waits for nobody who changes the origin.
+    // A session that has its ID does not wait for a session that is changing the origin.
     let patient = needed.is_some();
     persist(identity, &plan, patient).map(|pending| Found { pending, written_here: true })
 }
@@ -236,7 +236,7 @@ fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, H
     let written = mark::raise(Mark::above(&identity.stamp, covered), patient, || {
         let published = state.published().filter(|_| !faults::on(Fault::MarkBehind));
         let least = published.map_or(Mark::NOTHING_ISSUED, |ceiling| Mark::above(&identity.stamp, ceiling));
-        // After the ceiling: one of a later generation is not meant.
+        // Read after the ceiling, which can belong to a later generation.
         (state.generation() == plan.generation).then_some(least)
     });
     shmem::origin_state().note_write(written.as_ref().err(), clock::monotonic());
@@ -251,11 +251,11 @@ fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, H
     Ok(pending)
 }
 
-/// Lets the words of a reservation be issued, and wakes the sessions that wait for them. `took` is how long its mark took to
-/// become durable, where this session has seen it.
+/// Makes the words of a reservation available, and wakes the sessions that wait for them. `took` is how long its mark took to
+/// become durable, if this session has measured it.
 fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &str) -> bool {
     let state = shmem::state();
-    // Between the writing and now somebody may have taken the mark away or set it back. The next attempt to write says so.
+    // The mark may have been removed or lowered since it was written. The next attempt to write it reports that.
     let least = Mark::above(&identity.stamp, pending.reservation.ceiling);
     let covered = mark::read().is_ok_and(|mark| mark >= least);
     if !covered && !faults::any_mark_covers() {
@@ -279,7 +279,7 @@ fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &st
     true
 }
 
-/// Puts the WAL up to `position` on disk. True where the synchronous standby has acknowledged it, or none is configured.
+/// Flushes the WAL up to `position`. True if the synchronous standby has acknowledged it, or if none is configured.
 fn is_durable(position: XLogRecPtr) -> bool {
     if faults::on(Fault::PublishBeforeFlush) {
         return true;
@@ -289,13 +289,13 @@ fn is_durable(position: XLogRecPtr) -> bool {
     sync_standby::acknowledged(position)
 }
 
-/// Waits until the synchronous standby has acknowledged the WAL up to `position`, or none is configured any more.
+/// Waits until the synchronous standby has acknowledged the WAL up to `position`, or until none is configured.
 pub fn acknowledged(position: XLogRecPtr) {
     let begun = clock::monotonic();
     while !sync_standby::acknowledged(position) && wait_for_standby(flake::pause(begun, clock::monotonic())) {}
 }
 
-/// Sleeps for a pause; false where [`Fault::PublishAfterCancel`] ends the wait.
+/// Sleeps for a pause. False if [`Fault::PublishAfterCancel`] ends the wait.
 fn wait_for_standby(pause: Nanos) -> bool {
     wait::sleep(WaitEvent::Mark, Duration::from_nanos(pause));
     if faults::cancel_ends_wait() {
@@ -305,7 +305,7 @@ fn wait_for_standby(pause: Nanos) -> bool {
     true
 }
 
-/// Compares the clocks because generator time is implausible; true if that has moved generator time far ahead.
+/// Compares the clocks because generator time is implausible. True if that has moved generator time far ahead.
 #[cold]
 pub fn recheck_clock(identity: &Identity) -> bool {
     let state = shmem::state();
@@ -315,11 +315,11 @@ pub fn recheck_clock(identity: &Identity) -> bool {
     let before = state.clock().offset;
     let disciplined = state.discipline(clock::reading, identity.limits.time(last), &guc::clock_rules());
     log::clock(&disciplined);
-    // Moved by the comparison of this session or of another one.
+    // It was moved by this session's comparison or by another session's.
     state.clock().offset.wrapping_sub(before) as i64 >= MIN_WINDOW as i64
 }
 
-/// Waits while the wall clock is behind where it was, or raises the error, by the setting.
+/// Waits while the wall clock is behind its earlier value, or raises an error, depending on the setting.
 fn wait_for_clock(behind: Nanos) {
     if refuses(behind) {
         Error::ClockBehind { behind: Duration::from_nanos(behind) }.raise();
@@ -328,7 +328,7 @@ fn wait_for_clock(behind: Nanos) {
     wait::on_latch(WaitEvent::Clock, Duration::from_nanos(behind));
 }
 
-/// True where sessions are refused while the wall clock is this far behind, not asked to wait.
+/// True if the request is refused while the wall clock is this far behind. Otherwise the session waits.
 pub fn refuses(behind: Nanos) -> bool {
     match guc::on_clock_regression() {
         ClockRegression::Continue => false,

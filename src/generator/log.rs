@@ -1,4 +1,4 @@
-//! What the server's log is told unasked: who this server is when it begins, what its clock does, and when its layout ends.
+//! The lines that the server logs by itself: its identity at the start, events of its clock, and the end of its layout.
 
 use std::sync::atomic::Ordering;
 
@@ -13,14 +13,14 @@ use crate::message::wording::Report;
 use crate::pg::startup::Startup;
 use crate::pg::{recovery, timestamp};
 
-/// Each kind of clock event is told once in this time at most, unless it is much larger than the one before: a clock that is
-/// set there and back again and again, by two daemons for example, would fill the log.
+/// Each kind of clock event is logged at most once in this time, unless it is much larger than the one before. Otherwise a clock
+/// that is set back and forth repeatedly, for example by two daemons, would fill the log.
 const CLOCK_EVERY: Nanos = 60_000_000_000;
 
-/// The end of the layout is told once a day, while IDs are drawn.
+/// The end of the layout is logged once a day, while IDs are drawn.
 const END_EVERY: Nanos = 86_400_000_000_000;
 
-/// How many years before the end of the layout the log begins to warn of it: moving to another takes planning.
+/// How many years before the end of the layout the warnings begin, because moving to another layout takes planning.
 const NOTICE_YEARS: f64 = 2.0;
 
 /// Logs one line with the identity of a server that has started or was promoted. Also logs a warning if the mark may not cover all
@@ -94,7 +94,7 @@ pub fn same_number(identity: &Identity) {
     );
 }
 
-/// Warns of an error that every session will meet.
+/// Logs a warning about an error that every session will get.
 pub fn refusal(error: &Error) {
     warn_of_error(error, "no IDs are issued: ");
 }
@@ -109,7 +109,7 @@ fn warn_of_error(error: &Error, before: &str) {
     tell(PgLogLevel::WARNING, Report { code, message: format!("{before}{message}"), detail, hint });
 }
 
-/// Warns where the layout ends before long.
+/// Logs a warning if the layout ends soon.
 pub fn end_of_layout(identity: &Identity, now: Nanos) {
     let years = identity.years_left(now);
     if years >= NOTICE_YEARS || shmem::limiters().end.pass(clock::monotonic(), END_EVERY, 0).is_none() {
@@ -128,7 +128,7 @@ pub fn end_of_layout(identity: &Identity, now: Nanos) {
     );
 }
 
-/// Tells what happened to the clock, once.
+/// Logs an event of the clock once.
 pub fn clock(disciplined: &Disciplined) {
     let Some(event) = disciplined.event else {
         return;
@@ -136,7 +136,7 @@ pub fn clock(disciplined: &Disciplined) {
     let (state, limiters) = (shmem::state(), shmem::limiters());
     let far = disciplined.lead > MAX_LEAD;
     let (limiter, by) = match event {
-        // Not withheld for a lesser one.
+        // A smaller event does not hold back a larger one.
         ClockEvent::Regression(by) if far => (&limiters.far, by),
         ClockEvent::Regression(by) => (&limiters.regression, by),
         ClockEvent::Jump(by) => (&limiters.jump, by),

@@ -1,8 +1,8 @@
-//! The durable high-water mark: the only code that touches where it is kept.
+//! The durable high-water mark. No other file reads or writes its storage.
 //!
-//! It is the progress of replication origin `snowflake_pg`: one number for the whole server, written to WAL by PostgreSQL
-//! itself, replayed by standbys that do not have this library, kept by checkpoints and base backups. The origin's row is
-//! transactional, its progress is not: the row is made by [`crate::generator::mark_worker`], never in a user's transaction.
+//! It is the progress of replication origin `snowflake_pg`: one number for the whole server, written to WAL by PostgreSQL itself,
+//! replayed by standbys that do not have this library, kept by checkpoints and base backups. The origin's row is transactional, and
+//! its progress is not. Therefore [`crate::generator::mark_worker`] creates the row, and never a user's transaction.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -20,14 +20,15 @@ use crate::pg::wal;
 /// The origin's name.
 const ORIGIN: &CStr = c"snowflake_pg";
 
-/// How long extending waits for a session that changes replication origins, in tries of 10 ms. See [`Guard`].
+/// How long an extension waits for a session that changes replication origins, in attempts 10 ms apart. See [`Guard`].
 const TRIES: u32 = 10;
 
 /// The origin, locked until this goes out of scope or the transaction ends.
 ///
-/// What is locked is the origin itself, not the catalog: `DROP SUBSCRIPTION` locks that, and keeps it locked while it talks to
-/// a publisher that may not answer. From PostgreSQL 16 on dropping our origin locks the origin, too. Before, it locks the
-/// catalog alone: there that lock is taken as well, but only waited for as long as dropping an origin takes.
+/// The lock is on the origin itself and not on the catalog, because `DROP SUBSCRIPTION` locks the catalog and keeps the lock while
+/// it talks to a publisher, which may not answer. From PostgreSQL 16 on, dropping our origin also locks the origin. Earlier
+/// versions lock only the catalog. There this guard takes that lock as well, but waits for it only as long as it takes to drop an
+/// origin.
 struct Guard {
     origin: Origin,
     mode: Mode,
@@ -40,7 +41,7 @@ impl Guard {
         Ok(Guard::acquire(mode, true)?.expect("a lock that was waited for is there"))
     }
 
-    /// `None` if another session has the lock and this session is not to wait for it.
+    /// `None` if another session has the lock and `wait` is not set.
     fn acquire(mode: Mode, wait: bool) -> Result<Option<Guard>, MarkProblem> {
         loop {
             let catalog = lock_catalog(if wait { TRIES } else { 1 });
@@ -55,7 +56,7 @@ impl Guard {
                 return Ok(None);
             }
             let guard = Guard { origin, mode, catalog };
-            // Dropped or made again while waiting: taking a lock makes that seen.
+            // The origin may have been dropped or created while this session waited. Taking a lock makes such a change visible.
             if find() == found {
                 return found.map(|_| Some(guard));
             }
@@ -63,7 +64,7 @@ impl Guard {
     }
 }
 
-/// Locks the catalog against drops of origins; false if another session keeps it locked.
+/// Locks the catalog so that no origin can be dropped. False if another session keeps it locked.
 fn lock_catalog(tries: u32) -> bool {
     for attempt in 1..=tries {
         if origin::try_lock_catalog() {
@@ -79,7 +80,7 @@ fn lock_catalog(tries: u32) -> bool {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // An error on its way up ends the transaction, which releases the locks.
+        // An error ends the transaction, which releases the locks.
         if std::thread::panicking() {
             return;
         }
@@ -109,14 +110,14 @@ pub fn read() -> Result<Mark, MarkProblem> {
 pub enum Raised {
     /// Written; the end of the WAL record, which is not flushed yet.
     To(XLogRecPtr),
-    /// It is not wanted any more.
+    /// The mark is no longer needed.
     Unwanted,
-    /// Another session changes the origin, and this one does not wait for that.
+    /// Another session is changing the origin, and this one does not wait for it.
     Locked,
 }
 
-/// Raises the mark to `mark`, if it is not there yet and `wanted` still gives what it must be by now. Waits for a session that
-/// changes the origin if `wait` is set.
+/// Raises the mark to `mark`. `wanted` returns the value that the stored mark must have reached by now, or `None` if the mark is no
+/// longer needed. If `wait` is set, waits for a session that is changing the origin.
 pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> Result<Raised, MarkProblem> {
     let Some(guard) = Guard::acquire(Mode::Shared, wait)? else {
         return Ok(Raised::Locked);
@@ -124,15 +125,15 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
     let Some(least) = wanted() else {
         return Ok(Raised::Unwanted);
     };
-    // A mark that was taken away or set back is not silently made good: it may have been on disk like that.
+    // A mark that was removed or lowered is not repaired silently, because it may have reached the disk in that state.
     if progress(guard.origin)? < least {
         return Err(MarkProblem::SetBack);
     }
     write(guard.origin, mark, false).map(Raised::To)
 }
 
-/// Sets the mark, downwards too, after `check` has seen the mark that was known and has not raised an error. While it runs
-/// no session loads or raises the mark. Returns the end of the WAL record, which is on disk.
+/// Sets the mark, which may lower it, after `check` has been called with the previous mark and has not raised an error. No session
+/// loads or raises the mark while this runs. Returns the end of the WAL record, which is on disk.
 pub fn set(mark: Mark, check: impl FnOnce(Option<Mark>)) -> XLogRecPtr {
     let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
     check(progress(guard.origin).ok());
@@ -142,8 +143,8 @@ pub fn set(mark: Mark, check: impl FnOnce(Option<Mark>)) -> XLogRecPtr {
     written
 }
 
-/// Makes the origin, with a mark that says that nothing was issued, unless it exists; true if it did not. In a
-/// transaction that writes nothing else.
+/// Creates the origin, with a mark that means that no ID was issued. Returns false if the origin exists. The transaction must write
+/// nothing else.
 pub fn make() -> Result<bool, MarkProblem> {
     match find() {
         Ok(origin) => progress(origin).map(|_| false),

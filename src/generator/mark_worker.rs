@@ -1,8 +1,7 @@
 //! The background worker that creates the replication origin, in which the mark is kept, and then exits.
 //!
-//! It runs when the server has come up as a primary: after a start or a promotion. It creates the origin in a transaction of
-//! its own, because a user's transaction could be rolled back and leave progress behind, which the next subscription would
-//! inherit.
+//! It runs after the server has become a primary, by a start or a promotion. It creates the origin in a transaction of its own,
+//! because a user's transaction could be rolled back and leave progress behind, which the next subscription would inherit.
 
 use std::time::Duration;
 
@@ -15,11 +14,11 @@ use crate::generator::{clock, log, mark, shmem, start};
 use crate::message::error::Error;
 use crate::pg::{background_worker, versions};
 
-/// How long after an error it tries again.
+/// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// Registers the background worker, where this server can issue at all. In the postmaster, while it preloads libraries; an
-/// error ends the server's start.
+/// Registers the background worker, if this server can issue IDs. Called in the postmaster while it preloads libraries. An error
+/// keeps the server from starting.
 pub fn register() {
     let identity = identity::get();
     if let Some(error) = identity.refusal() {
@@ -79,7 +78,7 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
     announce();
 }
 
-/// Tells the log who has come up, and what will keep it from issuing, or will before long.
+/// Logs the identity of the server, and what keeps it from issuing IDs now or soon.
 fn announce() {
     let identity = identity::get();
     let Ok(mark) = BackgroundWorker::transaction(mark::read) else {

@@ -1,14 +1,13 @@
-//! The shared memory of all backends, under the name `snowflake_pg`: the generator's [`flake::State`], what is
-//! known of the mark's replication origin, and what the log and the statistics need. The counters of each backend
-//! are in [`crate::generator::stats`].
+//! The shared memory of all backends, under the name `snowflake_pg`: the generator's [`flake::State`], the state of the mark's
+//! replication origin, and what the log and the statistics need. The counters of each backend are in [`crate::generator::stats`].
 //!
 //! # Locking contract
 //!
-//! No lock guards it. Every access goes through [`flake::State`], whose methods are safe to call from any number of
-//! processes at once and never wait; `unload` asks for a lock of the caller's, which [`crate::generator::mark`]
-//! takes. The condition variable has its own spinlock, which is held for a few instructions. The rest is single atomics.
-//! PostgreSQL's `AddinShmemInitLock` is held only while the segment is set up, in the
-//! postmaster. After a backend crash the postmaster sets the segment up anew, which leaves the state "not loaded".
+//! No lock guards this memory. Every access goes through [`flake::State`], whose methods are safe to call from any number of
+//! processes at once and never wait; `unload` requires a lock, which [`crate::generator::mark`] takes. The condition variable has
+//! its own spinlock, which is held for a few instructions. Everything else is a single atomic. PostgreSQL's `AddinShmemInitLock` is
+//! held only while the segment is set up, in the postmaster. After a backend crash, the postmaster sets the segment up again, and
+//! the state is "not loaded".
 #![allow(unsafe_code)]
 
 use std::sync::atomic::AtomicU64;
@@ -23,7 +22,7 @@ use crate::message::log_limit::Limiters;
 use crate::pg::backend_slots::SHARED_ALIGNMENT;
 use crate::pg::condition_variable::Condition;
 
-/// What all backends share.
+/// The data that all backends share.
 struct Shared {
     state: State,
     origin_state: OriginState,
@@ -48,32 +47,31 @@ impl Shared {
 
 const _: () = assert!(align_of::<Shared>() <= SHARED_ALIGNMENT);
 
-// SAFETY: consists of atomics, plain values, and a condition variable, which guards itself; contains no pointer. Every process
-// that maps the segment has this library
-// from the same postmaster, and so the same layout.
+// SAFETY: consists of atomics, plain values, and a condition variable, which guards itself; contains no pointer. Every process that
+// maps the segment has inherited this library from the same postmaster, and therefore has the same layout.
 unsafe impl PGRXSharedMemory for Shared {}
 
 // SAFETY: the name is the extension's own, so no other library uses it.
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 
-/// Asks for the segment. In the postmaster, while it preloads libraries.
+/// Requests the segment. Called in the postmaster while it preloads libraries.
 #[allow(clippy::undocumented_unsafe_blocks)] // The macro's own blocks.
 pub fn request() {
     pg_shmem_init!(SHARED = Shared::new());
 }
 
-/// The state. Only after [`request`]; a process that has an [`crate::config::identity::Identity`] is such a process.
+/// The state. It can be used only after [`request`]. A process that has an [`crate::config::identity::Identity`] has called it.
 #[inline]
 pub fn state() -> &'static State {
     faults::state_of_this_backend().unwrap_or_else(|| &SHARED.get().state)
 }
 
-/// What is known of the mark's replication origin. Like [`state`].
+/// The state of the mark's replication origin. Like [`state`].
 pub fn origin_state() -> &'static OriginState {
     &SHARED.get().origin_state
 }
 
-/// What keeps the log from filling. Like [`state`].
+/// The limits on repeated log lines. Like [`state`].
 pub fn limiters() -> &'static Limiters {
     &SHARED.get().limiters
 }
@@ -88,7 +86,7 @@ pub fn slowest_extension() -> &'static AtomicU64 {
     &SHARED.get().slowest_extension
 }
 
-/// What the wall clock showed when counting began, in nanoseconds since the Unix epoch. Like [`state`].
+/// The wall clock when the counts began, in nanoseconds since the Unix epoch. Like [`state`].
 pub fn counting_since() -> &'static AtomicU64 {
     &SHARED.get().counting_since
 }

@@ -14,7 +14,7 @@ use crate::generator::{log, mark, shmem};
 use crate::pg::startup::Startup;
 use crate::pg::{background_worker, recovery, versions};
 
-/// How long after an error it tries again.
+/// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// How often it checks whether the server streams, and from which server.

@@ -1,4 +1,4 @@
-//! Beginning to issue: after a start, a crash or a promotion, the first session that asks for an ID loads the mark.
+//! The beginning of issuing. After a start, a crash or a promotion, the first session that requests an ID loads the mark.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::message::error::{Error, MarkProblem};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{recovery, timestamp};
 
-/// How long a session waits for the background worker after the first start of a server, and how often it looks.
+/// How long a session waits for the background worker after the first start of a server, and how often it checks.
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Lets issuing begin at the clock or at the mark, whichever is later, where this server may issue at all.
+/// Begins issuing at the clock or at the mark, whichever is later. Raises an error if this server cannot issue IDs.
 pub fn load(identity: &Identity) {
     match refusal(identity) {
         Some(Error::Standby) if faults::on(Fault::IssueInRecovery) => {
@@ -32,7 +32,7 @@ pub fn load(identity: &Identity) {
     mark::with_mark(|mark| begin(identity, mark));
 }
 
-/// Why this server issues nothing, whatever clock and mark say.
+/// The reason why this server issues no IDs, if there is one that depends neither on the clock nor on the mark.
 pub fn refusal(identity: &Identity) -> Option<Error> {
     identity.refusal().or_else(|| recovery::in_recovery().then_some(Error::Standby))
 }
@@ -56,7 +56,7 @@ fn begin(identity: &Identity, mark: Mark) {
     );
 }
 
-/// The first word to issue when the wall clock shows `wall`; the error where nothing may be issued.
+/// The first word to issue if the wall clock shows `wall`, or the error if no ID may be issued.
 pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Error> {
     let (limits, format) = (&identity.limits, identity.format);
     match limits.word_at(wall) {
@@ -77,7 +77,7 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
     Ok(first)
 }
 
-/// After the first start of a server the origin may not be made yet.
+/// After the first start of a server, the origin may not have been created yet.
 pub fn wait_for_origin() {
     let begun = clock::monotonic();
     while !mark::exists() && shmem::origin_state().problem() == MarkProblem::NotMade {

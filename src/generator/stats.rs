@@ -1,11 +1,11 @@
-//! What each backend has done: counters in shared memory, one slot for each backend there can be.
+//! Counts of what each backend has done. They are in shared memory, in one slot for each possible backend.
 //!
 //! # Locking contract
 //!
-//! Only the backend that has a slot counts in it, with plain loads and stores. Any process can read it at any time. The counters
-//! of a slot are never set back: what was counted before its backend began, and before the last [`reset`], is stored beside them,
-//! and subtracted when they are read. Therefore counts outlive their backend. A reader can subtract numbers that belong to the
-//! backend before, which is acceptable because no ID depends on these numbers.
+//! Only the backend that has a slot counts in it, with plain loads and stores. Any process can read it at any time. The counters of
+//! a slot are never set back. The counts at the start of its backend and at the last [`reset`] are stored beside them, and are
+//! subtracted when the counters are read. Therefore counts outlive their backend. A reader can subtract numbers of the previous
+//! backend, which is acceptable because no ID depends on these numbers.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -23,11 +23,11 @@ use crate::pg::wait_event::WaitEvent;
 pub enum Count {
     /// IDs drawn.
     Issued,
-    /// Swaps of the last word that another session was faster with.
+    /// Attempts to draw that failed because another session was faster.
     Retries,
     /// Extensions of the reservation.
     Extensions,
-    /// Sleeps, by what for; their times follow.
+    /// Sleeps, by reason. Their total times follow.
     ThrottledWaits,
     /// Nanoseconds asleep.
     ThrottledTime,
@@ -43,17 +43,17 @@ pub enum Count {
 
 const COUNTS: usize = Count::ClockTime as usize + 1;
 
-/// Numbers of one backend, or the sum of several.
+/// The counts of one backend, or the sum of several.
 #[derive(Clone, Copy, Default)]
 pub struct Counts([u64; COUNTS]);
 
 impl Counts {
-    /// One of them.
+    /// One of the counts.
     pub fn get(&self, count: Count) -> u64 {
         self.0[count as usize]
     }
 
-    /// Nanoseconds as the views show them, in milliseconds.
+    /// A count of nanoseconds, converted to the milliseconds that the views show.
     pub fn milliseconds(&self, count: Count) -> f64 {
         self.get(count) as f64 / 1e6
     }
@@ -68,7 +68,7 @@ impl Counts {
 struct Counters([AtomicU64; COUNTS]);
 
 impl Counters {
-    /// Only the slot's own backend counts, so that no locked instruction is needed.
+    /// Only the backend that has the slot counts in it, so no locked instruction is needed.
     #[inline(always)]
     fn add(&self, count: Count, number: u64) {
         let counter = &self.0[count as usize];
@@ -84,28 +84,28 @@ impl Counters {
     }
 }
 
-/// One backend's place.
+/// The slot of one backend.
 #[derive(Default)]
 struct Slot {
-    /// On cache lines of its own: no other backend writes it.
+    /// On cache lines of its own, because no other backend writes it.
     counters: CachePadded<Counters>,
     /// The counters when the slot's backend began.
     at_start: Counters,
     /// The counters when the statistics were reset.
     at_reset: Counters,
-    /// The backend's process ID, 0 without one.
+    /// The process ID of the backend, 0 if the slot is free.
     pid: AtomicI32,
-    /// What it sleeps for: a [`WaitEvent`] and 1, 0 while it does not.
+    /// What the backend sleeps for: the number of a [`WaitEvent`] plus 1, or 0 while it does not sleep.
     asleep: AtomicU32,
 }
 
-/// What is known of a backend.
+/// What the views show of a backend.
 pub struct Backend {
     /// Its process ID.
     pub pid: i32,
-    /// What it has done since it began, or since the statistics were reset.
+    /// Its counts since it began, or since the statistics were reset.
     pub counts: Counts,
-    /// What it sleeps for.
+    /// What it is waiting for.
     pub asleep: Option<WaitEvent>,
 }
 
@@ -126,20 +126,20 @@ impl Slot {
     }
 }
 
-// SAFETY: the name is the extension's own, and used once. A slot is made of atomics, without pointers.
+// SAFETY: the name is the extension's own, and is used once. A slot consists of atomics and contains no pointer.
 #[allow(unsafe_code)]
 static SLOTS: BackendSlots<Slot> = unsafe { BackendSlots::new(c"snowflake_pg slots") };
 
 /// This backend's slot, after it was first needed.
 static OWN: OwnSlot<Slot> = OwnSlot::new();
 
-/// Asks for the slots. In the postmaster, while it preloads libraries.
+/// Requests the slots. Called in the postmaster while it preloads libraries.
 #[allow(unsafe_code, clippy::undocumented_unsafe_blocks)] // The macro's own blocks.
 pub fn request() {
     pg_shmem_init!(SLOTS = ());
 }
 
-/// Counts.
+/// Adds to a count of this backend.
 #[inline(always)]
 pub fn add(count: Count, number: u64) {
     if cfg!(feature = "uncounted") {
@@ -148,7 +148,7 @@ pub fn add(count: Count, number: u64) {
     own().counters.add(count, number);
 }
 
-/// Counts a sleep, and shows that it goes on.
+/// Counts a sleep, and shows it in the views while it lasts.
 pub fn asleep<R>(what: WaitEvent, sleep: impl FnOnce() -> R) -> R {
     let slot = own();
     slot.asleep.store(what as u32 + 1, Ordering::Relaxed);
@@ -156,7 +156,7 @@ pub fn asleep<R>(what: WaitEvent, sleep: impl FnOnce() -> R) -> R {
     sleep()
 }
 
-/// A sleep. Counted when it ends, even if an error ends it.
+/// A sleep. It is counted when it ends, even if an error ends it.
 struct Asleep {
     slot: &'static Slot,
     what: WaitEvent,
@@ -188,12 +188,12 @@ pub fn backends() -> impl Iterator<Item = Backend> {
     SLOTS.all().iter().filter_map(Slot::backend)
 }
 
-/// What all backends have done, those that are gone among them, since the server started or the statistics were reset.
+/// The counts of all backends, including those that have ended, since the server started or the statistics were reset.
 pub fn total() -> Counts {
     SLOTS.all().iter().map(Slot::total).fold(Counts::default(), |sum, next| sum.combine(next, u64::wrapping_add))
 }
 
-/// Lets all counts begin at 0.
+/// Sets all counts to 0.
 pub fn reset() {
     for slot in SLOTS.all() {
         slot.at_reset.set(slot.counters.read());
@@ -208,10 +208,10 @@ fn own() -> &'static Slot {
     OWN.get_or_take(attach)
 }
 
-/// Takes the slot that is this backend's by its number.
+/// Takes the slot of this backend, by the backend's number.
 #[cold]
 fn attach() -> &'static Slot {
-    // The counts of a process that is no backend are dropped.
+    // The counts of a process that is not a backend are dropped.
     let slot = SLOTS.own().unwrap_or_else(|| Box::leak(Box::default()));
     if faults::on(Fault::CountsForgotten) {
         slot.counters.set(Counts::default());

@@ -1,4 +1,4 @@
-//! The only place where a session waits: on its latch, with interrupts served, holding nothing.
+//! The only place where a session waits. It waits on its latch, reacts to interrupts, and holds no lock.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::pg::condition_variable::Waiting;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{latch, versions};
 
-/// Longest single sleep. A longer wait is slept in pieces, after each of which the clock and the settings are read again.
+/// The longest single sleep. A longer wait consists of several sleeps; after each, the clock and the settings are read again.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Sleeps until a lead has fallen.
+/// Sleeps until the lead has fallen.
 pub fn throttled(time: Duration) {
     if faults::deaf_wait(time) {
         return;
@@ -22,14 +22,14 @@ pub fn throttled(time: Duration) {
     on_latch(WaitEvent::Throttled, time);
 }
 
-/// Sleeps for `time`, rounded up to a millisecond, or until the latch is set. Cancelling the statement or ending the
-/// session answers at once; so does the end of the postmaster.
+/// Sleeps for `time`, rounded up to a millisecond, or until the latch is set. A request to cancel the statement or to terminate the
+/// session takes effect immediately, as does the end of the postmaster.
 pub fn on_latch(what: WaitEvent, time: Duration) {
     sleep(what, time);
     check_for_interrupts!();
 }
 
-/// Sleeps without answering a cancel: check for interrupts afterwards.
+/// Sleeps without reacting to a cancel request. The caller checks for interrupts afterwards.
 pub fn sleep(what: WaitEvent, time: Duration) {
     stats::asleep(what, || latch::sleep(milliseconds(time), faults::shown_event(versions::wait_event(what))));
 }
@@ -49,7 +49,7 @@ fn milliseconds(time: Duration) -> i64 {
     time.min(LONGEST).as_micros().div_ceil(1_000).max(1) as i64
 }
 
-/// Takes two seconds, cancellably, where [`Fault::SlowDisk`] is on.
+/// Takes two seconds if [`Fault::SlowDisk`] is on. It can be cancelled.
 pub fn slow_disk() {
     if faults::on(Fault::SlowDisk) {
         for _ in 0..40 {
