@@ -1,4 +1,5 @@
-//! Requests for more than one word beside those for a single one: neither kind keeps the other waiting for ever.
+//! Fairness between bulk requests, which are for more than one word, and requests for a single word. Neither kind keeps the other
+//! waiting forever.
 //!
 //! Bulk requests leave half of the run-ahead to single words. If single words take all of it, a bulk request becomes *overdue* and
 //! is granted like a single word.
@@ -6,28 +7,28 @@
 use crate::Nanos;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Overdue requests get one part in this of what the layout holds.
+/// Overdue requests together get this fraction, one in four, of the words of the layout.
 const OVERDUE_PART: Nanos = 4;
 
 /// The longest time that the clock takes for the words of one grant: half of the longest run-ahead, 10 s.
 const LONGEST_SPAN: Nanos = 5_000_000_000;
 
-/// A time that is further ahead of the monotonic clock than this was noted before that clock went back.
+/// If a noted time is further ahead of the monotonic clock than this, the clock has gone back since it was noted.
 const LONGEST_PAUSE: Nanos = 2 * OVERDUE_PART * LONGEST_SPAN;
 
-/// When bulk requests were granted. Times are of the monotonic clock.
+/// When bulk requests were granted, by the monotonic clock.
 #[derive(Default)]
 pub struct Bulk {
     /// When the next overdue request can be granted.
     overdue_at: AtomicU64,
-    /// When a bulk request was granted that was not overdue.
+    /// When a bulk request that was not overdue was last granted.
     granted_at: AtomicU64,
 }
 
 impl Bulk {
-    /// True where a bulk request that has been throttled for `max_ahead` can run ahead as far as single words: no other bulk request
-    /// was granted meanwhile, so that single words are what keeps it waiting. Overdue requests together get a part of what the
-    /// layout holds, and single words keep the rest.
+    /// True if a bulk request that has been throttled for `max_ahead` can run ahead as far as single words. This is so if no other
+    /// bulk request was granted meanwhile, because then single words keep it waiting. Overdue requests together get a fraction of
+    /// the words of the layout. The rest is left for single words.
     pub fn takes_overdue(&self, now: Nanos, max_ahead: Nanos) -> bool {
         let overdue_at = self.overdue_at.load(Ordering::Relaxed);
         let granted_at = self.granted_at.load(Ordering::Relaxed);
@@ -36,7 +37,7 @@ impl Bulk {
             && (now.saturating_sub(granted_at) >= max_ahead || from_before(granted_at))
     }
 
-    /// Notes that a bulk request was granted that was not overdue.
+    /// Notes that a bulk request that was not overdue was granted.
     pub fn granted(&self, now: Nanos) {
         self.granted_at.store(now, Ordering::Relaxed);
     }

@@ -13,7 +13,7 @@ impl Epoch {
     /// 2014-09-01 00:00:00 UTC, the default start time of Sonyflake (`sonyflake.go`).
     pub const SONYFLAKE: Epoch = Epoch(1_409_529_600_000);
 
-    /// 2199-12-31 23:59:59.999 UTC: the last epoch accepted, so that generator time fits [`Nanos`] with room to spare.
+    /// 2199-12-31 23:59:59.999 UTC: the latest epoch that is accepted. With it, generator time still fits [`Nanos`].
     pub const MAX: Epoch = Epoch(7_258_118_399_999);
 
     /// The epoch of a preset.

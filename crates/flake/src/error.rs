@@ -1,4 +1,4 @@
-//! What can be wrong with a layout, an ID, or the parts of one. Facts only: wording belongs to whoever reports them.
+//! The errors of layouts, IDs and their parts. They contain only facts. The caller words the message.
 
 use core::fmt;
 
@@ -7,11 +7,11 @@ use core::fmt;
 pub enum Part {
     /// Ticks since the epoch.
     Timestamp,
-    /// The data centre's number.
+    /// The datacenter ID.
     Datacenter,
-    /// The server's number.
+    /// The worker ID.
     Worker,
-    /// Position inside one tick.
+    /// The position in one tick.
     Sequence,
 }
 
@@ -31,13 +31,13 @@ impl fmt::Display for Part {
 pub enum LayoutError {
     /// Neither a preset nor three or four widths with an optional tick.
     Malformed,
-    /// What stands behind the `@` is not a tick.
+    /// The text after the `@` is not a tick.
     UnknownTick,
     /// A width outside its range.
     Width {
         /// The field.
         part: Part,
-        /// The width asked for.
+        /// The width that was given.
         bits: u32,
         /// The smallest width of this field.
         min: u32,
@@ -56,13 +56,13 @@ pub enum LayoutError {
 pub struct PartError {
     /// The field.
     pub part: Part,
-    /// The value asked for.
+    /// The value that was given.
     pub value: i64,
-    /// The largest value the field holds; the smallest is 0.
+    /// The largest value of the field. The smallest is 0.
     pub max: i64,
 }
 
-/// Why an ID cannot be taken apart or put together.
+/// Why an ID cannot be decoded or encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatError {
     /// The number is negative.
@@ -72,7 +72,7 @@ pub enum FormatError {
         /// The largest ID of the layout.
         max: i64,
     },
-    /// A node or sequence number does not fit.
+    /// A datacenter ID, worker ID or sequence number does not fit.
     Part(PartError),
     /// The instant lies before the epoch.
     BeforeEpoch,

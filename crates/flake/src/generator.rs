@@ -1,17 +1,17 @@
-//! The decision which words a request gets: a pure function of the last word issued, the time, and the limits.
+//! Decides which words a request gets. The decision is a pure function of the last word issued, the time, and the limits.
 
 use core::time::Duration;
 
 use crate::{Epoch, IdFormat, Layout, Nanos, Tick};
 
-/// What a caller asks for.
+/// The request of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Up to this many words, at least one; they may run over the end of a tick. What is granted is at most
-    /// [`Limits::largest_grant`]: ask again for the rest.
+    /// Up to this many words, at least one. They can continue in the next tick. A grant is at most [`Limits::largest_grant`]; the
+    /// caller requests the rest again.
     UpTo(u64),
-    /// Exactly this many words, from one to [`Limits::largest_grant`] (a number outside counts as the nearest inside), all in
-    /// one tick.
+    /// Exactly this many words, all in one tick. A number outside of the range from one to [`Limits::largest_grant`] counts as the
+    /// nearest number in it.
     InOneTick(u64),
 }
 
@@ -22,12 +22,12 @@ impl Request {
     }
 }
 
-/// Consecutive words, granted.
+/// Consecutive words that were granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The first word.
     pub first: u64,
-    /// How many, at least one.
+    /// The number of words, at least one.
     pub count: u64,
 }
 
@@ -46,7 +46,7 @@ pub enum Obstacle {
     NotLoaded,
     /// The words lie at or above the ceiling, which must first rise to this word or above.
     NotReserved(u64),
-    /// The lead is at its limit: try again after this time.
+    /// The lead is at its limit. The caller can try again after this time.
     Throttled(Duration),
     /// The timestamp field is used up.
     Exhausted,
@@ -54,7 +54,7 @@ pub enum Obstacle {
     BeforeEpoch,
 }
 
-/// What is fixed while the server runs.
+/// The limits that cannot change while the server runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     sequence_bits: u32,
@@ -63,12 +63,12 @@ pub struct Limits {
     epoch: Nanos,
 }
 
-/// What a reload of the configuration can change.
+/// The limits that a reload of the configuration can change.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How far the issued time may run ahead of the clock, in nanoseconds.
+    /// How far issued words may be ahead of the clock, in nanoseconds.
     pub max_ahead: Nanos,
-    /// Begin each new tick at a random sequence number instead of 0.
+    /// True if each new tick begins at a random sequence number instead of 0.
     pub random_start: bool,
     /// True for a request for more than one word that has been throttled for long: it may run ahead as far as single words.
     pub overdue: bool,
@@ -85,7 +85,7 @@ impl Pace {
     /// next tick: waking costs some microseconds, and one tick's IDs are drawn in little more.
     const REST: u64 = 8;
 
-    /// How long a throttled caller rests once the lead is at its limit: one to three times [`Pace::REST`]. Scattered, for
+    /// How long a throttled caller rests once the lead is at its limit: one to three times [`Pace::REST`]. It is scattered because
     /// callers that wake together contend for one cache line.
     const fn rest(&self, now: Nanos) -> Nanos {
         let rest = self.max_ahead / Pace::REST;
@@ -111,8 +111,8 @@ impl Limits {
         1 << self.sequence_bits
     }
 
-    /// The most words that one request is granted: those of one tick or, where that is less, of half of `max_ahead`. So a
-    /// grant moves the last word no further ahead than single words may be.
+    /// The largest number of words that one request is granted: the words of one tick or of half of `max_ahead`, whichever is less.
+    /// Therefore a grant moves the last word no further ahead than single words may be.
     #[inline(always)]
     pub const fn largest_grant(&self, pace: Pace) -> u64 {
         let words = pace.bulk_ahead().saturating_mul(self.capacity()) / self.tick.nanos();
@@ -125,19 +125,19 @@ impl Limits {
         }
     }
 
-    /// How long the clock takes for so many words.
+    /// The time that the layout has for this many words.
     pub const fn span(&self, count: u64) -> Nanos {
         self.tick.nanos().saturating_mul(count) >> self.sequence_bits
     }
 
-    /// The instant inside its tick at which a word is due where the words of a tick are spread evenly over it.
+    /// The instant at which a word is due if the words of a tick are spread evenly over the tick.
     const fn due(&self, word: u64) -> Nanos {
-        // Less than a tick of 10^9 ns times 2^31 words.
+        // This does not overflow: it is less than a tick of 10^9 ns times 2^31 words.
         let part = ((word & (self.capacity() - 1)) * self.tick.nanos()) >> self.sequence_bits;
         self.time(word).saturating_add(part)
     }
 
-    /// The first word of `tick`, or the word after the last one when the tick is past the layout's end.
+    /// The first word of `tick`, or the word after the last one if the tick is past the end of the layout.
     const fn word(&self, tick: u64) -> u64 {
         let last_tick = self.last_word >> self.sequence_bits;
         if tick > last_tick { self.last_word + 1 } else { tick << self.sequence_bits }
@@ -158,8 +158,8 @@ impl Limits {
         self.begins(word >> self.sequence_bits)
     }
 
-    /// The first word of the tick at `now`, or the word after the last one when the layout has none for that time; `None`
-    /// before the epoch.
+    /// The first word of the tick at `now`, or the word after the last one if the layout has no word for that time. `None` before
+    /// the epoch.
     pub const fn word_at(&self, now: Nanos) -> Option<u64> {
         if now < self.epoch { None } else { Some(self.word(self.tick.whole(now - self.epoch))) }
     }
@@ -170,10 +170,9 @@ impl Limits {
     }
 }
 
-/// Decides what a request gets if `last` was the last word issued, the clock shows `now`, and words from `ceiling` on
-/// may not be issued yet. The words are the caller's if `last` is still what it was. `last` is a word, not
-/// [`crate::NOT_LOADED`].
-// Always inlined: most callers ask for one word, and for those little is left of it.
+/// Decides what a request gets if `last` was the last word issued, the clock shows `now`, and words from `ceiling` on may not be
+/// issued yet. The words belong to the caller if `last` has not changed. `last` is a word, not [`crate::NOT_LOADED`].
+// Always inlined, because most callers request one word, and little of the code is left for them.
 #[inline(always)]
 pub fn step(
     last: u64,
@@ -195,7 +194,7 @@ pub fn step(
     let count = match request {
         Request::UpTo(count) => {
             if clock > last {
-                // A new tick. The offset stays inside it, so it never reaches past what the clock allows.
+                // A new tick. The offset is less than the tick, so the word is not ahead of the clock.
                 let offset = if pace.random_start { scatter(now) & (capacity - 1) } else { 0 };
                 first = clock + offset;
             }
@@ -232,13 +231,14 @@ pub fn step(
         if first_tick > tick {
             let lead = limits.begins(first_tick) - now;
             if lead > pace.max_ahead {
-                // An overdue request wakes before those that take all there is.
+                // An overdue request wakes before the callers that take all words.
                 let rest = if pace.overdue { 0 } else { pace.rest(now) };
                 return Err(Obstacle::Throttled(Duration::from_nanos(lead - pace.max_ahead + rest)));
             }
         }
     } else if clock <= last {
-        // Where ticks are long, not their beginning counts: a tick's words would be gone at once, and single words with them.
+        // The time at which the word is due counts, not the beginning of its tick. Otherwise bulk requests would take all words of
+        // a long tick at once, and leave none for requests for one word.
         let lead = limits.due(first).saturating_sub(now);
         if lead > pace.bulk_ahead() {
             return Err(Obstacle::Throttled(Duration::from_nanos(lead - pace.bulk_ahead() + pace.rest(now))));
@@ -247,8 +247,8 @@ pub fn step(
     Ok(Run { first, count })
 }
 
-/// Spreads nearby times over all 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014), enough to level the low
-/// bits of an ID and cheap enough for the hot path. Not a secret.
+/// Spreads nearby times over all 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014), which levels the low bits of an ID
+/// and is cheap enough for the hot path. The result is not a secret.
 const fn scatter(now: Nanos) -> u64 {
     let mut x = now;
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

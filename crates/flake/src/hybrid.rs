@@ -1,46 +1,46 @@
-//! The hybrid clock: generator time runs on the monotonic clock and is compared with the wall clock now and then.
+//! The hybrid clock: generator time advances with the monotonic clock, and is compared with the wall clock from time to time.
 //!
-//! What is compared is not the two times but how the wall clock moved since it was last trusted. A *step* is a change of
-//! (wall clock - boot clock): both run on through a suspension of the machine, and both are slewed together, so that the
-//! difference changes only when somebody sets the wall clock. A generator that leads the wall clock, because it began at
-//! its mark, sees no step for that.
+//! The comparison is not between the two times. It is about how far the wall clock has moved since it was last trusted. A *step* is
+//! a change of (wall clock - boot clock). Both advance while the machine is suspended, and both are slewed together, so the
+//! difference changes only if the wall clock is set. A generator that leads the wall clock because it began at its mark does not
+//! see a step.
 
 use crate::Nanos;
 
-/// What the clocks of the machine show at one moment.
+/// The times of the machine's clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The monotonic clock, which nobody sets and which stands still while the machine is suspended.
+    /// The monotonic clock. It cannot be set, and stops while the machine is suspended.
     pub monotonic: Nanos,
-    /// The boot clock: the monotonic one, but running on through a suspension.
+    /// The boot clock. It is a monotonic clock that also advances while the machine is suspended.
     pub boot: Nanos,
     /// The wall clock, since the Unix epoch.
     pub wall: Nanos,
-    /// How far apart in time the three were read: a busy machine can take the processor away between two reads.
+    /// The time between the first and the last read. On a busy machine, the process can lose the processor between two reads.
     pub apart: Nanos,
 }
 
 impl Reading {
-    /// Wall clock less boot clock, modulo 2^64: differences of two of these are right within 292 years.
+    /// Wall clock less boot clock, modulo 2^64: The difference of two such values is correct up to 292 years.
     const fn difference(&self) -> u64 {
         self.wall.wrapping_sub(self.boot)
     }
 }
 
-/// What to do when the wall clock was set back.
+/// What to do if the wall clock was set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnRegression {
-    /// Go on at the speed of the monotonic clock.
+    /// Continue at the speed of the monotonic clock.
     Continue,
-    /// Reserve nothing more until the wall clock is back where it was.
+    /// Reserve nothing more until the wall clock has reached its earlier value.
     Hold,
 }
 
-/// What a reload of the configuration can change about the clock.
+/// The rules for the clock, which a reload of the configuration can change.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockRules {
-    /// Steps up to this size are followed without notice, in nanoseconds; also how far below the last ID issued generator
-    /// time may be taken back, twice over.
+    /// Steps up to this size, in nanoseconds, are followed without an event. Generator time may be set back by at most half of this
+    /// below the last ID issued.
     pub slack: Nanos,
     /// Forward steps that would move generator time by more than this are not followed, in nanoseconds.
     pub max_jump: Nanos,
@@ -59,15 +59,15 @@ pub enum ClockEvent {
     Step(Nanos),
     /// It has come back from a jump.
     Returned,
-    /// The monotonic clock went back by this much: the machine or the container was restored on another host. Nothing is left
-    /// to judge the wall clock by, which is trusted as at a start.
+    /// The monotonic clock went back by this much: the machine or the container was restored on another host. There is nothing to
+    /// compare the wall clock with, so it is trusted as at a start.
     Restored(Nanos),
 }
 
 /// The state of the hybrid clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hybrid {
-    /// What to add to the monotonic clock, modulo 2^64, to get generator time.
+    /// The difference between generator time and the monotonic clock, modulo 2^64.
     pub offset: u64,
     /// Wall clock less boot clock when the wall clock was last trusted.
     pub reference: u64,
@@ -75,7 +75,7 @@ pub struct Hybrid {
     pub seen: u64,
     /// The wall-clock time before which nothing more may be reserved; 0 for none.
     pub hold_until: Nanos,
-    /// How far apart the reads were that `reference` and `seen` come from.
+    /// The times between the reads from which `reference` and `seen` were made.
     pub apart: Nanos,
     /// The monotonic clock at the last comparison.
     pub compared_at: Nanos,
@@ -86,9 +86,9 @@ pub struct Hybrid {
 pub struct Disciplined {
     /// The state from now on.
     pub clock: Hybrid,
-    /// What was noticed.
+    /// The event, if there was one.
     pub event: Option<ClockEvent>,
-    /// How far the wall clock is from where it must be before anything more is reserved.
+    /// How far the wall clock is behind the time at which reserving continues.
     pub behind: Option<Nanos>,
     /// How far generator time is ahead of the wall clock that is trusted.
     pub lead: Nanos,
@@ -98,8 +98,8 @@ impl Hybrid {
     /// A lead is reduced by one part in this of the time that passes, so that generator time always advances.
     const SLEW: Nanos = 10;
 
-    /// The clock of a generator that starts: at the wall clock, or at `not_before` where that is later. There is nothing to
-    /// judge the wall clock by.
+    /// The clock of a generator that starts at the wall clock or at `not_before`, whichever is later. There is nothing to compare
+    /// the wall clock with.
     pub const fn start(reading: Reading, not_before: Nanos) -> Hybrid {
         let begin = if reading.wall > not_before { reading.wall } else { not_before };
         Hybrid {
@@ -118,7 +118,7 @@ impl Hybrid {
         monotonic.wrapping_add(self.offset)
     }
 
-    /// Takes the wall clock for right, whatever it was compared with.
+    /// Accepts the wall clock as correct, whatever its last comparison was.
     pub fn accept(mut self, reading: Reading) -> Hybrid {
         (self.reference, self.seen) = (reading.difference(), reading.difference());
         (self.hold_until, self.apart) = (0, reading.apart);
@@ -134,7 +134,7 @@ impl Hybrid {
             let lead = clock.time(reading.monotonic).saturating_sub(reading.wall);
             return Disciplined { clock, event, behind: None, lead };
         }
-        // Each of the two readings that are compared can be wrong by as much as it was apart.
+        // Each of the two readings that are compared can be wrong by the time between its first and its last read.
         let slack = rules.slack.saturating_add(reading.apart).saturating_add(self.apart);
         let difference = reading.difference();
         let moved = difference.wrapping_sub(self.reference) as i64;
@@ -144,7 +144,8 @@ impl Hybrid {
         self.compared_at = reading.monotonic;
 
         let by = moved.unsigned_abs();
-        // By how far IDs would move: where they lead, as after the clock was set back, it may return to them unasked.
+        // What counts is how far IDs would move. If they lead because the clock was set back, the clock can return to its earlier
+        // value without being accepted.
         let ahead = reading.wall.saturating_sub(self.time(reading.monotonic));
         let kind = if moved > 0 && by.min(ahead) > rules.max_jump.max(slack) {
             ClockEvent::Jump(by)
@@ -155,11 +156,11 @@ impl Hybrid {
         } else {
             ClockEvent::Step(by)
         };
-        // Each event is one change, however often it is looked at.
+        // An event is one change of the clock, however many comparisons see it.
         let event = (unseen.unsigned_abs() > slack).then_some(kind);
 
         let trusted = if matches!(kind, ClockEvent::Jump(_)) {
-            // Of two readings now, that of the reference and the last.
+            // The uncertainty of two readings: the reference and the last one.
             self.apart = self.apart.max(reading.apart);
             reading.boot.wrapping_add(self.reference)
         } else {
@@ -183,17 +184,17 @@ impl Hybrid {
         self.raise(reading, trusted);
         let lead = now.saturating_sub(trusted);
         let lower = if behind > 0 {
-            // What is left of the reservation would be drawn from anew.
+            // Otherwise the rest of the reservation would be drawn from again.
             0
         } else if held {
-            // Nothing was reserved meanwhile: back to the wall clock at once, as far as what was issued allows.
+            // Nothing was reserved meanwhile, so generator time returns to the wall clock at once, as far as the issued IDs allow.
             lead.min(now.saturating_sub(issued))
         } else if moved < 0 && by > rules.max_jump && by <= elapsed && issued <= trusted {
-            // The monotonic clock says that all this time has passed, the wall clock that it has not, and nothing was issued in it:
-            // so it is where a machine is restored on a host that has been up for longer.
+            // By the monotonic clock this time has passed, by the wall clock it has not, and no ID was issued in it. This happens
+            // if a machine is restored on a host that has been up for longer.
             lead
         } else {
-            // Half of the slack below the last ID at most: less than what would throttle the next.
+            // At most half of the slack below the last ID, which is less than the lead that would throttle the next request.
             lead.min(elapsed / Hybrid::SLEW).min(now.saturating_add(rules.slack / 2).saturating_sub(issued))
         };
         self.offset = self.offset.wrapping_sub(lower);

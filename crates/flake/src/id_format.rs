@@ -1,12 +1,12 @@
-//! A layout with its epoch: all it takes to read an ID, or to find the IDs of an instant.
+//! A layout with its epoch. Both are needed to decode an ID and to find the IDs of an instant.
 
 use crate::{Epoch, FormatError, Layout, LayoutError, Node, Part, PartError, Parts, Preset};
 
-/// A layout with its epoch. Instants are microseconds since the Unix epoch, in `i128` because a layout may reach further
-/// than any clock; fractions of a tick are rounded down unless a function says otherwise.
+/// A layout with its epoch. Instants are microseconds since the Unix epoch, in `i128` because a layout can reach further than any
+/// clock. Fractions of a tick are rounded down unless a function says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdFormat {
-    /// Where the fields lie.
+    /// The positions of the fields.
     pub layout: Layout,
     /// The instant of tick 0.
     pub epoch: Epoch,
@@ -21,7 +21,7 @@ impl IdFormat {
         }
     }
 
-    /// The fields of `id`; an error for a number that cannot be an ID of this layout.
+    /// The fields of `id`, or an error if the number cannot be an ID of this layout.
     pub fn split(&self, id: i64) -> Result<Parts, FormatError> {
         let max = self.layout.last_id();
         match id {
@@ -31,7 +31,7 @@ impl IdFormat {
         }
     }
 
-    /// The ID issued at `at` by `node` with `sequence`; an error, never a mask, where something does not fit.
+    /// The ID issued at `at` by `node` with `sequence`. It is an error if a part does not fit; no bits are cut off.
     pub fn join(&self, at: i128, node: Node, sequence: u32) -> Result<i64, FormatError> {
         let stamp = self.layout.stamp(node)?;
         let max = self.layout.max(Part::Sequence);
@@ -62,8 +62,8 @@ impl IdFormat {
         Ok(self.min_id(at)? | ((1 << self.layout.timestamp_shift()) - 1))
     }
 
-    /// The first ID whose time is `at` or later, 0 where `at` is before the epoch. After the layout's last tick the number
-    /// above its last ID; `None` where that is no `bigint`.
+    /// The first ID whose time is `at` or later, 0 if `at` is before the epoch. After the layout's last tick, it is the number
+    /// above the last ID, or `None` if that is not a `bigint`.
     pub fn first_id_from(&self, at: i128) -> Option<i64> {
         let tick = (at - self.epoch_micros() + self.tick_micros() - 1).div_euclid(self.tick_micros()).max(0);
         if tick > i128::from(self.layout.max(Part::Timestamp)) {
@@ -72,7 +72,8 @@ impl IdFormat {
         Some((tick as i64) << self.layout.timestamp_shift())
     }
 
-    /// The last ID whose time is before `at`: -1 where there is none, the layout's last ID after its last tick.
+    /// The last ID whose time is before `at`, or -1 if there is none. After the layout's last tick, it is the last ID of the
+    /// layout.
     pub fn last_id_before(&self, at: i128) -> i64 {
         self.first_id_from(at).map_or(self.layout.last_id(), |first| first - 1)
     }

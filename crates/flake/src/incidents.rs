@@ -1,20 +1,21 @@
-//! What happened now and then: how often, and what the last time was.
+//! Counts of rare events, with the size and time of the last one.
 
 use crate::Nanos;
 use crate::sync::{AtomicU64, Ordering};
 
-/// How often something happened to the wall clock.
+/// How often an event happened to the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Incidents {
-    /// How often.
+    /// The number of events.
     pub count: u64,
-    /// The size of the last, 0 without any.
+    /// The size of the last event, 0 if there was none.
     pub size: Nanos,
-    /// What the wall clock showed after the last, 0 without any.
+    /// The wall clock after the last event, 0 if there was none.
     pub at: Nanos,
 }
 
-/// The same, shared. Its numbers are for people: who reads while another adds may see them of two incidents.
+/// The same in shared memory. A reader can see numbers of two events while another process adds one, which is acceptable because
+/// they are only displayed.
 #[derive(Default)]
 pub(crate) struct Record {
     count: AtomicU64,

@@ -1,4 +1,4 @@
-//! Where the fields of an ID lie.
+//! The positions of the fields of an ID.
 //!
 //! ```text
 //!  63 62                                        22 21        12 11           0
@@ -7,8 +7,8 @@
 //! +--+--------------------------------------------+------------+--------------+
 //! ```
 //!
-//! That is the default, `41:10:12`. With four widths a datacenter field stands above the worker's. Where an `s` marks the
-//! second width, as in `39:8s:16@10ms`, that is the sequence, and the node's fields lie below it.
+//! That is the default, `41:10:12`. With four widths, a datacenter field is above the worker field. If an `s` marks the second
+//! width, as in `39:8s:16@10ms`, that field is the sequence, and the fields of the node are below it.
 
 use core::fmt;
 
@@ -25,12 +25,12 @@ pub struct Layout {
     tick: Tick,
 }
 
-/// Who issues: the part of an ID that is the same in all IDs of one server.
+/// The server: the part of an ID that is the same in all IDs of one server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// The data centre's number, 0 in a layout without one.
+    /// The datacenter ID, 0 in a layout without that field.
     pub datacenter: u32,
-    /// The server's number.
+    /// The worker ID.
     pub worker: u32,
 }
 
@@ -39,13 +39,13 @@ pub struct Node {
 pub struct Parts {
     /// Ticks since the epoch.
     pub tick: u64,
-    /// Who issued it.
+    /// The server that issued it.
     pub node: Node,
-    /// Position inside the tick.
+    /// The position in the tick.
     pub sequence: u32,
 }
 
-/// Makes words into IDs of one node: the only place that knows where the node bits go, worked out once per node.
+/// Turns words into IDs of one node. No other code knows where the bits of the node are. The positions are computed once per node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     low: u64,
@@ -60,7 +60,7 @@ impl Stamp {
         ((word & !self.low) << self.shift | self.node | (word & self.low)) as i64
     }
 
-    /// The bits of an ID that say who issued it, and their value in this node's IDs.
+    /// The bits of an ID that identify its server, and their value in the IDs of this node.
     pub const fn node_field(&self) -> (i64, i64) {
         let mask = ((1 << self.shift) - 1) << self.low.count_ones();
         (mask, self.node as i64)
@@ -71,18 +71,18 @@ impl Layout {
     /// Bits of a positive `bigint`.
     pub const MAX_BITS: u32 = 63;
 
-    /// Widest datacenter, worker and sequence field: their values are reported as SQL `integer`.
+    /// The largest width of the datacenter, worker and sequence fields, because their values are reported as SQL `integer`.
     pub const MAX_FIELD_BITS: u32 = 31;
 
-    /// `41:10:12`, in milliseconds: Twitter's, whose ten machine bits are taken as one worker number.
+    /// `41:10:12`, in milliseconds: Twitter's layout, with its ten machine bits as one worker ID.
     pub const TWITTER: Layout = Layout::widths(41, None, 10, 12, Tick::Ms1);
 
     /// Sonyflake's: 39 bits of 10 ms, 8 bits of sequence, and the machine's 16 bits lowest (`sonyflake.go`).
     pub const SONYFLAKE: Layout = Layout::widths(39, None, 16, 8, Tick::Ms10).with_sequence_above_node();
 
-    /// Reads `timestamp:worker:sequence` or `timestamp:datacenter:worker:sequence` in bits, or with an `s` behind the second
-    /// width `timestamp:sequence:worker` or `timestamp:sequence:datacenter:worker`; with an optional `@1ms`, `@10ms` or
-    /// `@1s` after it. Or the name of a preset. Letters count in either case.
+    /// Reads `timestamp:worker:sequence` or `timestamp:datacenter:worker:sequence` in bits, or with an `s` behind the second width
+    /// `timestamp:sequence:worker` or `timestamp:sequence:datacenter:worker`; with an optional `@1ms`, `@10ms` or `@1s` after it.
+    /// Also reads the name of a preset. Letters can be in either case.
     pub fn parse(text: &str) -> Result<Layout, LayoutError> {
         let text = text.trim();
         if let Some(preset) = Preset::named(text) {
@@ -105,7 +105,7 @@ impl Layout {
             if count == bits.len() || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
                 return Err(LayoutError::Malformed);
             }
-            // All digits: what does not fit u32 is too wide for any field.
+            // The text has only digits, so a number that does not fit u32 is too wide for any field.
             bits[count] = digits.parse().unwrap_or(u32::MAX);
             count += 1;
         }
@@ -120,8 +120,8 @@ impl Layout {
         Ok(if sequence_second { layout.with_sequence_above_node() } else { layout })
     }
 
-    /// The layout of these widths with the sequence lowest. Timestamp and sequence need a bit at least; the sum is at
-    /// most [`Layout::MAX_BITS`].
+    /// The layout of these widths with the sequence lowest. Timestamp and sequence need at least one bit each. The sum is at most
+    /// [`Layout::MAX_BITS`].
     pub fn of(
         timestamp_bits: u32,
         datacenter_bits: Option<u32>,
@@ -147,7 +147,7 @@ impl Layout {
         }
     }
 
-    /// The same, of widths known to be right.
+    /// The same for widths that are known to be valid.
     pub(crate) const fn widths(
         timestamp_bits: u32,
         datacenter_bits: Option<u32>,
@@ -158,7 +158,7 @@ impl Layout {
         Layout { timestamp_bits, datacenter_bits, worker_bits, sequence_bits, sequence_lowest: true, tick }
     }
 
-    /// The same fields with the sequence between timestamp and node: the IDs of one tick are not consecutive numbers then.
+    /// The same fields with the sequence between timestamp and node. The IDs of one tick are then not consecutive numbers.
     pub const fn with_sequence_above_node(self) -> Layout {
         Layout { sequence_lowest: false, ..self }
     }
@@ -168,17 +168,17 @@ impl Layout {
         self.tick
     }
 
-    /// True where the sequence is the lowest field, so that the IDs of one tick are consecutive numbers.
+    /// True if the sequence is the lowest field, so that the IDs of one tick are consecutive numbers.
     pub const fn sequence_lowest(&self) -> bool {
         self.sequence_lowest
     }
 
-    /// True where the layout has a datacenter field. One of no bits, as in `41:0:10:12`, is none.
+    /// True if the layout has a datacenter field. A field of no bits, as in `41:0:10:12`, does not count.
     pub const fn has_datacenter(&self) -> bool {
         self.datacenter() > 0
     }
 
-    /// True where the layout has a worker field. One of no bits, as in `47:0:16`, is none.
+    /// True if the layout has a worker field. A field of no bits, as in `47:0:16`, does not count.
     pub const fn has_worker(&self) -> bool {
         self.worker_bits > 0
     }
@@ -219,7 +219,7 @@ impl Layout {
         self.node_bits() + self.sequence_bits
     }
 
-    /// What makes words into IDs of `node`; an error where a number does not fit its field.
+    /// The stamp that turns words into IDs of `node`, or an error if a number does not fit its field.
     pub fn stamp(&self, node: Node) -> Result<Stamp, PartError> {
         let numbers = [(Part::Datacenter, node.datacenter), (Part::Worker, node.worker)];
         for (part, number) in numbers {
@@ -231,7 +231,7 @@ impl Layout {
         Ok(Stamp { low: self.low_mask(), shift: self.node_bits(), node: number << self.node_shift() })
     }
 
-    /// The word of a non-negative ID, whoever issued it.
+    /// The word of a non-negative ID of any node.
     pub const fn word(&self, id: i64) -> u64 {
         let low = self.low_mask();
         (id as u64 >> self.node_bits()) & !low | (id as u64 & low)

@@ -1,7 +1,7 @@
 //! Snowflake IDs without PostgreSQL: what the bits of an ID mean, what time it carries, and which ID comes next.
 //!
-//! Nothing here reads a clock, does I/O or knows of a server: the caller brings the time, and every decision is a
-//! function of its arguments. Words used throughout:
+//! This crate reads no clock, does no I/O and does not use PostgreSQL. The caller passes the time, and every decision is a function
+//! of its arguments. Terms:
 //!
 //! - *tick*: one unit of an ID's timestamp ([`Tick`]), 1 ms unless the layout says otherwise.
 //! - *word*: `tick << sequence_bits | sequence`, the ID without its node bits. Words are consecutive integers, so

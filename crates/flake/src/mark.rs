@@ -1,22 +1,22 @@
 //! The high-water mark: one number in ID space, "no ID at or above this was ever issued by this server".
 //!
-//! It is kept in ID space, not as a word or a time, so that one comparison covers every change of layout, epoch and worker
-//! ID: whatever the server is configured as now, it begins above every ID it may have issued as anything else.
+//! It is an ID, not a word or a time, so that one comparison covers every change of layout, epoch and worker ID: with any
+//! configuration, the server begins above every ID that it may have issued with another one.
 
 use crate::Stamp;
 
-/// A high-water mark: from 1, which says that nothing was issued, to 2^63, which leaves no ID.
+/// A high-water mark, from 1, which means that no ID was issued, to 2^63, which leaves no ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
 
 impl Mark {
-    /// The mark of a server that has issued nothing.
+    /// The mark of a server that has issued no ID.
     pub const NOTHING_ISSUED: Mark = Mark(1);
 
     /// The largest mark, one above the largest `bigint`.
     pub const MAX: Mark = Mark(1 << 63);
 
-    /// The mark that a store holds; `None` for what no store was given, 0 among it.
+    /// The mark that a store contains. `None` for a number that is never stored, such as 0.
     pub const fn stored(value: u64) -> Option<Mark> {
         if value == 0 || value > Mark::MAX.0 { None } else { Some(Mark(value)) }
     }
@@ -29,13 +29,13 @@ impl Mark {
         }
     }
 
-    /// What a store keeps.
+    /// The number that a store contains.
     pub const fn value(self) -> u64 {
         self.0
     }
 
-    /// The first word whose ID, as `stamp` makes it, is at or above the mark; the word after `last_word` where there is
-    /// none. IDs of one node increase with their words, so halving finds it.
+    /// The first word whose ID, as `stamp` makes it, is at or above the mark; or the word after `last_word` if there is none. IDs
+    /// of one node increase with their words, so a binary search finds it.
     pub const fn first_word(self, stamp: &Stamp, last_word: u64) -> u64 {
         let (mut low, mut high) = (0, last_word + 1);
         while low < high {

@@ -1,4 +1,4 @@
-//! The oldest mark that is written and not known to be durable: what a session that gives up waiting leaves to the next one.
+//! The oldest mark that is written and not known to be durable. A session that gives up waiting leaves it to the next session.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Nanos, Reservation};
@@ -12,13 +12,14 @@ pub struct Generation(pub(crate) u64);
 pub struct Pending {
     /// The generation that the reservation is meant for.
     pub generation: Generation,
-    /// What can be published once the mark is durable.
+    /// The reservation that can be published once the mark is durable.
     pub reservation: Reservation,
     /// Generator time for which the reservation was made.
     pub time: Nanos,
     /// The monotonic clock when the mark was written.
     pub written: Nanos,
-    /// Where the mark's record ends in the log of its store, never 0. The mark is durable when the log is up to here.
+    /// The end of the mark's record in the log of its store, never 0. The mark is durable once the log is durable up to this
+    /// position.
     pub position: u64,
 }
 
@@ -28,15 +29,15 @@ const SHORTEST_PAUSE: Nanos = 1_000_000;
 pub(crate) const LONGEST_PAUSE: Nanos = 50_000_000;
 const PAUSE_PART: Nanos = 8;
 
-/// How long to pause before the next check whether a mark is durable that was written at `written`, by the monotonic clock.
+/// How long to pause before the next check whether a mark is durable. It was written at `written`, by the monotonic clock.
 pub fn pause(written: Nanos, now: Nanos) -> Nanos {
     (now.saturating_sub(written) / PAUSE_PART).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }
 
 /// A place for one [`Pending`] in shared memory.
 ///
-/// A sequence lock: a writer makes `version` odd, stores the numbers, and makes it even again. Nobody waits for a writer, who
-/// may be stopped at any instruction: a reader finds nothing then, and another writer leaves the place as it is.
+/// A sequence lock: a writer makes `version` odd, stores the numbers, and makes it even again. No process waits for a writer,
+/// because a writer can be stopped at any instruction. In that case a reader finds nothing, and another writer changes nothing.
 #[derive(Default)]
 pub(crate) struct Place {
     version: AtomicU64,
@@ -50,7 +51,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The mark that is noted, `None` where there is none or where another changes it at this moment.
+    /// The mark that is noted. `None` if there is none, or if another process is changing it.
     pub(crate) fn read(&self) -> Option<Pending> {
         self.read_version().1
     }
@@ -80,7 +81,8 @@ impl Place {
 
     fn read_version(&self) -> (u64, Option<Pending>) {
         let version = self.version.load(Ordering::Acquire);
-        // Acquire: a number that a later writer has stored makes that writer's odd version visible to the second read of it.
+        // Acquire: if a number was stored by a later writer, that writer's odd version is visible to the second read of the
+        // version.
         let pending = Pending {
             generation: Generation(self.generation.load(Ordering::Acquire)),
             reservation: Reservation {
@@ -95,9 +97,9 @@ impl Place {
         (version, (whole && pending.position != 0).then_some(pending))
     }
 
-    /// Stores numbers if nobody has changed them since `version`.
+    /// Stores numbers if they have not changed since `version`.
     fn change(&self, version: u64, store: impl FnOnce()) {
-        // AcqRel: the stores come after the odd version, and after those of the writer before.
+        // AcqRel: the stores come after the odd version, and after the stores of the previous writer.
         let taken = version.is_multiple_of(2)
             && self.version.compare_exchange(version, version + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if taken {

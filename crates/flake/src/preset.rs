@@ -1,29 +1,30 @@
-//! The layouts of systems in use, by name, from what those systems publish.
+//! The named layouts of other systems, from the documentation and sources of those systems.
 //!
-//! A system that counts bits up to 64 is listed with those of a positive `bigint`: its IDs are read as long as they are
-//! positive, and its last instant is that of the last such ID.
+//! A system that uses 64 bits is listed with the 63 bits of a positive `bigint`. Its IDs can be read while they are positive, and
+//! its last instant is that of the last positive ID.
 
 use crate::{Epoch, IdFormat, Layout, Tick};
 
-/// A layout known by name, with the epoch its IDs count from.
+/// A named layout with its epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// The name a user writes.
+    /// The name.
     pub name: &'static str,
-    /// Layout and epoch.
+    /// The layout and the epoch.
     pub format: IdFormat,
-    /// What the system keeps in the datacenter field, `None` where the layout has none.
+    /// What the system stores in the datacenter field. `None` if the layout does not have it.
     pub datacenter: Option<&'static str>,
-    /// What it keeps in the worker field, `None` where the layout has none.
+    /// What it stores in the worker field. `None` if the layout does not have it.
     pub worker: Option<&'static str>,
-    /// What it keeps in the sequence field.
+    /// What it stores in the sequence field.
     pub sequence: &'static str,
-    /// Where the system says so.
+    /// The source of this information.
     pub source: &'static str,
 }
 
 impl Preset {
-    /// Every preset. What a name means never changes: generated columns and indexes hold what was read by it.
+    /// All presets. The meaning of a name never changes, because generated columns and indexes contain values that were decoded
+    /// with it.
     pub const ALL: [Preset; 8] = [
         Preset {
             name: "twitter",

@@ -2,11 +2,11 @@
 
 use crate::{Limits, Nanos};
 
-/// The shortest window: with one flush to disk for each half of it, a server under load pays two a second.
+/// The shortest window: with one flush to disk for each half of it, a server under load makes two flushes a second.
 pub const MIN_WINDOW: Nanos = 1_000_000_000;
 
-/// The longest window: how far above the clock a server may begin after a crash, and how long one that is cut off from its
-/// synchronous standby goes on issuing.
+/// The longest window: how far ahead of the clock a server can begin after a crash, and how long a server that is cut off from its
+/// synchronous standby continues to issue IDs.
 pub const MAX_WINDOW: Nanos = 10_000_000_000;
 
 /// The largest lead of a mark with which a server begins to issue IDs after a restart: a day, far more than any window and any clock
@@ -16,20 +16,20 @@ pub const MAX_LEAD: Nanos = 86_400_000_000_000;
 /// The span of words that a mark covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// The first word that is not covered; at most the one after the layout's last.
+    /// The first word that is not covered; at most the word after the last one of the layout.
     pub ceiling: u64,
-    /// The word from which on the reservation is to be extended: half of the window.
+    /// The word at which the reservation should be extended, in the middle of the window.
     pub renew: u64,
 }
 
 impl Reservation {
-    /// The reservation of one window at generator time `now`, which covers all words below `needed` and a tick more. Counted
-    /// from the time of `needed` where a burst has run ahead of the clock, so that the window is a window for it, too.
+    /// The reservation of one window at generator time `now`, which covers all words below `needed` and a tick more. If a burst has
+    /// run ahead of the clock, the window is counted from the time of `needed`, so that the burst gets a whole window.
     pub fn new(limits: &Limits, now: Nanos, needed: u64, window: Nanos) -> Reservation {
         let from = now.max(limits.time(needed));
         let window = window.max(2 * limits.tick().nanos());
         let word = |at: Nanos| limits.word_at(at).unwrap_or(0);
-        // With a random start the next draw may begin anywhere in its tick.
+        // With a random start, the next draw can begin anywhere in its tick.
         let spared = needed.saturating_add(limits.capacity());
         let ceiling = word(from.saturating_add(window)).max(spared).min(limits.last_word() + 1);
         Reservation { ceiling, renew: word(from.saturating_add(window / 2)) }

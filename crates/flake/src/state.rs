@@ -1,18 +1,19 @@
-//! The state all callers share, and the loop that draws from it without a lock.
+//! The state that all callers share, and the loop that draws from it without a lock.
 //!
 //! # Locking contract
 //!
-//! Nobody waits in here: whatever cannot be granted at once comes back for the caller to act on.
+//! No function waits. If a request cannot be granted at once, the caller gets the obstacle and acts on it.
 //!
-//! - `last` changes by compare-and-swap only, and only upwards, while the state is loaded; who succeeds owns the words between
-//!   the old value and the new.
-//! - `ceiling` only rises while the state is loaded. What is published lies below a mark that is durable.
-//! - [`State::unload`] and the reading of a mark for [`State::load`] exclude each other, by a lock of the callers'. Loads do not:
-//!   the processes of one parallel query share their locks.
-//! - [`State::unload`] begins another *generation*: what was made durable for an earlier one is not published any more.
-//! - The clock's numbers change together, by the caller who has made the *version* odd; a comparison that another has
-//!   overtaken changes nothing.
-//! - The oldest mark that is written and not known to be durable is *pending*: anybody may find it durable and publish it.
+//! - While the state is loaded, `last` changes only by compare-and-swap, and only upwards. The caller that succeeds owns the words
+//!   between the old value and the new one.
+//! - While the state is loaded, `ceiling` only rises. Published words are below a mark that is durable.
+//! - [`State::unload`] and the reading of a mark for [`State::load`] exclude each other, by a lock that the callers take. Two loads do
+//!   not exclude each other, because the processes of a parallel query share their locks.
+//! - [`State::unload`] begins another *generation*. A reservation that was made durable for an earlier generation is no longer
+//!   published.
+//! - The numbers of the clock are changed together, by the caller that has made the *version* odd. A comparison that was overtaken by
+//!   another one changes nothing.
+//! - The oldest mark that is written and not known to be durable is *pending*. Any caller that finds it durable can publish it.
 
 use crossbeam_utils::CachePadded;
 
@@ -38,7 +39,7 @@ const RENEWAL: Nanos = MIN_WINDOW / 2;
 /// Twice as long as any, because the clock may have been read before another claim was taken.
 const LONGEST_CLAIM: Nanos = 2 * RENEWAL;
 
-/// What each draw reads and only an extension writes.
+/// The values that each draw reads and only an extension writes.
 #[derive(Default)]
 struct Terms {
     ceiling: AtomicU64,
@@ -46,7 +47,7 @@ struct Terms {
     offset: AtomicU64,
 }
 
-/// What only extensions touch.
+/// The values that only extensions use.
 #[derive(Default)]
 struct Extension {
     generation: AtomicU64,
@@ -69,20 +70,20 @@ struct Extension {
     jumps: Record,
 }
 
-/// The generator's shared state. Its parts lie on cache lines of their own, so that what is written often does not slow down reads of
-/// what is not.
+/// The generator's shared state. Its parts are on separate cache lines, so that frequent writes to one part do not slow down reads
+/// of another.
 pub struct State {
     last: CachePadded<AtomicU64>,
     terms: CachePadded<Terms>,
     extension: CachePadded<Extension>,
 }
 
-/// Words drawn.
+/// Words that were drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
     /// The words.
     pub run: Run,
-    /// True where half of the reservation is used: it should be extended.
+    /// True if half of the reservation is used, so that it should be extended.
     pub renew: bool,
 }
 
@@ -100,8 +101,9 @@ impl State {
         }
     }
 
-    /// Draws words that are the caller's alone. `clock` makes generator time of its offset and is called once per attempt, after
-    /// the state was read: the other order would see words of a later time than its own and take that for a lead.
+    /// Draws words that belong to the caller alone. `clock` turns an offset into generator time. It is called once per attempt,
+    /// after the state was read. In the other order, the caller would see words that are later than its own time, and would mistake
+    /// that for a lead.
     #[inline(always)]
     pub fn draw(
         &self,
@@ -132,46 +134,47 @@ impl State {
         }
     }
 
-    /// The last word issued, `None` while the state is not loaded.
+    /// The last word issued. `None` while the state is not loaded.
     pub fn last(&self) -> Option<u64> {
         Some(self.last.load(Ordering::Acquire)).filter(|last| *last != NOT_LOADED)
     }
 
-    /// The last word issued since the state was loaded, `None` where there is none.
+    /// The last word issued since the state was loaded. `None` if there is none.
     pub fn last_issued(&self) -> Option<u64> {
-        // After `last`: a load in between stores where it began first.
+        // Read after `last`: if the state is loaded in between, its beginning is stored first.
         self.last().filter(|last| *last > self.extension.began.load(Ordering::Relaxed))
     }
 
-    /// The first word that may not be issued yet, `None` where nothing is published in this generation.
+    /// The first word that may not be issued yet. `None` if nothing is published in this generation.
     pub fn published(&self) -> Option<u64> {
         let ceiling = self.terms.ceiling.load(Ordering::SeqCst);
         Some(ceiling).filter(|ceiling| *ceiling > self.extension.generation.load(Ordering::SeqCst))
     }
 
-    /// Lets issuing begin, at `first` at the earliest, as soon as a reservation is published; true for the one of several
-    /// callers who decides. False where the state is loaded, or another is at it: ask again.
+    /// Lets issuing begin at `first` or later, as soon as a reservation is published. True for the one caller that succeeds. False
+    /// if the state is loaded already, or if another caller is loading it; the caller then tries again.
     pub fn load(&self, first: u64, clock: Hybrid) -> bool {
-        // Comparisons and loads that began before change nothing any more.
+        // From here on, comparisons and loads that began before change nothing.
         let version = self.extension.version.load(Ordering::Acquire);
         if self.last().is_some() || !self.change_clock(version, clock) {
             return false;
         }
-        // Above the generation, which stands in for a ceiling until one is published.
+        // Above the generation, which takes the place of the ceiling until one is published.
         let first = first.max(self.extension.generation.load(Ordering::Relaxed) + 1);
         self.extension.began.store(first - 1, Ordering::Relaxed);
-        // By compare-and-swap: whoever is stopped here must not take the state back to where it began. Release: who sees
-        // the state loaded sees the clock that belongs to it, and no ceiling of an earlier generation.
+        // Compare-and-swap, so that a caller that was stopped here does not set the state back. Release: a caller that sees the
+        // state loaded also sees its clock, and no ceiling of an earlier generation.
         self.last.compare_exchange(NOT_LOADED, first - 1, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Stops issuing until the state is loaded again.
     pub fn unload(&self) {
         self.last.swap(NOT_LOADED, Ordering::SeqCst);
-        // After `last`: who reads this generation finds the state unloaded, or loaded anew.
+        // Written after `last`: a caller that reads this generation finds the state unloaded, or loaded again.
         let generation = self.extension.generation.fetch_add(1, Ordering::SeqCst) + 1;
-        // A value that no ceiling of an earlier generation had: the swap of a publisher who is past its check fails. (But for
-        // one that sleeps there until this generation has published exactly the ceiling it had read.)
+        // A value that no ceiling of an earlier generation had, so that the swap of a publisher that has passed its check fails.
+        // (The exception is a publisher that sleeps there until this generation has published exactly the ceiling that it had
+        // read.)
         self.terms.ceiling.swap(generation, Ordering::SeqCst);
         self.terms.renew.store(0, Ordering::Relaxed);
         self.extension.window.store(0, Ordering::Relaxed);
@@ -179,24 +182,24 @@ impl State {
         self.extension.look_at.store(0, Ordering::Relaxed);
     }
 
-    /// The generation, to be asked for before [`State::last`].
+    /// The generation. Read it before [`State::last`].
     pub fn generation(&self) -> Generation {
         Generation(self.extension.generation.load(Ordering::SeqCst))
     }
 
-    /// Takes the right to extend the reservation for [`CLAIM`], or for [`RENEWAL`] in advance, unless another caller has it.
-    /// `now` is the monotonic clock.
+    /// Takes the right to extend the reservation, for the time [`CLAIM`], or [`RENEWAL`] if it is in advance, unless another caller
+    /// has it. `now` is the monotonic clock.
     pub fn claim(&self, now: Nanos, in_advance: bool) -> Option<Claim> {
         let claimed_until = &self.extension.claimed_until;
         let until = claimed_until.load(Ordering::Relaxed);
         let ends = now + if in_advance { RENEWAL } else { CLAIM };
         let over = until <= now || until > now + LONGEST_CLAIM;
-        // Relaxed: the claim keeps the herd small; nothing depends on there being only one.
+        // Relaxed: claims limit how many callers extend at once. Nothing depends on there being only one.
         let taken = over && claimed_until.compare_exchange(until, ends, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         taken.then_some(Claim(ends))
     }
 
-    /// Keeps a claim during a pause that begins at `now`; false where it has ended and another caller has it.
+    /// Keeps a claim during a pause that begins at `now`. False if it has ended and another caller has it.
     pub fn keep(&self, claim: &mut Claim, now: Nanos, pause: Nanos) -> bool {
         let ends = now + pause + CLAIM;
         let kept = self.extension.claimed_until.compare_exchange(claim.0, ends, Ordering::Relaxed, Ordering::Relaxed);
@@ -206,7 +209,7 @@ impl State {
         kept.is_ok()
     }
 
-    /// Gives the right back, if it has not ended by itself.
+    /// Releases the claim, unless it has ended by itself.
     pub fn release(&self, claim: &Claim) {
         let _ = self.extension.claimed_until.compare_exchange(claim.0, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -222,14 +225,14 @@ impl State {
         self.extension.pending.note(pending);
     }
 
-    /// Publishes the reservation of a mark that was found durable, and forgets it. `took` is how long that took, where it is
-    /// known. False where the state was unloaded since the mark was written, and then nothing is published.
+    /// Publishes the reservation of a mark that was found durable, and forgets the mark. `took` is how long that took, if it is
+    /// known. False if the state was unloaded since the mark was written; then nothing is published.
     pub fn settle(&self, pending: &Pending, took: Option<Nanos>) -> bool {
         let took = took.unwrap_or_else(|| self.extension.took.load(Ordering::Relaxed));
         let published = self.publish(pending.generation, pending.reservation, took);
         if published {
             self.extension.settled_for.store(pending.time, Ordering::Relaxed);
-            // Release: who sees that it is settled sees what for.
+            // Release: a caller that sees the time of the mark also sees the time of its reservation.
             self.extension.settled_written.store(pending.written, Ordering::Release);
         }
         self.forget(pending);
@@ -241,23 +244,23 @@ impl State {
         self.extension.pending.forget(pending);
     }
 
-    /// When the mark that was settled last was written, by the monotonic clock, and the generator time of its reservation.
+    /// For the mark that was settled last: when it was written, by the monotonic clock, and the generator time of its reservation.
     pub fn settled(&self) -> (Nanos, Nanos) {
         let written = self.extension.settled_written.load(Ordering::Acquire);
         (written, self.extension.settled_for.load(Ordering::Relaxed))
     }
 
-    /// What requests for more than one word know of each other.
+    /// When requests for more than one word were granted.
     pub fn bulk(&self) -> &Bulk {
         &self.extension.bulk
     }
 
-    /// Lets callers who extend in advance leave the pending mark alone for `pause`.
+    /// For the time `pause`, callers that extend in advance do not check the pending mark.
     pub fn postpone(&self, now: Nanos, pause: Nanos) {
         self.extension.look_at.store(now + pause, Ordering::Relaxed);
     }
 
-    /// True while callers who extend in advance are to leave the pending mark alone.
+    /// True while callers that extend in advance must not check the pending mark.
     pub fn postponed(&self, now: Nanos) -> bool {
         let look_at = self.extension.look_at.load(Ordering::Relaxed);
         // A time too far ahead is from before the monotonic clock went back.
@@ -273,13 +276,13 @@ impl State {
         Reservation::new(limits, now, needed, window)
     }
 
-    /// Lets the words of a reservation be issued: a mark above them is durable, which took the time `took`. False where the
-    /// state was unloaded since `generation` was asked for, and then nothing is published.
+    /// Makes the words of a reservation available. A mark above them is durable, which took the time `took`. False if the state was
+    /// unloaded since `generation` was read; then nothing is published.
     pub fn publish(&self, generation: Generation, reservation: Reservation, took: Nanos) -> bool {
         self.extension.took.store(took, Ordering::Relaxed);
         let ceiling = &self.terms.ceiling;
         loop {
-            // Before the generation: see `unload`.
+            // Read before the generation: see `unload`.
             let known = ceiling.load(Ordering::SeqCst);
             if self.generation() != generation {
                 return false;
@@ -294,7 +297,7 @@ impl State {
         }
     }
 
-    /// The clock's numbers.
+    /// The numbers of the clock.
     pub fn clock(&self) -> Hybrid {
         let e = &self.extension;
         Hybrid {
@@ -307,15 +310,16 @@ impl State {
         }
     }
 
-    /// Compares the clocks, which `read` reads after the state, and moves generator time accordingly. An event is reported
-    /// to one of the callers who compare at the same time.
+    /// Compares the clocks, which `read` reads after the state, and moves generator time accordingly. If several callers compare at
+    /// the same time, one of them gets the event.
     pub fn discipline(&self, read: impl FnOnce() -> Reading, issued: Nanos, rules: &ClockRules) -> Disciplined {
         let version = self.extension.version.load(Ordering::Acquire);
         let before = self.clock();
         let reading = read();
         let mut disciplined = before.discipline(reading, issued, rules);
         if !self.change_clock(version, disciplined.clock) {
-            // Not waited for: the caller who has made the version odd may be stopped. The next comparison sees what was missed.
+            // Does not wait, because the caller that has made the version odd can be stopped. The next comparison sees what this
+            // one misses.
             disciplined.event = None;
         }
         match disciplined.event {
@@ -328,8 +332,8 @@ impl State {
         disciplined
     }
 
-    /// Takes the wall clock for right, whatever it was compared with; returns by how much generator time moved. `None`
-    /// where somebody else is changing the clock's numbers: ask again.
+    /// Accepts the wall clock as correct, and returns by how much generator time moved. `None` if another caller is changing the
+    /// numbers of the clock; the caller then tries again.
     pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Option<Nanos> {
         let version = self.extension.version.load(Ordering::Acquire);
         let before = self.clock();
@@ -337,10 +341,11 @@ impl State {
         self.change_clock(version, after).then(|| after.offset.wrapping_sub(before.offset))
     }
 
-    /// Changes the clock's numbers to what was derived from those that were read at `version`; false if another caller was faster.
+    /// Stores the numbers of the clock that were derived from those read at `version`. False if another caller was faster.
     fn change_clock(&self, version: u64, after: Hybrid) -> bool {
         let e = &self.extension;
-        // Odd: another caller is changing them. AcqRel: the caller who succeeds has read numbers that belong together.
+        // If the version is odd, another caller is changing them. AcqRel: the caller that succeeds has read numbers that belong
+        // together.
         let first = version.is_multiple_of(2)
             && e.version.compare_exchange(version, version + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if first {

@@ -1,4 +1,4 @@
-//! The atomics of the shared state: the machine's, or loom's when `--cfg loom` explores every interleaving.
+//! The atomics of the shared state: those of the standard library, or those of loom if `--cfg loom` explores every interleaving.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU64, Ordering};

@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-/// Nanoseconds since the Unix epoch, the unit of generator time; good until the year 2554.
+/// Nanoseconds since the Unix epoch, the unit of generator time. They are sufficient until the year 2554.
 pub type Nanos = u64;
 
-/// One unit of the timestamp. A closed set, so that the division on the way to every ID is by a constant.
+/// One unit of the timestamp. There are only these, so that the division for every ID is by a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
     /// 1 ms, the unit of Twitter's, Discord's and most other snowflakes.
@@ -44,7 +44,7 @@ impl Tick {
         }
     }
 
-    /// What stands behind the `@` of a layout: `1ms`, `10ms`, `1s`.
+    /// The text after the `@` of a layout: `1ms`, `10ms` or `1s`.
     pub const fn name(self) -> &'static str {
         match self {
             Tick::Ms1 => "1ms",
