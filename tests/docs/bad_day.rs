@@ -1,5 +1,5 @@
-//! docs/durability.md, "A bad day", typed as it stands, by a server whose clock was three days ahead: IDs come again, the rows
-//! of the future are in nobody's way, and nothing comes twice.
+//! Runs docs/bad-day.md on servers whose clock was three days ahead or whose mark was set back: IDs are issued again, rows of the
+//! future do not prevent this, and there are no duplicates.
 
 use cluster::{
     Answer, Builder, Client, Cluster, Section, Stop, assert_caught, check_unique, ensure, sqlstate, typed, within,
@@ -24,15 +24,16 @@ enum Day {
     Running,
 }
 
-fn section() -> Section {
-    let mut sections = cluster::sections(&cluster::page("docs/durability.md"));
-    sections.retain(|section| section.title == "IDs of the future");
+/// The section of the page with this title.
+fn section(title: &str) -> Section {
+    let mut sections = cluster::sections(&cluster::page("docs/bad-day.md"));
+    sections.retain(|section| section.title == title);
     sections.pop().expect("a section of the page")
 }
 
-/// The block of the section with this after its fence.
+/// The block of "IDs of the future" with this after its fence.
 fn block(info: &str) -> String {
-    let blocks = section().blocks.into_iter();
+    let blocks = section("IDs of the future").blocks.into_iter();
     let (_, text) = blocks.into_iter().find(|(found, _)| found == info).unwrap_or_else(|| panic!("no block {info:?}"));
     text
 }
@@ -151,7 +152,7 @@ fn check_another_number(name: &str, number: &str) -> Result<(), String> {
     typed(server.psql(), &block("sql view"))?;
     server.set("snowflake_pg.worker_id", number);
     server.restart(Stop::Fast);
-    typed(server.psql(), &block("sql another number"))?;
+    typed(server.psql(), &block("sql other worker ID"))?;
     let drawn = server.connect().batch(100);
     let future = ids.iter().filter(|id| **id > drawn[99]).count();
     ensure!(future > 0, "no row has kept its ID");
@@ -171,12 +172,12 @@ fn a_server_with_the_number_of_those_rows_is_caught() {
 /// Every block of the section is typed above, and each refusal on the way says where it is.
 #[test]
 fn the_refusals_name_the_sections_that_end_them() {
-    let infos: Vec<String> = section().blocks.into_iter().map(|(info, _)| info).collect();
-    assert_eq!(infos, ["sql view", "sql another number", "sql other ids"]);
+    let infos: Vec<String> = section("IDs of the future").blocks.into_iter().map(|(info, _)| info).collect();
+    assert_eq!(infos, ["sql view", "sql other worker ID", "sql other ids"]);
     let (server, ids) = bad_day(Cluster::builder("bad_day_hints"), Day::Restarted);
     let mut session = server.connect();
     let highest = ids.iter().max().expect("IDs were drawn");
-    let page = cluster::page("docs/durability.md");
+    let page = cluster::page("docs/bad-day.md");
     for (sql, code, message, section) in [
         ("SELECT snowflake_nextval()", "55000", "more than a day ahead of the clock", "Issuing is refused"),
         (
@@ -189,10 +190,10 @@ fn the_refusals_name_the_sections_that_end_them() {
     ] {
         let refused = refusal(&mut session, sql);
         assert!(refused.0 == code && refused.1.contains(message), "{sql}: {refused:?}");
-        assert!(refused.2.ends_with(&format!("see \"{section}\" in docs/durability.md.")), "{sql}: {refused:?}");
+        assert!(refused.2.ends_with(&format!("see \"{section}\" in docs/bad-day.md.")), "{sql}: {refused:?}");
         // Where no ID could be issued then, force is no advice.
         assert!(!refused.2.contains("force"), "{sql}: {refused:?}");
-        assert!(page.contains(&format!("\n### {section}\n")), "no section {section:?}");
+        assert!(page.contains(&format!("\n## {section}\n")), "no section {section:?}");
     }
     let hint: String = session.one("SELECT hint FROM snowflake_status");
     assert!(hint.contains("see \"Issuing is refused\""), "{hint}");

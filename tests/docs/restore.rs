@@ -1,5 +1,5 @@
-//! docs/durability.md, "After a restore": a server that is restored to an earlier time, while its clock is behind, repeats what the
-//! old one issued later, unless it is done what the page says.
+//! docs/bad-day.md, "After a restore": a server that is restored to an earlier time while its clock is behind repeats IDs that the
+//! old server issued later, unless somebody does what the page says.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -96,9 +96,9 @@ fn check_restore(name: &str, done: Done) -> Result<(), String> {
     ensure!(within(PATIENCE, up), "not restored:\n{}", restored.log());
     ensure!(restored.shown_mark() == mark, "restored with mark {}, not {mark}", restored.shown_mark());
     ensure!(within(PATIENCE, || restored.log().contains(WARNING)), "the log does not warn:\n{}", restored.log());
-    ensure!(restored.log().contains("see \"After a restore\" in docs/durability.md"), "no hint:\n{}", restored.log());
+    ensure!(restored.log().contains("see \"After a restore\" in docs/bad-day.md"), "no hint:\n{}", restored.log());
     if done == Done::MarkSet {
-        let block = block_with(blocks(&page("docs/durability.md"), "sql restore"), "snowflake_set_mark");
+        let block = block_with(blocks(&page("docs/bad-day.md"), "sql restore"), "snowflake_set_mark");
         let example = "2024-03-10 12:00:00+00";
         ensure!(block.contains(example), "the page's time is another");
         typed(restored.psql(), &block.replace(example, &ended))?;
@@ -127,5 +127,5 @@ fn a_restored_server_that_was_left_as_it_is_is_caught() {
 
 #[test]
 fn the_page_has_the_section_that_the_log_names() {
-    assert!(page("docs/durability.md").contains("\n### After a restore\n"));
+    assert!(page("docs/bad-day.md").contains("\n## After a restore\n"));
 }

@@ -59,7 +59,7 @@ fn ids_are_found_in_tables_of_every_kind() {
         let name = if table.contains('.') { table.into() } else { format!("public.{table}") };
         assert_eq!((code.as_str(), message), ("55000", format!("mark {id} is not above the IDs of {name}")));
         assert_eq!(detail, format!("The highest ID of this server in it is {id}, and would be issued again."));
-        assert!(hint.contains("see \"IDs of the future\" in docs/durability.md"), "{hint}");
+        assert!(hint.contains("see \"IDs of the future\" in docs/bad-day.md"), "{hint}");
         assert_eq!(session.code(&set(id + 1)), None, "{table}");
         assert_eq!(server.shown_mark(), id + 1);
     }
