@@ -6,19 +6,20 @@ mod command_line;
 mod former_primary;
 mod logical;
 mod page;
+mod single;
 mod streaming;
 
 /// The tests of each section are its module's.
 #[test]
 fn every_section_with_blocks_is_tested() {
     let tested = [
-        "Giving every server its worker ID",
+        "How do I give every server its worker ID?",
         "From the host name or the environment",
         "By ALTER SYSTEM",
         "Streaming replication",
         "On the command line instead",
         "Logical replication",
-        "Both ways",
+        "In both directions",
     ];
     assert_eq!(page::Recipe::titles(), tested);
 }

@@ -5,6 +5,7 @@ mod configuration;
 mod faq;
 mod hazards;
 mod migration;
+mod missing_mark;
 mod monitoring;
 mod pages;
 mod queries;

@@ -50,7 +50,7 @@ impl Servers {
 
     /// Makes it both ways.
     fn both_ways(&self) -> Result<(), String> {
-        let mut recipe = Recipe::of("Both ways");
+        let mut recipe = Recipe::of("In both directions");
         self.db2.psql(&recipe.block("sql db2"))?;
         self.db1.psql(&recipe.block("sql db1"))?;
         assert!(recipe.is_empty());

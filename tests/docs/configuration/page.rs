@@ -135,7 +135,8 @@ impl Machine {
 
     /// What the page's query shows: the worker ID, the kind of its source, and the file it is from, if any.
     pub fn origin(&self) -> (String, String, Option<String>) {
-        let query = Recipe::of("Giving every server its worker ID").block("sql");
+        let mut recipe = Recipe::of("How do I give every server its worker ID?");
+        let (_, query) = (recipe.block("conf"), recipe.block("sql"));
         let row = self.server.connect().query_one(query.trim_end().trim_end_matches(';'), &[]).expect("one row");
         (row.get(0), row.get(1), row.get(2))
     }
