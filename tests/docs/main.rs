@@ -2,6 +2,7 @@
 
 mod bad_day;
 mod configuration;
+mod duplicates;
 mod faq;
 mod hazards;
 mod migration;
