@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SHOWN: [(&str, &str); 18] = [
     ("snowflake_pg_refused", "CASE state WHEN 'refused' THEN 1 ELSE 0 END"),
     (
-        "snowflake_pg_standby_has_primary_number",
+        "snowflake_pg_standby_has_primary_worker_id",
         "CASE WHEN pg_is_in_recovery() AND worker_id = last_issuer_worker_id THEN 1 ELSE 0 END",
     ),
     ("snowflake_pg_lead_seconds", "extract(epoch FROM lead)"),
@@ -190,7 +190,7 @@ fn a_standby_with_its_primarys_number_shows_it() {
     let primary = Cluster::builder("monitoring_number").start();
     let mut session = primary.session();
     session.batch_execute(&page::role()).expect("a new role");
-    let shown = |scrape: Scrape| scrape.only("snowflake_pg_standby_has_primary_number");
+    let shown = |scrape: Scrape| scrape.only("snowflake_pg_standby_has_primary_worker_id");
     for (name, worker, expected) in [("monitoring_same", "1", 1.0), ("monitoring_own", "2", 0.0)] {
         session.batch(10);
         let mark = primary.shown_mark();

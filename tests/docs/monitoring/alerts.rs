@@ -64,12 +64,12 @@ const CASES: &[Case] = &[
     ("a standby that restarts", "snowflake_pg_waiting{instance='a'}: 1 0 0 0", 1, &[]),
     (
         "a standby with its primary's number",
-        "snowflake_pg_standby_has_primary_number{instance='a'}: 1+0x20
-         snowflake_pg_standby_has_primary_number{instance='b'}: 0+0x20",
+        "snowflake_pg_standby_has_primary_worker_id{instance='a'}: 1+0x20
+         snowflake_pg_standby_has_primary_worker_id{instance='b'}: 0+0x20",
         16,
-        &["SnowflakeStandbyHasPrimaryNumber"],
+        &["SnowflakeStandbyHasPrimaryWorkerID"],
     ),
-    ("a former primary that has just joined", "snowflake_pg_standby_has_primary_number{instance='a'}: 1+0x10 0+0x10", 16, &[]),
+    ("a former primary that has just joined", "snowflake_pg_standby_has_primary_worker_id{instance='a'}: 1+0x10 0+0x10", 16, &[]),
     ("a mark twelve hours ahead", "snowflake_pg_mark_lead_seconds{instance='a'}: 43210", 0, &["SnowflakeRestartWouldRefuse"]),
     ("a mark nearly twelve hours ahead", "snowflake_pg_mark_lead_seconds{instance='a'}: 43190", 0, &[]),
     ("a clock set back by a minute", "snowflake_pg_lead_seconds{instance='a'}: 60-5x20", 5, &["SnowflakeLead"]),
