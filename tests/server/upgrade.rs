@@ -105,6 +105,8 @@ fn what_depends_on_a_function_outlives_the_new_names_of_its_parameters() {
              END;
              CREATE FUNCTION text_body() RETURNS boolean LANGUAGE sql
                  AS $$ SELECT snowflake_between(1, \"from\" => '2020-01-01Z', until => 'infinity') $$;
+             CREATE FUNCTION older_notation() RETURNS boolean LANGUAGE sql
+                 AS $$ SELECT snowflake_between(1, \"from\" := '2020-01-01Z', until := 'infinity') $$;
              INSERT INTO orders DEFAULT VALUES",
         )
         .expect("0.1.0 and what is made of it");
@@ -132,8 +134,9 @@ fn what_depends_on_a_function_outlives_the_new_names_of_its_parameters() {
         let printed: String = session.one("SELECT pg_get_viewdef('named')");
         assert!(printed.contains("\"from\" =>"), "{printed}");
     }
+    // In a session that does not find the extension by its search_path.
     let query = block_with(blocks(&page("docs/upgrading.md"), "sql"), "SELECT DISTINCT pg_describe_object");
-    let found: Vec<String> = session.all(&query);
+    let found: Vec<String> = server.connect().all(&query);
     for expected in [
         "view named",
         "view positional",
@@ -142,6 +145,7 @@ fn what_depends_on_a_function_outlives_the_new_names_of_its_parameters() {
         "policy recent",
         "bounds()",
         "text_body()",
+        "older_notation()",
     ] {
         assert!(found.iter().any(|found| found.contains(expected)), "{expected} is not in {found:?}");
     }
