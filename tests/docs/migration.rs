@@ -5,9 +5,11 @@ use cluster::{Answer, Client, ensure, printed, sqlstate};
 use page::{AS_WRITTEN, Edit, page, sections};
 use pgedge::{NODE_ABOVE, PGEDGE};
 
+mod application;
 mod back;
 mod integer;
 mod large;
+mod merge;
 mod page;
 mod pgedge;
 mod serial;
@@ -73,15 +75,17 @@ fn check_order(ids: &[i64]) -> Result<(), String> {
 #[test]
 fn the_page_does_what_it_says() {
     type Check = dyn Fn() -> Result<usize, String>;
-    let checks: [(&str, &Check); 9] = [
+    let checks: [(&str, &Check); 11] = [
         ("From bigserial or identity", &|| serial::check_serial(AS_WRITTEN)),
         ("Small tables with integer keys", &|| integer::check_small_integer(AS_WRITTEN)),
         (large::LARGE, &|| large::check_large(AS_WRITTEN)),
-        (large::GIVING_UP, &|| large::check_giving_up(AS_WRITTEN)),
-        (PGEDGE, &|| pgedge::check_pgedge(NODE_ABOVE, AS_WRITTEN)),
-        ("IDs with the node lowest", &pgedge::check_node_lowest),
-        ("The default layout instead", &|| pgedge::check_default_layout("0")),
+        (large::UNDO, &|| large::check_undo(AS_WRITTEN)),
         ("From UUIDs", &|| uuid::check_uuid("0.3 ms", AS_WRITTEN)),
+        (PGEDGE, &|| pgedge::check_pgedge(NODE_ABOVE, AS_WRITTEN)),
+        (pgedge::LOWEST, &pgedge::check_node_lowest),
+        (pgedge::DEFAULT, &|| pgedge::check_default_layout("0")),
+        ("IDs made by the application", &|| application::check_application(AS_WRITTEN)),
+        ("Merge several databases", &|| merge::check_merge(AS_WRITTEN)),
         ("Back to a sequence", &|| back::check_back(AS_WRITTEN)),
     ];
     let titles: Vec<String> = sections().into_iter().map(|section| section.title).collect();

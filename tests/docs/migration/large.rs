@@ -6,7 +6,7 @@ use crate::migration::page::{AS_WRITTEN, Edit, Run};
 use crate::migration::{act, answers, check_order, filenode, write};
 
 pub const LARGE: &str = "Large tables with integer keys";
-pub const GIVING_UP: &str = "Giving up half-way";
+pub const UNDO: &str = "Undo an unfinished migration";
 
 /// Events below and above 0, and clicks whose own key is sparse. A trigger of the user's moves clicks to another event.
 /// The log tells whether a constraint was enough for `SET NOT NULL`.
@@ -283,8 +283,8 @@ fn shape(session: &mut Client) -> Vec<String> {
     )
 }
 
-/// Given up before the last transaction, the tables are what they were, and the migration can be begun again.
-pub fn check_giving_up(edit: Edit) -> Result<usize, String> {
+/// Undone before the last transaction, the tables are what they were, and the migration can be begun again.
+pub fn check_undo(edit: Edit) -> Result<usize, String> {
     let mut run = Run::on(edit, TABLES);
     let mut session = run.server.connect();
     let before = shape(&mut session);
@@ -294,7 +294,7 @@ pub fn check_giving_up(edit: Edit) -> Result<usize, String> {
     };
     assert_caught(run.section(LARGE, gone), "not now");
     run.blocks = 0;
-    run.section(GIVING_UP, |session, _| {
+    run.section(UNDO, |session, _| {
         act(session, OTHERS)?;
         write(session, &mut Vec::new(), CLICK)
     })?;
@@ -310,5 +310,5 @@ pub fn check_giving_up(edit: Edit) -> Result<usize, String> {
 #[test]
 fn functions_that_are_left_are_caught() {
     let edit = ("DROP FUNCTION events_widen(), clicks_widen();", "");
-    assert_caught(check_giving_up(edit).map(drop), "something is left");
+    assert_caught(check_undo(edit).map(drop), "something is left");
 }

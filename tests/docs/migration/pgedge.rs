@@ -21,6 +21,8 @@ pub const NODE_ABOVE: Order = Order { join: "node << 12 | counter", counter: "la
 /// As the examples in its `docs` folder have it.
 const NODE_LOWEST: Order = Order { join: "counter << 10 | node", counter: "last >> 10 & 4095", shown: 1 };
 pub const PGEDGE: &str = "From pgEdge's snowflake";
+pub const LOWEST: &str = "If the node is in the lowest bits";
+pub const DEFAULT: &str = "Use the default layout instead";
 
 /// What pgEdge's `snowflake.nextval` does on node 1, in an extension that can be dropped: the counter begins at 0 when the
 /// clock has ticked, and goes over into the next millisecond when it is full. The sequence of orders is `ahead` of the clock.
@@ -121,7 +123,7 @@ fn shown(session: &mut Client, query: &str) -> Vec<[i64; 2]> {
 pub fn check_node_lowest() -> Result<usize, String> {
     let settings =
         |title: &str| section(title).blocks.into_iter().find(|(language, _)| language == "conf").expect("settings").1;
-    let (usual, others) = (settings(PGEDGE), settings("IDs with the node lowest"));
+    let (usual, others) = (settings(PGEDGE), settings(LOWEST));
     check_pgedge(NODE_LOWEST, (&usual, &others)).map(|_| 1)
 }
 
@@ -191,7 +193,7 @@ fn ids_of_the_early_order_show_their_node_in_neither_column_and_decode_to_a_wron
 pub fn check_default_layout(ahead: &str) -> Result<usize, String> {
     let mut run = Run::on(AS_WRITTEN, &pgedge(NODE_ABOVE, ahead));
     let mut ids = Vec::new();
-    run.section("The default layout instead", |session, _| write(session, &mut ids, WRITE))?;
+    run.section(DEFAULT, |session, _| write(session, &mut ids, WRITE))?;
     check_order(&ids)?;
     let mut session = run.server.connect();
     let other: i64 = session.one(
