@@ -1,4 +1,5 @@
-//! Charts as SVG: lines along an axis of places, and horizontal bars. Each names what it was measured on.
+//! SVG charts: lines along an axis, and horizontal bars. Each chart names the machine on which its values were
+//! measured.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::table::number;
 
-/// A series a colour, those for people who do not tell red from green; snowflakes are blue.
+/// One colour for each series, chosen for people who cannot tell red from green. Snowflakes are blue.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 90, 181),
     RGBColor(230, 130, 0),
@@ -29,37 +30,37 @@ const FOOT: i32 = 46;
 /// A value with its quartiles.
 #[derive(Clone, Copy)]
 pub struct Point {
-    /// The middle.
+    /// The median.
     pub median: f64,
-    /// Where the whisker begins.
+    /// The lower end of the whisker.
     pub low: f64,
-    /// Where it ends.
+    /// The upper end of the whisker.
     pub high: f64,
 }
 
-/// Values that belong together, in the order of the places; those that are missing are not drawn.
+/// Values that belong together, in the order of [`Chart::places`]. Missing values are not drawn.
 pub struct Series {
-    /// What the legend calls it.
+    /// The name in the legend.
     pub name: String,
     /// Its values.
     pub points: Vec<Option<Point>>,
 }
 
-/// What all charts have.
+/// The content of a chart.
 pub struct Chart<'a> {
     /// The heading.
     pub title: &'a str,
-    /// What the values are, with their unit.
+    /// The name of the values, with their unit.
     pub unit: &'a str,
-    /// Whether the axis of the values is logarithmic.
+    /// True if the axis of the values is logarithmic.
     pub log: bool,
-    /// Where values belong: the places along the axis, or one a bar.
+    /// The positions of the values along the axis, or one for each group of bars.
     pub places: Vec<String>,
-    /// What the places are.
+    /// The name of the axis of the places.
     pub axis: &'a str,
     /// The values.
     pub series: Vec<Series>,
-    /// The small print.
+    /// The notes below the chart.
     pub footer: [String; 2],
 }
 
@@ -79,7 +80,7 @@ impl Chart<'_> {
         });
     }
 
-    /// Draws bars one below the other, those of a place together.
+    /// Draws bars one below the other. Bars of the same place are next to each other.
     pub fn bars(&self, path: &Path) {
         let range = self.range();
         let row = if self.series.len() > 1 { 22 * self.series.len() + 12 } else { 30 };
@@ -97,7 +98,7 @@ impl Chart<'_> {
         self.series.iter().flat_map(|series| series.points.iter().flatten())
     }
 
-    /// The ends of the axis of the values: from zero, or from a round number below all of them.
+    /// The range of the axis of the values. It begins at zero, or at a round number below all values.
     fn range(&self) -> (f64, f64) {
         let most = self.points().map(|point| point.high).fold(f64::MIN_POSITIVE, f64::max);
         if !self.log {
@@ -108,7 +109,7 @@ impl Chart<'_> {
         (10f64.powf((least * 0.9).log10().floor()), most * 2.0)
     }
 
-    /// The canvas with all that is not the plot itself.
+    /// Draws everything except the plot itself, and saves the chart.
     fn save<'a>(&self, path: &'a Path, height: u32, plot: impl FnOnce(&Area<'a>) -> Outcome) {
         let drawn = || -> Outcome {
             let root = SVGBackend::new(path, (WIDTH, height)).into_drawing_area();
@@ -167,7 +168,7 @@ impl Chart<'_> {
             ))?;
         }
         for (n, series) in self.series.iter().enumerate().rev() {
-            // A little aside, so that series with the same values can be told apart.
+            // Shifted slightly, so that series with equal values can be distinguished.
             let aside = (n as f64 - (self.series.len() as f64 - 1.0) / 2.0) * 0.008 * last;
             let place = |(n, point): (usize, &Option<Point>)| Some((n as f64 + aside, (*point)?));
             let points: Vec<_> = series.points.iter().enumerate().filter_map(place).collect();
@@ -192,7 +193,7 @@ impl Chart<'_> {
         let mut chart = ChartBuilder::on(area)
             .set_label_area_size(LabelAreaPosition::Left, labels)
             .set_label_area_size(LabelAreaPosition::Bottom, 46)
-            // For the value at the end of the longest bar.
+            // Space for the value at the end of the longest bar.
             .margin_right(50)
             .build_cartesian_2d::<X, std::ops::Range<f64>>(range, rows..0.0)?;
         chart
@@ -234,7 +235,7 @@ impl Chart<'_> {
         Ok(())
     }
 
-    /// Bars of one series differ by their place: the first is ours.
+    /// The colour of a bar. If there is only one series, the first bar, which is ours, differs from the others.
     fn fill(&self, series: usize, row: usize) -> RGBColor {
         if self.series.len() > 1 || row == 0 { colour(series) } else { RGBColor(150, 150, 150) }
     }
@@ -244,7 +245,7 @@ fn colour(n: usize) -> RGBColor {
     COLOURS[n % COLOURS.len()]
 }
 
-/// A round number beside an axis.
+/// The label of a tick of an axis.
 fn tick(value: f64) -> String {
     let short = |value: f64| format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_string();
     match value {

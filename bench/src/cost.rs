@@ -1,4 +1,4 @@
-//! What one ID costs, beside what else makes a key: one session, below the limit of the layout.
+//! The cost of one ID compared with other keys: one session, below the limit of the layout.
 
 use std::time::Duration;
 
@@ -10,21 +10,23 @@ use crate::report::{Figure, Report, group};
 use crate::server::{self, timed};
 use crate::{rivals, rivals::Rival};
 
-/// Rounds: a small difference of two large numbers needs many.
+/// Number of rounds. A small difference of two large numbers needs many.
 const ROUNDS: usize = 75;
-/// IDs of one burst: half of what `max_ahead` = 100 ms lets the default layout issue at once, so that nobody is throttled.
+/// IDs of one burst: half of the number that the default layout can issue at once with `max_ahead` = 100 ms. Therefore
+/// no call is throttled.
 const BURST: u64 = 200_000;
-/// Pause after a burst, in which the lead falls back to nothing.
+/// Pause after a burst, in which the lead returns to zero.
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// Measures the cost of one call, less that of the loop around it.
+/// Measures the cost of one call, without the cost of the loop around it.
 pub fn run() -> Report {
     let server = server::fresh("cost").start();
     let mut client = server::session(&server);
     let rivals = rivals::all(&mut client);
     let figures = vec![
         figure(&mut client, &rivals, 1, "cost of an ID, one call a row"),
-        // The processor overlaps a lone call with the row's other work; ten in a row show more of what a call takes.
+        // The processor executes a single call in parallel with other work for the row. Ten calls a row show more of
+        // the cost of a call.
         figure(&mut client, &rivals, 10, "cost of an ID, ten calls a row"),
     ];
     let notes = "`SELECT count(f()) FROM generate_series(..)` less the same with a constant, in one session and below the \

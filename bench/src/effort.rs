@@ -1,4 +1,4 @@
-//! How much is measured: all of it, or as little as `ROUNDS` and `SCALE` in the environment ask for.
+//! The amount of work: everything, or less if the environment variables `ROUNDS` and `SCALE` request it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use cluster::repository;
 
 use crate::stats::Sample;
 
-/// The number of rounds, unless `ROUNDS` in the environment asks for fewer.
+/// The number of rounds, unless the environment variable `ROUNDS` requests fewer.
 pub fn rounds(usual: usize) -> usize {
     usual.min(asked("ROUNDS").map_or(usual, |rounds| rounds as usize))
 }
@@ -23,26 +23,26 @@ pub fn lasting(usual: Duration) -> Duration {
     (usual / scale() as u32).max(least.min(usual))
 }
 
-/// The numbers of sessions that are tried: with `SCALE` only the first two.
+/// The numbers of sessions to measure. With `SCALE`, only the first two.
 pub fn steps(usual: &[usize]) -> &[usize] {
     if scale() > 1 { &usual[..2] } else { usual }
 }
 
-/// Where results go: those of a lesser run never take the place of a full run's.
+/// The directory of the results. The results of a reduced run never replace those of a full run.
 pub fn results() -> PathBuf {
     let full = asked("ROUNDS").is_none() && asked("SCALE").is_none();
     repository().join(if full { "bench/results" } else { "target/bench" })
 }
 
-/// Measures all rivals in every round, each round begun by another one; a round before the first only warms up. What comes
-/// back are the `K` figures of every rival, its rounds in order.
+/// Measures all rivals in every round. Each round begins with another rival, and a round before the first one only
+/// warms up. Returns the `K` figures of every rival, in the order of the rounds.
 pub fn alternate<const K: usize>(
     rounds: usize,
     rivals: usize,
     mut measure: impl FnMut(usize) -> [f64; K],
 ) -> [Vec<Sample>; K] {
     let mut figures = [(); K].map(|()| vec![Sample::default(); rivals]);
-    // What is not to be quoted need not be warm.
+    // A reduced run is not quoted, so it needs no warm-up.
     let first = usize::from(scale() > 1);
     for round in first..=rounds.max(first) {
         for turn in 0..rivals {
@@ -60,7 +60,7 @@ fn scale() -> u64 {
     asked("SCALE").unwrap_or(1)
 }
 
-/// A number of the environment, at least 1.
+/// A number from an environment variable, at least 1.
 fn asked(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok().filter(|text| !text.is_empty())?;
     let number = text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}"));

@@ -1,4 +1,4 @@
-//! How long single calls take as seen from inside the server, while the high-water mark is extended.
+//! The duration of single calls as measured inside the server, while the high-water mark is extended.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,16 +12,16 @@ use crate::server::{self, timed};
 use crate::sessions::{AXIS, Sessions};
 use crate::stats::{Counts, Sample};
 
-/// Rounds of each number of sessions.
+/// Number of rounds for each number of sessions.
 const ROUNDS: usize = 9;
-/// Calls that the sessions of one run make together: enough for several extensions of the mark.
+/// Calls that the sessions of one run make together, enough for several extensions of the mark.
 const CALLS: u64 = 3_000_000;
 /// Numbers of sessions.
 const SESSIONS: [usize; 4] = [1, 2, 8, 64];
-/// What is called between two looks at the clock.
+/// The expressions that are called between two reads of the clock.
 const RIVALS: [&str; 2] = ["snowflake_nextval()", "clock_timestamp()"];
 
-/// Names and units of what one run finds, in the order of [`Found::figures`].
+/// Names and units of the figures of one run, in the order of [`Found::figures`].
 const FIGURES: [(&str, &str); 7] = [
     ("latency inside the function, p50", "µs"),
     ("latency inside the function, p99", "µs"),
@@ -32,20 +32,20 @@ const FIGURES: [(&str, &str); 7] = [
     ("extensions of the mark", "per turn"),
 ];
 
-/// What one or more sessions saw.
+/// The calls of one or more sessions.
 #[derive(Default)]
 struct Found {
-    /// How many calls took how many microseconds.
+    /// Number of calls for each duration in microseconds.
     micros: Counts,
-    /// The slowest of every 100 ms.
+    /// The slowest call of every 100 ms.
     slowest: BTreeMap<i64, i64>,
 }
 
-/// Pause between the IDs that one more session draws all the time: the reservation is kept as short as under load, so that
-/// the mark is extended twice a second, also after a turn of the floor.
+/// Pause between the IDs that an additional session draws during the whole measurement. It keeps the window as short as
+/// under load, so that the mark is extended twice a second, even after a run of `clock_timestamp()`.
 const HEARTBEAT: Duration = Duration::from_millis(25);
 
-/// Measures calls on a server where nobody is throttled.
+/// Measures calls on a server with a layout that never throttles.
 pub fn run(server: &Cluster) -> Vec<Figure> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -56,7 +56,7 @@ pub fn run(server: &Cluster) -> Vec<Figure> {
                 std::thread::sleep(HEARTBEAT);
             }
         });
-        // A panic must end the other thread, too, for the scope waits for it.
+        // A panic must also end the other thread, because the scope waits for it.
         let figures = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| measure(server)));
         done.store(true, Ordering::Relaxed);
         figures.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -81,7 +81,7 @@ fn measure(server: &Cluster) -> Vec<Figure> {
         });
         for ((name, unit), samples) in FIGURES.iter().zip(&measured) {
             let extensions = *unit == "per turn";
-            // The floor extends nothing.
+            // `clock_timestamp()` extends nothing.
             let rivals = if extensions { 1 } else { RIVALS.len() };
             if sessions.counts() || !extensions {
                 let turn = format!("{} calls", group(each * *count as u64));
@@ -93,9 +93,9 @@ fn measure(server: &Cluster) -> Vec<Figure> {
     figures
 }
 
-/// Counts calls by the 100 ms in which they began and the microseconds they took.
+/// Counts calls by the 100 ms in which they began, and by their duration in microseconds.
 fn statement(expression: &str, calls: u64) -> String {
-    // OFFSET keeps the planner from dropping or moving what is between the two looks at the clock.
+    // OFFSET prevents the planner from removing or moving the call between the two reads of the clock.
     format!(
         "SELECT floor(date_part('epoch', began) * 10)::bigint, date_part('microseconds', ended - began)::bigint, count(made)
          FROM (SELECT clock_timestamp() AS began, {expression} AS made, clock_timestamp() AS ended

@@ -1,8 +1,8 @@
-//! What an ID costs, beside what it replaces: `make bench` measures, `make bench-plot` draws.
+//! The cost of an ID, compared with other keys: `make bench` measures it, and `make bench-plot` plots it.
 //!
-//! One part of the benchmark a file: [`cost`], [`storage`] with its [`lookups`], [`oltp`], [`contention`] with [`latency`],
-//! [`wire`]. Each starts a [`server`] of its own, lets the rivals take turns ([`effort::alternate`]) and returns the figures of
-//! its [`report`].
+//! Each file is one part of the benchmark: [`cost`], [`storage`] with its [`lookups`], [`oltp`], [`contention`] with
+//! [`latency`], and [`wire`]. Each part starts its own [`server`], lets the rivals take turns ([`effort::alternate`])
+//! and returns the figures of its [`report`].
 
 pub mod chart;
 pub mod contention;

@@ -1,4 +1,4 @@
-//! Finding rows in the tables that [`crate::storage`] has filled: by key, and by time.
+//! Lookups of rows by key and by time, in the tables that [`crate::storage`] has filled.
 
 use cluster::{Answer, Client};
 
@@ -8,7 +8,7 @@ use crate::rivals::{Key, names};
 use crate::server::timed;
 use crate::stats::Sample;
 
-/// Rounds of all lookups.
+/// Number of rounds of all lookups.
 const ROUNDS: usize = 15;
 /// Keys that are looked up in one turn.
 const POINTS: u64 = 100_000;
@@ -17,19 +17,20 @@ const RANGES: u64 = 200;
 /// Rows of a range.
 const RANGE: u64 = 1_000;
 
-/// A way to a range of rows.
+/// A way to find a range of rows.
 struct Path {
     name: String,
     table: usize,
     column: &'static str,
 }
 
-/// Looks up rows of `load_0` and the following, one a key. The rows to find are drawn at random, once for all rounds.
+/// Looks up rows in `load_0` and the following tables, one table for each key. The rows are chosen at random, once for
+/// all rounds.
 pub fn run(client: &mut Client, keys: &[Key]) -> Vec<Figure> {
     println!("==> lookups, {} rounds", rounds(ROUNDS));
     let unordered = keys.iter().position(|key| key.name == "UUIDv4").expect("UUIDv4 is always compared");
     timed(client, &format!("CREATE INDEX load_created_at ON load_{unordered} (created_at)"));
-    // One row at a time by its index, as an application asks for them.
+    // One row at a time by its index, as an application does it.
     timed(
         client,
         "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; SET enable_memoize = off",
@@ -44,7 +45,7 @@ pub fn run(client: &mut Client, keys: &[Key]) -> Vec<Figure> {
     figures
 }
 
-/// Table `drawn_n` with the rows to find.
+/// Creates the table `drawn_n` with the rows to look up.
 fn draw(client: &mut Client, n: usize) {
     let rows: f64 = client.one(&format!("SELECT reltuples::float8 FROM pg_class WHERE relname = 'load_{n}'"));
     let points = scaled(POINTS);
@@ -84,7 +85,7 @@ fn points(client: &mut Client, keys: &[Key]) -> Figure {
     Figure::new("lookup of a row by its key, within a join", "µs", &turn, &names(keys), &micros)
 }
 
-/// How each key leads to rows of a time.
+/// The ways to find the rows of a range of time, for each key.
 fn paths(keys: &[Key], unordered: usize) -> Vec<Path> {
     let mut paths: Vec<_> = keys
         .iter()
@@ -93,14 +94,14 @@ fn paths(keys: &[Key], unordered: usize) -> Vec<Path> {
         .map(|(table, key)| Path { name: format!("{}, by key", key.name), table, column: "id" })
         .collect();
     paths.push(Path { name: "UUIDv4, by an index on created_at".into(), table: unordered, column: "created_at" });
-    // Not rows of one time: what it costs to follow the key's order through the table.
+    // These rows are not of one range of time. This shows the cost of reading the table in the order of the key.
     paths.push(Path { name: "UUIDv4, by key (any rows)".into(), table: unordered, column: "id" });
     paths
 }
 
 fn ranges(client: &mut Client, paths: &[Path]) -> [Figure; 2] {
     let ranges = scaled(RANGES);
-    // The column `zero` keeps the planner from fetching the same rows only once.
+    // The column `zero` prevents the planner from fetching the same rows only once.
     let [random, latest] = alternate(rounds(ROUNDS), paths.len(), |n| {
         let Path { table, column, .. } = paths[n];
         let mut fetch = |condition: &str, direction: &str| {

@@ -1,4 +1,5 @@
-//! What a figure was measured on. The host's name and its paths are nobody's business and stay out.
+//! The machine and the server on which figures were measured. The name of the host and its paths are not recorded,
+//! because they can be private.
 
 use std::fs;
 
@@ -29,20 +30,20 @@ const SETTINGS: [&str; 15] = [
 pub struct Machine {
     /// The processor's model.
     pub processor: String,
-    /// Processors the system offers.
+    /// Number of processors of the system.
     pub cores: usize,
     /// Memory in GiB.
     pub memory_gib: u64,
     /// The kernel's release.
     pub kernel: String,
-    /// What was run, each with its version.
+    /// The programs that were run, with their versions.
     pub versions: Vec<String>,
     /// The server's settings, `name = value`.
     pub settings: Vec<String>,
 }
 
 impl Machine {
-    /// This machine and the server at the other end.
+    /// This machine, and the server of this connection.
     pub fn of(client: &mut Client) -> Machine {
         let extension: String =
             client.one("SELECT 'snowflake_pg ' || extversion FROM pg_extension WHERE extname = 'snowflake_pg'");
@@ -55,7 +56,7 @@ impl Machine {
         Machine {
             processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            // Rounded, for the kernel keeps a little of each GiB to itself.
+            // Rounded, because the kernel reserves a part of each GiB.
             memory_gib: field("/proc/meminfo", "MemTotal")
                 .and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
                 .map_or(0, |kib| (kib / 1024.0 / 1024.0).round() as u64),
@@ -65,13 +66,13 @@ impl Machine {
         }
     }
 
-    /// The machine in one line.
+    /// The description of the machine in one line.
     pub fn hardware(&self) -> String {
         format!("{}, {} cores, {} GiB, Linux {}", self.processor, self.cores, self.memory_gib, self.kernel)
     }
 }
 
-/// What a file under `/proc` says after a name and a colon.
+/// The value that a file under `/proc` shows after a name and a colon.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = read(path);
     let line = text.lines().find(|line| line.starts_with(name))?;

@@ -8,15 +8,16 @@ use crate::pgbench::Pgbench;
 use crate::report::{Figure, Report};
 use crate::server::{self, timed};
 
-/// Rounds of the SELECTs, whose differences are small, and seconds of one run: short ones, so that a change in what else the
-/// machine does falls on all rivals.
+/// Number of rounds of the SELECTs, whose differences are small, and seconds of one run. Runs are short, so that a
+/// change in the other load of the machine affects all rivals.
 const SELECTS_OF: (usize, u64) = (35, 1);
-/// The same of the INSERTs, of which there are fewer a second.
+/// The same for the INSERTs, of which there are fewer a second.
 const INSERTS_OF: (usize, u64) = (9, 2);
 /// Numbers of clients.
 const CLIENTS: [usize; 4] = [1, 8, 64, 256];
 
-/// Name and statement of what is selected; snowflakes first, last what needs a library that not every PostgreSQL brings.
+/// Names and statements of the SELECTs. Snowflakes are first. The last one needs a library that not every PostgreSQL
+/// installation has.
 const SELECTS: [(&str, &str); 4] = [
     ("snowflake_nextval()", "SELECT snowflake_nextval()"),
     ("clock_timestamp()", "SELECT clock_timestamp()"),
@@ -24,7 +25,7 @@ const SELECTS: [(&str, &str); 4] = [
     ("a C function that does nothing", "SELECT oltp_nothing(1, 2)"),
 ];
 
-/// Name and columns of the tables that rows are inserted into; snowflakes first.
+/// Names and columns of the tables into which rows are inserted. Snowflakes are first.
 const INSERTS: [(&str, &str); 4] = [
     ("snowflake", "id bigint DEFAULT snowflake_nextval() PRIMARY KEY"),
     ("bigserial", "id bigserial PRIMARY KEY"),
@@ -32,7 +33,7 @@ const INSERTS: [(&str, &str); 4] = [
     ("clock_timestamp(), index not unique", "id timestamptz NOT NULL DEFAULT clock_timestamp()"),
     ("constant, no index", "id bigint NOT NULL DEFAULT 1"),
 ];
-/// Which of them gets an index of its own.
+/// The index of the table that gets a separate index.
 const INDEXED: usize = 2;
 
 /// A group of statements that are compared.
@@ -42,7 +43,7 @@ struct Group {
     statements: Vec<String>,
     rounds: usize,
     seconds: u64,
-    /// The part of its transactions that pgbench logs: all where they are few.
+    /// The part of the transactions that pgbench logs: all of them if there are few.
     logged: f64,
 }
 
@@ -81,14 +82,15 @@ pub fn run() -> Report {
     Report { part: "oltp".into(), machine: Machine::of(&mut client), notes: notes.map(String::from).to_vec(), figures }
 }
 
-/// True where there is a C function that does nothing: the distance of two integers, of PostgreSQL's contrib.
+/// True if the contrib module btree_gist is installed. Its C function for the distance of two integers stands for a
+/// function that does nothing.
 fn has_nothing() -> bool {
     Host::get().installation().libraries.join("btree_gist.so").exists()
 }
 
 fn set_up(client: &mut Client) {
     if has_nothing() {
-        // STABLE would be computed once a plan.
+        // A STABLE function would be computed only once for each plan.
         timed(
             client,
             "CREATE FUNCTION oltp_nothing(int, int) RETURNS int VOLATILE STRICT LANGUAGE c AS '$libdir/btree_gist', 'int4_dist'",

@@ -1,4 +1,4 @@
-//! Runs of pgbench, and what its log says of latencies.
+//! Runs of pgbench, and the latencies in its logs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,17 +7,17 @@ use cluster::{Cluster, Host};
 
 use crate::stats::Counts;
 
-/// A place for scripts and logs.
+/// pgbench with a directory for its scripts and logs.
 pub struct Pgbench<'a> {
     server: &'a Cluster,
     directory: PathBuf,
 }
 
-/// What one run found.
+/// The result of one run.
 pub struct Outcome {
-    /// Transactions per second, less the time to connect.
+    /// Transactions per second, without the time to connect.
     pub tps: f64,
-    /// How many transactions took how many microseconds.
+    /// Number of transactions for each duration in microseconds.
     pub latencies: Counts,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Pgbench<'a> {
         Pgbench { server, directory: Host::get().fresh_dir("bench-pgbench") }
     }
 
-    /// Repeats a statement, prepared, from so many clients; a part of its transactions is logged one by one.
+    /// Repeats a prepared statement from this many clients. A part of the transactions is logged one by one.
     pub fn run(&self, statement: &str, clients: usize, seconds: u64, logged: f64) -> Outcome {
         let script = self.directory.join("script.sql");
         Host::get().write(&script, &format!("{statement};\n"));
@@ -51,7 +51,7 @@ impl<'a> Pgbench<'a> {
         Outcome { tps, latencies: self.take_logs() }
     }
 
-    /// The latencies in the logs, one file a thread, which are removed.
+    /// Reads the latencies from the logs, one file for each thread, and removes the files.
     fn take_logs(&self) -> Counts {
         let mut latencies = Counts::default();
         for entry in fs::read_dir(&self.directory).expect("the directory of the logs can be read") {

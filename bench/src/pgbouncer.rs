@@ -1,4 +1,4 @@
-//! A PgBouncer of the benchmark's own, in transaction mode, ended with the value.
+//! A PgBouncer in transaction mode for the benchmark. It ends when the value is dropped.
 
 use std::fs;
 use std::net::TcpListener;
@@ -15,12 +15,12 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one before the server at this address; `None` where it is not installed.
+    /// Starts PgBouncer in front of the server at this address. Returns `None` if it is not installed.
     pub fn start(host: &str, port: u16) -> Option<PgBouncer> {
         let installed = program()?;
         let machine = Host::get();
         let directory = machine.fresh_dir("bench-pgbouncer");
-        // Where the servers' user can run it, which may not be so inside the repository.
+        // The program is copied, because the servers' user may not be able to enter the repository.
         let program = directory.join("pgbouncer");
         fs::copy(installed, &program).expect("the program can be copied");
         let free = TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a free port");
@@ -50,19 +50,19 @@ pool_mode = transaction
         Some(PgBouncer { process, directory, port: free.port() })
     }
 
-    /// The port on 127.0.0.1 where it listens.
+    /// The port on 127.0.0.1 on which it listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its name with its version.
+    /// Its name and version.
     pub fn version(&self) -> String {
         let said = command(self.directory.join("pgbouncer")).arg("--version").output();
         let said = said.expect("pgbouncer tells its version");
         String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_string()
     }
 
-    /// What it wrote to its log.
+    /// The content of its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl Drop for PgBouncer {
     }
 }
 
-/// The program: the system's, or the one that `scripts/setup bench` put aside.
+/// The program of the system, or the one that `scripts/setup bench` installed.
 fn program() -> Option<PathBuf> {
     let unpacked = repository().join("target/tools/bin/pgbouncer");
     [Path::new("/usr/sbin/pgbouncer"), &unpacked].into_iter().find(|path| path.exists()).map(PathBuf::from)

@@ -1,4 +1,4 @@
-//! Figures, kept as one JSON file a part of the benchmark.
+//! Figures, stored as one JSON file for each part of the benchmark.
 
 use std::fs;
 use std::path::Path;
@@ -11,31 +11,31 @@ use crate::stats::Sample;
 /// The parts of the benchmark, in the order in which they are run and listed.
 pub const PARTS: [&str; 5] = ["cost", "storage", "oltp", "contention", "wire"];
 
-/// What one part of the benchmark found.
+/// The result of one part of the benchmark.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The part's name.
+    /// The name of the part.
     pub part: String,
-    /// What it ran on.
+    /// The machine and the server.
     pub machine: Machine,
-    /// What a reader must know to read the figures.
+    /// Notes that a reader needs to understand the figures.
     pub notes: Vec<String>,
-    /// What was measured.
+    /// The figures.
     pub figures: Vec<Figure>,
 }
 
 /// One figure of all rivals.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// What was measured.
+    /// The name of the figure.
     pub name: String,
-    /// Where on the axis it was measured, when the same was measured at several places.
+    /// The place on the axis, if the same was measured at several places.
     pub at: Option<At>,
     /// The unit of the values.
     pub unit: String,
-    /// How often every rival had its turn.
+    /// Number of turns of every rival.
     pub rounds: usize,
-    /// What one turn is: rows, calls or time.
+    /// The size of one turn in rows, calls or time.
     pub turn: String,
     /// The values, snowflakes first.
     pub values: Vec<Value>,
@@ -44,9 +44,9 @@ pub struct Figure {
 /// A place on an axis.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct At {
-    /// What changes along the axis.
+    /// The name of the axis.
     pub axis: String,
-    /// Where on it.
+    /// The value on the axis.
     pub place: u64,
 }
 
@@ -55,25 +55,25 @@ pub struct At {
 pub struct Value {
     /// The rival's name.
     pub rival: String,
-    /// The middle of all rounds.
+    /// The median of all rounds.
     pub median: f64,
     /// The smallest.
     pub min: f64,
-    /// A quarter of the rounds are not above it.
+    /// The lower quartile of all rounds.
     pub lower_quartile: f64,
-    /// Three quarters of the rounds are not above it.
+    /// The upper quartile of all rounds.
     pub upper_quartile: f64,
     /// The largest.
     pub max: f64,
-    /// What the first rival's value is of this one's: the median of the ratios of each round. Missing where either
-    /// is zero.
+    /// The ratio of the first rival's value to this one's: the median of the ratios of all rounds. `None` if either
+    /// value is zero.
     pub first_to_this: Option<f64>,
     /// The same as the ratio of the medians.
     pub first_to_this_medians: Option<f64>,
 }
 
 impl Figure {
-    /// The figure of rivals that took turns; their samples have a value a round.
+    /// The figure of rivals that took turns. Their samples have one value for each round.
     pub fn new(name: &str, unit: &str, turn: &str, rivals: &[&str], samples: &[Sample]) -> Figure {
         let first = &samples[0];
         let value = |(rival, sample): (&&str, &Sample)| Value {
@@ -102,7 +102,7 @@ impl Figure {
         self
     }
 
-    /// The name with the place.
+    /// The name, with the place on the axis.
     pub fn title(&self) -> String {
         match &self.at {
             None => self.name.clone(),
@@ -112,7 +112,7 @@ impl Figure {
 }
 
 impl Report {
-    /// Writes the report to the directory, in place of an earlier one.
+    /// Writes the report to the directory, and replaces an earlier one.
     pub fn write(&self, directory: &Path) {
         fs::create_dir_all(directory).expect("the directory of the results can be made");
         let text = serde_json::to_string_pretty(self).expect("a report is JSON") + "\n";
@@ -143,7 +143,7 @@ pub fn group(number: u64) -> String {
     groups.join(",")
 }
 
-/// Five digits: no measurement has more.
+/// Rounds to five digits, because no measurement is more accurate.
 fn tidy(value: f64) -> f64 {
     format!("{value:.4e}").parse().expect("a number as it was printed")
 }

@@ -1,12 +1,12 @@
-//! What a key can be made with instead.
+//! The rivals: other ways to make a key.
 
 use cluster::{Answer, Client};
 
 /// A way to make a key.
 pub struct Rival {
-    /// What the tables call it.
+    /// The name in the tables.
     pub name: &'static str,
-    /// The expression that makes one.
+    /// The expression that makes a key.
     pub expression: &'static str,
     /// The type of the key.
     pub kind: &'static str,
@@ -27,7 +27,7 @@ BEGIN
         | 7 << 12 | nextval('bench_plpgsql') % 4096;
 END $$";
 
-/// Everything a key can be made with on this server, snowflakes first; what it needs is created.
+/// All ways to make a key on this server, snowflakes first. Creates the objects that they need.
 pub fn all(client: &mut Client) -> Vec<Rival> {
     client.batch_execute(SETUP).expect("the rivals can be set up");
     let mut rivals = vec![
@@ -48,7 +48,7 @@ pub fn all(client: &mut Client) -> Vec<Rival> {
     rivals
 }
 
-/// What makes UUIDs of version 7 on this server, created if need be.
+/// The ways to make UUIDs of version 7 on this server. Creates the extension if necessary.
 pub fn time_ordered_uuids(client: &mut Client) -> Vec<Rival> {
     let mut rivals = Vec::new();
     if offers(client, "pg_uuidv7") {
@@ -67,13 +67,13 @@ fn offers(client: &mut Client, extension: &str) -> bool {
 
 /// A key of a table.
 pub struct Key {
-    /// What the tables call it.
+    /// The name in the tables.
     pub name: &'static str,
     /// The definition of the key's column, after its name.
     pub column: String,
 }
 
-/// The keys that tables are filled with, snowflakes first.
+/// The keys of the tables that are filled, snowflakes first.
 pub fn keys(client: &mut Client) -> Vec<Key> {
     let mut keys = vec![
         Key { name: "snowflake", column: "bigint DEFAULT snowflake_nextval() PRIMARY KEY".into() },
@@ -87,7 +87,7 @@ pub fn keys(client: &mut Client) -> Vec<Key> {
     keys
 }
 
-/// Names of rivals, as figures take them.
+/// The names of rivals, in the form that figures take.
 pub fn names(keys: &[Key]) -> Vec<&str> {
     keys.iter().map(|key| key.name).collect()
 }

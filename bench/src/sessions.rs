@@ -1,4 +1,4 @@
-//! Many sessions that work at once, and what the server counted meanwhile.
+//! Many sessions that work at the same time, and the counts of the server during this time.
 
 use std::sync::Barrier;
 use std::time::Instant;
@@ -7,32 +7,32 @@ use cluster::{Answer, Client, Cluster};
 
 use crate::{cpu, server};
 
-/// The axis of figures over numbers of sessions.
+/// The name of the axis for numbers of sessions.
 pub const AXIS: &str = "sessions";
 
-/// Sessions of one server that stay open from run to run.
+/// Sessions of one server that stay open between runs.
 pub struct Sessions {
     clients: Vec<(Client, i32)>,
     control: Client,
     counted: bool,
 }
 
-/// What the server counts, since its start.
+/// The counts of the server since its start.
 #[derive(Clone, Copy, Default)]
 pub struct Counted {
     /// IDs that were issued.
     pub issued: i64,
-    /// Attempts to take an ID that another session won.
+    /// Attempts to take an ID that another session took first.
     pub retries: i64,
     /// Extensions of the high-water mark.
     pub extensions: i64,
 }
 
-/// What a run of statements took.
+/// The duration of a run of statements.
 pub struct Run {
-    /// From the first to begin until the last to end.
+    /// Seconds from the start of the first session to the end of the last one.
     pub seconds: f64,
-    /// On all processors, in the sessions' server processes.
+    /// CPU time of the sessions' server processes, on all processors.
     pub cpu_nanos: f64,
 }
 
@@ -52,17 +52,17 @@ impl Sessions {
         Sessions { clients: (0..count).map(open).collect(), control, counted }
     }
 
-    /// The session that only sets up and looks on.
+    /// The session that only prepares runs and reads counts.
     pub fn control(&mut self) -> &mut Client {
         &mut self.control
     }
 
-    /// Whether [`Sessions::counted`] has anything to tell.
+    /// True if the server counts, so that [`Sessions::counted`] returns counts.
     pub fn counts(&self) -> bool {
         self.counted
     }
 
-    /// What the server has counted by now; nothing where it does not count.
+    /// The current counts of the server. All are zero if it does not count.
     pub fn counted(&mut self) -> Counted {
         if !self.counted {
             return Counted::default();
@@ -72,7 +72,8 @@ impl Sessions {
         Counted { issued: row.get(0), retries: row.get(1), extensions: row.get(2) }
     }
 
-    /// Has the first `count` sessions do `warm`, and, when all have, `work` at once. Returns what each found.
+    /// Runs `warm` in the first `count` sessions. When all have finished, runs `work` in all of them at the same time.
+    /// Returns the result of each session.
     pub fn at_once<T: Send>(
         &mut self,
         count: usize,

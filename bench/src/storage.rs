@@ -1,4 +1,4 @@
-//! What a key costs the table: time and WAL of INSERTs, size of the index, and finding rows again.
+//! The cost of a key for its table: time and WAL of INSERTs, size of the index, and lookups of rows.
 
 use cluster::{Answer, Client};
 
@@ -10,18 +10,18 @@ use crate::rivals::{self, Key, names};
 use crate::server::{self, timed};
 use crate::stats::Sample;
 
-/// Rounds of the bulk INSERT.
+/// Number of rounds of the bulk INSERT.
 const BULK_ROUNDS: usize = 15;
 /// Rows of the bulk INSERT, and of each step of the load.
 const MILLION: u64 = 1_000_000;
 /// Steps of the load.
 const MILLIONS: u64 = 10;
-/// Pieces in which a step is loaded, the tables in turn.
+/// Number of pieces of a step. After each piece, it is the next table's turn.
 const PIECES: usize = 10;
-/// The axis of what is measured while the tables grow.
+/// The name of the axis for figures that are measured while the tables grow.
 const AXIS: &str = "million rows";
 
-/// Fills tables that differ in their key, and looks rows up in them.
+/// Fills tables that differ in their key, and looks up rows in them.
 pub fn run() -> Report {
     let server = server::fresh("storage").start();
     let mut client = server::session(&server);
@@ -53,7 +53,7 @@ fn bulk(client: &mut Client, keys: &[Key]) -> Figure {
         run_sql(client, &format!("CREATE TABLE bulk_{n} (id {}, v bigint NOT NULL)", key.column));
     }
     let [seconds] = alternate(rounds, keys.len(), |n| {
-        // In two steps: a CHECKPOINT cannot be in the transaction that a batch is.
+        // Two steps, because the statements of a batch share a transaction, and a CHECKPOINT cannot be part of it.
         run_sql(client, &format!("TRUNCATE bulk_{n}"));
         run_sql(client, "CHECKPOINT");
         [timed(client, &format!("INSERT INTO bulk_{n} (v) SELECT g FROM generate_series(1, {rows}) AS g"))]
@@ -64,7 +64,8 @@ fn bulk(client: &mut Client, keys: &[Key]) -> Figure {
     Figure::new("bulk INSERT into an empty table", "s", &format!("{} rows", group(rows)), &names(keys), &seconds)
 }
 
-/// Ten million rows: time and WAL by the million, size of the index after the first and the last.
+/// Loads ten million rows. Measures time and WAL for each million, and the size of the index after the first and the
+/// last one.
 fn load(client: &mut Client, keys: &[Key]) -> Vec<Figure> {
     for (n, key) in keys.iter().enumerate() {
         run_sql(
@@ -111,7 +112,7 @@ fn load(client: &mut Client, keys: &[Key]) -> Vec<Figure> {
     times.into_iter().chain(logs).chain(sizes).collect()
 }
 
-/// How many bytes of WAL there are by now.
+/// The current position in WAL, in bytes.
 fn written(client: &mut Client) -> i64 {
     client.one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
 }

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use crate::report::{Figure, Report, group};
 
-/// Places on an axis that the table lists one by one.
+/// The maximum number of places on an axis that the table lists one by one.
 const AXIS_MAX: usize = 7;
 
-/// Renders all reports as one table, below what they were measured on.
+/// Renders all reports as one table, below a list of the machines and settings.
 pub fn render(reports: &[Report]) -> String {
     let mut text = String::from("# Figures\n\n");
     let mut line = |line: &str| writeln!(text, "{line}").expect("a string can be written");
@@ -21,7 +21,7 @@ pub fn render(reports: &[Report]) -> String {
         "each round. Ratios carry over to other machines better than values do. What is measured at more than seven places of",
     );
     line("an axis has its ends here; the JSON files beside have all, with quartiles.\n");
-    // Parts that ran on the same machine with the same settings share the lines that say so.
+    // Parts that ran on the same machine with the same settings share a line.
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for report in reports {
         let machine = &report.machine;
@@ -68,14 +68,14 @@ pub fn render(reports: &[Report]) -> String {
     text
 }
 
-/// Whether the table has the figure: of a long axis it has the ends.
+/// True if the table contains the figure. Of a long axis, it contains only both ends.
 fn listed(report: &Report, figure: &Figure) -> bool {
     let along = report.along(&figure.name);
     let places = |figure: &Figure| figure.at.as_ref().map(|at| at.place);
     along.len() <= AXIS_MAX || [along.first(), along.last()].iter().flatten().any(|end| places(end) == places(figure))
 }
 
-/// A value with three digits or more.
+/// Formats a value with at least three digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{}{}", if value < 0.0 { "-" } else { "" }, group(size.round() as u64)),

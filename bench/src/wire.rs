@@ -1,4 +1,5 @@
-//! An application that fetches its IDs over the wire: one at a time and by the thousand, directly and through PgBouncer.
+//! An application that fetches its IDs over the network: one at a time and a thousand at a time, directly and through
+//! PgBouncer.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -13,18 +14,18 @@ use crate::report::{Figure, Report};
 use crate::server::{self, timed};
 use crate::stats::{Counts, Sample};
 
-/// Rounds, every statement on every route in each.
+/// Number of rounds. Each round runs every statement on every route.
 const ROUNDS: usize = 11;
-/// Length of one run.
+/// Duration of one run.
 const TURN: Duration = Duration::from_millis(800);
-/// Pause before a run, in which the lead of the one before falls back to nothing.
+/// Pause before a run, in which the lead of the previous run returns to zero.
 const PAUSE: Duration = Duration::from_millis(120);
 /// IDs of a batch.
 const BATCH: u64 = 1_000;
 /// The port of all servers of the harness.
 const PORT: u16 = 5432;
 
-/// What is asked for, by how many IDs a request brings: name and statement, snowflakes first.
+/// Names and statements of the requests for one ID and for a batch, snowflakes first.
 const ONE: [(&str, &str); 2] =
     [("snowflake_nextval()", "SELECT snowflake_nextval()"), ("nextval", "SELECT nextval('wire_sequence')")];
 const MANY: [(&str, &str); 3] = [
@@ -33,7 +34,7 @@ const MANY: [(&str, &str); 3] = [
     ("snowflake_reserve(1000)", "SELECT snowflake_reserve(1000)"),
 ];
 
-/// A way to the server.
+/// A route to the server.
 struct Route {
     name: String,
     client: Client,
@@ -48,7 +49,7 @@ struct Request {
     ids: u64,
 }
 
-/// Measures one connection that asks and waits, again and again.
+/// Measures one connection that sends one request at a time.
 pub fn run() -> Report {
     let address = free_address();
     let server = server::fresh("wire").set("listen_addresses", &address).start();
@@ -104,14 +105,14 @@ fn measure(routes: &mut [Route]) -> Vec<Figure> {
     figures
 }
 
-/// The figures of requests that bring the same number of IDs on the same route.
+/// The figures of requests that return the same number of IDs on the same route.
 fn compare(title: &str, turn: &str, requests: &[(&str, &str)], measured: [&[Sample]; 3]) -> Vec<Figure> {
     let names: Vec<_> = requests.iter().map(|(name, _)| *name).collect();
     let kinds = [("IDs", "per s"), ("p50", "µs"), ("p99", "µs")].into_iter().zip(measured);
     kinds.map(|((kind, unit), samples)| Figure::new(&format!("{title}, {kind}"), unit, turn, &names, samples)).collect()
 }
 
-/// IDs per second, and the median and 99th percentile of the requests in microseconds.
+/// Returns IDs per second, and the median and 99th percentile of the requests in microseconds.
 fn repeat(client: &mut Client, request: &Request) -> [f64; 3] {
     let time = lasting(TURN);
     let mut nanos = Counts::default();
@@ -129,7 +130,7 @@ fn repeat(client: &mut Client, request: &Request) -> [f64; 3] {
     [(nanos.total() * request.ids) as f64 / seconds, micros(0.5), micros(0.99)]
 }
 
-/// A loopback address on which nobody else uses the harness's port.
+/// A loopback address on which no other program uses the harness's port.
 fn free_address() -> String {
     (1..255)
         .map(|last| format!("127.0.15.{last}"))
@@ -141,7 +142,7 @@ fn connect(host: &str, port: u16) -> Client {
     config(host, port).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect over TCP: {e}"))
 }
 
-/// A connection through PgBouncer, once it listens.
+/// A connection through PgBouncer, as soon as it listens.
 fn through(pgbouncer: &PgBouncer) -> Client {
     let mut client = None;
     let listens = || {

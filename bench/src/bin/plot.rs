@@ -1,4 +1,4 @@
-//! `make bench-plot`: draws what `make bench` found.
+//! `make bench-plot`: plots the results of `make bench`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use bench::chart::{Chart, Point, Series};
 use bench::effort;
 use bench::report::{Figure, Report, Value};
 
-/// Figures along an axis: file, title, unit, whether logarithmic, and the figures' name.
+/// Figures along an axis: file, title, unit, whether the axis is logarithmic, and the name of the figures.
 const LINES: [(&str, &str, &str, &str, bool, &str); 9] = [
     ("storage", "insert", "INSERT into a growing table", "ms", false, "INSERT into a growing table"),
     ("storage", "wal", "WAL of INSERTs into a growing table", "bytes a row", false, "WAL of INSERTs"),
@@ -26,7 +26,8 @@ const LINES: [(&str, &str, &str, &str, bool, &str); 9] = [
     ("contention", "retries", "Retries of an ID in bulk", "per ID", false, "retries of an ID in bulk"),
 ];
 
-/// Figures side by side: file, title, unit, whether logarithmic, and the figures with what the legend calls them.
+/// Figures side by side: file, title, unit, whether the axis is logarithmic, and the figures with their names in the
+/// legend.
 type Bars = (&'static str, &'static str, &'static str, &'static str, bool, &'static [(&'static str, &'static str)]);
 const BARS: [Bars; 5] = [
     (
@@ -121,7 +122,7 @@ fn file(directory: &Path, part: &str, name: &str) -> PathBuf {
     directory.join(format!("{part}-{name}.svg"))
 }
 
-/// The machine, the versions, and what a value is.
+/// The machine, the versions, and the meaning of a value.
 fn footer(report: &Report, figure: &Figure) -> [String; 2] {
     let spread = if figure.rounds > 1 { ", medians and quartiles" } else { "" };
     let rounds = if figure.rounds > 1 { "rounds" } else { "round" };
@@ -173,7 +174,7 @@ fn bars(report: &Report, path: &Path, title: &str, unit: &str, log: bool, groups
     Chart { title, unit, log, places, axis: "", series, footer: footer(report, first) }.bars(path);
 }
 
-/// The tail of the latencies, beside that of the floor.
+/// The tail of the latencies, next to that of `clock_timestamp()`.
 fn latencies(report: &Report, path: &Path) {
     let mut series = Vec::new();
     let mut along = Vec::new();
@@ -181,7 +182,7 @@ fn latencies(report: &Report, path: &Path) {
         let figures = report.along(&format!("latency inside the function, {kind}"));
         let Some(first) = figures.first() else { return };
         for (n, value) in first.values.iter().enumerate() {
-            // A microsecond is what the clock resolves: less cannot be drawn on this axis.
+            // The clock has a resolution of one microsecond, so smaller values cannot be drawn on this axis.
             let points = figures.iter().map(|figure| figure.values.get(n).map(|value| at_least(1.0, point(value))));
             series.push(Series { name: format!("{}, {kind}", value.rival), points: points.collect() });
         }
@@ -195,7 +196,7 @@ fn at_least(least: f64, point: Point) -> Point {
     Point { median: point.median.max(least), low: point.low.max(least), high: point.high.max(least) }
 }
 
-/// The routes of the wire, for one size of request.
+/// The routes to the server, for one size of request.
 fn wire(report: &Report, path: &Path, size: &str, title: &str) {
     let of_size = |figure: &&Figure| figure.name.starts_with(size) && figure.name.ends_with(", IDs");
     let figures: Vec<_> = report.figures.iter().filter(of_size).collect();

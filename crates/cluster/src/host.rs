@@ -18,7 +18,7 @@ const SOCKET_DIR_MAX: usize = 108 - 1 - 14;
 pub struct Host {
     installation: Installation,
     owner: Option<Owner>,
-    /// What several tests use: the template of all data directories, the library with faults.
+    /// Files that several tests use: the template of all data directories, and the library with faults.
     base: PathBuf,
     /// Where the data directories are, which may be in memory.
     clusters: PathBuf,
@@ -149,7 +149,7 @@ impl Host {
         })
     }
 
-    /// Waits until no other process makes what has this name. Others wait until the file is closed.
+    /// Waits until no other process creates the files with this name. Other processes then wait until the returned file is closed.
     fn alone(&self, name: &str) -> File {
         let lock = lock_file(&self.base.join(format!("{name}.lock")));
         lock.lock().expect("a lock file can be locked");

@@ -1,4 +1,4 @@
-//! Sessions that draw IDs without end, and the history of every ID that a client received.
+//! Sessions that draw IDs until they are stopped, and the history of every ID that a client received.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
