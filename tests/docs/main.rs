@@ -10,4 +10,5 @@ mod missing_mark;
 mod monitoring;
 mod pages;
 mod queries;
+mod reference;
 mod restore;

@@ -1,0 +1,26 @@
+//! docs/functions.md and docs/settings.md have every function, view and setting of the extension, and say of each what the
+//! server's catalog says.
+
+mod functions;
+mod settings;
+
+/// The sections of a page whose heading has three `#`: the heading, and what is below it.
+fn entries(page: &str) -> Vec<(&str, &str)> {
+    let sections = page.split("\n### ").skip(1).filter_map(|section| section.split_once('\n'));
+    sections.map(|(title, text)| (title.trim(), text.split("\n## ").next().unwrap_or(text))).collect()
+}
+
+/// Whether a page has one entry for each name, a link to it, and no entry besides these.
+fn check_names<'page>(page: &'page str, names: &[&str]) -> Result<Vec<(&'page str, &'page str)>, String> {
+    let entries = entries(page);
+    for name in names {
+        let count = entries.iter().filter(|(title, _)| title == name).count();
+        cluster::ensure!(count == 1, "{name} has {count} sections");
+        let anchor = name.replace('.', "");
+        cluster::ensure!(page.contains(&format!("[`{name}`](#{anchor})")), "no table links to {name}");
+    }
+    match entries.iter().find(|(title, _)| !names.contains(title)) {
+        Some((title, _)) => Err(format!("{title} does not exist")),
+        None => Ok(entries),
+    }
+}

@@ -1,0 +1,219 @@
+//! docs/functions.md and the catalog: names, signatures, volatility, parallel safety, and who can call a function.
+
+use std::collections::BTreeSet;
+
+use cluster::{Cluster, assert_caught, blocks, ensure, page};
+
+use super::check_names;
+
+/// The page.
+const PAGE: &str = "docs/functions.md";
+
+/// What the catalog says of one form of a function.
+struct Function {
+    name: String,
+    arguments: String,
+    result: String,
+    volatility: String,
+    parallel: String,
+    callers: String,
+    /// True if a view shows its result: then the page describes the view.
+    behind_a_view: bool,
+}
+
+/// The functions and the views of the extension.
+struct Catalog {
+    functions: Vec<Function>,
+    /// The name of each view, and who can read it.
+    views: Vec<(String, String)>,
+}
+
+/// Who has a privilege, as the page says it.
+const WHO: &str = "CASE WHEN has_{}_privilege('public', {}.oid, '{}') THEN 'Any role'
+                        WHEN has_{}_privilege('pg_monitor', {}.oid, '{}') THEN 'Members of `pg_monitor`' ELSE 'Superusers' END";
+
+fn catalog(name: &str) -> Catalog {
+    let server = Cluster::builder(name).start();
+    let mut session = server.session();
+    let who = |kind: &str, of: &str, right: &str| {
+        [kind, of, right, kind, of, right].iter().fold(WHO.to_string(), |text, part| text.replacen("{}", part, 1))
+    };
+    let member =
+        "JOIN pg_depend AS d ON d.objid = o.oid AND d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass
+                  JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'snowflake_pg'";
+    let functions = format!(
+        "SELECT o.proname::text, pg_get_function_arguments(o.oid), pg_get_function_result(o.oid),
+                CASE o.provolatile WHEN 'v' THEN 'VOLATILE' WHEN 's' THEN 'STABLE' ELSE 'IMMUTABLE' END,
+                CASE o.proparallel WHEN 's' THEN 'PARALLEL SAFE' WHEN 'r' THEN 'PARALLEL RESTRICTED'
+                                   ELSE 'PARALLEL UNSAFE' END, {},
+                EXISTS (SELECT FROM pg_depend AS v WHERE v.refobjid = o.oid AND v.classid = 'pg_rewrite'::regclass)
+         FROM pg_proc AS o {member} AND d.classid = 'pg_proc'::regclass",
+        who("function", "o", "EXECUTE")
+    );
+    let views = format!(
+        "SELECT o.relname::text, {} FROM pg_class AS o {member} AND d.classid = 'pg_class'::regclass AND o.relkind = 'v'",
+        who("table", "o", "SELECT")
+    );
+    let functions = session.query(&functions, &[]).expect("functions").into_iter().map(|row| Function {
+        name: row.get(0),
+        arguments: row.get(1),
+        result: row.get(2),
+        volatility: row.get(3),
+        parallel: row.get(4),
+        callers: row.get(5),
+        behind_a_view: row.get(6),
+    });
+    let functions = functions.collect();
+    let views = session.query(&views, &[]).expect("views").into_iter().map(|row| (row.get(0), row.get(1))).collect();
+    Catalog { functions, views }
+}
+
+/// A signature with the spaces of the catalog and the types of the manual.
+fn tight(signature: &str) -> String {
+    let mut text = signature.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (long, short) in [
+        ("timestamp with time zone", "timestamptz"),
+        ("SETOF ", "setof "),
+        ("TABLE(", "setof record("),
+        (" (", "("),
+        ("( ", "("),
+        (" )", ")"),
+        (" ,", ","),
+    ] {
+        text = text.replace(long, short);
+    }
+    text
+}
+
+/// All ways to leave out what a signature of the page has in brackets.
+fn written(signature: &str) -> Vec<String> {
+    let text = signature.replace("[]", "\u{0}");
+    let Some(open) = text.find('[') else {
+        return vec![tight(&text.replace('\u{0}', "[]"))];
+    };
+    let mut depth = 0;
+    let close = text[open..].find(|c| {
+        depth += i32::from(c == '[') - i32::from(c == ']');
+        depth == 0
+    });
+    let close = open + close.expect("a closing bracket");
+    let (head, inner, tail) = (&text[..open], &text[open + 1..close], &text[close + 1..]);
+    let with = |optional: &str| written(&format!("{head}{optional}{tail}").replace('\u{0}', "[]"));
+    [with(""), with(inner)].concat()
+}
+
+/// All ways to leave out arguments that have a default.
+fn callable(function: &Function) -> Vec<String> {
+    let all: Vec<&str> = function.arguments.split(", ").filter(|argument| !argument.is_empty()).collect();
+    let returned: Vec<&str> = all.iter().filter_map(|argument| argument.strip_prefix("OUT ")).collect();
+    let result = match returned[..] {
+        [] => function.result.clone(),
+        _ => format!("{} ({})", function.result, returned.join(", ")),
+    };
+    let mut forms = vec![Vec::new()];
+    for argument in all.into_iter().filter(|argument| !argument.starts_with("OUT ")) {
+        let Some((argument, default)) = argument.split_once(" DEFAULT ") else {
+            forms.iter_mut().for_each(|form| form.push(argument.to_string()));
+            continue;
+        };
+        let value = default.split("::").next().expect("a value");
+        let with = |form: &Vec<String>| [&form[..], &[format!("{argument} DEFAULT {value}")]].concat();
+        forms = forms.iter().flat_map(|form| [form.clone(), with(form)]).collect();
+    }
+    forms.iter().map(|form| tight(&format!("{} ({}) → {result}", function.name, form.join(", ")))).collect()
+}
+
+/// The paragraph of an entry that says what the catalog keeps of a function besides its signature.
+fn properties(text: &str) -> Option<&str> {
+    text.split("\n\n").find(|paragraph| paragraph.contains("`PARALLEL "))
+}
+
+fn check(page: &str, catalog: &Catalog) -> Result<(), String> {
+    let mut names: Vec<&str> = catalog.functions.iter().map(|function| function.name.as_str()).collect();
+    names.extend(catalog.views.iter().map(|(view, _)| view.as_str()));
+    names.sort_unstable();
+    names.dedup();
+    for (title, text) in check_names(page, &names)? {
+        let prose = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some((_, readers)) = catalog.views.iter().find(|(view, _)| view == title) {
+            ensure!(prose.contains(&format!("{readers} can read it")), "{title}: {readers} can read it");
+            continue;
+        }
+        let forms: Vec<&Function> = catalog.functions.iter().filter(|function| function.name == title).collect();
+        if let Some(function) = forms.iter().find(|function| function.behind_a_view) {
+            let callers = &function.callers;
+            ensure!(prose.contains(&format!("{callers} can call it")), "{title}: {callers} can call it");
+            continue;
+        }
+        // A line that is indented continues the one above.
+        let shown = blocks(text, "signature").concat().replace("\n ", " ");
+        let shown: BTreeSet<String> = shown.lines().flat_map(written).collect();
+        let known: BTreeSet<String> = forms.iter().flat_map(|function| callable(function)).collect();
+        ensure!(shown == known, "{title} has the signatures {known:#?}, not {shown:#?}");
+        let said = properties(text).unwrap_or_default();
+        for (words, of) in [
+            (&["VOLATILE", "STABLE", "IMMUTABLE"][..], (|function| &function.volatility) as fn(&Function) -> &String),
+            (&["PARALLEL SAFE", "PARALLEL RESTRICTED", "PARALLEL UNSAFE"], |function| &function.parallel),
+            (&["Any role", "Superusers"], |function| &function.callers),
+        ] {
+            for word in words {
+                let is = forms.iter().any(|function| of(function) == word);
+                ensure!(said.contains(word) == is, "{title}: {word} is {is}, the page says {said:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_function_is_described_as_it_is() {
+    let catalog = catalog("reference_functions");
+    assert!(catalog.functions.len() > 30 && catalog.views.len() == 3);
+    check(&page(PAGE), &catalog).unwrap();
+}
+
+#[test]
+fn a_function_that_is_described_wrongly_is_caught() {
+    let (page, catalog) = (page(PAGE), catalog("reference_functions_wrong"));
+    for (was, is, reason) in [
+        ("\n### snowflake_reserve\n", "\n", "snowflake_reserve has 0 sections"),
+        ("\n### snowflake_status\n", "\n", "snowflake_status has 0 sections"),
+        ("\n### snowflake_reserve\n", "\n### snowflake_block\n", "snowflake_reserve has 0 sections"),
+        ("\n## Views\n", "\n### snowflake_block\n\n## Views\n", "snowflake_block does not exist"),
+        ("[`snowflake_decode`](#snowflake_decode)", "`snowflake_decode`", "no table links to snowflake_decode"),
+        (
+            "snowflake_reserve ( count integer )",
+            "snowflake_reserve ( count bigint )",
+            "snowflake_reserve has the signatures",
+        ),
+        (
+            "( count integer ) → setof bigint",
+            "( count integer ) → bigint",
+            "snowflake_nextval_batch has the signatures",
+        ),
+        ("[, workers integer[] DEFAULT NULL ]", "", "snowflake_check has the signatures"),
+        ("key text DEFAULT 'id'", "key text DEFAULT 'key'", "snowflake_check has the signatures"),
+        (
+            "layout text [, epoch timestamptz ] )",
+            "layout text, epoch timestamptz )",
+            "snowflake_encode has the signatures",
+        ),
+        (
+            "`VOLATILE`, `PARALLEL RESTRICTED`",
+            "`VOLATILE`, `PARALLEL SAFE`",
+            "snowflake_currval: PARALLEL SAFE is false",
+        ),
+        ("`VOLATILE`, `PARALLEL SAFE`", "`STABLE`, `PARALLEL SAFE`", "snowflake_nextval: VOLATILE is true"),
+        ("`STABLE`, or `IMMUTABLE` with", "`STABLE` with", "snowflake_decode: IMMUTABLE is true"),
+        ("Superusers can call it", "Any role can call it", "snowflake_accept_clock: Any role is false"),
+        ("Any role can read it", "Superusers can read it", "snowflake_layouts: Any role can read it"),
+        (
+            "Members of `pg_monitor` can call it",
+            "Any role can call it",
+            "snowflake_last_issuer: Members of `pg_monitor` can call it",
+        ),
+    ] {
+        assert!(page.contains(was), "{was}");
+        assert_caught(check(&page.replacen(was, is, 1), &catalog), reason);
+    }
+}
