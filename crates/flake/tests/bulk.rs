@@ -4,7 +4,7 @@ use flake::{Bulk, Nanos};
 
 const MS: Nanos = 1_000_000;
 
-/// Any time of the monotonic clock.
+/// A time of the monotonic clock.
 const NOW: Nanos = 86_400_000 * MS;
 
 #[test]
@@ -14,7 +14,7 @@ fn overdue_requests_share_a_quarter_of_the_time() {
     bulk.granted_overdue(NOW, 10 * MS);
     assert!(!bulk.takes_overdue(NOW + 39 * MS, 100 * MS));
     assert!(bulk.takes_overdue(NOW + 40 * MS, 100 * MS));
-    // Not never again where the monotonic clock has gone back by an hour.
+    // The request becomes overdue again even if the monotonic clock has gone back by an hour.
     let later = NOW + 3_600_000 * MS;
     bulk.granted_overdue(later, 10 * MS);
     assert!(bulk.takes_overdue(NOW, 100 * MS));
@@ -28,7 +28,7 @@ fn no_request_is_overdue_while_bulk_requests_are_granted() {
     assert!(bulk.takes_overdue(NOW + 100 * MS, 100 * MS));
     // The caller read the clock before another caller's grant.
     assert!(!bulk.takes_overdue(NOW - MS, 100 * MS));
-    // Not never again where the monotonic clock has gone back by an hour.
+    // The request becomes overdue again even if the monotonic clock has gone back by an hour.
     bulk.granted(NOW + 3_600_000 * MS);
     assert!(bulk.takes_overdue(NOW, 100 * MS));
 }

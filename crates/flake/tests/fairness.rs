@@ -8,13 +8,13 @@ use flake::{Bulk, Epoch, IdFormat, Layout, Limits, Nanos, Obstacle, Pace, Reques
 
 const MS: Nanos = 1_000_000;
 
-/// How long a step takes: fast callers, who find the layout's limit.
+/// How long a step takes. It is short, so that the callers reach the limit of the layout.
 const STEP: Nanos = 200;
 
-/// How long they ask.
+/// How long the callers run.
 const TIME: Nanos = 3_000 * MS;
 
-/// One request of a caller: how many words it was granted, or until when it has to wait.
+/// One request of a caller. Returns how many words it was granted, or the time until which it has to wait.
 fn ask(limits: &Limits, last: &mut u64, now: Nanos, pace: Pace, request: Request) -> Result<u64, Nanos> {
     match step(*last, now, NO_CEILING, limits, pace, request) {
         Ok(run) => {
@@ -26,7 +26,7 @@ fn ask(limits: &Limits, last: &mut u64, now: Nanos, pace: Pace, request: Request
     }
 }
 
-/// For three seconds, some callers repeat a request, each as soon as it may, and one caller requests one word every three
+/// For three seconds, some callers repeat a request, each as soon as it can, and one caller requests one word every three
 /// milliseconds. Returns the longest time that this caller waited, and how many words the others were granted.
 fn beside(layout: Layout, max_ahead: Nanos, callers: usize, request: Request) -> (Nanos, u64) {
     let format = IdFormat { layout, epoch: Epoch::TWITTER };
@@ -52,7 +52,7 @@ fn beside(layout: Layout, max_ahead: Nanos, callers: usize, request: Request) ->
                 Err(until) => asleep = until,
             }
         }
-        // Nothing happens until the next of them wakes.
+        // Nothing happens until the next caller wakes.
         let next = others.iter().copied().chain([due.max(asleep)]).min().unwrap_or(now);
         now = next.max(now + STEP);
     }
@@ -94,15 +94,15 @@ fn bulk_callers_reach_what_the_layout_holds() {
 
 #[test]
 fn callers_who_take_all_of_the_run_ahead_are_noticed() {
-    // The control: one word at a time takes all that single words may.
+    // The control: requests for one word at a time take all that single words are allowed.
     let layout = Layout::of(41, None, 10, 4, Tick::Ms1).unwrap();
     let (longest, _) = beside(layout, 100 * MS, 5, Request::UpTo(1));
     assert!(longest > 5 * MS, "waited {longest} ns");
 }
 
-/// Some callers repeat a bulk request that is made like a request for one word once it is overdue, as sessions do, and one caller
+/// Some callers repeat a bulk request. As sessions do, they make it like a request for one word once it is overdue. One caller
 /// requests one word every three milliseconds. Returns how often this caller had to wait in three seconds. If `counted` is not
-/// set, bulk requests do not learn of each other's grants.
+/// set, bulk requests are not told of each other's grants.
 fn singles_throttled(layout: Layout, callers: usize, request: Request, counted: bool) -> u64 {
     let limits = Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER });
     let (bulk, pace) = (Bulk::default(), Pace { max_ahead: 100 * MS, random_start: false, overdue: false });
@@ -170,7 +170,7 @@ fn granted_beside_singles(layout: Layout, callers: usize, request: Request, over
                 since.is_some_and(|since| now - since >= 100 * MS) && overdue && bulk.takes_overdue(now, 100 * MS);
             match ask(request, late, now) {
                 Ok(count) => {
-                    // Not while the lead builds up.
+                    // Grants are not counted while the lead builds up.
                     granted += u64::from(now > begun + TIME / 3);
                     since = None;
                     if late {
@@ -200,7 +200,7 @@ fn callers_who_take_all_single_words_do_not_keep_blocks_waiting_for_ever() {
                 let request = Request::InOneTick(16);
                 granted_beside_singles(layout, callers, request, overdue)
             });
-            // Within twice the run-ahead, or in a tick where those are longer.
+            // One within twice the run-ahead, or within a tick if that is longer.
             let least = if tick == Tick::S1 { 1 } else { 10 };
             assert!(found[0] >= least && found[1] == 0, "{layout} beside {callers}: {found:?} blocks");
         }

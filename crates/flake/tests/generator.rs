@@ -1,4 +1,4 @@
-//! `step()` against an oracle that finds the words one at a time in a list of all, and the spread of random starts.
+//! Compares `step()` with an oracle that searches a list of all words one at a time, and tests the spread of random starts.
 
 mod common;
 
@@ -17,7 +17,7 @@ struct Small {
     epoch: Nanos,
 }
 
-/// A word is its place in the list; the list is in order of tick and sequence.
+/// The index of a word in the list is the word. The list is in the order of tick and sequence.
 struct Word {
     tick: u64,
     sequence: u64,
@@ -35,7 +35,7 @@ struct Call {
     request: Request,
 }
 
-/// What the oracle says. A wait is given as the shortest that brings the lead down to its limit.
+/// The answer of the oracle. A wait is the shortest one that reduces the lead to its limit.
 #[derive(Debug, PartialEq)]
 enum Expected {
     Issue(Run),
@@ -106,7 +106,7 @@ impl Small {
         let (Request::UpTo(asked) | Request::InOneTick(asked)) = request;
         let (due, limit) = match asked {
             0 | 1 => (word.begins, max_ahead),
-            // The clock's own tick is fresh.
+            // No word of the clock's own tick is issued yet.
             _ if self.words[last as usize].ends <= now => (now, 0),
             _ => (word.begins + word.sequence * self.tick / self.capacity, max_ahead / 2),
         };
@@ -116,12 +116,12 @@ impl Small {
         }
     }
 
-    /// The words of one tick, or of half of `max_ahead`, or one.
+    /// The words of one tick, or those of half of `max_ahead` if they are fewer, but at least one.
     fn largest_grant(&self, max_ahead: Nanos) -> u64 {
         (max_ahead / 2 * self.capacity / self.tick).clamp(1, self.capacity)
     }
 
-    /// The words that come after the last one issued and whose tick is not over, in order.
+    /// The words after the last one issued whose ticks are not over, in order.
     fn usable_after(&self, last: u64, now: Nanos) -> impl Iterator<Item = usize> {
         (last as usize + 1..self.words.len()).filter(move |&word| self.words[word].ends > now)
     }
@@ -138,7 +138,7 @@ impl Small {
             (Err(Obstacle::NotReserved(word)), expected) => expected == Expected::Extend(word),
             (Err(Obstacle::Exhausted), expected) => expected == Expected::Exhausted,
             (Err(Obstacle::BeforeEpoch), expected) => expected == Expected::BeforeEpoch,
-            // Then some rest, so that it is worth it, and not more than half the lead.
+            // The wait is longer by an eighth to a half of the run-ahead, so that it is worth its wake-up.
             (Err(Obstacle::Throttled(wait)), Expected::Wait(needed)) => {
                 let least = Duration::from_nanos(needed + call.max_ahead / 8);
                 let most = Duration::from_nanos(needed + call.max_ahead / 2);
@@ -215,7 +215,7 @@ fn steps_of_any_tick_and_epoch_are_those_found_word_by_word() {
     });
 }
 
-/// The IDs of a quiet table: one to a tick, at a clock that moves by 1 to 5 ms, to the `grain`.
+/// The IDs of a quiet table: one ID per tick, by a clock that moves by 1 to 5 ms, in steps of `grain`.
 fn quiet_table(random_start: bool, grain: Nanos) -> Vec<i64> {
     let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
     let limits = Limits::of(&format);
@@ -223,7 +223,7 @@ fn quiet_table(random_start: bool, grain: Nanos) -> Vec<i64> {
     let pace = Pace { max_ahead: 100_000_000, random_start, overdue: false };
     let (mut now, mut last, mut random) = (1_700_000_000_000_000_000, 0, 88_172_645_463_325_252u64);
     let draw = |_| {
-        // Xorshift (Marsaglia 2003): of another family than the hash under test.
+        // Xorshift (Marsaglia 2003) is of another family than the hash under test.
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -238,13 +238,13 @@ fn quiet_table(random_start: bool, grain: Nanos) -> Vec<i64> {
     (0..100_000).map(draw).collect()
 }
 
-/// Are the IDs spread evenly over `n` shards? By chi-square, at a level that chance passes a million times to one.
+/// Are the IDs spread evenly over `n` shards? A chi-square test, at a level that random IDs fail once in a million tests.
 fn level(ids: &[i64], n: usize) -> bool {
     let mut shards = vec![0u64; n];
     ids.iter().for_each(|id| shards[*id as usize % n] += 1);
     let mean = ids.len() as f64 / n as f64;
     let sum: f64 = shards.iter().map(|&count| (count as f64 - mean).powi(2) / mean).sum();
-    // The quantile by Wilson and Hilferty's approximation (1931); 4.75 is the normal one.
+    // The quantile by Wilson and Hilferty's approximation (1931). 4.75 is the normal quantile.
     let freedom = (n - 1) as f64;
     let part = 2.0 / (9.0 * freedom);
     sum < freedom * (1.0 - part + 4.75 * part.sqrt()).powi(3)
@@ -252,10 +252,10 @@ fn level(ids: &[i64], n: usize) -> bool {
 
 #[test]
 fn random_starts_spread_a_quiet_tables_ids_evenly_over_shards() {
-    // Clocks tick in nanoseconds on Linux, in microseconds elsewhere, and in milliseconds at worst.
+    // Clocks tick in nanoseconds on Linux, in microseconds on other systems, and in milliseconds at worst.
     for grain in [1, 1_000, 1_000_000] {
         let ids = quiet_table(true, grain);
-        // And over the whole tick.
+        // The larger counts test the spread over the whole tick.
         let skewed = (2..=256).chain([512, 1_024, 2_048, 4_096]).filter(|&n| !level(&ids, n));
         assert_eq!(skewed.collect::<Vec<_>>(), [0; 0], "grain {grain}");
     }
@@ -263,7 +263,7 @@ fn random_starts_spread_a_quiet_tables_ids_evenly_over_shards() {
 
 #[test]
 fn zero_starts_leave_a_quiet_tables_even_shards_skewed() {
-    // What random starts are for, and a control of the test above.
+    // Shows the purpose of random starts, and is a control of the test above.
     let ids = quiet_table(false, 1);
     assert!((2..=256).step_by(2).all(|n| !level(&ids, n)));
 }

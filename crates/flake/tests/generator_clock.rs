@@ -1,4 +1,4 @@
-//! `step()` in a loop, at a clock that stalls, jumps and goes back, and at one that keeps time.
+//! Runs `step()` in a loop, with a clock that stalls, jumps and goes back, and with a clock that keeps time.
 
 mod common;
 
@@ -9,7 +9,7 @@ use proptest::test_runner::TestCaseError;
 
 const MS: Nanos = 1_000_000;
 const YEAR: Nanos = 365 * 86_400_000 * MS;
-/// In the 24th century. Nanoseconds end in the 26th: the rest is for leads.
+/// In the 24th century. Nanoseconds last until the 26th century; the rest is for leads.
 const LAST_CLOCK: Nanos = 400 * YEAR;
 
 /// What the clock does between two steps.
@@ -25,7 +25,7 @@ fn events() -> impl Strategy<Value = Event> {
     prop_oneof![Just(Event::Stall), amount().prop_map(Event::Forward), amount().prop_map(Event::Back)]
 }
 
-/// Where the clock stands when a case begins; turned into a number once the layout is known.
+/// The position of the clock when a case begins. It becomes a number when the layout is known.
 #[derive(Clone, Copy, Debug)]
 enum Start {
     AtEpoch(Nanos),
@@ -48,16 +48,16 @@ struct Case {
     shape: Shape,
     format: IdFormat,
     start: Start,
-    /// How many words the last one is ahead of (or behind) the clock's.
+    /// How many words the last one is ahead of the clock's, or behind it if negative.
     ahead: i64,
     pace: Pace,
     requests: Vec<Request>,
     script: Vec<Event>,
-    /// Is there a ceiling? Without one nothing has to be extended.
+    /// Is there a ceiling? Without one, nothing has to be extended.
     limited: bool,
-    /// By how much more than asked the ceiling rises, in words, in turn.
+    /// By how many words more than requested the ceiling rises at each extension, in turn.
     raises: Vec<u64>,
-    /// How much time passes with every step once the clock keeps time.
+    /// How much time passes with every step, when the clock keeps time.
     passing: Nanos,
 }
 
@@ -88,7 +88,7 @@ fn cases() -> impl Strategy<Value = Case> {
     })
 }
 
-/// The caller's side: state, clock, and what must hold of every step.
+/// The caller's side: state, clock, and the properties that must hold for every step.
 struct Model {
     limits: Limits,
     pace: Pace,
@@ -113,7 +113,7 @@ impl Model {
             Start::AtEnd(by) => (end.min(LAST_CLOCK.into()) as u64).saturating_sub(by).max(epoch),
         };
         let now = now.min(LAST_CLOCK);
-        // Words whose time a clock could show.
+        // The words whose time a clock can show.
         let shown = |at: Nanos| u128::from(at.saturating_sub(epoch) / tick) * capacity;
         let last = shown(now).saturating_add_signed(case.ahead.into()).min(shown(LAST_CLOCK)).min(words - 1) as u64;
         Model {
@@ -137,8 +137,8 @@ impl Model {
         };
     }
 
-    /// The first word that `request` can get at this time, past the last one of all if there is none. Of a random start
-    /// it is the tick that counts.
+    /// The first word that `request` can get at this time, or the word after the last one if none is left. With a random start,
+    /// only its tick is relevant.
     fn due(&self, request: Request) -> u128 {
         let clock = u128::from((self.now - self.epoch) / self.tick) * self.capacity;
         let due = clock.max(u128::from(self.last) + 1);
@@ -155,12 +155,12 @@ impl Model {
         u128::from(count).min(self.largest_grant())
     }
 
-    /// The words of one tick, or of half of the run-ahead, or one.
+    /// The words of one tick, or those of half of the run-ahead if they are fewer, but at least one.
     fn largest_grant(&self) -> u128 {
         (u128::from(self.pace.max_ahead / 2) * self.capacity / u128::from(self.tick)).clamp(1, self.capacity)
     }
 
-    /// Takes one step, checks it, and does what a caller would except for time.
+    /// Takes one step, checks it, and does the work of a caller, except that it lets no time pass.
     fn step(&mut self, request: Request, raise: u64) -> Result<Result<Run, Obstacle>, TestCaseError> {
         let found = step(self.last, self.now, self.ceiling, &self.limits, self.pace, request);
         prop_assert_eq!(found == Err(Obstacle::BeforeEpoch), self.now < self.epoch);
@@ -179,7 +179,7 @@ impl Model {
                 prop_assert!(begins <= u128::from(self.now) + u128::from(self.pace.max_ahead), "too far ahead");
                 match request {
                     Request::UpTo(count) => {
-                        // All that request, largest grant, ceiling and last word allow.
+                        // As many as the request, the largest grant, the ceiling and the last word allow.
                         let room = (u128::from(self.ceiling) - first).min(self.words - first).min(self.largest_grant());
                         prop_assert_eq!(u128::from(run.count), room.min(count.into()));
                     }
@@ -192,7 +192,7 @@ impl Model {
             }
             Err(Obstacle::NotReserved(word)) => {
                 prop_assert!(word > self.ceiling && u128::from(word) > due && u128::from(word) <= self.words);
-                // Past the end of the layout too, where a caller's window may reach.
+                // Also past the end of the layout, which a caller's window can reach.
                 self.ceiling = word + raise;
             }
             Err(Obstacle::Throttled(_)) => {
@@ -214,7 +214,7 @@ impl Model {
     }
 }
 
-/// What a case met with: a step of each kind.
+/// Counts the steps of each kind in a case.
 #[derive(Debug, Default)]
 struct Met {
     issue: u32,
@@ -246,7 +246,7 @@ fn run(case: &Case, met: &mut Met) -> Result<(), TestCaseError> {
             Request::UpTo(count) => count,
             Request::InOneTick(_) => 1,
         };
-        // The largest grant each, except where the ceiling cut one short.
+        // Each run is the largest grant, unless the ceiling cut it short.
         let runs = u128::from(left).div_ceil(model.largest_grant()) as u64;
         let (mut issues, mut extends, mut idle, mut waited) = (0, 0, 0, false);
         while left > 0 {
@@ -254,15 +254,16 @@ fn run(case: &Case, met: &mut Met) -> Result<(), TestCaseError> {
                 Request::UpTo(_) => Request::UpTo(left),
                 one @ Request::InOneTick(_) => one,
             };
-            // Word by word first, then in steps that let a case end soon.
+            // At first word by word, later in larger steps, so that the case ends soon.
             let mut raise = raises.next().unwrap() + if extends < 50 { 0 } else { left / 50 };
-            // A random start is drawn anew at each step: at a clock that moves, only room beyond it can be enough.
+            // A random start is drawn again at each step. If the clock moves, only an extension by more than a tick is certain to
+            // be enough.
             if case.pace.random_start && case.passing > 0 {
                 raise += 2 * case.shape.capacity();
             }
             let found = model.step(request, raise)?;
             met.count(&found);
-            // With the script at its end the clock keeps time: from here on steps count.
+            // The clock keeps time after the end of the script. From then on, steps are counted.
             let honest = script.as_slice().is_empty();
             idle += u32::from(honest);
             match found {
@@ -284,7 +285,8 @@ fn run(case: &Case, met: &mut Met) -> Result<(), TestCaseError> {
                 Some(&event) => model.apply(event),
                 None => model.now += case.passing,
             }
-            // The longest way to words: not before the epoch, extend, again as the tick has changed, wait.
+            // The longest way to words has four steps: not before the epoch, extend, extend again because the tick has changed,
+            // wait.
             prop_assert!(idle <= 4, "{} steps for nothing", idle);
             prop_assert!(issues <= runs + extends, "{} runs for {:?}", issues, request);
         }
@@ -296,17 +298,17 @@ fn run(case: &Case, met: &mut Met) -> Result<(), TestCaseError> {
 fn whatever_the_clock_does_words_increase_and_every_request_ends() {
     let met = std::cell::RefCell::new(Met::default());
     forall(2_000, cases(), |case| run(&case, &mut met.borrow_mut()));
-    // A control of the cases: what never happens is not tested.
+    // A control of the cases: each kind of step must occur.
     let Met { issue, extend, wait, exhausted, before_epoch } = met.into_inner();
     assert!([issue, extend, wait, exhausted, before_epoch].into_iter().all(|times| times > 100));
 }
 
-/// Draws `count` words and waits as told; returns how long it took and how often it waited. Steps take no time.
+/// Draws `count` words and waits when told to. Returns how long it took and how often it waited. Steps take no time.
 fn draw(format: IdFormat, pace: Pace, count: u64) -> (Nanos, u64) {
     draw_by(format, pace, count, u64::MAX)
 }
 
-/// The same, one word at a time.
+/// Does the same, one word at a time.
 fn draw_singly(format: IdFormat, pace: Pace, count: u64) -> (Nanos, u64) {
     draw_by(format, pace, count, 1)
 }
@@ -345,16 +347,16 @@ fn ten_million_words_take_the_time_that_the_layout_needs_for_them() {
     for (layout, tick_ms, capacity) in layouts {
         for max_ahead in [2 * MS, 100 * MS, 10_000 * MS] {
             let count = 10_000_000;
-            // The wide sequence leaves so few timestamp bits that its time runs out after an hour.
+            // The wide sequence leaves so few bits to the timestamp that the time of the layout runs out after an hour.
             let epoch = if capacity == 1 << 31 { 1_700_000_000_000 } else { Epoch::TWITTER.unix_ms() };
             let format = IdFormat { layout, epoch: Epoch::from_unix_ms(epoch).unwrap() };
             let (took, waits) = draw(format, Pace { max_ahead, random_start: false, overdue: false }, count);
             let needed = count * tick_ms * MS / capacity;
-            // Ahead of the clock at the end by the lead allowed; at the start, in the middle of a tick or not.
+            // At the end, the lead is at most the one allowed. The start is at the beginning of a tick or inside one.
             let fastest = needed.saturating_sub(max_ahead + 2 * tick_ms * MS);
             let slowest = needed + tick_ms * MS;
             assert!((fastest..=slowest).contains(&took), "{layout}, {max_ahead} ahead: {took} ns, {waits} waits");
-            // Sleeps are worth their wake-ups.
+            // Each sleep is long enough to be worth its wake-up.
             assert!(waits <= took / (max_ahead / 8) + 1, "{layout}, {max_ahead} ahead: {waits} waits in {took} ns");
         }
     }
@@ -364,12 +366,12 @@ fn ten_million_words_take_the_time_that_the_layout_needs_for_them() {
 fn a_burst_within_the_lead_never_waits() {
     let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
     let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
-    // The clock's own tick and those of the next 100 ms, whose last begins exactly 100 ms from now.
+    // The clock's own tick and those of the next 100 ms. The last one begins exactly 100 ms from now.
     assert_eq!(draw_singly(format, pace, 101 * 4_096), (0, 0));
     let (took, waits) = draw_singly(format, pace, 101 * 4_096 + 1);
     assert_eq!(waits, 1);
     assert!((13 * MS..=50 * MS).contains(&took), "{took}");
-    // A request for many words gets half of that.
+    // A request for many words gets half of the run-ahead.
     assert_eq!(draw(format, pace, 51 * 4_096), (0, 0));
     let (took, waits) = draw(format, pace, 51 * 4_096 + 2);
     assert_eq!(waits, 1);
@@ -381,7 +383,7 @@ fn throttled_sessions_do_not_all_wake_at_once() {
     let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
     let limits = Limits::of(&format);
     let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
-    // Sixty-four sessions meet the limit within some microseconds.
+    // Sixty-four sessions reach the limit within a few microseconds.
     let start = 1_700_000_000_000 * MS;
     let last = ((start / MS - 1_288_834_974_657) + 101) * 4_096;
     let wakes = (0..64).map(|session| start + session * 100).map(|now| {
@@ -392,7 +394,7 @@ fn throttled_sessions_do_not_all_wake_at_once() {
     });
     let mut wakes: Vec<Nanos> = wakes.collect();
     wakes.sort_unstable();
-    // One to three eighths of the limit after it: 25 ms wide, of which at least the most is used.
+    // Each wakes one to three eighths of the limit after reaching it. That span is 25 ms, and most of it must be used.
     assert!(wakes[63] - wakes[0] > 15 * MS, "{wakes:?}");
     assert!(wakes.windows(8).all(|eight| eight[7] - eight[0] > MS / 10), "{wakes:?}");
 }

@@ -1,5 +1,5 @@
-//! The hybrid clock on a machine whose wall clock is set, whose processor is lost, and which is suspended: case by case.
-//! `hybrid_random.rs` tries what nobody thought of.
+//! Tests the hybrid clock case by case, on a machine whose wall clock is set, whose processor is lost, and which is suspended.
+//! `hybrid_random.rs` tries random cases.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn a_clock_set_back_an_hour_is_one_event_and_the_lead_is_gone_after_ten_hours() 
     assert_eq!((disciplined.event, disciplined.behind), (Some(ClockEvent::Regression(HOUR)), None));
     assert_eq!(before - server.time(), SECOND / 10, "one tenth of the second since the last comparison");
     assert_eq!(disciplined.lead, HOUR - SECOND / 10);
-    // What is left of the hour takes ten times as long, less the second that is counted already.
+    // The rest of the hour takes ten times as long, less the second that is already counted.
     let lead = |server: &Server| server.ahead() as Nanos;
     assert_eq!(server.go_on(5 * HOUR, SECOND), []);
     assert_eq!(lead(&server), HOUR / 2 - SECOND / 10);
@@ -81,7 +81,7 @@ fn a_larger_jump_is_one_event_and_not_followed_however_long_it_lasts() {
         assert_eq!(server.time(), before);
         assert_eq!(server.go_on(2 * HOUR, SECOND), []);
         assert_eq!(server.time(), before + 2 * HOUR, "at the speed of the monotonic clock");
-        // A suspension is made up for, by the boot clock.
+        // After a suspension, generator time catches up by the boot clock.
         server.machine.suspend(8 * HOUR);
         assert_eq!(server.compare().event, None);
         assert_eq!(server.time(), before + 10 * HOUR);
@@ -94,7 +94,7 @@ fn a_clock_that_returns_from_a_jump_is_followed_again_and_is_no_regression() {
     server.machine.step(DAY as i64);
     assert_eq!(server.compare().event, Some(ClockEvent::Jump(DAY)));
     assert_eq!(server.go_on(HOUR, SECOND), []);
-    // Not to the nanosecond.
+    // The clock does not return to the exact nanosecond.
     server.machine.step(back(DAY + 3 * MS));
     assert_eq!(server.compare().event, Some(ClockEvent::Returned));
     assert_eq!(server.ahead(), 3 * MS as i64);
@@ -112,7 +112,7 @@ fn a_jump_that_changes_is_an_event_each_time_by_its_distance_from_the_trusted_cl
     assert_eq!(moved_to(0, DAY as i64), Some(ClockEvent::Jump(DAY)));
     assert_eq!(moved_to(DAY, 2 * DAY as i64), Some(ClockEvent::Jump(2 * DAY)));
     assert_eq!(moved_to(2 * DAY, DAY as i64), Some(ClockEvent::Jump(DAY)));
-    // Back to less than a jump: followed. Then further back than it was: a regression from there.
+    // A return to less than a jump is followed. A further step back is a regression from there.
     assert_eq!(moved_to(DAY, 60 * SECOND as i64), Some(ClockEvent::Step(60 * SECOND)));
     assert_eq!(moved_to(60 * SECOND, back(60 * SECOND)), Some(ClockEvent::Regression(120 * SECOND)));
 }
@@ -129,7 +129,7 @@ fn a_clock_that_returns_from_a_jump_too_far_back_is_a_regression() {
 
 #[test]
 fn a_clock_that_returns_from_a_regression_is_followed_however_large_it_was() {
-    // Generator time is where the clock returns to: to follow it risks nothing.
+    // The clock returns to generator time, so following it risks nothing.
     for rules in [RULES, HOLD] {
         let mut server = Server::new(rules);
         server.machine.step(back(10 * HOUR));
@@ -190,7 +190,7 @@ fn steps_within_the_slack_are_no_events() {
         assert_eq!((disciplined.event, disciplined.behind), (None, None), "{by}");
         assert!(server.ahead() >= 0);
     }
-    // Two of them are two, however soon they follow each other, unless nobody looked in between.
+    // Two steps are two steps, however soon one follows the other, unless there was no comparison in between.
     server.machine.step(back(60 * MS));
     server.machine.step(back(60 * MS));
     assert_eq!(server.compare().event, Some(ClockEvent::Regression(120 * MS)));
@@ -204,21 +204,21 @@ fn steps_within_the_slack_are_no_events() {
 
 #[test]
 fn reads_far_apart_are_no_event_wherever_the_processor_was_lost() {
-    // As it was seen on a busy machine, with the least slack that can be set and the default one.
+    // As seen on a busy machine, with the smallest slack that can be set and with the default one.
     for slack in [2 * MS, 100 * MS] {
         let rules = ClockRules { slack, ..RULES };
         let places = [[81 * MS, 0, 0], [0, 81 * MS, 0], [0, 0, 81 * MS], [40 * MS, 40 * MS, MS]];
         for rules in [rules, ClockRules { slack, ..HOLD }] {
             for lost in places {
                 let mut server = Server::new(rules);
-                // Once, and twice in a row; and each time a quiet comparison after it.
+                // Once, and twice in a row, each time followed by an undisturbed comparison.
                 for lost in [[0; 3], lost, [0; 3], lost, lost, [0; 3]] {
                     server.machine.run(SECOND);
                     let disciplined = server.compare_busy(lost);
                     assert_eq!((disciplined.event, disciplined.behind), (None, None), "lost {lost:?} with {rules:?}");
                     assert!((0..=82 * MS as i64).contains(&server.ahead()), "{server:?}");
                 }
-                // At the start.
+                // The same when the generator starts.
                 let mut server = Server::new(rules);
                 server.clock = Hybrid::start(server.machine.read_busy(lost), 0);
                 assert_eq!(server.compare().event, None, "lost {lost:?} at the start");
@@ -236,7 +236,7 @@ fn reads_far_apart_are_no_event_during_a_jump() {
         server.machine.run(SECOND);
         assert_eq!(server.compare_busy(lost).event, None, "lost {lost:?}");
     }
-    // Nor is the return, where the reads were far apart only when the clock was trusted last.
+    // The return is no event either, if only the reads of the last trusted comparison were far apart.
     let mut server = Server::new(ClockRules { slack: 2 * MS, ..RULES });
     server.compare_busy([0, 81 * MS, 0]);
     server.machine.step(DAY as i64);
@@ -289,7 +289,7 @@ fn a_generator_held_again_waits_for_the_later_of_the_two_times() {
     assert_eq!(server.compare().behind, Some(10 * SECOND));
     server.machine.step(back(20 * SECOND));
     assert_eq!(server.compare().behind, Some(30 * SECOND));
-    // Forward, but not far enough, and back a little.
+    // The clock goes forward, but not far enough, and then back a little.
     server.machine.step(25 * SECOND as i64);
     assert_eq!(server.compare().behind, Some(5 * SECOND));
     server.machine.step(back(SECOND));
@@ -332,7 +332,7 @@ fn a_held_generator_goes_on_when_the_setting_is_changed() {
     let disciplined = server.compare();
     assert_eq!((disciplined.event, disciplined.behind), (None, None));
     assert!(server.time() >= server.issued);
-    // For good: changed back, there is nothing to wait for.
+    // The hold ended for good: when the setting is changed back, there is nothing to wait for.
     server.rules = HOLD;
     server.machine.run(SECOND);
     assert_eq!(server.compare().behind, None);
@@ -368,12 +368,12 @@ fn generator_time_is_not_taken_back_below_the_last_id_by_more_than_half_the_slac
         let before = server.time();
         server.issued = before + burst;
         server.compare();
-        // And where a burst has run further ahead than that, it stays.
+        // If a burst has run further ahead than that, generator time stays.
         assert_eq!(server.time(), before.min(server.issued - 50 * MS), "{burst}");
     }
 }
 
-/// The machine of a restored container: its monotonic and boot clocks begin elsewhere.
+/// The machine of a restored container: its monotonic and boot clocks start from other values.
 fn restored(server: &mut Server, back: Nanos, away: Nanos) {
     server.machine.monotonic -= back;
     server.machine.boot -= back;
@@ -421,7 +421,7 @@ fn after_a_restore_on_a_machine_that_is_up_for_longer_generator_time_is_the_wall
     server.go_on(HOUR, SECOND);
     server.issue();
     server.machine.run(60 * SECOND);
-    // The wall clock does not move with the others: as if it had been set back by 30 days.
+    // The wall clock does not move with the others, as if it had been set back by 30 days.
     server.machine.monotonic += 30 * DAY;
     server.machine.boot += 30 * DAY;
     assert!(server.ahead() as Nanos >= 30 * DAY, "IDs of the next month");

@@ -1,6 +1,6 @@
-//! The hybrid clock under random scripts: time passes, the machine is suspended, its clocks are slewed, the wall clock is
-//! set, the processor is lost between two reads, settings change. The oracle knows by how much the wall clock was set, which
-//! the generator must find out, and keeps no offsets.
+//! Tests the hybrid clock under random scripts: time passes, the machine is suspended, its clocks are slewed, the wall clock is
+//! set, the processor is lost between two reads, and settings change. The oracle knows by how much the wall clock was set, which
+//! the generator must find out. The oracle keeps no offsets.
 
 mod common;
 
@@ -16,11 +16,11 @@ const DAY: Nanos = 24 * HOUR;
 #[derive(Clone, Copy, Debug)]
 enum Set {
     By(i64),
-    /// Back to what it would show had it not jumped, or off that by so much.
+    /// Back to the time that it would show without the jump, or off that time by this much.
     Right(i64),
 }
 
-/// What a superuser or a reload does after a comparison.
+/// A change by a superuser or a reload after a comparison.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Accept,
@@ -39,12 +39,12 @@ struct Round {
     change: Option<Change>,
 }
 
-/// A busy machine's reads do not tell small steps from their own distance, so it gets none.
+/// A busy machine gets no small steps, because its reads cannot tell them from the time between the reads.
 fn rounds(busy: bool) -> impl Strategy<Value = Vec<Round>> {
     let around = |size: Nanos| -(size as i64)..=size as i64;
     let minutes =
         (5 * SECOND..600 * SECOND, any::<bool>()).prop_map(|(size, back)| size as i64 * if back { -1 } else { 1 });
-    // Larger by far than the largest jump: no lead that a script makes comes near it.
+    // Much larger than the largest jump: no lead in a script comes near it.
     let days = (2 * DAY..40 * 365 * DAY).prop_map(|size| size as i64);
     let small = if busy { around(0) } else { around(300 * MS) };
     let set = prop_oneof![
@@ -80,13 +80,13 @@ fn rounds(busy: bool) -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..25)
 }
 
-/// What was done to the wall clock.
+/// The changes that were made to the wall clock.
 struct Oracle {
-    /// By how much it is off the clock that is trusted.
+    /// How far it is off the trusted clock.
     off: i128,
-    /// What the trusted clock must show before anything more is reserved.
+    /// The time that the trusted clock must show before more is reserved.
     hold: Option<i128>,
-    /// The largest loss of the processor so far: nothing is known better than that, at either end of a comparison.
+    /// The longest loss of the processor so far. Both ends of a comparison are known only to this precision.
     apart: i128,
 }
 
@@ -139,7 +139,7 @@ fn check(rules: ClockRules, rounds: &[Round]) -> Result<(), TestCaseError> {
         let blur = oracle.blur();
         let expected = oracle.event(by.into(), &rules);
         let trusts = oracle.off <= i128::from(rules.max_jump);
-        // At the moment of the first read.
+        // The wall clock at the moment of the first read.
         let shown = i128::from(server.machine.wall);
         let before = i128::from(server.time());
         let floor = before.min(i128::from(server.issued) - i128::from(rules.slack / 2));
@@ -167,7 +167,7 @@ fn check(rules: ClockRules, rounds: &[Round]) -> Result<(), TestCaseError> {
         if behind == 0 {
             oracle.hold = None;
         }
-        // Where the trusted clock is, unless it leads; raised no further than that.
+        // Generator time is at the trusted clock, unless it leads, and is raised no further.
         prop_assert!(after >= trusted - blur, "behind the trusted clock, {about}");
         prop_assert!(after <= before.max(trusted + blur), "raised without need, {about}");
         prop_assert!((i128::from(found.lead) - (after - trusted)).abs() <= blur, "the lead is wrong, {about}");

@@ -1,4 +1,4 @@
-//! Schemes: the way between instants and IDs, and where it ends.
+//! ID formats: the conversion between instants and IDs, and its limits.
 
 mod common;
 
@@ -9,12 +9,12 @@ use proptest::prelude::*;
 /// More microseconds than a timestamptz can hold.
 const FAR: i128 = 9_300_000_000_000_000_000;
 
-/// When `tick` begins, in microseconds since the Unix epoch.
+/// The time at which `tick` begins, in microseconds since the Unix epoch.
 fn begins(shape: Shape, format: IdFormat, tick: u64) -> i128 {
     i128::from(format.epoch.unix_ms()) * 1_000 + i128::from(tick) * i128::from(micros(shape.tick))
 }
 
-/// A format, fields that fit it, and a place inside a tick.
+/// A format, fields that fit it, and an offset into a tick.
 fn cases() -> impl Strategy<Value = (Shape, IdFormat, (u64, Node, u64), i128)> {
     formats().prop_flat_map(|(shape, format)| {
         let last = i128::from(micros(shape.tick)) - 1;
@@ -101,7 +101,7 @@ fn a_ticks_ids_lie_between_its_first_and_last_and_no_others_do() {
         let at = begins(shape, format, tick) + into;
         let (min, max) = (format.min_id(at).unwrap(), format.max_id(at).unwrap());
         prop_assert!((min..=max).contains(&shape.id(tick, node, sequence)));
-        // The bounds are the tick's own, so nothing of it lies outside them.
+        // The bounds belong to the tick, so no ID of the tick lies outside them.
         let of_tick = |id| format.split(id).is_ok_and(|parts| parts.tick == tick);
         prop_assert!(of_tick(min) && of_tick(max));
         prop_assert!(!of_tick(min - 1) && !max.checked_add(1).is_some_and(of_tick));
@@ -113,7 +113,7 @@ fn a_ticks_ids_lie_between_its_first_and_last_and_no_others_do() {
     });
 }
 
-/// An instant, and the IDs to compare with it: any two, and those of the ticks around the instant where there are any.
+/// An instant, and the IDs to compare with it: any two, and those of the ticks around the instant if there are any.
 fn instants_and_ids() -> impl Strategy<Value = (Shape, IdFormat, i128, Vec<(u64, Node, u64)>)> {
     let instants = formats().prop_flat_map(|(shape, format)| {
         let length = i128::from(micros(shape.tick));
@@ -166,7 +166,7 @@ fn ids_from_the_first_of_an_instant_on_are_exactly_those_issued_at_it_or_later()
             let from = first.is_some_and(|first| id >= first);
             prop_assert_eq!(from, time >= at, "ID {} of {} and the first from {}: {:?}", id, time, at, first);
         }
-        // No number is left only where the layout fills them all and its last tick has begun.
+        // No ID is left only if the layout fills all 63 bits and its last tick has begun.
         let over = at > begins(shape, format, largest(shape.timestamp));
         prop_assert_eq!(first.is_none(), over && format.layout.last_id() == i64::MAX);
         Ok(())

@@ -1,4 +1,4 @@
-//! Layouts: their text form, and the way between words and IDs, against IDs written digit by digit.
+//! Layouts: their text form, and the conversion between words and IDs, compared with IDs written digit by digit.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn ids_of_one_node_increase_with_their_words_and_are_never_negative() {
     forall(5_000, cases, |(shape, node, one, other)| {
         let layout = shape.layout();
         let stamp = layout.stamp(node).unwrap();
-        // The nearest neighbours are the likeliest to collide.
+        // The nearest neighbours are the most likely to collide.
         for (low, high) in [(one.min(other), one.max(other)), (one.saturating_sub(1), one)] {
             prop_assert!(stamp.id(low) >= 0);
             prop_assert!(stamp.id(high) <= layout.last_id());
@@ -83,7 +83,7 @@ fn limits_are_fields_full_of_ones() {
         prop_assert_eq!(layout.has_worker(), shape.worker != 0);
         prop_assert_eq!(layout.sequence_lowest(), shape.sequence_lowest);
         prop_assert_eq!(layout.tick(), shape.tick);
-        // 1 in the lowest place of the timestamp, nothing below.
+        // 1 in the lowest digit of the timestamp, zeros below it.
         let one = "1".to_string() + &digits(0, layout.timestamp_shift());
         prop_assert_eq!(shape.id(1, Node::default(), 0), i64::from_str_radix(&one, 2).unwrap());
         Ok(())
@@ -218,7 +218,7 @@ fn no_text_makes_the_parser_panic_and_what_it_accepts_reads_back() {
 
 #[test]
 fn numbers_cover_both_ends_of_a_field() {
-    // A control of the generators above: what never draws an end tests no boundary.
+    // A control of the generators above: ends that are never drawn would not be tested.
     let seen = std::cell::RefCell::new([false; 2]);
     forall(200, number(31), |value| {
         seen.borrow_mut()[0] |= value == 0;

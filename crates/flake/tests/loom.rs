@@ -27,7 +27,7 @@ fn limits() -> Limits {
     Limits::of(&IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER })
 }
 
-/// The monotonic clock is the wall clock here.
+/// The monotonic clock equals the wall clock here.
 const CLOCK: Hybrid = Hybrid { offset: 0, reference: 0, seen: 0, hold_until: 0, compared_at: 0, apart: 0 };
 
 fn below(ceiling: u64) -> Reservation {
@@ -45,7 +45,7 @@ fn draw(state: &State, request: Request) -> Result<Run, Obstacle> {
     state.draw(&limits(), PACE, request, |offset| NOW + offset).map(|drawn| drawn.run)
 }
 
-/// What is checked: a state that threads draw from, already loaded.
+/// The subject of the checks: a loaded state from which threads draw.
 trait Generator: Send + Sync + 'static {
     fn loaded() -> Self;
     fn draw(&self, request: Request, now: Nanos) -> Run;
@@ -62,7 +62,7 @@ impl Generator for State {
     }
 }
 
-/// A generator with the fault that the checks are there to find: another thread can draw between its load and store.
+/// A generator with the fault that the checks must find: another thread can draw between its load and its store.
 struct LoadThenStore(AtomicU64);
 
 impl Generator for LoadThenStore {
@@ -86,11 +86,11 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static)
     builder.check(model);
 }
 
-/// Each thread's clock, and what it asks for.
+/// Each thread's clock, and its requests.
 type Thread = (Nanos, &'static [Request]);
 
-/// Lets the threads draw from one generator, in every order: all words are distinct, and each thread's increase. Where
-/// all read the same clock, the words leave no gap.
+/// Lets the threads draw from one generator, in every order. All words are distinct, and the words of each thread increase. If all
+/// threads read the same clock, the words leave no gap.
 fn check<G: Generator>(preemptions: Option<usize>, threads: &'static [Thread]) {
     explore(preemptions, move || {
         let generator = Arc::new(G::loaded());
@@ -128,7 +128,7 @@ fn two_threads_draw_every_word_once() {
 
 #[test]
 fn two_threads_whose_clocks_differ_draw_every_word_once() {
-    // The second is a tick ahead, then the words of the first are the past of the other's.
+    // The clock of the second thread is a tick ahead, so that words of the first can be in its past.
     check::<State>(None, &[(NOW, &[ONE, BLOCK, THREE]), (NOW + MS, &[THREE, ONE, BLOCK])]);
 }
 
@@ -155,7 +155,7 @@ fn concurrent_loaders_load_once_and_each_can_draw_below_what_it_has_published() 
             let shared = shared.clone();
             thread::spawn(move || {
                 let state = &*shared;
-                // Without a lock: the processes of a parallel query share theirs.
+                // Without a lock, because the processes of a parallel query share their locks.
                 while !state.load(first, CLOCK) && state.last().is_none() {
                     thread::yield_now();
                 }
@@ -164,7 +164,7 @@ fn concurrent_loaders_load_once_and_each_can_draw_below_what_it_has_published() 
             })
         };
         let loaders = [DUE + 100, DUE + 200].map(loading);
-        // A third thread draws while they load, whatever it finds.
+        // A third thread draws while they load. It gets a word or none.
         let early = match draw(&shared, ONE) {
             Ok(run) => Some(run.first),
             Err(Obstacle::NotLoaded | Obstacle::NotReserved(_)) => None,
@@ -173,20 +173,20 @@ fn concurrent_loaders_load_once_and_each_can_draw_below_what_it_has_published() 
         let mut words: Vec<u64> = loaders.into_iter().map(|loader| loader.join().unwrap()).chain(early).collect();
         words.extend(draw(&shared, ONE).map(|run| run.first));
         words.sort();
-        // All from the one place where the first loader began, and none skipped.
+        // All words follow from the start of the loader that was first, and none is skipped.
         assert!([DUE + 100, DUE + 200].contains(&words[0]), "{words:?}");
         assert!(words.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{words:?}");
     });
 }
 
-/// A state and its mark. What is known of the mark is no part of the state's memory, and orders nothing in it: a store of
-/// the standard library takes effect for all threads of a model at once, as a write to disk does.
+/// A state and its mark. What is known of the mark is not part of the state's memory and orders nothing in it. A store of the
+/// standard library takes effect for all threads of a model at once, like a write to disk.
 struct Server {
     state: State,
-    /// Held by who loads, sets or raises the mark.
+    /// Held while the mark is loaded, set or raised.
     lock: Mutex<()>,
     mark: Known,
-    /// The highest mark of the generation before.
+    /// The highest mark of the previous generation.
     replaced: Known,
     drawn: History<Vec<Run>>,
 }
@@ -202,7 +202,7 @@ impl Server {
         self.mark.load(Ordering::SeqCst)
     }
 
-    /// Draws below the mark there is, or below the one there was when the draw began.
+    /// Draws below the current mark, or below the mark at the time when the draw began.
     fn draw(&self, request: Request) {
         let replaced = self.replaced.load(Ordering::SeqCst);
         if let Ok(run) = draw(&self.state, request) {
@@ -252,9 +252,9 @@ impl Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// Publishes what is not durable yet.
+    /// Publishes before the mark is durable.
     PublishedFirst,
-    /// Publishes for whatever generation there is.
+    /// Publishes for the current generation, whichever it is.
     GenerationIgnored,
 }
 
@@ -263,7 +263,7 @@ fn spawn<F: FnOnce(&Server) + 'static>(server: &Arc<Server>, body: F) -> thread:
     thread::spawn(move || body(&server))
 }
 
-/// Two draw while a third extends.
+/// Two threads draw while a third extends.
 fn extending(fault: Fault) {
     explore(Some(3), move || {
         let server = Server::new(DUE, DUE + 2);
@@ -279,7 +279,7 @@ fn extending(fault: Fault) {
     });
 }
 
-/// One draws and one extends while the mark is lowered, loaded again, and extended anew.
+/// One thread draws and one extends while the mark is lowered, loaded again, and extended again.
 fn repairing(fault: Fault) {
     explore(Some(2), move || {
         let server = Server::new(DUE + 1_000, DUE + 1_002);
@@ -332,10 +332,10 @@ fn publishing_for_another_generation_is_caught() {
 fn a_step_of_the_clock_is_reported_once_by_those_who_compare_meanwhile() {
     const BACK: Nanos = 10_000 * MS;
     let rules = ClockRules { slack: 100 * MS, max_jump: 3_600_000 * MS, on_regression: OnRegression::Continue };
-    // Each reading is some nanoseconds from the other's, as they are.
+    // The readings differ by some nanoseconds, as real ones do.
     let at = |wall| Reading { monotonic: NOW, boot: NOW, wall, apart: 0 };
     explore(Some(3), move || {
-        // Of loom's, for it tries the step at every place where it makes a difference.
+        // An atomic of loom, so that loom tries the step at every point at which it makes a difference.
         let shared = Arc::new((State::new(), AtomicU64::new(NOW)));
         shared.0.load(DUE, Hybrid::start(at(NOW), 0));
         let comparing = |jitter| {
@@ -354,7 +354,7 @@ fn a_step_of_the_clock_is_reported_once_by_those_who_compare_meanwhile() {
     });
 }
 
-/// A pending mark whose numbers are all made of one.
+/// A pending mark in which all numbers derive from one.
 fn pending(state: &State, number: u64) -> Pending {
     let reservation = Reservation { ceiling: DUE + number, renew: number };
     Pending { generation: state.generation(), reservation, time: number, written: number, position: number }
@@ -362,7 +362,7 @@ fn pending(state: &State, number: u64) -> Pending {
 
 #[test]
 fn a_pending_mark_is_read_whole_while_others_note_and_forget() {
-    // Of the standard library: what is collected over all interleavings.
+    // A mutex of the standard library, to collect results over all interleavings.
     static FOUND: History<Vec<u64>> = History::new(Vec::new());
     explore(Some(3), || {
         let state = Arc::new(issuing(DUE, DUE + 2));

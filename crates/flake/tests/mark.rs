@@ -1,4 +1,4 @@
-//! The mark: what lies above it, in whatever layout, is no ID that was issued below it.
+//! The mark: no ID above it, in any layout, was issued below it.
 
 mod common;
 
@@ -80,7 +80,7 @@ fn issuing_goes_on_at_the_ceiling_where_nothing_was_reconfigured() {
     forall(2_000, ceilings(), |(shape, node, ceiling)| {
         let stamp = stamp(shape, node);
         let first = Mark::above(&stamp, ceiling).first_word(&stamp, shape.words() - 1);
-        // Only the ID 0 lies below every mark.
+        // Only the ID 0 is below every mark.
         let no_zero = u64::from(ceiling == 0 && node == Node::default());
         prop_assert_eq!(first, ceiling + no_zero);
         Ok(())
@@ -89,7 +89,7 @@ fn issuing_goes_on_at_the_ceiling_where_nothing_was_reconfigured() {
 
 #[test]
 fn no_id_is_made_again_whatever_layout_epoch_and_node_come_next() {
-    // The epoch plays no part: it decides which word the clock asks for, and all words from the first on are looked at.
+    // The epoch is irrelevant: it decides which word is due at the clock, and the test looks at all words from the first on.
     let cases = (ceilings(), formats(), any::<[u64; 3]>())
         .prop_flat_map(|(before, (shape, _), raw)| (Just(before), Just(shape), nodes(shape), Just(raw)));
     forall(4_000, cases, |((before, old_node, ceiling), shape, node, raw)| {
@@ -104,7 +104,7 @@ fn no_id_is_made_again_whatever_layout_epoch_and_node_come_next() {
             let mut issued = raw.iter().map(|raw| raw % ceiling.max(1)).chain([ceiling.saturating_sub(1)]);
             prop_assert!(ceiling == 0 || issued.all(|old| id(before, old_node, old) < new));
         }
-        // And no word that could be used is left out.
+        // No usable word is skipped.
         if let Some(skipped) = first.checked_sub(1) {
             prop_assert!(id(shape, node, skipped) < mark.value(), "begins at {first}, could at {skipped}");
         }
@@ -147,7 +147,7 @@ fn a_store_holds_marks_from_1_to_the_one_above_the_largest_bigint() {
 
 #[test]
 fn the_largest_mark_leaves_no_word() {
-    // The largest ID there is: 63 ones.
+    // The largest possible ID: 63 ones.
     let shape =
         Shape { timestamp: 41, datacenter: None, worker: 10, sequence: 12, tick: Tick::Ms1, sequence_lowest: true };
     let stamp = stamp(shape, Node { datacenter: 0, worker: 1_023 });
@@ -164,7 +164,8 @@ fn a_few_marks_as_one_would_work_them_out_on_paper() {
     let word = 1_000 * 4_096 + 7;
     let mark = Mark::above(&twitter(5), word + 1);
     assert_eq!(mark.value(), 1_000 * 4_194_304 + 5 * 4_096 + 7 + 1);
-    // The same server goes on with the next sequence number, a higher one may begin its tick anew, a lower one may not.
+    // The same server continues with the next sequence number. A server with a higher worker ID can start at the beginning of the
+    // tick, a server with a lower one cannot.
     assert_eq!(mark.first_word(&twitter(5), last_word), word + 1);
     assert_eq!(mark.first_word(&twitter(6), last_word), 1_000 * 4_096);
     assert_eq!(mark.first_word(&twitter(4), last_word), 1_001 * 4_096);

@@ -1,5 +1,5 @@
-//! The pending mark: the oldest that is written and not known to be durable, which the first
-//! caller who finds it durable publishes.
+//! The pending mark: the oldest mark that is written and not known to be durable. The first caller that finds it durable publishes
+//! it.
 #![cfg(not(loom))]
 
 use std::thread;
@@ -24,7 +24,7 @@ fn loaded() -> State {
     state
 }
 
-/// A mark that was written at `written` with its numbers made of `number`.
+/// A mark that was written at `written`, with its other numbers derived from `number`.
 fn pending(generation: Generation, number: u64, written: Nanos) -> Pending {
     let reservation = Reservation { ceiling: due() + number, renew: due() + number / 2 };
     Pending { generation, reservation, time: START + number, written, position: 1_000 + number }
@@ -49,7 +49,7 @@ fn the_oldest_mark_stays_until_it_is_settled() {
     assert!(state.settle(&old, Some(5 * MS)));
     assert_eq!(drawn(&state), Some(Run { first: due(), count: 2 }));
     assert_eq!(state.pending(), None);
-    // The next is noted again, and settling another leaves it.
+    // The next mark is noted again, and settling another one leaves it there.
     state.note(&new);
     assert!(state.settle(&old, Some(6 * MS)));
     assert_eq!(state.pending(), Some(new));
@@ -68,12 +68,12 @@ fn a_mark_of_an_earlier_generation_is_neither_seen_nor_published() {
     assert_eq!(state.pending(), None);
     assert!(!state.settle(&earlier, Some(MS)));
     assert_eq!(drawn(&state), None);
-    // It does not stand in the way of one of this generation.
+    // It does not prevent a mark of this generation from being noted.
     state.note(&earlier);
     let current = pending(state.generation(), 3, UP);
     state.note(&current);
     assert_eq!(state.pending(), Some(current));
-    // Nor does one that is late take its place.
+    // A late mark of an earlier generation does not replace it either.
     state.note(&earlier);
     assert!(!state.settle(&earlier, Some(MS)));
     assert_eq!(state.pending(), Some(current));
@@ -106,7 +106,7 @@ fn a_mark_found_durable_long_after_it_was_written_tells_nothing_of_how_long_that
 fn pauses_grow_with_the_time_waited() {
     let pauses = [0, 8, 80, 400, 4_000].map(|ms| pause(UP, UP + ms * MS) / MS);
     assert_eq!(pauses, [1, 1, 10, 50, 50]);
-    // The monotonic clock went back.
+    // If the monotonic clock went back, the pause is the shortest one.
     assert_eq!(pause(UP, 0), MS);
 }
 
@@ -117,7 +117,7 @@ fn callers_in_advance_leave_a_mark_alone_for_a_pause() {
     state.postpone(UP, 10 * MS);
     assert!(state.postponed(UP + 9 * MS));
     assert!(!state.postponed(UP + 10 * MS));
-    // Not for hours where the monotonic clock has gone back.
+    // If the monotonic clock has gone back, callers do not leave the mark alone for hours.
     assert!(!state.postponed(UP / 2));
     state.postpone(UP, 10 * MS);
     state.unload();

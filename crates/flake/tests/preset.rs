@@ -1,4 +1,4 @@
-//! Presets: the fields of the systems they are named after, shown on IDs that those systems, or who reads them, publish.
+//! Presets: the fields of the systems they are named after, tested with IDs that those systems or their users publish.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn presets_are_what_the_systems_of_that_name_use() {
         assert_eq!(Layout::parse(name), Ok(preset.format.layout));
         assert_eq!(preset.datacenter.is_some(), shape.datacenter.is_some(), "{name}");
         assert_eq!(preset.worker.is_some(), shape.worker > 0, "{name}");
-        // What it prints can be written in its place, with the epoch beside it.
+        // Its printed form can be written in place of its name, with the epoch beside it.
         assert_eq!(Layout::parse(&preset.format.layout.to_string()), Ok(preset.format.layout));
         assert!(preset.format.layout.max(Part::Timestamp) == largest(shape.timestamp));
     }

@@ -1,38 +1,38 @@
-//! The protocol of the mark as a small model, explored in every order: a server that issues numbers below its ceiling, its
-//! mark on the way to the disk and to a synchronous standby, sessions that are cancelled, crashes, and a promotion while the
-//! old primary goes on.
+//! The protocol of the mark as a small model, explored in every order: a server that issues numbers below its ceiling, its mark on
+//! the way to the disk and to a synchronous standby, sessions that are cancelled, crashes, and a promotion while the old primary
+//! continues.
 //!
-//! It shows what the steps and their order are for, not that the code takes them: that is for the tests of real servers. Each
-//! part of the protocol is left out once, and the exploration must find the number that is then issued twice.
+//! The model shows why the steps and their order are needed. It does not show that the code takes them; the tests on real servers
+//! do. Each part of the protocol is left out once, and the exploration must find the number that is then issued twice.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
-/// How many numbers a reservation covers at most.
+/// The largest count of numbers that a reservation covers.
 const WINDOW: u8 = 2;
 
 /// What the model leaves out or does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// Publishes what is written and not flushed.
+    /// Publishes a mark that is written and not flushed.
     PublishBeforeFlush,
-    /// Publishes what is flushed when the wait for the standby is cancelled.
+    /// Publishes a mark that is flushed when the wait for the standby is cancelled.
     PublishAfterCancel,
     /// Writes the mark at the last number instead of ahead of it.
     MarkBehind,
     /// Begins at the clock after a crash.
     MarkNotLoaded,
-    /// Publishes what this server has flushed, whatever the standby has.
+    /// Publishes a mark that this server has flushed, even if the standby has not.
     StandbyIgnored,
-    /// Issues at the clock even where the last number lies above it.
+    /// Issues at the clock even if the last number is above it.
     ClockTrusted,
 }
 
-/// What a run of the model allows, besides what it always does.
+/// The options of a run of the model.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// How many numbers there are, from 0.
+    /// The count of numbers, from 0.
     numbers: u8,
     synchronous: bool,
     promotion: bool,
@@ -42,17 +42,17 @@ struct Rules {
 /// A session that extends the reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Extension {
-    /// The ceiling it will publish, 0 for nobody.
+    /// The ceiling that it will publish, 0 for a session that does not extend.
     ceiling: u8,
     /// The mark that it has written.
     mark: u8,
 }
 
-/// A server: what a crash takes, and what it leaves. Numbers below a mark may have been issued.
+/// A server, with the state that a crash loses and the state that it keeps. Numbers below a mark may have been issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Server {
     loaded: bool,
-    /// The next number after the last one issued.
+    /// The number after the last one issued.
     next: u8,
     ceiling: u8,
     sessions: [Extension; 2],
@@ -67,28 +67,28 @@ struct World {
     replicated: u8,
     /// The mark that the primary has seen acknowledged.
     acknowledged: u8,
-    /// The standby once it is promoted.
+    /// The standby after its promotion.
     promoted: Option<Server>,
-    /// A bit for each number that a client has.
+    /// A bit for each number that a client has received.
     issued: u8,
 }
 
-/// Who does what with which number.
+/// The server, its action, and the number if there is one.
 #[derive(Clone, Copy, Debug)]
 struct Action(&'static str, &'static str, Option<u8>);
 
-/// A world that follows from another by one action, or the number that was issued twice.
+/// The world after an action, or the number that was issued twice.
 type Next = (Action, Result<World, u8>);
 
 impl Server {
-    /// The mark it has on disk is all that a server begins with.
+    /// A server starts with nothing but the mark on its disk.
     fn at_mark(mark: u8) -> Server {
         Server { written: mark, flushed: mark, ..Server::default() }
     }
 
-    /// `seen` is the highest mark that is known to be safe besides the disk.
+    /// Adds each step that the server can take. `seen` is the highest mark that is known to be safe on the standby.
     fn steps(self, rules: Rules, seen: u8, mut add: impl FnMut(&'static str, Option<u8>, Server)) {
-        // Of the machine or of a backend: shared memory is lost, and WAL that is not flushed.
+        // A crash of the machine or of a backend loses shared memory and the WAL that is not flushed.
         add("crashes", None, Server::at_mark(self.flushed));
         if self.written > self.flushed {
             add("flushes", None, Server { flushed: self.written, ..self });
@@ -97,7 +97,7 @@ impl Server {
             let next = if rules.fault == Fault::MarkNotLoaded { 0 } else { self.flushed };
             return add("loads", Some(next), Server { loaded: true, next, ..self });
         }
-        // The clock may show anything, and step back.
+        // The clock can show any time, and step back.
         for clock in 0..rules.numbers {
             let number = if rules.fault == Fault::ClockTrusted { clock } else { self.next.max(clock) };
             if number < self.ceiling {
@@ -108,14 +108,14 @@ impl Server {
             let with = |session: Extension| {
                 let mut server = self;
                 server.sessions[place] = session;
-                // Which session is which makes no difference.
+                // The order of the sessions makes no difference.
                 server.sessions.sort();
                 server
             };
             if session.ceiling == 0 {
                 for ceiling in self.next + 1..=rules.numbers.min(self.next + WINDOW) {
                     let mark = if rules.fault == Fault::MarkBehind { self.next } else { ceiling };
-                    // Advancing is monotonic by itself.
+                    // Advancing is monotonic.
                     let written = self.written.max(mark);
                     add("writes a mark for", Some(ceiling), Server { written, ..with(Extension { ceiling, mark }) });
                 }
@@ -149,7 +149,8 @@ impl World {
             next.push((Action("primary", what, number), world.after(what, number)));
         });
         if let Some(server) = self.promoted {
-            // The old primary may go on as long as it finds numbers below its ceiling, but nobody acknowledges any more.
+            // The old primary may continue as long as it finds numbers below its ceiling, but its marks are not acknowledged any
+            // more.
             server.steps(rules, rules.numbers, |what, number, promoted| {
                 let world = World { promoted: Some(promoted), ..self };
                 next.push((Action("promoted", what, number), world.after(what, number)));
@@ -157,7 +158,7 @@ impl World {
             return next;
         }
         let mut standby = |what, world| next.push((Action("standby", what, None), Ok(world)));
-        // Only what is flushed is sent, and it may be on the standby's disk for a while before the primary knows.
+        // Only flushed WAL is sent. It can be on the standby's disk for a while before the primary knows.
         if self.replicated < self.primary.flushed {
             standby("flushes", World { replicated: self.primary.flushed, ..self });
         }
@@ -170,7 +171,7 @@ impl World {
         next
     }
 
-    /// The world after an action that gives a number to a client, if it is one that does.
+    /// The world after an action, which gives a number to a client if it issues one.
     fn after(self, what: &str, number: Option<u8>) -> Result<World, u8> {
         match number {
             Some(number) if what == "issues" => match 1 << number {
@@ -190,7 +191,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// Every world that can come about was looked at: how many there are. Or the shortest way to a number issued twice.
+/// Explores every possible world. Returns the number of worlds, or the shortest way to a number issued twice.
 fn explore(rules: Rules) -> Result<usize, Vec<String>> {
     let begin = World::new();
     let mut reached: HashMap<World, Option<(World, Action)>> = HashMap::from([(begin, None)]);
@@ -233,7 +234,7 @@ fn caught(rules: Rules) {
 #[track_caller]
 fn holds(rules: Rules) {
     match explore(rules) {
-        // The exploration is worth something only if numbers are issued, servers crash, and much can happen.
+        // The exploration is meaningful only if it reaches many worlds, in which numbers are issued and servers crash.
         Ok(worlds) => {
             println!("{rules:?}: {worlds} worlds");
             assert!(worlds > 10_000, "only {worlds} worlds");
@@ -254,7 +255,7 @@ fn no_number_is_issued_twice_across_crashes_and_a_promotion_with_a_synchronous_s
 
 #[test]
 fn a_promotion_without_synchronous_replication_issues_numbers_twice() {
-    // As the README says; and the model can tell.
+    // The documentation says so, and the model shows it.
     caught(Rules { synchronous: false, ..FAILOVER });
 }
 
@@ -274,7 +275,7 @@ fn each_part_of_the_protocol_is_needed_with_a_synchronous_standby() {
 
 #[test]
 fn cancelling_a_wait_for_the_standby_does_no_harm_where_nobody_is_promoted() {
-    // What the fault needs to show itself, so that it is caught for the right reason.
+    // These faults need a promotion to cause harm, so the tests above catch them for the right reason.
     for fault in [Fault::PublishAfterCancel, Fault::StandbyIgnored] {
         holds(Rules { fault, promotion: false, numbers: 5, ..FAILOVER });
     }

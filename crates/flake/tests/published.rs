@@ -1,4 +1,4 @@
-//! IDs that other systems have published with their times, read back. Each with the place where it stands.
+//! Decodes IDs that other systems have published with their times. Each has a comment that names its source.
 
 use std::ops::RangeInclusive;
 
@@ -8,21 +8,21 @@ use flake::{Epoch, IdFormat, Layout, Node, Preset};
 struct Published {
     system: &'static str,
     id: i64,
-    /// Milliseconds since 1970 of the time that stands beside it.
+    /// The published time, in milliseconds since 1970.
     unix_ms: i64,
-    /// How far the ID's own time may be from it.
+    /// How far the time in the ID can be from the published time.
     off: RangeInclusive<i64>,
-    /// Datacenter, worker and sequence, where they are published, too.
+    /// Datacenter, worker and sequence, if they are published too.
     parts: Option<(u32, u32, u32)>,
 }
 
-/// Published to the millisecond, as the ID has it.
+/// Published to the millisecond, like the time in the ID.
 const EXACTLY: RangeInclusive<i64> = 0..=0;
 
 /// Published in whole seconds, rounded down.
 const IN_THAT_SECOND: RangeInclusive<i64> = 0..=999;
 
-/// Published is the time of the row, whose ID the database made a moment before.
+/// The published time is that of the row. The database made its ID a moment before.
 const SHORTLY_BEFORE: RangeInclusive<i64> = -100..=0;
 
 const PUBLISHED: [Published; 9] = [
@@ -59,8 +59,8 @@ const PUBLISHED: [Published; 9] = [
         off: IN_THAT_SECOND,
         parts: None,
     },
-    // Another decoder, github.com/obsidianforensics/unfurl, unfurl/tests/unit/test_instagram.py: post DW1nTDiDvnF, which are
-    // digits of base 64 (A-Z, a-z, 0-9, -, _); 1775580510621, shard 958, sequence 453.
+    // Another decoder, github.com/obsidianforensics/unfurl, unfurl/tests/unit/test_instagram.py: post DW1nTDiDvnF, which is
+    // written in digits of base 64 (A-Z, a-z, 0-9, -, _); 1775580510621, shard 958, sequence 453.
     Published {
         system: "instagram",
         id: 3_870_172_288_071_432_645,
@@ -87,9 +87,9 @@ const PUBLISHED: [Published; 9] = [
     },
     // github.com/pgEdge/snowflake, docs/snowflake_functions.md: 2024-01-11 13:08:59.845-05.
     Published { system: "pgedge", id: PGEDGE, unix_ms: PGEDGE_MS, off: EXACTLY, parts: None },
-    // Leaf's server/controller/LeafMonitorController.java, the comment on decodeSnowflakeId, gives timestamp 1567733700834, worker 39 and
-    // sequence 3448, but no ID; this is what its SnowflakeIDGenImpl.java makes of them:
-    // (timestamp - twepoch) << 22 | worker << 12 | sequence.
+    // The comment on decodeSnowflakeId in Leaf's server/controller/LeafMonitorController.java gives timestamp 1567733700834,
+    // worker 39 and sequence 3448, but no ID. The ID is computed here as in its SnowflakeIDGenImpl.java: (timestamp - twepoch) <<
+    // 22 | worker << 12 | sequence.
     Published {
         system: "leaf",
         id: (1_567_733_700_834 - 1_288_834_974_657) << 22 | 39 << 12 | 3_448,
@@ -116,8 +116,8 @@ fn published_ids_have_their_published_times() {
     }
 }
 
-/// pgEdge's source has the counter lowest; its documentation, and the examples in it, the node: node 1, and count 0 by
-/// `snowflake.format` there, if 3 by `snowflake.get_count`.
+/// In pgEdge's source the counter is the lowest field. In its documentation and the examples there, the node is: node 1, and count
+/// 0 according to `snowflake.format` there, although 3 according to `snowflake.get_count`.
 #[test]
 fn the_example_of_pgedge_is_of_its_earlier_order() {
     let format = IdFormat { layout: Layout::parse("41:12s:10").unwrap(), ..IdFormat::parse("pgedge").unwrap() };
@@ -126,8 +126,8 @@ fn the_example_of_pgedge_is_of_its_earlier_order() {
     assert_eq!((parts.node.worker, parts.sequence), (1, 0));
 }
 
-/// The example in the README of uid-generator, whose configuration there has 29 bits of seconds since 2016-09-20, 21 of
-/// worker and 13 of sequence: 2017-01-19 12:15:46, worker 4, sequence 9. Both times are of the program's zone, here Beijing's.
+/// The example in the README of uid-generator. The configuration there has 29 bits of seconds since 2016-09-20, 21 bits of worker
+/// and 13 of sequence: 2017-01-19 12:15:46, worker 4, sequence 9. Both times are in the time zone of the program, here Beijing's.
 /// Its default layout, the preset, has no published example.
 #[test]
 fn the_example_of_uid_generator_is_read_by_its_bits() {
@@ -139,7 +139,7 @@ fn the_example_of_uid_generator_is_read_by_its_bits() {
     assert_eq!((parts.node.worker, parts.sequence), (4, 9));
 }
 
-/// The control: what one system published is not what another's layout reads.
+/// The control: the layout of another system reads a published ID differently.
 #[test]
 fn another_systems_layout_reads_another_time() {
     for Published { system, id, unix_ms, .. } in PUBLISHED {

@@ -1,4 +1,4 @@
-//! What a random start of the sequence costs: capacity of the tick that it begins in, and a wait where ticks are long.
+//! The cost of a random start of the sequence: words of the tick in which it starts, and a wait if ticks are long.
 
 mod common;
 
@@ -7,15 +7,14 @@ use flake::{Epoch, IdFormat, Layout, Limits, Nanos, Obstacle, Pace, Request, Tic
 
 const MS: Nanos = 1_000_000;
 
-/// What became of evenly spread requests.
+/// The outcome of evenly spread requests.
 struct Served {
     issued: u64,
     waits: u64,
     longest: Nanos,
 }
 
-/// One session that asks for an ID `share` times the capacity in each tick, for `ticks` ticks, and catches up when it had
-/// to wait.
+/// One session that requests `share` times the capacity of a tick in each tick, for `ticks` ticks, and catches up after a wait.
 fn serve(layout: Layout, random_start: bool, share: f64, ticks: u64) -> Served {
     let format = IdFormat { layout, epoch: Epoch::TWITTER };
     let (limits, pace) = (Limits::of(&format), Pace { max_ahead: 100 * MS, random_start, overdue: false });
@@ -67,13 +66,13 @@ fn at_the_limit_it_takes_nothing_away() {
 fn in_ticks_longer_than_the_run_ahead_it_makes_a_busy_session_wait_for_the_next() {
     let [zero, random] = [false, true].map(|start| serve(seconds(), start, 0.5, 300));
     assert_eq!((zero.waits, zero.longest), (0, 0));
-    // A start in the second half does not leave what half of a tick's capacity asks for.
+    // A start in the second half of a tick leaves fewer words than half of the tick's capacity, which the session requests.
     assert!((60..=300).contains(&random.waits), "{} waits", random.waits);
     assert!(random.longest > 300 * MS && random.longest <= 1_000 * MS, "{} ns", random.longest);
     assert!(random.issued >= zero.issued * 98 / 100, "{} IDs, not {}", random.issued, zero.issued);
 }
 
-/// What is left of its tick to a burst after an idle moment: all of it, or half on average.
+/// Words of the tick that are left to a burst after an idle moment: all of them, or half on average.
 #[test]
 fn a_burst_after_an_idle_tick_finds_half_of_a_tick_on_average() {
     let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };

@@ -1,4 +1,4 @@
-//! Reservations: what they cover, when they are renewed, and how long their windows are.
+//! Reservations: which words they cover, when they are renewed, and how long their windows are.
 
 mod common;
 
@@ -28,18 +28,18 @@ impl Case {
         self.shape.capacity().into()
     }
 
-    /// The word after the last.
+    /// The word after the last one.
     fn end(&self) -> u128 {
         self.shape.words().into()
     }
 
-    /// The first word of the tick at `at`, which may be a time that no clock can show, or lie behind the layout's end.
+    /// The first word of the tick at `at`. The time can be one that no clock can show, or one past the end of the layout.
     fn word_at(&self, at: u128) -> u128 {
         let since_epoch = at.saturating_sub(u128::from(self.format.epoch.unix_ms() as u64) * u128::from(MS));
         since_epoch / u128::from(nanos(self.shape.tick)) * self.capacity()
     }
 
-    /// When the tick of a word begins.
+    /// The time at which the tick of a word begins.
     fn time(&self, word: u128) -> u128 {
         let epoch = u128::from(self.format.epoch.unix_ms() as u64) * u128::from(MS);
         epoch + word / self.capacity() * u128::from(nanos(self.shape.tick))
@@ -50,7 +50,7 @@ fn windows() -> impl Strategy<Value = Nanos> {
     prop_oneof![Just(0), Just(MIN_WINDOW), Just(MAX_WINDOW), MIN_WINDOW..=MAX_WINDOW]
 }
 
-/// `needed` is often near the clock, as it is when it matters, and sometimes anywhere in the layout.
+/// `needed` is often near the clock, as in real cases, and sometimes anywhere in the layout.
 fn cases() -> impl Strategy<Value = Case> {
     formats().prop_flat_map(|(shape, format)| {
         let now = prop_oneof![1 => 0..250 * YEAR, 8 => 0..100 * YEAR, 1 => 0..20 * SECOND]
@@ -83,11 +83,12 @@ fn a_reservation_covers_its_window_and_at_least_two_ticks_of_the_clock() {
     forall(2_000, cases(), |case| {
         let ceiling = u128::from(case.reservation().ceiling);
         prop_assert!(ceiling >= (case.word_at(case.now.into()) + 2 * case.capacity()).min(case.end()));
-        // Counted from the clock, or from the tick of `needed` where that comes later, and no longer than that.
+        // The window is counted from the clock, or from the tick of `needed` if that is later, and the reservation is no longer
+        // than that.
         let from = case.time(case.needed.into()).max(case.now.into());
         let window = u128::from(case.window.max(2 * nanos(case.shape.tick)));
         let spared = u128::from(case.needed) + case.capacity();
-        // No clock shows a time that does not fit: what is reserved there is never asked for.
+        // A time that does not fit is one that no clock shows, so its reservation is never used.
         if from + window < u64::MAX.into() {
             prop_assert_eq!(ceiling, case.word_at(from + window).max(spared).min(case.end()));
         }
@@ -122,15 +123,15 @@ fn a_few_reservations_as_one_would_work_them_out_on_paper() {
     // The clock is half a millisecond into tick 5000.
     assert_eq!(new(5_000, 1, SECOND), (word(6_000), word(5_500)));
     assert_eq!(new(5_000, word(5_000) + 1, 4 * SECOND), (word(9_000), word(7_000)));
-    // A burst that is 100 ms ahead of the clock gets a window, too.
+    // A burst that is 100 ms ahead of the clock gets a window too.
     assert_eq!(new(5_000, word(5_100) + 7, SECOND), (word(6_100), word(5_600)));
-    // Two ticks are the least, and a whole tick above what is needed.
+    // The minimum is two ticks, and one whole tick above the word that is needed.
     assert_eq!(new(5_000, 1, 0), (word(5_002), word(5_001)));
     assert_eq!(new(5_000, word(5_010) + 4_095, 0), (word(5_012), word(5_011)));
-    // Before the epoch the clock asks for nothing; what is needed is covered.
+    // Before the epoch no word is due at the clock. The word that is needed is covered.
     let before = Reservation::new(&limits, Epoch::TWITTER.nanos() - 10 * SECOND, 5, SECOND);
     assert_eq!(before, Reservation { ceiling: word(1_000), renew: word(500) });
-    // At the end there is only what is left.
+    // At the end, the reservation covers only the remaining words.
     let end = limits.last_word() + 1;
     assert_eq!(new(2u64.pow(41) - 100, end - 4_096, SECOND), (end, end));
     assert_eq!(new(2u64.pow(41) - 800, 1, SECOND), (end, end - word(300)));
@@ -142,7 +143,7 @@ fn windows_are_within_their_bounds_and_long_enough_for_the_next_extension() {
     forall(2_000, (windows(), durations(), durations()), |(window, late, took)| {
         let next = next_window(window, late, took);
         prop_assert!((MIN_WINDOW..=MAX_WINDOW).contains(&next));
-        // In the first quarter of it, that is.
+        // So the next extension takes at most the first quarter of the window.
         prop_assert!(u128::from(next) >= (4 * u128::from(took)).min(MAX_WINDOW.into()));
         Ok(())
     });
@@ -151,7 +152,7 @@ fn windows_are_within_their_bounds_and_long_enough_for_the_next_extension() {
 #[test]
 fn windows_double_when_renewed_late_and_halve_when_renewed_in_time() {
     const S: Nanos = SECOND;
-    // Window, how late, how long it took; and the next.
+    // The window, how late it was renewed, how long that took, and the next window.
     for (window, late, took, next) in [
         (0, 0, 0, S),
         (0, u64::MAX, 0, S),
@@ -178,6 +179,6 @@ fn windows_double_when_renewed_late_and_halve_when_renewed_in_time() {
 
 #[test]
 fn windows_of_the_shortest_and_longest_are_a_second_and_ten() {
-    // The README says how far ahead a server may begin after a crash, and how often it flushes under load.
+    // The documentation says how far ahead a server can begin after a crash, and how often it flushes under load.
     assert_eq!((MIN_WINDOW, MAX_WINDOW), (SECOND, 10 * SECOND));
 }

@@ -1,4 +1,4 @@
-//! The shared state as one thread sees it, and several real ones: `loom.rs` explores the orders they rarely meet in.
+//! The shared state used by one thread, and by several real threads. `loom.rs` explores the orders that these rarely meet.
 #![cfg(not(loom))]
 
 use std::sync::Barrier;
@@ -16,10 +16,10 @@ const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: fal
 const RULES: ClockRules =
     ClockRules { slack: 100 * MS, max_jump: 3_600_000 * MS, on_regression: OnRegression::Continue };
 
-/// What the monotonic clock shows at [`START`].
+/// The time of the monotonic clock at [`START`].
 const UP: Nanos = 5_000 * MS;
 
-/// The clocks `since` after [`START`], the wall clock set by `step` meanwhile.
+/// The clocks `since` after [`START`], if the wall clock was set by `step` meanwhile.
 fn reading(since: Nanos, step: i64) -> Reading {
     let monotonic = UP + since;
     Reading { monotonic, boot: monotonic, wall: (START + since).strict_add_signed(step), apart: 0 }
@@ -70,7 +70,7 @@ fn nothing_is_issued_before_the_state_is_loaded() {
         assert_eq!(state.last(), None);
         assert_eq!(draw(&state, Request::UpTo(1)), Err(Obstacle::NotLoaded));
         assert_eq!(draw(&state, Request::InOneTick(1)), Err(Obstacle::NotLoaded));
-        // Whatever was published before.
+        // A published reservation alone makes no difference.
         assert!(state.publish(state.generation(), below(u64::MAX), 0));
         assert_eq!(draw(&state, Request::UpTo(1)), Err(Obstacle::NotLoaded));
     }
@@ -143,7 +143,7 @@ fn an_unloaded_state_issues_nothing_until_it_is_loaded_and_published_anew() {
     assert_eq!(one(&state), Ok(due() + 1_000));
     state.unload();
     assert_eq!((state.last(), one(&state)), (None, Err(Obstacle::NotLoaded)));
-    // Lower than before: that is what a repair is for.
+    // The mark is lower than before, as after a repair.
     load(&state, due() + 10);
     assert_eq!(one(&state), Err(Obstacle::NotReserved(due() + 11)));
     assert!(state.publish(state.generation(), below(due() + 11), 0));
@@ -153,7 +153,7 @@ fn an_unloaded_state_issues_nothing_until_it_is_loaded_and_published_anew() {
 
 #[test]
 fn however_often_it_was_unloaded_a_state_at_the_first_words_issues_nothing_unpublished() {
-    // A generation stands in for its ceiling, and here the words are as small as the generations.
+    // A generation stands in for its ceiling. Here the words are as small as the generations.
     let state = State::new();
     for _ in 0..100 {
         load(&state, 0);
@@ -176,7 +176,7 @@ fn who_publishes_for_an_earlier_generation_publishes_nothing() {
     assert_eq!(one(&state), Err(Obstacle::NotReserved(due() + 11)));
     assert!(state.publish(state.generation(), below(due() + 12), 0));
     late(&state);
-    // Not even where the ceiling is high enough already, for that is not what it has made durable.
+    // The publication is refused even if the ceiling is already high enough, because its caller has not made that ceiling durable.
     assert!(!state.publish(earlier, below(due()), 0));
     assert_eq!(draw(&state, Request::UpTo(9)), Ok(Run { first: due() + 10, count: 2 }));
 }
@@ -188,7 +188,7 @@ fn one_claim_holds_until_it_is_released_or_has_expired() {
     assert!(state.claim(UP, false).is_none());
     assert!(state.claim(UP + 100 * MS - 1, false).is_none());
     let second = state.claim(UP + 100 * MS, false).expect("the first has expired");
-    // Whose claim has expired takes nothing from the next.
+    // The session whose claim has expired takes nothing from the next one.
     state.release(&first);
     assert!(state.claim(UP + 150 * MS, false).is_none());
     state.release(&second);
@@ -218,7 +218,7 @@ fn windows_start_short_grow_while_quiet_and_shrink_under_load() {
         let reservation = state.next_reservation(&limits(), now, due());
         let window = limits().time(reservation.ceiling) - limits().time(limits().word_at(now).unwrap());
         assert!(state.publish(state.generation(), reservation, took));
-        // The next one: as soon as half is used, or after a long time.
+        // The next extension comes as soon as half is used, or after a long time.
         now = limits().time(reservation.renew) + if quiet { MAX_WINDOW } else { MS };
         window
     };
@@ -230,7 +230,7 @@ fn windows_start_short_grow_while_quiet_and_shrink_under_load() {
     // An extension that took long makes the next window long.
     extend(false, 600 * MS);
     assert_eq!(extend(true, 0), 2_400 * MS);
-    // A new generation begins anew.
+    // A new generation starts with the shortest window.
     state.unload();
     load(&state, due());
     let fresh = state.next_reservation(&limits(), START, due());
@@ -247,7 +247,7 @@ fn an_event_is_reported_and_counted_once_among_those_who_compare_at_the_same_tim
     ] {
         let state = issuing(due(), due() + 10);
         let mut inner = None;
-        // One reads the state, then another compares, then the first reads the clock.
+        // One thread reads the state, then another compares, then the first reads the clock.
         let read = || {
             inner = state.discipline(|| reading(10, step), START, &RULES).event;
             reading(12, step + 1)
@@ -281,7 +281,7 @@ fn the_last_word_counts_as_issued_only_when_it_was_since_the_load() {
 
 #[test]
 fn generator_time_moves_once_for_those_who_compare_at_the_same_time() {
-    // Forward, by a step; down, by a tenth of the time that has passed.
+    // Forward, by a step; backward, by a tenth of the time that has passed.
     for (lead, step, expected) in [(0, 7_000 * MS as i64, 7_000 * MS as i64), (9_000 * MS, 1, -100 * MS as i64)] {
         let state = State::new();
         state.load(due(), Hybrid::start(reading(0, 0), START + lead));
@@ -302,7 +302,7 @@ fn time_that_a_lead_was_reduced_for_is_not_counted_again_for_who_compared_late()
     let state = State::new();
     state.load(due(), Hybrid::start(reading(0, 0), START + 9_000 * MS));
     let before = state.clock().offset;
-    // Its reading is from the first second; by the time it is done, the next second was counted, too.
+    // The reading is from the first second. By the time the comparison is done, the next second is counted too.
     let read = || {
         state.discipline(|| reading(2_000 * MS, 1), START, &RULES);
         reading(1_000 * MS, 2)
@@ -331,7 +331,7 @@ fn accepting_a_clock_that_was_set_back_ends_the_hold_and_keeps_the_lead() {
     let state = issuing(due(), due() + 10);
     let rules = ClockRules { on_regression: OnRegression::Hold, ..RULES };
     let back = |since| reading(since, -7_200_000 * MS as i64);
-    // An ID that leads keeps generator time up.
+    // Generator time stays up because an ID leads.
     let held = state.discipline(|| back(10), START, &rules);
     assert_eq!(held.behind, Some(7_200_000 * MS));
     assert_eq!(state.accept_clock(|| back(20)), Some(0));
@@ -345,7 +345,7 @@ fn threads_draw_distinct_words_and_each_sees_them_increase() {
     const THREADS: usize = 4;
     const DRAWS: u64 = 50_000;
     let state = issuing(1, u64::MAX);
-    // A clock that all share and each moves on; a thread that waits moves it further.
+    // All threads share one clock, and each advances it. A thread that waits advances it further.
     let clock = AtomicU64::new(START);
     let request = |number: u64| match number % 3 {
         0 => Request::UpTo(1),

@@ -1,4 +1,4 @@
-//! IDs as text: every ID has one, which sorts like it; every text is an ID or refused with the reason.
+//! IDs as text: each ID has one text, which sorts like the ID. Each text is an ID or is refused with the reason.
 
 mod common;
 
@@ -6,13 +6,13 @@ use common::forall;
 use flake::{TEXT_LENGTH, TextError, from_text, to_text};
 use proptest::prelude::*;
 
-/// The digits as Crockford's page lists them, each with what is read as it.
+/// The digits as Crockford's page lists them, each with the characters that are read as it.
 const DIGITS: [&str; 32] = [
     "0Oo", "1IiLl", "2", "3", "4", "5", "6", "7", "8", "9", "Aa", "Bb", "Cc", "Dd", "Ee", "Ff", "Gg", "Hh", "Jj", "Kk",
     "Mm", "Nn", "Pp", "Qq", "Rr", "Ss", "Tt", "Vv", "Ww", "Xx", "Yy", "Zz",
 ];
 
-/// The text of an ID by division, digit by digit: the oracle.
+/// The text of an ID by division, digit by digit. This is the oracle.
 fn written(id: i64) -> String {
     let digit = |place: u32| DIGITS[(id as u128 / 32u128.pow(place) % 32) as usize].chars().next().unwrap();
     (0..TEXT_LENGTH as u32).rev().map(digit).collect()
@@ -90,7 +90,7 @@ fn a_text_is_refused_with_position_and_reason() {
         ("000000000000u", digit(13, b'u')),
         ("0é00000000000", digit(2, 0xC3)),
         ("U", digit(1, b'U')),
-        // What is no text of an ID at all is that first of all.
+        // A character that is not a digit is reported before any other fault.
         ("8U", digit(2, b'U')),
         ("8", TextError::Short { length: 1 }),
         ("8000000000000", TextError::TooLarge),
@@ -101,7 +101,7 @@ fn a_text_is_refused_with_position_and_reason() {
     }
 }
 
-/// Fuzz: bytes of any kind, and texts that are nearly right.
+/// Fuzz: arbitrary bytes, and texts that are nearly right.
 #[test]
 fn no_bytes_make_the_reader_panic_and_what_it_accepts_is_what_they_say() {
     let near = "[0-9A-Za-z]{12,14}".prop_map(String::into_bytes);

@@ -1,4 +1,4 @@
-//! A machine whose clocks a test lets run, suspends and sets.
+//! A machine whose clocks a test can run, suspend and set.
 
 use flake::{ClockEvent, ClockRules, Disciplined, Hybrid, Nanos, OnRegression, Reading};
 
@@ -19,7 +19,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// In November 2023, up for a day, an hour of which it was suspended.
+    /// In November 2023. The machine has been up for a day, and was suspended for an hour of it.
     pub fn new() -> Machine {
         Machine { monotonic: 23 * HOUR, boot: 24 * HOUR, wall: 1_700_000_000 * SECOND }
     }
@@ -28,7 +28,7 @@ impl Machine {
         self.slew(time, 0);
     }
 
-    /// Time passes while NTP slews: all clocks run at another speed, by so many parts in a million.
+    /// Time passes while NTP slews: the speed of all clocks differs by this many parts in a million.
     pub fn slew(&mut self, time: Nanos, ppm: i64) {
         let shown = time.strict_add_signed((i128::from(time) * i128::from(ppm) / 1_000_000) as i64);
         self.monotonic += shown;
@@ -41,7 +41,7 @@ impl Machine {
         self.wall += time;
     }
 
-    /// Somebody sets the wall clock.
+    /// Steps the wall clock.
     pub fn step(&mut self, by: i64) {
         self.wall = self.wall.strict_add_signed(by);
     }
@@ -50,7 +50,7 @@ impl Machine {
         self.read_busy([0; 3])
     }
 
-    /// Loses the processor for so long before the second, before the third, and after the third read.
+    /// Loses the processor for these times: before the second read, before the third, and after it.
     pub fn read_busy(&mut self, lost: [Nanos; 3]) -> Reading {
         let monotonic = self.monotonic;
         self.run(lost[0]);
@@ -88,7 +88,7 @@ impl Server {
         self.clock.time(self.machine.monotonic)
     }
 
-    /// How far generator time is from the wall clock.
+    /// How far generator time is ahead of the wall clock.
     pub fn ahead(&self) -> i64 {
         self.time().wrapping_sub(self.machine.wall) as i64
     }
@@ -104,13 +104,13 @@ impl Server {
         disciplined
     }
 
-    /// An ID is issued at generator time.
+    /// Issues an ID at generator time.
     pub fn issue(&mut self) {
         self.issued = self.issued.max(self.time());
     }
 
-    /// Issues and compares every `pause` for `time`; the events, and that generator time has always advanced by nine tenths
-    /// of the time at least.
+    /// Issues and compares every `pause` for `time`, and returns the events. Checks that generator time always advances by at
+    /// least nine tenths of the time.
     pub fn go_on(&mut self, time: Nanos, pause: Nanos) -> Vec<ClockEvent> {
         let mut events = Vec::new();
         for _ in 0..time / pause {

@@ -1,4 +1,4 @@
-//! What the tests of the core share: layouts to try, and an ID written digit by digit.
+//! Shared by the tests of the core: layouts to try, and IDs written digit by digit.
 
 // Every test file compiles a copy of this module and uses a part of it.
 #![allow(dead_code)]
@@ -12,7 +12,7 @@ use proptest::test_runner::TestCaseResult;
 /// A ceiling above every word.
 pub const NO_CEILING: u64 = u64::MAX;
 
-/// The widths of a layout as the test chose them: a [`Layout`] says them only through the code under test.
+/// The widths of a layout as the test chose them. A [`Layout`] can give them only through the code under test.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub timestamp: u32,
@@ -20,7 +20,7 @@ pub struct Shape {
     pub worker: u32,
     pub sequence: u32,
     pub tick: Tick,
-    /// False where the sequence stands between timestamp and node.
+    /// False if the sequence is between timestamp and node.
     pub sequence_lowest: bool,
 }
 
@@ -57,17 +57,17 @@ impl Shape {
         self.datacenter.unwrap_or(0)
     }
 
-    /// Words of one tick.
+    /// The number of words of one tick.
     pub fn capacity(&self) -> u64 {
         largest(self.sequence) + 1
     }
 
-    /// The number of words, one more than the last of them.
+    /// The number of words, which is the last word plus one.
     pub fn words(&self) -> u64 {
         (largest(self.timestamp) + 1) * self.capacity()
     }
 
-    /// The ID as one would write it on paper: the digits of each field in the order of the layout.
+    /// The ID as it would be written on paper: the digits of each field in the order of the layout.
     pub fn id(&self, tick: u64, node: Node, sequence: u64) -> i64 {
         let node = digits(node.datacenter.into(), self.datacenter_bits()) + &digits(node.worker.into(), self.worker);
         let sequence = digits(sequence, self.sequence);
@@ -111,7 +111,7 @@ pub fn ticks() -> impl Strategy<Value = Tick> {
 
 /// Valid layouts: three and four widths, both orders, all ticks, often filling all 63 bits, and the presets.
 pub fn shapes() -> impl Strategy<Value = Shape> {
-    // Each width is a draw from what those before it have left over.
+    // Each width is drawn from the bits that the widths before it have left over.
     let widths = (any::<[u32; 4]>(), any::<bool>(), any::<bool>(), 0..4u8, ticks());
     let shapes = widths.prop_map(|(raw, four, full, order, tick)| {
         let draw = |raw: u32, min: u32, max: u32| min + raw % (max - min + 1);
@@ -125,18 +125,18 @@ pub fn shapes() -> impl Strategy<Value = Shape> {
     prop_oneof![4 => shapes, 1 => (0..PRESETS.len()).prop_map(|preset| PRESETS[preset].1)]
 }
 
-/// A number of `bits` digits: the ends often, the rest evenly.
+/// A number of `bits` digits: often the smallest or largest, otherwise evenly distributed.
 pub fn number(bits: u32) -> impl Strategy<Value = u64> {
     prop_oneof![1 => Just(0), 1 => Just(largest(bits)), 4 => 0..=largest(bits)]
 }
 
-/// A node that fits.
+/// Nodes that fit the layout.
 pub fn nodes(shape: Shape) -> impl Strategy<Value = Node> {
     (number(shape.datacenter_bits()), number(shape.worker))
         .prop_map(|(datacenter, worker)| Node { datacenter: datacenter as u32, worker: worker as u32 })
 }
 
-/// Fields of an ID that fit: tick, node, sequence.
+/// Fields of an ID that fit the layout: tick, node, sequence.
 pub fn fields(shape: Shape) -> impl Strategy<Value = (u64, Node, u64)> {
     (number(shape.timestamp), nodes(shape), number(shape.sequence))
 }
@@ -152,7 +152,7 @@ pub fn formats() -> impl Strategy<Value = (Shape, IdFormat)> {
     (shapes(), epochs()).prop_map(|(shape, epoch)| (shape, IdFormat { layout: shape.layout(), epoch }))
 }
 
-/// Tries `test` on `cases` values. Failures are printed shrunk, and not written into the repository.
+/// Tries `test` on `cases` values. Failures are shrunk and printed. They are not written into the repository.
 pub fn forall<S: Strategy>(cases: u32, values: S, test: impl Fn(S::Value) -> TestCaseResult) {
     let config =
         ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 1_000, ..ProptestConfig::default() };
