@@ -1,4 +1,4 @@
-//! The clocks: set back, set forward, restored elsewhere, stalled.
+//! The clocks: set back, set forward, restored on another host, stalled.
 
 mod restored;
 mod steps;

@@ -1,19 +1,19 @@
-//! A container that is restored on another host: its monotonic clock begins elsewhere, and issuing goes on at once.
+//! A container that is restored on another host: its monotonic clock starts from another value, and issuing continues at once.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::{Answer, Builder, Cluster, assert_caught, check_increasing, ensure};
 
-/// How long the IDs of a session may take to come again: a throttled session looks once a second.
+/// The longest time until a session gets IDs again. A throttled session looks once a second.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Draws before and after all clocks of a server are set by `step`, in seconds.
+/// Draws IDs before and after all clocks of a server are set by `step`, in seconds.
 fn check_restored(builder: Builder, step: &str) -> Result<(), String> {
     let mut server = builder.clocks("+0").set("log_min_messages", "debug1").start();
     let mut session = server.session();
     let mut ids = session.batch(20_000);
-    // A reservation that is extended, and so a comparison of the clocks.
+    // Long enough for the reservation to be extended, and so for the clocks to be compared.
     thread::sleep(Duration::from_millis(700));
     ids.extend(session.batch(20_000));
     server.set_clock(step);
@@ -40,7 +40,7 @@ fn check_restored(builder: Builder, step: &str) -> Result<(), String> {
 
 #[test]
 fn issuing_goes_on_after_the_monotonic_clock_went_back() {
-    // The wall clock goes back with it: IDs lead it. An hour is more than any session waits.
+    // The wall clock goes back too, so that IDs lead it. An hour is longer than any session waits.
     check_restored(Cluster::builder("restored"), "-3600").unwrap();
 }
 

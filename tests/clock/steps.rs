@@ -1,31 +1,32 @@
-//! Whatever the wall clock does while the server runs, IDs go on, repeat nothing, and lead it only as far as they must.
+//! Whatever the wall clock does while the server runs, sessions get IDs, no ID repeats, and IDs lead the clock no further than
+//! they must.
 
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cluster::{Answer, Ask, Builder, Chance, Cluster, Load, assert_caught, ensure, sqlstate, within};
 
-/// Longest time in which a changed clock is noticed: half of the longest window, and some for a busy machine.
+/// The longest time until a changed clock is noticed: half of the longest window, and a margin for a busy machine.
 const NOTICED: Duration = Duration::from_secs(10);
 
-/// An offset of the faked clock, in milliseconds, as the harness takes it.
+/// An offset of the faked clock, given in milliseconds, in the form that the harness needs.
 fn offset(ms: i64) -> String {
     format!("{:+.3}", ms as f64 / 1e3)
 }
 
-/// Milliseconds from now to the beginning of a year, roughly.
+/// The time from now to the beginning of a year, in milliseconds, approximately.
 fn until(year: i64) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_millis();
     (year - 1970) * 365 * 86_400_000 - i64::try_from(now).expect("a clock before the year 292,000,000")
 }
 
-/// Steps of all kinds under load, at least fifty of them: no error, no stall, no duplicate.
+/// Steps of all kinds under load, at least as many as `events`: no error, no stall, no duplicate.
 fn check_steps(name: &str, builder: Builder, events: usize) -> Result<(), String> {
     let mut chance = Chance::of(name);
     let server = builder.clock("+0").start();
     Load::prepare(&server);
     let load = Load::start(&server, 6, Ask::ALL, "");
-    // At start there would be nothing to judge the clock by.
+    // Without an ID before the first step, there would be nothing to compare the clock with.
     server.session().lead();
     let step = |ms: i64| server.set_clock(&offset(ms));
     let mut count = 0;
@@ -37,7 +38,7 @@ fn check_steps(name: &str, builder: Builder, events: usize) -> Result<(), String
                 step(*chance.pick(&[-size, size]));
                 1
             }
-            // Strobing: there and back, faster than anybody looks, and to the tick that was left.
+            // Strobing: back and forth, faster than the clocks are compared, and always to the same tick.
             1 => {
                 for n in 0..8 {
                     step(if n % 2 == 0 { chance.between(-5_000, 5_000) } else { 0 });
@@ -69,7 +70,7 @@ fn check_steps(name: &str, builder: Builder, events: usize) -> Result<(), String
         step(0);
         count += 1;
     }
-    // At the end an hour back, for good.
+    // At the end the clock goes back by an hour and stays there.
     step(-3_600_000);
     thread::sleep(Duration::from_secs(1));
     let history = load.finish();
@@ -104,12 +105,12 @@ fn an_hour_back_costs_nothing_and_the_lead_bleeds_off() {
     let begun = Instant::now();
     let before = session.lead();
     assert!((3_590.0..3_601.0).contains(&before), "{before}");
-    // A tenth of the time that passes; half of that is shown.
+    // The lead decreases by a tenth of the time that passes. The test requires half of that.
     let bled = || before - session.lead() > 0.05 * begun.elapsed().as_secs_f64().max(4.0);
     assert!(within(Duration::from_secs(30), bled), "the lead stays at {before} s");
     let history = load.finish();
     assert!(history.errors.is_empty(), "{:?}", history.errors);
-    // A window's extension takes milliseconds.
+    // The extension of a window takes milliseconds.
     assert!(history.slowest < Duration::from_secs(2), "{:?}", history.slowest);
     history.check(1_000).unwrap();
     let log = server.log();
@@ -123,7 +124,7 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
     let mut session = server.session();
     session.lead();
     let load = Load::start(&server, 2, Ask::READING, "");
-    // Two hours: more than the hour that is followed.
+    // Two hours are more than max_jump, an hour.
     server.set_clock("+7200");
     let jumped = || server.log().contains("the clock was set forward by 7200.0");
     assert!(within(NOTICED, jumped), "the jump is not noticed:\n{}", server.log());
@@ -133,7 +134,7 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
     let returned = || server.log().contains("the clock is back from a jump that was not followed");
     assert!(within(NOTICED, returned), "the return is not noticed:\n{}", server.log());
     assert!(session.lead().abs() < 1.0);
-    // Ten minutes are followed.
+    // A jump of ten minutes is followed.
     server.set_clock("+600");
     let followed = || server.log().contains("the clock was set forward by 600.0") && session.lead().abs() < 1.0;
     assert!(within(NOTICED, followed), "ten minutes are not followed:\n{}", server.log());
@@ -144,7 +145,7 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
     assert!(!log.contains("set back"), "{log}");
 }
 
-/// A clock that is far ahead for a moment does not take the IDs along.
+/// A clock that is far ahead for a moment does not pull the IDs along.
 fn check_poison(builder: Builder) -> Result<(), String> {
     let server = builder.clock("+0").start();
     let mut session = server.session();
@@ -176,7 +177,7 @@ fn the_setting_wait_waits_for_a_short_step_and_refuses_a_long_one() {
     session.lead();
     let begun = Instant::now();
     server.set_clock("-4");
-    // Until the clock is back where it was, IDs come from what was reserved, or are waited for.
+    // Until the clock is back, IDs come from the reservation, or sessions wait for them.
     let mut other = server.session();
     let event = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND state = 'active'";
     let load = Load::start(&server, 2, Ask::READING, "");
@@ -186,14 +187,14 @@ fn the_setting_wait_waits_for_a_short_step_and_refuses_a_long_one() {
     let history = load.finish();
     assert!(history.errors.is_empty(), "{:?}", history.errors);
     history.check(100).unwrap();
-    // Longer than ten seconds: an error, as soon as what was reserved is used up.
+    // More than ten seconds are an error, as soon as the reservation is used up.
     server.set_clock("-60");
     let refused = || session.code("SELECT snowflake_nextval()").is_some();
     assert!(within(NOTICED, refused), "not refused:\n{}", server.log());
     let error = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
     assert_eq!(error.0, "55000");
     assert!(error.1.starts_with("the clock was set back and is behind by 5"), "{error:?}");
-    // The right clock again: at once.
+    // With the correct clock, issuing continues at once.
     server.set_clock("+0");
     assert!(within(NOTICED, || session.code("SELECT snowflake_nextval()").is_none()), "{}", server.log());
 }
@@ -234,7 +235,7 @@ fn a_restart_above_the_clock_is_no_regression() {
     assert!(!server.log().contains("set back"), "{}", server.log());
 }
 
-/// A machine so busy that the clocks are read 150 ms apart: no step of the clock.
+/// On a machine so busy that the clocks are read 150 ms apart, no step of the clock is reported.
 fn check_busy(builder: Builder) -> Result<(), String> {
     let server = builder.set("snowflake_pg.max_ahead", "2ms").set("log_min_messages", "debug1").start();
     Load::prepare(&server);

@@ -1,8 +1,8 @@
-//! Batches and reservations stay inside the sequence: none runs into the worker's bits, none is cut short.
+//! Batches and reservations stay inside the sequence field. None reaches the bits of the worker ID, and none is cut short.
 
 use cluster::{Answer, Builder, Cluster, assert_caught, check_increasing, check_unique, copy_ids, ensure};
 
-/// Every ID of large batches and of full reservations is one that this server's number stands in.
+/// Each ID of large batches and of full reservations contains the worker ID of this server.
 fn check_blocks(builder: Builder) -> Result<(), String> {
     let server = builder.set("snowflake_pg.layout", "41:3:5:8").set("snowflake_pg.datacenter_id", "5").start();
     let mut session = server.session();
@@ -44,7 +44,7 @@ fn a_batch_that_runs_into_the_node_bits_is_caught() {
 fn a_batch_of_ten_million_ends() {
     let server = Cluster::builder("large_batch").start();
     let mut session = server.session();
-    // Sorted in memory.
+    // The rows are sorted in memory.
     session.batch_execute("SET work_mem = '512MB'").expect("a setting");
     let sql = "SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE id <= 0)
                FROM snowflake_nextval_batch(10000000) AS id";

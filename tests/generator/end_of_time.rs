@@ -1,15 +1,15 @@
-//! The ends of the time range: the last ID of the last tick, nothing after it, nothing before the epoch.
+//! The ends of the time range: the last ID of the last tick is issued, and no ID after it or before the epoch.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cluster::{Answer, Builder, Cluster, Stop, assert_caught, check_increasing, command, ensure, output, sqlstate};
 
-/// Seconds that 20 bits of one-second ticks last.
+/// How many seconds 20 bits of one-second ticks last.
 const RANGE: u128 = 1 << 20;
 
-/// Starts the server with its clock standing still in a tick of one second, and draws there; again, if the machine was so busy
-/// that generator time, which follows the monotonic clock as well, was past it. A running server would not follow such steps of
-/// its clock.
+/// Starts the server with its clock stopped in a tick of one second, and draws an ID there. Tries again if the machine was so busy
+/// that generator time, which also follows the monotonic clock, had passed the tick. A running server would not follow such steps
+/// of its clock.
 fn draw_in(server: &mut Cluster, tick: i64) -> Result<i64, String> {
     for _ in 0..20 {
         server.stop(Stop::Immediate);
@@ -32,7 +32,7 @@ fn draw_in(server: &mut Cluster, tick: i64) -> Result<i64, String> {
 /// 2026-01-01, in seconds since 1970.
 const EPOCH: u64 = 1_767_225_600;
 
-/// IDs drawn shortly before the last tick, in it, and after it.
+/// Draws IDs shortly before the last tick, in it, and after it.
 fn check_end(builder: Builder) -> Result<(), String> {
     let mut server = builder
         .set("snowflake_pg.layout", "20:4:10@1s")
@@ -41,7 +41,7 @@ fn check_end(builder: Builder) -> Result<(), String> {
         .create();
     let last_tick = RANGE as i64 - 1;
     let mut ids = Vec::new();
-    // Apart by more than a window, which is lost with each start.
+    // The ticks are further apart than a window, because each start loses one.
     for tick in [last_tick - 10, last_tick] {
         ids.push(draw_in(&mut server, tick)?);
     }
@@ -54,7 +54,7 @@ fn check_end(builder: Builder) -> Result<(), String> {
     check_increasing(&ids)?;
     ensure!(ids.iter().all(|id| (1..1 << 34).contains(id)), "an ID beyond the layout: {ids:?}");
     let mut session = server.session();
-    // So for every way to draw, and the session goes on.
+    // Each way to draw gives the error, and the session continues.
     for sql in ["SELECT snowflake_nextval()", "SELECT snowflake_nextval_batch(5)", "SELECT snowflake_reserve(5)"] {
         let error = session.code(sql);
         ensure!(error.as_deref() == Some("2200H"), "{sql} after the end gave {error:?}");
@@ -73,14 +73,14 @@ fn a_silent_wrap_at_the_end_is_caught() {
     assert_caught(check_end(Cluster::builder("end_of_time_fault").fault("SilentWrap")), "is not of tick");
 }
 
-/// The epoch, in milliseconds since 1970, with which a time of so many milliseconds ends in nine seconds, or up to one less.
+/// The epoch, in milliseconds since 1970, with which a range of this many milliseconds ends in eight to nine seconds.
 fn epoch_ending_soon(range_ms: u128) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
     ((u128::from(now) + 9) * 1_000 - range_ms).to_string()
 }
 
-/// All IDs that are left come at once, up to `last`, and nothing after it. With the end within the run-ahead there are few: 16
-/// to a tick. `node_bits` say how far a tick is from the next.
+/// All remaining IDs come at once, up to `last`, and none after it. There are few, 16 to a tick, because the end is within the
+/// run-ahead. `node_bits` is the width of the node, which gives the distance between ticks.
 fn check_last_id(builder: Builder, layout: &str, node_bits: u32, range_ms: u128, last: i64) -> Result<(), String> {
     let worker = (1 << node_bits) - 1;
     let mut server = builder
@@ -92,7 +92,7 @@ fn check_last_id(builder: Builder, layout: &str, node_bits: u32, range_ms: u128,
     server.start();
     let mut session = server.session();
     let mut issued = 0;
-    // A batch that does not end before the layout does is lost: the last hundred ticks one by one.
+    // A batch that does not end before the layout does is lost, so the IDs of the last hundred ticks are drawn one by one.
     let count = |issued| if issued == 0 || last - issued < 100 << (node_bits + 4) { 1 } else { 1_000 };
     while let Ok(rows) = session.query("SELECT snowflake_nextval_batch($1)", &[&count(issued)]) {
         for id in rows.iter().map(|row| row.get::<_, i64>(0)) {
@@ -116,7 +116,7 @@ fn the_last_sequence_number_of_the_last_tick_is_issued_and_nothing_after_it() {
     check_last_id(Cluster::builder("last_id"), "20:4:4@1s", 4, RANGE * 1_000, (1 << 28) - 1).unwrap();
 }
 
-/// With all 63 bits in use one more would be negative.
+/// All 63 bits are in use, so the next number would be negative.
 #[test]
 fn the_largest_bigint_is_an_id_and_nothing_wraps_after_it() {
     check_last_id(Cluster::builder("largest_id"), "40:19:4", 19, 1 << 40, i64::MAX).unwrap();

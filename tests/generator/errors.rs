@@ -1,8 +1,8 @@
-//! An error leaves nothing behind: the same session and every other goes on.
+//! An error leaves nothing behind: the same session and all others continue.
 
 use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
 
-/// Statements that end in an error of the extension, and its SQLSTATE.
+/// Statements that end in an error of the extension, and their SQLSTATEs.
 const FAILING: [(&str, &str); 12] = [
     ("SELECT snowflake_nextval_batch(0)", "22023"),
     ("SELECT snowflake_nextval_batch(-1)", "22023"),
@@ -30,7 +30,7 @@ fn check_errors(builder: Builder) -> Result<(), String> {
             ensure!(next.is_ok(), "after {sql} no ID is issued: {:?}", next.err());
         }
     }
-    // Also in the middle of a set, where the rest of a run is in hand, and where the error is somebody else's.
+    // Also in the middle of a set, when the session holds the rest of a run, and if the error is not the extension's.
     for sql in ["SELECT 1 / (snowflake_nextval_batch(100) % 7)", "SELECT 1 / 0, snowflake_nextval()"] {
         let found = session.code(sql);
         ensure!(found.as_deref() == Some("22012"), "{sql} gave {found:?}");
@@ -44,8 +44,8 @@ fn an_error_leaves_nothing_behind() {
     check_errors(Cluster::builder("errors")).unwrap();
 }
 
-/// While no worker ID is set, every draw is an error raised in the middle of the slow path: a lock held there would be
-/// poisoned for the next.
+/// Without a worker ID, every draw raises an error in the middle of the slow path. If a lock were held there, the next draw would
+/// find it poisoned.
 fn check_slow_path(builder: Builder) -> Result<(), String> {
     let server = builder.unset("snowflake_pg.worker_id").start();
     let mut session = server.session();

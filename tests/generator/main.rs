@@ -1,4 +1,4 @@
-//! What is issued: no ID twice, in order, from every session, to the end of the time range, and within the limits.
+//! Issued IDs: no duplicates, increasing in each session, to the end of the time range, and within the limits.
 
 mod blocks;
 mod end_of_time;

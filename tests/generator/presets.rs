@@ -1,10 +1,10 @@
-//! Every named layout as the server's own: it issues IDs of that layout, or says why it cannot.
+//! Every named layout as the layout of a server: the server issues IDs of that layout, or says why it cannot.
 
 use std::thread;
 
 use cluster::{Answer, Cluster, ensure};
 
-/// What a server of a preset is asked: its name, the largest worker ID, the largest datacenter ID, and whether it can reserve.
+/// A preset to test: its name, the largest worker ID, the largest datacenter ID, and whether it can reserve.
 const HONOURED: [(&str, u32, u32, bool); 7] = [
     ("twitter", 1023, 0, true),
     ("discord", 31, 31, true),
@@ -27,7 +27,7 @@ fn check_server(name: &str, worker: u32, datacenter: u32, reserves: bool) -> Res
     session
         .batch_execute("CREATE TABLE ids AS SELECT snowflake_nextval_batch(10000) AS id")
         .map_err(|e| format!("{name}: {e}"))?;
-    // As the server reads its IDs, so does whoever names the layout, without a setting.
+    // The layout's name gives the same parts as the settings of the server.
     let wrong: i64 = session.one(&format!(
         "SELECT count(*) FROM ids, snowflake_decode(id) AS own, snowflake_decode(id, '{name}') AS named
          WHERE (own.created_at, own.datacenter_id, own.worker_id, own.sequence) IS DISTINCT FROM
@@ -69,7 +69,7 @@ fn a_preset_whose_time_is_used_up_says_so_and_works_with_a_later_epoch() {
     assert_eq!((code.as_str(), message.as_str()), ("2200H", "the time of layout \"28:22:13@1s\" is used up"));
     let detail = session.batch_execute("SELECT snowflake_nextval()").map_err(|error| cluster::sqlstate(&error).2);
     assert_eq!(detail, Err("Its last tick ends at 2024-11-20T13:24:16+00:00.".into()));
-    // What was issued before is read all the same.
+    // IDs that were issued before can still be read.
     let read: bool = session.one(
         "SELECT snowflake_timestamp(snowflake_encode('2017-01-19 12:15:46+08', 4, 9)) = timestamptz '2017-01-19 12:15:46+08'",
     );
@@ -108,7 +108,7 @@ fn every_preset_was_tried() {
 
 #[test]
 fn another_layout_is_caught() {
-    // The control of the tests above: the layout of the server is another than the name under which its IDs are read.
+    // The control of the tests above: the server has another layout than the one by which its IDs are read.
     let server = Cluster::builder("preset_other").set("snowflake_pg.layout", "discord").start();
     let differ: bool = server
         .session()

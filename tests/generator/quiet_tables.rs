@@ -1,15 +1,15 @@
-//! IDs of a table that gets one row now and then. With `sequence_start = random` they are level modulo any shard
-//! count; without it they are not, but their hashes are.
+//! IDs of a table that gets one row now and then. With `sequence_start = random` they are evenly distributed over any number of
+//! shards. Without it the IDs are not, but their hashes are.
 
 use std::thread;
 use std::time::Duration;
 
 use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure};
 
-/// One ID per tick, and enough of them that 256 shards expect a dozen each.
+/// Each ID has its own tick, and there are enough that each of 256 shards expects a dozen.
 const IDS: usize = 3_000;
 
-/// Draws IDs, each this long after the one before.
+/// Draws IDs with a pause before each.
 fn draw(session: &mut Client, count: usize, pause: Duration) -> Vec<i64> {
     let statement = session.prepare("SELECT snowflake_nextval()").expect("a statement can be prepared");
     let one = |_| {
@@ -19,19 +19,19 @@ fn draw(session: &mut Client, count: usize, pause: Duration) -> Vec<i64> {
     (0..count).map(one).collect()
 }
 
-/// Each ID has a tick of its own, as in a quiet table.
+/// Each ID has its own tick, as in a quiet table.
 fn check_ticks(ids: &[i64]) -> Result<(), String> {
     let shared = ids.windows(2).filter(|pair| pair[0] >> 22 >= pair[1] >> 22).count();
     ensure!(shared == 0, "{shared} of {} IDs share a tick", ids.len());
     Ok(())
 }
 
-/// Shards are level that got so many IDs each.
+/// Rows are evenly distributed over shards with these counts.
 fn check_level(counts: &[usize], what: &str) -> Result<(), String> {
     let shards = counts.len();
     let expected = counts.iter().sum::<usize>() as f64 / shards as f64;
     let chi_square: f64 = counts.iter().map(|count| (*count as f64 - expected).powi(2) / expected).sum();
-    // Mean and deviation of chi-square; six deviations are beyond chance even over all 255 counts.
+    // Mean and deviation of chi-square. Six deviations do not occur by chance, even over all 255 counts.
     let freedom = (shards - 1) as f64;
     let limit = freedom + 6.0 * (2.0 * freedom).sqrt() + 12.0;
     ensure!(chi_square < limit, "{what} {shards} the chi-square is {chi_square:.0}, not below {limit:.0}");
@@ -47,7 +47,7 @@ fn check_moduli(ids: &[i64]) -> Result<(), String> {
     Ok(())
 }
 
-/// Rows are level over 4 to 16 shards by a number.
+/// Rows are evenly distributed over 4 to 16 shards by a number.
 fn check_shards(session: &mut Client, number: &str) -> Result<(), String> {
     for shards in 4..=16 {
         let counts = session.all::<i64>(&format!(
@@ -59,7 +59,7 @@ fn check_shards(session: &mut Client, number: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Rows are level over partitions of this kind, N in number; `bounds` are those of one, by its number and theirs.
+/// Rows are evenly distributed over N partitions of this kind. `bounds` is the bound of one partition, by its number and N.
 fn check_partitions(session: &mut Client, kind: &str, bounds: &str) -> Result<(), String> {
     for partitions in [4, 7, 16] {
         session
@@ -94,7 +94,7 @@ fn a_random_start_levels_every_modulus() {
     let ids = draw(&mut session, IDS, Duration::from_millis(1));
     check_ticks(&ids).unwrap();
     check_moduli(&ids).unwrap();
-    // The negative control of ticks: IDs that are asked for without a pause.
+    // The negative control of ticks: IDs drawn without a pause.
     assert_caught(check_ticks(&draw(&mut session, 300, Duration::ZERO)), "IDs share a tick");
 }
 
@@ -112,12 +112,12 @@ fn with_a_start_at_zero_hashes_are_level_and_numbers_are_not() {
         .expect("a table");
     check_shards(&mut session, "hashint8(id)").unwrap();
     check_partitions(&mut session, "HASH (id)", "FOR VALUES WITH (MODULUS %2$s, REMAINDER %1$s)").unwrap();
-    // The negative controls: the number itself.
+    // The negative controls: the number itself instead of its hash.
     assert_caught(check_shards(&mut session, "id"), "shards of 4 ");
     assert_caught(check_partitions(&mut session, "LIST ((id % N))", "FOR VALUES IN (%1$s)"), "partitions of 4 ");
 }
 
-/// What this draws, after a pause each, begins at 0 of its tick.
+/// Each ID that is drawn after a pause starts at sequence 0 of its tick.
 fn check_beginnings(session: &mut Client, draw: &str) -> Result<(), String> {
     for n in 0..200 {
         thread::sleep(Duration::from_millis(1));

@@ -1,18 +1,19 @@
-//! All that can happen to a server at once, in random order, for as long as wanted: twenty seconds in `make test`,
-//! `make soak SECONDS=3600` for an hour.
+//! All faults at once, in random order, for any length of time: twenty seconds in `make test`, an hour with `make soak
+//! SECONDS=3600`.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::{Answer, Ask, Chance, Cluster, Load, Stop};
 
-/// How long it goes on.
+/// How long the test runs.
 fn duration() -> Duration {
     let asked = std::env::var("SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(asked.unwrap_or(20))
 }
 
-/// The clock of the server, in milliseconds from the true time. Kept within two hours: a mark a day ahead would be refused.
+/// The offset of the server's clock from the true time, in milliseconds. It stays within two hours, because a mark a day ahead
+/// would be refused.
 struct Clock(i64);
 
 impl Clock {
@@ -22,7 +23,7 @@ impl Clock {
     }
 }
 
-/// One thing that happens.
+/// Causes one random fault.
 fn happen(server: &mut Cluster, clock: &mut Clock, chance: &mut Chance) -> &'static str {
     match chance.between(0, 9) {
         0 => {
@@ -66,7 +67,7 @@ fn happen(server: &mut Cluster, clock: &mut Clock, chance: &mut Chance) -> &'sta
             "the server was frozen"
         }
         6 => {
-            // Sessions meet errors meanwhile; what they have received stays in the history.
+            // Sessions get errors meanwhile. The IDs that they have received stay in the history.
             let mut other = server.connect();
             let again = "DROP EXTENSION snowflake_pg CASCADE; CREATE EXTENSION snowflake_pg;
                          ALTER TABLE load_rows ALTER id SET DEFAULT snowflake_nextval()";

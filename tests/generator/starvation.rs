@@ -1,4 +1,5 @@
-//! No role starves another: beside sessions that take all they can get in bulk, a session that asks for one ID has it at once.
+//! No role starves another: a session that requests one ID gets it at once, beside sessions that take all the IDs they can get in
+//! bulk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +9,8 @@ use std::time::Duration;
 use cluster::{Answer, Builder, Cluster, assert_caught, ensure, within};
 use postgres::NoTls;
 
-/// How often a session that asks for one ID now and then was throttled beside five sessions that run `attack` again and again,
-/// as a role without privileges.
+/// How often a session that requests one ID now and then was throttled beside five sessions that run `attack` repeatedly, as a
+/// role without privileges.
 fn throttled_beside(name: &str, layout: &str, attack: &'static str) -> Result<i64, String> {
     let server = Cluster::builder(name).set("snowflake_pg.layout", layout).start();
     let mut victim = server.session();
@@ -61,10 +62,10 @@ fn batches_throttle_no_single_id() {
     }
 }
 
-/// Blocks that a session gets in some seconds beside others that take single IDs without a pause.
+/// Blocks that a session gets within the timeout, beside others that take single IDs without a pause.
 fn check_blocks_beside_singles(builder: Builder) -> Result<(), String> {
     const BLOCKS: usize = 10;
-    // 64 IDs to a tick: less than one session draws.
+    // 64 IDs to a tick are fewer than one session can draw.
     let server = builder.set("snowflake_pg.layout", "41:10:6").start();
     let mut victim = server.session();
     let attackers: Vec<_> = (0..3)
@@ -103,7 +104,7 @@ fn a_block_that_waits_for_ever_is_caught() {
 
 #[test]
 fn a_limit_that_all_requests_share_is_caught() {
-    // The control of the tests above: single IDs without a pause take what single IDs may.
+    // The control of the tests above: single IDs drawn without a pause take all that single IDs are allowed.
     let draw = "SELECT count(snowflake_nextval()) FROM generate_series(1, 20000)";
     let waits = throttled_beside("starvation_shared", "41:10:6", draw);
     assert!(waits.as_ref().is_ok_and(|waits| *waits > 0), "{waits:?}");

@@ -1,4 +1,4 @@
-//! A session that must wait waits as it should: within `max_ahead`, cancellably, holding nothing, and only when it must.
+//! A session that must wait stays within `max_ahead`, can be cancelled, holds nothing, and waits only when it must.
 
 use std::sync::mpsc;
 use std::thread;
@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 
 use cluster::{Answer, Builder, Cluster, assert_caught, end_of, ensure, sqlstate, within};
 
-/// What any answer may take on a machine busy with other tests; half of them must come within [`PROMPT`].
+/// The longest time for any answer on a machine busy with other tests. Half of the answers must come within [`PROMPT`].
 const ANSWER: Duration = Duration::from_secs(2);
 const PROMPT: Duration = Duration::from_millis(100);
 
-/// Draws for hours where a second has two IDs.
+/// Draws for hours if a second has two IDs.
 const DRAW: &str = "SELECT count(*) FROM snowflake_nextval_batch(100000)";
 
-/// A session that would wait for hours answers timeout, cancel and terminate, and while it waits others are
-/// served.
+/// A session that would wait for hours responds to timeout, cancel and terminate. Other sessions are served while it waits.
 fn check_interrupts(builder: Builder) -> Result<(), String> {
     let mut server = builder.set("snowflake_pg.layout", "32:16:1@1s").set("snowflake_pg.max_ahead", "10s").start();
     let mut session = server.session();
@@ -77,21 +76,21 @@ fn a_deaf_wait_is_caught() {
     assert_caught(check_interrupts(Cluster::builder("interrupts_fault").fault("DeafWait")), "not answered");
 }
 
-/// The largest lead over the clock, in milliseconds, of IDs drawn one after the other at full speed. OFFSET 0 keeps the
-/// planner from drawing another ID for each mention of one.
+/// The largest lead over the clock, in milliseconds, of IDs drawn one after the other at full speed. OFFSET 0 prevents the planner
+/// from drawing another ID for each reference to one.
 const LEAD: &str = "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
     FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, 20000) OFFSET 0) AS ids";
 
-/// How far apart, in milliseconds, the server's readings of its two clocks may be: by so much it may take the wall clock to be
-/// ahead of what it is.
+/// How far apart, in milliseconds, the server's readings of its two clocks can be. The server can take the wall clock to be ahead
+/// by this much.
 const APART: f64 = 1.0;
 
-/// Sessions that draw as fast as they can run ahead of the clock by `max_ahead` and no further.
+/// Sessions that draw as fast as they can run ahead of the clock by `max_ahead`, and no further.
 fn check_lead(builder: Builder) -> Result<(), String> {
-    // 64 IDs to a tick: far below what a session can draw.
+    // 64 IDs to a tick are far fewer than a session can draw.
     let server = builder.set("snowflake_pg.layout", "41:16:6").set("snowflake_pg.max_ahead", "100ms").start();
     let mut lead = f64::MIN;
-    // On a machine that has much else to do, they may draw too slowly for a while.
+    // On a busy machine, they may draw too slowly for a while.
     let led = within(Duration::from_secs(60), || {
         let draw = |_| {
             let mut session = server.session();
@@ -104,7 +103,7 @@ fn check_lead(builder: Builder) -> Result<(), String> {
     });
     ensure!(lead <= 100.0 + APART, "the lead reached {lead} ms");
     ensure!(led, "the lead reached only {lead} ms: nothing was shown");
-    // A batch goes over the limit by one tick at the most.
+    // A batch exceeds the limit by one tick at most.
     let mut session = server.session();
     let lead: f64 = session.one(
         "SELECT max(extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()))::float8 * 1000
@@ -124,16 +123,16 @@ fn an_unbounded_lead_is_caught() {
     assert_caught(check_lead(Cluster::builder("lead_fault").fault("UnboundedLead")), "the lead reached");
 }
 
-/// Below the layout's capacity nobody waits, however many sessions contend and however often the scheduler
-/// takes one off its processor between two instructions.
+/// No session waits below the capacity of the layout, however many sessions contend and however often the scheduler takes the
+/// processor from one between two instructions.
 fn check_false_waits(builder: Builder) -> Result<(), String> {
-    // Four million IDs to a tick, which no machine draws.
+    // Four million IDs to a tick are more than any machine draws.
     let mut server = builder
         .set("snowflake_pg.layout", "40:1:22")
         .set("snowflake_pg.max_ahead", "2ms")
         .set("log_min_messages", "debug1")
         .start();
-    // Several to a processor, so that they lose it now and then between the two reads.
+    // Several sessions to a processor, so that some lose it between the two reads.
     let count = (8 * thread::available_parallelism().map_or(2, usize::from)).min(80);
     let sessions: Vec<_> = (0..count)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! No ID comes twice: not in two sessions, two tables, two databases or two workers of one parallel query.
+//! No duplicates: not in two sessions, two tables, two databases or two workers of one parallel query.
 
 use std::thread;
 
@@ -8,8 +8,8 @@ const SESSIONS: usize = 64;
 const DATABASES: [&str; 2] = ["first", "second"];
 const TABLES: [&str; 2] = ["orders", "invoices"];
 
-/// Sessions fill two tables in each of two databases, beside them parallel queries draw IDs in their
-/// workers, and all that any client received goes into one history.
+/// Sessions fill two tables in each of two databases. At the same time, parallel queries draw IDs in their workers. All IDs that
+/// any client received go into one history.
 fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rounds: usize) -> Result<(), String> {
     let server = builder.set("max_parallel_workers", "8").set("max_worker_processes", "16").start();
     for database in DATABASES {
@@ -19,7 +19,7 @@ fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rou
             .batch_execute("CREATE EXTENSION snowflake_pg; CREATE TABLE seeds AS SELECT FROM generate_series(1, 50000)")
             .expect("a table of 50,000 rows");
         for table in TABLES {
-            // No primary key: a repeated ID must reach the history.
+            // No primary key, because a duplicate must reach the history.
             let sql = format!("CREATE TABLE {table} (id bigint DEFAULT snowflake_nextval(), n int)");
             client.batch_execute(&sql).expect("a new table");
         }
@@ -72,7 +72,7 @@ fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rou
 
 #[test]
 fn no_id_comes_twice_in_sessions_tables_databases_and_parallel_workers() {
-    // 64 x 75,000 inserted rows and 2 x 5 x 50,000 from parallel workers: 5,300,000.
+    // 64 x 75,000 inserted rows and 2 x 5 x 50,000 from parallel workers: 5,300,000 IDs.
     check_sessions(Cluster::builder("uniqueness"), SESSIONS, 75_000, 5).unwrap();
 }
 
@@ -84,12 +84,12 @@ fn a_state_per_backend_is_caught() {
 
 #[test]
 fn a_state_per_parallel_worker_is_caught() {
-    // The parallel queries alone, with nobody else to repeat.
+    // Only the parallel queries, without other sessions to repeat their IDs.
     let server = Cluster::builder("parallel_fault").fault("StatePerBackend");
     assert_caught(check_sessions(server, 0, 0, 2), "came twice");
 }
 
-/// Two tables, filled in step by a session each.
+/// Two tables, filled in step by one session each.
 fn check_two_tables(builder: Builder) -> Result<(), String> {
     let server = builder.start();
     let mut sessions = TABLES.map(|table| (table, server.session()));

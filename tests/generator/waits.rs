@@ -1,4 +1,4 @@
-//! A session that waits shows for what, in `pg_stat_activity`, in `snowflake_stat_backends` and in the log.
+//! A waiting session shows its reason in `pg_stat_activity`, in `snowflake_stat_backends` and in the log.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use cluster::{Answer, Builder, Cluster, Stop, assert_caught, ensure, wait_event, within};
 
-/// Longest time in which a session comes to wait: the longest window, and some for a busy machine.
+/// The longest time until a session waits: the longest window, and a margin for a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Draws for longer than a test takes. Two functions, for the rows of one are all made before the first is read.
+/// Draws for longer than a test takes. It uses two functions, because all rows of one are made before the first is read.
 const DRAW: &str =
     "SELECT count(snowflake_nextval()) FROM generate_series(1, 10000) AS a, generate_series(1, 1000000) AS b";
 
-/// How [`DRAW`] waits on this server: `waiting_for`, the name of the wait event, and what the log says of it.
+/// How [`DRAW`] waits on this server: `waiting_for`, the name of the wait event, and the line in the log.
 fn check_wait(mut server: Cluster, what: &str, event: &'static str, line: &str) -> Result<(), String> {
     let mut watcher = server.session();
     let mut session = server.connect();
@@ -67,7 +67,7 @@ fn a_session_that_waits_for_the_mark_shows_it() {
         .set("log_min_messages", "debug1")
         .set("synchronous_standby_names", "nobody")
         .start();
-    // What CREATE EXTENSION commits would wait, too.
+    // Otherwise the commit of CREATE EXTENSION would wait too.
     let mut session = server.connect();
     session.batch_execute("SET synchronous_commit = local; CREATE EXTENSION snowflake_pg").expect("installed");
     check_wait(server, "mark", "SnowflakeMark", "waiting for the synchronous standby to acknowledge the mark").unwrap();
@@ -93,7 +93,7 @@ fn debug_levels_show_each_decision_of_the_slow_path_and_the_usual_level_none() {
         "compared the clocks, generator time leads the wall clock by",
         "throttled, sleeping for",
     ];
-    // A layout of 64,000 IDs a second, which any machine exceeds.
+    // A layout of 64,000 IDs a second, which any machine can exceed.
     let builder = Cluster::builder("waits_debug").set("snowflake_pg.layout", "41:16:6");
     let mut server = builder.set("log_min_messages", "debug2").start();
     let draw = |server: &Cluster| {
@@ -115,7 +115,7 @@ fn debug_levels_show_each_decision_of_the_slow_path_and_the_usual_level_none() {
 fn a_session_that_waits_for_another_to_extend_says_so() {
     let server = Cluster::builder("waits_other").fault("SlowDisk").set("log_min_messages", "debug2").start();
     let line = "snowflake_pg: waiting for another session to extend the reservation";
-    // While the disk takes two seconds, what is reserved runs out for both.
+    // While the disk takes two seconds, both sessions use up the reservation.
     let done = AtomicBool::new(false);
     let told = thread::scope(|scope| {
         for mut session in [server.session(), server.connect()] {

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use cluster::{Answer, Cluster, Host, command, ensure, within};
 
-/// Longest time in which a server ends.
+/// The longest time until a server has ended.
 const SOON: Duration = Duration::from_secs(30);
 
-/// The variable that makes the test below the victim: the name of its server.
+/// The variable that makes the test below the victim. Its value is the name of the server.
 const VICTIM: &str = "SNOWFLAKE_VICTIM";
 
-/// What a test that hangs does: its server is busy, and has a session; or it is frozen.
+/// Hangs like a test whose server is busy and has a session, or whose server is frozen.
 fn hang(name: &str) -> ! {
     let server = Cluster::builder(name).start();
     let mut session = server.connect();
@@ -27,18 +27,18 @@ fn hang(name: &str) -> ! {
     panic!("nobody has ended this");
 }
 
-/// The file that tells that the victim hangs.
+/// The file that shows that the victim hangs.
 fn ready(name: &str) -> PathBuf {
     Host::get().dir(&format!("{name}.ready"))
 }
 
-/// The processes that work in a data directory.
+/// The number of processes whose working directory is a data directory.
 fn processes(dir: &Path) -> usize {
     let all = fs::read_dir("/proc").expect("a Linux system").flatten();
     all.filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == dir)).count()
 }
 
-/// Ends this test, run in a process of its own, by a signal.
+/// Runs this test in its own process and ends it by a signal.
 fn check_end(name: &str, signal: &str) -> Result<(), String> {
     let this = std::env::current_exe().expect("this program");
     let _ = fs::remove_file(ready(name));

@@ -1,4 +1,4 @@
-//! Nothing that a caller has in the environment changes what tests do.
+//! The environment of the caller does not change the results of tests.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use cluster::{Answer, Cluster, Host, Scratch, command, output, typed, within};
 
-/// How long the machine may take for what it does without a delay.
+/// The longest time for an action without a delay.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a caller may have in the environment, each a thing that no program of a test survives or passes over in silence.
+/// Variables in the environment of a caller. Each would break a program of a test or change its output.
 pub const NONSENSE: [(&str, &str); 17] = [
     ("PGHOST", "/nonsense"),
     ("PGPORT", "5544"),
@@ -31,7 +31,7 @@ pub const NONSENSE: [(&str, &str); 17] = [
     ("TZ", "Nonsense-11"),
 ];
 
-/// What has one of these values.
+/// The lines of an environment that have one of these values.
 fn nonsense(environment: &str) -> Vec<&str> {
     environment
         .split(['\n', '\0'])
@@ -39,11 +39,11 @@ fn nonsense(environment: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Programs and servers as tests use them. Its own test below runs it again with nonsense in the environment.
+/// Runs programs and servers as tests do. The test below runs it again with nonsense in the environment.
 #[test]
 fn programs_and_servers_run_whatever_the_caller_has_in_the_environment() {
     let host = Host::get();
-    // It may run twice at a time.
+    // The test can run twice at the same time.
     let name = |part: &str| format!("environment_{part}_{}", std::process::id());
     for mut printer in [command("env"), host.command(Path::new("env")), host.shell("env")] {
         let inherited = output(&mut printer);
@@ -69,14 +69,14 @@ fn programs_and_servers_run_whatever_the_caller_has_in_the_environment() {
     assert_eq!(typed(publisher.psql(), "\\pset format unaligned\n\\t\nTABLE orders;\n").unwrap(), "1\n");
     assert!(output(publisher.program("pg_dump").arg("--table=orders")).contains("CREATE TABLE public.orders"));
 
-    // The subscription has a connection of the server's, which takes the port from the server's environment.
+    // The server makes the connection of the subscription, and takes the port from its environment.
     let subscriber = Cluster::builder(&name("subscriber")).start();
     let mut other = subscriber.connect();
     let subscribe = format!(
         "CREATE SUBSCRIPTION orders CONNECTION 'host={} dbname=postgres user=postgres' PUBLICATION orders",
         publisher.socket().display()
     );
-    // The subscription not in one transaction with the table.
+    // The subscription cannot be created in one transaction with the table.
     for sql in ["CREATE TABLE orders (id bigint PRIMARY KEY)", &subscribe] {
         assert_eq!(other.code(sql), None, "{sql}:\n{}", subscriber.log());
     }
@@ -108,7 +108,7 @@ fn nothing_of_the_callers_environment_reaches_servers_or_programs() {
     };
     let said = again(&mut command(&this));
     assert!(said.contains("1 passed"), "{said}");
-    // The control: it inherits all of it, and psql as a program by itself fails.
+    // The control: a process inherits all variables, and psql without the harness fails because of them.
     let inherited = output(command("env").envs(NONSENSE));
     assert_eq!(nonsense(&inherited).len(), NONSENSE.len(), "{inherited}");
     let server = Cluster::builder("environment_control").start();

@@ -1,4 +1,4 @@
-//! What the other tests rely on: the harness does what it says.
+//! The harness, on which the other tests rely, works as it says.
 
 mod end;
 mod environment;

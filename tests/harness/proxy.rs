@@ -1,4 +1,4 @@
-//! What a standby acknowledges is as late as a test says, and no connection outlives its proxy.
+//! A test can delay a standby's acknowledgements, and no connection outlives its proxy.
 
 use std::process::Stdio;
 use std::thread;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cluster::{Answer, Client, Cluster, Proxy, output, within};
 
-/// How long the machine may take for what it does without a delay.
+/// The longest time for an action without a delay.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -29,10 +29,10 @@ fn a_commit_takes_as_long_as_the_acknowledgement_through_the_proxy() {
         assert!(time >= DELAY, "a COMMIT took {time:?}");
     }
     proxy.delay(Duration::ZERO);
-    // The control: it is the proxy that took the time.
+    // The control: the proxy caused the delay.
     assert!(within(PATIENCE, || commit(&mut session) < DELAY), "every COMMIT takes {DELAY:?} without the delay, too");
 
-    // Held, the row arrives, and the COMMIT waits for the acknowledgement.
+    // While acknowledgements are held, the row arrives and the COMMIT waits.
     let mut replica = standby.connect();
     session.batch_execute("TRUNCATE orders").expect("a superuser may");
     proxy.hold();
@@ -61,9 +61,9 @@ fn a_proxy_that_ends_takes_its_connections_along() {
         psql.env("PGHOST", &socket).args(["--command", sql]);
         psql
     };
-    // The control: there is a way through.
+    // The control: the proxy passes a connection on.
     output(&mut through("SELECT 1"));
-    // One connection is busy, and what another has sent is held.
+    // One connection is busy, and the data that another has sent is held.
     let mut busy = through("SELECT pg_sleep(3600)").stderr(Stdio::null()).spawn().expect("psql can be run");
     let mut watcher = server.connect();
     let sleeps = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')";

@@ -1,4 +1,4 @@
-//! The rooms of `src/`: a file uses only rooms below its own, and no files use each other in a circle.
+//! The rooms of `src/`: a file uses only its own room and those below, and no files use each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ fn check_direction(sources: &Sources) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes away files that use none of those that are left, until none goes; what is left is in a circle, or above one.
+/// Repeatedly removes the files that use none of the remaining files. The files that are left form a circle or depend on one.
 fn check_circles(sources: &Sources) -> Result<(), String> {
     let mut left: BTreeMap<&String, BTreeSet<String>> = sources
         .iter()

@@ -1,4 +1,4 @@
-//! `make test` runs all that can run, and tells of every failure.
+//! `make test` runs all tests that can run, and reports every failure.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,14 +7,14 @@ use cluster::{Scratch, command, repository};
 
 use crate::environment::NONSENSE;
 
-/// The end of what cargo-nextest prints where tests fail.
+/// The end of the output of cargo-nextest if tests fail.
 const FAILURES: &str = r"     Summary [   9.010s] 3 tests run: 1 passed, 2 failed, 0 skipped
         FAIL [   0.004s] (1/3) tests::mark start::one
      TIMEOUT [   9.004s] (3/3) tests::clock steps::two
 error: test run failed";
 
-/// `scripts/test` as it is, in a tree where what it calls only tells of it, with nonsense in the environment. What contains
-/// one of the words in `fails` fails. Returns what was printed, what was called, and whether it succeeded.
+/// Runs a copy of `scripts/test` with nonsense in the environment. The programs it calls are stubs that record the call, and fail
+/// if the call contains one of the words in `fails`. Returns the output, the calls, and whether the script succeeded.
 fn try_script(name: &str, parts: &[&str], fails: &str) -> (String, String, bool) {
     let scratch = Scratch::new(name);
     for dir in ["scripts", "bin"] {
@@ -52,7 +52,7 @@ fn every_part_runs_to_its_end_and_every_failure_is_told_of() {
     assert!(succeeded && printed.ends_with("\nnot tested: of this machine\ntest: ok\n"), "{printed}");
     assert!(!all.contains("onsense"), "the caller's environment reaches a program:\n{all}");
 
-    // All that can run does, and all that fails is named.
+    // Everything that can run does, and each failure is named.
     let (printed, called, succeeded) = try_script("script_failing", &ALL, "--no-fail-fast lint");
     assert!(!succeeded && printed.ends_with("\ntest: FAILED\n"), "{printed}");
     assert_eq!(called, all);
@@ -75,7 +75,7 @@ fn every_part_runs_to_its_end_and_every_failure_is_told_of() {
     assert_eq!(printed.matches("failed: interleavings: ").count(), 2, "{printed}");
     assert_eq!(printed.matches("failed: ").count(), 2, "{printed}");
 
-    // Without what it runs on or with, no test runs.
+    // No test runs if the setup, the installation or the build of the tests fails.
     for (name, fails) in [("script_setup", "setup"), ("script_install", "install"), ("script_build", "--no-run")] {
         let (printed, called, succeeded) = try_script(name, &ALL, fails);
         assert!(!succeeded && printed.ends_with("\ntest: FAILED\n"), "{printed}");

@@ -1,11 +1,11 @@
-//! The rules that the sources of the tests keep.
+//! Rules for the sources of the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use cluster::{assert_caught, ensure, repository};
 
-/// The Rust files below some folders.
+/// The Rust files in the given folders.
 pub fn sources<Folder: AsRef<Path>>(folders: &[Folder]) -> Vec<(PathBuf, String)> {
     let mut paths: Vec<PathBuf> = folders.iter().map(|folder| repository().join(folder)).collect();
     let mut found = Vec::new();
@@ -20,7 +20,7 @@ pub fn sources<Folder: AsRef<Path>>(folders: &[Folder]) -> Vec<(PathBuf, String)
     found
 }
 
-/// Where a program is started in another way than by the harness, it inherits all.
+/// A program that is not started by the harness would inherit the whole environment.
 #[test]
 fn every_program_is_started_by_the_harness() {
     let started = concat!("Command::", "new(");

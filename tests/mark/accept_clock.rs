@@ -1,4 +1,4 @@
-//! `snowflake_accept_clock()`, and what mends a mark that a clock far ahead has spoilt.
+//! `snowflake_accept_clock()`, and the repair of a mark that a clock far ahead has raised.
 
 use std::thread;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use cluster::{Answer, Ask, Cluster, Load, Stop, check_increasing, check_unique, 
 
 const AHEAD: &str = "the high-water mark is more than a day ahead of the clock";
 
-/// Longest time in which a changed clock is noticed, or what is reserved is used up.
+/// The longest time until a changed clock is noticed, or until the reservation is used up.
 const NOTICED: Duration = Duration::from_secs(12);
 
 const TWO_YEARS: &str = "+63072000";
@@ -28,9 +28,9 @@ fn a_jump_is_followed_once_it_is_accepted() {
     assert!((63_071_990.0..63_072_010.0).contains(&moved), "{moved}");
     assert!(session.lead().abs() < 1.0);
     assert!(server.log().contains("snowflake_pg: the clock was accepted at "), "{}", server.log());
-    // Nothing to accept, nothing moved.
+    // There is no jump to accept, so generator time does not move.
     assert!(session.one::<f64>("SELECT extract(epoch FROM snowflake_accept_clock())::float8") < 1.0);
-    // A clock for which there are no IDs: the default layout ends in 2080.
+    // A clock beyond the layout: the default layout ends in 2080.
     server.set_clock("+2500000000");
     let (code, message, detail, hint) =
         sqlstate(&session.batch_execute("SELECT snowflake_accept_clock()").unwrap_err());
@@ -52,7 +52,7 @@ fn an_accepted_clock_ends_the_refusal_after_a_step_back() {
         Err(error) => Some(sqlstate(&error).0),
     };
     assert!(within(NOTICED, || refused().as_deref() == Some("55000")), "not refused:\n{}", server.log());
-    // IDs do not go back with the clock: they lead it, and nothing comes again.
+    // IDs do not go back with the clock. They lead it, and none is issued again.
     let moved: f64 = session.one("SELECT extract(epoch FROM snowflake_accept_clock())::float8");
     assert_eq!(moved, 0.0);
     assert!(server.log().contains("Generator time moved forward by 0.000 s."), "{}", server.log());
@@ -81,7 +81,7 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     let mut session = server.session();
     assert_eq!(session.code("SELECT snowflake_nextval()").as_deref(), Some("55000"));
     thread::sleep(Duration::from_millis(50));
-    // Too low, by the table's word; without a table, on nobody's word.
+    // Refused: a mark that is too low for the IDs in the table, and any lower mark without a table.
     let highest = ids.iter().copied().max().unwrap();
     let refused =
         sqlstate(&session.batch_execute(&format!("SELECT snowflake_set_mark({highest}, 'orders')")).unwrap_err());
@@ -97,7 +97,7 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     let before: i64 = session.one("SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')");
     assert!(before > poisoned);
     assert!(server.log().contains("snowflake_pg: the high-water mark was set to "), "{}", server.log());
-    // At once, at the right time, and not below what there is; also after a crash.
+    // Issuing begins at once, at the correct time, and not below the existing IDs, also after a crash.
     assert!(session.lead().abs() < 1.0);
     ids.extend(session.all::<i64>("INSERT INTO orders (n) SELECT generate_series(1, 1000) RETURNING id"));
     server.stop(Stop::Immediate);
@@ -107,7 +107,7 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     check_unique(&mut ids).unwrap();
 }
 
-/// A jump that was accepted and should not have been, from the first WARNING to the day when all is well.
+/// A jump that was accepted by mistake, from the first WARNING to the end of the repair.
 #[test]
 fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     let mut server = Cluster::builder("repair_mistake").set("fsync", "on").clock("+0").start();
@@ -118,7 +118,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     server.set_clock(TWO_YEARS);
     let warning = "WARNING:  snowflake_pg: the clock was set forward by 63072";
     assert!(within(NOTICED, || server.log().contains(warning)), "{}", server.log());
-    // What a transaction that is rolled back has accepted stays accepted.
+    // The clock stays accepted although the transaction is rolled back.
     session.batch_execute("BEGIN; SELECT snowflake_accept_clock(); ROLLBACK").expect("a superuser may");
     assert!(session.lead().abs() < 1.0);
     thread::sleep(Duration::from_millis(300));
@@ -133,7 +133,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     let mut history = load.finish();
     history.check(1_000).unwrap();
 
-    // The right clock: there is nothing to accept.
+    // The correct clock, so that there is nothing to accept.
     server.stop(Stop::Immediate);
     server.set_clock("+0");
     server.start();

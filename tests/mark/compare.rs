@@ -1,5 +1,5 @@
-//! `snowflake_set_mark()` beside tables: the IDs in tables of every kind keep the mark up, also those that its caller does not
-//! see, and it waits for rows that are not committed.
+//! `snowflake_set_mark()` with tables: the IDs in tables of every kind keep the mark up, including rows that the caller does not
+//! see. The function waits for rows that are not committed.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use postgres::NoTls;
 fn ids_are_found_in_tables_of_every_kind() {
     let server = Cluster::builder("repair_kinds").start();
     let mut session = server.session();
-    // Where, by which column, and where the ID lies.
+    // The table, the column, the table that holds the ID, and the statements that create them.
     let kinds = [
         (
             "parts",
@@ -38,7 +38,7 @@ fn ids_are_found_in_tables_of_every_kind() {
                                      (SELECT n FROM shallow) UNION ALL SELECT id FROM far.away",
         ),
     ];
-    // What a name in these queries could be taken for, if it were not PostgreSQL's own.
+    // Objects that names in the function's queries could resolve to, if the names were not qualified.
     let trap = "CREATE SCHEMA trap;
         CREATE FUNCTION trap.never(bigint, bigint) RETURNS boolean LANGUAGE sql RETURN false;
         CREATE FUNCTION trap.none(bigint, bigint) RETURNS bigint LANGUAGE sql RETURN 0;
@@ -63,9 +63,9 @@ fn ids_are_found_in_tables_of_every_kind() {
         assert_eq!(session.code(&set(id + 1)), None, "{table}");
         assert_eq!(server.shown_mark(), id + 1);
     }
-    // The trap does work.
+    // The trap works.
     assert_eq!(session.one::<Option<i64>>("SELECT max(n) FROM deep WHERE n >= 1::bigint"), None);
-    // What cannot be looked at, or not be kept from changing, is refused, and the mark stays.
+    // A relation that cannot be searched for IDs, or cannot be locked against changes, is refused, and the mark stays.
     session
         .batch_execute(
             "CREATE TABLE n (id numeric); CREATE TABLE t (id text); CREATE SEQUENCE s;
@@ -95,7 +95,7 @@ fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_com
         )
         .expect("a superuser may");
     let mark: i64 = session.one("SELECT snowflake_nextval()");
-    // Another server's ID above the mark does not count, this server's does.
+    // An ID of another server above the mark does not count. An ID of this server does.
     session
         .batch_execute("INSERT INTO a SELECT snowflake_encode(now() + interval '1 hour', 2, 0)")
         .expect("another's ID");
@@ -119,7 +119,7 @@ fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_com
     assert!(detail.starts_with("It may not see all rows") && hint.contains("READ COMMITTED"), "{detail} {hint}");
     session.batch_execute("ROLLBACK").expect("a rollback");
 
-    // A row that is not committed: waited for, cancellably, and then seen.
+    // The function waits for a row that is not committed, can be cancelled, and then sees the row.
     let mut writer = server.connect();
     writer
         .batch_execute("BEGIN; INSERT INTO a SELECT snowflake_encode(now() + interval '1 hour', 1, 1)")
@@ -134,8 +134,8 @@ fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_com
     assert_eq!(waiting.join().expect("a thread that ends"), "55000");
 }
 
-/// Whether the mark is above all IDs of a table `orders`, whatever `statements` were answered: the last of them sets it to
-/// the ID of an earlier row.
+/// Whether the mark is above all IDs of a table `orders`, whatever the result of setting it. `statements` prepare the attempt to
+/// set it just above the ID of an earlier row.
 fn check_kept(server: &Cluster, database: &str, statements: &[&str], user: &str) -> Result<(), String> {
     server.connect().batch_execute(&format!("CREATE DATABASE {database}")).expect("a superuser may");
     let mut admin = server.connect_to(database);
@@ -196,7 +196,7 @@ fn while_the_mark_waits_for_a_table_others_go_on() {
         let refused = admin.refusal("SELECT snowflake_set_mark(1, 'orders')").0;
         (refused, admin)
     });
-    // Longer than a window: the mark is raised meanwhile.
+    // Longer than a window, so that the mark is raised meanwhile.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(1_500) {
         let asked = Instant::now();
@@ -209,7 +209,7 @@ fn while_the_mark_waits_for_a_table_others_go_on() {
     let (code, mut admin) = waiting.join().expect("a thread that ends");
     assert_eq!(code, "57014");
     assert!(server.shown_mark() > *ids.last().expect("just drawn"));
-    // Nothing is left of it: the row is written, and then found.
+    // The cancelled call leaves nothing behind: the row is written, and the next call finds it.
     writer.batch_execute("COMMIT").expect("a commit");
     assert_eq!(admin.refusal("SELECT snowflake_set_mark(1, 'orders')").0, "55000");
     ids.extend(session.batch(5000));

@@ -1,11 +1,11 @@
-//! No ID comes twice across crashes, with the clock stepped while the server is down.
+//! No duplicates across crashes, if the clock is stepped while the server is down.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::{Ask, Builder, Chance, Cluster, Load, Stop, assert_caught, ensure};
 
-/// What ends a server.
+/// How a server ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crash {
     Session,
@@ -13,24 +13,24 @@ enum Crash {
     Immediate,
 }
 
-/// A server whose writes survive a power loss, whose own background writer flushes as late as it can, and whose clock
-/// can be stepped. (From 17 on, a background writer that flushes after 0 blocks is woken by every commit.)
+/// A server whose writes survive a power loss, whose background writer flushes as late as possible, and whose clock can be
+/// stepped. (From 17 on, a background writer that flushes after 0 blocks is woken by every commit.)
 fn durable(builder: Builder) -> Builder {
     builder.set("fsync", "on").set("wal_writer_delay", "10s").set("wal_writer_flush_after", "512MB").clock("+0")
 }
 
-/// Lets sessions draw while the server crashes so many times in this way, and checks what they received.
+/// Lets sessions draw while the server crashes `times` times in this way, and checks the IDs that they received.
 fn check_crashes(name: &str, builder: Builder, crash: Crash, times: usize, asks: &'static [Ask]) -> Result<(), String> {
     let mut chance = Chance::of(name);
     let mut server = durable(builder).start();
     Load::prepare(&server);
     let load = Load::start(&server, 6, asks, "");
     let mut clock: i64 = 0;
-    // As long as the last one took: a slow machine would otherwise pass all times that were seen while it starts.
+    // The length of the last outage. Without it, the clock of a slow machine would pass all issued times while the server starts.
     let mut outage = Duration::ZERO;
     for _ in 0..times {
         thread::sleep(Duration::from_millis(300) + chance.millis(500));
-        // Less than two hours from the true time: a mark a day ahead would be refused.
+        // Within two hours of the true time, because a mark a day ahead would be refused.
         let step = chance.step(outage);
         clock = (clock + step).clamp(-7_200_000, 7_200_000);
         let offset = format!("{:+.3}", clock as f64 / 1e3);

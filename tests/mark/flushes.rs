@@ -1,12 +1,11 @@
-//! What durability costs: a flush now and then under load, none while idle, and a wait like that of a COMMIT where the disk is
-//! slow.
+//! The cost of durability: a flush now and then under load, none while idle, and a wait like that of a COMMIT if the disk is slow.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::{Answer, Ask, Chance, Client, Cluster, Load, Stop, check_increasing, end_of, within};
 
-/// How often the reservation was extended since the start of a server that logs it.
+/// How often the reservation was extended since the start of a server that logs extensions.
 fn extensions(server: &Cluster) -> usize {
     server.log().matches("snowflake_pg: extended the reservation").count()
 }
@@ -25,7 +24,7 @@ fn under_load_the_mark_is_flushed_twice_a_second_whoever_draws() {
         thread::sleep(Duration::from_secs(4));
         load.finish().check(1_000).unwrap();
         let (count, seconds) = ((extensions(&server) - before) as f64, begun.elapsed().as_secs_f64());
-        // At half of a window of one second; the first window after a pause may be longer.
+        // A window of one second is extended when half of it is used. The first window after a pause can be longer.
         assert!((1.0..=2.0 * seconds + 2.0).contains(&count), "{sessions} sessions: {count} in {seconds} s");
     }
 }
@@ -41,13 +40,13 @@ fn a_quiet_table_pays_a_flush_in_seconds() {
         thread::sleep(Duration::from_millis(450));
     }
     check_increasing(&ids).unwrap();
-    // Windows of 1, 2, 4, 8 and 10 s, renewed at half: nine at most, not one a row.
+    // Windows of 1, 2, 4, 8 and 10 s, renewed at half of each: nine at most, not one for each row.
     assert!((2..=9).contains(&extensions(&server)), "{} for {} rows", extensions(&server), ids.len());
 }
 
 #[test]
 fn an_idle_server_writes_nothing_and_the_next_id_pays_once() {
-    // Without what PostgreSQL itself writes for standbys, vacuum and checkpoints.
+    // Without the WAL that PostgreSQL itself writes for standbys, vacuum and checkpoints.
     let quiet =
         [("wal_level", "minimal"), ("max_wal_senders", "0"), ("autovacuum", "off"), ("checkpoint_timeout", "1h")];
     let server =
@@ -58,7 +57,7 @@ fn an_idle_server_writes_nothing_and_the_next_id_pays_once() {
     }
     let written = "SELECT pg_current_wal_insert_lsn()::text";
     let (lsn, count): (String, usize) = (session.one(written), extensions(&server));
-    // Longer than the longest window; `make soak` idles for ten minutes.
+    // Longer than the longest window. `make soak` idles for ten minutes.
     let idle = std::env::var("SOAK_IDLE").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
     thread::sleep(Duration::from_secs(idle));
     assert_eq!(session.one::<String>(written), lsn);
@@ -74,7 +73,7 @@ fn a_disk_that_takes_two_seconds_delays_and_repeats_nothing() {
     Load::prepare(&server);
     let load = Load::start(&server, 6, Ask::READING, "");
     for round in 0..4 {
-        // Stopped while the mark is written and not yet on disk, or a while after.
+        // The server is stopped while the mark is written and not yet on disk, or some time later.
         thread::sleep(Duration::from_millis(1_200) + chance.millis(3_000));
         server.stop(Stop::Immediate);
         server.set_clock(&format!("{:+.3}", chance.between(-3_000, 0) as f64 / 1e3 - f64::from(round)));
@@ -93,7 +92,7 @@ fn who_drops_a_subscription_does_not_keep_others_from_ids() {
     let server = Cluster::builder("extension_locked").start();
     let mut session = server.session();
     let mut holder = server.connect();
-    // As DROP SUBSCRIPTION does while it waits for its publisher.
+    // DROP SUBSCRIPTION takes this lock while it waits for its publisher.
     holder.batch_execute("BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE").expect("a superuser may lock it");
     let mut ids: Vec<i64> = Vec::new();
     for _ in 0..4 {
@@ -109,7 +108,7 @@ fn who_waits_for_the_mark_can_be_cancelled_and_terminated() {
     let mut other = server.session();
     let mut sessions: Vec<Client> = (0..3).map(|_| server.session()).collect();
     let last: i64 = sessions[0].one("SELECT snowflake_nextval()");
-    // A standby that never comes: no mark is acknowledged.
+    // A standby that does not exist acknowledges no mark.
     server.set("synchronous_standby_names", "nobody");
     server.reload();
     assert!(within(Duration::from_secs(10), || other.one::<String>("SHOW synchronous_standby_names") == "nobody"));
@@ -135,7 +134,7 @@ fn who_waits_for_the_mark_can_be_cancelled_and_terminated() {
         assert_eq!(end_of(&result.expect_err("nobody acknowledges"), *pid, &server), code);
         assert!(answered - begun < Duration::from_secs(2), "{function} was answered after {:?}", answered - begun);
         if n < 2 {
-            // Nothing is held by who was cancelled.
+            // A cancelled session holds no lock.
             let held = "SELECT count(*) FROM pg_locks WHERE relation = 'pg_replication_origin'::regclass AND pid = ";
             assert_eq!(other.one::<i64>(&format!("{held}{pid}")), 0);
             assert_eq!(session.one::<i32>("SELECT 1"), 1);

@@ -1,4 +1,4 @@
-//! The high-water mark: kept over crashes, lowered by nobody but who may, and the place where issuing begins.
+//! The high-water mark: it survives crashes, only permitted roles can lower it, and issuing begins at it.
 
 mod accept_clock;
 mod compare;

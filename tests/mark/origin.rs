@@ -1,5 +1,5 @@
-//! Nothing that is done to databases, extensions and replication origins lowers the mark, or lets issuing begin below it. Each
-//! check is run, too, on a server that loses its mark by hand, and must then fail.
+//! No operation on databases, extensions and replication origins lowers the mark, or lets issuing begin below it. Each check also
+//! runs on a server whose mark is removed by hand, and must then fail.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,10 +14,10 @@ use crate::start::{check_above, crash};
 
 const MISSING: &str = "the high-water mark is missing";
 
-/// Longest time in which what is reserved is used up.
+/// The longest time until the reservation is used up.
 const DRY: Duration = Duration::from_secs(12);
 
-/// Makes the extension anew again and again, and returns what was drawn in between.
+/// Drops and creates the extension repeatedly, and returns the IDs that were drawn in between.
 fn remake(server: &Cluster, database: &str, done: &AtomicBool) -> Vec<i64> {
     let mut session = server.connect_to(database);
     let mut ids = Vec::new();
@@ -25,7 +25,7 @@ fn remake(server: &Cluster, database: &str, done: &AtomicBool) -> Vec<i64> {
         session
             .batch_execute("DROP EXTENSION snowflake_pg CASCADE; CREATE EXTENSION snowflake_pg")
             .expect("a superuser may");
-        // Refused while somebody else has set the mark back.
+        // Refused while the mark is set back by hand.
         if let Ok(rows) = session.query("SELECT snowflake_nextval_batch(100)", &[]) {
             ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
         }
@@ -34,7 +34,7 @@ fn remake(server: &Cluster, database: &str, done: &AtomicBool) -> Vec<i64> {
     ids
 }
 
-/// Looks at the mark as often as it can.
+/// Reads the mark as often as possible.
 fn watch(server: &Cluster, done: &AtomicBool) -> Result<(), String> {
     let mut session = server.connect();
     let mark = "SELECT max((remote_lsn - '0/0')::bigint) FROM pg_replication_origin_status
@@ -49,7 +49,7 @@ fn watch(server: &Cluster, done: &AtomicBool) -> Result<(), String> {
     Ok(())
 }
 
-/// `pg_dump` of one database into another of the same server.
+/// Restores a `pg_dump` of one database into another of the same server.
 fn restore(server: &Cluster, from: &str, to: &str) {
     server.connect().batch_execute(&format!("CREATE DATABASE {to}")).expect("a superuser may");
     let dump = server.program("pg_dump").arg(from).output().expect("pg_dump can be run");
@@ -59,7 +59,7 @@ fn restore(server: &Cluster, from: &str, to: &str) {
     typed(psql, &String::from_utf8_lossy(&dump.stdout)).expect("the dump can be restored");
 }
 
-/// Ends those who go on until it is set, also when what they go on for panics.
+/// Sets the flag when dropped, so that the threads that run until then end even after a panic.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -68,8 +68,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What touches replication origins, the extension, or all of a database. `during` is done last under load, `after` when
-/// nobody draws any more.
+/// Performs operations on replication origins, on the extension, and on whole databases. `during` is the last operation of each
+/// round under load. `after` runs when the load has ended.
 fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), String> {
     let mut server = builder.set("fsync", "on").clock("+0").start();
     Load::prepare(&server);
@@ -140,7 +140,7 @@ fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), Str
     check_above(&server.session().batch(5000), &ids, "an hour back")
 }
 
-/// Somebody who takes the mark away by hand: nothing can keep that from being done, and the checks see it.
+/// Removes the mark by hand. Nothing can prevent that, and the checks must notice it.
 const BY_HAND: &str = "SELECT pg_replication_origin_advance('snowflake_pg', '0/1'); CHECKPOINT";
 
 #[test]
@@ -154,14 +154,14 @@ fn a_mark_that_is_lowered_by_hand_is_caught() {
     assert_caught(check_meddling(Cluster::builder("mark_lost"), "SELECT 1", BY_HAND), "is not above");
 }
 
-/// The hole that remains: a superuser who drops the origin, and a restart.
+/// A known limit: a superuser drops the origin, and the server restarts.
 #[test]
 fn a_superuser_who_drops_the_origin_is_caught() {
     let drop = "SELECT pg_replication_origin_drop('snowflake_pg')";
     assert_caught(check_meddling(Cluster::builder("mark_dropped"), "SELECT 1", drop), "is not above");
 }
 
-/// The numbers that some statements return.
+/// The numbers that the statements return.
 fn numbers(session: &mut Client, sql: &str) -> Vec<i64> {
     let messages = session.simple_query(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
     let row = |message: &SimpleQueryMessage| match message {
@@ -171,7 +171,7 @@ fn numbers(session: &mut Client, sql: &str) -> Vec<i64> {
     messages.iter().filter_map(row).collect()
 }
 
-/// Every way to make the extension, use it, and have never made it.
+/// Creates the extension and uses it in transactions that are rolled back, in each possible way.
 fn check_unmade(builder: Builder) -> Result<(), String> {
     let mut server = builder.set("max_prepared_transactions", "2").clock("+0").start();
     let mut session = server.connect();
@@ -253,7 +253,7 @@ fn a_crash_after_the_drop_of_the_origin_does_not_begin_anew() {
     let mut session = server.session();
     let ids = session.batch(5000);
     session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
-    // There is nothing to set it in.
+    // There is no replication origin in which the mark could be set.
     let set = "SELECT snowflake_set_mark(snowflake_max_id(now()), force => true)";
     let (code, message, detail, hint) = sqlstate(&session.batch_execute(set).unwrap_err());
     assert_eq!((code.as_str(), message.as_str()), ("55000", MISSING));
@@ -278,7 +278,7 @@ fn who_has_the_origin_in_use_under_load_makes_nothing_come_twice() {
     for clock in ["-1", "-2"] {
         let mut user = server.connect();
         let refused = || server.log().contains("the high-water mark is in use by a session");
-        // Somebody may be extending at this moment, but never has it in use.
+        // A session may be extending at this moment, but never has the origin in use.
         user.batch_execute("SELECT pg_replication_origin_session_setup('snowflake_pg')").expect("a superuser may");
         assert!(within(DRY, refused), "{}", server.log());
         user.batch_execute("SELECT pg_replication_origin_session_reset()").expect("a superuser may");

@@ -1,4 +1,5 @@
-//! `snowflake_set_mark()`: who may call it, which marks it takes, and that nothing is issued below the mark that it has set.
+//! `snowflake_set_mark()`: the roles that can call it, the marks that it accepts, and that no ID below the mark is issued
+//! afterwards.
 
 use std::thread;
 use std::time::Duration;
@@ -26,7 +27,7 @@ fn only_superusers_and_whom_they_allow_may_repair() {
     }
     admin.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_accept_clock() TO clerk").expect("a superuser may");
     assert_eq!(clerk.code("SELECT snowflake_accept_clock()"), None);
-    // Who may set the mark needs the table's rights, too.
+    // A role that can set the mark also needs privileges on the table.
     let grant = "GRANT EXECUTE ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) TO clerk";
     admin.batch_execute(grant).expect("a superuser may");
     let set = |table: &str| format!("SELECT snowflake_set_mark({mark} + 1, '{table}')");
@@ -46,8 +47,8 @@ fn a_server_without_a_number_has_nothing_to_repair() {
     }
 }
 
-/// Sets the mark so many milliseconds from the last ID that was issued, and ends the server before anybody draws: what was
-/// returned from must be on disk, and nothing may begin below it.
+/// Sets the mark this many milliseconds from the last issued ID, and ends the server before the next draw. When the function has
+/// returned, the mark must be on disk, and no ID below it can be issued.
 fn check_set(name: &str, shift: i64) -> Result<(), String> {
     let mut server = Cluster::builder(name).set("fsync", "on").set("wal_writer_delay", "10s").clock("+0").start();
     Load::prepare(&server);
@@ -69,7 +70,7 @@ fn check_set(name: &str, shift: i64) -> Result<(), String> {
     server.stop(Stop::Immediate);
     server.set_clock("-3600");
     server.start();
-    // Without gaps: whatever was issued there before comes again.
+    // Draws without gaps, so that any ID that was issued there before comes again.
     let drawn: Vec<i64> = server.connect().batch(50_000);
     ensure!(drawn.iter().all(|id| *id >= mark), "IDs begin below the mark");
     ids.extend(drawn);
@@ -78,7 +79,7 @@ fn check_set(name: &str, shift: i64) -> Result<(), String> {
 
 #[test]
 fn a_mark_that_was_set_is_where_the_next_start_begins() {
-    // Half an hour up; and down, from the end of the window to right above the last ID.
+    // Half an hour up. Down, from the end of the window to just above the last ID.
     check_set("repair_up", 1_800_000).unwrap();
     check_set("repair_down", 0).unwrap();
 }
@@ -102,12 +103,12 @@ fn a_mark_out_of_range_is_refused() {
         assert_eq!(detail, "It must be from 1 to 4611686018427387903, the largest ID of layout \"41:5:5:11\".");
         assert_eq!(hint, "Pass the highest ID that may have been issued, and 1 more.");
     }
-    // Nothing could be issued above it for a while.
+    // No ID could be issued above it for a while.
     let (code, message, ..) = ask(&mut session, "snowflake_max_id(now() + interval '2 days')").expect("refused");
     assert_eq!(code, "22023");
     assert!(message.ends_with("is more than a day ahead of the clock"), "{message}");
     assert_eq!(session.one::<Option<i64>>("SELECT snowflake_set_mark(NULL)"), None);
-    // Upwards, without a question; IDs begin there.
+    // A higher mark needs no force, and IDs begin there.
     let (mark, before): (i64, i64) = {
         let row = session
             .query_one("SELECT m, snowflake_set_mark(m) FROM snowflake_max_id(now() + interval '1 hour') AS m", &[])
@@ -116,7 +117,7 @@ fn a_mark_out_of_range_is_refused() {
     };
     assert!(before < mark);
     assert!(session.one::<i64>("SELECT snowflake_nextval()") >= mark);
-    // Below every ID: the clock decides.
+    // The mark is below every ID, so IDs begin at the clock.
     assert!(session.one::<i64>("SELECT snowflake_set_mark(1, force => true)") > mark);
     for _ in 0..2 {
         assert!(session.lead().abs() < 1.0);
@@ -134,7 +135,7 @@ fn setting_the_mark_under_load_never_lets_an_id_come_again() {
         let mut session = server.session();
         for _ in 0..10 {
             thread::sleep(chance.millis(100));
-            // Above what others draw until it is done; below the mark or above.
+            // Above the IDs that others draw until the call returns, and below or above the mark.
             let ahead = chance.between(400, 3_000);
             let set = format!(
                 "SELECT snowflake_set_mark(snowflake_max_id(snowflake_timestamp(snowflake_nextval())
@@ -155,7 +156,7 @@ fn setting_the_mark_under_load_never_lets_an_id_come_again() {
 fn a_mark_that_is_set_right_after_the_first_start_waits_for_its_place() {
     let mut server =
         Cluster::builder("set_early").unset("snowflake_pg.worker_id").set("max_prepared_transactions", "1").start();
-    // Outlives the restart, and keeps the background worker from making the origin.
+    // The lock outlives the restart and prevents the background worker from making the origin.
     let hold = "BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE; PREPARE TRANSACTION 'slow'";
     server.session().batch_execute(hold).expect("a superuser may");
     server.set("snowflake_pg.worker_id", "1");

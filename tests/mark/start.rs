@@ -1,18 +1,18 @@
-//! Where issuing begins: at the clock or the mark, whichever is later, and nowhere if old IDs could come again. Each check is
-//! run, too, on a server that does not load its mark, and must then fail.
+//! Where issuing begins: at the clock or the mark, whichever is later. It does not begin if old IDs could come again. Each check
+//! also runs on a server that does not load its mark, and must then fail.
 
 use cluster::{Answer, Builder, Chance, Cluster, Stop, assert_caught, check_unique, ensure, sqlstate};
 
 const AHEAD: &str = "the high-water mark is more than a day ahead of the clock";
 
-/// Whether all of these lie above what was issued before.
+/// Whether all of these IDs are above those that were issued before.
 pub fn check_above(ids: &[i64], before: &[i64], what: &str) -> Result<(), String> {
     let (first, last) = (ids.iter().min(), before.iter().max());
     ensure!(first > last, "{what}: {first:?} is not above {last:?}");
     Ok(())
 }
 
-/// Kills a session by force, steps the clock, and waits until the server is back.
+/// Kills a session with SIGKILL, steps the clock, and waits until the server is back.
 pub fn crash(server: &Cluster, clock: &str) {
     let _victim = server.connect();
     assert!(server.kill_session(&mut Chance::of("crash")), "the server goes on");
@@ -20,7 +20,7 @@ pub fn crash(server: &Cluster, clock: &str) {
     server.wait_until_back();
 }
 
-/// An hour back, by each way to end a server: the clock alone would begin below.
+/// Sets the clock back by an hour, with each way to end a server. By the clock alone, issuing would begin below the last ID.
 fn check_hour(builder: Builder) -> Result<(), String> {
     let mut server = builder.clock("+0").start();
     let mut session = server.session();
@@ -40,7 +40,7 @@ fn check_hour(builder: Builder) -> Result<(), String> {
         let after = session.batch(5000);
         check_above(&after, &before, end)?;
         if end == "immediate" {
-            // At most a window and max_ahead above: later windows may be longer.
+            // At most a window and max_ahead above the last ID. Later windows can be longer.
             let times = format!("snowflake_timestamp({}) - snowflake_timestamp({})", after[0], before[0]);
             let gap: f64 = session.one(&format!("SELECT extract(epoch FROM {times})::float8"));
             ensure!((0.0..2.5).contains(&gap), "issuing begins {gap} s above the last ID");
@@ -60,7 +60,7 @@ fn an_hour_back_without_the_mark_is_caught() {
     assert_caught(check_hour(Cluster::builder("mark_hour_fault").fault("MarkNotLoaded")), "is not above");
 }
 
-/// The error that says what may be wrong.
+/// Checks the error, which names the possible causes.
 fn assert_refusal(error: &postgres::Error) {
     let (code, message, detail, hint) = sqlstate(error);
     assert_eq!((code.as_str(), message.as_str()), ("55000", AHEAD));
@@ -94,7 +94,7 @@ fn the_limit_is_a_day_and_a_crash_is_judged_as_a_start() {
     server.set_clock("+0");
     let mut session = server.connect();
     ids.extend(session.batch(5000));
-    // Shared memory is made anew, and with it what was known of the clock.
+    // Shared memory is created again, and the state of the clock in it is lost.
     crash(&server, "-172800");
     session = server.connect();
     assert_eq!(session.refusal("SELECT snowflake_nextval()"), ("55000".into(), AHEAD.into()));
@@ -104,14 +104,15 @@ fn the_limit_is_a_day_and_a_crash_is_judged_as_a_start() {
     check_unique(&mut ids).unwrap();
 }
 
-/// From one configuration to the next, without a pause: some could make old IDs again, the others begin above them.
+/// Goes from one configuration to the next without a pause. Some could repeat old IDs and are refused. The others begin above
+/// them.
 fn check_changes(builder: Builder) -> Result<(), String> {
     const TWITTER: &str = "1288834974657";
-    // Layout, datacenter ID, worker ID, epoch, and whether IDs may go on.
+    // Layout, datacenter ID, worker ID, epoch, and whether IDs can be issued.
     let changes = [
         ("41:5:5:11", "7", "9", TWITTER, true),
         ("41:10:11", "0", "1", TWITTER, true),
-        // A bit more: numbers twice as large, and back again.
+        // One bit more makes the IDs twice as large. Then back again.
         ("41:10:12", "0", "1023", TWITTER, true),
         ("41:10:11", "0", "1023", TWITTER, false),
         ("42:10:11", "0", "1023", TWITTER, false),
@@ -123,7 +124,7 @@ fn check_changes(builder: Builder) -> Result<(), String> {
         ("41:5:5:12", "31", "31", TWITTER, true),
         ("41:0:10:12", "0", "1023", TWITTER, true),
         ("41:12:10", "0", "4095", TWITTER, true),
-        // None of its IDs is as large as the mark.
+        // All its IDs are below the mark.
         ("31:10:12@1s", "0", "1", TWITTER, false),
         ("41:10:12", "0", "1", "2011-11-04T00:00:00Z", false),
         ("41:10:12", "0", "1", "2009-01-01T00:00:00Z", true),
@@ -168,10 +169,10 @@ fn a_new_configuration_without_the_mark_is_caught() {
     assert_caught(check_changes(Cluster::builder("mark_changes_fault").fault("MarkNotLoaded")), "was not refused");
 }
 
-/// Workers of one parallel query share their locks, so that nothing but the state itself makes one of them the loader.
+/// Workers of one parallel query share their locks, so only the state itself can choose one of them as the loader.
 #[test]
 fn when_parallel_workers_ask_first_one_of_them_loads() {
-    // Reading the clocks takes long enough for all to be at it.
+    // Reading the clocks takes so long that all workers try to load.
     let mut server = Cluster::builder("start_parallel")
         .fault("ReadsApart")
         .set("max_parallel_workers", "8")

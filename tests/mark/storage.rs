@@ -1,4 +1,5 @@
-//! Where the mark is kept: nothing is issued without a place for it, and `pg_resetwal` leaves what was written last.
+//! Where the mark is stored: no ID is issued without a place for the mark, and `pg_resetwal` keeps the mark of the last
+//! checkpoint.
 
 use std::thread;
 use std::time::Duration;
@@ -8,10 +9,11 @@ use cluster::{
     within,
 };
 
-/// Longest time in which what is reserved is used up.
+/// The longest time until the reservation is used up.
 const DRY: Duration = Duration::from_secs(12);
 
-/// The error in which drawing ends once what is reserved is used up. Who tries to extend it in time meets the error earlier.
+/// The error that a session gets when the reservation is used up. A session that tries to extend it in advance gets the error
+/// earlier.
 fn refusal(session: &mut Client) -> (String, String, String, String) {
     let mut refused = || session.code("SELECT snowflake_nextval()").is_some();
     assert!(within(DRY, || (0..3).all(|_| refused())), "it goes on");
@@ -33,7 +35,7 @@ fn without_its_origin_issuing_stops_with_a_hint() {
     let mut session = server.session();
     assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
 
-    // Its row without its progress: what a drop that is rolled back leaves.
+    // The origin without its progress, as after a drop that was rolled back.
     session
         .batch_execute("BEGIN; SELECT pg_replication_origin_drop('snowflake_pg'); ROLLBACK")
         .expect("a superuser may");
@@ -51,7 +53,7 @@ fn without_its_origin_issuing_stops_with_a_hint() {
     assert_eq!(before, None);
     assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
 
-    // Set back by hand.
+    // The mark is set back by hand.
     let by_hand = "SELECT pg_replication_origin_advance('snowflake_pg', '0/1')";
     session.batch_execute(by_hand).expect("a superuser may");
     let (code, message, _, hint) = refusal(&mut session);
@@ -86,7 +88,7 @@ fn without_a_free_replication_state_there_is_no_mark_and_no_id() {
     let log = server.try_start().expect_err("there is no place for a mark");
     assert!(log.contains(&format!("FATAL:  no high-water mark can be kept while \"{setting}\" is 0")), "{log}");
     assert!(log.contains(&format!("HINT:  Set {setting} to 1 or more")), "{log}");
-    // A server that only decodes needs none.
+    // A server that only decodes needs no mark.
     server.unset("snowflake_pg.worker_id");
     server.start();
 }
@@ -109,14 +111,14 @@ fn read_only_transactions_and_parallel_workers_extend_too() {
     assert!(plan.contains("Workers Launched: 2"), "{plan}");
 }
 
-/// A superuser's session takes the origin for its own while another draws; what the other one meets.
+/// A superuser's session sets up the origin for itself while another session draws. Checks the error that the other session gets.
 fn check_origin_in_use(builder: Builder) -> Result<(), String> {
     let server = builder.start();
     let mut session = server.session();
     let mut holder = server.connect();
     session.one::<i64>("SELECT snowflake_nextval()");
     holder.batch_execute("SELECT pg_replication_origin_session_setup('snowflake_pg')").expect("a superuser may");
-    // What is reserved is issued to its end.
+    // The reservation is issued to its end.
     let mut refused = None;
     let ended = within(DRY, || {
         refused = session.query_one("SELECT snowflake_nextval()", &[]).err();
@@ -132,12 +134,12 @@ fn check_origin_in_use(builder: Builder) -> Result<(), String> {
     ensure!(hint.contains("pg_replication_origin_session_reset()"), "{hint}");
     let status: Vec<String> = session.all("SELECT state || ': ' || problem || ' ' || hint FROM snowflake_status");
     ensure!(status == [format!("refused: {message} {hint}")], "the status says {status:?}");
-    // As the hint says.
+    // The hint works.
     holder.batch_execute("SELECT pg_replication_origin_session_reset()").expect("a superuser may");
     ensure!(session.code("SELECT snowflake_nextval()").is_none(), "issuing does not go on");
     let state: String = session.one("SELECT state FROM snowflake_status");
     ensure!(state == "issuing", "the status says {state}");
-    // No lock is left of the error that was caught.
+    // The error that was caught has left no lock.
     holder.batch_execute("SELECT pg_replication_origin_session_setup('snowflake_pg')").expect("the locks are free");
     Ok(())
 }
@@ -152,16 +154,16 @@ fn a_session_that_has_its_id_and_is_refused_is_caught() {
     assert_caught(check_origin_in_use(Cluster::builder("origin_raised").fault("RenewalRaises")), "had its ID");
 }
 
-/// What `pg_resetwal` leaves of the mark.
+/// The mark and the IDs around `pg_resetwal`.
 struct Reset {
-    /// The mark of the last checkpoint before the server was ended, the last one, and the one after.
+    /// The mark of the last checkpoint before the server was ended, the last mark, and the mark afterwards.
     marks: [i64; 3],
-    /// What was issued before and after.
+    /// The IDs issued before and after.
     ids: Vec<i64>,
 }
 
-/// Ends a server, resets its WAL, and starts it with the clock behind. Few IDs a second are drawn, without gaps, up to ten seconds
-/// ahead of the clock.
+/// Ends a server, resets its WAL, and starts it with the clock behind. The session draws the few IDs of each second without gaps,
+/// up to ten seconds ahead of the clock.
 fn reset_wal(name: &str, end: Stop) -> Reset {
     let builder = Cluster::builder(name).set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s");
     let mut server = builder.set("fsync", "on").clock("+0").start();
@@ -204,6 +206,6 @@ fn pg_resetwal_after_a_crash_leaves_the_mark_of_the_last_checkpoint() {
     let mut reset = reset_wal("storage_reset_crash", Stop::Immediate);
     let [checkpointed, last, after] = reset.marks;
     assert!(checkpointed < last && checkpointed == after, "{:?}", reset.marks);
-    // What the README does not promise.
+    // The documentation does not promise unique IDs in this case.
     assert_caught(check_unique(&mut reset.ids), "came twice");
 }

@@ -1,18 +1,18 @@
-//! The background worker that makes the mark's place: a server that has no room for it says so, it finds a database, and it ends
-//! when the server does, whatever it waits for.
+//! The background worker that makes the place for the mark: a server without room for the worker says so, the worker finds a
+//! database to connect to, and it ends when the server stops, whatever it waits for.
 
 use std::time::{Duration, Instant};
 
 use cluster::{Answer, Builder, Cluster, Stop, assert_caught, ensure, sqlstate, within};
 
-/// Longest time in which the worker tries again, and some for a busy machine.
+/// The longest time until the worker tries again, with a margin for a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
 const WARNING: &str = "WARNING:  snowflake_pg: no place for background worker \"snowflake_pg mark keeper\"";
 
 #[test]
 fn without_a_place_for_the_worker_the_log_and_the_first_session_are_told() {
-    // 1 is taken by PostgreSQL itself, which registers a worker for logical replication.
+    // PostgreSQL itself takes one place, for its worker for logical replication.
     let mut server = Cluster::builder("no_place").set("max_worker_processes", "1").start();
     let log = server.log();
     assert!(log.contains(WARNING), "{log}");
@@ -33,7 +33,7 @@ fn without_a_place_for_the_worker_the_log_and_the_first_session_are_told() {
     server.restart(Stop::Fast);
     assert!(!server.log().contains(WARNING), "{}", server.log());
     let first = server.connect().one::<i64>("SELECT snowflake_nextval()");
-    // Once the mark has its place, issuing goes on without the worker, and the log still tells of it.
+    // When the mark has its place, issuing continues without the worker, and the log still has the warning.
     server.set("max_worker_processes", "1");
     server.restart(Stop::Immediate);
     assert!(server.log().contains(WARNING), "{}", server.log());
@@ -54,7 +54,7 @@ fn a_worker_id_with_another_prefix_is_found() {
         server.unset("snowflake.worker_id");
         server.restart(Stop::Fast);
     }
-    // The hint works, and -1 is as good as nothing.
+    // The hint works, and -1 has the same effect as no setting.
     for (number, code) in [("-1", Some("55000")), ("7", None)] {
         server.set("snowflake_pg.worker_id", number);
         server.restart(Stop::Fast);
@@ -62,8 +62,8 @@ fn a_worker_id_with_another_prefix_is_found() {
     }
 }
 
-/// A server without the extension, whose catalog of replication origins is locked for as long as the prepared transaction
-/// `dropped` lives, also over restarts; then with the extension.
+/// A server that has run without the library, and then with it. Its catalog of replication origins is locked as long as the
+/// prepared transaction `dropped` exists, also across restarts.
 fn locked(builder: Builder) -> Cluster {
     let builder = builder.set("max_prepared_transactions", "5");
     let mut server = builder.set("shared_preload_libraries", "").start();
@@ -84,7 +84,7 @@ fn locked(builder: Builder) -> Cluster {
 fn check_locked(builder: Builder) -> Result<(), String> {
     let mut server = locked(builder);
     let mut session = server.connect();
-    // It stops as soon as it is told to, while the worker waits.
+    // The server stops as soon as it is told to, while the worker waits.
     let waits = "SELECT EXISTS (SELECT FROM pg_locks AS l JOIN pg_stat_activity USING (pid)
                  WHERE NOT granted AND backend_type LIKE 'snowflake_pg%')";
     ensure!(within(SOON, || session.one(waits)), "the worker does not wait for the lock");
@@ -97,7 +97,8 @@ fn check_locked(builder: Builder) -> Result<(), String> {
 
     server.start();
     let mut session = server.connect();
-    // Connected for a moment now and then only, it keeps nobody from copying template0: CREATE DATABASE tries for 5 s.
+    // The worker connects only for a moment now and then, so it does not prevent copies of template0: CREATE DATABASE tries for 5
+    // s.
     ensure!(within(SOON, || session.one(waits)), "the worker does not wait for the lock");
     let copied = within(SOON, || session.code("CREATE DATABASE copy TEMPLATE template0").is_none());
     ensure!(copied, "template0 cannot be copied");
@@ -105,7 +106,7 @@ fn check_locked(builder: Builder) -> Result<(), String> {
     let refused = session.query_one("SELECT snowflake_nextval()", &[]).expect_err("the mark has no place");
     let (code, message, ..) = sqlstate(&refused);
     ensure!((&*code, &*message) == ("55000", "the high-water mark is missing"), "{code} {message}");
-    // Issuing begins by itself when the lock is gone.
+    // Issuing begins without help when the lock is released.
     session.batch_execute("ROLLBACK PREPARED 'dropped'").expect("a superuser may");
     let begins = within(SOON, || session.code("SELECT snowflake_nextval()").is_none());
     ensure!(begins, "issuing does not begin:\n{}", server.log());

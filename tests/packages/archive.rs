@@ -1,4 +1,4 @@
-//! The archive goes into a copy of the PostgreSQL installation, which finds all its files from where its programs lie.
+//! Installs the archive in a copy of the PostgreSQL installation, whose programs find all files relative to their own directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// `None`, and a line that says why, for an installation of which only its owner knows what belongs to it.
+    /// Returns `None`, and prints why, for an installation whose parts are not known.
     pub fn new(name: &str) -> Option<Copy> {
         let postgresql = Host::get().installation();
         let whole: Vec<PathBuf> = if postgresql.is_debians() {
             ["lib", "share"].map(|part| format!("/usr/{part}/postgresql/{}", major()).into()).into()
         } else if std::env::var_os("PG_CONFIG").is_none_or(|named| named.is_empty()) {
-            // The programs' libraries lie beside the package that they are of.
+            // The libraries of the programs are in a directory beside the package.
             vec![postgresql.bin.ancestors().nth(3).expect("scripts/setup has unpacked it").into()]
         } else {
             not_tested("the PostgreSQL of PG_CONFIG is not copied");
@@ -43,7 +43,7 @@ impl Copy {
         Some(Copy { name: name.into(), scratch, bin })
     }
 
-    /// Installs the archive as the page says, and its INSTALL.
+    /// Installs the archive as the page says, and checks that its INSTALL says the same.
     pub fn install(&self, archive: &Path) -> Result<(), String> {
         output(command("cp").arg(archive).arg(&self.scratch.0));
         let path = format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap_or_default());
@@ -59,7 +59,7 @@ impl Copy {
         Ok(())
     }
 
-    /// A server of the copy's with these settings; an error is its log.
+    /// Starts a server of the copy with these settings. On failure, returns its log.
     pub fn start(&self, settings: &str) -> Result<Cluster, String> {
         let mut builder =
             Cluster::builder(&self.name).unset("shared_preload_libraries").unset("snowflake_pg.worker_id");

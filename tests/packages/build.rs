@@ -1,4 +1,4 @@
-//! `scripts/package`, run once by all tests of a run, and what came out.
+//! Runs `scripts/package` once for all tests of a run, and reads its packages.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// Built when a test first asks.
+    /// Builds the packages when a test first needs them.
     pub fn built() -> &'static Packages {
         static PACKAGES: OnceLock<Packages> = OnceLock::new();
         PACKAGES.get_or_init(|| {
             let dir = repository().join("target/packages");
             fs::create_dir_all(&dir).expect("target/ can be written");
-            // Tests run as several processes.
+            // Tests run as separate processes.
             let lock = File::create(dir.join("lock")).expect("target/ can be written");
             lock.lock().expect("a lock file can be locked");
             let (run, known) = (run(), dir.join("run"));
@@ -40,7 +40,7 @@ impl Packages {
         })
     }
 
-    /// Both, byte for byte.
+    /// The contents of both packages, byte for byte.
     pub fn read(&self) -> [Vec<u8>; 2] {
         [&self.debian, &self.archive].map(|path| fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
     }
@@ -57,19 +57,19 @@ impl Packages {
         output(command("dpkg-deb").arg("--field").arg(&self.debian))
     }
 
-    /// What tar tells of the archive: mode, owner, size, time and name.
+    /// The output of tar for the archive: mode, owner, size, time and name.
     pub fn archive_listing(&self) -> String {
         output(command("tar").args(["--numeric-owner", "--utc", "-tvzf"]).arg(&self.archive))
     }
 
-    /// The files of the Debian package and its control directory in a directory.
+    /// Unpacks the Debian package, with its control directory, and returns the directory.
     pub fn unpack_debian(&self, scratch: &Scratch) -> PathBuf {
         let dir = scratch.0.join("debian");
         output(command("dpkg-deb").arg("--raw-extract").arg(&self.debian).arg(&dir));
         dir
     }
 
-    /// The archive's one directory.
+    /// Unpacks the archive and returns its only directory.
     pub fn unpack_archive(&self, scratch: &Scratch) -> PathBuf {
         output(command("tar").arg("-xzf").arg(&self.archive).arg("-C").arg(&scratch.0));
         let name = self.archive.file_name().expect("a file").to_string_lossy();
@@ -77,7 +77,7 @@ impl Packages {
     }
 }
 
-/// Where the Debian package has its documentation.
+/// The directory of the documentation in the Debian package.
 pub fn docs() -> String {
     format!("usr/share/doc/postgresql-{}-snowflake-pg", major())
 }
@@ -92,7 +92,7 @@ pub fn build() {
     output(command(repository().join("scripts/package")).env("PG", major()));
 }
 
-/// What all processes of a test run have in common, and no other run has.
+/// A text that all processes of a test run share, and that differs between runs.
 fn run() -> String {
     let of = std::env::var("NEXTEST_RUN_ID").unwrap_or_else(|_| std::process::id().to_string());
     format!("{of} on {}", major())

@@ -1,4 +1,4 @@
-//! What is asked of the packages, and of the files that describe them.
+//! Checks of the packages, and of the files that describe them.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::build::{VERSION, docs};
 
-/// The control file and the scripts of the extension: that of this version, and what `sql/` keeps of earlier ones.
+/// The control file and the scripts of the extension: the script of this version, and those of earlier versions in `sql/`.
 fn extension_files() -> Vec<String> {
     let kept = fs::read_dir(repository().join("sql")).expect("sql/ can be read");
     let kept = kept.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -22,7 +22,7 @@ fn extension_files() -> Vec<String> {
     files
 }
 
-/// Whether two lists of names are the same but for order.
+/// Whether two lists of names are equal except for their order.
 fn same(found: impl IntoIterator<Item = String>, mut wanted: Vec<String>) -> Result<(), String> {
     let mut found: Vec<String> = found.into_iter().collect();
     found.sort();
@@ -33,7 +33,7 @@ fn same(found: impl IntoIterator<Item = String>, mut wanted: Vec<String>) -> Res
     Ok(())
 }
 
-/// Whether the Debian package has its files at Debian's places.
+/// Whether the files of the Debian package are in Debian's directories.
 pub fn debian_files(files: &[String]) -> Result<(), String> {
     let major = major();
     let docs = format!("{}/", docs());
@@ -44,7 +44,7 @@ pub fn debian_files(files: &[String]) -> Result<(), String> {
     for name in ["README.Debian", "README.md.gz", "changelog.Debian.gz", "changelog.gz", "copyright"] {
         ensure!(read.contains(&format!("{docs}{name}")), "{name} is not in the package");
     }
-    // Debhelper compresses the longer ones.
+    // Debhelper compresses the longer pages.
     let pages = fs::read_dir(repository().join("docs")).expect("docs/ can be read");
     for name in pages.map(|entry| entry.unwrap().file_name()) {
         let path = format!("{docs}docs/{}", name.display());
@@ -53,7 +53,7 @@ pub fn debian_files(files: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the archive has its files, in order, with nothing in it of who made it and when.
+/// Whether the archive has its files, in order, and does not record by whom and when it was built.
 pub fn archive_files(listing: &str) -> Result<(), String> {
     let mut names: Vec<&str> = Vec::new();
     let mut times: Vec<String> = Vec::new();
@@ -69,7 +69,7 @@ pub fn archive_files(listing: &str) -> Result<(), String> {
     }
     times.dedup();
     ensure!(times.len() == 1, "files are of {times:?}");
-    // As tar sorts: a directory comes before what is in it.
+    // In tar's order, a directory comes before its contents.
     ensure!(names.is_sorted(), "the names are not in order: {names:?}");
     let root = names.first().copied().unwrap_or_default();
     let wanted = format!("snowflake_pg-{VERSION}-pg{}-linux-", major());
@@ -79,7 +79,7 @@ pub fn archive_files(listing: &str) -> Result<(), String> {
     same(names.iter().filter(|name| !name.ends_with('/')).map(|name| name.trim_start_matches(root).to_string()), wanted)
 }
 
-/// Whether the control fields are right, and the page names the C library that they ask for.
+/// Whether the control fields are correct, and the page names the version of the C library that they require.
 pub fn fields(control: &str) -> Result<(), String> {
     let field = |name: &str| {
         let prefix = format!("{name}: ");
@@ -101,7 +101,7 @@ pub fn fields(control: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a library is without the symbols that only debuggers read.
+/// Whether a library has no symbols that only debuggers read.
 pub fn stripped(library: &Path) -> Result<(), String> {
     let sections = output(command("readelf").args(["--sections", "--wide"]).arg(library));
     ensure!(!sections.contains(".symtab"), "{} is not stripped", library.display());
@@ -109,19 +109,19 @@ pub fn stripped(library: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the page says how large the library is.
+/// Whether the page states the size of the library.
 pub fn page_size(bytes: u64) -> Result<(), String> {
     let text = page("docs/installing.md").replace('\n', " ");
     let stated =
         text.split("library in them takes ").nth(1).and_then(|rest| rest.split(" MB").next()?.parse::<f64>().ok());
     let stated = stated.ok_or("the page does not say how large the library is")?;
     let found = bytes as f64 / 1e6;
-    // Versions of PostgreSQL differ a little.
+    // The size differs slightly between versions of PostgreSQL.
     ensure!((found - stated).abs() <= 0.1, "the library takes {found} MB, and the page says {stated} MB");
     Ok(())
 }
 
-/// Whether lintian has nothing to say.
+/// Whether lintian reports nothing.
 pub fn lintian(package: &Path) -> Result<(), String> {
     let output = tool("lintian").arg("--allow-root").arg(package).output().expect("lintian can be run");
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -130,7 +130,7 @@ pub fn lintian(package: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether PGXN would take this META.json, by PGXN's own rules, and the files that it names exist.
+/// Whether PGXN would accept this META.json by its own rules, and the files that it names exist.
 pub fn meta(text: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let files: Vec<String> = ["file", "docfile"]
@@ -144,7 +144,7 @@ pub fn meta(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What a checker says of a text, where it says something.
+/// Runs a checker on a text. Anything it prints is an error.
 fn said_of(text: &str, mut checker: Command) -> Result<(), String> {
     let checker = checker.current_dir(repository().join("scripts")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = checker.stderr(Stdio::piped()).spawn().expect("it has told its version");
@@ -155,22 +155,22 @@ fn said_of(text: &str, mut checker: Command) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether hadolint has nothing to say.
+/// Whether hadolint reports nothing.
 pub fn dockerfile(text: &str) -> Result<(), String> {
     let mut hadolint = tool("hadolint");
     hadolint.args(["--no-color", "-"]);
     said_of(text, hadolint)
 }
 
-/// Whether shellcheck has nothing to say.
+/// Whether shellcheck reports nothing.
 pub fn script(name: &str, text: &str) -> Result<(), String> {
     let mut shellcheck = tool("shellcheck");
-    // What one script sets another uses; and what a trap sets is not seen.
+    // Variables can be set in one script and used in another, and shellcheck does not see those that a trap uses.
     shellcheck.args(["--shell=bash", "--color=never", "--external-sources", "--exclude=SC1091,SC2034,SC2154", "-"]);
     said_of(text, shellcheck).map_err(|said| format!("{name}: {said}"))
 }
 
-/// Whether no release was forgotten: the newest entries are of the workspace's version.
+/// Whether the newest entries have the version of the workspace, so that no release was forgotten.
 pub fn versions(changes: &str, debian: &str, meta: &str) -> Result<(), String> {
     let newest = changes.lines().find_map(|line| line.strip_prefix("## ")?.split(' ').next()).unwrap_or_default();
     ensure!(newest == VERSION, "the newest version of CHANGELOG.md is {newest:?}, and that of Cargo.toml {VERSION}");

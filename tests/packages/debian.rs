@@ -1,4 +1,4 @@
-//! The Debian package goes in and out as docs/installing.md says.
+//! The Debian package can be installed and removed as docs/installing.md says.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn sql(tree: &Tree, text: &str) -> Result<String, String> {
     tree.run(&format!("su - postgres -c '{psql}'"))
 }
 
-/// Whether the tree's server issues IDs and reads them.
+/// Whether the tree's server issues and decodes IDs.
 pub fn check_session(tree: &Tree) -> Result<(), String> {
     sql(tree, "CREATE EXTENSION IF NOT EXISTS snowflake_pg")?;
     sql(tree, ORDERS)?;
@@ -23,12 +23,12 @@ pub fn check_session(tree: &Tree) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs the package as the page says beside a server that runs, and sees that it works.
+/// Installs the package as the page says while a server runs, and checks that it works.
 pub fn check(tree: &Tree, package: &Path, settings: &str) -> Result<(), String> {
     tree.run(&format!("pg_ctlcluster {} main start", major()))?;
     tree.put(package, &format!("/root/{}", package.file_name().expect("a file").display()));
     for (number, command) in typed("sh debian").iter().enumerate() {
-        // The lines stand between the first block and the second.
+        // The page has the settings between the first block and the second.
         if number == 1 {
             tree.write(&format!("/etc/postgresql/{}/main/conf.d/snowflake_pg.conf", major()), settings);
         }
@@ -37,7 +37,7 @@ pub fn check(tree: &Tree, package: &Path, settings: &str) -> Result<(), String> 
     check_session(tree)
 }
 
-/// Removes the package as the page says, and sees that nothing is left of it and the server runs.
+/// Removes the package as the page says, and checks that none of its files is left and that the server runs.
 pub fn check_removal(tree: &Tree) -> Result<(), String> {
     sql(tree, "DROP TABLE orders")?;
     for command in typed("sh debian-remove") {
@@ -47,7 +47,7 @@ pub fn check_removal(tree: &Tree) -> Result<(), String> {
     sql(tree, "SELECT 1").map(drop)
 }
 
-/// Whether there is no file of the extension's anywhere.
+/// Whether no file of the extension is left anywhere.
 pub fn check_nothing_left(tree: &Tree) -> Result<(), String> {
     let left = tree.run("find / -xdev -path /root -prune -o -name '*snowflake*' -print")?;
     ensure!(left.is_empty(), "still there:\n{left}");

@@ -1,4 +1,4 @@
-//! What is shipped: packages, metadata, and what the library is made of.
+//! The shipped files: packages, metadata, and the parts of the library.
 
 mod archive;
 mod build;

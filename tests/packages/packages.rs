@@ -1,5 +1,5 @@
-//! `make package` makes a Debian package and an archive that hold what they should, and that work where docs/installing.md
-//! says: in a Debian that has nothing but PostgreSQL, and in a copy of an installation.
+//! `make package` makes a Debian package and an archive that contain the right files and work as docs/installing.md says: in a
+//! Debian that has nothing but PostgreSQL, and in a copy of an installation.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn both_packages_hold_what_they_should() {
         let name = path.file_name().unwrap().to_os_string();
         same(path, archive.join("share/extension").join(name));
     }
-    // Every way says the same.
+    // All ways to install give the same settings.
     let install = fs::read_to_string(archive.join("INSTALL")).unwrap();
     let readme = fs::read_to_string(unpacked.join(build::docs()).join("README.Debian")).unwrap();
     for (name, text) in [("INSTALL", install), ("README.Debian", readme)] {
@@ -100,7 +100,7 @@ fn a_debian_without_the_package_is_caught() {
     let Some(tree) = tree::Tree::fresh("lacks") else { return };
     tree.run(&format!("pg_ctlcluster {} main start", major())).unwrap();
     assert_caught(debian::check_session(&tree), "extension \"snowflake_pg\" is not available");
-    // Installed by hand where no package would look for it.
+    // A file installed by hand, in a directory outside of the package.
     tree.run(&format!("touch /usr/share/postgresql/{}/extension/snowflake_pg.control", major())).unwrap();
     assert_caught(debian::check_nothing_left(&tree), "snowflake_pg.control");
 }
@@ -144,10 +144,10 @@ fn the_client_of_pgxn_installs() {
         return;
     }
     for line in typed("sh pgxn") {
-        // As the page says for a user who is not root.
+        // The page says so for a user who is not root.
         let line = if tree::is_root() { line } else { line.replace(" ./", " --sudo env ./") };
         let mut shell = command("sh");
-        // The version is that of pg_config, whatever is said elsewhere.
+        // The version is that of pg_config, not that of the environment.
         shell.args(["-e", "-c", &line]).current_dir(repository()).env_remove("PG").env_remove("PG_CONFIG");
         output(&mut shell);
     }

@@ -1,4 +1,4 @@
-//! What the library is made of, and what it shows of itself: dependencies, the compiler, symbols.
+//! The parts of the library, and its exports: dependencies, the compiler, symbols.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use cluster::{Host, assert_caught, command, ensure, not_tested, repository, tool};
 
-/// What a command prints, in the repository; an error is what it says of its failure.
+/// The output of a command that runs in the repository. On failure, its error output.
 fn run(command: &mut Command) -> Result<String, String> {
     let output = command.current_dir(repository()).env("NO_COLOR", "1").output().expect("it is installed");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -55,13 +55,13 @@ fn no_dependency_has_a_known_hole() {
     }
 }
 
-/// What the database of advisories would say of a hole in pgrx.
+/// An entry of the database of advisories about a vulnerability in pgrx.
 const HOLE: &str = "```toml\n[advisory]\nid = \"RUSTSEC-2020-9999\"\npackage = \"pgrx\"\ndate = \"2020-01-01\"\n
 [versions]\npatched = []\n```\n\n# A hole\n";
 
 #[test]
 fn a_known_hole_is_caught() {
-    // Where cargo-deny keeps what it has fetched of the database.
+    // The directory in which cargo-deny keeps the database that it has fetched.
     let fetched = repository().join("target/advisories/advisory-db-3157b0e258782691");
     let _ = fs::remove_dir_all(&fetched);
     fs::create_dir_all(fetched.join("crates/pgrx")).expect("target/ can be written");
@@ -99,8 +99,8 @@ fn the_oldest_rust_that_is_promised_builds_it() {
     }
 }
 
-/// What PostgreSQL looks up by name: the magic block, the start, the background workers, and each function of the script
-/// with its calling convention.
+/// The names that PostgreSQL looks up: the magic block, the initialization, the background workers, and each function of the
+/// script with its calling convention.
 fn wanted(script: &str) -> BTreeSet<String> {
     let mut names: BTreeSet<String> =
         ["Pg_magic_func", "_PG_init", "snowflake_pg_keep_mark", "snowflake_pg_watch_primary"].map(String::from).into();
@@ -111,7 +111,7 @@ fn wanted(script: &str) -> BTreeSet<String> {
     names
 }
 
-/// Whether a library shows the world what PostgreSQL needs, and nothing else.
+/// Whether a library exports the symbols that PostgreSQL needs, and no others.
 fn check_exports(library: &Path, wanted: &BTreeSet<String>) -> Result<(), String> {
     let listed = run(command("nm").args(["--dynamic", "--defined-only", "--format=just-symbols"]).arg(library))?;
     let exported: BTreeSet<String> = listed.lines().map(String::from).collect();
@@ -129,7 +129,7 @@ fn the_library_exports_what_postgresql_needs_and_nothing_else() {
     assert!(wanted.len() > 60, "{wanted:?}");
     let library = postgresql.libraries.join("snowflake_pg.so");
     check_exports(&library, &wanted).unwrap();
-    // Neither more nor less goes unnoticed.
+    // Missing symbols and additional symbols are both noticed.
     wanted.insert("another".into());
     assert_caught(check_exports(&library, &wanted), "exports lack [\"another\"] and have []");
     wanted.remove("another");

@@ -1,5 +1,5 @@
-//! A Debian with PostgreSQL as its archive has it, and nothing else, in a directory. It runs in namespaces of its own, so
-//! that what is started and mounted in it ends with it.
+//! A directory with a Debian that has PostgreSQL from Debian's archive and nothing else. It runs in its own namespaces, so that
+//! its processes and mounts end with it.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,17 +12,17 @@ use cluster::{Host, command, ensure, major, not_tested, output, repository, with
 /// The tree, removed when this goes out of scope.
 pub struct Tree {
     root: PathBuf,
-    /// The tree's first process is `cat`, which ends when this process does, and then all others of the tree do.
+    /// The first process of the tree is `cat`. It ends when this process does, and then all other processes of the tree end.
     holder: Child,
     first: u32,
 }
 
-/// True for the caller who needs no sudo.
+/// True if the caller needs no sudo.
 pub fn is_root() -> bool {
     output(command("id").arg("-u")) == "0"
 }
 
-/// A command to be run as root.
+/// A command that runs as root.
 fn as_root(program: &str) -> Command {
     if is_root() {
         return command(program);
@@ -33,7 +33,7 @@ fn as_root(program: &str) -> Command {
 }
 
 impl Tree {
-    /// A new one, in which no server runs. `None`, and a line that says why, where there can be none.
+    /// A new tree, in which no server runs. Returns `None`, and prints why, if none can be made.
     pub fn fresh(name: &str) -> Option<Tree> {
         if !Host::get().installation().is_debians() || major() != "15" {
             not_tested(&format!("Debian 12 has no PostgreSQL {}", major()));
@@ -51,14 +51,14 @@ impl Tree {
         let tree = Tree { root, holder, first };
         let port = "listen_addresses = ''\n";
         tree.write(&format!("/etc/postgresql/{}/main/conf.d/no_port.conf", major()), port);
-        // Nobody is there to press a key.
+        // Commands run without a user who could confirm them.
         tree.write("/etc/apt/apt.conf.d/90assume-yes", "APT::Get::Assume-Yes \"true\";\n");
         Some(tree)
     }
 
-    /// What a shell of root's prints inside; an error is what it printed.
+    /// The output of a root shell in the tree, also as the error.
     pub fn run(&self, typed: &str) -> Result<String, String> {
-        // Into a file: a server that is started would keep a pipe open.
+        // The output goes into a file, because a server that is started would keep a pipe open.
         let path = self.root.with_extension("printed");
         let printed = File::create(&path).expect("target/ can be written");
         let first = self.first.to_string();
@@ -76,14 +76,14 @@ impl Tree {
         Ok(printed)
     }
 
-    /// Writes a file inside.
+    /// Writes a file in the tree.
     pub fn write(&self, path: &str, text: &str) {
         let outside = self.root.with_extension("written");
         fs::write(&outside, text).expect("target/ can be written");
         self.put(&outside, path);
     }
 
-    /// Puts a copy of a file inside.
+    /// Puts a copy of a file into the tree.
     pub fn put(&self, file: &Path, path: &str) {
         let inside = self.root.join(path.trim_start_matches('/'));
         output(as_root("install").args(["-m", "644"]).arg(file).arg(inside));
@@ -101,12 +101,12 @@ impl Drop for Tree {
     }
 }
 
-/// Where trees are, and what they are unpacked from.
+/// The directory of the trees and of the file from which they are unpacked.
 fn directory() -> PathBuf {
     repository().join("target/debian")
 }
 
-/// The tree as it comes from the archive, kept from one run to the next.
+/// The tree from Debian's archive, kept from one run to the next.
 fn archive() -> PathBuf {
     let release = fs::read_to_string("/etc/os-release").expect("a Debian tells which one it is");
     let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME=")).expect("a release has a name");
@@ -125,7 +125,7 @@ fn archive() -> PathBuf {
     kept
 }
 
-/// Starts a process in namespaces of its own with this as its root directory; also returns that process's ID.
+/// Starts a process in its own namespaces with this root directory. Also returns the process ID.
 fn hold(root: &Path) -> Option<(Child, u32)> {
     let mut holder = as_root("unshare")
         .args(["--mount", "--pid", "--fork", "--kill-child"])
@@ -154,7 +154,7 @@ fn hold(root: &Path) -> Option<(Child, u32)> {
     None
 }
 
-/// The end of the line of children: sudo and unshare have one each.
+/// The last process in the line of children: sudo and unshare have one child each.
 fn last_child(parent: u32) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
     let Some(child) = children.split_whitespace().next() else { return Some(parent) };

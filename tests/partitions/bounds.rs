@@ -1,5 +1,5 @@
-//! Partitions by time: their bounds meet, each row lies in the partition of its time, making them again is no error, and
-//! queries by time read only those that can have rows.
+//! Partitions by time: their bounds meet, each row is in the partition of its time, creating them again is no error, and queries
+//! by time read only the partitions that can have rows.
 
 use std::thread;
 
@@ -13,7 +13,7 @@ const BOUNDS: &str = "
              regexp_match(pg_get_expr(relpartbound, oid), '^FOR VALUES FROM \\(''?(\\d+)''?\\) TO \\(''?(\\d+)''?\\)$') AS bound
         WHERE inhparent = parent ORDER BY 2 $$";
 
-/// Ways to make a partition for each of the eleven days from 2024-03-05 on, in which America/New_York loses an hour.
+/// Ways to create a partition for each of eleven days from 2024-03-05 on. On one of them, America/New_York loses an hour.
 const WAYS: [(&str, &str); 3] = [
     (
         "by hand",
@@ -49,7 +49,7 @@ fn check_days(session: &mut Client, make: &str) -> Result<(), String> {
          WHERE from_id <> before",
     );
     ensure!(apart == 0, "{apart} bounds do not meet");
-    // The first and the last ID of each day, a row each 37 minutes between.
+    // The first and the last ID of each day, and a row every 37 minutes between them.
     let inserted = session.batch_execute(
         "INSERT INTO days
              SELECT snowflake_encode(at, 5, 9) FROM generate_series('2024-03-05 00:00:01+00',
@@ -79,8 +79,8 @@ fn every_row_lies_in_the_partition_of_its_day() {
             check_days(&mut session, make).unwrap_or_else(|reason| panic!("{way}, {zone}: {reason}"));
         }
     }
-    // The negative controls: bounds that do not meet, the session's days, and the last ID of a tick for its first. The
-    // first partition of the latter two begins a day earlier, so that each row has one.
+    // The negative controls: bounds that do not meet, the session's days, and the last ID of a tick instead of its first. In the
+    // last two, the first partition begins a day earlier, so that each row has a partition.
     session.batch_execute("SET timezone = 'America/New_York'").unwrap();
     let by_hand = WAYS[0].1;
     let gap = by_hand.replace("'2024-03-06'", "'2024-03-05 23:59:59.999'");
@@ -92,7 +92,7 @@ fn every_row_lies_in_the_partition_of_its_day() {
     assert_caught(check_days(&mut session, &late), "lie in the partition of another day");
 }
 
-/// The times at which partitions begin and end are those of a calendar in UTC; `calendar` lists them as SQL.
+/// Partitions begin and end at the times of a calendar in UTC. `calendar` lists these times as SQL.
 fn check_calendar(session: &mut Client, partitions: &str, calendar: &str) -> Result<(), String> {
     let [found, expected] = [
         format!(
@@ -127,7 +127,7 @@ fn hours_weeks_and_months_begin_where_they_do_in_utc() {
         ] {
             check_calendar(&mut session, &bounds(from, until, step), &series(from, until, step)).unwrap();
         }
-        // From the last of a month on; and the last partition as far as the range goes.
+        // Steps from the last day of a month, and a last partition that ends with the range.
         check_calendar(
             &mut session,
             &bounds("2024-01-31 00:00", "2024-05-31 00:00", "1 month"),
@@ -141,7 +141,8 @@ fn hours_weeks_and_months_begin_where_they_do_in_utc() {
         )
         .unwrap();
 
-        // Those that are made begin where the interval does that holds the time, and are named so.
+        // The first partition begins with the interval that contains the given time, and each name is the beginning of its
+        // partition.
         for (step, names) in [
             ("1 hour", ["20240310_0500", "20240310_0600", "20240310_0700"]),
             ("15 minutes", ["20240310_0545", "20240310_0600", "20240310_0615"]),
@@ -154,7 +155,7 @@ fn hours_weeks_and_months_begin_where_they_do_in_utc() {
             let made: Vec<String> = session
                 .all(&format!("SELECT snowflake_create_partitions('p', '{step}', 3, '2024-03-10 05:47+00')::text"));
             assert_eq!(made, names.map(|name| format!("p_{name}")), "{step}");
-            // The name is the beginning.
+            // The first partition begins at the time in its name.
             let begin: String = session.one(
                 "SELECT to_char(min(snowflake_timestamp(from_id)) AT TIME ZONE 'UTC', 'YYYYMMDD_HH24MI') FROM bounds('p')",
             );
@@ -162,7 +163,7 @@ fn hours_weeks_and_months_begin_where_they_do_in_utc() {
             session.batch_execute("DROP TABLE p").unwrap();
         }
     }
-    // The negative controls: months that follow one another, and a calendar of the session's days.
+    // The negative controls: months that are counted from the previous one, and a calendar of the session's days.
     let clamped = check_calendar(
         &mut session,
         &bounds("2024-01-31 00:00", "2024-05-31 00:00", "1 month"),
@@ -176,7 +177,7 @@ fn hours_weeks_and_months_begin_where_they_do_in_utc() {
     );
 }
 
-/// Arguments that snowflake_create_partitions() refuses, with SQLSTATE, message, detail and hint; after `%` comes anything.
+/// Arguments that snowflake_create_partitions() refuses, with SQLSTATE, message, detail and hint. A `%` stands for any text.
 const REFUSED: &str = r#"
 'p', '1 day', 0 | 22023 | count 0 is out of range | It must be from 1 to 1000. | Pass a count in that range.
 'p', '1 day', -1 | 22023 | count -1 is out of range | It must be from 1 to 1000. | Pass a count in that range.
@@ -230,7 +231,7 @@ fn what_cannot_be_made_is_refused_and_nothing_is() {
     }
 }
 
-/// The first interval may have begun before the epoch, and the last may end after the layout; the range of bounds may not.
+/// The first interval can begin before the epoch, and the last can end after the layout. The range of bounds cannot.
 #[test]
 fn partitions_begin_and_end_with_the_layout() {
     let mut upper = String::new();
@@ -272,8 +273,8 @@ fn partitions_begin_and_end_with_the_layout() {
     assert_eq!(upper.matches("TO (MAXVALUE)").count(), 1, "{upper}");
 }
 
-/// Two sessions that want the same partitions at once: the second waits for the first and finds them made. `make` makes
-/// partitions of p, as many days from 2024-02-01 on as it says where it has COUNT.
+/// Two sessions create the same partitions at the same time. The second waits for the first and finds its partitions. `make`
+/// creates the partitions of p for COUNT days from 2024-02-01 on.
 fn check_two_at_once(server: &Cluster, make: &str) -> Result<(), String> {
     let (mut first, mut second, mut watch) = (server.session(), server.session(), server.session());
     first
@@ -295,13 +296,14 @@ fn partitions_that_are_there_are_no_error() {
     let server = Cluster::builder("partitions_again").start();
     let mut session = server.session();
     let create = "SELECT snowflake_create_partitions('p', '1 day', COUNT, '2024-02-01 00:00+00')";
-    // Where a transaction that only locks has no ID, its snapshot could be taken for one that still serves.
+    // With wal_level minimal, a transaction that only locks has no transaction ID. Its snapshot could be mistaken for a current
+    // one.
     let minimal =
         Cluster::builder("partitions_minimal").set("wal_level", "minimal").set("max_wal_senders", "0").start();
     for server in [&server, &minimal] {
         check_two_at_once(server, create).unwrap();
     }
-    // The negative control: looks first, then makes.
+    // The negative control: check first, then create.
     let looks = "DO $$ DECLARE part record; BEGIN
         FOR part IN SELECT *, 'p_' || from_id AS name FROM snowflake_partition_bounds('2024-02-01 00:00+00',
                 timestamptz '2024-02-01 00:00+00' + COUNT * interval '1 day', '1 day') LOOP
@@ -313,7 +315,7 @@ fn partitions_that_are_there_are_no_error() {
     END $$";
     assert_caught(check_two_at_once(&server, looks), "the second session failed");
 
-    // Again, with a larger count, and where another has made one under its own name.
+    // Again, with a larger count, and with a partition that was created under another name.
     session.batch_execute("DROP TABLE p; CREATE TABLE p (id bigint) PARTITION BY RANGE (id)").unwrap();
     let bounds = "SELECT format('CREATE TABLE mine PARTITION OF p FOR VALUES FROM (%s) TO (%s)', from_id, until_id)
         FROM snowflake_partition_bounds('2024-02-02 00:00+00', '2024-02-03 00:00+00', '1 day')";
@@ -328,7 +330,7 @@ fn partitions_that_are_there_are_no_error() {
     assert_eq!(made("5"), ["p_20240204", "p_20240205"]);
 }
 
-/// The plan reads as many of the 30 partitions as `kept` says, and `when` says who leaves out the others.
+/// The plan reads `kept` of the 30 partitions. `when` says whether the planner or the executor prunes the others.
 fn check_pruned(session: &mut Client, query: &str, kept: usize, when: &str) -> Result<(), String> {
     let plan = session.plan(query);
     let read = plan.matches("Seq Scan on p_").count();
@@ -372,7 +374,7 @@ fn check_pruning(session: &mut Client) -> Result<(), String> {
 fn partitions_of_other_times_are_left_out() {
     let server = Cluster::builder("partitions_pruning").start();
     let mut session = server.session();
-    // 26 days before today, today, and three more.
+    // 26 days before today, today, and three more days.
     session
         .batch_execute(
             "CREATE TABLE p (id bigint DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
@@ -381,7 +383,7 @@ fn partitions_of_other_times_are_left_out() {
         )
         .unwrap();
     check_pruning(&mut session).unwrap();
-    // The negative controls: functions that the planner, or also the executor's start, may not ask.
+    // The negative controls: functions that the planner, or even the executor at its start, cannot evaluate.
     for (function, volatility, reason) in [
         ("min_id(timestamptz, text)", "VOLATILE", "30 partitions are read"),
         ("min_id(timestamptz, text)", "STABLE", "not by the planner"),

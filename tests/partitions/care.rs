@@ -1,5 +1,5 @@
-//! Who looks after partitions as docs/partitions.md says loses no row and drops nothing that is not old: moving rows out of a
-//! default partition beside writers, days that become weeks or months, detaching and dropping.
+//! The maintenance that docs/partitions.md describes loses no row and drops only old partitions: moving rows out of a default
+//! partition beside writers, changing from days to weeks or months, detaching and dropping.
 
 use std::thread;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use cluster::{
     within,
 };
 
-/// The only block of SQL of the page that has this in it.
+/// The only block of SQL on the page that contains this text.
 fn block(part: &str) -> String {
     block_with(blocks(&page("docs/partitions.md"), "sql"), part)
 }
 
-/// How the names of a table's partitions end, in order; the table as a literal.
+/// The ends of the names of a table's partitions, in order. The table is a literal.
 fn partitions(session: &mut Client, table: &str) -> Vec<String> {
     session.all(&format!(
         "SELECT right(relname, 8) FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = {table}::regclass
@@ -22,7 +22,7 @@ fn partitions(session: &mut Client, table: &str) -> Vec<String> {
     ))
 }
 
-/// A table whose rows of today lie in its default partition. It is the one that the sessions of [`Load`] write to.
+/// A table whose rows of today are in its default partition. The sessions of [`Load`] write to it.
 const WITHOUT_TODAY: &str = "
     DROP TABLE IF EXISTS load_rows CASCADE;
     CREATE TABLE load_rows (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), what text DEFAULT 'beside')
@@ -31,7 +31,7 @@ const WITHOUT_TODAY: &str = "
     INSERT INTO load_rows SELECT snowflake_nextval(), 'before' FROM generate_series(1, 100);
     INSERT INTO load_rows VALUES (1, 'of the first day')";
 
-/// Every row that a session wrote while others were moved is there, and each lies where it belongs.
+/// No row is lost that a session wrote while other rows were moved, and each is in the correct partition.
 fn check_moved(server: &Cluster, recipe: &str) -> Result<(), String> {
     let mut session = server.session();
     session.batch_execute(WITHOUT_TODAY).expect("a table");
@@ -46,7 +46,7 @@ fn check_moved(server: &Cluster, recipe: &str) -> Result<(), String> {
     let rows = "SELECT count(*) > 200 FROM load_rows";
     let begun = within(Duration::from_secs(20), || session.one(rows));
     let moved = typed(server.psql(), recipe);
-    // Those who waited go on.
+    // Sessions that have waited continue.
     thread::sleep(Duration::from_millis(50));
     let written = load.finish();
     moved?;
@@ -73,19 +73,20 @@ fn recipe() -> String {
 #[test]
 fn rows_leave_the_default_partition_beside_writers_and_none_is_lost() {
     let server = Cluster::builder("care_default").start();
-    // Writers get time for what the lock is to keep them from.
+    // The sleep gives writers time to write. The lock must prevent that.
     let copy = "CREATE TEMPORARY TABLE moved ON COMMIT DROP AS SELECT * FROM load_rows_default;\n";
     let slow = format!("{copy}SELECT pg_sleep(0.2);\n");
     let recipe = recipe().replace(copy, &slow);
     let lock = "LOCK TABLE load_rows;\n";
     assert!(recipe.contains(&format!("{lock}{slow}")), "{recipe}");
     check_moved(&server, &recipe).unwrap();
-    // The negative control: locked when the rows have been read.
+    // The negative control: the lock is taken after the rows have been read.
     let late = recipe.replace(&format!("{lock}{slow}"), &format!("{slow}{lock}"));
     assert_caught(check_moved(&server, &late), "rows were lost");
 }
 
-/// What refers to rows of a default partition is there after they were moved, or after psql said why they are `kept`.
+/// Rows that refer to a default partition are still there after its rows were moved, or after psql has refused for the reason
+/// `kept`.
 fn check_referring(server: &Cluster, recipe: &str, kept: Option<&str>) -> Result<(), String> {
     let mut session = server.session();
     session
@@ -119,15 +120,15 @@ fn rows_that_others_refer_to_are_moved_without_their_key() {
         .replace("load_rows;\nCREATE", &format!("load_rows;\nALTER TABLE notes DROP {key};\nCREATE"))
         .replace("COMMIT;", &format!("ALTER TABLE notes ADD {key} {refers};\nCOMMIT;"));
     check_referring(&server, &without, None).unwrap();
-    // The negative control: what the page warns of.
+    // The negative control: the mistake that the page warns of.
     let deletes = recipe.replace("TRUNCATE", "DELETE FROM");
     assert_caught(check_referring(&server, &deletes, None), "0 rows of notes are left");
     let forgets = without.replace("ALTER TABLE notes ADD", "-- ALTER TABLE notes ADD");
     assert_caught(check_referring(&server, &forgets, None), "the key is lost");
 }
 
-/// A table with a partition for each day around 90 days ago, for today and for the rest, and tables elsewhere that have the names
-/// of these.
+/// A table with a partition for each day around 90 days ago, for today, and a default partition. Tables in another schema have the
+/// same names as its partitions.
 const OLD_AND_NEW: &str = r#"
     DROP SCHEMA IF EXISTS decoys, "Odd ""schema" CASCADE; DROP TABLE IF EXISTS events;
     CREATE SCHEMA decoys; CREATE SCHEMA "Odd ""schema";
@@ -141,7 +142,7 @@ const OLD_AND_NEW: &str = r#"
         END LOOP;
     END $$"#;
 
-/// A query of the page drops the partitions of a table whose whole day was over 90 days ago, and nothing else.
+/// A query of the page drops the partitions of a table that ended at least 90 days ago, and nothing else.
 fn check_dropped(server: &Cluster, table: &str, path: &str, query: &str) -> Result<(), String> {
     let mut session = server.session();
     let literal: String = session.one(&format!("SELECT quote_literal($t${table}$t$)"));
@@ -168,7 +169,7 @@ fn what_is_old_is_dropped_and_nothing_else() {
     for (table, path) in ways {
         check_dropped(&server, table, path, &query).unwrap_or_else(|wrong| panic!("{table}, {path}: {wrong}"));
     }
-    // The negative controls: the day before 90 days ago is one of 90 days, and a name is not a table.
+    // The negative controls: a partition is not old because it began 90 days ago, and a name alone does not identify a table.
     let (table, path) = ways[2];
     let early = query.replace("'TO ", "'FROM ");
     assert_caught(check_dropped(&server, table, path, &early), "kept ");
@@ -176,7 +177,7 @@ fn what_is_old_is_dropped_and_nothing_else() {
     assert_caught(check_dropped(&server, table, path, &by_name), "10 tables of another schema were dropped");
 }
 
-/// Makes a table with partitions for so many days from one on.
+/// Creates a table with partitions for this many days.
 fn by_day(session: &mut Client, from: &str, count: u32) {
     session
         .batch_execute(&format!(
@@ -186,7 +187,7 @@ fn by_day(session: &mut Client, from: &str, count: u32) {
         .expect("partitions by day");
 }
 
-/// From so many days to longer partitions: every ID from the first to the last of them has one.
+/// Changes from days to longer partitions. Every ID from the first day to the last partition has one.
 fn check_followed(session: &mut Client, (day, days): (&str, u32), (from, step): (&str, &str)) -> Result<(), String> {
     by_day(session, day, days);
     session
@@ -204,7 +205,7 @@ fn check_followed(session: &mut Client, (day, days): (&str, u32), (from, step): 
         .map_err(|error| format!("a row is refused: {:?}", sqlstate(&error)))
 }
 
-/// These calls refuse a "from" inside a week or month that has days, and make nothing.
+/// The calls refuse a start inside a week or month that has partitions by day, and create none.
 fn check_refused(session: &mut Client, day: &str, calls: &[String], code: &str) -> Result<(), String> {
     by_day(session, day, 3);
     let told: Vec<_> = calls.iter().map(|call| session.code(&format!("SELECT {call}"))).collect();
@@ -228,7 +229,7 @@ fn days_become_weeks_or_months_without_a_gap() {
     ] {
         check_followed(&mut session, days, longer).unwrap_or_else(|wrong| panic!("{longer:?}: {wrong}"));
     }
-    // The negative controls: a day too few, and one too many.
+    // The negative controls: a day too few, and a day too many.
     assert_caught(check_followed(&mut session, ("2024-03-06", 4), week), "a row is refused");
     assert_caught(check_followed(&mut session, ("2024-03-20", 11), month), "a row is refused");
     assert_caught(check_followed(&mut session, ("2024-03-06", 6), week), "refused: (\"42P07\"");
@@ -245,12 +246,12 @@ fn days_become_weeks_or_months_without_a_gap() {
         check_refused(&mut session, day, &[call(step, 3, from)], code)
             .unwrap_or_else(|wrong| panic!("{from}: {wrong}"));
     }
-    // The negative control: a call for each.
+    // The negative control: one call for each partition.
     let each = ["2024-03-07", "2024-03-14", "2024-03-21"].map(|from| call("1 week", 1, from));
     assert_caught(check_refused(&mut session, "2024-03-06", &each, "42P17"), "2 partitions were made");
 }
 
-/// A statement lets go of the first of three days while a reader has the table open, and others go on reading.
+/// A statement detaches the first of three days while one reader has the table open, and other readers continue.
 fn check_detached(server: &Cluster, detach: &str) -> Result<(), String> {
     let (mut session, mut reader, mut other) = (server.session(), server.session(), server.session());
     session
@@ -286,7 +287,7 @@ fn a_partition_is_let_go_of_beside_readers() {
     let plain = detach.replace(" CONCURRENTLY", "");
     assert_caught(check_detached(&server, &plain), "readers are locked out: Some(\"55P03\")");
 
-    // Its name is still taken.
+    // The name of the detached partition is still in use.
     let mut session = server.session();
     let make = "SELECT snowflake_create_partitions('events', '1 day', 3, '2024-03-10Z')";
     assert_eq!(session.code(make).as_deref(), Some("42P07"));

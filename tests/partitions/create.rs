@@ -1,5 +1,5 @@
-//! `snowflake_create_partitions()` beside what else happens to a table: readers and writers, a detach that was broken off, event
-//! triggers, other keys, partitions and tables of other kinds; and at the end of the calendar.
+//! `snowflake_create_partitions()` beside other operations on a table: readers and writers, an interrupted detach, event triggers,
+//! other keys, partitions and tables of other kinds. Also tests the end of the calendar.
 
 use std::process::{Child, Stdio};
 use std::thread;
@@ -51,7 +51,7 @@ fn a_partition_whose_detach_was_broken_off_is_not_taken_for_one() {
     assert_eq!(session.code("ALTER TABLE p DETACH PARTITION p_20240202 CONCURRENTLY").as_deref(), Some("57014"));
     reader.batch_execute("COMMIT").unwrap();
     session.batch_execute("RESET statement_timeout").unwrap();
-    // It takes no rows; what is wrong is said, and is mended by whoever finishes what was begun.
+    // The partition takes no rows. The error says what is wrong, and finishing the detach repairs it.
     let refusal = session.refusal(&create(2));
     assert_eq!(refusal, ("42P07".into(), "relation \"p_20240202\" already exists".into()));
     session.batch_execute("ALTER TABLE p DETACH PARTITION p_20240202 FINALIZE; DROP TABLE p_20240202").unwrap();
@@ -81,7 +81,7 @@ fn partitions_that_an_event_trigger_renames_are_returned_and_found_again() {
     assert_eq!(session.all::<String>(&text(create(2))), [""; 0]);
 }
 
-/// While a call waits for its lock, its table is renamed, and another takes its name.
+/// While a call waits for its lock, its table is renamed, and another table takes the name.
 fn check_renamed(server: &Cluster, make: &str) -> Result<(), String> {
     let (mut session, mut caller, mut watch) = (server.session(), server.session(), server.session());
     session
@@ -105,19 +105,19 @@ fn a_table_that_is_renamed_meanwhile_gets_its_partitions_all_the_same() {
     let server = Cluster::builder("create_partitions_renamed").start();
     let call = "SELECT snowflake_create_partitions(OID::regclass, '1 day', 1, '2024-02-01 00:00+00')";
     check_renamed(&server, call).unwrap();
-    // The negative control: what goes by the name.
+    // The negative control: a statement that uses the name.
     let by_name = "CREATE TABLE by_name PARTITION OF p FOR VALUES FROM (0) TO (1)";
     assert_caught(check_renamed(&server, by_name), "another table got them");
 }
 
-/// What cron runs.
+/// Runs a command as cron would.
 fn job(server: &Cluster, command: &str) -> Child {
     let mut shell = Host::get().shell(command);
     shell.env("PGHOST", server.socket()).env("PGPORT", "5432").env("PGUSER", "postgres");
     shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell")
 }
 
-/// The job gives up where a transaction has the table open, has made nothing then, and makes all in its next run.
+/// The job gives up if a transaction has the table open. It has then created nothing, and its next run creates all partitions.
 fn check_job(server: &Cluster, command: &str) -> Result<(), String> {
     let [mut session, mut reader, mut other] = [0; 3].map(|_| server.connect_to("shop"));
     session
@@ -154,12 +154,12 @@ fn the_job_gives_up_where_the_table_is_open() {
     server.connect().batch_execute("CREATE DATABASE shop").unwrap();
     server.connect_to("shop").batch_execute("CREATE EXTENSION snowflake_pg").unwrap();
     let [line] = &blocks(&page("docs/partitions.md"), "conf")[..] else { panic!("one line for cron") };
-    // Minute, hour, day, month, weekday; then what is run.
+    // Minute, hour, day, month, weekday, and then the command.
     let command = line.split_whitespace().skip(5).collect::<Vec<_>>().join(" ");
     let timeout = "PGOPTIONS='-c lock_timeout=5s' ";
     assert!(command.starts_with(timeout), "{command}");
     check_job(&server, &command.replace("5s", "300ms")).unwrap();
-    // The SQLSTATE of what it said.
+    // The SQLSTATE of the error.
     let (mut reader, mut session) = (server.connect_to("shop"), server.connect_to("shop"));
     reader.batch_execute("BEGIN; SELECT FROM events").unwrap();
     let call = "SET lock_timeout = '50ms'; SELECT snowflake_create_partitions('events', '1 day', 9)";
@@ -170,12 +170,13 @@ fn the_job_gives_up_where_the_table_is_open() {
     assert_caught(waits, "the job waits on, and keeps others waiting: Some(\"55P03\")");
 }
 
-/// What a transaction writes, at the other ends of foreign keys and to the table itself.
+/// Statements of a transaction: at the other ends of foreign keys, and in the table itself.
 const CUSTOMER: &str = "INSERT INTO customers VALUES (1)";
 const NOTE: &str = "INSERT INTO notes VALUES (NULL)";
 const EVENT: &str = "INSERT INTO events VALUES (snowflake_min_id('2024-02-01Z'))";
 
-/// A transaction writes to one table, and when the job waits for it, to another. One of both is ended: who looks first.
+/// A transaction writes to one table and, while the job waits for it, to another. The one that detects the deadlock first is
+/// ended.
 fn check_deadlock(server: &Cluster, [first, second]: [&str; 2], job_looks: bool) -> Result<(), String> {
     let [mut writer, mut job, mut watch] = [0; 3].map(|_| server.session());
     writer
@@ -216,7 +217,7 @@ fn the_job_and_a_writer_at_the_other_end_of_a_key_deadlock_and_one_goes_on() {
     for (other_end, job_looks) in [(CUSTOMER, false), (CUSTOMER, true), (NOTE, false)] {
         check_deadlock(&server, [other_end, EVENT], job_looks).unwrap_or_else(|wrong| panic!("{other_end}: {wrong}"));
     }
-    // The negative control: who writes here first makes the job wait before it holds anything.
+    // The negative control: a transaction that writes to this table first makes the job wait before the job holds a lock.
     let here_first = check_deadlock(&server, [EVENT, CUSTOMER], false);
     assert_caught(here_first, "the writer and the job were told [None, None]");
 }
@@ -249,7 +250,7 @@ fn only_ranges_of_ids_are_partitioned() {
         assert_eq!(hint, "Pass a table made with PARTITION BY RANGE (id).");
         session.batch_execute(&format!("DROP {} k", made.split(' ').next().expect("a kind"))).unwrap();
     }
-    // The key need be neither called id nor the first column.
+    // The key can have any name and any position.
     session.batch_execute("CREATE TABLE k (a int, b bigint) PARTITION BY RANGE (b)").unwrap();
     session.batch_execute("SELECT snowflake_create_partitions('k', '1 day', 1)").unwrap();
 }
@@ -281,7 +282,7 @@ fn the_calendar_ends_before_some_layouts_do() {
     assert_eq!(partitions(&mut session, "p"), ["p_99991001", "p_99991101"]);
 }
 
-/// Of three days the first has a partition of another kind, and the other two are made.
+/// The first of three days has a partition of another kind. The call creates the other two.
 fn check_counted(session: &mut Client, like: &str) -> Result<(), String> {
     session.batch_execute(&format!("DROP TABLE IF EXISTS p; {TABLE}").replace(" PRIMARY KEY", "")).expect("a table");
     let bounds: String = session.one(
@@ -310,7 +311,7 @@ fn a_partition_of_another_kind_counts() {
     ] {
         check_counted(&mut session, like).unwrap_or_else(|wrong| panic!("{like}: {wrong}"));
     }
-    // The negative controls: a table that is not attached, and one with other bounds.
+    // The negative controls: a table that is not attached, and a partition with other bounds.
     assert_caught(check_counted(&mut session, "TABLE apart (id bigint)"), "[\"p_20240201\", ");
     let longer = "TABLE mine PARTITION OF p FOR VALUES FROM (0) TO (MAXVALUE)";
     assert_caught(check_counted(&mut session, longer), "refused: (\"42P17\"");
@@ -329,7 +330,7 @@ fn a_temporary_table_is_neither_taken_for_another_nor_forgotten() {
     };
     session.batch_execute(&create(2).replace("'p'", "'public.p'")).unwrap();
     assert_eq!(schemas(&mut session), ["2 public"]);
-    // The negative control: by the name alone the temporary one is meant.
+    // The negative control: the name alone refers to the temporary table.
     session.batch_execute(&create(3)).unwrap();
     assert_eq!(schemas(&mut session), ["2 public", "3 temporary"]);
     assert_eq!(session.all::<String>(&format!("{}::text", create(3))), [""; 0]);

@@ -1,4 +1,4 @@
-//! pg_partman partitions a table by its snowflakes, as docs/partitions.md says, with its background worker at work.
+//! pg_partman partitions a table by its snowflakes, as docs/partitions.md says. Its background worker runs.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ fn page() -> Vec<String> {
     cluster::blocks(&cluster::page("docs/partitions.md"), "sql-partman")
 }
 
-/// A server with pg_partman and its background worker, which looks each second. `None`, and a line that says so, on a
-/// PostgreSQL that is not Debian's and comes without it.
+/// A server with pg_partman and its background worker, which runs every second. Returns `None`, and prints why, on a PostgreSQL
+/// that is not Debian's and has no pg_partman.
 fn server(name: &str) -> Option<Builder> {
     let builder = Cluster::builder(name)
         .set("shared_preload_libraries", "snowflake_pg, pg_partman_bgw")
@@ -34,22 +34,22 @@ fn session(server: &Cluster) -> Client {
     session
 }
 
-/// The lower bounds of the partitions but the default one, in order.
+/// The lower bounds of the partitions except the default one, in order.
 const BEGINS: &str = "SELECT substring(pg_get_expr(relpartbound, oid) FROM 'FROM \\(''(\\d+)''')::bigint AS begin
     FROM pg_inherits JOIN pg_class ON oid = inhrelid
     WHERE inhparent = 'measurements'::regclass AND pg_get_expr(relpartbound, oid) <> 'DEFAULT' ORDER BY 1";
 
-/// Longest wait for the background worker, which looks each second.
+/// The longest wait for the background worker, which runs every second.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What pg_partman's background worker says when it ends for ten minutes: the worker that it starts each second exited before it looked, as
-/// can happen on a busy machine. A restart of the server starts it again.
+/// Logged when pg_partman's background worker stops for ten minutes, because the worker that it starts every second had exited
+/// before it looked. This can happen on a busy machine. A restart of the server starts it again.
 const GAVE_UP: &str = "Could not start dynamic pg_partman background process";
 
 /// A day of IDs.
 const DAY: i64 = 86_400_000 << 22;
 
-/// `time_of_day` is when the days begin.
+/// `time_of_day` is the time at which the days begin.
 fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> Result<(), String> {
     let mut server = builder.start();
     let mut session = session(&server);
@@ -70,7 +70,7 @@ fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> 
     let partitions: i64 = session.one("SELECT count(DISTINCT tableoid) FROM measurements");
     ensure!(partitions <= 2, "rows of a second lie in {partitions} partitions");
 
-    // Two days later the background worker makes two more; after another two, a call does.
+    // Two days later the background worker creates two more partitions. After another two days, a call creates them.
     let later = "INSERT INTO measurements VALUES (snowflake_encode(now() + interval '2 days', 1, 0), 0)";
     session.batch_execute(later).unwrap();
     let mut made = within(PATIENCE, || session.all::<i64>(BEGINS).len() == 7);
@@ -84,13 +84,13 @@ fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> 
         .batch_execute(&later.replace("2 days", "4 days"))
         .and_then(|()| session.batch_execute("SELECT partman.run_maintenance('public.measurements')"))
         .map_err(|e| format!("maintenance: {e:?}"))?;
-    // Where the worker is at it, the call leaves it to the worker.
+    // If the background worker is running maintenance, the call leaves it to the worker.
     let made = within(PATIENCE, || session.all::<i64>(BEGINS).len() == 9);
     ensure!(made, "maintenance makes no partition: {:?}", session.all::<i64>(BEGINS));
     let stray: i64 = session.one(strays);
     ensure!(stray == 0, "{stray} rows lie in the default partition after maintenance");
 
-    // Each row between the bounds that its time is between, and a query by time reads its partition and the default one.
+    // Each row is between the bounds of its time, and a query by time reads only its partition and the default one.
     let query = "SELECT count(*) FROM measurements
         WHERE snowflake_between(id, now() + interval '2 days' - interval '1 minute', now() + interval '2 days')";
     let found: i64 = session.one(query);
@@ -101,7 +101,7 @@ fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> 
         .nth(1)
         .and_then(|rest| rest.split('\n').next())
         .map_or(0, |n| n.parse().unwrap());
-    // A minute lies in two days at most.
+    // A minute touches two days at most.
     ensure!(removed >= 7, "{removed} of 10 partitions are left out:\n{plan}");
     Ok(())
 }
@@ -139,7 +139,7 @@ fn an_interval_of_milliseconds_is_caught() {
 
 #[test]
 fn a_background_worker_that_does_not_run_is_caught() {
-    // Maintenance is for the tables of one database.
+    // The background worker maintains only the tables of its database.
     let Some(builder) = server("partman_elsewhere") else { return };
     let builder = builder.set("pg_partman_bgw.dbname", "template1");
     assert_caught(check_partman(builder, &page(), "01:42:54.657"), "the background worker makes no partition");
@@ -148,7 +148,7 @@ fn a_background_worker_that_does_not_run_is_caught() {
 #[test]
 fn maintenance_follows_the_largest_id_and_not_the_clock() {
     let Some(builder) = server("partman_largest") else { return };
-    // The worker of another database, so that maintenance comes when it is called.
+    // The worker uses another database, so that maintenance runs only when it is called.
     let server = builder.set("pg_partman_bgw.dbname", "template1").start();
     let mut session = session(&server);
     for statement in page() {
@@ -162,13 +162,13 @@ fn maintenance_follows_the_largest_id_and_not_the_clock() {
     let maintain = "SELECT partman.run_maintenance('public.measurements')";
     session.batch_execute(maintain).unwrap();
     assert_eq!(session.one::<i64>("SELECT count(*) FROM measurements"), 1);
-    // A row of the future takes today's away.
+    // A row of the future causes today's partition to be dropped.
     session
         .batch_execute("INSERT INTO measurements VALUES (snowflake_encode(now() + interval '3 days', 1, 0))")
         .unwrap();
     session.batch_execute(maintain).unwrap();
     assert_eq!(session.one::<i64>("SELECT count(*) FROM measurements WHERE id < snowflake_max_id(now())"), 0);
-    // The next row after a rest longer than the partitions made ahead.
+    // The next row comes after a pause that is longer than the time for which partitions exist.
     session
         .batch_execute("INSERT INTO measurements VALUES (snowflake_encode(now() + interval '9 days', 1, 0))")
         .unwrap();

@@ -1,4 +1,4 @@
-//! Standbys: slow ones, promoted ones, and those that have the number of their primary.
+//! Standbys: slow ones, promoted ones, and those that have the worker ID of their primary.
 
 mod promotion;
 mod same_number;

@@ -1,5 +1,5 @@
-//! No ID comes twice when a standby takes over, and a primary that lost its synchronous standby runs dry.
-//! All servers here have the same worker ID, so that the mark alone keeps their IDs apart.
+//! No duplicates after the promotion of a standby. A primary that has lost its synchronous standby runs out of IDs. All servers
+//! here have the same worker ID, so that only the mark keeps their IDs apart.
 
 use std::ops::RangeInclusive;
 use std::thread::{self, JoinHandle};
@@ -14,26 +14,26 @@ enum Replication {
     Synchronous,
 }
 
-/// What becomes of a primary.
+/// What happens to a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Killed,
     Stopped,
-    /// Its processes stand still during the promotion and go on afterwards, with the sessions they have.
+    /// Its processes are stopped during the promotion and continue afterwards, with their sessions.
     Frozen,
 }
 
-/// How far the clock of a promoted standby is behind the moment in which its primary ended, in milliseconds. Up to five
-/// seconds: the IDs of that time are in use.
+/// How far the clock of a promoted standby is behind the moment at which its primary ended, in milliseconds. IDs of up to five
+/// seconds before that moment are in use.
 const BEHIND: RangeInclusive<i64> = 0..=5_000;
 
 /// The longest window, and a second for a busy machine.
 const WINDOW: Duration = Duration::from_secs(11);
 
-/// How soon a waiting session answers, at the latest, on a machine busy with other tests.
+/// The longest time until a waiting session responds, on a machine busy with other tests.
 const PROMPT: Duration = Duration::from_secs(2);
 
-/// Sessions that draw in all ways. Some do not wait for the standby at COMMIT: nor may their IDs come twice.
+/// Sessions that draw in all ways. Some do not wait for the standby at COMMIT. Their IDs must not come twice either.
 fn draw(server: &Cluster) -> Vec<Load> {
     ["", "SET synchronous_commit = off", "SET synchronous_commit = local"]
         .map(|setup| Load::start(server, 2, Ask::ALL, setup))
@@ -46,19 +46,19 @@ fn finish(loads: Vec<Load>) -> History {
     history
 }
 
-/// What was issued by the servers of one line, each the promoted standby of the one before.
+/// The IDs issued by a line of servers, each the promoted standby of the one before.
 #[derive(Default)]
 struct Past {
     /// The IDs that must not come again.
     ids: Vec<i64>,
-    /// The mark that the last promoted server began with.
+    /// The mark with which the last promoted server began.
     mark: i64,
-    /// How many IDs were issued that the standby knew nothing of.
+    /// How many issued IDs were not below the mark that the standby had.
     lost: usize,
 }
 
 impl Past {
-    /// Checks and adds what the last promoted server has issued.
+    /// Checks and adds the IDs that the last promoted server has issued.
     fn add(&mut self, issued: &History) -> Result<(), String> {
         issued.check(100)?;
         let ids = issued.ids();
@@ -69,10 +69,10 @@ impl Past {
         Ok(())
     }
 
-    /// Turns to the next server, which was promoted with this mark and these rows.
+    /// Continues with the next server, which was promoted with this mark and these rows.
     fn pass_on(&mut self, mark: i64, mut rows: Vec<i64>, replication: Replication) -> Result<(), String> {
         check_unique(&mut rows)?;
-        // Rows are replayed in order: a mark above them was replayed before.
+        // WAL is replayed in order, so a mark above the rows was replayed before them.
         let last = rows.last().copied();
         ensure!(last.is_some() && last < Some(mark), "row {last:?} and the mark {mark} on a promoted server");
         let known = self.ids.partition_point(|id| *id < mark);
@@ -83,7 +83,7 @@ impl Past {
             unknown.len(),
             unknown.first()
         );
-        // Of an INSERT that was committed its client may not have heard.
+        // An INSERT can be committed without its client receiving the ID.
         self.ids.extend(rows);
         self.ids.sort_unstable();
         self.ids.dedup();
@@ -93,7 +93,7 @@ impl Past {
     }
 }
 
-/// Promotes standbys one after the other, each of the one before, while sessions draw.
+/// Promotes standbys one after the other, each a standby of the one before, while sessions draw.
 fn check_promotions(
     name: &str,
     replication: Replication,
@@ -102,7 +102,7 @@ fn check_promotions(
     like: fn(Builder) -> Builder,
 ) -> Result<(), String> {
     let mut chance = Chance::of(name);
-    // A standby that has lost its primary looks for it every five seconds, and may sleep through its promotion.
+    // By default, a standby that has lost its primary looks for it every five seconds, and can sleep through its promotion.
     let server = |number: usize| {
         Cluster::builder(&format!("{name}_{number}")).clock("+0").set("wal_retrieve_retry_interval", "100ms")
     };
@@ -129,7 +129,8 @@ fn check_promotions(
         standby.promote();
         let mark = standby.shown_mark();
         let rows = copy_ids(&mut standby.connect(), "SELECT id FROM load_rows");
-        // Now, for nothing asks for the time before: as far back as was meant, however long the promotion took.
+        // The clock is set now, because nothing has read the time before. The offset does not depend on how long the promotion
+        // took.
         let back = Duration::from_millis(chance.between(*behind.start(), *behind.end()).unsigned_abs());
         standby.set_clock(&format!("-{:.3}", (ended.elapsed() + back).as_secs_f64()));
         let next = draw(&standby);
@@ -146,7 +147,7 @@ fn check_promotions(
         past.pass_on(mark, rows, replication)?;
         past.add(&finish(next))?;
         primary = standby;
-        // The next standby is to be behind this server, not ahead of it.
+        // The clock of the next standby must be behind this server, not ahead of it.
         primary.set_clock("+0");
     }
     println!("{name}: {} IDs, and {} that were lost", past.ids.len(), past.lost);
@@ -155,12 +156,12 @@ fn check_promotions(
     Ok(())
 }
 
-/// Draws from a server that has lost its synchronous standby until it has no more IDs; returns those it had left.
+/// Draws from a server that has lost its synchronous standby until it has no more IDs, and returns those IDs.
 fn run_dry(primary: &Cluster) -> Result<Vec<i64>, String> {
     let mut client = primary.connect();
     client.batch_execute("SET statement_timeout = '150ms'").expect("a session may");
     let mut left = Vec::new();
-    // One time-out alone may come from a session that waits for the next window with an ID of this one in its hands.
+    // A single time-out can come from a session that waits for the next window although an ID of this one is left.
     let mut refused = 0;
     let dry = within(WINDOW, || {
         match client.query_one("SELECT snowflake_nextval()", &[]) {
@@ -190,7 +191,7 @@ fn with_a_synchronous_standby_no_id_received_comes_again_after_promotions() {
 #[test]
 fn a_promoted_standby_that_does_not_load_the_mark_is_caught() {
     let like = |server: Builder| server.fault("MarkNotLoaded");
-    // Until one is noticed: on a busy machine a server can issue its first ID later than the last one of its primary.
+    // Several promotions, because on a busy machine a server can issue its first ID later than the last one of its primary.
     let outcome = check_promotions("promotion_unloaded", Replication::Asynchronous, 5, 700..=700, like);
     assert_caught(outcome, "came twice");
 }
@@ -199,11 +200,11 @@ fn a_promoted_standby_that_does_not_load_the_mark_is_caught() {
 fn a_primary_that_does_not_ask_its_synchronous_standby_is_caught() {
     let like = |server: Builder| server.fault("PublishBeforeFlush");
     let outcome = check_promotions("promotion_unasked", Replication::Synchronous, 1, BEHIND, like);
-    // By its successor, or, frozen, because it does not run dry.
+    // It is caught by its successor or, if it was frozen, because it still issues.
     assert_caught(outcome, "synchronous standby");
 }
 
-/// Sessions with all that one may have set for its COMMIT to wait for, half of them in a hurry.
+/// Sessions with each setting of what a COMMIT waits for, half of them with a short statement_timeout.
 fn draw_with_all_settings(server: &Cluster) -> Vec<Load> {
     [
         "SET synchronous_commit = on",
@@ -219,8 +220,8 @@ fn draw_with_all_settings(server: &Cluster) -> Vec<Load> {
     .into()
 }
 
-/// While the synchronous standby stands still, nothing is issued that it has not acknowledged, whatever a session has set
-/// and whoever cancels it; then all goes on.
+/// While the synchronous standby is stopped, no ID is issued above the mark that it has acknowledged, whatever the settings of a
+/// session are, and even if it is cancelled. Afterwards all sessions continue.
 fn check_frozen_standby(name: &str, like: fn(Builder) -> Builder) -> Result<(), String> {
     let mut chance = Chance::of(name);
     let mut primary = like(Cluster::builder(&format!("{name}_primary"))).start();
@@ -231,7 +232,7 @@ fn check_frozen_standby(name: &str, like: fn(Builder) -> Builder) -> Result<(), 
     let loads = draw_with_all_settings(&primary);
     thread::sleep(Duration::from_millis(500));
     let (frozen, mark) = standby.frozen_at_mark();
-    // Longer than a window under load: its second half, in which the next mark is written, and the time after.
+    // Longer than a window under load: its second half, in which the next mark is written, and the time after it.
     cancel_and_terminate(&primary, &mut chance, Duration::from_millis(2_500));
     let mut history = finish_waiting(&primary, loads);
     println!("{name}: {} IDs below {mark}, errors {:?}", history.len(), history.errors);
@@ -245,7 +246,7 @@ fn check_frozen_standby(name: &str, like: fn(Builder) -> Builder) -> Result<(), 
     check_answers(&primary)?;
     drop(frozen);
 
-    // All goes on; then the same again, until the DBA gives the standby up.
+    // All sessions continue. Then the standby is stopped again, until the DBA removes it from the setting.
     let loads = draw_with_all_settings(&primary);
     primary.rely_on_standby();
     thread::sleep(Duration::from_millis(500));
@@ -261,7 +262,7 @@ fn check_frozen_standby(name: &str, like: fn(Builder) -> Builder) -> Result<(), 
     ensure!(went_on.is_ok() && took < PROMPT, "{went_on:?} {took:?} after synchronous_standby_names was emptied");
     drop(frozen);
 
-    // What was issued meanwhile is the standby's as soon as it has caught up.
+    // The standby has the IDs that were issued meanwhile as soon as it has caught up.
     primary.rely_on_standby();
     thread::sleep(chance.millis(500));
     primary.kill_postmaster();
@@ -286,14 +287,14 @@ fn cancel_and_terminate(server: &Cluster, chance: &mut Chance, time: Duration) {
         );
         if !pids.is_empty() {
             let function = chance.pick(&["pg_cancel_backend", "pg_terminate_backend"]);
-            // False where the session has ended by itself.
+            // False if the session has already ended.
             client.one::<bool>(&format!("SELECT {function}({})", chance.pick(&pids)));
         }
         thread::sleep(chance.millis(60));
     }
 }
 
-/// Ends sessions that wait, and would do so for ever.
+/// Ends sessions that would wait forever.
 fn finish_waiting(server: &Cluster, loads: Vec<Load>) -> History {
     let finishing = thread::spawn(move || finish(loads));
     let mut client = server.connect();
@@ -307,8 +308,7 @@ fn finish_waiting(server: &Cluster, loads: Vec<Load>) -> History {
     finishing.join().expect("the sessions end")
 }
 
-/// A session that waits for an ID: its process, and the ID or the SQLSTATE that the wait ends in, empty where the end of the
-/// connection hid it.
+/// A session that waits for an ID: its process ID, and the result of the wait.
 type Waiting = (i32, JoinHandle<Result<i64, postgres::Error>>);
 
 fn wait_for_id(server: &Cluster, synchronous_commit: &str) -> Result<Waiting, String> {
@@ -323,7 +323,7 @@ fn wait_for_id(server: &Cluster, synchronous_commit: &str) -> Result<Waiting, St
     Ok((pid, statement))
 }
 
-/// Who waits for the standby answers at once.
+/// Sessions that wait for the standby respond at once.
 fn check_answers(server: &Cluster) -> Result<(), String> {
     let (mut client, mut slowest) = (server.connect(), Duration::ZERO);
     for setting in ["on", "off", "local", "remote_write"] {
@@ -360,7 +360,7 @@ fn a_mark_that_counts_when_its_wait_is_cancelled_is_caught() {
     assert_caught(outcome, "above the mark");
 }
 
-/// Who does without us on the standby has a plain PostgreSQL there, which keeps the mark all the same.
+/// If a standby runs plain PostgreSQL without the library, it still keeps the mark.
 #[test]
 fn a_standby_without_the_library_replays_and_keeps_the_mark() {
     let mut primary = Cluster::builder("promotion_with_library").start();
@@ -371,7 +371,7 @@ fn a_standby_without_the_library_replays_and_keeps_the_mark() {
     thread::sleep(Duration::from_millis(700));
     let mut history = finish(loads);
     let mark = primary.shown_mark();
-    // A fast stop sends all WAL to the standby before it ends.
+    // A fast shutdown sends all WAL to the standby before the primary ends.
     primary.stop(Stop::Fast);
     assert!(within(PROMPT * 10, || standby.shown_mark() == mark), "{} and not {mark}", standby.shown_mark());
     standby.promote();
@@ -382,7 +382,7 @@ fn a_standby_without_the_library_replays_and_keeps_the_mark() {
     client.batch_execute("CREATE TABLE plain AS SELECT 1 AS n; CHECKPOINT").expect("a primary like any other");
     standby.restart(Stop::Immediate);
     assert_eq!(standby.shown_mark(), mark, "after a crash");
-    // Given the library, it goes on above all that its primary has issued.
+    // With the library, the standby issues above all IDs of its primary.
     standby.set("shared_preload_libraries", "snowflake_pg");
     standby.set("snowflake_pg.worker_id", "1");
     standby.restart(Stop::Fast);

@@ -1,26 +1,26 @@
-//! A standby that has its primary's worker ID is told so, and shows it, before the failover.
+//! A standby that has the worker ID of its primary logs a warning and shows it before the failover.
 
 use std::time::Duration;
 
 use cluster::{Answer, Builder, Cluster, Host, Stop, within};
 
-/// Longest wait for something that comes within seconds.
+/// The longest wait for an event that takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const WARNING: &str = "01000 WARNING:  snowflake_pg: this standby has worker ID 1, with which its primary issues";
 
-/// A server whose log has SQLSTATEs.
+/// A server whose log includes SQLSTATEs.
 fn with_codes(name: &str) -> Builder {
     Cluster::builder(name).set("log_line_prefix", "%m [%p] %e ")
 }
 
-/// True when the background worker that looks has ended.
+/// True when the background worker that checks the worker ID has ended.
 fn looked(standby: &Cluster) -> bool {
     let looks = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'snowflake_pg standby watch')";
     within(PATIENCE, || !standby.connect().one::<bool>(looks))
 }
 
-/// Who issued last, as a server knows it.
+/// The worker ID that issued last, as far as a server knows.
 fn last_issuer(server: &Cluster) -> Option<i32> {
     server.connect().one("SELECT last_issuer_worker_id FROM snowflake_status")
 }
@@ -32,10 +32,10 @@ fn a_standby_with_its_primarys_number_is_told_so_once() {
     assert_eq!(last_issuer(&primary), None);
     let standby = |name, worker| primary.standby(with_codes(name).set("snowflake_pg.worker_id", worker));
     let mut same = standby("number_same", "1");
-    // Before the first ID there is nothing to compare with.
+    // There is nothing to compare with before the first ID.
     assert_eq!(last_issuer(&same), None);
     assert!(!same.log().contains(WARNING), "{}", same.log());
-    // It ends when the server is stopped, and begins again with it.
+    // The background worker ends when the server is stopped, and starts with it again.
     same.restart(Stop::Fast);
     session.batch(10);
     assert!(looked(&same), "the background worker does not end");
@@ -51,7 +51,7 @@ fn a_standby_with_its_primarys_number_is_told_so_once() {
     assert!(looked(&own), "the background worker does not end");
     assert!(!own.log().contains("this standby has"), "{}", own.log());
     assert_eq!(last_issuer(&own), Some(1));
-    // Promoted, until the first ID of its own.
+    // After the promotion the worker ID stays that of the primary, until the new server issues its first ID.
     own.promote();
     assert_eq!(last_issuer(&own), Some(1));
     own.connect().batch(10);

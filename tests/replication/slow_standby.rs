@@ -1,5 +1,5 @@
-//! A synchronous standby that is slow, or away: sessions that give up early do not keep each other from IDs, sessions that wait
-//! cost nothing, and the status says what they wait for.
+//! A synchronous standby that is slow or unreachable: sessions that give up early do not keep each other from IDs, waiting
+//! sessions use no processor time, and the status shows the reason for the wait.
 
 use std::fs;
 use std::thread;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use cluster::{Answer, Ask, Builder, Cluster, Load, Proxy, assert_caught, ensure, within};
 
-/// Longest time in which a session comes to wait: the longest window, and some for a busy machine.
+/// The longest time until a session waits: the longest window, and a margin for a busy machine.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A primary and its synchronous standby, whose acknowledgements go through a proxy.
+/// A primary and its synchronous standby. The acknowledgements pass through a proxy.
 struct Pair {
-    // In the order in which they end: a proxy that goes first would let the primary wait.
+    // The fields are dropped in this order. If the proxy were dropped first, the primary would have to wait.
     primary: Cluster,
     _standby: Cluster,
     proxy: Proxy,
@@ -30,11 +30,11 @@ impl Pair {
     }
 }
 
-/// Sessions whose statement_timeout is shorter than an acknowledgement takes.
+/// Sessions whose statement_timeout is shorter than the time for an acknowledgement.
 fn check_impatient_sessions(name: &str, like: fn(Builder) -> Builder) -> Result<(), String> {
     let pair = Pair::start(name, like);
     pair.proxy.delay(Duration::from_millis(400));
-    // What was published before is used up.
+    // The reservation that was published before is used up.
     thread::sleep(Duration::from_secs(2));
     let load = Load::start(&pair.primary, 2, Ask::READING, "SET statement_timeout = '300ms'");
     thread::sleep(Duration::from_secs(10));
@@ -43,7 +43,7 @@ fn check_impatient_sessions(name: &str, like: fn(Builder) -> Builder) -> Result<
     let timeouts: u64 = history.errors.values().sum();
     ensure!(history.errors.keys().all(|error| error.starts_with("57014")), "{:?}", history.errors);
     history.check(1_000)?;
-    // At the beginning there is nothing to issue. From then on the reservation is extended in advance.
+    // At first there are no IDs to issue. From then on, the reservation is extended in advance.
     ensure!(history.len() as u64 > 100 * timeouts, "{timeouts} statements were cancelled");
     Ok(())
 }
@@ -112,7 +112,7 @@ fn a_session_that_is_cancelled_gives_its_claim_to_the_next() {
         session.batch_execute("SET statement_timeout = '250ms'").expect("a session may");
         assert!(within(SOON, || session.code("SELECT snowflake_nextval()").is_some()));
         for _ in 0..8 {
-            // Each is alone, and so has nobody to wait for if the one before has given back what it had.
+            // Each statement is alone. It waits for no other session if the one before has released its claim.
             assert_eq!(session.code("SELECT snowflake_nextval()").as_deref(), Some("57014"));
         }
         pair.primary.log().matches("waiting for another session to extend the reservation").count()
@@ -121,7 +121,7 @@ fn a_session_that_is_cancelled_gives_its_claim_to_the_next() {
     assert!(claims("slow_claim_kept", |server| server.fault("ClaimKept")) > 0, "the claim that is kept is not noticed");
 }
 
-/// How often the backends of a server gave up the processor by themselves so far.
+/// The number of voluntary context switches of the backends so far.
 fn switches(pids: &[i32]) -> u64 {
     let of = |pid: &i32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the session lives");
@@ -131,7 +131,7 @@ fn switches(pids: &[i32]) -> u64 {
     pids.iter().map(of).sum()
 }
 
-/// Many sessions that wait for a standby which is away.
+/// Many sessions wait for a standby that is unreachable.
 fn check_waiting_sessions(name: &str, like: fn(Builder) -> Builder) -> Result<(), String> {
     const SESSIONS: usize = 60;
     let pair = Pair::start(name, like);
@@ -146,16 +146,17 @@ fn check_waiting_sessions(name: &str, like: fn(Builder) -> Builder) -> Result<()
     let mut watcher = pair.primary.connect();
     let all = format!("SELECT count(*) = {SESSIONS} FROM snowflake_stat_backends WHERE waiting_for = 'mark'");
     ensure!(within(SOON, || watcher.one(&all)), "not all sessions wait");
-    // The pauses have grown by then.
+    // Long enough for the pauses to grow.
     thread::sleep(Duration::from_secs(2));
     let (before, begun) = (switches(&pids), Instant::now());
     thread::sleep(Duration::from_secs(4));
     let each = (switches(&pids) - before) as f64 / begun.elapsed().as_secs_f64() / SESSIONS as f64;
-    // All answer as soon as the standby does.
+    // All sessions continue as soon as the standby responds.
     pair.proxy.delay(Duration::ZERO);
     let mut ids: Vec<i64> = waiting.into_iter().map(|session| session.join().expect("an ID")).collect();
     cluster::check_unique(&mut ids)?;
-    // Each looks once a second whether the one that looks for all of them has stopped; that one looks 20 times a second.
+    // One session looks for all of them, 20 times a second. Each of the others looks once a second whether that session has
+    // stopped.
     ensure!(each < 4.0, "{each:.0} context switches a second for each session that waits");
     Ok(())
 }
@@ -181,7 +182,7 @@ fn the_status_says_what_the_next_id_waits_for_and_since_when() {
     pair.proxy.hold();
     let mut session = pair.primary.connect();
     let waiting = thread::spawn(move || {
-        // The first takes what is left of the reservation, so that one of the next has to wait.
+        // The first request takes the rest of the reservation, so that a later one has to wait.
         (0..40).for_each(|_| {
             session.one::<i64>("SELECT snowflake_nextval()");
             thread::sleep(Duration::from_millis(200));
@@ -197,7 +198,7 @@ fn the_status_says_what_the_next_id_waits_for_and_since_when() {
     let sane = format!("SELECT now() - '{since}'::timestamptz BETWEEN '0' AND '1 minute'");
     assert!(watcher.one::<bool>(&sane), "{problem}");
     assert_eq!(hint, "Check pg_stat_replication, or change synchronous_standby_names and reload the configuration.");
-    // It waits until the standby is back, and says so as long as it does.
+    // The session waits until the standby is back, and the status says so for as long as it does.
     thread::sleep(Duration::from_secs(1));
     assert!(watcher.one::<String>(state).starts_with("waiting"));
     pair.proxy.delay(Duration::ZERO);

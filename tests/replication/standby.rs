@@ -1,4 +1,4 @@
-//! A standby issues and repairs nothing; promoted, it does.
+//! A standby neither issues IDs nor repairs the mark. After its promotion it can do both.
 
 use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
 
@@ -27,10 +27,10 @@ fn check_standby(primary: Builder, standby: Builder) -> Result<(), String> {
         ensure!(code == "25006" && message == "cannot issue an ID during recovery", "{code} {message}");
         ensure!(!detail.is_empty() && hint == "Ask the primary.", "{detail} {hint}");
     }
-    // What needs no new ID works.
+    // Functions that need no new ID work.
     ensure!(replica.one::<i32>(&format!("SELECT worker_id FROM snowflake_decode({before})")) == 1, "not decoded");
     standby.promote();
-    // The same session, which met the refusal, goes on.
+    // The session that was refused continues.
     let after: i64 = replica.one("INSERT INTO orders (n) VALUES (2) RETURNING id");
     ensure!(after > before, "{after} came after {before}");
     ensure!(replica.one::<i32>(&format!("SELECT worker_id FROM snowflake_decode({after})")) == 2, "another's number");

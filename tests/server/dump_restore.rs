@@ -1,4 +1,4 @@
-//! A dump goes into an empty server with another worker ID, gives what was dumped, and IDs go on from there.
+//! A dump is restored into an empty server with another worker ID. The contents are the same, and new IDs continue above them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +16,7 @@ enum How {
     All,
 }
 
-/// Where a session of the test looks: not where the extension is, unless that is the schema `public`.
+/// The search path of a session of the test. It has the schema of the extension only if that is `public`.
 const SESSION: &str = "SET search_path = public; SET timezone = 'UTC'; SET datestyle = 'ISO'";
 
 /// A session in the database that is dumped and restored.
@@ -61,7 +61,7 @@ fn shop(name: &str, schema: &str) -> Cluster {
     server
 }
 
-/// Everything that can be asked about the shop.
+/// The contents of the shop, and the definitions of its objects.
 fn contents(server: &Cluster) -> Vec<String> {
     let mut session = session(server);
     let queries = [
@@ -77,7 +77,7 @@ fn contents(server: &Cluster) -> Vec<String> {
     queries.iter().flat_map(|query| session.all::<String>(query)).collect()
 }
 
-/// A client program's output, or what it said of its failure.
+/// The output of a client program. On failure, its error output.
 fn run(command: &mut Command) -> Result<String, String> {
     let output = command.output().expect("a client program can be run");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -85,7 +85,7 @@ fn run(command: &mut Command) -> Result<String, String> {
     Ok(format!("{}{said}", String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Writes a dump into the server's directory, which goes when the server does.
+/// Writes a dump into the server's directory, which is removed with the server.
 fn dump(server: &Cluster, how: How) -> Result<PathBuf, String> {
     let file = server.dir().join("shop.dump");
     let mut command = server.program(if how == How::All { "pg_dumpall" } else { "pg_dump" });
@@ -94,12 +94,12 @@ fn dump(server: &Cluster, how: How) -> Result<PathBuf, String> {
         How::Custom => command.args(["--format=custom", "shop"]),
         How::All => &mut command,
     };
-    // Times in the dump are written in the time zone of who dumps.
+    // Times in the dump are written in the time zone of the client.
     run(command.env("PGTZ", "UTC").arg("--file").arg(&file))?;
     Ok(file)
 }
 
-/// Restores a dump into a server that has no such database; an error where one of its statements ended in one.
+/// Restores a dump into a server that has no such database. Returns an error if a statement of the dump failed.
 fn restore(server: &Cluster, file: &PathBuf, how: How) -> Result<(), String> {
     if how != How::All {
         server.connect().batch_execute("CREATE DATABASE shop TEMPLATE template0").expect("a superuser may");
@@ -111,21 +111,21 @@ fn restore(server: &Cluster, file: &PathBuf, how: How) -> Result<(), String> {
         How::All => command.args(["--no-psqlrc", "--quiet", "--file"]),
     };
     let said = run(command.arg(file))?;
-    // The role that restores is itself in the dump of a whole server.
+    // The dump of a whole server also creates the role that restores it.
     let errors: Vec<&str> =
         said.lines().filter(|line| line.contains("ERROR") && !line.contains("role \"postgres\" already")).collect();
     ensure!(errors.is_empty(), "restored with errors: {errors:#?}");
     Ok(())
 }
 
-/// The script of a database, without the lines that are different each time.
+/// The script of a database, without the lines that differ each time.
 fn script(server: &Cluster) -> Result<String, String> {
     let dump = run(server.program("pg_dump").env("PGTZ", "UTC").arg("shop"))?;
     let changing = ["\\restrict ", "\\unrestrict ", "-- Dumped "];
     Ok(dump.lines().filter(|line| !changing.iter().any(|begin| line.starts_with(begin))).collect::<Vec<_>>().join("\n"))
 }
 
-/// What a dump of `source` becomes on `target`: the same, and a table whose key goes on.
+/// Restores a dump of `source` on `target`. The contents are the same, and a table's key continues.
 fn check_restore(source: &Cluster, target: &Cluster, schema: &str, how: How) -> Result<(), String> {
     restore(target, &dump(source, how)?, how)?;
     let (before, after) = (contents(source), contents(target));
@@ -155,7 +155,7 @@ fn check_restore(source: &Cluster, target: &Cluster, schema: &str, how: How) -> 
     Ok(())
 }
 
-/// An empty server with another worker ID, and other ways to show times.
+/// An empty server with another worker ID, which displays times differently.
 fn target(name: &str) -> cluster::Builder {
     Cluster::builder(&format!("{name}_to"))
         .set("snowflake_pg.worker_id", "2")
@@ -211,7 +211,7 @@ fn without_preload_the_dump_is_restored_and_only_new_ids_are_refused() {
         assert_eq!(detail, "", "{sql}");
         assert_eq!(hint, "Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.");
     }
-    // A row that brings its ID is none of the generator's business.
+    // A row that is inserted with its ID does not use the generator.
     session
         .batch_execute("INSERT INTO orders (id, n) VALUES (ids.snowflake_from_text('1ASD13XH1F800'), 1001)")
         .expect("an ID that is passed");
@@ -219,7 +219,7 @@ fn without_preload_the_dump_is_restored_and_only_new_ids_are_refused() {
     assert_eq!(at, "2022-06-28 16:07:40.105+00");
 }
 
-/// A dump of objects that read the settings, each beside one that names the layout.
+/// A dump of objects that read the settings, each with another one that names the layout.
 fn objects_that_read_settings(name: &str) -> (Cluster, PathBuf) {
     let server = Cluster::builder(&format!("{name}_from")).start();
     server.connect().batch_execute("CREATE DATABASE shop").expect("a superuser may");
@@ -238,7 +238,7 @@ fn objects_that_read_settings(name: &str) -> (Cluster, PathBuf) {
     (server, file)
 }
 
-/// The rows of an object on a server, or the code of the error that there are none.
+/// The rows of an object on a server, or the SQLSTATE if they cannot be read.
 fn restored(server: &Cluster, object: &str) -> Result<Vec<String>, String> {
     let mut session = session(server);
     match session.code(&format!("TABLE {object}")) {
@@ -263,14 +263,14 @@ fn without_preload_what_reads_the_settings_is_lost_and_what_names_a_layout_is_no
     assert_eq!(after[..2], [Ok(Vec::new()), Err("55000".into())]);
     assert!(after[2..] == before[2..], "what names a layout is lost as well");
 
-    // With the library all of it comes back.
+    // With the library, everything is restored.
     drop(without);
     let with = target(name).start();
     restore(&with, &file, How::Custom).unwrap();
     assert!(objects.map(|object| restored(&with, object)) == before);
 }
 
-/// How many times of a view are others after a dump went into a server with this epoch.
+/// How many times in a view differ after a dump was restored on a server with this epoch.
 fn other_times(source: &Cluster, file: &PathBuf, view: &str, name: &str, epoch: &str) -> usize {
     let target = target(name).set("snowflake_pg.epoch", epoch).start();
     restore(&target, file, How::Custom).expect("no error");

@@ -1,13 +1,13 @@
-//! What the log says unasked: who the server is, that it was promoted, that its clock misbehaves, that its layout ends.
+//! The log shows without a request the identity of the server, its promotion, faults of its clock, and the end of its layout.
 
 use std::time::Duration;
 
 use cluster::{Answer, Builder, Client, Cluster, Host, Stop, assert_caught, ensure, within};
 
-/// Two windows of the longest kind, and some for a busy machine.
+/// Two windows of the longest kind, and a margin for a busy machine.
 const SOON: Duration = Duration::from_secs(30);
 
-/// The line with which the mark worker says who the server is.
+/// The line in which the mark worker logs the identity of the server.
 fn begun(server: &Cluster) -> String {
     let line = || {
         let log = server.log();
@@ -66,7 +66,7 @@ fn a_promoted_standby_says_whose_place_it_takes() {
         let line = begun(&standby);
         assert!(line.starts_with(expected), "{line}");
         assert!(line.contains(&format!("high-water mark {mark} (")), "{line}");
-        // Once.
+        // It is logged only once.
         standby.restart(Stop::Fast);
         assert!(begun(&standby).starts_with(&format!("started with worker ID {worker}, ")));
     }
@@ -77,7 +77,7 @@ fn a_server_that_promotes_itself_goes_on() {
     let mut server = Cluster::builder("log_itself").start();
     server.session().batch(10);
     let mark = server.shown_mark();
-    // As Patroni does after a crash: as a standby, and promoted.
+    // Patroni does this after a crash: it starts the server as a standby and promotes it.
     server.stop(Stop::Immediate);
     Host::get().write(&server.dir().join("standby.signal"), "");
     server.start();
@@ -88,7 +88,8 @@ fn a_server_that_promotes_itself_goes_on() {
     assert!(!server.log().contains("WARNING:  snowflake_pg"), "{}", server.log());
 }
 
-/// A server that was a primary before may have issued above the mark that it has now: it is warned where IDs have led the clock.
+/// A promoted server may have issued IDs above its current mark, as an earlier primary. It logs a warning if IDs have led the
+/// clock.
 fn check_lead(primary_clock: &str) -> Result<(), String> {
     let primary = Cluster::builder("log_lead_primary").clock("+0").start();
     let mut session = primary.session();
@@ -112,7 +113,7 @@ fn check_lead(primary_clock: &str) -> Result<(), String> {
     standby.promote();
     let line = begun(&standby);
     ensure!(line.starts_with("promoted with worker ID 2, after worker ID 1, layout "), "{line}");
-    // Then it has said all.
+    // The background worker ends when it has logged everything.
     let keeps = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'snowflake_pg mark keeper')";
     ensure!(within(SOON, || !standby.connect().one::<bool>(keeps)), "the background worker does not end");
     let log = standby.log();
@@ -127,7 +128,7 @@ fn check_lead(primary_clock: &str) -> Result<(), String> {
 #[test]
 fn a_promoted_server_whose_mark_is_far_ahead_is_warned() {
     check_lead("+600").unwrap();
-    // As far ahead as a window and max_ahead is nothing to warn of.
+    // A mark ahead by a window and max_ahead is no reason for a warning.
     assert_caught(check_lead("+0"), "no warning");
 }
 
@@ -161,7 +162,7 @@ fn a_server_that_cannot_issue_says_why_when_it_starts() {
     assert!(server.log().lines().all(|line| !line.trim_end().ends_with("DETAIL:")), "{}", server.log());
 }
 
-/// The end of the layout is told again while IDs are drawn, but not each time.
+/// The end of the layout is logged again while IDs are drawn, but not each time.
 fn check_end(builder: Builder) -> Result<(), String> {
     let server = builder.clock("+0").start();
     let mut session = server.session();
@@ -193,7 +194,7 @@ fn a_layout_that_ends_before_long_is_warned_of_once_a_day() {
     check_end(Cluster::builder("log_2079")).unwrap();
 }
 
-/// A clock that is set there and back does not fill the log; what was withheld is told with the next message.
+/// A clock that is repeatedly set back and forth does not fill the log. The next message says how many were withheld.
 fn check_limit(builder: Builder) -> Result<(), String> {
     let server = builder.clock("+0").start();
     let mut session = server.session();
@@ -216,7 +217,7 @@ fn check_limit(builder: Builder) -> Result<(), String> {
     }
     let told = || server.log().matches("WARNING:  snowflake_pg: the clock was set back").count();
     ensure!(told() == 1, "4 regressions are told {} times", told());
-    // What is much larger is told at once, and that a restart would refuse above all.
+    // A much larger regression is logged at once, and so is one after which a restart would refuse to issue.
     set_clock("-200")?;
     ensure!(told() == 2, "a much larger one is not told");
     ensure!(server.log().contains("3 messages like this were withheld since the last."), "{}", server.log());

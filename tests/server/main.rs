@@ -1,4 +1,4 @@
-//! What an administrator sees: settings, views, the log, dumps and updates.
+//! The administrator's view of a server: settings, views, the log, dumps and updates.
 
 mod dump_restore;
 mod log;

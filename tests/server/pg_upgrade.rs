@@ -1,5 +1,5 @@
-//! A server goes to a later version of PostgreSQL by the runbook of docs/upgrading.md, to the letter: tables and defaults are
-//! intact, and IDs go on above those that there are, even where the clock does not.
+//! A server is moved to a later version of PostgreSQL by the exact steps of docs/upgrading.md. Tables and defaults are intact, and
+//! new IDs are above all existing ones, even if the clock is behind.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use cluster::{Answer, Client, Host, assert_caught, blocks, command, ensure, major, not_tested, page, watch};
 use postgres::{Config, NoTls};
 
-/// The version where the way begins.
+/// The version from which the servers are upgraded.
 const OLD: &str = "15";
 
-/// The two servers of the runbook. The one that runs is stopped when the test ends.
+/// The two servers of the runbook. A running one is stopped when the test ends.
 struct Move {
-    /// The programs of the old one.
+    /// The directory of the old server's programs.
     old: PathBuf,
     directory: PathBuf,
     socket: PathBuf,
-    /// What the clock shows for the programs of the new server, in seconds from the true time.
+    /// The clock of the new server's programs, in seconds from the true time.
     clock: &'static str,
 }
 
-/// Tables with all that can go wrong on the way.
+/// Tables with everything that an upgrade could break.
 const SHOP: &str = "
     CREATE EXTENSION snowflake_pg VERSION '0.1.0';
     CREATE TABLE orders (
@@ -39,13 +39,13 @@ const SHOP: &str = "
     INSERT INTO order_lines (n, order_id) SELECT n, id FROM orders";
 
 impl Move {
-    /// With the old server running, whose layout is set in this file of its data directory.
+    /// Starts the old server. Its layout is set in this file of its data directory.
     fn begin(name: &str, clock: &'static str, layout_in: &str) -> Move {
         let host = Host::get();
         let old = host.installation_of(OLD).bin;
         let moving = Move { old, directory: host.fresh_dir(name), socket: host.socket_dir(name), clock };
         ["old", "new"].iter().for_each(|data| watch(&moving.directory.join(data)));
-        // Checksums are what `initdb` makes by itself from 18 on, and the two clusters must be alike.
+        // From 18 on, `initdb` enables checksums by default, and both clusters must have the same setting.
         let initdb = format!(
             "\"$OLD/initdb\" --data-checksums -D \"$OLD_DATA\"
              printf '%s\\n' \"shared_preload_libraries = 'snowflake_pg'\" 'snowflake_pg.worker_id = 7' \\
@@ -60,7 +60,7 @@ impl Move {
         moving
     }
 
-    /// Runs this in a shell as the servers' user, with the paths of the runbook.
+    /// Runs a script in a shell as the servers' user, with the paths of the runbook.
     fn run(&self, script: &str) -> Result<(), String> {
         let host = Host::get();
         let mut command = host.command(Path::new("sh"));
@@ -73,7 +73,7 @@ impl Move {
             command.env("LD_PRELOAD", host.faketime()).env("FAKETIME", self.clock);
             command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         }
-        // Into a file: the server that a command leaves running would keep a pipe open.
+        // The output goes into a file, because a server that the command starts would keep a pipe open.
         let path = self.directory.join("printed");
         let printed = File::create(&path).expect("the directory can be written");
         command.stdout(printed.try_clone().expect("a file handle")).stderr(printed);
@@ -82,7 +82,7 @@ impl Move {
         Ok(())
     }
 
-    /// Lets the server of a data directory be reached by this test alone.
+    /// Limits the connections of a server to this test.
     fn listen(&self, data: &str) {
         let conf = self.directory.join(data).join("postgresql.conf");
         let known = fs::read_to_string(&conf).expect("initdb has made it");
@@ -102,7 +102,7 @@ impl Drop for Move {
         for (program, data) in [("$OLD", "old"), ("$NEW", "new")] {
             if self.directory.join(data).join("postmaster.pid").exists() {
                 let stop = format!("\"{program}/pg_ctl\" stop -D {data} -m immediate");
-                // Not an assertion: this runs while a failed test unwinds.
+                // No assertion, because this also runs while a failed test unwinds.
                 if let Err(said) = self.run(&stop) {
                     eprintln!("{said}");
                 }
@@ -113,7 +113,7 @@ impl Drop for Move {
     }
 }
 
-/// The rows, and what the catalog says of the tables.
+/// The rows, and the entries of the tables in the catalog.
 fn contents(session: &mut Client) -> Vec<String> {
     session.batch_execute("SET timezone = 'UTC'").expect("a setting");
     let queries = [
@@ -127,17 +127,17 @@ fn contents(session: &mut Client) -> Vec<String> {
     queries.iter().flat_map(|query| session.all::<String>(query)).collect()
 }
 
-/// Follows the steps of the runbook, with the clock of the new server so many seconds off.
+/// Follows the steps of the runbook, with the clock of the new server this many seconds from the true time.
 fn check_move(name: &str, clock: &'static str, layout_in: &str, steps: &[String]) -> Result<(), String> {
     let moving = Move::begin(name, clock, layout_in);
     let mut session = moving.session("shop");
     let before = contents(&mut session);
     ensure!(before.len() > 2_000, "only {} rows", before.len());
-    // From its release of November 2026 on, 15 notes this at each column, and only releases of that day or later read it.
+    // Releases of PostgreSQL 15 from November 2026 on note this for each column, and only releases from that date on read it.
     session
         .batch_execute("UPDATE pg_attribute SET attoptions = NULL WHERE attoptions::text LIKE '{pg_attver=%'")
         .expect("a superuser may");
-    // Received, and in no table.
+    // IDs that a client received and that are in no table.
     let highest: i64 = session.one("SELECT max(id) FROM snowflake_nextval_batch(100000) AS id");
     drop(session);
     for step in steps {
@@ -165,8 +165,8 @@ fn check_move(name: &str, clock: &'static str, layout_in: &str, steps: &[String]
     Ok(())
 }
 
-/// The runbook's steps; `None`, and a line that says so, where there is no older version to come from, or where a program
-/// that `pg_upgrade` wants to be of one version is of another.
+/// The steps of the runbook. Returns `None`, and prints why, if there is no older version to upgrade from, or if a program that
+/// `pg_upgrade` needs is of another version.
 fn runbook() -> Option<Vec<String>> {
     if major() == OLD {
         not_tested(&format!("{OLD} is the oldest version"));
@@ -208,7 +208,7 @@ fn without_step_5_ids_begin_at_the_clock() {
     assert_caught(check_move("pg_upgrade_forgets", "-3600", "postgresql.conf", &forgetful), "IDs do not go on");
 }
 
-/// The runbook where the extension is in another schema, with something said before each step; in `public` again at the end.
+/// The runbook with the extension in another schema, and `said` before each step. At the end, the extension is in `public` again.
 fn elsewhere(steps: &[String], said: &str) -> Vec<String> {
     let to = |psql: &str, schema: &str| {
         format!(
@@ -224,7 +224,7 @@ fn a_mark_that_is_not_found_stops_the_move_before_the_server_is_stopped() {
     let Some(steps) = runbook() else { return };
     let path = "export PGOPTIONS='-c search_path=ids'";
     check_move("pg_upgrade_schema", "-3600", "postgresql.conf", &elsewhere(&steps, path)).unwrap();
-    // Typed, each line is run whatever became of the one before.
+    // In an interactive shell, each line is run even if the one before has failed.
     let typed = |steps| check_move("pg_upgrade_no_schema", "+0", "postgresql.conf", &elsewhere(steps, "set +e"));
     assert_caught(typed(&steps), "relation \"snowflake_status\" does not exist");
     let unchained: Vec<String> = steps.iter().map(|step| step.replace(" &&\n", "\n")).collect();
@@ -234,7 +234,7 @@ fn a_mark_that_is_not_found_stops_the_move_before_the_server_is_stopped() {
 #[test]
 fn a_layout_that_did_not_come_along_stops_the_move() {
     let Some(steps) = runbook() else { return };
-    // As ALTER SYSTEM sets it.
+    // ALTER SYSTEM sets it in this file.
     let outcome = check_move("pg_upgrade_layout", "+0", "postgresql.auto.conf", &steps);
     assert_caught(outcome, "< snowflake_pg.layout|42:9:12\n---\n> snowflake_pg.layout|41:10:12");
 }

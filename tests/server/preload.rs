@@ -1,4 +1,4 @@
-//! On a server that does not preload the library every function says so, and the session goes on.
+//! On a server that does not preload the library, every function that needs it says so, and the session continues.
 
 use cluster::{Answer, Cluster, Stop, output, sqlstate, typed};
 
@@ -37,14 +37,14 @@ fn without_preload_every_function_says_what_to_do() {
         assert_eq!(hint, "Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.");
     }
     assert_eq!(session.one::<i32>("SELECT 1"), 1);
-    // The status is a row that says so, so that whoever watches the server sees it.
+    // The view returns a row that says so, so that monitoring shows it.
     let status = "SELECT state || ': ' || problem || '. ' || hint FROM snowflake_status AS s
         WHERE (SELECT count(*) FROM jsonb_each_text(to_jsonb(s)) AS e WHERE e.value IS NULL) = 30";
     let expected = "not preloaded: library \"snowflake_pg\" is not preloaded. \
                     Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.";
     assert_eq!(session.all::<String>(status), [expected]);
     session.batch_execute("LOAD 'snowflake_pg'").unwrap();
-    // What reads no setting needs no preload: IDs of any layout can be read on any server.
+    // Functions that read no setting need no preload: IDs of any layout can be decoded on any server.
     for call in [
         "snowflake_decode(1, 'discord')".to_string(),
         "snowflake_decode(1, 'discord', '2015-01-01Z')".into(),
@@ -74,7 +74,7 @@ fn without_preload_every_function_says_what_to_do() {
     assert_eq!(functions, 20 + 20);
 }
 
-/// What CREATE EXTENSION tells the client, and whether pg_dump's output can be restored.
+/// The warning of CREATE EXTENSION, and whether the output of pg_dump can be restored.
 #[test]
 fn create_extension_warns_where_the_library_is_not_preloaded() {
     let mut server =
@@ -93,7 +93,7 @@ fn create_extension_warns_where_the_library_is_not_preloaded() {
     ] {
         assert!(warned.lines().any(|told| told == line), "{line} is not in {warned}");
     }
-    // Nothing is left of what warned, and a dump can be restored there.
+    // The function that warned is gone, and a dump can be restored there.
     let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE '%preloaded%'";
     assert_eq!(server.connect().one::<i64>(left), 0);
     let dump = output(&mut server.program("pg_dump"));
@@ -101,7 +101,7 @@ fn create_extension_warns_where_the_library_is_not_preloaded() {
     let mut psql = server.psql();
     psql.args(["--dbname", "restored"]);
     typed(psql, &dump).expect("a dump that can be restored");
-    // The hint works: preloaded, nothing is said.
+    // The hint works: with the library preloaded there is no warning.
     server.connect().batch_execute("DROP SCHEMA \"Odd one\" CASCADE").expect("a superuser may");
     server.set("shared_preload_libraries", "snowflake_pg");
     server.restart(Stop::Fast);

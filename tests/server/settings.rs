@@ -1,10 +1,10 @@
-//! Who this server is, is said by its configuration alone, and a configuration that is wrong keeps it from starting.
+//! Only the configuration determines the identity of a server. A server with an invalid configuration does not start.
 
 use std::time::Duration;
 
 use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate, within};
 
-/// Settings, by name and value, that keep the server from starting; and two things the log then says.
+/// Settings, by name and value, with which the server does not start, and two texts that the log then contains.
 type Refused = (&'static [(&'static str, &'static str)], &'static str, &'static str);
 
 const REFUSED: [Refused; 26] = [
@@ -71,7 +71,7 @@ fn a_server_with_a_wrong_identity_does_not_start_and_says_why() {
 
 #[test]
 fn every_way_to_write_a_right_identity_is_understood() {
-    // 2010-11-04 01:42:54.657 UTC in four ways.
+    // 2010-11-04 01:42:54.657 UTC, written in four ways.
     for epoch in ["1288834974657", "2010-11-04T01:42:54.657Z", "2010-11-04 03:42:54.657+02", ""] {
         let server = Cluster::builder("understood")
             .set("snowflake_pg.worker_id", " 31 ")
@@ -85,7 +85,7 @@ fn every_way_to_write_a_right_identity_is_understood() {
             assert!(described.contains(part), "{epoch:?}: {described}");
         }
     }
-    // A date with a zone is its midnight there; a layout's letters are of either case.
+    // A date with a time zone is midnight there. The name of a layout is not case-sensitive.
     for (epoch, midnight) in [
         ("2020-01-01Z", "2020-01-01T00:00:00+00:00"),
         ("2020-01-01 z", "2020-01-01T00:00:00+00:00"),
@@ -114,7 +114,7 @@ fn every_way_to_write_a_right_identity_is_understood() {
 
 #[test]
 fn the_command_line_is_configuration_too() {
-    // Where a worker ID belongs that a base backup must not bring along.
+    // The command line is the place for a worker ID that a base backup must not copy.
     let server = Cluster::builder("command_line").argument("-csnowflake_pg.worker_id=77").start();
     let worker: i32 = server.session().one("SELECT worker_id FROM snowflake_decode(snowflake_nextval())");
     assert_eq!(worker, 77);
@@ -133,7 +133,7 @@ fn a_misspelt_name_is_reported() {
     assert_eq!(error.0, "42602");
 }
 
-/// No session, role or database can give the server another number.
+/// No session, role or database can give the server another worker ID.
 fn check_only_configuration(builder: Builder) -> Result<(), String> {
     let mut server = builder.start();
     let mut session = server.session();
@@ -148,7 +148,7 @@ fn check_only_configuration(builder: Builder) -> Result<(), String> {
         let connected = server.config("postgres").options(&options).connect(postgres::NoTls);
         ensure!(connected.is_err(), "a connection may bring {options}");
     }
-    // What the configuration says now counts from the next start.
+    // A change of the configuration takes effect at the next start.
     let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
     server.unset("snowflake_pg.worker_id");
     for setting in ["worker_id = 9", "max_ahead = '55ms'"] {
@@ -174,7 +174,7 @@ fn a_worker_id_that_everybody_may_set_is_caught() {
     assert_caught(check_only_configuration(server), "SET snowflake_pg.worker_id = '2' gave None");
 }
 
-/// Without a worker ID nothing is issued, and the error says what to do.
+/// Without a worker ID no ID is issued, and the error says what to do.
 fn check_unset(builder: Builder) -> Result<(), String> {
     let server = builder.unset("snowflake_pg.worker_id").start();
     let mut session = server.session();
@@ -190,7 +190,7 @@ fn check_unset(builder: Builder) -> Result<(), String> {
             "the hint is {hint:?}"
         );
     }
-    // Decoding needs no number of this server's own.
+    // Decoding needs no worker ID of this server.
     ensure!(session.one::<i32>("SELECT worker_id FROM snowflake_decode(1541815603606036480)") == 378, "not decoded");
     Ok(())
 }
@@ -198,7 +198,7 @@ fn check_unset(builder: Builder) -> Result<(), String> {
 #[test]
 fn without_a_worker_id_nothing_is_issued() {
     check_unset(Cluster::builder("unset")).unwrap();
-    // The value that stands for "not set" can be written too.
+    // The value that means "not set" can also be written.
     let server = Cluster::builder("unset").set("snowflake_pg.worker_id", "-1").start();
     assert_eq!(server.session().refusal("SELECT snowflake_nextval()").0, "55000");
 }

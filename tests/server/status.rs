@@ -1,14 +1,14 @@
-//! What the views show is so, whoever has done it and whether he is still there.
+//! The views show correct values, whichever sessions caused them and even after those sessions have ended.
 
 use std::thread;
 use std::time::Duration;
 
 use cluster::{Answer, Builder, Chance, Client, Cluster, Stop, assert_caught, ensure, sqlstate, within};
 
-/// IDs that one session draws in [`draw`].
+/// How many IDs one session draws in [`draw`].
 const DRAWN: i64 = 20_000 + 1_000 + 30;
 
-/// Draws in all ways; returns the session's process ID.
+/// Draws in all ways, and returns the session's process ID.
 fn draw(session: &mut Client) -> i32 {
     session.batch_execute("SELECT count(snowflake_nextval()) FROM generate_series(1, 20000)").expect("IDs");
     assert_eq!(session.batch(1_000).len(), 1_000);
@@ -20,9 +20,9 @@ fn issued(session: &mut Client) -> i64 {
     session.one("SELECT ids_issued FROM snowflake_status")
 }
 
-/// Counts of many sessions, of those that are gone, and of parallel workers.
+/// The counts of many sessions, of ended sessions, and of parallel workers.
 fn check_counts(builder: Builder) -> Result<(), String> {
-    // So few that places are taken again: from 17 on, those come first that nobody has had for longest.
+    // So few connections that slots are used again. From 17 on, the slot that has been free for longest comes first.
     let server = builder.set("max_connections", "20").start();
     let mut watcher = server.session();
     let running: Vec<_> = (0..8)
@@ -45,7 +45,7 @@ fn check_counts(builder: Builder) -> Result<(), String> {
     let gone = || watcher.one::<i64>("SELECT count(*) FROM snowflake_stat_backends") == 0;
     ensure!(within(Duration::from_secs(10), gone), "sessions that are gone are still shown");
     ensure!(issued(&mut watcher) == 8 * DRAWN, "the counts went with their sessions");
-    // In the places of those that are gone.
+    // These sessions use the slots of those that have ended.
     let mut sessions: Vec<Client> = (0..16).map(|_| server.connect()).collect();
     sessions.iter_mut().for_each(|session| assert_eq!(session.batch(10).len(), 10));
     let shown: Vec<i64> = watcher.all("SELECT ids_issued FROM snowflake_stat_backends");
@@ -115,11 +115,11 @@ fn the_row_agrees_with_what_the_server_knows() {
     ] {
         one(&mut session, condition);
     }
-    // Beyond the calendar of PostgreSQL there is no date, but a number of years.
+    // Beyond PostgreSQL's range of timestamps there is no date, but the number of years is shown.
     let mut long = server;
     long.set("snowflake_pg.layout", "52:5:5:1@1s");
     long.restart(Stop::Fast);
-    // Read in seconds, the mark of milliseconds is far in the future.
+    // Read in seconds, a mark in milliseconds is far in the future.
     let far =
         "problem = 'the high-water mark is more than a day ahead of the clock' AND mark_lead > interval '1000 years'";
     one(&mut long.session(), &format!("exhaustion_date IS NULL AND years_left > 1e8 AND {far}"));
@@ -149,7 +149,7 @@ fn whoever_watches_the_server_reads_the_views_and_nobody_else() {
 fn a_reset_lets_all_counts_begin_again() {
     let server = Cluster::builder("status_reset").set("snowflake_pg.max_ahead", "2ms").clock("+0").start();
     let mut session = server.session();
-    // However slow the machine: until two sessions have contended, and one was throttled, whose requests take a whole tick.
+    // Repeats until two sessions have contended, and until a session whose requests take a whole tick was throttled.
     let mut drawn = 0;
     let contended = within(Duration::from_secs(60), || {
         let mut other = server.connect();
@@ -164,7 +164,7 @@ fn a_reset_lets_all_counts_begin_again() {
         session.one("SELECT throttled_waits > 0 FROM snowflake_status")
     });
     assert!(throttled, "no session was throttled: {}", status(&mut session));
-    // The clock misbehaves.
+    // A clock regression.
     server.set_clock("-100");
     let counted = "SELECT clock_regressions = 1 FROM snowflake_status, snowflake_nextval()";
     assert!(within(Duration::from_secs(20), || session.one(counted)), "the step is not counted");
@@ -193,7 +193,7 @@ fn status(session: &mut Client) -> String {
     session.one("SELECT row_to_json(snowflake_status)::text FROM snowflake_status")
 }
 
-/// `state`, and whether `problem` and `hint` are what a session is told that asks for an ID now.
+/// Returns `state`, and whether `problem` and `hint` match the error of the next request for an ID.
 fn state(session: &mut Client) -> (String, bool) {
     let row = session
         .query_one("SELECT state, coalesce(problem, ''), coalesce(hint, '') FROM snowflake_status", &[])
@@ -225,7 +225,7 @@ fn a_server_that_refuses_says_why_before_anybody_asks() {
     standby.promote();
     assert_eq!(state(&mut replica), agreed("idle"));
 
-    // A mark that somebody took away while IDs are issued.
+    // The mark is removed while IDs are issued.
     session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
     assert_eq!(session.one::<String>("SELECT state FROM snowflake_status"), "refused");
     let missing = session.one::<String>("SELECT problem FROM snowflake_status");
@@ -245,7 +245,7 @@ fn a_server_that_refuses_says_why_before_anybody_asks() {
         assert_eq!(state(&mut server.connect()), agreed("refused"), "{name}");
         server.set(name, &known);
     }
-    // More than a day behind the mark.
+    // The clock is more than a day behind the mark.
     server.restart(Stop::Fast);
     assert_eq!(state(&mut server.connect()), agreed("idle"));
     server.stop(Stop::Fast);
@@ -254,7 +254,7 @@ fn a_server_that_refuses_says_why_before_anybody_asks() {
     assert_eq!(state(&mut server.connect()), agreed("refused"));
     server.set_clock("@2081-01-01 00:00:00");
     assert_eq!(state(&mut server.connect()), agreed("refused"));
-    // A mark above all IDs, less than a day before their end.
+    // A mark above all IDs, less than a day before the end of the layout.
     server.set_clock("+0");
     let end: f64 = server.connect().one("SELECT extract(epoch FROM now() + interval '1 hour')::float8");
     server.set("snowflake_pg.layout", "40:10:12");

@@ -1,5 +1,5 @@
-//! From one release to the next: the catalog of an updated database is that of a new one, and what does not belong together
-//! says so.
+//! Updates from one release to the next: an updated database has the same catalog as a new one, and a library and a catalog that
+//! do not match produce clear errors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,13 +9,13 @@ use cluster::{
     Answer, Client, Cluster, Host, assert_caught, block_with, blocks, command, ensure, page, repository, sqlstate,
 };
 
-/// The release that these sources become.
+/// The version of these sources.
 const CURRENT: &str = env!("CARGO_PKG_VERSION");
 
-/// A function that came with the release after the first, by its C name.
+/// The C name of a function that was added in the release after the first.
 const LATER: &str = "snowflake_version_wrapper";
 
-/// The releases whose base scripts are frozen, but the current one.
+/// The releases whose base scripts are frozen, except the current one.
 fn releases() -> Vec<String> {
     let name = |path: PathBuf| path.file_name().expect("a file").to_string_lossy().into_owned();
     let files =
@@ -27,7 +27,7 @@ fn releases() -> Vec<String> {
     versions
 }
 
-/// Everything the catalog of a database holds of the extension, an object a line.
+/// All objects of the extension in the catalog of a database, one on each line.
 fn catalog(session: &mut Client) -> Vec<String> {
     session.all(
         "WITH member AS (
@@ -54,7 +54,7 @@ fn catalog(session: &mut Client) -> Vec<String> {
     )
 }
 
-/// Compares what these statements make of a database with what CREATE EXTENSION makes of it.
+/// Compares the catalog after these statements with the catalog after CREATE EXTENSION.
 fn check_catalog(name: &str, statements: &[&str]) -> Result<(), String> {
     let server = Cluster::builder(name).start();
     let fresh = catalog(&mut server.session());
@@ -80,7 +80,7 @@ fn the_catalog_of_an_updated_database_is_that_of_a_new_one() {
     }
 }
 
-/// What a user can have made of 0.1.0 goes on working when parameters get other names.
+/// Objects that a user of 0.1.0 can have created still work after parameters have been renamed.
 #[test]
 fn what_depends_on_a_function_outlives_the_new_names_of_its_parameters() {
     let server = Cluster::builder("upgrade_dependents").start();
@@ -110,7 +110,7 @@ fn what_depends_on_a_function_outlives_the_new_names_of_its_parameters() {
              INSERT INTO orders DEFAULT VALUES",
         )
         .expect("0.1.0 and what is made of it");
-    // In a session that has plans of all that, too.
+    // Also in a session that has cached plans for these objects.
     let used = "EXPLAIN SELECT FROM positional; INSERT INTO orders DEFAULT VALUES; REFRESH MATERIALIZED VIEW kept";
     session.batch_execute(used).expect("it works");
     session.batch_execute(UPDATE).expect("an update");
@@ -129,7 +129,7 @@ fn what_depends_on_a_function_outlives_the_new_names_of_its_parameters() {
         assert!(plan.contains("Index Cond: ((id >= "), "{plan}");
         let new = "SELECT snowflake_between(1, start => '2020-01-01Z', stop => 'infinity')";
         assert!(!session.one::<bool>(new));
-        // What the page says has to be written again.
+        // The page says that such bodies must be written again.
         assert_eq!(session.code("SELECT text_body()").as_deref(), Some("42883"));
         let printed: String = session.one("SELECT pg_get_viewdef('named')");
         assert!(printed.contains("\"from\" =>"), "{printed}");
@@ -178,7 +178,7 @@ fn released_scripts_are_not_changed() {
     for release in releases() {
         assert!(listed.contains(&format!("  snowflake_pg--{release}.sql\n")), "{release} is not in the list");
     }
-    // From the release until the next version begins, nothing may change; but for the lines of the sources, and the order.
+    // After a release, nothing can change until the next version begins, except comment lines and the order.
     let frozen = repository().join(format!("sql/snowflake_pg--{CURRENT}.sql"));
     if let Ok(frozen) = fs::read_to_string(frozen) {
         let statements = |script: &str| {
@@ -191,7 +191,7 @@ fn released_scripts_are_not_changed() {
     }
 }
 
-/// The declarations of the C functions in a script, by their C names, without what only looks different.
+/// The declarations of the C functions in a script, by their C names, without differences of format.
 fn declarations(script: &str) -> BTreeMap<String, String> {
     let comment =
         |text: &str| text.split("/*").map(|part| part.rsplit("*/").next().unwrap_or(part)).collect::<String>();
@@ -207,7 +207,7 @@ fn declarations(script: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Names of parameters that have changed since 0.1.0, which a C function does not see.
+/// Parameters that were renamed since 0.1.0. A C function does not see their names.
 const RENAMED: [(&str, &str); 7] = [
     ("snowflake_check(table regclass, column text", "snowflake_check(relation regclass, key text"),
     ("(parent regclass, interval interval,", "(parent regclass, step interval,"),
@@ -218,7 +218,7 @@ const RENAMED: [(&str, &str); 7] = [
     ("default null, column text", "default null, key text"),
 ];
 
-/// A library serves every older catalog: each C function is there, and takes and gives what it did.
+/// A library serves every older catalog: each C function exists, with the same arguments and results.
 fn check_declarations(old: &str, new: &str) -> Result<(), String> {
     let (old, new) = (declarations(old), declarations(new));
     ensure!(old.len() > 30, "only {} functions", old.len());
@@ -230,7 +230,7 @@ fn check_declarations(old: &str, new: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The base script of a version, as it is installed.
+/// The installed base script of a version.
 fn script(version: &str) -> String {
     let path = Host::get().installation().extensions.join(format!("snowflake_pg--{version}.sql"));
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -283,7 +283,7 @@ fn the_library_serves_the_catalog_of_every_release() {
     }
 }
 
-/// A directory with the library as it was before [`LATER`] was written.
+/// A directory with a library like the one before [`LATER`] was written.
 fn old_library(name: &str) -> PathBuf {
     let mut library = installed();
     let place = |library: &[u8]| library.windows(LATER.len()).position(|bytes| bytes == LATER.as_bytes());
@@ -295,19 +295,19 @@ fn old_library(name: &str) -> PathBuf {
     dir
 }
 
-/// The library that is installed.
+/// The installed library.
 fn installed() -> Vec<u8> {
     fs::read(Host::get().installation().libraries.join("snowflake_pg.so")).expect("the extension is installed")
 }
 
-/// Replaces a library as packages do: under the name comes another file.
+/// Replaces a library as packages do: the name refers to a new file.
 fn put(dir: &Path, library: &[u8]) {
     let fresh = dir.join("snowflake_pg.so.new");
     fs::write(&fresh, library).expect("the directory can be written");
     fs::rename(&fresh, dir.join("snowflake_pg.so")).expect("a file can be renamed in place");
 }
 
-/// A server that finds its library in a directory first.
+/// A server that looks for its library in a directory first.
 fn server_with(name: &str, dir: &Path) -> cluster::Builder {
     Cluster::builder(name).set("dynamic_library_path", &format!("{}:$libdir", dir.display()))
 }
@@ -325,7 +325,7 @@ fn an_update_under_the_old_library_is_refused_until_the_server_restarts() {
     session.batch_execute("INSERT INTO t DEFAULT VALUES").expect("IDs");
     put(&dir, &installed());
     let before = catalog(&mut session);
-    // A session of before, and a new one: both have the library that the server started with.
+    // An existing session and a new one: both have the library with which the server started.
     for session in [&mut session, &mut server.connect()] {
         let (code, message, detail, hint) = sqlstate(&session.batch_execute(UPDATE).expect_err("the old library"));
         assert_eq!((code.as_str(), message.as_str()), ("55000", "this session runs the library of snowflake_pg 0.1.0"));
@@ -336,7 +336,7 @@ fn an_update_under_the_old_library_is_refused_until_the_server_restarts() {
     }
     server.restart(cluster::Stop::Fast);
     let mut session = server.connect();
-    // Between the restart and the update.
+    // After the restart and before the update.
     session.batch_execute("INSERT INTO t DEFAULT VALUES").expect("IDs under the old catalog");
     session.batch_execute(UPDATE).expect("the new library");
     assert_eq!(session.one::<String>("SELECT snowflake_version()"), CURRENT);
@@ -349,7 +349,7 @@ fn an_update_under_the_old_library_is_refused_until_the_server_restarts() {
 #[test]
 fn a_session_that_has_loaded_the_old_library_gets_errors_not_crashes() {
     let dir = old_library("upgrade_session_lib");
-    // Without preload each session loads the file that it finds at its first call.
+    // Without preload, each session loads the file that exists at its first call.
     let server =
         server_with("upgrade_session", &dir).unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
     let mut old = server.connect();
@@ -363,7 +363,7 @@ fn a_session_that_has_loaded_the_old_library_gets_errors_not_crashes() {
     let (code, message, ..) = sqlstate(&old.batch_execute("SELECT snowflake_version()").expect_err("the old library"));
     assert_eq!(code, "42883");
     assert!(message.starts_with("could not find function \"snowflake_version_wrapper\" in file"), "{message}");
-    // Both go on.
+    // Both sessions continue.
     assert_eq!(old.one::<String>(decode), new.one::<String>(decode));
     let _ = fs::remove_dir_all(dir);
 }

@@ -1,4 +1,4 @@
-//! What `snowflake_check` finds in a table, and what it does not.
+//! The problems that `snowflake_check` finds in a table, and rows that it does not report.
 
 use std::thread;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn each_kind_of_problem_is_found_and_told_apart() {
         )
         .expect("a table");
     assert_eq!(check(&mut session, "'orders'"), []);
-    // On which ADD PRIMARY KEY would fail later. It is of no worker, and so not unexpected.
+    // ADD PRIMARY KEY would later fail on these rows. They are of no worker, so they are not unexpected.
     session.batch_execute("INSERT INTO orders VALUES (NULL, 0), (NULL, 0)").expect("rows");
     let nulls = ("null".to_string(), None, 2, None, None);
     assert_eq!(check(&mut session, "'orders'"), std::slice::from_ref(&nulls));
@@ -42,7 +42,7 @@ fn each_kind_of_problem_is_found_and_told_apart() {
         session.batch_execute(&format!("INSERT INTO orders VALUES ({id}, 0)")).expect("a row");
         id
     };
-    // Of this server, above the mark: within the slack of the clock, and beyond it.
+    // IDs of this server above the mark: one within the slack of the clock, and one beyond it.
     let mark = server.shown_mark();
     let near = id("clock_timestamp() + interval '9 s'", 1);
     assert!(near > mark, "{near} and {mark}");
@@ -101,12 +101,12 @@ fn tables_partitions_views_domains_and_strange_names_are_read() {
     for arguments in [odd, "'parts'", "'nothing'"] {
         assert_eq!(check(&mut session, arguments), [], "{arguments}");
     }
-    // One ID in two tables.
+    // The same ID in two tables.
     let ids: Vec<i64> = session.all("SELECT id FROM parts ORDER BY id");
     assert_eq!(check(&mut session, "'united'"), [row("duplicate", 1, 2, ids[0], ids[1])]);
     session.batch_execute("INSERT INTO part_2 SELECT id, 2 FROM part_1").expect("a row");
     assert_eq!(check(&mut session, "'parts'"), [row("duplicate", 1, 1, ids[0], ids[0])]);
-    // Whatever the search path offers in place of PostgreSQL's own.
+    // A search path that offers other objects in place of PostgreSQL's own changes nothing.
     session
         .batch_execute(
             "CREATE SCHEMA evil;
@@ -146,7 +146,7 @@ fn an_answer_to_nothing_is_an_error() {
         let found = sqlstate(&error);
         assert_eq!((found.0.as_str(), found.1.as_str(), found.3.as_str()), (code, message, hint), "{arguments}");
     }
-    // Who may not read the table, and who may not read all of its rows.
+    // A role that cannot read the table, and a role that cannot read all of its rows.
     for (role, table, message) in [
         ("clerk", "orders", "permission denied for table orders"),
         ("auditor", "secrets", "query would be affected by row-level security policy for table \"secrets\""),
@@ -154,12 +154,12 @@ fn an_answer_to_nothing_is_an_error() {
         let refusal = server.connect_as(role).refusal(&format!("SELECT * FROM snowflake_check('{table}')"));
         assert_eq!(refusal, ("42501".into(), message.into()));
     }
-    // And the session that was refused goes on, with its own setting.
+    // The session that was refused continues, with its own setting.
     let mut auditor = server.connect_as("auditor");
     auditor.refusal("SELECT * FROM snowflake_check('secrets')");
     assert_eq!(auditor.one::<String>("SHOW row_security"), "on");
     assert_eq!(auditor.one::<i64>("SELECT count(*) FROM secrets"), 0);
-    // One that comes while the table is read, too.
+    // The same for an error that occurs while the table is read.
     session
         .batch_execute(
             "CREATE VIEW slow AS SELECT n::bigint AS id FROM generate_series(1, 10) AS n, pg_sleep(n);
@@ -172,7 +172,7 @@ fn an_answer_to_nothing_is_an_error() {
 
 #[test]
 fn ids_are_read_with_the_layout_of_the_server() {
-    // Of the server: layout, datacenter and worker. Of an ID of another: its parts for snowflake_encode, and as they are shown.
+    // The server's layout, datacenter ID and worker ID. Then the parts of another server's ID, for snowflake_encode and as shown.
     type Shown = (Option<i32>, Option<i32>);
     let layouts: [(&str, &str, &str, &str, &str, Shown); 4] = [
         ("check_four", "41:5:5:12", "3", "17", "17, 0, 4", (Some(4), Some(17))),
@@ -191,7 +191,7 @@ fn ids_are_read_with_the_layout_of_the_server() {
             .batch_execute("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 3000)")
             .expect("a table");
         assert_eq!(check(&mut session, "'orders'"), [], "{layout}");
-        // An hour ahead, so that it is found in a layout without servers' numbers, too.
+        // An hour ahead, so that the ID is also found in a layout without a worker ID.
         let at = "clock_timestamp() + interval '1 hour'";
         let far: i64 = session.one(&format!("SELECT snowflake_encode({at}, {foreign})"));
         session.batch_execute(&format!("INSERT INTO orders VALUES ({far}), ({})", i64::MAX)).expect("rows");
@@ -203,7 +203,7 @@ fn ids_are_read_with_the_layout_of_the_server() {
             (None, None) => vec![expected("above the mark"), expected("in the future")],
             _ => vec![expected("in the future"), expected("unexpected worker")],
         };
-        // The largest bigint is an ID of 63 bits, of the server that has the largest numbers.
+        // The largest bigint is an ID of the 63-bit layouts, of the server with the largest worker ID.
         let widest = layout == "41:5:5:12" || layout == "sonyflake";
         if !widest {
             all.push(("not an ID".into(), (None, None)));
@@ -224,7 +224,7 @@ fn ids_above_a_mark_that_was_lowered_are_found_and_a_lead_is_no_future() {
     session
         .batch_execute("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)")
         .expect("a table");
-    // A minute back: what this server issues now leads the clock.
+    // A minute back, so that the next IDs of this server lead the clock.
     server.set_clock("-60");
     let led = "SELECT clock_regressions = 1 FROM snowflake_status, snowflake_nextval()";
     assert!(within(Duration::from_secs(30), || session.one(led)), "the step is not noticed");
@@ -269,7 +269,7 @@ fn nothing_is_found_while_ids_are_issued_and_nothing_is_in_the_way() {
     let mut looks = 0;
     while !writing.is_finished() {
         assert_eq!(check(&mut session, "'orders'"), []);
-        // In a transaction that has written, too.
+        // Also in a transaction that has written.
         let written = "BEGIN; CREATE TEMP TABLE t (n int) ON COMMIT DROP; SELECT count(*) FROM orders";
         session.batch_execute(written).expect("a transaction");
         assert_eq!(check(&mut session, "'orders'"), []);

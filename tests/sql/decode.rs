@@ -1,10 +1,10 @@
-//! Decoding gives back what went in, in the right unit, from the right epoch, whatever the session's settings.
+//! Decoding an ID gives the encoded values, in the correct unit, from the correct epoch, whatever the session's settings.
 
 use std::time::Duration;
 
 use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, within};
 
-/// The time of a fresh ID is the clock's, and never decreases in a session.
+/// The time of a new ID is that of the clock, and never decreases in a session.
 fn check_time(builder: Builder) -> Result<(), String> {
     let server = builder.start();
     let mut session = server.session();
@@ -16,7 +16,7 @@ fn check_time(builder: Builder) -> Result<(), String> {
             )
             .map_err(|e| format!("not decoded: {e:?}"))?;
         let off: f64 = row.get(0);
-        // Below the limit there is no lead; a tick is 1 ms; the rest is what a busy machine may take between two reads.
+        // Below the limit there is no lead, and a tick is 1 ms. The rest allows for a busy machine between the two reads.
         ensure!((-1_000.0..=2.0).contains(&off), "the ID's time is {off} ms from the clock");
     }
     let decreasing: i64 = session.one(
@@ -36,12 +36,12 @@ fn the_time_of_an_id_is_the_clock_and_never_goes_back() {
 
 #[test]
 fn microseconds_taken_for_milliseconds_are_caught() {
-    // A layout that reaches as far as the wrong time does: in the default one there would be no ID at all.
+    // A layout that includes the wrong time. In the default layout there would be no ID at all.
     let server = Cluster::builder("time_fault").fault("MicrosAsMillis").set("snowflake_pg.layout", "45:8:10");
     assert_caught(check_time(server), "ms from the clock");
 }
 
-/// Parts, epoch and milliseconds survive the way there and back; NULL and negative numbers are no IDs.
+/// Parts, epoch and milliseconds survive encoding and decoding. NULL and negative numbers are not IDs.
 fn check_round_trip(builder: Builder) -> Result<(), String> {
     let server =
         builder.set("snowflake_pg.layout", "41:5:5:12").set("snowflake_pg.epoch", "2020-02-02T02:02:02.020Z").start();
@@ -85,7 +85,7 @@ fn an_epoch_that_decoding_ignores_is_caught() {
 
 #[test]
 fn infinity_lies_beyond_every_layout() {
-    // One that ends long before, and one whose time outlasts PostgreSQL's.
+    // One layout ends long before PostgreSQL's timestamps do, and the other one outlasts them.
     for layout in ["41:10:10", "54:2:4"] {
         let server = Cluster::builder("infinity").set("snowflake_pg.layout", layout).start();
         let mut session = server.session();
@@ -103,14 +103,14 @@ fn infinity_lies_beyond_every_layout() {
             ("-infinity", "-infinity", 0, false),
             ("infinity", "-infinity", 0, false),
         ] {
-            // False, not NULL: NOT must find the row.
+            // The result is false and not NULL, so that NOT finds the row.
             let found: Option<bool> = session.one(&format!("SELECT snowflake_between({id}, '{from}', '{until}')"));
             assert_eq!(found, Some(expected), "{layout}: {id} between {from} and {until}");
         }
     }
 }
 
-/// The results of `expressions`, which do not depend on what a session displays, are equal in five sessions.
+/// The results of `expressions` do not depend on display settings, so they are equal in five sessions.
 fn check_zones(server: &Cluster, expressions: &str) -> Result<(), String> {
     let query = format!("SELECT row_to_json(results)::text FROM (SELECT {expressions}) AS results");
     let ask = |zone: &str, style: &str| {
@@ -137,7 +137,7 @@ fn check_zones(server: &Cluster, expressions: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The functions of the extension that take or return something of time, and were never called.
+/// The functions of the extension that take or return a time and were never called.
 fn not_called(server: &Cluster) -> Vec<String> {
     server.connect().all(
         "WITH timely AS (SELECT ARRAY['timestamptz', 'interval', 'jsonb']::regtype[]::oid[] AS types)
@@ -154,7 +154,7 @@ fn no_result_depends_on_time_zone_or_date_style() {
     let at = "timestamptz '2024-03-10 12:34:56.789+00'";
     let since = "timestamptz '2020-01-01 00:00:00+00'";
     let (id, old) = ("1541815603606036480", "175928847299117063");
-    // Days in which clocks are set in New York and St. John's, and months in which they are set in Auckland.
+    // Days with a clock change in New York and St. John's, and months with one in Auckland.
     let days = "'2024-11-02 00:00:00+00', '2024-11-05 00:00:00+00', '1 day'";
     let months = "'2024-03-31 12:00:00+00', '2024-11-30 12:00:00+00', '1 month'";
     let bounds = |range: &str| {
@@ -202,11 +202,11 @@ fn no_result_depends_on_time_zone_or_date_style() {
         ),
     )
     .unwrap();
-    // Sessions tell what they called when they end. What the planner puts in place of a call is not counted.
+    // Sessions report their calls when they end. Calls that the planner inlines are not counted.
     let inlined = "snowflake_between(bigint,timestamp with time zone,timestamp with time zone)";
     let complete = || not_called(&server).iter().all(|function| function == inlined);
     assert!(within(Duration::from_secs(10), complete), "not called: {:?}", not_called(&server));
-    // The negative controls: a decoder by way of text, and bounds by way of the session's days.
+    // The negative controls: a decoder that converts by way of text, and bounds at the session's days.
     let local = format!("extract(epoch FROM (snowflake_timestamp({id})::text::timestamp)) AS at");
     assert_caught(check_zones(&server, &local), "not equal");
     let local = "snowflake_min_id(date_trunc('day', timestamptz '2024-11-03 12:00:00+00')) AS bound";

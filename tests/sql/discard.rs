@@ -1,4 +1,4 @@
-//! What a pool discards between two clients takes the session's last ID away, so that the next client cannot see it.
+//! When a connection pool discards a session's state between two clients, the next client cannot see the last ID.
 
 use cluster::{Answer, Builder, Cluster, Host, assert_caught, ensure, not_tested};
 
@@ -7,7 +7,7 @@ const CURRENT: &str = "SELECT snowflake_currval()";
 fn check_discard(builder: Builder) -> Result<(), String> {
     let server = builder.start();
     let mut session = server.session();
-    // As a statement of its own, prepared, and in a function.
+    // As a separate statement, prepared, and in a function.
     session
         .batch_execute(
             "CREATE FUNCTION forget() RETURNS void LANGUAGE plpgsql AS $$ BEGIN DISCARD SEQUENCES; END $$;
@@ -25,17 +25,17 @@ fn check_discard(builder: Builder) -> Result<(), String> {
             ensure!(code.as_deref() == Some("55000"), "the ID is there after {discard}: {code:?}");
         }
     }
-    // In a transaction that is rolled back as well: sequences are not given their values back either.
+    // Also in a transaction that is rolled back. PostgreSQL does not restore the values of sequences either.
     session.batch_execute("SELECT snowflake_nextval(); BEGIN; DISCARD SEQUENCES; ROLLBACK").expect("a transaction");
     ensure!(session.code(CURRENT).as_deref() == Some("55000"), "the ID is there after ROLLBACK");
-    // What does not discard sequences, or fails, leaves it alone.
+    // A statement that does not discard sequences, or that fails, keeps the last ID.
     let id: i64 = session.one("SELECT snowflake_nextval()");
     session.batch_execute("DISCARD PLANS; DISCARD TEMP; RESET ALL; DEALLOCATE ALL").expect("statements");
     session.batch_execute("BEGIN").expect("a transaction");
     ensure!(session.code("DISCARD ALL").as_deref() == Some("25001"), "DISCARD ALL in a transaction");
     session.batch_execute("ROLLBACK").expect("a transaction");
     ensure!(session.one::<i64>(CURRENT) == id, "the ID is gone without a DISCARD of sequences");
-    // Another session's is its own.
+    // Another session's DISCARD affects only that session.
     let mut other = server.connect();
     other.batch_execute("SELECT snowflake_nextval()").expect("an ID");
     other.batch_execute("DISCARD ALL").expect("a statement of its own");
@@ -54,7 +54,7 @@ fn an_id_that_outlives_discard_is_caught() {
     assert_caught(check_discard(faulty), "the ID is there after DISCARD ALL");
 }
 
-/// Beside another library that looks at the same statements, whichever is loaded first. Both see all of them.
+/// With another library that hooks into the same statements, loaded before or after. Both libraries see every statement.
 #[test]
 fn another_library_that_looks_at_statements_is_passed_on_to() {
     if !Host::get().installation().libraries.join("pg_stat_statements.so").exists() {

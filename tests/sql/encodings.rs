@@ -1,10 +1,10 @@
-//! Names of tables and columns in a database of any encoding: found, made, measured and refused in that encoding.
+//! Names of tables and columns in databases of several encodings are found, created, measured and refused in that encoding.
 
 use cluster::{Answer, Client, Cluster, assert_caught, ensure, limit_memory};
 
 const ENCODINGS: [&str; 4] = ["UTF8", "LATIN1", "EUC_JP", "SQL_ASCII"];
 
-/// A session in a database of this encoding, with the extension, that speaks UTF-8.
+/// A session with client encoding UTF-8, in a database of this encoding with the extension.
 fn database(server: &Cluster, encoding: &str) -> Client {
     let name = encoding.to_lowercase();
     let create = format!("CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'");
@@ -14,14 +14,14 @@ fn database(server: &Cluster, encoding: &str) -> Client {
     session
 }
 
-/// Makes a table of this name, and partitions of it for two days; an error where they are not called as they should be.
+/// Creates a table of this name, and partitions of it for two days. Returns an error if their names are wrong.
 fn check_name(session: &mut Client, name: &str) -> Result<(), String> {
     let table = format!("\"Übung\".\"{}\"", name.replace('"', "\"\""));
     let literal = table.replace('\'', "''");
     session
         .batch_execute(&format!("CREATE TABLE {table} (id bigint) PARTITION BY RANGE (id)"))
         .map_err(|e| format!("{name}: {e:?}"))?;
-    // One day, and then both: the first is found again.
+    // One day, and then two. The first is found again.
     for days in [1, 2] {
         let create =
             format!("SELECT snowflake_create_partitions('{literal}', '1 day', {days}, '2024-02-01 00:00+00')::text");
@@ -53,7 +53,7 @@ fn partitions_are_named_after_any_table() {
 #[test]
 fn a_name_is_as_long_as_it_is_in_the_database() {
     let server = Cluster::builder("encodings_lengths").start();
-    // Bytes of a letter in each encoding, with the longest name of them that leaves room for a day.
+    // The bytes of a letter in each encoding, tested with the longest name that leaves room for a day.
     for (encoding, letter, bytes) in
         [("UTF8", "ö", 2), ("LATIN1", "ö", 1), ("EUC_JP", "ö", 3), ("EUC_JP", "日", 2), ("SQL_ASCII", "ö", 2)]
     {
@@ -66,7 +66,7 @@ fn a_name_is_as_long_as_it_is_in_the_database() {
         session.batch_execute("CREATE SCHEMA IF NOT EXISTS \"Übung\"").unwrap();
         let longest = (63 - "_20240201".len()) / bytes;
         check_name(&mut session, &letter.repeat(longest)).unwrap_or_else(|wrong| panic!("{encoding}: {wrong}"));
-        // The negative control, and nothing is cut.
+        // The negative control. The name is not truncated.
         let cut = check_name(&mut session, &letter.repeat(longest + 1));
         assert_caught(cut, "42622");
     }
@@ -89,8 +89,8 @@ fn the_mark_is_compared_with_a_column_of_any_name() {
     }
 }
 
-/// A text of 300 MB, whose characters need three bytes each in UTF-8, in a session whose process may not grow by more than
-/// 700 MB: a copy would end it, and with it every other session.
+/// A text of 300 MB, whose characters need three bytes each in UTF-8, in a session whose process can grow by at most 700 MB. A
+/// copy would end the process, and with it all other sessions.
 #[test]
 fn a_long_text_is_refused_before_it_is_copied() {
     let server = Cluster::builder("encodings_long").start();
@@ -102,7 +102,7 @@ fn a_long_text_is_refused_before_it_is_copied() {
         assert!(code == "22023" || code == "42622", "{call}: {code} {message}");
         assert!(message.len() < 400 && message.contains("\\xe9\\xe9"), "{call}: {message}");
     }
-    // The control of the limit: PostgreSQL's own memory runs out, with an error.
+    // The control of the limit: PostgreSQL itself runs out of memory, with an error.
     assert_eq!(session.code("SELECT length(repeat('x', 900000000))").as_deref(), Some("53200"));
     assert_eq!(session.one::<i32>("SELECT pg_backend_pid()"), process);
 }

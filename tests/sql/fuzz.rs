@@ -1,5 +1,5 @@
-//! Whatever a function is given, it returns a value or an error of its own, and what it accepts means one thing. `SEED`
-//! replays a run.
+//! Whatever its arguments, a function returns a value or an error of its own, and the arguments that it accepts have one meaning.
+//! `SEED` replays a run.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,11 +10,11 @@ use value::{Layout, bigint, epoch, text, timestamp, value};
 
 mod value;
 
-/// SQLSTATEs with which a function that only computes may refuse its arguments.
+/// The SQLSTATEs with which a function that only computes can refuse its arguments.
 const REFUSALS: [&str; 3] = ["22023", "22003", "22008"];
 
-/// What a name of a column can lead to besides, as in any statement that PostgreSQL is given: it is no name, there is no such
-/// column, or it holds no numbers; and the mark is not above the IDs of the table.
+/// Additional SQLSTATEs for the name of a column, as in any statement of PostgreSQL: the name is invalid, there is no such column,
+/// or the column is not numeric. Also, the mark can be below the IDs of the table.
 const COLUMN_REFUSALS: [&str; 8] = ["42601", "42622", "42703", "42804", "42846", "42883", "22023", "55000"];
 
 /// Twitter's epoch, in milliseconds.
@@ -23,12 +23,12 @@ const TWITTER: i64 = 1_288_834_974_657;
 /// The last epoch that is accepted, 2199-12-31 23:59:59.999 UTC, in milliseconds.
 const LAST_EPOCH: i64 = 7_258_118_399_999;
 
-/// A server whose log shows crashes, and not each refused argument of a megabyte.
+/// A server whose log shows crashes, but not each refused argument of a megabyte.
 fn quiet(builder: Builder) -> Cluster {
     builder.set("log_min_messages", "log").set("log_min_error_statement", "panic").start()
 }
 
-/// Gives random arguments to every function of the extension that computes.
+/// Passes random arguments to every function of the extension that only computes.
 fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), String> {
     let server = quiet(builder);
     let (mut session, mut chance) = (server.session(), Chance::of(name));
@@ -47,10 +47,10 @@ fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), Str
         let (mut accepted, mut refused) = (0, 0);
         let (name, kinds): (String, Vec<String>) = (function.get(0), function.get(1));
         let arguments: Vec<String> = kinds.iter().zip(1..).map(|(kind, n)| format!("${n}::text::{kind}")).collect();
-        // A set may have no end.
+        // A set can be endless.
         let call = format!("SELECT {name}({})::text LIMIT 3", arguments.join(", "));
         let statement = session.prepare(&call).map_err(|e| format!("{call}: {e:?}"))?;
-        // Many arguments seldom fit together.
+        // If there are many arguments, they seldom fit together.
         for n in 0..30_000 {
             if n >= 1_500 && accepted > 0 {
                 break;
@@ -60,14 +60,14 @@ fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), Str
             let outcome = session.query(&statement, &values);
             if taken(outcome, &REFUSALS, || format!("{call} {values:?}"))? { accepted += 1 } else { refused += 1 }
         }
-        // No text is right for all, and none wrong; what takes times and numbers may take all of them.
+        // Texts are neither all valid nor all invalid. A function of times and numbers can accept all values.
         let careful = refused > 20 || !kinds.iter().any(|kind| kind == "text");
         ensure!(accepted > 0 && careful, "{call}: {accepted} accepted, {refused} refused");
     }
     check_alive(&server, &mut session, pid)
 }
 
-/// Whether something was taken; an error where it was refused otherwise than with one of these SQLSTATEs.
+/// Whether a value was accepted. Returns an error if it was refused with any other SQLSTATE than these.
 fn taken<T>(outcome: Result<T, postgres::Error>, refusals: &[&str], what: impl Fn() -> String) -> Result<bool, String> {
     let Err(error) = outcome else { return Ok(true) };
     ensure!(error.as_db_error().is_some(), "{:.300} ended the session: {error:?}", what());
@@ -76,7 +76,7 @@ fn taken<T>(outcome: Result<T, postgres::Error>, refusals: &[&str], what: impl F
     Ok(false)
 }
 
-/// The session of this process goes on, and no other was ended by a crash.
+/// The session continues in the same process, and no other session was ended by a crash.
 fn check_alive(server: &Cluster, session: &mut Client, pid: i32) -> Result<(), String> {
     ensure!(session.one::<i32>("SELECT pg_backend_pid()") == pid, "another backend");
     ensure!(session.one::<i64>("SELECT snowflake_nextval()") > 0, "no ID");
@@ -93,14 +93,14 @@ fn every_argument_gives_a_value_or_an_error_of_its_own() {
 
 #[test]
 fn a_function_that_fails_for_some_texts_is_caught() {
-    // The layout in an encoding of one byte a character, as a decoder could have it.
+    // Converts the layout into a single-byte encoding, as a decoder could do.
     let careless = "CREATE FUNCTION snowflake_careless(layout text) RETURNS bytea LANGUAGE sql IMMUTABLE
                         AS $$ SELECT convert_to(layout, 'LATIN1') $$";
     let outcome = check_outcomes(Cluster::builder("fuzz_careless"), "fuzz_careless", careless);
     assert_caught(outcome, "gave 22P05");
 }
 
-/// A function that takes nothing of what it is given.
+/// A function that accepts none of its arguments.
 #[test]
 fn a_function_that_refuses_everything_is_caught() {
     let strict = "CREATE FUNCTION snowflake_careful(layout text) RETURNS bigint LANGUAGE sql IMMUTABLE
@@ -109,8 +109,8 @@ fn a_function_that_refuses_everything_is_caught() {
     assert_caught(outcome, "snowflake_careful($1::text::text)::text LIMIT 3: 0 accepted");
 }
 
-/// Writes random texts into the configuration as `setting`. Each is taken, or refused like any wrong value; which of both
-/// `expected` may know, a query with the text as `$1` that gives true, false or NULL.
+/// Writes random texts into the configuration as `setting`. Each is accepted, or refused like any invalid value. `expected` is a
+/// query on the text as `$1`, which returns whether the text is valid, or NULL if it does not know.
 fn check_setting(name: &str, setting: &str, any: fn(&mut Chance) -> String, expected: &str) -> Result<(), String> {
     let server = quiet(Cluster::builder(name).set("fsync", "off"));
     let (mut session, mut chance) = (server.session(), Chance::of(name));
@@ -119,7 +119,7 @@ fn check_setting(name: &str, setting: &str, any: fn(&mut Chance) -> String, expe
     let expected = session.prepare(expected).expect("a statement");
     let (mut accepted, mut refused, mut known) = (0, 0, 0);
     for _ in 0..3_000 {
-        // No setting in a file has a line end.
+        // A setting in a file cannot contain a line end.
         let text = any(&mut chance).replace('\n', " ");
         let set = format!("ALTER SYSTEM SET {setting} = '{}'", text.replace('\'', "''"));
         let taken = taken(session.batch_execute(&set), &["22023"], || format!("{setting} {text:?}"))?;
@@ -133,7 +133,7 @@ fn check_setting(name: &str, setting: &str, any: fn(&mut Chance) -> String, expe
     check_alive(&server, &mut session, pid)
 }
 
-/// What the functions read as a layout; the ID 0 is one in all of them.
+/// Whether the functions accept a text as a layout. The ID 0 is valid in all layouts.
 const IS_LAYOUT: &str = "
     CREATE FUNCTION is_layout(layout text) RETURNS boolean LANGUAGE plpgsql AS $$
     BEGIN
@@ -144,7 +144,7 @@ const IS_LAYOUT: &str = "
         RETURN CASE WHEN length(layout) <= 100 THEN false END;
     END $$";
 
-/// Milliseconds in digits; a time of the calendar in ISO 8601; and no word is an epoch.
+/// Milliseconds in digits, and times of the calendar in ISO 8601, are epochs. Words are not.
 const IS_EPOCH: &str = "
     SELECT CASE WHEN $1 ~ '^-?[0-9]{1,30}$' THEN $1::numeric BETWEEN 0 AND 7258118399999
                 WHEN $1 ~ ('^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])'
@@ -231,7 +231,7 @@ fn what_is_accepted_comes_back() {
     assert!(ids > 1_000 && texts > 500, "{ids} IDs and {texts} texts came back");
 }
 
-/// Encodes and decodes with random layouts and epochs, and does the same by arithmetic.
+/// Encodes and decodes with random layouts and epochs, and compares the results with arithmetic.
 fn check_layouts(builder: Builder, name: &str) -> Result<(), String> {
     let server = quiet(builder);
     let (mut session, mut chance) = (server.session(), Chance::of(name));
@@ -247,7 +247,7 @@ fn check_layouts(builder: Builder, name: &str) -> Result<(), String> {
     for _ in 0..200 {
         let layout = Layout::any(&mut chance);
         let epoch = if chance.one_in(3) { TWITTER } else { chance.between(0, LAST_EPOCH) };
-        // Some reach further than PostgreSQL's times, which end a little after those of 64 bits here.
+        // Some layouts outlast PostgreSQL's timestamps, which end shortly after the 64-bit times used here.
         let last_tick = layout.max(0).min((i64::MAX - epoch * 1_000) / layout.tick - 2);
         for sample in 0..8 {
             let mut number = |max| *chance.pick(&[0, max, max / 2, max - max / 3]);
@@ -275,7 +275,7 @@ fn check_layouts(builder: Builder, name: &str) -> Result<(), String> {
             let range = (row.get::<_, i64>(6), row.get::<_, i64>(7));
             ensure!(range == (first, first + ((1 << layout.shift()) - 1)), "{what}: from {} to {}", range.0, range.1);
         }
-        // One more than fits: the number of a field, the time before the first tick and after the last.
+        // Values just out of range: the number of a field, the time before the first tick, and the time after the last.
         let (begin, zero) = (epoch * 1_000, 0i32);
         let mut refused = vec![(begin - 1, [zero; 3])];
         refused.extend((last_tick == layout.max(0)).then(|| (begin + (last_tick + 1) * layout.tick, [zero; 3])));

@@ -1,25 +1,25 @@
-//! IDs go to a browser and back. JavaScript's numbers are exact up to 2^53 - 1, so that IDs of 53 bits pass as
-//! numbers, and longer ones as text.
+//! IDs are sent to a browser and back. JavaScript's numbers are exact up to 2^53 - 1, so IDs of 53 bits can be sent as numbers,
+//! and longer ones as text.
 
 use std::io::Write;
 use std::process::Stdio;
 
 use cluster::{Answer, Builder, Client, Cluster, assert_caught, command, ensure};
 
-/// What a browser does with rows: parses them, makes objects of its own, and sends those.
+/// Processes rows like a browser: parses them, makes new objects, and sends these.
 const BROWSER: &str = "
     const rows = JSON.parse(require('fs').readFileSync(0, 'utf8'));
     process.stdout.write(JSON.stringify(rows.map((row) => ({ n: row.n, id: row.id }))));
 ";
 
-/// The same, in the order of the texts.
+/// Does the same in the order of the texts.
 const SORTING_BROWSER: &str = "
     const rows = JSON.parse(require('fs').readFileSync(0, 'utf8'));
     rows.sort((a, b) => (a.id < b.id ? -1 : 1));
     process.stdout.write(JSON.stringify(rows.map((row, at) => ({ n: at + 1, id: row.id }))));
 ";
 
-/// What node prints for a program that is given a text.
+/// The output of a program in node with this input.
 fn node(program: &str, input: &str) -> String {
     let mut node = command("node")
         .args(["-e", program])
@@ -33,7 +33,7 @@ fn node(program: &str, input: &str) -> String {
     String::from_utf8(output.stdout).expect("JSON is UTF-8")
 }
 
-/// A server with 1,002 orders, numbered in the order of their IDs: the first ID of the layout, issued ones, the last.
+/// A server with 1,002 orders, numbered in the order of their IDs: the first ID of the layout, issued IDs, and the last ID.
 fn orders(builder: Builder) -> (Cluster, Client) {
     let server = builder.start();
     let mut session = server.session();
@@ -48,10 +48,10 @@ fn orders(builder: Builder) -> (Cluster, Client) {
     (server, session)
 }
 
-/// How a number of a message becomes a key: numbers of JavaScript can be larger than any `bigint`.
+/// Converts a number from a message to a key. Numbers in JavaScript can be larger than any `bigint`.
 const NUMBER: &str = "CASE WHEN received.id::numeric <= 9223372036854775807 THEN received.id::bigint END";
 
-/// Sends every order with its key as `sent` in an array of row_to_json, and finds each that comes back by its primary key.
+/// Sends every order with its key as `sent` in an array of row_to_json, and finds each returned order by its primary key.
 fn check_trip(session: &mut Client, sent: &str, back: &str, browser: &str) -> Result<(), String> {
     let rows: String = session.one(&format!(
         "SELECT json_agg(row_to_json(o) ORDER BY n DESC)::text FROM (SELECT {sent} AS id, n FROM orders) AS o"
@@ -74,12 +74,12 @@ fn check_trip(session: &mut Client, sent: &str, back: &str, browser: &str) -> Re
 #[test]
 fn ids_of_53_bits_pass_as_numbers() {
     let (_server, mut session) = orders(Cluster::builder("javascript_53").set("snowflake_pg.layout", "41:4:8"));
-    // Number.MAX_SAFE_INTEGER, which is also the last ID of the layout with every field full.
+    // Number.MAX_SAFE_INTEGER, which is also the last ID of the layout, with the largest value in every field.
     let last: i64 = session.one("SELECT snowflake_encode(snowflake_timestamp(9007199254740991), 15, 255)");
     assert_eq!(last.to_string(), node("process.stdout.write(String(Number.MAX_SAFE_INTEGER))", ""));
     assert_eq!(last, session.one::<i64>("SELECT max(id) FROM orders"));
     check_trip(&mut session, "id", NUMBER, BROWSER).unwrap();
-    // Outside a row, too.
+    // Also outside of a row.
     for id in session.all::<i64>("SELECT id FROM orders") {
         let json: String = session.one(&format!("SELECT to_json({id}::bigint)::text"));
         assert_eq!(json, id.to_string());
@@ -96,7 +96,7 @@ fn longer_ids_pass_as_text_and_not_as_numbers() {
     let (_server, mut session) = orders(Cluster::builder("javascript_63"));
     check_trip(&mut session, "id::text", "received.id::bigint", BROWSER).unwrap();
     check_trip(&mut session, "snowflake_to_text(id)", "snowflake_from_text(received.id)", BROWSER).unwrap();
-    // JavaScript orders such texts like the numbers, and decimal digits only where there are equally many.
+    // JavaScript sorts these texts like the numbers. It sorts decimal digits like that only if the numbers have equally many.
     check_trip(&mut session, "snowflake_to_text(id)", "snowflake_from_text(received.id)", SORTING_BROWSER).unwrap();
     let outcome = check_trip(&mut session, "id", NUMBER, BROWSER);
     assert_caught(outcome, "of 1002 IDs came back changed");
@@ -124,6 +124,6 @@ fn a_description_keeps_all_digits() {
     let id = 1_766_614_946_411_443_056_i64;
     let described: String = session.one(&format!("SELECT snowflake_describe({id})::text"));
     assert_eq!(node(read, &described), id.to_string());
-    // The control: as a number it would be another.
+    // The control: as a number the ID would change.
     assert_ne!(node(read, &format!("{{\"id\": {id}}}")), id.to_string());
 }

@@ -1,20 +1,20 @@
-//! What layouts carry on a live server: the bounds of partitions whatever the range, decoders in parallel workers and in indexes,
-//! and the change of a server that was only tried.
+//! Layouts on a live server: the bounds of partitions for any range, decoders in parallel workers and in indexes, and the change
+//! of layout on a test server.
 
 use cluster::{Answer, Chance, Client, Cluster, Stop, assert_caught, blocks, ensure, page};
 
-/// Random ranges per layout.
+/// The number of random ranges for each layout.
 const RANGES: i64 = 1_000;
 
-/// Layouts with their epoch, the length of their tick in microseconds, and the bits of their timestamp: with and without IDs up
-/// to the largest `bigint`, with the worker lowest, with long ticks.
+/// Layouts with their epoch, the length of their tick in microseconds, and the bits of their timestamp. Some have IDs up to the
+/// largest `bigint`, one has the worker as the lowest field, and some have long ticks.
 const LAYOUTS: [(&str, &str, i64, u32); 3] = [
     ("41:10:12", "2010-11-04 01:42:54.657Z", 1_000, 41),
     ("39:8s:16@10ms", "2020-02-29 23:59:59.999Z", 10_000, 39),
     ("28:12:13@1s", "2024-01-31 12:00:00.5Z", 1_000_000, 28),
 ];
 
-/// Makes a table of ranges inside a layout, with an interval that leads through each in some dozens of steps at most.
+/// Creates a table of ranges inside a layout, each with an interval that divides it into a few dozen steps at most.
 fn ranges(session: &mut Client, chance: &mut Chance, (layout, epoch, tick, bits): (&str, &str, i64, u32)) {
     let end = tick << bits;
     let (month, day) = (31 * 86_400_000_000, 86_400_000_000);
@@ -34,7 +34,7 @@ fn ranges(session: &mut Client, chance: &mut Chance, (layout, epoch, tick, bits)
             _ => (end - chance.between(1, 20 * length)).max(0),
         };
         let from = if chance.one_in(3) { from / tick * tick } else { from };
-        // Also ranges that end before they begin, where they begin, within a tick or two, and with the layout.
+        // Also ranges that end before they begin or at their beginning, after a tick or two, and at the end of the layout.
         let until = match chance.between(0, 9) {
             0 => from - chance.between(0, length),
             1 => from + chance.between(0, 2 * tick),
@@ -60,7 +60,7 @@ fn ranges(session: &mut Client, chance: &mut Chance, (layout, epoch, tick, bits)
         .unwrap_or_else(|e| panic!("{layout}: {e:?}"));
 }
 
-/// The parts into which `function` divides each range meet, cover it, and have the IDs of their times.
+/// The parts into which `function` divides each range meet, cover the range, and have the IDs of their times.
 fn check_bounds(session: &mut Client, function: &str) -> Result<(), String> {
     session
         .batch_execute(&format!(
@@ -96,7 +96,7 @@ fn check_bounds(session: &mut Client, function: &str) -> Result<(), String> {
             return Err(format!("{found} parts {what}: {}", session.one::<String>(&one)));
         }
     }
-    // A range without a part has no ID in it.
+    // A range without parts contains no ID.
     let missed: i64 = session.one(
         "SELECT count(*) FROM ranges WHERE n NOT IN (SELECT n FROM parts)
          AND \"from\" < until AND snowflake_first_id_from(\"from\") IS DISTINCT FROM snowflake_first_id_from(until)",
@@ -105,13 +105,13 @@ fn check_bounds(session: &mut Client, function: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Functions that divide a range `f` to `u` wrongly, and what the check is to say of each.
+/// Functions that divide a range from `f` to `u` incorrectly, and the error that the check must report for each.
 const WRONG: [(&str, &str, &str); 5] = [
     ("down", "SELECT from_time, until_time, snowflake_min_id(from_time), until_id FROM bounds", "parts do not meet"),
     ("closed", "SELECT from_time, until_time, from_id, until_id - 1 FROM bounds", "parts do not meet"),
     ("late", "SELECT * FROM bounds WHERE from_time > f", "parts begin elsewhere"),
     ("whole", "SELECT * FROM bounds WHERE until_time < u", "parts end elsewhere"),
-    // Each from the one before: after the 31st all begin on the 28th.
+    // Each part is computed from the one before, so that after the 31st all begin on the 28th.
     (
         "chained",
         "SELECT at, least(u, next), snowflake_first_id_from(at), snowflake_first_id_from(least(u, next)) FROM chain
@@ -155,7 +155,7 @@ fn bounds_of_any_range_meet_and_cover_it() {
     }
 }
 
-/// Expressions over an ID: what reads the server's layout, and what is told one.
+/// Expressions on an ID: some read the server's layout, the others are passed one.
 const OWN: [&str; 4] = [
     "snowflake_decode(id)",
     "snowflake_timestamp(id)",
@@ -196,7 +196,7 @@ fn check_parallel(session: &mut Client, expression: &str) -> Result<(), String> 
 #[test]
 fn decoders_see_in_parallel_workers_what_the_leader_sees() {
     let server = Cluster::builder("layouts_parallel").start();
-    // Where workers load the library themselves.
+    // A server on which workers load the library themselves.
     let bare =
         Cluster::builder("layouts_bare").unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
     let (mut session, mut other) = (server.session(), bare.session());
@@ -208,7 +208,7 @@ fn decoders_see_in_parallel_workers_what_the_leader_sees() {
     for expression in TOLD {
         check_parallel(&mut other, expression).unwrap();
     }
-    // The negative controls: one that may not run there, and one that is wrongly said to.
+    // The negative controls: a function that cannot run in workers, and one that is wrongly marked as parallel safe.
     session.batch_execute("ALTER FUNCTION snowflake_timestamp(bigint) PARALLEL RESTRICTED").unwrap();
     assert_caught(check_parallel(&mut session, "snowflake_timestamp(id)"), "not by two workers");
     session
@@ -219,7 +219,7 @@ fn decoders_see_in_parallel_workers_what_the_leader_sees() {
     assert_caught(check_parallel(&mut session, "(id + who())"), "has other values in workers");
 }
 
-/// A query finds the rows of a condition over the index `wanted`, and they are those of condition `same`.
+/// A query finds the rows of a condition with the index `wanted`, and they are the rows of condition `same`.
 fn check_indexed(session: &mut Client, wanted: &str, condition: &str, same: &str) -> Result<(), String> {
     let query = |condition: &str| format!("SELECT id FROM ids WHERE {condition} ORDER BY id");
     let plan = session.plan(&query(condition));
@@ -250,7 +250,7 @@ fn an_index_on_a_part_of_an_id_is_used_and_right() {
     let worker = "(snowflake_decode(id, 'discord')).worker_id = 7";
     let bits = "id >> 12 & 31 = 7";
     check_indexed(&mut session, "by_worker", worker, bits).unwrap();
-    // The negative controls: spelled in another way; other rows.
+    // The negative controls: another spelling of the expression, and other rows.
     let spelled = time.replace("41:10:12", "twitter");
     assert_caught(check_indexed(&mut session, "by_time", &spelled, range), "not over by_time");
     let own = worker.replace(", 'discord'", "");
@@ -259,7 +259,7 @@ fn an_index_on_a_part_of_an_id_is_used_and_right() {
     assert_caught(check_indexed(&mut session, "by_time", time, &range.replace("2025-01", "2024-07")), " rows, not ");
 }
 
-/// A server that has issued IDs of the default layout for a try gets that of 53 bits, by these statements.
+/// A test server that has issued IDs of the default layout is changed to the 53-bit layout by these statements.
 fn check_changed(name: &str, statements: &str) -> Result<(), String> {
     let layout = &blocks(&page("docs/layouts.md"), "conf")[0];
     let mut server = Cluster::builder(name).start();
@@ -283,7 +283,7 @@ fn check_changed(name: &str, statements: &str) -> Result<(), String> {
         let apart: f64 =
             session.one("SELECT abs(extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - now()))::float8");
         ensure!(apart < 60.0, "IDs are {apart} s from the clock");
-        // It lasts.
+        // The change survives a restart.
         server.restart(Stop::Fast);
         session = server.session();
     }
@@ -298,7 +298,7 @@ fn a_server_that_was_tried_gets_ids_for_javascript() {
         page("docs/errors.md").contains("\n## \"the high-water mark is more than a day ahead of the clock\" (55000)\n")
     );
     check_changed("layouts_changed", &format!("SELECT {set}")).unwrap();
-    // The negative controls: no mark is set, and one without force.
+    // The negative controls: no mark is set, or a mark is set without force.
     assert_caught(check_changed("layouts_kept", ""), "no IDs: ");
     assert_caught(
         check_changed("layouts_unforced", &format!("SELECT {}", set.replace(", force => true", ""))),

@@ -1,4 +1,4 @@
-//! The SQL surface: every function and view, what it prints, and what the planner makes of it.
+//! The SQL surface: every function and view, its output, and its plans.
 
 mod check;
 mod decode;

@@ -1,8 +1,8 @@
-//! A time range is a range of the primary key: the index is used, partitions are pruned, estimates are near.
+//! A time range is a range of the primary key: the index is used, partitions are pruned, and estimates are close.
 
 use cluster::{Answer, Client, Cluster, assert_caught, ensure, page};
 
-/// Ten days of orders, one a minute, in a plain table and in one with a partition for each day.
+/// Ten days of orders, one a minute, in a plain table and in a table with a partition for each day.
 fn orders(session: &mut Client) {
     session
         .batch_execute(
@@ -48,7 +48,7 @@ fn check_plans(session: &mut Client, between: &str) -> Result<(), String> {
     ));
     ensure!(plan.contains("Subplans Removed: 9"), "a neighbouring partition is not pruned:\n{plan}");
 
-    // A generic plan, whose parameters are known only when it is run.
+    // A generic plan, whose parameters are known only at execution.
     session
         .batch_execute(&format!(
             "SET plan_cache_mode = force_generic_plan;
@@ -91,12 +91,12 @@ fn a_strict_between_is_caught() {
 fn partitions_read(session: &mut Client, condition: &str) -> Vec<String> {
     let plan = session.plan(&format!("SELECT * FROM events WHERE {condition}"));
     let names = plan.lines().filter_map(|line| line.split_once(" on events_").map(|(_, rest)| rest));
-    // A bitmap scan has a line for its index, too.
+    // A bitmap scan also has a line for its index.
     let names = names.map(|rest| rest.split(' ').next().expect("a name")).filter(|name| !name.ends_with("_pkey"));
     names.map(String::from).collect()
 }
 
-/// The last day a range up to now may read: tomorrow's, of a server that was prepared before midnight.
+/// A range up to now reads no partition after tomorrow's. Tomorrow's can be read if the server was prepared before midnight.
 fn check_up_to_now(session: &mut Client, condition: &str) -> Result<(), String> {
     let read = partitions_read(session, condition);
     ensure!(!read.is_empty() && read.len() <= 3, "read are {read:?}");
@@ -122,7 +122,7 @@ fn a_range_up_to_now_reads_no_partition_that_was_made_in_advance() {
              INSERT INTO events SELECT snowflake_nextval() FROM generate_series(1, 1000)",
         )
         .expect("partitions");
-    // As the pages recommend it.
+    // The form that the pages recommend.
     let bounded = "snowflake_between(id, now() - interval '1 day', now() + interval '1 minute')";
     for path in ["README.md", "docs/partitions.md"] {
         assert!(page(path).contains(bounded), "{path} recommends another");
@@ -130,7 +130,7 @@ fn a_range_up_to_now_reads_no_partition_that_was_made_in_advance() {
     assert!(page("docs/queries.md").contains(&bounded.replace("1 day", "1 hour")));
     check_up_to_now(&mut session, bounded).unwrap();
     check_up_to_now(&mut session, &bounded.replace("1 day", "1 hour")).unwrap();
-    // What the pages say of the other form, and the control.
+    // The other form behaves as the pages say. It is also the control.
     let open = "snowflake_between(id, now() - interval '1 day', 'infinity')";
     let read = partitions_read(&mut session, open);
     assert!(read.len() >= 10 && read.contains(&"default".to_string()), "{read:?}");

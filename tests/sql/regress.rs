@@ -1,8 +1,8 @@
-//! The SQL surface: every file of tests/pg_regress/sql beside its expected output, by PostgreSQL's own `pg_regress`.
+//! The SQL surface: `pg_regress` of PostgreSQL compares the output of every file in tests/pg_regress/sql with the expected output.
 //!
-//! A file is named after the server it runs on and its one duty: `sonyflake_decode.sql`. A new file is a new test, and its
-//! first run says where its output lies. Where versions of PostgreSQL print different things, `pg_regress` compares with
-//! `sonyflake_decode_1.out` and so on, too.
+//! The name of a file consists of its server and its one duty: `sonyflake_decode.sql`. A new file is a new test, and its first run
+//! says where its output is. If versions of PostgreSQL print different output, `pg_regress` also compares with
+//! `sonyflake_decode_1.out` and so on.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::thread;
 
 use cluster::{Builder, Cluster, Host, assert_caught, repository};
 
-/// What makes a server different from the harness's own, which has worker ID 1 and the default layout.
+/// The difference between a server and the harness's default, which has worker ID 1 and the default layout.
 type Configure = fn(Builder) -> Builder;
 
 /// The servers, by the first part of a file's name.
@@ -24,7 +24,7 @@ const SERVERS: [(&str, Configure); 8] = [
             .set("snowflake_pg.worker_id", "7")
     }),
     ("sonyflake", |server| server.set("snowflake_pg.layout", "sonyflake").set("snowflake_pg.worker_id", "65535")),
-    // Reaches further than PostgreSQL's dates, and leaves a bit of the number unused.
+    // Extends beyond PostgreSQL's timestamps, and leaves a bit of the number unused.
     ("seconds", |server| server.set("snowflake_pg.layout", "50:4:8@1s")),
     // Twelve days from 2010 on.
     ("used_up", |server| server.set("snowflake_pg.layout", "20:4:10@1s")),
@@ -37,7 +37,7 @@ fn folder(name: &str) -> PathBuf {
     repository().join("tests/pg_regress").join(name)
 }
 
-/// The names, without their ending, of all files in a folder with this ending.
+/// The names of all files in a folder with this ending, without the ending.
 fn names(folder: &Path, ending: &str) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
         .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
@@ -48,7 +48,7 @@ fn names(folder: &Path, ending: &str) -> Vec<String> {
     names
 }
 
-/// True for the output that one of these tests has on some version of PostgreSQL: `pg_regress` allows for ten.
+/// True for an output that one of these tests has on another version of PostgreSQL. `pg_regress` allows ten.
 fn is_variant(name: &str, tests: &[String]) -> bool {
     name.rsplit_once('_').is_some_and(|(test, n)| n.len() == 1 && n <= "9" && tests.iter().any(|known| known == test))
 }
@@ -59,20 +59,20 @@ fn server_of(test: &str) -> Option<&'static str> {
     SERVERS.into_iter().map(|(server, _)| server).find(|server| belongs(server))
 }
 
-/// Runs the files of `server` on the one that `builder` makes, `name` being its own among all tests; an error is what
-/// differs.
+/// Runs the files of `server` on the server that `builder` makes. `name` is unique among all tests. The error contains the
+/// differences.
 fn check_files(server: &str, name: &str, builder: Builder) -> Result<(), String> {
     let tests: Vec<String> =
         names(&folder("sql"), ".sql").into_iter().filter(|t| server_of(t) == Some(server)).collect();
     assert!(!tests.is_empty(), "no file runs on the server {server}");
     let host = Host::get();
-    // A copy, for the servers' user may not be able to enter the repository.
+    // A copy, because the servers' user may not be able to enter the repository.
     let dir = host.fresh_dir(&format!("{name}_files"));
     for (kind, ending) in [("sql", ".sql"), ("expected", ".out")] {
         let copies = host.fresh_dir(&format!("{name}_files/{kind}"));
         for test in &tests {
             let file = format!("{test}{ending}");
-            // Without a file pg_regress would give up before it has shown what there is to expect.
+            // Without the file, pg_regress would stop before it shows the output to expect.
             let text = fs::read_to_string(folder(kind).join(&file)).unwrap_or_default();
             host.write(&copies.join(&file), &text);
         }
@@ -87,7 +87,7 @@ fn check_files(server: &str, name: &str, builder: Builder) -> Result<(), String>
     let bin = Path::new(psql.get_program()).parent().expect("a program lies in a directory");
     let output = cluster
         .pg_regress()
-        // Where it looks for sql/ and expected/ and puts results/.
+        // pg_regress reads sql/ and expected/ and writes results/ here.
         .current_dir(&dir)
         .arg(format!("--bindir={}", bin.display()))
         .arg(format!("--host={}", cluster.socket().display()))

@@ -1,8 +1,8 @@
-//! Whatever a session's search path offers in place of what is PostgreSQL's own, functions do what they do without it.
+//! Functions do the same whatever objects a session's search path offers in place of PostgreSQL's own.
 
 use cluster::{Answer, Client, Cluster, assert_caught, ensure, printed, sqlstate};
 
-/// Names that stand before those of PostgreSQL: operators and functions that lie, catalogs without rows, types of other kinds.
+/// Names that precede those of PostgreSQL: operators and functions with wrong results, empty catalogs, types of other kinds.
 const TRAP: &str = "
     CREATE SCHEMA trap;
     DO $$ DECLARE kind text; name text; BEGIN
@@ -28,7 +28,7 @@ const TRAP: &str = "
     CREATE FUNCTION trap.convert_from(bytea, name) RETURNS text LANGUAGE sql RETURN 'converted';
     CREATE DOMAIN trap.int8 AS text; CREATE DOMAIN trap.regtype AS text; CREATE DOMAIN trap.name AS integer;";
 
-/// Tables for the calls below, and a mark's ID.
+/// Tables for the calls below, and an ID for the mark.
 const TABLES: &str = "
     CREATE TABLE days (id bigint) PARTITION BY RANGE (id);
     SELECT snowflake_create_partitions('days', '1 day', 2, '2024-02-01Z');
@@ -42,7 +42,7 @@ const TABLES: &str = "
     CREATE TABLE issued (id bigint);
     INSERT INTO issued SELECT snowflake_nextval();";
 
-/// Functions of the same effect by somebody who trusts names: `naive` where ours are called `snowflake`.
+/// Functions of the same effect that do not qualify names. They are called `naive` instead of `snowflake`.
 const NAIVE: &str = r#"
     CREATE FUNCTION naive_create_partitions(parent regclass, step interval, parts integer, at timestamptz DEFAULT NULL)
         RETURNS SETOF regclass LANGUAGE plpgsql AS $$ BEGIN
@@ -62,13 +62,13 @@ const NAIVE: &str = r#"
         RETURN mark;
     END $$"#;
 
-/// What is called, and a part of the answer. Each statement names nothing that the trap has.
+/// The calls, and a part of each answer. The statements themselves use no name from the trap.
 const CALLS: [(&str, &str); 7] = [
     ("SELECT FUNCTION_create_partitions('public.days', '1 day', 4, '2024-02-01Z')", "days_20240203\ndays_20240204"),
     ("SELECT FUNCTION_create_partitions('public.decades', '10 years', 1)", "decades_20"),
     ("SELECT * FROM FUNCTION_partition_bounds('2024-01-31Z', '2024-04-30Z', '1 month')", "2024-03-31 00:00:00+00"),
     ("SELECT id FROM public.orders WHERE FUNCTION_between(id, '2024-02-02Z', '2024-02-03Z')", "\n"),
-    // As a call, for the planner replaces only a function that is not STRICT.
+    // A real call, because the planner does not inline a function that is STRICT.
     (
         "ALTER FUNCTION FUNCTION_between STRICT;
          SELECT id FROM public.orders WHERE FUNCTION_between(id, '2024-02-02Z', '2024-02-03Z')",
@@ -78,7 +78,7 @@ const CALLS: [(&str, &str); 7] = [
     ("SELECT FUNCTION_set_mark((TABLE public.issued), 'public.issued')", "55000"),
 ];
 
-/// What a call answers, with this search path.
+/// The answer to a call with this search path.
 fn answer(session: &mut Client, path: &str, call: &str) -> String {
     let sql = format!("BEGIN; SET LOCAL search_path = {path}; {call}");
     let answer = printed(session, &sql).map_or_else(|error| sqlstate(&error).0, |rows| rows.join("\n"));
@@ -86,7 +86,7 @@ fn answer(session: &mut Client, path: &str, call: &str) -> String {
     answer
 }
 
-/// A call answers the same, whatever stands before PostgreSQL's own names.
+/// A call gives the same answer whatever names precede PostgreSQL's own.
 fn check_answer(session: &mut Client, call: &str, part: &str) -> Result<(), String> {
     let plain = answer(session, "public", call);
     ensure!(plain.contains(part), "{call}: {plain}");
@@ -104,13 +104,13 @@ fn names_of_the_session_change_nothing() {
     }
     for (call, part) in CALLS {
         check_answer(&mut session, &call.replace("FUNCTION_", "public.snowflake_"), part).unwrap();
-        // The negative control: the trap is one.
+        // The negative control: the trap works.
         assert_caught(check_answer(&mut session, &call.replace("FUNCTION_", "public.naive_"), part), ": trapped: ");
     }
-    // Nor is the index lost, where the planner replaces the call by its comparisons.
+    // The index is also used when the planner inlines the call.
     session.batch_execute("SET search_path = trap, pg_catalog, public").unwrap();
     let plan = session.plan(&CALLS[3].0.replace("FUNCTION_", "public.snowflake_"));
     assert!(plan.contains("Index Cond: ((id OPERATOR(pg_catalog.>=) "), "{plan}");
-    // What there was is there, and the mark was not moved.
+    // The partitions are still there, and none was added.
     assert_eq!(session.one::<i64>("SELECT pg_catalog.count(*) FROM pg_catalog.pg_class WHERE relispartition"), 2);
 }

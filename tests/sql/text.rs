@@ -1,9 +1,9 @@
-//! IDs as text sort like the numbers whatever the database's collation, and what is not such a text is refused with the
-//! reason, whatever the database's encoding.
+//! IDs as text sort like the numbers in every collation of a database. Any other text is refused with the reason, in every
+//! encoding of a database.
 
 use cluster::{Answer, Client, Cluster, Host, assert_caught, ensure, not_tested, sqlstate};
 
-/// 100,000 IDs: small ones, snowflakes that follow one another, and numbers from the whole range.
+/// 100,000 IDs: small ones, consecutive snowflakes, and numbers from the whole range.
 const IDS: &str = "
     CREATE TABLE ids AS
         SELECT n AS id FROM generate_series(0::bigint, 19999) AS n
@@ -11,8 +11,8 @@ const IDS: &str = "
         UNION SELECT 9223372036854775807 - n FROM generate_series(0, 9999) AS n
         UNION SELECT hashint8extended(n, 7) & 9223372036854775807 FROM generate_series(1, 50000) AS n";
 
-/// Databases by the end of the statement that makes them: the letters of Estonian, Hungarian, Danish, Lithuanian and so on,
-/// digits that sort as one number, and those of libc that are there.
+/// Databases, each with the end of the statement that creates it: with the letters of Estonian, Hungarian, Danish, Lithuanian and
+/// others, with digits that sort as one number, and with the available locales of libc.
 fn collations(server: &Cluster) -> Vec<(String, String)> {
     let icu = ["et", "hu", "da", "lt", "cs", "en-u-kn-true", "tr", "de"];
     let icu = icu.map(|locale| (locale.to_string(), format!("LOCALE_PROVIDER icu ICU_LOCALE '{locale}' LOCALE 'C'")));
@@ -27,7 +27,7 @@ fn collations(server: &Cluster) -> Vec<(String, String)> {
     icu.chain(libc).collect()
 }
 
-/// Whether the server knows the orders of languages, as Debian's does; builds for other uses may not.
+/// Whether the server has the sort orders of languages. Debian's PostgreSQL has them; other builds may not.
 fn has_icu(server: &Cluster) -> bool {
     let create = "CREATE COLLATION german (provider = icu, locale = 'de'); DROP COLLATION german";
     let found = server.connect().code(create).is_none();
@@ -46,7 +46,7 @@ fn database(server: &Cluster, name: &str, like: &str) -> Client {
     session
 }
 
-/// Whether texts in a column of this type compare and sort like their IDs, in every way there is to ask.
+/// Whether texts in a column of this type compare and sort like their IDs, in every kind of query.
 fn check_order(session: &mut Client, kind: &str) -> Result<(), String> {
     session
         .batch_execute(&format!(
@@ -112,13 +112,13 @@ fn texts_sort_like_ids_in_every_database() {
         );
         assert_eq!(lost, 0, "{locale}: IDs did not come back");
         if locale == "et" {
-            // A column of another type is the database's to sort.
+            // A column of another type sorts by the collation of the database.
             assert_caught(check_order(&mut session, "text"), "wrong by sorting");
         }
     }
 }
 
-/// The collations whose columns, called `plain`, the expression `text` sorts in another order than the numbers.
+/// The collations in which a column called `plain`, read as the expression `text`, sorts differently from the numbers.
 fn wrong_collations(session: &mut Client, text: &str) -> Vec<String> {
     let all = session.all::<String>(
         "SELECT quote_ident(collname) FROM pg_collation
@@ -141,7 +141,7 @@ fn the_type_decides_in_every_collation() {
         return;
     }
     let mut session = server.session();
-    // Every pair of digits, for letters of two characters, and among others.
+    // Every pair of digits, to include letters of two characters, and other texts.
     session
         .batch_execute(
             "CREATE TABLE pairs AS
@@ -156,7 +156,7 @@ fn the_type_decides_in_every_collation() {
         )
         .expect("the table can be made");
     assert_eq!(wrong_collations(&mut session, "plain::snowflake_text"), [""; 0]);
-    // The negative control: those of languages with an order of their own.
+    // The negative control: the collations of languages with a different order.
     let wrong = wrong_collations(&mut session, "plain");
     for collation in ["et-x-icu", "hu-x-icu", "da-x-icu", "lt-x-icu", "cs-x-icu", "as_numbers", "letters_first"] {
         let quoted = if collation.contains('-') { format!("\"{collation}\"") } else { collation.into() };
@@ -167,7 +167,7 @@ fn the_type_decides_in_every_collation() {
     }
 }
 
-/// Whether the key of `links`, a column declared as `kind`, is found over its index when compared as `compared` says.
+/// Whether the key of `links`, a column declared as `kind`, is found with its index when it is compared with `compared`.
 fn check_index(session: &mut Client, kind: &str, compared: &str) -> Result<(), String> {
     session
         .batch_execute(&format!(
@@ -194,11 +194,11 @@ fn a_stored_text_is_found_over_its_index() {
     check_index(&mut session, "text", &format!("{text} COLLATE \"default\"")).unwrap();
     check_index(&mut session, "snowflake_text", "'000000000009J'").unwrap();
     assert_caught(check_index(&mut session, "text", text), "not over the index");
-    // That is no error, and finds the row.
+    // The query is no error, and finds the row.
     let rows = |collation: &str| format!("SELECT code::text FROM links WHERE code = {text}{collation}");
     assert_eq!(session.all::<String>(&rows("")), ["000000000009J"]);
 
-    // Another collation by name, in which the texts sort as ever.
+    // Other collations by name, in which the texts also sort correctly.
     let mut named = vec!["\"POSIX\"", "ucs_basic"];
     if has_icu(&server) {
         named.push("\"en-x-icu\"");
@@ -206,7 +206,7 @@ fn a_stored_text_is_found_over_its_index() {
     for collation in named {
         let kind = format!("text COLLATE {collation}");
         check_index(&mut session, &kind, &format!("{text} COLLATE {collation}")).unwrap();
-        // The negative controls: as it stands, and with the collation of another column.
+        // The negative controls: without a collation, and with the collation of another column.
         let refusal = session.refusal(&rows(""));
         let told = "could not determine which collation to use for string comparison";
         assert_eq!(refusal, ("42P22".into(), told.into()), "{collation}");
@@ -234,7 +234,7 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
         (zeros.clone(), &zeros, "22023", ends(12)),
         (format!("{zeros}00"), "00000000000000", "22023", goes_on.clone()),
         (long.clone(), &format!("{}...", &long[..60]), "22023", goes_on.clone()),
-        // Wrong characters: the first, one in the middle, the last.
+        // A wrong character: the first, one in the middle, or the last.
         (format!("U{zeros}"), "U000000000000", "22023", digit(1, "U")),
         ("000000u000000".into(), "000000u000000", "22023", digit(7, "u")),
         (format!("{zeros}-"), "000000000000-", "22023", digit(13, "-")),
@@ -245,12 +245,12 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
         ("0000000\t00000".into(), "0000000\\t00000", "22023", digit(8, "")),
         ("0\"0".into(), "0\\\"0", "22023", digit(2, "\"")),
         ("0\\0".into(), "0\\\\0", "22023", digit(2, "\\")),
-        // Of several bytes, and what looks like a digit elsewhere.
+        // Characters of several bytes, and one that is a digit in another script.
         (format!("é{zeros}"), "\\xc3\\xa9000000000000", "22023", digit(1, "")),
         ("00€0000000000".into(), "00\\xe2\\x82\\xac0000000000", "22023", digit(3, "")),
         (format!("{zeros}🦀"), "000000000000\\xf0\\x9f\\xa6\\x80", "22023", digit(13, "")),
         ("٣".into(), "\\xd9\\xa3", "22023", digit(1, "")),
-        // One more than the largest, and the largest of 65 bits.
+        // One more than the largest ID, and the largest number of 65 bits.
         ("8000000000000".into(), "8000000000000", "22003", large.clone()),
         ("ZZZZZZZZZZZZZ".into(), "ZZZZZZZZZZZZZ", "22003", large),
     ];
@@ -272,7 +272,7 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
     assert_eq!(session.one::<i64>("SELECT snowflake_from_text('7ZZZZZZZZZZZZ')"), i64::MAX);
 }
 
-/// Whether these calls refuse the character that stands for `?` in them, and show its bytes.
+/// Whether these calls refuse the character that replaces their `?`, and show its bytes.
 fn check_refused(session: &mut Client, calls: &[String], character: &str, bytes: &str) -> Result<(), String> {
     for call in calls {
         let call = call.replace('?', character);
@@ -307,7 +307,7 @@ fn a_character_of_another_encoding_is_refused_like_any_other() {
         calls.extend(["snowflake_from_text('?000000000000')".into(), "snowflake_from_text('000000000000?')".into()]);
         for (character, bytes) in characters {
             check_refused(&mut session, &calls, character, bytes).unwrap_or_else(|e| panic!("{encoding}: {e}"));
-            // The negative control: a message that says something else.
+            // The negative control: another message.
             assert_caught(check_refused(&mut session, &["'?'::bigint".into()], character, bytes), "gave 22P02");
         }
     }

@@ -1,10 +1,10 @@
-//! Rows found by time are those whose ID has that time: at every kind of boundary, through the index, and page by page,
-//! with near estimates.
+//! Rows found by time are those whose ID has that time: at every kind of boundary, through the index, and page by page, with
+//! accurate estimates.
 
 use cluster::{Answer, Client, Cluster, assert_caught, check_increasing, ensure};
 
-/// A million rows, four to a tick, over six weeks, ever fewer a day. In each tick the first and the last of all IDs it can
-/// have, where a bound that is off by one shows.
+/// A million rows, four to a tick, over six weeks, with fewer each day. Each tick has its first and its last possible ID, so that
+/// a bound that is off by one is noticed.
 const EVENTS: &str = "
     CREATE TABLE events (id bigint PRIMARY KEY, n int);
     INSERT INTO events
@@ -15,10 +15,10 @@ const EVENTS: &str = "
              LATERAL (SELECT tick * 4000 + tick::bigint * tick / 25 + tick * 79::bigint % 2000 AS ms) AS instants;
     ANALYZE events";
 
-/// Worker and sequence of a row of `events`, in its statement.
+/// The worker and sequence of a row of `events`, as written in its statement.
 const PARTS: &str = "(ARRAY[0, 7, 500, 1023])[n % 4 + 1], (ARRAY[0, 9, 17, 4095])[n % 4 + 1]";
 
-/// The IDs of the layout's first and last ticks, and of one between.
+/// The IDs of the first and last ticks of the layout, and of ticks in between.
 const CORNERS: &str = "
     CREATE TABLE corners (id bigint PRIMARY KEY);
     INSERT INTO corners
@@ -26,7 +26,7 @@ const CORNERS: &str = "
         FROM unnest(ARRAY[0, 1, 2, 415257025343, 415257025344, 2199023255549, 2199023255550, 2199023255551]) AS tick,
              unnest(ARRAY[0, 1, 4095, 4096, 4194303]) AS low";
 
-/// Ends of a range on the table `corners`: what they are, and as SQL.
+/// The ends of a range on the table `corners`: a description, and the SQL.
 const ENDS: [(&str, &str); 15] = [
     ("inside a tick", "epoch + interval '1.5 ms'"),
     ("a microsecond after a tick begins", "epoch + interval '1.001 ms'"),
@@ -47,7 +47,7 @@ const ENDS: [(&str, &str); 15] = [
 
 const EPOCH: &str = "timestamptz '2010-11-04 01:42:54.657+00'";
 
-/// How many rows, and a number that changes with any of them.
+/// The number of rows, and a sum that changes with any of them.
 fn rows(session: &mut Client, table: &str, condition: &str) -> Result<String, String> {
     let query =
         format!("SELECT format('%s rows, sum %s', count(*), sum(hashint8(id)::bigint)) FROM {table} WHERE {condition}");
@@ -55,7 +55,7 @@ fn rows(session: &mut Client, table: &str, condition: &str) -> Result<String, St
     Ok(row.get(0))
 }
 
-/// The same rows by `between` and by the time of each.
+/// `between` finds the same rows as a comparison with the time of each row.
 fn check_range(
     session: &mut Client,
     table: &str,
@@ -71,7 +71,7 @@ fn check_range(
 }
 
 fn check_ranges(session: &mut Client, between: &str) -> Result<(), String> {
-    // A tick of which there are rows, one a day later, one that is in no row.
+    // The time of a tick with rows. Offsets lead to a tick a day later, and to ticks without rows.
     let tick: String =
         session.one("SELECT snowflake_timestamp(id)::text FROM events ORDER BY id OFFSET 500002 LIMIT 1");
     let at = |offset: &str| format!("(timestamptz '{tick}' + interval '{offset}')");
@@ -113,7 +113,7 @@ fn a_range_of_time_has_the_rows_of_that_time() {
     session.batch_execute(EVENTS).and_then(|()| session.batch_execute(CORNERS)).expect("the tables can be made");
     check_ranges(&mut session, "snowflake_between").unwrap();
 
-    // The negative controls: rounded down, rounded up by a whole tick, and with a closed end.
+    // The negative controls: rounded down, rounded up by a whole tick, and with an inclusive end.
     for (name, condition, reason) in [
         ("down", "id >= snowflake_min_id($2) AND id < snowflake_min_id($3)", "from inside a tick"),
         ("up", "id > snowflake_max_id($2) AND id <= snowflake_max_id($3)", "from at ticks"),
@@ -129,8 +129,8 @@ fn a_range_of_time_has_the_rows_of_that_time() {
     }
 }
 
-/// Conditions on `id`, A being an instant, and what they say of the time of the ID. `{tick}` is the begin of the tick that
-/// holds A.
+/// Conditions on `id` and an instant A, with the equivalent conditions on the time of the ID. `{tick}` is the start of the tick
+/// that contains A.
 const OPERATORS: [(&str, &str); 4] = [
     ("id >= snowflake_min_id(A)", "time >= {tick}"),
     ("id > snowflake_max_id(A)", "time > A"),
@@ -138,8 +138,8 @@ const OPERATORS: [(&str, &str); 4] = [
     ("id < snowflake_min_id(A)", "time < {tick}"),
 ];
 
-/// The rows of each operator, for instants at a tick, inside it, and at its last microsecond. `layout` is empty for the
-/// server's own.
+/// Compares the rows of each operator, for instants at a tick, inside it, and at its last microsecond. `layout` is empty for the
+/// server's layout.
 fn check_operators(
     session: &mut Client,
     table: &str,
@@ -183,14 +183,14 @@ fn the_first_and_last_id_of_a_tick_make_every_kind_of_range() {
     ];
     for (table, layout, epoch) in layouts {
         check_operators(&mut session, table, layout, epoch, &OPERATORS).unwrap();
-        // The negative controls: each end of the tick taken for the other.
+        // The negative controls: the ends of the tick are swapped.
         for swapped in [("id > snowflake_min_id(A)", "time > A"), ("id <= snowflake_min_id(A)", "time <= A")] {
             assert_caught(check_operators(&mut session, table, layout, epoch, &[swapped]), "rows, sum");
         }
     }
 }
 
-/// An hour, a day, a tenth of `events`, what is before a time, and what is after one.
+/// An hour, a day, a tenth of `events`, all rows before a time, and all rows after one.
 const SIZES: [&str; 5] = [
     "'2024-01-20 10:00:00+00', '2024-01-20 11:00:00+00'",
     "'2024-01-25 00:00:00+00', '2024-01-26 00:00:00+00'",
@@ -235,7 +235,7 @@ fn check_plans(session: &mut Client) -> Result<(), String> {
 fn a_range_of_time_is_an_index_range_of_about_the_size_that_the_planner_expects() {
     let server = Cluster::builder("time_plans").start();
     let mut session = server.session();
-    // A row each 8.64 s of the last 10 days, so that a day is a tenth.
+    // One row every 8.64 s of the last 10 days, so that a day is a tenth.
     let recent = "CREATE TABLE recent (id bigint PRIMARY KEY);
         INSERT INTO recent
             SELECT snowflake_encode(now() - n * interval '8.64 s', 1, 0) FROM generate_series(0, 99999) AS n;
@@ -243,8 +243,8 @@ fn a_range_of_time_is_an_index_range_of_about_the_size_that_the_planner_expects(
     session.batch_execute(EVENTS).and_then(|()| session.batch_execute(recent)).expect("the tables can be made");
     check_plans(&mut session).unwrap();
 
-    // The negative controls: by the time of each row, on the same data; with a bound that the planner may not use; and
-    // without statistics.
+    // The negative controls, on the same data: by the time of each row, with a bound that the planner cannot use, and without
+    // statistics.
     let hour = SIZES[0].replace(", ", " AND snowflake_timestamp(id) < ");
     let by_time = format!("events WHERE snowflake_timestamp(id) >= {hour}");
     assert_caught(check_plan(&mut session, &by_time), "no index condition");
@@ -258,21 +258,21 @@ fn a_range_of_time_is_an_index_range_of_about_the_size_that_the_planner_expects(
     assert_caught(check_plans(&mut session), "rows are estimated as");
 }
 
-/// The IDs that a query returns, in order. As one array: a million rows would be a million messages.
+/// The IDs that a query returns, in order. They come as one array, because a million rows would be a million messages.
 fn ids(session: &mut Client, query: &str) -> Vec<i64> {
     session.one(&format!("SELECT coalesce(array_agg(id), '{{}}') FROM ({query}) AS page"))
 }
 
-/// Reads all rows in pages, each of which begins where the last ID of the page before says.
+/// Reads all rows in pages. Each page begins after the last ID of the page before.
 fn pages(session: &mut Client, first: &str, next: &str) -> Result<Vec<i64>, String> {
-    // No multiple of the rows of a tick, so that pages end inside ticks.
+    // Not a multiple of the rows of a tick, so that pages end inside ticks.
     const PAGE: usize = 9_999;
     let mut found: Vec<i64> = Vec::new();
     let mut condition = first.to_string();
     loop {
         let page = ids(session, &format!("SELECT id FROM events WHERE {condition} LIMIT {PAGE}"));
         let Some(last) = page.last() else { return Ok(found) };
-        // Whoever pages by an ID that is not left behind gets it for ever.
+        // A condition that includes the last ID would return it forever.
         ensure!(page.first() != found.last(), "a row came twice: {last}");
         condition = next.replace("$1", &last.to_string());
         found.extend(page);
@@ -286,7 +286,7 @@ fn check_paging(session: &mut Client, backwards: &str, forwards: &str) -> Result
     check_increasing(&found).map_err(|reason| format!("backwards: {reason}"))?;
     ensure!(found == all, "backwards: {} rows, not {}", found.len(), all.len());
 
-    // From a time on, which begins in the middle of the table.
+    // From a time that is in the middle of the table.
     let begin = "snowflake_first_id_from('2024-01-15 00:00:00+00')";
     let rest = ids(session, &format!("SELECT id FROM events WHERE id >= {begin} ORDER BY id"));
     ensure!(!rest.is_empty() && rest.len() < all.len(), "the time is not in the middle");
@@ -318,7 +318,8 @@ fn pages_that_follow_the_last_id_have_every_row_once_and_in_order() {
     let (back, forth) = ("id < $1 ORDER BY id DESC", "id > $1 ORDER BY id");
     check_paging(&mut session, back, forth).unwrap();
 
-    // The negative controls: the last row again; by the time of the last row, which others share; and not by the key.
+    // The negative controls: the last row again, by the time of the last row, which other rows share, and in an order other than
+    // the key's.
     assert_caught(check_paging(&mut session, "id <= $1 ORDER BY id DESC", forth), "a row came twice");
     assert_caught(check_paging(&mut session, back, "id >= $1 ORDER BY id"), "a row came twice");
     let by_time = "id > snowflake_max_id(snowflake_timestamp($1)) ORDER BY id";

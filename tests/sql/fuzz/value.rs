@@ -1,16 +1,16 @@
-//! Random values of every kind that a function takes.
+//! Random values for every type of argument.
 
 use cluster::Chance;
 
-/// Characters of texts: digits and separators of layouts, digits of IDs, quotes, control characters, and others of one to
-/// four bytes.
+/// Characters of texts: digits and separators of layouts, digits of IDs, quotes, control characters, and other characters of one
+/// to four bytes.
 const CHARACTERS: [char; 44] = [
     '0', '1', '2', '4', '5', '6', '8', '9', ':', ':', ':', '@', 's', 'm', 'S', ' ', '-', '+', '.', 'Z', 'A', 'I', 'L',
     'O', 'U', 'o', 'z', '\'', '"', '\\', '$', '%', '{', ';', '\n', '\t', '\r', '\u{1}', '\u{7f}', 'é', '日',
     '\u{200b}', '٣', '🦀',
 ];
 
-/// Layouts in use, most of which hold the times of a century.
+/// Layouts in use. Most of them cover the times of a century.
 const KNOWN: [&str; 12] = [
     "twitter",
     "discord",
@@ -28,7 +28,7 @@ const KNOWN: [&str; 12] = [
 
 const TICKS: [(&str, i64); 4] = [("", 1_000), ("@1ms", 1_000), ("@10ms", 10_000), ("@1s", 1_000_000)];
 
-/// A layout that is one, taken apart.
+/// A valid layout, with its parts.
 pub struct Layout {
     pub text: String,
     /// Timestamp, datacenter, worker, sequence.
@@ -78,7 +78,7 @@ impl Layout {
     }
 }
 
-/// A text of any kind.
+/// An arbitrary text.
 pub fn text(chance: &mut Chance) -> String {
     let characters =
         |chance: &mut Chance, count: i64| (0..count).map(|_| *chance.pick(&CHARACTERS)).collect::<String>();
@@ -86,7 +86,7 @@ pub fn text(chance: &mut Chance) -> String {
         0 => characters(chance, 30),
         1 => characters(chance, 3),
         2 | 10 => chance.pick(&KNOWN).to_string(),
-        // 13 digits, mostly the text of an ID.
+        // 13 characters, mostly a valid text of an ID.
         3 => (0..13)
             .map(|_| *chance.pick(b"0123456789abcdefghjklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTVWXYZ") as char)
             .collect(),
@@ -96,7 +96,7 @@ pub fn text(chance: &mut Chance) -> String {
             (0..12).map(|_| *chance.pick(b"0189AKOLZz") as char).collect::<String>()
         ),
         5 if chance.one_in(20) => characters(chance, 2).repeat(chance.between(1, 300_000) as usize),
-        // Numbers at limits.
+        // Numbers at the limits of their range.
         6 => {
             let limits =
                 ["0", "1", "31", "32", "62", "63", "64", "041", "4294967296", "18446744073709551616", "-1", "+1", ""];
@@ -110,7 +110,7 @@ pub fn text(chance: &mut Chance) -> String {
     }
 }
 
-/// A text with one or two characters other, more or fewer.
+/// The text with one or two characters replaced, inserted or removed.
 fn nearly(chance: &mut Chance, text: &str) -> String {
     let mut text: Vec<char> = text.chars().collect();
     for _ in 0..chance.between(1, 2) {
@@ -125,7 +125,7 @@ fn nearly(chance: &mut Chance, text: &str) -> String {
     text.into_iter().collect()
 }
 
-/// A text that could be meant as an epoch.
+/// A text that resembles an epoch.
 pub fn epoch(chance: &mut Chance) -> String {
     let number = match chance.between(0, 9) {
         0 => return text(chance),
@@ -164,7 +164,7 @@ pub fn value(chance: &mut Chance, kind: &str) -> String {
     match kind {
         "bigint" => bigint(chance).to_string(),
         "integer" if chance.one_in(8) => chance.pick(&["-1", "-2147483648", "2147483647", "4096"]).to_string(),
-        // What every field holds.
+        // A value that fits every field.
         "integer" if chance.one_in(2) => "0".into(),
         "integer" => (chance.between(0, i64::from(i32::MAX)) >> chance.between(0, 31)).to_string(),
         "timestamp with time zone" => timestamp(chance),
