@@ -1,4 +1,4 @@
-# PostgreSQL's official image with snowflake_pg in it. Whoever runs it names the library and the worker ID: docs/installing.md
+# PostgreSQL's official image with snowflake_pg. To run it, name the library and the worker ID: see docs/installing.md.
 ARG PG=17
 ARG RUST=1.95
 
@@ -10,7 +10,7 @@ ENV CARGO_HOME=/usr/local/cargo RUSTUP_HOME=/usr/local/rustup
 COPY --from=rust ${CARGO_HOME} ${CARGO_HOME}
 COPY --from=rust ${RUSTUP_HOME} ${RUSTUP_HOME}
 WORKDIR /src
-# Debian's archive keeps one version of a package: none to pin.
+# Debian's archive has only one version of each package, so no version can be pinned.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates make \

@@ -1,12 +1,12 @@
-# Shared by the scripts beside it: say what happens, find the tools. Sourced, not run.
+# Functions and settings shared by the scripts in this directory: messages, and finding the tools. Sourced, not run.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# What make was told is in the environment; as its flags it would reach every make that is called here, whatever for.
+# The variables of make are in the environment. Without this, its flags would apply to every make that these scripts call.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
-# Nor does what the caller tells programs of PostgreSQL, or any program, except which PostgreSQL is meant. The tests'
+# Removes settings of the caller for programs of PostgreSQL and other programs, except those that choose the PostgreSQL. The tests'
 # harness has the same lists.
 for variable in $(compgen -e); do
     case $variable in
@@ -15,7 +15,7 @@ for variable in $(compgen -e); do
     esac
 done
 
-# The major versions of PostgreSQL that are supported.
+# The supported major versions of PostgreSQL.
 VERSIONS="15 16 17 18"
 PG=${PG:-15}
 PGRX_VERSION=0.18.1
@@ -27,15 +27,15 @@ export PATH="$PWD/target/tools/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 say() { printf '%s\n' "==> $*" >&2; }
 die() { printf '%s\n' "error: $*" >&2; exit 1; }
 
-# Runs a command as root: directly, or through sudo where there is one.
+# Runs a command as root: directly, or through sudo if it is installed.
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"
     elif command -v sudo >/dev/null; then sudo "$@"
     else die "this step needs root, and there is no sudo: $*"; fi
 }
 
-# Prints the pg_config of the major version asked for: the one PG_CONFIG names, else Debian's, else the one that
-# scripts/setup unpacked, else the first in PATH.
+# Prints the pg_config of the requested major version: the one that PG_CONFIG names, otherwise Debian's, otherwise the one that
+# scripts/setup unpacked, otherwise the first in PATH.
 find_pg_config() {
     local candidate candidates=("${PG_CONFIG:-}")
     [ -n "${PG_CONFIG:-}" ] || candidates=("/usr/lib/postgresql/$PG/bin/pg_config" "$PWD/target/postgresql/$PG"/*/*/bin/pg_config
@@ -49,7 +49,7 @@ find_pg_config() {
     return 1
 }
 
-# Keeps other scripts from building until this one ends: all builds use the same directories.
+# Prevents other scripts from building until this one ends, because all builds use the same directories.
 build_alone() {
     [ -z "${SNOWFLAKE_BUILDING:-}" ] || return 0
     export SNOWFLAKE_BUILDING=$$
@@ -58,17 +58,17 @@ build_alone() {
     if command -v flock >/dev/null; then flock "$building"; fi
 }
 
-# Lets them build again.
+# Lets other scripts build again.
 built() {
     exec {building}>&-
     unset SNOWFLAKE_BUILDING
 }
 
-# Runs a long step quietly; on failure prints what it said and stops.
+# Runs a long step without output. If the step fails, prints its output and stops.
 quietly() {
     local log
     log=$(mktemp)
-    # In a subshell, so that a step that gives up does not take its log along.
+    # In a subshell, so that a step that exits does not end this script before it prints the log.
     if ! ("$@") >"$log" 2>&1; then
         cat "$log" >&2
         rm -f "$log"

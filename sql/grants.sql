@@ -1,9 +1,10 @@
--- Both change what was promised about IDs: for superusers, and for whom they grant them to.
+-- The first two functions change the guarantees for IDs. Only superusers, and roles to which they grant EXECUTE, can call these
+-- three.
 REVOKE EXECUTE ON FUNCTION snowflake_accept_clock() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_stat_reset() FROM PUBLIC;
--- What the generator does is for who watches the server, as with PostgreSQL's own statistics. Who reads a view needs the right
--- to call the functions in it.
+-- The state of the generator is for roles that monitor the server, like PostgreSQL's own statistics. To read a view, a role also
+-- needs EXECUTE on the functions in the view.
 REVOKE EXECUTE ON FUNCTION snowflake_status() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_last_issuer() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_stat_backends() FROM PUBLIC;

@@ -1,6 +1,7 @@
 \echo Use "ALTER EXTENSION snowflake_pg UPDATE" to load this file. \quit
 
--- First what the library of 0.1.0 lacks: a server keeps the library it has started with, whatever the file on disk.
+-- The first statement needs a function that the library of 0.1.0 lacks. A running server keeps the library with which it started,
+-- even if the file on disk is replaced.
 DO $do$
 BEGIN
     CREATE FUNCTION snowflake_version() RETURNS text STABLE STRICT PARALLEL SAFE
