@@ -1,4 +1,7 @@
-//! docs/hazards.md names tests that exist, and has a row for each promise of the README.
+//! docs/hazards.md names tests that exist, and has a row for each promise, function and setting.
+
+mod names;
+mod quotes;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,15 +10,6 @@ use cluster::{assert_caught, ensure, page, repository};
 
 /// The page.
 const PAGE: &str = "docs/hazards.md";
-
-/// The section whose table has every promise.
-const PROMISES: &str = "Promises";
-
-/// The sections whose first column quotes the README.
-const QUOTING: [&str; 3] = [PROMISES, "Functions and settings", "Limits"];
-
-/// The sections of the README that promise; "" is its introduction.
-const PROMISING: [&str; 2] = ["", "Guarantees"];
 
 /// A row of a table.
 struct Row {
@@ -83,78 +77,6 @@ fn check_tests(page: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A text without its markup, in one line.
-fn plain(markdown: &str) -> String {
-    let mut text = String::new();
-    let mut rest = markdown;
-    while let Some((before, link)) = rest.split_once("](") {
-        text.push_str(before);
-        rest = link.split_once(')').map_or("", |(_, after)| after);
-    }
-    text.push_str(rest);
-    text.retain(|c| !"*`[]".contains(c));
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The sentences of a section, with those of its lists, but without tables, blocks, and what only leads to a list.
-fn sentences(page: &str, section: &str) -> Vec<String> {
-    let (mut here, mut in_block, mut paragraphs) = (String::new(), false, vec![String::new()]);
-    for line in page.lines() {
-        in_block ^= line.starts_with("```");
-        match line.strip_prefix("## ") {
-            Some(title) if !in_block => here = title.into(),
-            _ => {}
-        }
-        let text = line.trim_start();
-        let apart = text.is_empty() || ["#", "|", "![", "```"].iter().any(|begin| text.starts_with(begin));
-        if in_block || here != section || apart {
-            paragraphs.push(String::new());
-        } else if let Some(item) = text.strip_prefix("- ") {
-            paragraphs.push(item.into());
-        } else {
-            paragraphs.last_mut().expect("a paragraph").push_str(&format!(" {text}"));
-        }
-    }
-    let ends = |text: &str, at: usize| {
-        text[..at].trim_end_matches(')').ends_with('.')
-            && text[at + 1..].starts_with(|c: char| c == '(' || c.is_uppercase())
-    };
-    let mut found = Vec::new();
-    for paragraph in paragraphs {
-        let text = plain(&paragraph);
-        let mut rest = text.as_str();
-        while let Some((at, _)) = rest.match_indices(' ').find(|(at, _)| ends(rest, *at)) {
-            found.push(rest[..at].to_string());
-            rest = &rest[at + 1..];
-        }
-        found.push(rest.into());
-    }
-    found.retain(|sentence| !sentence.is_empty() && !sentence.ends_with(':'));
-    found
-}
-
-/// Whether the README says what the page quotes, and the page quotes all that the README promises.
-fn check_promises(page: &str, readme: &str) -> Result<(), String> {
-    let rows = rows(page)?;
-    // A quote may go on from a paragraph to the next, or from one item of a list.
-    let said =
-        plain(&readme.lines().map(|line| line.trim_start().trim_start_matches("- ")).collect::<Vec<_>>().join(" "));
-    let quoted = |row: &&Row| QUOTING.contains(&row.section.as_str());
-    for Row { claim, .. } in rows.iter().filter(quoted) {
-        ensure!(said.contains(&plain(claim)), "the README does not say {claim:?}");
-    }
-    let promises: Vec<String> =
-        rows.iter().filter(|row| row.section == PROMISES).map(|row| plain(&row.claim)).collect();
-    for section in PROMISING {
-        let sentences = sentences(readme, section);
-        ensure!(sentences.len() > 2, "the README has no section {section:?}");
-        if let Some(missing) = sentences.iter().find(|sentence| !promises.iter().any(|row| row.contains(*sentence))) {
-            return Err(format!("no row quotes {missing:?}"));
-        }
-    }
-    Ok(())
-}
-
 #[test]
 fn every_row_names_tests_that_exist() {
     check_tests(&page(PAGE)).unwrap();
@@ -177,24 +99,4 @@ fn a_row_without_its_test_is_caught() {
         assert_caught(check_tests(&with(tests)), reason);
     }
     assert_eq!(tests_of("#[test]\n#[ignore]\nfn one() {}\n#[test]\n// Why.\nfn two() {}\n"), BTreeSet::from(["two"]));
-}
-
-#[test]
-fn every_promise_of_the_readme_has_a_row() {
-    check_promises(&page(PAGE), &page("README.md")).unwrap();
-}
-
-#[test]
-fn a_promise_without_a_row_is_caught() {
-    let (rows, readme) = (page(PAGE), page("README.md"));
-    let begin = "\n## Guarantees\n";
-    for (was, is, reason) in [
-        (begin, "\n## Guarantees\n\nIDs are prime.\n", "no row quotes \"IDs are prime.\""),
-        (begin, "\n## Guarantees\n\n- **IDs** are\n  `prime`;\n", "no row quotes \"IDs are prime;\""),
-        ("IDs are positive", "IDs are never 0", "the README does not say \"IDs are positive"),
-        (begin, "\n## Other promises\n", "the README has no section \"Guarantees\""),
-    ] {
-        assert!(readme.contains(was), "{was}");
-        assert_caught(check_promises(&rows, &readme.replacen(was, is, 1)), reason);
-    }
 }
