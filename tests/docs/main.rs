@@ -9,6 +9,7 @@ mod migration;
 mod missing_mark;
 mod monitoring;
 mod pages;
+mod pictures;
 mod queries;
 mod reference;
 mod restore;
