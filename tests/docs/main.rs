@@ -5,6 +5,7 @@ mod configuration;
 mod duplicates;
 mod faq;
 mod hazards;
+mod links;
 mod migration;
 mod missing_mark;
 mod monitoring;
