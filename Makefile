@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 export NO_COLOR := 1
 
 .PHONY: help run stop check test test-controls ci soak bench bench-plot bench-against bench-starvation all install package lint fuzz clean
-.PHONY: setup setup-package setup-test setup-bench
+.PHONY: docs setup setup-package setup-test setup-bench
 
 help:
 	@echo "make run      build, install, start a private server, insert and decode, print how to connect"
@@ -24,6 +24,7 @@ help:
 	@echo "make test     every test except the negative controls: ten minutes"
 	@echo "make test-controls   the negative controls: tests that show that other tests detect a fault"
 	@echo "make ci       all of these, and the tests that depend on PostgreSQL with 16, 17 and 18"
+	@echo "make docs     build a site from the pages in target/site"
 	@echo "make soak     faults in random order for SECONDS=3600, and ten minutes of idling"
 	@echo "make bench    compare with sequences and UUIDs (40 minutes); PART=cost, storage, oltp, contention or wire runs one part;"
 	@echo "              writes to bench/results, or to target/bench for a short run with ROUNDS=1 or SCALE=100 (fewer rows)"
@@ -48,6 +49,9 @@ test-controls:
 
 ci:
 	@ALSO='16 17 18' scripts/test lint core interleavings all
+
+docs:
+	@scripts/docs
 
 ifeq ($(PG),all)
 run stop soak all install package setup:

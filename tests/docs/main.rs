@@ -14,3 +14,4 @@ mod pictures;
 mod queries;
 mod reference;
 mod restore;
+mod site;

@@ -1,0 +1,180 @@
+//! `make docs` builds a site in which every link leads somewhere, and which makes no request to another host.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use cluster::{Scratch, assert_caught, command, ensure, output, repository};
+
+/// The names of the attributes that make a browser follow or load something.
+const LINKING: [&str; 4] = ["href", "src", "srcset", "action"];
+
+/// What a page of the site links to, with the name of the element, and the fragments that others can link to.
+#[derive(Default)]
+struct Page {
+    links: Vec<(String, String)>,
+    fragments: BTreeSet<String>,
+}
+
+impl Page {
+    /// Reads the elements of a page, without the code of its scripts.
+    fn read(html: &str) -> Page {
+        let (mut page, mut rest) = (Page::default(), html);
+        while let Some((_, after)) = rest.split_once('<') {
+            let name: String = after.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+            rest = page.element(&name, &after[name.len()..]);
+            if name == "script" {
+                rest = rest.split_once("</script").map_or("", |(_, rest)| rest);
+            }
+        }
+        page
+    }
+
+    /// Reads the attributes of an element, and returns what follows it.
+    fn element<'a>(&mut self, element: &str, text: &'a str) -> &'a str {
+        let mut rest = text;
+        loop {
+            let Some(end) = rest.find(['"', '>']) else { return "" };
+            if rest[end..].starts_with('>') {
+                return &rest[end + 1..];
+            }
+            let name = rest[..end].trim_end_matches('=').rsplit(char::is_whitespace).next().unwrap_or_default();
+            let Some((value, after)) = rest[end + 1..].split_once('"') else { return "" };
+            if name == "id" || name == "name" {
+                self.fragments.insert(value.into());
+            } else if LINKING.contains(&name) {
+                self.links.push((element.into(), value.replace("&amp;", "&")));
+            }
+            rest = after;
+        }
+    }
+}
+
+/// The files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let (mut open, mut found) = (vec![folder.to_path_buf()], Vec::new());
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// True if a link names another host.
+fn is_external(link: &str) -> bool {
+    link.starts_with("//")
+        || link.split_once(':').is_some_and(|(scheme, _)| !scheme.contains(['/', '#', '?']) && scheme != "data")
+}
+
+/// Checks one link of the page that is this file.
+fn check_link(file: &Path, pages: &BTreeMap<PathBuf, Page>, element: &str, link: &str) -> Result<(), String> {
+    if is_external(link) {
+        ensure!(element == "a", "<{element}> loads {link}");
+        return Ok(());
+    }
+    let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
+    let path = path.split('?').next().unwrap_or_default();
+    if path.starts_with("data:") {
+        return Ok(());
+    }
+    let target = if path.is_empty() { Ok(file.to_path_buf()) } else { file.with_file_name(path).canonicalize() };
+    let Ok(target) = target else { return Err(format!("{link} leads to no file")) };
+    ensure!(target.is_file(), "{link} leads to a folder, which a browser lists");
+    let known = pages.get(&target).is_none_or(|page| page.fragments.contains(fragment));
+    ensure!(fragment.is_empty() || fragment == "top" || known, "{link}: there is no #{fragment}");
+    Ok(())
+}
+
+/// Checks all links of a site, and that its styles load nothing from another host.
+fn check(site: &Path) -> Result<(), String> {
+    let site = site.canonicalize().expect("a site");
+    let (mut pages, files) = (BTreeMap::new(), files(&site));
+    let has = |file: &Path, extension: &str| file.extension().is_some_and(|found| found == extension);
+    for file in files.iter().filter(|file| has(file, "html")) {
+        pages.insert(file.clone(), Page::read(&fs::read_to_string(file).expect("a page can be read")));
+    }
+    ensure!(pages.contains_key(&site.join("index.html")), "there is no index.html");
+    let mut wrong = Vec::new();
+    for (file, page) in &pages {
+        for (element, link) in &page.links {
+            if let Err(reason) = check_link(file, &pages, element, link) {
+                wrong.push(format!("{}: {reason}", file.strip_prefix(&site).expect("a page of the site").display()));
+            }
+        }
+    }
+    for file in files.iter().filter(|file| has(file, "css")) {
+        let text = fs::read_to_string(file).expect("a style can be read");
+        let loaded = text.split("url(").skip(1).map(|rest| rest.trim_start_matches(['"', '\'']));
+        wrong.extend(loaded.filter(|url| is_external(url)).map(|url| format!("{} loads {url:.60}", file.display())));
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let printed = output(command("make").arg("docs").current_dir(repository()));
+    assert!(printed.ends_with("docs: ok, open target/site/index.html"), "{printed}");
+    let site = repository().join("target/site");
+    check(&site).unwrap();
+    // Each page of the repository is a page of the site.
+    for page in
+        ["README", "CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/README", "docs/errors", "bench/results/results"]
+    {
+        assert!(site.join(format!("{page}.html")).is_file(), "{page}");
+    }
+    let front = fs::read_to_string(site.join("index.html")).expect("the front page");
+    for part in [env!("CARGO_PKG_VERSION"), "Start", "Use", "Operate", "Understand", "action=\"search.html\""] {
+        assert!(front.contains(part), "the front page does not have {part}");
+    }
+}
+
+#[test]
+fn a_link_of_the_site_to_nothing_is_caught() {
+    let scratch = Scratch::new("site_links");
+    let site = |page: &str, style: &str| {
+        scratch.write("index.html", &format!("<p id=\"here\"><script>if (a<b) f('<a href=\"x\">')</script>{page}"));
+        scratch.write("style.css", style);
+        check(&scratch.0)
+    };
+    site("<a class=\"x\" href=\"https://rustup.rs\">a</a> <a href=\"#here\">b</a> <a href=\"style.css?v=1\">c</a>", "")
+        .unwrap();
+    assert_caught(site("<a href=\"none.html\">a</a>", ""), "none.html leads to no file");
+    assert_caught(site("<a href=\"#there\">a</a>", ""), "there is no #there");
+    assert_caught(site("<a href=\"index.html#there\">a</a>", ""), "there is no #there");
+    assert_caught(site("<a href=\".\">a</a>", ""), "leads to a folder");
+    assert_caught(site("<img src=\"https://rustup.rs/a.svg\">", ""), "<img> loads https://rustup.rs/a.svg");
+    assert_caught(site("<link rel=\"stylesheet\" href=\"//rustup.rs/a.css\">", ""), "<link> loads //rustup.rs/a.css");
+    assert_caught(site("", "@font-face { src: url('https://rustup.rs/a.woff') }"), "loads https://rustup.rs/a.woff");
+}
+
+/// The control of the build: Sphinx must refuse a page with a link to a heading that does not exist.
+#[test]
+fn a_broken_page_is_caught() {
+    let scratch = Scratch::new("site_broken");
+    let files = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "Cargo.toml",
+        "docs",
+        "bench/results",
+        "scripts",
+    ];
+    output(command("cp").args(["-R", "--parents"]).args(files).arg(&scratch.0).current_dir(repository()));
+    fs::create_dir_all(repository().join("target/tools")).expect("target/ can be written");
+    fs::create_dir(scratch.0.join("target")).expect("a new directory can be written");
+    symlink(repository().join("target/tools"), scratch.0.join("target/tools")).expect("a new link");
+    scratch.write("docs/errors.md", "# Errors\n\n[Wrong](queries.md#no-such-section)\n");
+    let built = command("scripts/docs").current_dir(&scratch.0).output().expect("scripts/docs can be run");
+    let said = String::from_utf8_lossy(&built.stderr).into_owned();
+    let refused = if built.status.success() { Ok(()) } else { Err(said) };
+    assert!(String::from_utf8_lossy(&built.stdout).ends_with("docs: FAILED\n"));
+    assert_caught(refused, "no-such-section");
+}
