@@ -13,7 +13,7 @@ from docutils import nodes
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import inherit
-from pygments.lexers import TextLexer, get_lexer_for_filename
+from pygments.lexers import TextLexer, get_lexer_by_name, get_lexer_for_filename
 from pygments.lexers.configs import IniLexer
 from pygments.lexers.sql import PostgresLexer
 from pygments.token import Keyword
@@ -35,7 +35,7 @@ nitpicky = True
 smartquotes = False
 # The page that lists all pages, which has the groups of the navigation.
 index = "docs/README"
-# The page that decodes IDs, which is built by another program.
+# The page that decodes IDs, which scripts/decoder builds.
 decoder = "decoder/index"
 has_decoder = (repository / f"{decoder}.html").exists()
 # Source files that pages link to.
@@ -131,7 +131,7 @@ def link_sources(app, doctree):
         if not path.exists() or repository not in path.parents:
             continue
         path = path.relative_to(repository)
-        if path.parts[0] == "decoder" and has_decoder:
+        if has_decoder and path in (Path("decoder"), Path(f"{decoder}.html")):
             node.replace_self(nodes.reference("", "", *node.children, refuri=uri(app, decoder), internal=True))
         elif (repository / path).is_dir():
             node.replace_self(node.children)
@@ -161,10 +161,20 @@ def add_github_anchors(doctree):
             section["ids"].append(slug)
 
 
+def is_known(language):
+    """True if there is a lexer for a language."""
+    try:
+        get_lexer_by_name(language)
+    except ClassNotFound:
+        return language == "conf"
+    return True
+
+
 def name_languages(doctree):
-    """Takes the words after a fence for the language that they begin with: `sql-partman` is SQL for the reader."""
+    """Takes the words after a fence for the language that they begin with: `sql-partman` is SQL for the reader. Others are text."""
     for block in doctree.findall(nodes.literal_block):
-        block["language"] = re.split(r"\W", block.get("language", "") or "text")[0]
+        language = re.split(r"\W", block.get("language", ""))[0]
+        block["language"] = language if is_known(language) else "text"
 
 
 def read(app, doctree):
