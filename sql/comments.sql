@@ -5,84 +5,84 @@ COMMENT ON FUNCTION snowflake_nextval_batch(integer) IS
 COMMENT ON FUNCTION snowflake_reserve(integer) IS
     'issue count consecutive IDs of one tick and return the first';
 COMMENT ON FUNCTION snowflake_currval() IS
-    'last ID issued to this session since it began or was discarded; through a transaction pooler it can be another client''s';
+    'last ID issued to this session since it began or was discarded; with a transaction pooler, it can be the ID of another client';
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
-    'parts of an ID, read with this server''s layout and epoch';
+    'parts of an ID, decoded with the layout and epoch of this server';
 COMMENT ON FUNCTION snowflake_describe(bigint) IS
-    'parts of an ID as JSON, with the layout and epoch they were read with; "id" is a string, because JSON readers round numbers';
+    'parts of an ID as JSON, decoded with the layout and epoch of this server; "id" is a string, because JSON parsers round numbers';
 COMMENT ON FUNCTION snowflake_describe(bigint, text) IS
-    'parts of an ID of a layout as JSON, with the epoch that goes with it';
+    'parts of an ID as JSON, decoded with a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_describe(bigint, text, timestamptz) IS
-    'parts of an ID of a layout and an epoch as JSON';
+    'parts of an ID as JSON, decoded with a layout and an epoch';
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
-    'time of an ID, read with this server''s layout and epoch';
+    'time of an ID, decoded with the layout and epoch of this server';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer) IS
-    'ID with the given parts';
+    'ID with the given parts, in the layout and epoch of this server';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
-    'first ID of the tick that holds an instant';
+    'first ID of the tick that contains the given time';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
-    'last ID of the tick that holds an instant';
+    'last ID of the tick that contains the given time';
 COMMENT ON FUNCTION snowflake_first_id_from(timestamptz) IS
-    'first ID at or after an instant; after the end of the layout a number above all its IDs, NULL where there is none';
+    'first ID at or after the given time; after the end of the layout, a number above all its IDs, or NULL if no bigint is above them';
 COMMENT ON FUNCTION snowflake_last_id_before(timestamptz) IS
-    'last ID before an instant, -1 where there is none';
+    'last ID before the given time, or -1 if there is none';
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-    'true where the time of an ID is at or after start and before stop; inlined, so that an index on the ID is used';
+    'true if the time of an ID is at or after start and before stop; inlined, so that queries can use an index on the ID';
 COMMENT ON FUNCTION snowflake_accept_clock() IS
-    'take the server''s clock for right, so that IDs follow it; returns by how much';
+    'accept the time of the server''s clock, so that IDs follow it; returns how far IDs moved forward';
 COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
-    'set the high-water mark; lowered only above the IDs of a table, or by force; returns the mark before';
+    'set the high-water mark; lowers it only if it stays above the IDs of a table, or by force; returns the previous mark';
 COMMENT ON FUNCTION snowflake_check(regclass, text, integer[]) IS
-    'IDs of a table that are there twice, that this server has not issued, or that are none; no rows where nothing is found';
+    'duplicate IDs of a table, IDs that this server has not issued, and values that are not IDs; no rows if nothing is wrong';
 COMMENT ON FUNCTION snowflake_status() IS
-    'what the generator is doing, as view snowflake_status shows it';
+    'state of the generator, as shown by view snowflake_status';
 COMMENT ON FUNCTION snowflake_last_issuer() IS
-    'numbers of the server that wrote the high-water mark, as view snowflake_status shows them';
+    'worker ID and datacenter ID of the server that wrote the high-water mark, as shown by view snowflake_status';
 COMMENT ON VIEW snowflake_status IS
-    'what the generator is doing: who this server is, its last ID, its clock and mark, and counts of all backends';
+    'state of the generator: identity of this server, last ID, clock, high-water mark, and counts for all backends';
 COMMENT ON FUNCTION snowflake_stat_backends() IS
-    'what each backend has drawn and waited for, as view snowflake_stat_backends shows it';
+    'IDs issued to each backend, and its waits, as shown by view snowflake_stat_backends';
 COMMENT ON VIEW snowflake_stat_backends IS
-    'what each backend has drawn and waited for';
+    'IDs issued to each backend, and its waits';
 COMMENT ON FUNCTION snowflake_stat_reset() IS
-    'let all counts of snowflake_status and snowflake_stat_backends begin at 0 again';
+    'reset all counts of snowflake_status and snowflake_stat_backends to 0';
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
-    'parts of an ID of a layout, with the epoch that goes with it';
+    'parts of an ID, decoded with a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_decode(bigint, text, timestamptz) IS
-    'parts of an ID of a layout and an epoch';
+    'parts of an ID, decoded with a layout and an epoch';
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
-    'time of an ID of a layout, with the epoch that goes with it';
+    'time of an ID, decoded with a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text, timestamptz) IS
-    'time of an ID of a layout and an epoch';
+    'time of an ID, decoded with a layout and an epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text) IS
-    'ID of a layout with the given parts, with the epoch that goes with it';
+    'ID with the given parts, in a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text, timestamptz) IS
-    'ID of a layout and an epoch with the given parts';
+    'ID with the given parts, in a layout and an epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text) IS
-    'ID of a layout with the given parts, with the epoch that goes with it';
+    'ID with the given parts, in a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text, timestamptz) IS
-    'ID of a layout and an epoch with the given parts';
+    'ID with the given parts, in a layout and an epoch';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
-    'first ID of a layout in the tick that holds an instant, with the epoch that goes with the layout';
+    'first ID of the tick that contains the given time, in a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text, timestamptz) IS
-    'first ID of a layout and an epoch in the tick that holds an instant';
+    'first ID of the tick that contains the given time, in a layout and an epoch';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS
-    'last ID of a layout in the tick that holds an instant, with the epoch that goes with the layout';
+    'last ID of the tick that contains the given time, in a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text, timestamptz) IS
-    'last ID of a layout and an epoch in the tick that holds an instant';
+    'last ID of the tick that contains the given time, in a layout and an epoch';
 COMMENT ON FUNCTION snowflake_to_text(bigint) IS
-    'an ID as 13 characters that sort like it';
+    'ID as a text of 13 characters that sorts in the same order';
 COMMENT ON FUNCTION snowflake_from_text(text) IS
-    'ID of a text that snowflake_to_text() has made';
+    'ID of a text that snowflake_to_text() returned';
 COMMENT ON DOMAIN snowflake_text IS
-    'an ID as text, sorted by bytes whatever the collation of the database';
+    'ID as text, sorted by bytes regardless of the collation of the database';
 COMMENT ON FUNCTION snowflake_layouts() IS
-    'layouts that go by a name, as view snowflake_layouts shows them';
+    'layouts that have a name, as shown by view snowflake_layouts';
 COMMENT ON VIEW snowflake_layouts IS
-    'layouts that go by a name: their bits, tick and epoch, and what their systems keep in each part';
+    'layouts that have a name: their bits, tick and epoch, and the contents of each field';
 COMMENT ON FUNCTION snowflake_partition_bounds(timestamptz, timestamptz, interval) IS
-    'bounds, as times and as IDs, of the partitions that cover a range of time';
+    'bounds of the partitions that cover a range of time, as times and as IDs';
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, timestamptz) IS
-    'make the partitions of a table that are missing for the interval of a time and those that follow';
+    'create the missing partitions of a table for the interval that contains a time and for the following intervals';
 COMMENT ON FUNCTION snowflake_version() IS
     'version of the library that this session runs';

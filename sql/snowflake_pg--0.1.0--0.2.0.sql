@@ -10,7 +10,7 @@ EXCEPTION WHEN undefined_function THEN
     RAISE EXCEPTION USING
         ERRCODE = 'object_not_in_prerequisite_state',
         MESSAGE = 'this session runs the library of snowflake_pg 0.1.0',
-        DETAIL = 'Version 0.2.0 has functions that it lacks.',
+        DETAIL = 'Version 0.2.0 has functions that this library does not have.',
         HINT = 'Install the new library, restart the server, and try again in a new session.';
 END
 $do$;
@@ -22,7 +22,7 @@ CREATE FUNCTION snowflake_last_issuer() RETURNS TABLE (last_issuer_worker_id int
 REVOKE EXECUTE ON FUNCTION snowflake_last_issuer() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_last_issuer() TO pg_monitor;
 COMMENT ON FUNCTION snowflake_last_issuer() IS
-    'numbers of the server that wrote the high-water mark, as view snowflake_status shows them';
+    'worker ID and datacenter ID of the server that wrote the high-water mark, as shown by view snowflake_status';
 CREATE OR REPLACE VIEW snowflake_status AS SELECT * FROM snowflake_status(), snowflake_last_issuer();
 -- Renames parameters so that named notation needs no quotes. Updates the catalog directly, because PostgreSQL renames parameters only
 -- by DROP FUNCTION, which would also drop the views, constraints and policies that call the function. These store the position of an
@@ -40,18 +40,87 @@ WHERE oid IN (
     'snowflake_partition_bounds(timestamptz, timestamptz, interval)'::pg_catalog.regprocedure,
     'snowflake_set_mark(bigint, regclass, text, boolean)'::pg_catalog.regprocedure);
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-    'true where the time of an ID is at or after start and before stop; inlined, so that an index on the ID is used';
+    'true if the time of an ID is at or after start and before stop; inlined, so that queries can use an index on the ID';
 
 COMMENT ON FUNCTION snowflake_currval() IS
-    'last ID issued to this session since it began or was discarded; through a transaction pooler it can be another client''s';
+    'last ID issued to this session since it began or was discarded; with a transaction pooler, it can be the ID of another client';
 
 COMMENT ON FUNCTION snowflake_describe(bigint) IS
-    'parts of an ID as JSON, with the layout and epoch they were read with; "id" is a string, because JSON readers round numbers';
+    'parts of an ID as JSON, decoded with the layout and epoch of this server; "id" is a string, because JSON parsers round numbers';
 CREATE FUNCTION snowflake_describe(id bigint, layout text) RETURNS jsonb IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_describe_layout_wrapper';
 COMMENT ON FUNCTION snowflake_describe(bigint, text) IS
-    'parts of an ID of a layout as JSON, with the epoch that goes with it';
+    'parts of an ID as JSON, decoded with a layout and its default epoch';
 CREATE FUNCTION snowflake_describe(id bigint, layout text, epoch timestamptz) RETURNS jsonb IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_describe_layout_epoch_wrapper';
 COMMENT ON FUNCTION snowflake_describe(bigint, text, timestamptz) IS
-    'parts of an ID of a layout and an epoch as JSON';
+    'parts of an ID as JSON, decoded with a layout and an epoch';
+
+COMMENT ON FUNCTION snowflake_decode(bigint) IS
+    'parts of an ID, decoded with the layout and epoch of this server';
+COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
+    'time of an ID, decoded with the layout and epoch of this server';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer) IS
+    'ID with the given parts, in the layout and epoch of this server';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
+    'first ID of the tick that contains the given time';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
+    'last ID of the tick that contains the given time';
+COMMENT ON FUNCTION snowflake_first_id_from(timestamptz) IS
+    'first ID at or after the given time; after the end of the layout, a number above all its IDs, or NULL if no bigint is above them';
+COMMENT ON FUNCTION snowflake_last_id_before(timestamptz) IS
+    'last ID before the given time, or -1 if there is none';
+COMMENT ON FUNCTION snowflake_accept_clock() IS
+    'accept the time of the server''s clock, so that IDs follow it; returns how far IDs moved forward';
+COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
+    'set the high-water mark; lowers it only if it stays above the IDs of a table, or by force; returns the previous mark';
+COMMENT ON FUNCTION snowflake_check(regclass, text, integer[]) IS
+    'duplicate IDs of a table, IDs that this server has not issued, and values that are not IDs; no rows if nothing is wrong';
+COMMENT ON FUNCTION snowflake_status() IS
+    'state of the generator, as shown by view snowflake_status';
+COMMENT ON VIEW snowflake_status IS
+    'state of the generator: identity of this server, last ID, clock, high-water mark, and counts for all backends';
+COMMENT ON FUNCTION snowflake_stat_backends() IS
+    'IDs issued to each backend, and its waits, as shown by view snowflake_stat_backends';
+COMMENT ON VIEW snowflake_stat_backends IS
+    'IDs issued to each backend, and its waits';
+COMMENT ON FUNCTION snowflake_stat_reset() IS
+    'reset all counts of snowflake_status and snowflake_stat_backends to 0';
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
+    'parts of an ID, decoded with a layout and its default epoch';
+COMMENT ON FUNCTION snowflake_decode(bigint, text, timestamptz) IS
+    'parts of an ID, decoded with a layout and an epoch';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
+    'time of an ID, decoded with a layout and its default epoch';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text, timestamptz) IS
+    'time of an ID, decoded with a layout and an epoch';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text) IS
+    'ID with the given parts, in a layout and its default epoch';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text, timestamptz) IS
+    'ID with the given parts, in a layout and an epoch';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text) IS
+    'ID with the given parts, in a layout and its default epoch';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text, timestamptz) IS
+    'ID with the given parts, in a layout and an epoch';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
+    'first ID of the tick that contains the given time, in a layout and its default epoch';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text, timestamptz) IS
+    'first ID of the tick that contains the given time, in a layout and an epoch';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS
+    'last ID of the tick that contains the given time, in a layout and its default epoch';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz, text, timestamptz) IS
+    'last ID of the tick that contains the given time, in a layout and an epoch';
+COMMENT ON FUNCTION snowflake_to_text(bigint) IS
+    'ID as a text of 13 characters that sorts in the same order';
+COMMENT ON FUNCTION snowflake_from_text(text) IS
+    'ID of a text that snowflake_to_text() returned';
+COMMENT ON DOMAIN snowflake_text IS
+    'ID as text, sorted by bytes regardless of the collation of the database';
+COMMENT ON FUNCTION snowflake_layouts() IS
+    'layouts that have a name, as shown by view snowflake_layouts';
+COMMENT ON VIEW snowflake_layouts IS
+    'layouts that have a name: their bits, tick and epoch, and the contents of each field';
+COMMENT ON FUNCTION snowflake_partition_bounds(timestamptz, timestamptz, interval) IS
+    'bounds of the partitions that cover a range of time, as times and as IDs';
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, timestamptz) IS
+    'create the missing partitions of a table for the interval that contains a time and for the following intervals';

@@ -14,13 +14,13 @@ use crate::config::epoch;
 use crate::faults::{self, Fault};
 use crate::message::error::Error;
 
-/// Name of the setting that holds this server's number.
+/// Name of the setting for the worker ID of this server.
 pub const WORKER_ID: &CStr = c"snowflake_pg.worker_id";
-/// Name of the setting that holds this data centre's number.
+/// Name of the setting for the datacenter ID of this server.
 pub const DATACENTER_ID: &CStr = c"snowflake_pg.datacenter_id";
-/// Name of the setting that holds the layout.
+/// Name of the setting for the layout.
 pub const LAYOUT: &CStr = c"snowflake_pg.layout";
-/// Name of the setting that holds the epoch.
+/// Name of the setting for the epoch.
 pub const EPOCH: &CStr = c"snowflake_pg.epoch";
 
 /// Twitter's layout.
@@ -39,7 +39,7 @@ pub const FARTHEST_AHEAD: Nanos = MAX_WINDOW + MAX_MAX_AHEAD_MS as Nanos * 1_000
 
 /// Largest step forward that is followed, in seconds.
 const DEFAULT_MAX_CLOCK_JUMP_S: i32 = 3_600;
-/// A year, in seconds: who follows more can as well accept each jump by hand.
+/// A year, in seconds. A superuser can accept larger jumps manually.
 const MAX_MAX_CLOCK_JUMP_S: i32 = 31_536_000;
 
 /// A parameter that users may set by mistake instead of the worker ID, because the name of the extension begins with this prefix.
@@ -121,9 +121,9 @@ pub fn pace() -> Pace {
 pub fn define() {
     GucRegistry::define_int_guc(
         WORKER_ID,
-        c"This server's number, unique among all servers whose IDs may meet.",
-        c"From 0 to the largest number that fits the worker field of snowflake_pg.layout. -1 means not set: \
-          then no ID is issued.",
+        c"Sets the worker ID of this server.",
+        c"It must be unique among all servers whose IDs are used together, from 0 to the largest number that fits the worker field \
+          of snowflake_pg.layout. -1 means that it is not set, and that the server does not issue IDs.",
         &WORKER,
         UNSET,
         i32::MAX,
@@ -132,9 +132,9 @@ pub fn define() {
     );
     GucRegistry::define_int_guc(
         DATACENTER_ID,
-        c"This data centre's number.",
-        c"From 0 to the largest number that fits the datacenter field of snowflake_pg.layout, 0 in a layout \
-          without one.",
+        c"Sets the datacenter ID of this server.",
+        c"From 0 to the largest number that fits the datacenter field of snowflake_pg.layout. It must be 0 if the layout has no \
+          datacenter field.",
         &DATACENTER,
         0,
         i32::MAX,
@@ -145,9 +145,9 @@ pub fn define() {
     unsafe {
         GucRegistry::define_string_guc_with_hooks(
             LAYOUT,
-            c"The fields of an ID.",
-            c"Widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 in \
-              sum, with @10ms or @1s after them for a longer tick; or a name of view snowflake_layouts.",
+            c"Sets the layout of IDs.",
+            c"The field widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 bits in \
+              total, optionally followed by @10ms or @1s for a longer tick. Or a name from view snowflake_layouts.",
             &LAYOUT_TEXT,
             GucContext::Postmaster,
             GucFlags::default(),
@@ -157,9 +157,9 @@ pub fn define() {
         );
         GucRegistry::define_string_guc_with_hooks(
             EPOCH,
-            c"The instant at which an ID's timestamp is zero.",
-            c"ISO 8601 with Z or an offset, or milliseconds since 1970. Empty means the preset's epoch, and \
-              Twitter's where the layout is given in bits.",
+            c"Sets the time at which the timestamp of an ID is 0.",
+            c"A time in ISO 8601 format with Z or an offset, or milliseconds since 1970. An empty string means the epoch of the \
+              named layout, or Twitter's epoch if the layout is given in bits.",
             &EPOCH_TEXT,
             GucContext::Postmaster,
             GucFlags::default(),
@@ -170,7 +170,7 @@ pub fn define() {
     }
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_ahead",
-        c"How far issued IDs may run ahead of the clock before sessions are throttled.",
+        c"Sets how far issued IDs can be ahead of the clock before sessions are throttled.",
         c"",
         &MAX_AHEAD,
         MIN_MAX_AHEAD_MS,
@@ -180,25 +180,25 @@ pub fn define() {
     );
     GucRegistry::define_enum_guc(
         c"snowflake_pg.sequence_start",
-        c"Where the sequence of a new tick begins.",
-        c"At zero, or at random: without it most IDs of a quiet table are multiples of a power of two.",
+        c"Sets the number at which the sequence of a new tick begins.",
+        c"With zero, most IDs of a table with few inserts are multiples of a power of two. With random, they are not.",
         &SEQUENCE_START,
         GucContext::Sighup,
         GucFlags::default(),
     );
     GucRegistry::define_enum_guc(
         c"snowflake_pg.on_clock_regression",
-        c"What to do when the wall clock was set back by more than snowflake_pg.max_ahead.",
-        c"Continue at the speed of the monotonic clock; wait, for at most 10 seconds; or an error until the \
-          clock is back.",
+        c"Sets what happens if the wall clock is set back by more than snowflake_pg.max_ahead.",
+        c"With continue, IDs continue at the speed of the monotonic clock. With wait, sessions wait for the clock if \
+          that takes at most 10 seconds, and otherwise get an error. With error, they get an error until the clock has caught up.",
         &ON_CLOCK_REGRESSION,
         GucContext::Sighup,
         GucFlags::default(),
     );
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_clock_jump",
-        c"The largest forward step of the wall clock that IDs follow.",
-        c"Larger ones are followed when a superuser has called snowflake_accept_clock().",
+        c"Sets the largest forward step of the wall clock that IDs follow.",
+        c"IDs follow a larger step after a superuser has called snowflake_accept_clock().",
         &MAX_CLOCK_JUMP,
         1,
         MAX_MAX_CLOCK_JUMP_S,

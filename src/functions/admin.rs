@@ -77,7 +77,7 @@ fn snowflake_set_mark(
     let text = before.map_or("missing".into(), |before| before.value().to_string());
     log::log(
         format!("the high-water mark was set to {given}{}", if force { " by force" } else { "" }),
-        format!("It was {text}."),
+        format!("The mark was {text} before."),
     );
     extend::acknowledged(written);
     before.map(|before| i64::try_from(before.value()).unwrap_or(i64::MAX))

@@ -22,7 +22,7 @@ fn snowflake_nextval() -> i64 {
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextval_batch(count: i32) -> SetOfIterator<'static, i64> {
     if !(1..=MAX_BATCH).contains(&count) {
-        Error::Count { count, max: MAX_BATCH as u64, more: "For more IDs, call it again." }.raise();
+        Error::Count { count, max: MAX_BATCH as u64, more: "For more IDs, call the function again." }.raise();
     }
     let mut left = u64::from(count.unsigned_abs());
     let mut issued = draw::draw(Request::UpTo(left));
@@ -54,8 +54,11 @@ fn snowflake_reserve(count: i32) -> i64 {
             count,
             max,
             more: match max < layout.sequence_capacity() {
-                true => "A block must fit in half of \"snowflake_pg.max_ahead\". Increase that setting, or use snowflake_nextval_batch().",
-                false => "A block must fit in one tick. For more IDs, use snowflake_nextval_batch().",
+                true => {
+                    "A block must fit into half of \"snowflake_pg.max_ahead\". Increase this parameter, or use \
+                     snowflake_nextval_batch()."
+                }
+                false => "A block must fit into one tick. For more IDs, use snowflake_nextval_batch().",
             },
         }
         .raise(),

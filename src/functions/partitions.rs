@@ -75,7 +75,12 @@ fn snowflake_create_partitions(
     start: TimestampWithTimeZone,
 ) -> SetOfIterator<'static, pg_sys::Oid> {
     if !(1..=MAX_PARTITIONS).contains(&count) {
-        Error::Count { count, max: MAX_PARTITIONS as u64, more: "For more partitions, call it again." }.raise();
+        Error::Count {
+            count,
+            max: MAX_PARTITIONS as u64,
+            more: "For more partitions, call the function again with a later start.",
+        }
+        .raise();
     }
     let format = &identity::get().format;
     let step = Step::of(&step, format);
@@ -98,7 +103,8 @@ fn snowflake_create_partitions(
     let missing: Vec<&Part> = wanted.iter().filter(|part| !there.contains_key(&part.bounds())).collect();
     for part in &missing {
         let suffix = step.name(part.from).unwrap_or_else(|| Error::Step { problem: StepProblem::NotMinutes }.raise());
-        let partition = table.sibling(&suffix).unwrap_or_else(|name| Error::NameTooLong { name }.raise()).quoted();
+        let partition =
+            table.sibling(&suffix).unwrap_or_else(|name| Error::NameTooLong { name, partition: true }.raise()).quoted();
         let (parent, bounds) = (table.quoted(), part.bounds());
         Spi::run(&format!("CREATE TABLE {partition} PARTITION OF {parent} {bounds}")).expect(ANSWERED);
     }

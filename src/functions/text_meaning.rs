@@ -29,7 +29,7 @@ impl Text<'_> {
     /// This text as a name, in UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
     pub fn name(self) -> String {
         if self.0.len() > relation::MAX_BYTES {
-            Error::NameTooLong { name: format!("\"{}\"", self.shown()) }.raise();
+            Error::NameTooLong { name: format!("\"{}\"", self.shown()), partition: false }.raise();
         }
         relation::utf8(self.0)
     }

@@ -101,7 +101,7 @@ pub fn renew(identity: &Identity) {
         Err(Hindrance::Mark(problem)) if faults::on(Fault::RenewalRaises) => Error::MarkMissing { problem }.raise(),
         Err(hindrance) => {
             // The error is raised by the first session that gets no ID. Until then, half of the reservation is left.
-            debug1!("snowflake_pg: not extending in advance: {hindrance:?}");
+            debug1!("snowflake_pg: not extending the reservation in advance: {hindrance:?}");
             return state.postpone(now, flake::pause(0, now));
         }
     };
@@ -164,7 +164,7 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
             drop(claim);
             match hindrance {
                 Hindrance::Stale | Hindrance::Locked => {
-                    debug1!("snowflake_pg: not extending, the mark was set meanwhile");
+                    debug1!("snowflake_pg: not extending the reservation, because the mark was set meanwhile");
                 }
                 Hindrance::ClockBehind(behind) => wait_for_clock(behind),
                 Hindrance::Mark(problem) => Error::MarkMissing { problem }.raise(),

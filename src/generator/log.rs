@@ -36,7 +36,7 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
         (Startup::Standby { .. }, Some(issuer)) if issuer != identity.node => {
             format!("promoted with {name}, after {}", identity.name(issuer))
         }
-        (Startup::Standby { .. }, Some(_)) if alone => format!("promoted, going on with {name}"),
+        (Startup::Standby { .. }, Some(_)) if alone => format!("promoted, continuing with {name}"),
         (Startup::Standby { .. }, Some(_)) => format!("promoted, taking over {name}"),
         (Startup::Standby { .. }, None) => format!("promoted with {name}"),
         (Startup::Primary | Startup::Restored, _) => format!("started with {name}"),
@@ -60,36 +60,38 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
 fn former_primary(begun: &str, lead: Nanos) {
     warn_of(
         format!("{begun}, while the high-water mark is {:.3} s ahead of the clock", lead as f64 / 1e9),
-        "IDs have led the clock. If this server was a primary before, it may have issued IDs above the mark, because \
-         pg_rewind and base backups take away the mark that it had."
+        "IDs have been ahead of the clock. If this server was a primary before, it may have issued IDs above the mark, \
+         because pg_rewind and base backups replace the mark."
             .into(),
-        "If so, set the mark above what it issued then, or give it a worker ID that no server has had: see \"Streaming \
-         replication\" in docs/configuration.md.",
+        "If so, set the mark above the IDs that this server issued then, or give it a worker ID that no server has had: see \
+         \"Streaming replication\" in docs/configuration.md.",
     );
 }
 
 /// Logs the warning for a server that was restored from a backup or an archive.
 fn restored(identity: &Identity, mark: Mark, now: Nanos) {
     warn_of(
-        "restored from a backup or an archive, the high-water mark may be below IDs that exist".into(),
+        "restored from a backup or an archive, so the high-water mark may be below existing IDs".into(),
         format!(
-            "IDs issued after the restored state are not known to this server. The mark is at {}, the clock shows {}.",
+            "This server does not know the IDs that were issued after the restored state. The mark is at {}, and the clock shows \
+             {}.",
             timestamp::utc(identity.instant(identity.first_word(mark))),
             timestamp::utc(timestamp::of(now)),
         ),
-        "Set the mark above them before clients connect, or give this server a worker ID that no server has had: see \
-         \"After a restore\" in docs/durability.md.",
+        "Before clients connect, set the mark above those IDs, or give this server a worker ID that no server has had: see \
+         \"After a restore\" in docs/bad-day.md.",
     );
 }
 
-/// Warns if the primary of this standby has the same number. Not an error, because it is allowed with synchronous replication.
+/// Warns if this standby and its primary have the same worker ID. Not an error, because synchronous replication allows it.
 pub fn same_number(identity: &Identity) {
     warn_of(
-        format!("this standby has {}, with which its primary issues", identity.name(identity.node)),
-        "If it is promoted while the primary goes on, or lacks the primary's last WAL, the two issue the same IDs. It may \
-         also be that this server was the primary before, and the new one has issued nothing yet."
+        format!("this standby and its primary both have {}", identity.name(identity.node)),
+        "If the standby is promoted while the primary is still running, or without the last WAL of the primary, both servers \
+         can issue the same IDs. This message can also mean that this server was the primary before, and that the new primary \
+         has not issued an ID yet."
             .into(),
-        "Give this server a number of its own, outside the data directory: see \"Streaming replication\" in \
+        "Give this server its own worker ID, and set it outside the data directory: see \"Streaming replication\" in \
          docs/configuration.md.",
     );
 }
@@ -99,9 +101,9 @@ pub fn refusal(error: &Error) {
     warn_of_error(error, "no IDs are issued: ");
 }
 
-/// Warns that there is no slot for the background worker. Not an error: a server that has issued IDs before runs without it.
-pub fn no_place() {
-    warn_of_error(&Error::MarkMissing { problem: MarkProblem::NoPlace }, "");
+/// Warns of a problem with the mark. Not an error, because a server that has issued IDs before runs without the background worker.
+pub fn mark_problem(problem: MarkProblem) {
+    warn_of_error(&Error::MarkMissing { problem }, "");
 }
 
 fn warn_of_error(error: &Error, before: &str) {
@@ -122,9 +124,10 @@ pub fn end_of_layout(identity: &Identity, now: Nanos) {
     };
     let end = timestamp::utc(identity.format.end());
     warn_of(
-        format!("the time of layout \"{layout}\" is used up in {left}"),
-        format!("Its last tick ends at {end}. Then no more IDs are issued."),
-        "Plan a layout with more bits of timestamp, or other keys: what another layout issues can repeat IDs of this one.",
+        format!("the timestamps of layout \"{layout}\" will be exhausted in {left}"),
+        format!("The last tick of this layout ends at {end}. After that, the server does not issue IDs."),
+        "Plan the move to a layout with a wider timestamp field or to other keys. IDs of another layout can be duplicates of \
+         existing IDs.",
     );
 }
 
@@ -149,42 +152,45 @@ pub fn clock(disciplined: &Disciplined) {
     };
     let withheld = match withheld {
         0 => String::new(),
-        1 => "1 message like this was withheld since the last.".into(),
-        _ => format!("{withheld} messages like this were withheld since the last."),
+        1 => "1 similar message was suppressed since the previous one.".into(),
+        _ => format!("{withheld} similar messages were suppressed since the previous one."),
     };
     let seconds = format!("{:.3}", by as f64 / 1e9);
     match event {
         ClockEvent::Regression(_) => {
             let going_on = match guc::clock_rules().on_regression {
-                OnRegression::Continue => "IDs go on at the speed of the monotonic clock.",
-                OnRegression::Hold => "No more IDs are reserved until the clock is back where it was.",
+                OnRegression::Continue => "IDs continue at the speed of the monotonic clock.",
+                OnRegression::Hold => "The server reserves no more IDs until the clock has caught up.",
             };
             let restart = match far {
-                true => "After a restart no ID would be issued: the last one is more than a day ahead of the clock.",
+                true => {
+                    "After a restart, the server would issue no IDs, because the last ID is more than a day ahead of the clock."
+                }
                 false => "",
             };
             let count = counted("regression", state.clock_regressions());
-            warn(format!("the clock was set back by {seconds} s"), [going_on, &count, restart, &withheld]);
+            warn(format!("the clock was set back by {seconds} s"), [going_on, &count, restart, &withheld], "");
         }
         ClockEvent::Jump(_) => {
             let count = counted("jump", state.clock_jumps());
-            let what_to_do = "It is more than \"snowflake_pg.max_clock_jump\". If the clock is right now, a superuser makes \
-                              IDs follow it with snowflake_accept_clock().";
-            let message = format!("the clock was set forward by {seconds} s, which is not followed");
-            warn(message, [what_to_do, &count, &withheld, ""]);
+            let limit = "This is more than \"snowflake_pg.max_clock_jump\".";
+            let hint = "If the clock is right now, call snowflake_accept_clock() as a superuser, so that IDs follow the clock.";
+            let message = format!("the clock was set forward by {seconds} s, and IDs do not follow it");
+            warn(message, [limit, &count, &withheld, ""], hint);
         }
         ClockEvent::Step(_) => log(format!("the clock was set forward by {seconds} s, and IDs follow it"), withheld),
         ClockEvent::Restored(_) => warn(
             format!("the monotonic clock went back by {seconds} s: the machine or the container was restored"),
             ["IDs continue at the clock or after the last ID, whichever is later.", &withheld, "", ""],
+            "If the original is still running, stop it or this server, because both have the same worker ID.",
         ),
-        ClockEvent::Returned => log("the clock is back from a jump that was not followed".into(), withheld),
+        ClockEvent::Returned => log("the clock has returned from a jump that IDs did not follow".into(), withheld),
     }
 }
 
 fn counted(what: &str, incidents: Incidents) -> String {
     let since = timestamp::of(shmem::counting_since().load(Ordering::Relaxed));
-    format!("Clock {what} {} since {}.", incidents.count, timestamp::utc(since))
+    format!("This is clock {what} {} since {}.", incidents.count, timestamp::utc(since))
 }
 
 /// Writes a line at level LOG.
@@ -193,9 +199,9 @@ pub fn log(message: String, detail: String) {
     tell(PgLogLevel::LOG, Report { code, message, detail, hint: String::new() });
 }
 
-fn warn(message: String, detail: [&str; 4]) {
+fn warn(message: String, detail: [&str; 4], hint: &str) {
     let sentences: Vec<&str> = detail.into_iter().filter(|sentence| !sentence.is_empty()).collect();
-    warn_of(message, sentences.join(" "), "");
+    warn_of(message, sentences.join(" "), hint);
 }
 
 fn warn_of(message: String, detail: String, hint: &str) {
@@ -203,7 +209,7 @@ fn warn_of(message: String, detail: String, hint: &str) {
     tell(PgLogLevel::WARNING, Report { code, message, detail, hint: hint.into() });
 }
 
-/// With the name of the extension, because the log has lines of many programs.
+/// Adds the name of the extension, because the log also has the lines of other programs.
 fn tell(level: PgLogLevel, report: Report) {
     let message = format!("snowflake_pg: {}", report.message);
     Report { message, ..report }.error().report(level);

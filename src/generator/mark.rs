@@ -74,7 +74,7 @@ fn lock_catalog(tries: u32) -> bool {
             wait::on_latch(WaitEvent::Mark, Duration::from_millis(10));
         }
     }
-    debug1!("snowflake_pg: going on without the lock of pg_replication_origin, which another session keeps");
+    debug1!("snowflake_pg: continuing without the lock on pg_replication_origin, which another session holds");
     false
 }
 

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder};
-use pgrx::{PgSqlErrorCode, PgTryBuilder, ereport, pg_guard, pg_sys, prelude::*};
+use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_guard, pg_sys};
 
 use crate::config::identity;
 use crate::faults::{self, Fault};
 use crate::generator::{clock, log, mark, shmem, start};
-use crate::message::error::Error;
+use crate::message::error::{Error, MarkProblem};
 use crate::pg::{background_worker, versions};
 
 /// The time between an error and the next attempt.
@@ -30,13 +30,13 @@ pub fn register() {
     if versions::origins() == 0 {
         Error::NoOrigins { setting: versions::ORIGINS_SETTING }.raise();
     }
-    let worker = BackgroundWorkerBuilder::new("snowflake_pg mark keeper")
+    let worker = BackgroundWorkerBuilder::new("snowflake_pg mark worker")
         .set_library("snowflake_pg")
         .set_function("snowflake_pg_keep_mark")
         .enable_spi_access()
         .set_restart_time(Some(RETRY));
     if !background_worker::register(worker) {
-        log::no_place();
+        log::mark_problem(MarkProblem::NoPlace);
     }
 }
 
@@ -63,17 +63,12 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
     match made {
         Ok(false) => {}
         Ok(true) => log::log(
-            "made replication origin \"snowflake_pg\" to keep the high-water mark".into(),
-            "Right at the first start. If this server has issued IDs before, the origin was dropped: IDs begin at \
-             the clock, which must be ahead of the last ID."
+            "created replication origin \"snowflake_pg\" to store the high-water mark".into(),
+            "This is expected at the first start of a server. If this server has issued IDs before, the origin was dropped: IDs \
+             begin at the clock, which must be ahead of the last ID."
                 .into(),
         ),
-        Err(_) => ereport!(
-            PgLogLevel::WARNING,
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "snowflake_pg: the high-water mark is missing",
-            "Replication origin \"snowflake_pg\" has no progress."
-        ),
+        Err(problem) => log::mark_problem(problem),
     }
     announce();
 }

@@ -52,7 +52,7 @@ fn begin(identity: &Identity, mark: Mark) {
     let time = |nanos: Nanos| timestamp::utc(timestamp::of(nanos));
     log::log(
         format!("issuing begins at {}", time(reading.wall.max(begins))),
-        format!("The clock shows {}, the high-water mark is at {}.", time(reading.wall), time(begins)),
+        format!("The clock shows {}, and the high-water mark is at {}.", time(reading.wall), time(begins)),
     );
 }
 
@@ -81,7 +81,7 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
 pub fn wait_for_origin() {
     let begun = clock::monotonic();
     while !mark::exists() && shmem::origin_state().problem() == MarkProblem::NotMade {
-        debug1!("snowflake_pg: waiting for the background worker that makes the mark's place");
+        debug1!("snowflake_pg: waiting for the background worker to create the replication origin");
         if clock::monotonic().saturating_sub(begun) > PATIENCE.as_nanos() as u64 {
             return;
         }

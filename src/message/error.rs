@@ -1,7 +1,7 @@
-//! Everything that can go wrong for a user, as facts: the wording is [`crate::message::wording`]'s.
+//! The errors that a user can get, as facts. [`crate::message::wording`] turns them into text.
 //!
-//! Instants are microseconds since the Unix epoch. The text of an argument is in ASCII, and cut if it is long. Names of tables and
-//! columns are quoted.
+//! Instants are microseconds since the Unix epoch. The text of an argument is in ASCII, and truncated if it is long. Names of tables
+//! and columns are quoted for use in a statement.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ pub enum Error {
     /// `snowflake_pg.worker_id` is not set.
     WorkerUnset {
         layout: Layout,
-        /// True if `snowflake.worker_id`, with the wrong prefix, is set.
+        /// True if `snowflake.worker_id`, which has the wrong prefix, is set.
         misnamed: bool,
     },
     /// The server is in recovery.
     Standby,
-    /// A numeric setting is no number or does not fit.
+    /// The value of a numeric setting is not a number or does not fit its field.
     Number {
         setting: Setting,
         text: String,
-        /// The layout whose field it must fit.
+        /// The layout that has the field.
         layout: Layout,
-        /// The largest number that fits.
+        /// The largest number that fits the field.
         max: u64,
     },
     /// `snowflake_pg.layout` is not a layout.
@@ -45,122 +45,124 @@ pub enum Error {
     },
     /// A number is not an ID of the layout.
     NotAnId { id: i64, format: IdFormat, error: FormatError },
-    /// A number is negative, and so no ID of any layout.
+    /// A number is negative, so it is not an ID of any layout.
     Negative { id: i64 },
     /// A text is not an ID.
     Text { text: String, error: TextError },
     /// An instant has no ID in the layout and epoch.
     Instant { at: i128, format: IdFormat },
-    /// An interval is not the length of a partition.
+    /// An interval cannot be used as the length of a partition.
     Step { problem: StepProblem },
     /// A table is not partitioned by ranges of IDs.
     PartitionKey { table: String },
-    /// Partitions are to be made in a transaction that may not see all there are.
+    /// The transaction may not see all existing partitions, so it cannot create the missing ones.
     PartitionTransaction,
-    /// A bound of a partition lies beyond the calendar.
+    /// A bound of a partition is later than the calendar of this program.
     Calendar { at: i128 },
-    /// A name is longer than PostgreSQL's may be.
+    /// A name is longer than PostgreSQL allows.
     NameTooLong {
         /// The name, quoted.
         name: String,
+        /// True for the name of a partition, false for the name of a column.
+        partition: bool,
     },
-    /// The time of an ID is beyond the range of `timestamptz`.
+    /// The time of an ID is outside the range of `timestamptz`.
     TimestampRange,
     /// `count` is out of range.
     Count {
         count: i32,
         max: u64,
-        /// Why not more, or how to get more: a sentence.
+        /// How to get more, or why there are no more, as sentences.
         more: &'static str,
     },
     /// The layout has no consecutive IDs to reserve.
     NotConsecutive { layout: Layout },
-    /// This session has not been issued an ID.
+    /// No ID has been issued to this session.
     NoCurrentId,
-    /// The timestamp field is used up.
+    /// The timestamps of the layout are exhausted.
     Exhausted { format: IdFormat },
     /// The clock is before the epoch.
     ClockBeforeEpoch { epoch: Epoch },
-    /// The clock was set back, and the configuration forbids to go on.
+    /// The clock was set back, and the configuration does not allow the server to continue.
     ClockBehind {
-        /// How far it is from where it was.
+        /// How far the clock is behind its earlier time.
         behind: Duration,
     },
-    /// The clock to accept shows a time for which the layout has no IDs.
+    /// The clock cannot be accepted, because it shows a time outside the range of the layout.
     ClockOutside {
-        /// What it shows, in microseconds since the Unix epoch.
+        /// The time that it shows, in microseconds since the Unix epoch.
         clock: i128,
         format: IdFormat,
     },
-    /// The high-water mark is nowhere to be found, or cannot be kept.
+    /// The high-water mark is missing, or cannot be stored.
     MarkMissing { problem: MarkProblem },
-    /// The high-water mark lies more than a day ahead of the clock.
+    /// The high-water mark is more than a day ahead of the clock.
     MarkAhead {
         /// The time of the first ID that is not below it, in microseconds since the Unix epoch.
         mark: i128,
-        /// What the clock shows, likewise.
+        /// The time that the clock shows, in the same unit.
         clock: i128,
         format: IdFormat,
     },
     /// The next ID waits until the mark is durable.
     MarkWaits {
         cause: WaitCause,
-        /// Since when, in microseconds since the Unix epoch.
+        /// When the wait began, in microseconds since the Unix epoch.
         since: i128,
     },
-    /// A mark that is asked for is no ID of the layout.
+    /// The requested mark is not in the range of the IDs of the layout.
     MarkRange { mark: i64, layout: Layout },
-    /// A mark that is asked for lies more than a day ahead of the clock.
+    /// The requested mark is more than a day ahead of the clock.
     MarkTooHigh {
         mark: i64,
-        /// What the clock shows, in microseconds since the Unix epoch.
+        /// The time that the clock shows, in microseconds since the Unix epoch.
         clock: i128,
     },
-    /// A mark is to be compared with a table in a transaction that may not see all of its rows.
+    /// The transaction may not see all rows of the table that a mark is compared with.
     MarkTransaction,
     /// An argument that must name something is NULL.
     NullArgument {
         argument: &'static str,
-        /// What it must name.
+        /// The kind of object that it must name.
         names: &'static str,
     },
-    /// A column that is to have IDs is of another type.
+    /// A column that should contain IDs is not of an integer type.
     NotIntegers {
         /// Its name, quoted.
         column: String,
     },
-    /// A column has numbers of more servers than are told apart.
+    /// A column has IDs of more servers than can be distinguished.
     ManyNodes {
         /// Its name, quoted.
         column: String,
-        /// How many are.
+        /// The number of servers that can be distinguished.
         most: usize,
-        /// The layout that they are read with.
+        /// The layout that the IDs are decoded with.
         layout: Layout,
     },
     /// A table does not exist.
     NoTable { table: u32 },
-    /// A mark is to be lowered, and nothing says that this is safe.
+    /// The requested mark is lower than the current one, and no table shows that this is safe.
     MarkLowered {
         mark: i64,
-        /// The mark that is.
+        /// The current mark.
         current: u64,
     },
-    /// A mark is to be lowered to where a table has IDs of this server.
+    /// A table has IDs of this server at or above the requested mark.
     MarkBelowIds {
         mark: i64,
         table: String,
         /// The highest ID of this server in it.
         highest: i64,
     },
-    /// The server can keep no progress of a replication origin.
+    /// The server cannot store the progress of a replication origin.
     NoOrigins {
         /// The setting that is 0.
         setting: &'static str,
     },
 }
 
-/// A setting that numbers this server.
+/// A setting that identifies this server by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// `snowflake_pg.datacenter_id`
@@ -172,32 +174,32 @@ pub enum Setting {
 /// Why a text is not an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EpochProblem {
-    /// Neither ISO 8601 nor a number.
+    /// Neither a time in ISO 8601 format nor a number.
     Malformed,
-    /// A time without a zone, whose meaning would depend on the setting `timezone`.
+    /// A time without a time zone, which would depend on the setting `TimeZone`.
     NoZone,
-    /// Finer than a millisecond.
+    /// Not a whole number of milliseconds.
     Fraction,
     /// Outside 1970 to 2199.
     Range,
 }
 
-/// Why an interval is not the length of a partition.
+/// Why an interval cannot be used as the length of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepProblem {
-    /// Zero, or negative in one of its parts.
+    /// Zero or negative.
     NotPositive,
-    /// More microseconds than there are.
+    /// More microseconds than an integer of 64 bits can hold.
     TooLong,
     /// Shorter than a tick.
     UnderATick,
-    /// Months and days or hours together.
+    /// Months combined with days or hours.
     Mixed,
-    /// Not a whole number of minutes, which names of partitions go down to.
+    /// Not a whole number of minutes, although the names of partitions contain no seconds.
     NotMinutes,
 }
 
-/// What keeps a mark that was written from being durable.
+/// What a written mark waits for before it is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitCause {
     /// The server's disk.
@@ -209,18 +211,18 @@ pub enum WaitCause {
 /// Why there is no high-water mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkProblem {
-    /// The background worker that makes the replication origin has not run.
+    /// The background worker that creates the replication origin has not run.
     NotMade,
-    /// There is no slot for the background worker.
+    /// There is no free slot for the background worker.
     NoPlace,
-    /// It found no free replication state.
+    /// The background worker found no free replication state.
     NoFreeState,
-    /// The replication origin was there and is not.
+    /// The replication origin was dropped.
     Dropped,
-    /// The replication origin is there and has lost its progress.
+    /// The replication origin exists, but has lost its progress.
     NoProgress,
-    /// Somebody else has set its progress back.
+    /// The progress of the replication origin was set back.
     SetBack,
-    /// Another session has set up the replication origin. Until it ends, no other session can change the progress.
+    /// Another session has set up the replication origin. Until that session ends, no other session can change the progress.
     InUse,
 }

@@ -1,4 +1,4 @@
-//! Keeping a message that could repeat without end from filling the log.
+//! Limits how often a message is written, so that it cannot fill the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use flake::Nanos;
 
 use crate::faults::{self, Fault};
 
-/// When a message was written last, and how many were withheld since. In shared memory, for all sessions together.
+/// When a message can be written again, and how many were suppressed since the last one. In shared memory, for all sessions together.
 #[derive(Default)]
 pub struct Limiter {
     next: AtomicU64,
@@ -14,16 +14,16 @@ pub struct Limiter {
     withheld: AtomicU64,
 }
 
-/// A message about something this many times larger than what was told last is not withheld.
+/// A message is not suppressed if its subject is this many times larger than that of the last message.
 const LARGER: u64 = 4;
 
 impl Limiter {
-    /// `Some` with the number of messages withheld so far if a message about something of this size is to be written: none like it was
-    /// written in the time `every`. `now` is the monotonic clock.
+    /// `Some` with the number of suppressed messages if a message about something of this size can be written, because no such message
+    /// was written within the time `every`. `now` is the monotonic clock.
     pub fn pass(&self, now: Nanos, every: Nanos, size: u64) -> Option<u64> {
         let next = self.next.load(Ordering::Relaxed);
         let larger = size / LARGER >= self.size.load(Ordering::Relaxed).max(1);
-        // By compare-and-swap: one of those who ask at the same time.
+        // With compare-and-swap, only one of several concurrent callers passes.
         // A time too far ahead is from before the monotonic clock went back.
         let passed = (next <= now || next > now + 2 * every || larger)
             && self.next.compare_exchange(next, now + every, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -36,16 +36,16 @@ impl Limiter {
     }
 }
 
-/// What keeps each message from repeating too often.
+/// The limiters, one for each message.
 #[derive(Default)]
 pub struct Limiters {
     /// Steps back.
     pub regression: Limiter,
-    /// Steps back so far that a restart would refuse to begin.
+    /// Steps back so far that the server would not issue IDs after a restart.
     pub far: Limiter,
-    /// Steps forward that are not followed.
+    /// Steps forward that IDs do not follow.
     pub jump: Limiter,
-    /// Steps forward that are followed.
+    /// Steps forward that IDs follow.
     pub step: Limiter,
     /// Returns from such a step.
     pub returned: Limiter,

@@ -1,4 +1,4 @@
-//! What a user reads when something goes wrong.
+//! The errors and warnings that a user gets.
 
 pub mod error;
 pub mod log_limit;

@@ -1,6 +1,6 @@
-//! Every error a user can meet: the only map from what went wrong to SQLSTATE, message, detail and hint.
+//! The only place that maps an error to its SQLSTATE, message, detail and hint.
 //!
-//! Messages follow PostgreSQL's style guide: the message says what happened, the detail gives facts, the hint advice.
+//! Messages follow PostgreSQL's style guide: the message says what happened, the detail gives facts, and the hint gives advice.
 
 use flake::{FormatError, PartError};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -10,7 +10,7 @@ use crate::message::error::Error;
 use crate::message::reasons;
 use crate::pg::{relation, timestamp};
 
-/// What PostgreSQL is told.
+/// An error or a message in the form that PostgreSQL reports.
 pub struct Report {
     /// The SQLSTATE.
     pub code: PgSqlErrorCode,
@@ -23,7 +23,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The same as pgrx takes it, to be raised or logged.
+    /// The report in the form that pgrx raises or logs.
     pub fn error(self) -> ErrorReport {
         let mut error = ErrorReport::new(self.code, self.message, "snowflake_pg");
         if !self.detail.is_empty() {
@@ -37,14 +37,14 @@ impl Report {
 }
 
 impl Error {
-    /// Raises the error as an ERROR; in the postmaster, where nothing can catch it, it ends the server's start.
+    /// Raises the error as an ERROR. In the postmaster, nothing can catch it, and it ends the start of the server.
     #[cold]
     pub fn raise(self) -> ! {
         self.report().error().report(PgLogLevel::ERROR);
         unreachable!("an ERROR does not return")
     }
 
-    /// What PostgreSQL is told of the error.
+    /// The report of the error.
     pub fn report(&self) -> Report {
         use PgSqlErrorCode::{
             ERRCODE_ACTIVE_SQL_TRANSACTION, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_DATATYPE_MISMATCH,
@@ -59,7 +59,7 @@ impl Error {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "library \"snowflake_pg\" is not preloaded".into(),
                 String::new(),
-                "Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.".into(),
+                "Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.".into(),
             ),
             Error::WorkerUnset { layout, misnamed } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -70,40 +70,40 @@ impl Error {
             Error::Standby => (
                 ERRCODE_READ_ONLY_SQL_TRANSACTION,
                 "cannot issue an ID during recovery".into(),
-                "This server is a standby, or has not finished its recovery.".into(),
-                "Ask the primary.".into(),
+                "The server is a standby, or it has not finished recovery.".into(),
+                "Run the statement on the primary.".into(),
             ),
             Error::Number { setting, text, layout, max } => reasons::number(*setting, text, layout, *max),
             Error::Layout { text, error } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid value for parameter \"snowflake_pg.layout\": \"{text}\""),
                 reasons::layout_detail(error),
-                "Write the widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 \
-                 in sum, with @10ms or @1s after them for a longer tick, for example \"41:10:12\", or \"39:8s:16@10ms\" with \
-                 the sequence second; or a name of view snowflake_layouts."
+                "Write the field widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, for \
+                 example \"41:10:12\", or write a name from view \"snowflake_layouts\". Append \"@10ms\" or \"@1s\" for a \
+                 longer tick. If the sequence is the second field, mark it with \"s\", for example \"39:8s:16@10ms\"."
                     .into(),
             ),
             Error::Epoch { text, problem } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid value for parameter \"snowflake_pg.epoch\": \"{text}\""),
                 reasons::epoch_detail(*problem).into(),
-                "Write it with Z or an offset, for example \"2010-11-04T01:42:54.657Z\", or in milliseconds since 1970, \
-                 from 0 to 7258118399999."
+                "Write the time with \"Z\" or an offset, for example \"2010-11-04T01:42:54.657Z\", or write the milliseconds \
+                 since 1970, from 0 to 7258118399999."
                     .into(),
             ),
             Error::LayoutArgument { text, error } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("\"{text}\" is not a layout"),
                 reasons::layout_detail(error),
-                "Pass a name of view snowflake_layouts, or widths in bits, for example \"41:10:12\", or \"39:8s:16@10ms\" with \
-                 the sequence second."
+                "Pass a name from view \"snowflake_layouts\", or the field widths in bits, for example \"41:10:12\", or \
+                 \"39:8s:16@10ms\" if the sequence is the second field."
                     .into(),
             ),
             Error::EpochArgument { at, problem } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("time {} is not an epoch", timestamp::utc(*at)),
+                format!("time {} is not a valid epoch", timestamp::utc(*at)),
                 reasons::epoch_detail(*problem).into(),
-                "Pass the instant at which the timestamp of these IDs is zero.".into(),
+                "Pass the time at which the timestamp field of these IDs is 0.".into(),
             ),
             Error::Part { error: PartError { part, value, max }, layout } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
@@ -127,68 +127,68 @@ impl Error {
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("{id} is not an ID"),
                 "An ID is never negative.".into(),
-                "Pass a number from 0 on.".into(),
+                "Pass a number that is not negative.".into(),
             ),
             Error::Text { text, error } => reasons::text_report(text, *error),
             Error::Step { problem } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                "interval cannot be the length of a partition".into(),
+                "interval cannot be used as the length of a partition".into(),
                 reasons::step_detail(*problem).into(),
                 "Pass whole months, or whole days, hours and minutes, for example '1 day'.".into(),
             ),
             Error::PartitionKey { table } => (
                 ERRCODE_WRONG_OBJECT_TYPE,
-                format!("{table} is not partitioned by ranges of IDs"),
-                "It must be partitioned by RANGE of one column of type bigint.".into(),
-                "Pass a table made with PARTITION BY RANGE (id).".into(),
+                format!("{} is not partitioned by ranges of IDs", relation::shown(table)),
+                "The table must be partitioned by RANGE on one column of type bigint.".into(),
+                "Pass a table that was created with PARTITION BY RANGE (id).".into(),
             ),
             Error::PartitionTransaction => (
                 ERRCODE_ACTIVE_SQL_TRANSACTION,
-                "partitions cannot be made in this transaction".into(),
-                "It keeps one snapshot to its end, and may not see those that another session has made.".into(),
-                "Call snowflake_create_partitions() in a transaction of isolation level READ COMMITTED.".into(),
+                "cannot create partitions in this transaction".into(),
+                "The transaction uses a single snapshot, so it may not see partitions that other sessions have created.".into(),
+                "Call snowflake_create_partitions() in a transaction with isolation level READ COMMITTED.".into(),
             ),
             Error::Calendar { at } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("time {} is outside the calendar of partitions", timestamp::utc(*at)),
-                "It ends with the year 9999.".into(),
-                "Pass an earlier time, or fewer partitions.".into(),
+                format!("time {} is out of range for partitions", timestamp::utc(*at)),
+                "Partitions can cover times up to the end of the year 9999.".into(),
+                "Pass an earlier time, or request fewer partitions.".into(),
             ),
-            Error::NameTooLong { name } => (
+            Error::NameTooLong { name, partition } => (
                 ERRCODE_NAME_TOO_LONG,
-                format!("name {name} is too long"),
-                format!("A name has at most {} bytes.", relation::MAX_BYTES),
-                "Pass the name of a column, or of a table that leaves room for the time of a partition.".into(),
+                format!("name {} is too long", relation::shown(name)),
+                format!("A name can have at most {} bytes.", relation::MAX_BYTES),
+                match partition {
+                    true => "Rename the partitioned table to a shorter name, because the names of its partitions begin with it.",
+                    false => "Pass the name of an existing column.",
+                }
+                .into(),
             ),
             Error::Instant { at, format } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("time {} is outside the range of layout \"{}\"", timestamp::utc(*at), format.layout),
-                format!(
-                    "Its IDs begin at {} and end before {}.",
-                    timestamp::utc(format.instant(0)),
-                    timestamp::utc(format.end()),
-                ),
-                "Pass a time inside that range. Only snowflake_between, snowflake_first_id_from and snowflake_last_id_before \
-                 take any time."
+                reasons::range(format),
+                "Pass a time in that range. Only snowflake_between(), snowflake_first_id_from() and \
+                 snowflake_last_id_before() accept any time."
                     .into(),
             ),
             Error::TimestampRange => (
                 ERRCODE_DATETIME_FIELD_OVERFLOW,
                 "timestamp out of range".into(),
-                "The time of this ID lies beyond the range of type timestamp with time zone.".into(),
+                "The time of this ID is outside the range of type timestamp with time zone.".into(),
                 "Pass an ID that was issued with this layout.".into(),
             ),
             Error::Count { count, max, more } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("count {count} is out of range"),
-                format!("It must be from 1 to {max}."),
+                format!("The count must be from 1 to {max}."),
                 if *count < 1 { "Pass a count in that range." } else { more }.into(),
             ),
             Error::NotConsecutive { layout } => (
                 ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("layout \"{layout}\" has no consecutive IDs to reserve"),
-                "Its sequence is not the lowest field.".into(),
-                "Use snowflake_nextval_batch, or a layout whose sequence is the lowest field.".into(),
+                "The sequence is not the lowest field of this layout.".into(),
+                "Use snowflake_nextval_batch(), or a layout in which the sequence is the lowest field.".into(),
             ),
             Error::NoCurrentId => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -198,35 +198,33 @@ impl Error {
             ),
             Error::Exhausted { format } => (
                 ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-                format!("the time of layout \"{}\" is used up", format.layout),
-                format!("Its last tick ends at {}.", timestamp::utc(format.end())),
-                "Check the server's clock. If it is right, this layout can issue no more, and another layout or epoch can \
-                 repeat its IDs."
+                format!("the timestamps of layout \"{}\" are exhausted", format.layout),
+                format!("The last tick of this layout ends at {}.", timestamp::utc(format.end())),
+                "Check the server's clock. If the clock is right, no more IDs can be issued with this layout, and IDs of \
+                 another layout or epoch can be duplicates of existing IDs."
                     .into(),
             ),
             Error::ClockBeforeEpoch { epoch } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the clock is before the epoch".into(),
                 format!("The epoch is {}.", timestamp::utc(i128::from(epoch.unix_ms()) * 1_000)),
-                "Set the server's clock. Change snowflake_pg.epoch only where no ID was ever issued.".into(),
+                "Correct the server's clock. Change \"snowflake_pg.epoch\" only if no ID has ever been issued.".into(),
             ),
             Error::ClockBehind { behind } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("the clock was set back and is behind by {:.3} s", behind.as_secs_f64()),
-                "The reservation is used up, and \"snowflake_pg.on_clock_regression\" forbids to extend it now.".into(),
-                "Set the server's clock right, or set snowflake_pg.on_clock_regression to continue and reload: no ID \
-                 repeats for it."
+                "All reserved IDs have been issued, and \"snowflake_pg.on_clock_regression\" does not allow the server to \
+                 reserve more until the clock has caught up."
+                    .into(),
+                "Correct the server's clock, or set \"snowflake_pg.on_clock_regression\" to \"continue\" and reload the \
+                 configuration. Neither causes duplicate IDs."
                     .into(),
             ),
             Error::ClockOutside { clock, format } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("the clock shows {}, for which layout \"{}\" has no IDs", timestamp::utc(*clock), format.layout),
-                format!(
-                    "Its IDs begin at {} and end before {}.",
-                    timestamp::utc(format.instant(0)),
-                    timestamp::utc(format.end()),
-                ),
-                "Set the server's clock.".into(),
+                format!("the clock shows {}, which is outside the range of layout \"{}\"", timestamp::utc(*clock), format.layout),
+                reasons::range(format),
+                "Correct the server's clock.".into(),
             ),
             Error::MarkMissing { problem } => reasons::mark_missing(*problem),
             Error::MarkWaits { cause, since } => reasons::mark_waits(*cause, *since),
@@ -234,83 +232,88 @@ impl Error {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the high-water mark is more than a day ahead of the clock".into(),
                 format!(
-                    "IDs up to {} may have been issued, and the clock shows {}. The layout is \"{}\", the epoch {}.",
+                    "IDs up to {} may have been issued, but the clock shows {}. The layout is \"{}\", and the epoch is {}. If one \
+                     of these is wrong, new IDs could be duplicates.",
                     timestamp::utc(*mark),
                     timestamp::utc(*clock),
                     format.layout,
                     timestamp::utc(format.instant(0)),
                 ),
-                "Check the server's clock, and whether snowflake_pg.epoch, snowflake_pg.layout or \
-                 snowflake_pg.datacenter_id was changed: going on could repeat IDs. If all are right, an earlier clock was \
-                 wrong; if the layout was changed on purpose, no ID of the old one may remain: set the mark with \
-                 snowflake_set_mark(), see \"Issuing is refused\" in docs/durability.md."
+                "Check the server's clock, and check whether \"snowflake_pg.epoch\", \"snowflake_pg.layout\" or \
+                 \"snowflake_pg.datacenter_id\" was changed. If all of them are right, the clock was wrong before, or the \
+                 layout was changed on purpose, which is safe only if no IDs of the old layout remain. Then set the mark with \
+                 snowflake_set_mark(): see \"Issuing is refused\" in docs/bad-day.md."
                     .into(),
             ),
             Error::MarkRange { mark, layout } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("mark {mark} is out of range"),
-                format!("It must be from 1 to {}, the largest ID of layout \"{layout}\".", layout.last_id()),
-                "Pass the highest ID that may have been issued, and 1 more.".into(),
+                format!("The mark must be from 1 to {}, the largest ID of layout \"{layout}\".", layout.last_id()),
+                "Pass the highest ID that may have been issued, plus 1.".into(),
             ),
             Error::MarkTooHigh { mark, clock } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("mark {mark} is more than a day ahead of the clock"),
-                format!("The clock shows {}. With such a mark no ID could be issued.", timestamp::utc(*clock)),
-                "Pass a mark near the clock. If rows have IDs of that time, give them or the server another number first: see \
-                 \"IDs of the future\" in docs/durability.md."
+                format!("The clock shows {}. With this mark, the server could not issue IDs.", timestamp::utc(*clock)),
+                "Pass a mark that is at most a day ahead of the clock. If rows have IDs of that time, first change these IDs or \
+                 the worker ID of the server: see \"IDs of the future\" in docs/bad-day.md."
                     .into(),
             ),
             Error::MarkTransaction => (
                 ERRCODE_ACTIVE_SQL_TRANSACTION,
-                "a mark cannot be compared with a table in this transaction".into(),
-                "It may not see all rows: it has written before, or it keeps one snapshot to its end.".into(),
-                "Call snowflake_set_mark() in a transaction of its own, in isolation level READ COMMITTED.".into(),
+                "cannot compare a mark with a table in this transaction".into(),
+                "The transaction may not see all rows, because it has already written data, or because it uses a single \
+                 snapshot."
+                    .into(),
+                "Call snowflake_set_mark() in a separate transaction with isolation level READ COMMITTED.".into(),
             ),
             Error::NullArgument { argument, names } => (
                 ERRCODE_NULL_VALUE_NOT_ALLOWED,
                 format!("argument \"{argument}\" must not be null"),
                 String::new(),
-                format!("Pass the name of a {names} that exists."),
+                format!("Pass the name of an existing {names}."),
             ),
             Error::NotIntegers { column } => (
                 ERRCODE_DATATYPE_MISMATCH,
-                format!("column {column} has no integers"),
-                "IDs are numbers of type bigint.".into(),
-                "Pass a column of type bigint; where IDs are kept as text, a view with snowflake_from_text() of it.".into(),
+                format!("column {} is not of an integer type", relation::shown(column)),
+                "IDs are stored in columns of type bigint.".into(),
+                "Pass a column of type bigint. If the IDs are stored as text, create a view that converts them with \
+                 snowflake_from_text(), and pass that view."
+                    .into(),
             ),
             Error::ManyNodes { column, most, layout } => (
                 ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                format!("column {column} has IDs of more than {most} servers"),
-                format!("They are read with layout \"{layout}\"."),
-                "Check that the column has IDs of this layout.".into(),
+                format!("column {} has IDs of more than {most} servers", relation::shown(column)),
+                format!("The IDs are decoded with layout \"{layout}\"."),
+                "Check that the column contains IDs of this layout.".into(),
             ),
             Error::NoTable { table } => (
                 ERRCODE_UNDEFINED_TABLE,
                 format!("relation with OID {table} does not exist"),
                 String::new(),
-                "Name one that does.".into(),
+                "Pass the name of an existing table.".into(),
             ),
             Error::MarkLowered { mark, current } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("mark {mark} is below the high-water mark, which is {current}"),
-                "IDs between the two may have been issued, and would be issued again.".into(),
-                "Name the table, or a view of all the tables, whose IDs the mark must stay above, having looked into every \
-                 other database; or pass force => true."
+                "IDs between the two may have been issued, and could be issued again.".into(),
+                "After you have checked every other database, pass the table whose IDs must stay below the mark, or a view of \
+                 all such tables. To skip this check, pass force => true."
                     .into(),
             ),
             Error::MarkBelowIds { mark, table, highest } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("mark {mark} is not above the IDs of {table}"),
-                format!("The highest ID of this server in it is {highest}, and would be issued again."),
-                "Pass a mark above it. If that is more than a day ahead of the clock, give the row or the server another number \
-                 first: see \"IDs of the future\" in docs/durability.md."
+                format!("mark {mark} is not above the IDs of {}", relation::shown(table)),
+                format!("The highest ID of this server in this relation is {highest}, and it could be issued again."),
+                "Pass a mark above this ID. If the ID is more than a day ahead of the clock, first change the ID of the row or \
+                 the worker ID of the server: see \"IDs of the future\" in docs/bad-day.md."
                     .into(),
             ),
             Error::NoOrigins { setting } => (
                 ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-                format!("no high-water mark can be kept while \"{setting}\" is 0"),
-                "It is the progress of a replication origin.".into(),
-                format!("Set {setting} to 1 or more, or leave out snowflake_pg.worker_id."),
+                format!("cannot store the high-water mark while \"{setting}\" is 0"),
+                "The high-water mark is stored as the progress of a replication origin.".into(),
+                format!("Set \"{setting}\" to 1 or more, or remove \"snowflake_pg.worker_id\" from the configuration."),
             ),
         };
         Report { code, message, detail, hint }

@@ -60,6 +60,11 @@ pub fn utf8(text: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// A quoted identifier, or several with dots between them, as messages show it: in double quotes even if a statement needs none.
+pub fn shown(quoted: &str) -> String {
+    if quoted.contains('"') { quoted.into() } else { format!("\"{quoted}\"") }
+}
+
 impl Name {
     /// The schema and the name, quoted for use in a statement.
     pub fn quoted(&self) -> String {

@@ -142,7 +142,7 @@ fn rows_of_the_future_get_other_ids_on_a_server_that_still_issues() {
 #[test]
 fn a_mark_below_rows_that_keep_their_ids_is_refused() {
     for (name, day) in [("bad_day_kept", Day::Restarted), ("bad_day_kept_running", Day::Running)] {
-        assert_caught(check_renumbered(name, day, false), "is not above the IDs of public.every_id");
+        assert_caught(check_renumbered(name, day, false), "is not above the IDs of \"public.every_id\"");
     }
 }
 
@@ -166,7 +166,7 @@ fn a_server_with_another_number_issues_beside_rows_of_the_future() {
 
 #[test]
 fn a_server_with_the_number_of_those_rows_is_caught() {
-    assert_caught(check_another_number("bad_day_own_number", "1"), "is not above the IDs of public.every_id");
+    assert_caught(check_another_number("bad_day_own_number", "1"), "is not above the IDs of \"public.every_id\"");
 }
 
 /// Every block of the section is typed above, and each refusal on the way says where it is.

@@ -12,7 +12,8 @@ use cluster::{
 /// Longest wait for something that comes within seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const WARNING: &str = "01000 WARNING:  snowflake_pg: restored from a backup or an archive, the high-water mark may be below IDs that exist";
+const WARNING: &str = "01000 WARNING:  snowflake_pg: restored from a backup or an archive, \
+    so the high-water mark may be below existing IDs";
 
 /// What is done before clients connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -135,7 +135,10 @@ fn before_the_epoch_nothing_is_issued() {
     let error = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
     assert_eq!((error.0.as_str(), error.1.as_str()), ("55000", "the clock is before the epoch"));
     assert_eq!(error.2, "The epoch is 2199-01-01T00:00:00+00:00.");
-    assert_eq!(error.3, "Set the server's clock. Change snowflake_pg.epoch only where no ID was ever issued.");
+    assert_eq!(
+        error.3,
+        "Correct the server's clock. Change \"snowflake_pg.epoch\" only if no ID has ever been issued."
+    );
     drop(session);
     server.set("snowflake_pg.epoch", "2020-01-01T00:00:00Z");
     server.restart(Stop::Fast);

@@ -45,8 +45,8 @@ fn check_server(name: &str, worker: u32, datacenter: u32, reserves: bool) -> Res
     server.set("snowflake_pg.worker_id", &(worker + 1).to_string());
     let log = server.try_start().expect_err("a worker ID that does not fit");
     let reason = match worker {
-        0 => format!("Layout \"{}\" has no worker field, so that only one server can use it.", "47:0:16"),
-        _ => format!("It must be a number from 0 to {worker}, to fit the worker field"),
+        0 => format!("Layout \"{}\" has no worker field, so only one server can use it.", "47:0:16"),
+        _ => format!("The value must be a number from 0 to {worker}, to fit the worker field"),
     };
     ensure!(log.contains(&reason), "{name}: {log}");
     Ok(())
@@ -66,9 +66,9 @@ fn a_preset_whose_time_is_used_up_says_so_and_works_with_a_later_epoch() {
     let mut server = Cluster::builder("preset_used_up").set("snowflake_pg.layout", "uid-generator").start();
     let mut session = server.session();
     let (code, message) = session.refusal("SELECT snowflake_nextval()");
-    assert_eq!((code.as_str(), message.as_str()), ("2200H", "the time of layout \"28:22:13@1s\" is used up"));
+    assert_eq!((code.as_str(), message.as_str()), ("2200H", "the timestamps of layout \"28:22:13@1s\" are exhausted"));
     let detail = session.batch_execute("SELECT snowflake_nextval()").map_err(|error| cluster::sqlstate(&error).2);
-    assert_eq!(detail, Err("Its last tick ends at 2024-11-20T13:24:16+00:00.".into()));
+    assert_eq!(detail, Err("The last tick of this layout ends at 2024-11-20T13:24:16+00:00.".into()));
     // IDs that were issued before can still be read.
     let read: bool = session.one(
         "SELECT snowflake_timestamp(snowflake_encode('2017-01-19 12:15:46+08', 4, 9)) = timestamptz '2017-01-19 12:15:46+08'",
@@ -83,15 +83,16 @@ fn a_preset_whose_time_is_used_up_says_so_and_works_with_a_later_epoch() {
 #[test]
 fn a_layout_without_a_worker_field_says_that_its_number_is_0() {
     for (name, layout, why) in [
-        ("preset_no_worker", "mastodon", "so that only one server can use it"),
-        ("preset_no_worker_bits", "41:5:0:12", "and servers differ by their datacenter ID"),
+        ("preset_no_worker", "mastodon", "so only one server can use it"),
+        ("preset_no_worker_bits", "41:5:0:12", "so servers differ only by their datacenter ID"),
     ] {
         let server = Cluster::builder(name).set("snowflake_pg.layout", layout).unset("snowflake_pg.worker_id").start();
         let refused = server.session().batch_execute("SELECT snowflake_nextval()");
         let (code, message, _, hint) = cluster::sqlstate(&refused.expect_err("no worker ID"));
         assert_eq!((code.as_str(), message.as_str()), ("55000", "parameter \"snowflake_pg.worker_id\" is not set"));
-        let expected =
-            format!("Set it to 0 in postgresql.conf and restart the server: the layout has no worker field, {why}.");
+        let expected = format!(
+            "Set \"snowflake_pg.worker_id\" to 0 in postgresql.conf and restart the server. The layout has no worker field, {why}."
+        );
         assert_eq!(hint, expected, "{layout}");
     }
 }

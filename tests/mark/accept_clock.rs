@@ -34,8 +34,11 @@ fn a_jump_is_followed_once_it_is_accepted() {
     server.set_clock("+2500000000");
     let (code, message, detail, hint) =
         sqlstate(&session.batch_execute("SELECT snowflake_accept_clock()").unwrap_err());
-    assert!(code == "55000" && message.contains("for which layout \"41:10:12\" has no IDs"), "{code} {message}");
-    assert!(detail.contains("end before 2080-") && hint == "Set the server's clock.", "{detail} {hint}");
+    assert!(
+        code == "55000" && message.contains("which is outside the range of layout \"41:10:12\""),
+        "{code} {message}"
+    );
+    assert!(detail.contains("end before 2080-") && hint == "Correct the server's clock.", "{detail} {hint}");
 }
 
 #[test]
@@ -87,9 +90,12 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
         sqlstate(&session.batch_execute(&format!("SELECT snowflake_set_mark({highest}, 'orders')")).unwrap_err());
     assert_eq!(
         (refused.0.as_str(), refused.1),
-        ("55000", format!("mark {highest} is not above the IDs of public.orders"))
+        ("55000", format!("mark {highest} is not above the IDs of \"public.orders\""))
     );
-    assert_eq!(refused.2, format!("The highest ID of this server in it is {highest}, and would be issued again."));
+    assert_eq!(
+        refused.2,
+        format!("The highest ID of this server in this relation is {highest}, and it could be issued again.")
+    );
     let refused = sqlstate(&session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()))").unwrap_err());
     assert_eq!(refused.0, "55000");
     assert!(refused.1.contains("is below the high-water mark, which is"), "{}", refused.1);
@@ -124,7 +130,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     thread::sleep(Duration::from_millis(300));
     let log = server.log();
     assert_eq!((log.matches(warning).count(), log.matches("the clock was accepted at ").count()), (1, 1), "{log}");
-    assert!(log.contains("Clock jump 1 since 20"), "{log}");
+    assert!(log.contains("This is clock jump 1 since 20"), "{log}");
     // The same clock, a second behind.
     server.stop(Stop::Immediate);
     server.set_clock("+63071999");
@@ -144,7 +150,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     session.batch_execute("CREATE VIEW every_id AS SELECT id FROM load_rows").expect("a superuser may");
     let set = "SELECT snowflake_set_mark(snowflake_max_id(now()), 'every_id')";
     let (code, message) = session.refusal(set);
-    assert!(code == "55000" && message.ends_with("is not above the IDs of public.every_id"), "{code} {message}");
+    assert!(code == "55000" && message.ends_with("is not above the IDs of \"public.every_id\""), "{code} {message}");
     session.batch_execute("DELETE FROM load_rows WHERE id > snowflake_max_id(now())").expect("a superuser may");
     session.batch_execute(set).expect("no row is of the future");
     let load = Load::start(&server, 4, Ask::ALL, "");

@@ -238,7 +238,7 @@ fn progress_that_is_lost_is_given_back_without_a_restart() {
     let highest = ids.iter().max().expect("IDs were drawn");
     let given = format!("SELECT snowflake_set_mark({highest} + 1)");
     assert_eq!(session.one::<Option<i64>>(&given), None);
-    assert!(server.log().contains("DETAIL:  It was missing."), "{}", server.log());
+    assert!(server.log().contains("DETAIL:  The mark was missing before."), "{}", server.log());
     let next = session.batch(5000);
     check_above(&next, &ids, "at once").unwrap();
     server.stop(Stop::Immediate);
@@ -265,7 +265,7 @@ fn a_crash_after_the_drop_of_the_origin_does_not_begin_anew() {
     assert_eq!((code.as_str(), message.as_str()), ("55000", MISSING));
     assert!(hint.contains("restart the server"), "{hint}");
     server.restart(Stop::Immediate);
-    let remade = || server.log().contains("made replication origin \"snowflake_pg\"");
+    let remade = || server.log().contains("created replication origin \"snowflake_pg\"");
     assert!(within(DRY, remade), "{}", server.log());
     check_above(&server.session().batch(5000), &ids, "after a restart").unwrap();
 }

@@ -65,7 +65,7 @@ fn assert_refusal(error: &postgres::Error) {
     let (code, message, detail, hint) = sqlstate(error);
     assert_eq!((code.as_str(), message.as_str()), ("55000", AHEAD));
     assert!(detail.contains("the clock shows 20") && detail.contains("\"41:10:12\""), "{detail}");
-    assert!(detail.ends_with("the epoch 2010-11-04T01:42:54.657+00:00."), "{detail}");
+    assert!(detail.contains("the epoch is 2010-11-04T01:42:54.657+00:00."), "{detail}");
     for cause in ["clock", "snowflake_pg.epoch", "snowflake_pg.layout", "snowflake_set_mark()"] {
         assert!(hint.contains(cause), "{hint}");
     }

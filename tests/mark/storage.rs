@@ -31,7 +31,7 @@ fn without_its_origin_issuing_stops_with_a_hint() {
     assert_eq!(detail, "Replication origin \"snowflake_pg\" was dropped.");
     assert!(hint.contains("restart the server"), "{hint}");
     server.restart(Stop::Fast);
-    assert!(server.log().contains("made replication origin \"snowflake_pg\" to keep the high-water mark"));
+    assert!(server.log().contains("created replication origin \"snowflake_pg\" to store the high-water mark"));
     let mut session = server.session();
     assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
 
@@ -74,7 +74,7 @@ fn without_a_free_replication_state_there_is_no_mark_and_no_id() {
     let mut session = server.session();
     let (code, message, _, hint) = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
     assert_eq!((code.as_str(), message.as_str()), ("53400", "no free replication state for the high-water mark"));
-    assert!(hint.starts_with(&format!("Increase {setting}")), "{hint}");
+    assert!(hint.starts_with(&format!("Increase \"{setting}\"")), "{hint}");
     server.set(setting, "2");
     server.restart(Stop::Fast);
     assert!(server.session().one::<i64>("SELECT snowflake_nextval()") > 0);
@@ -86,8 +86,8 @@ fn without_a_free_replication_state_there_is_no_mark_and_no_id() {
     server.set("wal_level", "minimal");
     server.set("max_wal_senders", "0");
     let log = server.try_start().expect_err("there is no place for a mark");
-    assert!(log.contains(&format!("FATAL:  no high-water mark can be kept while \"{setting}\" is 0")), "{log}");
-    assert!(log.contains(&format!("HINT:  Set {setting} to 1 or more")), "{log}");
+    assert!(log.contains(&format!("FATAL:  cannot store the high-water mark while \"{setting}\" is 0")), "{log}");
+    assert!(log.contains(&format!("HINT:  Set \"{setting}\" to 1 or more")), "{log}");
     // A server that only decodes needs no mark.
     server.unset("snowflake_pg.worker_id");
     server.start();

@@ -8,7 +8,7 @@ use cluster::{Answer, Builder, Cluster, Stop, assert_caught, ensure, sqlstate, w
 /// The longest time until the worker tries again, with a margin for a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
-const WARNING: &str = "WARNING:  snowflake_pg: no place for background worker \"snowflake_pg mark keeper\"";
+const WARNING: &str = "WARNING:  snowflake_pg: no free slot for background worker \"snowflake_pg mark worker\"";
 
 #[test]
 fn without_a_place_for_the_worker_the_log_and_the_first_session_are_told() {
@@ -19,13 +19,13 @@ fn without_a_place_for_the_worker_the_log_and_the_first_session_are_told() {
     let mut session = server.session();
     let (code, message, detail, hint) = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
     assert_eq!(code, "53400");
-    assert_eq!(message, "no place for background worker \"snowflake_pg mark keeper\"");
+    assert_eq!(message, "no free slot for background worker \"snowflake_pg mark worker\"");
     assert_eq!(
         detail,
-        "It makes replication origin \"snowflake_pg\", which keeps the high-water mark, and max_worker_processes leaves no \
-         place for it."
+        "The background worker creates replication origin \"snowflake_pg\", which stores the high-water mark. Other background \
+         workers use all slots of \"max_worker_processes\"."
     );
-    assert_eq!(hint, "Increase max_worker_processes by 1 or more and restart the server.");
+    assert_eq!(hint, "Increase \"max_worker_processes\" by 1 or more and restart the server.");
     let status = "SELECT state || ': ' || problem FROM snowflake_status";
     assert_eq!(session.one::<String>(status), format!("refused: {message}"));
     // The hint works.
@@ -42,8 +42,9 @@ fn without_a_place_for_the_worker_the_log_and_the_first_session_are_told() {
 
 #[test]
 fn a_worker_id_with_another_prefix_is_found() {
-    let own = "Give every server its own number from 0 to 1023 in postgresql.conf and restart it.";
-    let found = " Parameter \"snowflake.worker_id\" is set, but is not used by this extension: rename it to \"snowflake_pg.worker_id\".";
+    let own = "Set \"snowflake_pg.worker_id\" in postgresql.conf to a number from 0 to 1023 that no other server has, and restart the \
+               server.";
+    let found = " Parameter \"snowflake.worker_id\" is set, but this extension does not use it: rename it to \"snowflake_pg.worker_id\".";
     let mut server =
         Cluster::builder("other_prefix").unset("snowflake_pg.worker_id").set("snowflake.worker_id", "7").start();
     for expected in [format!("{own}{found}"), own.to_string()] {

@@ -179,21 +179,21 @@ fn hours_weeks_and_months_begin_where_they_do_in_utc() {
 
 /// Arguments that snowflake_create_partitions() refuses, with SQLSTATE, message, detail and hint. A `%` stands for any text.
 const REFUSED: &str = r#"
-'p', '1 day', 0 | 22023 | count 0 is out of range | It must be from 1 to 1000. | Pass a count in that range.
-'p', '1 day', -1 | 22023 | count -1 is out of range | It must be from 1 to 1000. | Pass a count in that range.
-'p', '1 day', 1001 | 22023 | count 1001 is out of range | It must be from 1 to 1000. | For more partitions, call it again.
-'p', '0', 1 | 22023 | interval cannot be the length of a partition | It must be longer than zero. | Pass whole months, or %
-'p', '-1 day', 1 | 22023 | interval cannot be the length of a partition | It must be longer than zero. | Pass whole months, %
-'p', '1 month 1 day', 1 | 22023 | interval cannot be the length of a partition | Months differ in length, and % | Pass %
-'p', '1 month -1 day', 1 | 22023 | interval cannot be the length of a partition | Months differ in length, and % | Pass %
-'p', '30 seconds', 1 | 22023 | interval cannot be the length of a partition | Partitions are named by the minute. | Pass %
-'p', '1 us', 1 | 22023 | interval cannot be the length of a partition | It is shorter than a tick. | Pass %
-'p', '1 day', 1, '2010-11-04 01:00+00' | 22023 | time 2010-11-04T01:00:00+00:00 is outside the % | Its IDs begin at % | Pass %
-'p', '1 month', 1, '2080-07-11 00:00+00' | 22023 | time 2080-07-11T00:00:00+00:00 is outside % | Its IDs begin % | Pass %
-'p', '1 day', 1, 'infinity' | 22023 | time infinity is outside the range of % | Its IDs begin at % | Pass a time inside that %
-4294967290::oid, '1 day', 1 | 42P01 | relation with OID 4294967290 does not exist | | Name one that does.
-repeat('n', 55)::regclass, '1 day', 1 | 42622 | name nnn% | A name has at most 63 bytes. | Pass the name of a %
-'plain', '1 day', 1 | 42809 | public.plain is not partitioned by ranges of IDs | It must be % | Pass a table made with %
+'p', '1 day', 0 | 22023 | count 0 is out of range | The count must be from 1 to 1000. | Pass a count in that range.
+'p', '1 day', -1 | 22023 | count -1 is out of range | The count must be from 1 to 1000. | Pass a count in that range.
+'p', '1 day', 1001 | 22023 | count 1001 is out of range | The count must be from 1 to 1000. | For more partitions, %
+'p', '0', 1 | 22023 | interval cannot be used as the length of a partition | The interval must be longer than zero. | Pass %
+'p', '-1 day', 1 | 22023 | interval cannot be used as the length of a partition | The interval must be longer than zero. | Pass %
+'p', '1 month 1 day', 1 | 22023 | interval cannot be used as the length of a partition | Months cannot be combined with % | Pass %
+'p', '1 month -1 day', 1 | 22023 | interval cannot be used as the length of a partition | Months cannot be combined with % | Pass %
+'p', '30 seconds', 1 | 22023 | interval cannot be used as the length of a partition | The names of partitions contain % | Pass %
+'p', '1 us', 1 | 22023 | interval cannot be used as the length of a partition | The interval is shorter than a tick of % | Pass %
+'p', '1 day', 1, '2010-11-04 01:00+00' | 22023 | time 2010-11-04T01:00:00+00:00 is outside the % | IDs of this layout and epoch % | Pass %
+'p', '1 month', 1, '2080-07-11 00:00+00' | 22023 | time 2080-07-11T00:00:00+00:00 is outside % | IDs of this layout and % | Pass %
+'p', '1 day', 1, 'infinity' | 22023 | time infinity is outside the range of % | IDs of this layout % | Pass a time in that %
+4294967290::oid, '1 day', 1 | 42P01 | relation with OID 4294967290 does not exist | | Pass the name of an existing table.
+repeat('n', 55)::regclass, '1 day', 1 | 42622 | name "nnn% | A name can have at most 63 bytes. | Rename the partitioned table to a %
+'plain', '1 day', 1 | 42809 | "public.plain" is not partitioned by ranges of IDs | The table must be % | Pass a table that %
 'p', '12 hours', 3, '2024-02-28 12:00+00' | 42P17 | partition "p_20240229_0000" would overlap partition "there" | |
 "#;
 

@@ -32,8 +32,8 @@ fn a_transaction_with_one_snapshot_is_refused_where_something_is_missing() {
             .map_err(|error| sqlstate(&error))
             .expect_err("nothing says that others see what this one does not");
         assert_eq!(error.0, "25001");
-        assert_eq!(error.1, "partitions cannot be made in this transaction");
-        assert_eq!(error.3, "Call snowflake_create_partitions() in a transaction of isolation level READ COMMITTED.");
+        assert_eq!(error.1, "cannot create partitions in this transaction");
+        assert_eq!(error.3, "Call snowflake_create_partitions() in a transaction with isolation level READ COMMITTED.");
         session.batch_execute("ROLLBACK").unwrap();
     }
     session.batch_execute(&create(1)).unwrap();
@@ -243,11 +243,11 @@ fn only_ranges_of_ids_are_partitioned() {
         let (code, message, detail, hint) = sqlstate(&error);
         assert_eq!(
             (code.as_str(), message.as_str()),
-            ("42809", "public.k is not partitioned by ranges of IDs"),
+            ("42809", "\"public.k\" is not partitioned by ranges of IDs"),
             "{made}"
         );
-        assert_eq!(detail, "It must be partitioned by RANGE of one column of type bigint.");
-        assert_eq!(hint, "Pass a table made with PARTITION BY RANGE (id).");
+        assert_eq!(detail, "The table must be partitioned by RANGE on one column of type bigint.");
+        assert_eq!(hint, "Pass a table that was created with PARTITION BY RANGE (id).");
         session.batch_execute(&format!("DROP {} k", made.split(' ').next().expect("a kind"))).unwrap();
     }
     // The key can have any name and any position.
@@ -271,10 +271,13 @@ fn the_calendar_ends_before_some_layouts_do() {
         let error = session.batch_execute(&format!("SELECT {call}")).expect_err(call);
         let (code, message, detail, hint) = sqlstate(&error);
         assert_eq!(code, "22023", "{call}: {message}");
-        assert!(message.ends_with(" is outside the calendar of partitions"), "{call}: {message}");
+        assert!(message.ends_with(" is out of range for partitions"), "{call}: {message}");
         assert_eq!(
             (detail.as_str(), hint.as_str()),
-            ("It ends with the year 9999.", "Pass an earlier time, or fewer partitions.")
+            (
+                "Partitions can cover times up to the end of the year 9999.",
+                "Pass an earlier time, or request fewer partitions."
+            )
         );
     }
     assert_eq!(partitions(&mut session, "p"), [""; 0]);

@@ -7,7 +7,7 @@ use cluster::{Answer, Builder, Cluster, Host, Stop, within};
 /// The longest wait for an event that takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const WARNING: &str = "01000 WARNING:  snowflake_pg: this standby has worker ID 1, with which its primary issues";
+const WARNING: &str = "01000 WARNING:  snowflake_pg: this standby and its primary both have worker ID 1";
 
 /// A server whose log includes SQLSTATEs.
 fn with_codes(name: &str) -> Builder {
@@ -41,7 +41,7 @@ fn a_standby_with_its_primarys_number_is_told_so_once() {
     assert!(looked(&same), "the background worker does not end");
     assert_eq!(same.log().matches(WARNING).count(), 1, "{}", same.log());
     assert!(
-        same.log().contains("HINT:  Give this server a number of its own, outside the data directory"),
+        same.log().contains("HINT:  Give this server its own worker ID, and set it outside the data directory"),
         "{}",
         same.log()
     );
@@ -49,7 +49,7 @@ fn a_standby_with_its_primarys_number_is_told_so_once() {
 
     let own = standby("number_own", "2");
     assert!(looked(&own), "the background worker does not end");
-    assert!(!own.log().contains("this standby has"), "{}", own.log());
+    assert!(!own.log().contains("this standby and its primary"), "{}", own.log());
     assert_eq!(last_issuer(&own), Some(1));
     // After the promotion the worker ID stays that of the primary, until the new server issues its first ID.
     own.promote();
@@ -68,7 +68,7 @@ fn a_server_that_comes_back_as_a_standby_of_nobody_is_told_nothing() {
     server.start();
     server.promote();
     assert!(looked(&server), "the background worker outlives the promotion");
-    assert!(!server.log().contains("this standby has"), "{}", server.log());
+    assert!(!server.log().contains("this standby and its primary"), "{}", server.log());
     server.connect().batch(10);
 }
 

@@ -197,7 +197,10 @@ fn the_status_says_what_the_next_id_waits_for_and_since_when() {
     let since = since.unwrap_or_else(|| panic!("{problem}"));
     let sane = format!("SELECT now() - '{since}'::timestamptz BETWEEN '0' AND '1 minute'");
     assert!(watcher.one::<bool>(&sane), "{problem}");
-    assert_eq!(hint, "Check pg_stat_replication, or change synchronous_standby_names and reload the configuration.");
+    assert_eq!(
+        hint,
+        "Check view \"pg_stat_replication\", or change \"synchronous_standby_names\" and reload the configuration."
+    );
     // The session waits until the standby is back, and the status says so for as long as it does.
     thread::sleep(Duration::from_secs(1));
     assert!(watcher.one::<String>(state).starts_with("waiting"));

@@ -25,7 +25,7 @@ fn check_standby(primary: Builder, standby: Builder) -> Result<(), String> {
         };
         let (code, message, detail, hint) = sqlstate(&error);
         ensure!(code == "25006" && message == "cannot issue an ID during recovery", "{code} {message}");
-        ensure!(!detail.is_empty() && hint == "Ask the primary.", "{detail} {hint}");
+        ensure!(!detail.is_empty() && hint == "Run the statement on the primary.", "{detail} {hint}");
     }
     // Functions that need no new ID work.
     ensure!(replica.one::<i32>(&format!("SELECT worker_id FROM snowflake_decode({before})")) == 1, "not decoded");

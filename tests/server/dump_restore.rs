@@ -209,7 +209,7 @@ fn without_preload_the_dump_is_restored_and_only_new_ids_are_refused() {
         let (code, message, detail, hint) = sqlstate(&session.batch_execute(sql).expect_err(sql));
         assert_eq!((code.as_str(), message.as_str()), ("55000", "library \"snowflake_pg\" is not preloaded"), "{sql}");
         assert_eq!(detail, "", "{sql}");
-        assert_eq!(hint, "Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.");
+        assert_eq!(hint, "Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.");
     }
     // A row that is inserted with its ID does not use the generator.
     session

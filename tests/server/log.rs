@@ -83,7 +83,7 @@ fn a_server_that_promotes_itself_goes_on() {
     server.start();
     server.promote();
     let line = begun(&server);
-    assert!(line.starts_with("promoted, going on with worker ID 1, layout "), "{line}");
+    assert!(line.starts_with("promoted, continuing with worker ID 1, layout "), "{line}");
     assert!(line.contains(&format!("high-water mark {mark} (")), "{line}");
     assert!(!server.log().contains("WARNING:  snowflake_pg"), "{}", server.log());
 }
@@ -114,13 +114,16 @@ fn check_lead(primary_clock: &str) -> Result<(), String> {
     let line = begun(&standby);
     ensure!(line.starts_with("promoted with worker ID 2, after worker ID 1, layout "), "{line}");
     // The background worker ends when it has logged everything.
-    let keeps = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'snowflake_pg mark keeper')";
+    let keeps = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'snowflake_pg mark worker')";
     ensure!(within(SOON, || !standby.connect().one::<bool>(keeps)), "the background worker does not end");
     let log = standby.log();
     let warning =
         "01000 WARNING:  snowflake_pg: promoted with worker ID 2, after worker ID 1, while the high-water mark is ";
     ensure!(log.contains(warning), "no warning:\n{log}");
-    ensure!(log.contains("s ahead of the clock") && log.contains("pg_rewind and base backups take away"), "{log}");
+    ensure!(
+        log.contains("s ahead of the clock") && log.contains("pg_rewind and base backups replace the mark"),
+        "{log}"
+    );
     ensure!(log.contains("see \"Streaming replication\" in docs/configuration.md"), "{log}");
     Ok(())
 }
@@ -140,8 +143,11 @@ fn a_server_that_cannot_issue_says_why_when_it_starts() {
     let this = year(&server);
     for (epoch, expected) in [
         (this - 30, None),
-        (this - 33, Some("WARNING:  snowflake_pg: the time of layout \"40:10:12\" is used up in ")),
-        (this - 37, Some("WARNING:  snowflake_pg: no IDs are issued: the time of layout \"40:10:12\" is used up")),
+        (this - 33, Some("WARNING:  snowflake_pg: the timestamps of layout \"40:10:12\" will be exhausted in ")),
+        (
+            this - 37,
+            Some("WARNING:  snowflake_pg: no IDs are issued: the timestamps of layout \"40:10:12\" are exhausted"),
+        ),
         (this + 2, Some("WARNING:  snowflake_pg: no IDs are issued: the clock is before the epoch")),
     ] {
         server.set("snowflake_pg.epoch", &format!("{epoch}-06-01T00:00:00Z"));
@@ -167,12 +173,12 @@ fn check_end(builder: Builder) -> Result<(), String> {
     let server = builder.clock("+0").start();
     let mut session = server.session();
     session.batch(10);
-    ensure!(!server.log().contains("is used up in"), "told without need:\n{}", server.log());
+    ensure!(!server.log().contains("will be exhausted in"), "told without need:\n{}", server.log());
     // The default layout ends in July 2080.
     session.batch_execute("SELECT snowflake_stat_reset()").expect("a superuser may");
     server.set_clock("@2079-01-01 00:00:00");
     session.batch_execute("SELECT snowflake_accept_clock()").expect("a superuser may");
-    let expected = "the time of layout \"41:10:12\" is used up in 1.5 years";
+    let expected = "the timestamps of layout \"41:10:12\" will be exhausted in 1.5 years";
     let told = within(SOON, || {
         session.batch(10);
         server.log().contains(expected)
@@ -220,18 +226,24 @@ fn check_limit(builder: Builder) -> Result<(), String> {
     // A much larger regression is logged at once, and so is one after which a restart would refuse to issue.
     set_clock("-200")?;
     ensure!(told() == 2, "a much larger one is not told");
-    ensure!(server.log().contains("3 messages like this were withheld since the last."), "{}", server.log());
+    ensure!(server.log().contains("3 similar messages were suppressed since the previous one."), "{}", server.log());
     set_clock("-172800")?;
     let log = server.log();
-    ensure!(log.contains("After a restart no ID would be issued"), "that a restart refuses is not told:\n{log}");
+    ensure!(
+        log.contains("After a restart, the server would issue no IDs"),
+        "that a restart refuses is not told:\n{log}"
+    );
     set_clock("+0")?;
     set_clock("-5")?;
     set_clock("+0")?;
     std::thread::sleep(Duration::from_secs(61));
     set_clock("-5")?;
     let log = server.log();
-    ensure!(log.contains("1 message like this was withheld since the last."), "nothing of what was withheld:\n{log}");
-    ensure!(log.contains("Clock regression 8 since 20"), "not counted:\n{log}");
+    ensure!(
+        log.contains("1 similar message was suppressed since the previous one."),
+        "nothing of what was withheld:\n{log}"
+    );
+    ensure!(log.contains("This is clock regression 8 since 20"), "not counted:\n{log}");
     Ok(())
 }
 

@@ -34,14 +34,14 @@ fn without_preload_every_function_says_what_to_do() {
         let (code, message, detail, hint) = sqlstate(&error);
         assert_eq!((code.as_str(), message.as_str()), ("55000", "library \"snowflake_pg\" is not preloaded"), "{call}");
         assert_eq!(detail, "");
-        assert_eq!(hint, "Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.");
+        assert_eq!(hint, "Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.");
     }
     assert_eq!(session.one::<i32>("SELECT 1"), 1);
     // The view returns a row that says so, so that monitoring shows it.
     let status = "SELECT state || ': ' || problem || '. ' || hint FROM snowflake_status AS s
         WHERE (SELECT count(*) FROM jsonb_each_text(to_jsonb(s)) AS e WHERE e.value IS NULL) = 30";
     let expected = "not preloaded: library \"snowflake_pg\" is not preloaded. \
-                    Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.";
+                    Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.";
     assert_eq!(session.all::<String>(status), [expected]);
     session.batch_execute("LOAD 'snowflake_pg'").unwrap();
     // Functions that read no setting need no preload: IDs of any layout can be decoded on any server.
@@ -88,8 +88,8 @@ fn create_extension_warns_where_the_library_is_not_preloaded() {
     let warned = told(&server);
     for line in [
         "WARNING:  library \"snowflake_pg\" is not preloaded",
-        "DETAIL:  Until it is, no ID is issued, and only functions that are passed a layout read IDs.",
-        "HINT:  Add snowflake_pg to shared_preload_libraries in postgresql.conf and restart the server.",
+        "DETAIL:  Until it is preloaded, the server cannot issue IDs, and only functions that are passed a layout can decode IDs.",
+        "HINT:  Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.",
     ] {
         assert!(warned.lines().any(|told| told == line), "{line} is not in {warned}");
     }

@@ -31,15 +31,15 @@ const REFUSED: [Refused; 26] = [
         "a number from 0 to 31, to fit the",
     ),
     (&[("datacenter_id", "1")], "datacenter_id\": \"1\"", "Layout \"41:10:12\" has no datacenter field."),
-    (&[("layout", "41:10")], "\"snowflake_pg.layout\": \"41:10\"", "neither three or four widths"),
-    (&[("layout", "")], "\"snowflake_pg.layout\": \"\"", "neither three or four widths"),
-    (&[("layout", "many bits")], "\"many bits\"", "neither three or four widths"),
-    (&[("layout", "44:10:12")], "\"44:10:12\"", "The widths sum to 66 bits; a positive bigint has 63."),
+    (&[("layout", "41:10")], "\"snowflake_pg.layout\": \"41:10\"", "A layout is three or four field widths"),
+    (&[("layout", "")], "\"snowflake_pg.layout\": \"\"", "A layout is three or four field widths"),
+    (&[("layout", "many bits")], "\"many bits\"", "A layout is three or four field widths"),
+    (&[("layout", "44:10:12")], "\"44:10:12\"", "The widths add up to 66 bits, but an ID can have at most 63."),
     (&[("layout", "41:10:0")], "\"41:10:0\"", "The sequence field must have 1 to 31 bits."),
     (&[("layout", "31:32:10")], "\"31:32:10\"", "The worker field must have 0 to 31 bits."),
     (&[("layout", "41:10:12@2ms")], "\"41:10:12@2ms\"", "must be \"1ms\", \"10ms\" or \"1s\""),
-    (&[("epoch", "2020-01-01 00:00:00")], "\"snowflake_pg.epoch\"", "A time without a zone"),
-    (&[("epoch", "2020-01-01")], "\"snowflake_pg.epoch\"", "A time without a zone"),
+    (&[("epoch", "2020-01-01 00:00:00")], "\"snowflake_pg.epoch\"", "A time without a time zone"),
+    (&[("epoch", "2020-01-01")], "\"snowflake_pg.epoch\"", "A time without a time zone"),
     (&[("epoch", "2020-01-32Z")], "\"2020-01-32Z\"", "neither an ISO 8601 time nor a number"),
     (&[("epoch", "2020-01-01Zulu")], "\"2020-01-01Zulu\"", "neither an ISO 8601 time nor a number"),
     (&[("epoch", "-")], "\"snowflake_pg.epoch\": \"-\"", "neither an ISO 8601 time nor a number"),
@@ -186,7 +186,8 @@ fn check_unset(builder: Builder) -> Result<(), String> {
         let (code, message, _, hint) = sqlstate(&error);
         ensure!(code == "55000" && message == "parameter \"snowflake_pg.worker_id\" is not set", "{code} {message}");
         ensure!(
-            hint == "Give every server its own number from 0 to 1023 in postgresql.conf and restart it.",
+            hint == "Set \"snowflake_pg.worker_id\" in postgresql.conf to a number from 0 to 1023 that no other server has, and \
+                    restart the server.",
             "the hint is {hint:?}"
         );
     }

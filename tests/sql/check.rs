@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use cluster::{Answer, Ask, Client, Cluster, Load, block_with, blocks, page, sqlstate, typed, within};
 
-const INTEGERS: &str =
-    "Pass a column of type bigint; where IDs are kept as text, a view with snowflake_from_text() of it.";
+const INTEGERS: &str = "Pass a column of type bigint. If the IDs are stored as text, create a view that converts them with \
+     snowflake_from_text(), and pass that view.";
 
 /// Problem, worker, number, first and last ID of each row.
 type Row = (String, Option<i32>, i64, Option<i64>, Option<i64>);
@@ -133,14 +133,14 @@ fn an_answer_to_nothing_is_an_error() {
         )
         .expect("tables");
     for (arguments, code, message, hint) in [
-        ("NULL", "22004", "argument \"relation\" must not be null", "Pass the name of a table that exists."),
-        ("'orders', NULL", "22004", "argument \"key\" must not be null", "Pass the name of a column that exists."),
-        ("0", "42P01", "relation with OID 0 does not exist", "Name one that does."),
+        ("NULL", "22004", "argument \"relation\" must not be null", "Pass the name of an existing table."),
+        ("'orders', NULL", "22004", "argument \"key\" must not be null", "Pass the name of an existing column."),
+        ("0", "42P01", "relation with OID 0 does not exist", "Pass the name of an existing table."),
         ("'orders', 'zzzzzzzz'", "42703", "column \"zzzzzzzz\" does not exist", ""),
-        ("'orders', 'name'", "42804", "column name has no integers", INTEGERS),
-        ("'orders', 'key'", "42804", "column key has no integers", INTEGERS),
-        ("'orders', 'shown'", "42804", "column shown has no integers", INTEGERS),
-        ("'orders', 'price'", "42804", "column price has no integers", INTEGERS),
+        ("'orders', 'name'", "42804", "column \"name\" is not of an integer type", INTEGERS),
+        ("'orders', 'key'", "42804", "column \"key\" is not of an integer type", INTEGERS),
+        ("'orders', 'shown'", "42804", "column \"shown\" is not of an integer type", INTEGERS),
+        ("'orders', 'price'", "42804", "column \"price\" is not of an integer type", INTEGERS),
     ] {
         let error = session.batch_execute(&format!("SELECT * FROM snowflake_check({arguments})")).unwrap_err();
         let found = sqlstate(&error);
@@ -250,7 +250,7 @@ fn a_column_with_the_numbers_of_too_many_servers_is_refused() {
     session.batch_execute("INSERT INTO wide VALUES (NULL)").expect("a row");
     assert_eq!(check(&mut session, "'wide'").len(), 65_537);
     let (code, message) = session.refusal("SELECT * FROM snowflake_check('wider')");
-    assert_eq!((code.as_str(), message.as_str()), ("54000", "column id has IDs of more than 65536 servers"));
+    assert_eq!((code.as_str(), message.as_str()), ("54000", "column \"id\" has IDs of more than 65536 servers"));
 }
 
 #[test]

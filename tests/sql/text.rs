@@ -222,14 +222,14 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
     let mut session = server.session();
     let (zeros, long) = ("0".repeat(12), "0".repeat(1_000));
     let digit = |position: usize, shown: &str| match shown {
-        "" => format!("Character {position} is no digit of base 32."),
-        _ => format!("Character {position} is \"{shown}\", which is no digit of base 32."),
+        "" => format!("Character {position} is not a base-32 digit."),
+        _ => format!("Character {position} is \"{shown}\", which is not a base-32 digit."),
     };
-    let ends = |length: usize| format!("It ends after character {length}, and an ID has 13.");
-    let goes_on = "It goes on after character 13.".to_string();
-    let large = "Character 1 is above \"7\", which makes it larger than any bigint.".to_string();
+    let ends = |length: usize| format!("The text ends after character {length}, but an ID has 13 characters.");
+    let goes_on = "The text has more than 13 characters.".to_string();
+    let large = "Character 1 is above \"7\", so the number is too large for type bigint.".to_string();
     let wrong = [
-        (String::new(), "", "22023", "It is empty.".into()),
+        (String::new(), "", "22023", "The text is empty.".into()),
         ("0".into(), "0", "22023", ends(1)),
         (zeros.clone(), &zeros, "22023", ends(12)),
         (format!("{zeros}00"), "00000000000000", "22023", goes_on.clone()),
@@ -256,13 +256,14 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
     ];
     for (text, shown, code, detail) in wrong {
         let error = session.query("SELECT snowflake_from_text($1)", &[&text]).expect_err(&text);
-        let hint = "Pass 13 characters of 0 to 9 and A to Z without U, as snowflake_to_text() returns them.";
-        let expected = (code.into(), format!("\"{shown}\" is not the text of an ID"), detail, hint.into());
+        let hint = "Pass 13 characters, each a digit or a letter except U, as snowflake_to_text() returns them.";
+        let expected = (code.into(), format!("\"{shown}\" is not an ID in text form"), detail, hint.into());
         assert_eq!(sqlstate(&error), expected, "{text:?}");
     }
     for id in [-1, i64::MIN] {
         let error = session.query("SELECT snowflake_to_text($1)::text", &[&id]).expect_err("a negative number");
-        let expected = ("22003", format!("{id} is not an ID"), "An ID is never negative.", "Pass a number from 0 on.");
+        let expected =
+            ("22003", format!("{id} is not an ID"), "An ID is never negative.", "Pass a number that is not negative.");
         let (code, message, detail, hint) = sqlstate(&error);
         assert_eq!((code.as_str(), message, detail.as_str(), hint.as_str()), expected);
     }

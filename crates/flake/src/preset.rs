@@ -30,7 +30,7 @@ impl Preset {
             name: "twitter",
             format: format(Layout::TWITTER, Epoch::TWITTER),
             datacenter: None,
-            worker: Some("machine: 5 bits of data center and 5 of worker"),
+            worker: Some("machine: 5 bits of datacenter and 5 of worker"),
             sequence: "position in the tick",
             source: "https://github.com/twitter-archive/snowflake/tree/snowflake-2010: IdWorker.scala",
         },
@@ -39,7 +39,7 @@ impl Preset {
             format: format(Layout::widths(41, Some(5), 5, 12, Tick::Ms1), Epoch::at(1_420_070_400_000)),
             datacenter: Some("internal worker ID"),
             worker: Some("internal process ID"),
-            sequence: "IDs of the process so far",
+            sequence: "counter of the process",
             source: "https://discord.com/developers/docs/reference#snowflakes",
         },
         Preset {
@@ -47,7 +47,7 @@ impl Preset {
             format: format(Layout::widths(40, None, 13, 10, Tick::Ms1), Epoch::at(1_314_220_021_721)),
             datacenter: None,
             worker: Some("logical shard"),
-            sequence: "IDs of the shard so far",
+            sequence: "counter of the shard",
             source: "https://instagram-engineering.com/sharding-ids-at-instagram-1cf5a71e5a5c",
         },
         Preset {
@@ -55,7 +55,7 @@ impl Preset {
             format: format(Layout::widths(47, None, 0, 16, Tick::Ms1), Epoch::at(0)),
             datacenter: None,
             worker: None,
-            sequence: "tail: rows of the table so far, plus a hash of the time; random in rows dated back",
+            sequence: "tail: row counter of the table, plus a hash of the time; random for backdated rows",
             source: "https://github.com/mastodon/mastodon: lib/mastodon/snowflake.rb",
         },
         Preset {
@@ -79,7 +79,7 @@ impl Preset {
             format: format(Layout::TWITTER, Epoch::at(1_672_531_200_000)),
             datacenter: None,
             worker: Some("snowflake.node"),
-            sequence: "position in the tick, of one PostgreSQL sequence",
+            sequence: "position in the tick, from a PostgreSQL sequence",
             source: "https://github.com/pgEdge/snowflake: snowflake.c",
         },
         Preset {
@@ -87,7 +87,7 @@ impl Preset {
             format: format(Layout::TWITTER, Epoch::TWITTER),
             datacenter: None,
             worker: Some("worker"),
-            sequence: "position in the tick, begun at random",
+            sequence: "position in the tick, from a random start",
             source: "https://github.com/Meituan-Dianping/Leaf: SnowflakeIDGenImpl.java",
         },
     ];
