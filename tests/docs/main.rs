@@ -3,6 +3,7 @@
 mod bad_day;
 mod configuration;
 mod duplicates;
+mod errors;
 mod faq;
 mod hazards;
 mod links;

@@ -295,7 +295,8 @@ fn a_server_that_was_tried_gets_ids_for_javascript() {
     let set = "snowflake_set_mark(snowflake_min_id(now()), force => true)";
     assert!(page("docs/layouts.md").contains(&format!("`{set}`")));
     assert!(
-        page("docs/errors.md").contains("\n## \"the high-water mark is more than a day ahead of the clock\" (55000)\n")
+        page("docs/errors.md")
+            .contains("\n### \"the high-water mark is more than a day ahead of the clock\" (55000)\n")
     );
     check_changed("layouts_changed", &format!("SELECT {set}")).unwrap();
     // The negative controls: no mark is set, or a mark is set without force.

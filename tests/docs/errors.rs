@@ -1,0 +1,96 @@
+//! docs/errors.md shows the messages as the server does, and its list leads to each of them.
+
+use std::fs;
+use std::path::Path;
+
+use cluster::{assert_caught, ensure, page, repository};
+
+/// Messages that the source of the extension does not contain: those of PostgreSQL, and those with a name or a number in them.
+const ELSEWHERE: [&str; 16] = [
+    "invalid value for parameter \"snowflake_pg....\"",
+    "timestamp out of range",
+    "function snowflake_encode(...) is not unique",
+    "function ... does not exist",
+    "generation expression is not immutable",
+    "functions in index expression must be marked IMMUTABLE",
+    "could not determine which collation to use for string comparison",
+    "value for domain snowflake_text violates check constraint \"snowflake_text_digits\"",
+    "partition \"...\" would overlap partition \"...\"",
+    "updated partition constraint for default partition \"...\" would be violated by some row",
+    "relation \"...\" already exists",
+    "no partition of relation \"...\" found for row",
+    "query would be affected by row-level security policy for table \"...\"",
+    "could not find function \"snowflake_..._wrapper\" in file ...",
+    "cannot store the high-water mark while \"max_replication_slots\" is 0",
+    "column \"...\" has IDs of more than 65536 servers",
+];
+
+/// The contents of all files below a folder.
+fn text_of(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        text += &if path.is_dir() { text_of(&path) } else { fs::read_to_string(&path).expect("a text") };
+    }
+    text
+}
+
+fn headings(page: &str) -> impl Iterator<Item = &str> {
+    page.lines().filter_map(|line| line.strip_prefix("### "))
+}
+
+/// The messages of a heading, which is `"message" (SQLSTATE)`, or several of them separated by commas.
+fn messages(heading: &str) -> impl Iterator<Item = &str> {
+    let quoted = heading.split("), ").filter_map(|part| Some(part.rsplit_once(" (")?.0));
+    quoted.filter_map(|quoted| quoted.strip_prefix('"')?.strip_suffix('"'))
+}
+
+/// The anchor of a heading, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>();
+    kept.replace(' ', "-")
+}
+
+/// Each heading has a message of the server.
+fn check_messages(page: &str) -> Result<(), String> {
+    let source = text_of(&repository().join("src")) + &text_of(&repository().join("sql"));
+    // Without the escapes and the line breaks of Rust.
+    let source = source.replace("\\\"", "\"").replace("\\\n", "").split_whitespace().collect::<Vec<_>>().join(" ");
+    let messages: Vec<&str> = headings(page).flat_map(messages).collect();
+    ensure!(messages.len() > 50, "the page has {} messages", messages.len());
+    for message in messages.into_iter().filter(|message| !ELSEWHERE.contains(message)) {
+        // The parts that do not vary. The log adds the name of the extension, and its worker ID where it says who it is.
+        let fixed = message.trim_start_matches("snowflake_pg: ").trim_end_matches("worker ID ...");
+        for part in fixed.split("...").map(|part| part.trim_matches(['"', ' ', ','])) {
+            ensure!(source.contains(part), "no message of the server has {part:?}, as in {message:?}");
+        }
+    }
+    Ok(())
+}
+
+/// Each heading with a message is in the list, and each link of the list leads to a heading.
+fn check_list(page: &str) -> Result<(), String> {
+    for heading in headings(page).filter(|heading| messages(heading).count() > 0) {
+        let link = format!("](#{}) |", anchor(heading));
+        ensure!(page.contains(&link), "{heading} is not in the list");
+    }
+    for link in page.split("](#").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
+        ensure!(headings(page).any(|heading| anchor(heading) == link), "#{link} leads nowhere");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_messages_are_those_of_the_server() {
+    let page = page("docs/errors.md");
+    check_messages(&page).unwrap();
+    assert_caught(check_messages(&page.replace("is not a layout", "is no layout")), "no message of the server");
+}
+
+#[test]
+fn the_list_leads_to_every_message() {
+    let page = page("docs/errors.md");
+    check_list(&page).unwrap();
+    assert_caught(check_list(&page.replace("### \"... is not an ID\"", "### \"... is no ID\"")), "is not in the list");
+    assert_caught(check_list(&format!("{page}\n[text](#no-such-heading)\n")), "leads nowhere");
+}
