@@ -49,7 +49,7 @@ fn the_figures_are_those_that_were_measured() {
         assert!(answer.contains(figure) && measured.contains(source), "{figure}");
     }
     let server = Cluster::builder("faq_figures").start();
-    let most: i64 = server.connect().one("SELECT ids_per_second FROM snowflake_layouts WHERE name = 'twitter'");
+    let most: i64 = server.session().one("SELECT ids_per_second FROM snowflake_layouts WHERE name = 'twitter'");
     assert_eq!(most, 4_096_000);
     assert!(answer.contains("4,096,000"));
 }

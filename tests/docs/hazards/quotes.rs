@@ -135,7 +135,7 @@ fn a_promise_without_a_row_is_caught() {
         (GUARANTEES, "The mark is not transferred", "The mark is transferred", "says \"The mark is not transferred"),
         (README, begin, "\n## Other promises\n", "README.md has no section \"Guarantees\""),
         (README, begin, "\n## Guarantees\n\nIDs are prime.\n", "no row quotes \"IDs are prime.\" of README.md"),
-        (README, "\n```text\n", "\nIDs are prime.\n\n```text\n", "no row quotes \"IDs are prime.\" of README.md"),
+        (README, "\n![An ID", "\nIDs are prime.\n\n![An ID", "no row quotes \"IDs are prime.\" of README.md"),
         (
             INSTALLING,
             "one background worker",
