@@ -12,3 +12,4 @@ mod regress;
 mod search_path;
 mod text;
 mod time_queries;
+mod vectors;
