@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 export NO_COLOR := 1
 
 .PHONY: help run stop check test test-controls ci soak bench bench-plot bench-against bench-starvation all install package lint fuzz clean
-.PHONY: docs setup setup-package setup-test setup-bench
+.PHONY: decoder docs setup setup-package setup-test setup-bench
 
 help:
 	@echo "make run      build, install, start a private server, insert and decode, print how to connect"
@@ -33,6 +33,7 @@ help:
 	@echo "make bench-starvation REV=..  how long one ID takes while other sessions reserve blocks, compared with another revision"
 	@echo "make install  build and install the extension for PostgreSQL $(PG)"
 	@echo "make package  build a Debian package and a tar archive for PostgreSQL $(PG) in target/packages"
+	@echo "make decoder  build the decoder page, one HTML file that works offline, and print where it is"
 	@echo "make lint     check formatting, clippy, spelling and the length of lines; PG=all: clippy with all versions"
 	@echo "make fuzz     fuzz each parser of crates/flake for SECONDS=60"
 	@echo "Settings: PG=15 (major version: 15, 16, 17, 18 or all), PG_CONFIG=/path/to/pg_config; for make test also"
@@ -79,6 +80,9 @@ package: setup-package
 setup:
 	@scripts/setup
 endif
+
+decoder:
+	@scripts/decoder
 
 bench: install setup-bench
 	@cargo run --quiet --profile bench -p bench --bin measure -- $(PART)

@@ -34,8 +34,9 @@ function shapeOf(name, bits, epoch) {
     return format(value(bits) || LAYOUTS[0].bits, value(epoch) || undefined);
 }
 
-/** Shows an error, or none. One that appears while somebody types waits for the end of the word. */
+/** Shows an error, or none. An error appears only when the person stops typing, so that a screen reader does not read many. */
 const waiting = new Map();
+let typing = false;
 function showError(id, text, invalid = []) {
     clearTimeout(waiting.get(id));
     for (const input of $(id).closest("section").querySelectorAll("[aria-invalid]")) input.removeAttribute("aria-invalid");
@@ -47,7 +48,8 @@ function showError(id, text, invalid = []) {
         $(id).textContent = `${text[0].toUpperCase()}${text.slice(1)}.`;
         for (const input of invalid) $(input).setAttribute("aria-invalid", "true");
     };
-    waiting.set(id, setTimeout(show, ERROR_DELAY_MS));
+    if (typing) waiting.set(id, setTimeout(show, ERROR_DELAY_MS));
+    else show();
 }
 
 let shown = null;
@@ -122,9 +124,9 @@ function make() {
         const number = (id, bits) => (bits > 0 ? $(id).value.trim() || "0" : "0");
         const parts = {
             at: unixMs,
-            datacenterId: BigIntOf(number("datacenter", shape.datacenterBits), "datacenter"),
-            workerId: BigIntOf(number("worker", shape.workerBits), "worker"),
-            sequence: BigIntOf(number("sequence", shape.sequenceBits), "sequence"),
+            datacenterId: wholeNumber(number("datacenter", shape.datacenterBits), "datacenter ID"),
+            workerId: wholeNumber(number("worker", shape.workerBits), "worker ID"),
+            sequence: wholeNumber(number("sequence", shape.sequenceBits), "sequence"),
         };
         showMade(encode(parts, shape), shape);
     } catch (error) {
@@ -133,8 +135,8 @@ function make() {
     }
 }
 
-function BigIntOf(digits, name) {
-    if (!/^-?[0-9]+$/.test(digits)) throw new RangeError(`"${digits}" is not a ${name} number`);
+function wholeNumber(digits, name) {
+    if (!/^-?[0-9]+$/.test(digits)) throw new RangeError(`${name} "${digits}" is not a whole number`);
     return BigInt(digits);
 }
 
@@ -189,7 +191,9 @@ function reuse() {
 let edited = false;
 
 function update(show) {
+    typing = true;
     show();
+    typing = false;
     const values = new URLSearchParams();
     for (const [name, input] of Object.entries({ ...READ, ...(edited ? MAKE : {}) })) {
         const needed = !$(input).closest("[hidden]:not(#result):not(#made)");
@@ -217,9 +221,10 @@ function start() {
     const own = () => element("option", { value: OWN }, "Own bits and epoch");
     $("layout").append(element("option", { value: "" }, "Suggested"), ...names, own());
     $("make-layout").append(...names.map((name) => name.cloneNode(true)), own());
-    for (const input of Object.values(READ)) $(input).addEventListener("input", () => update(read));
+    const changed = (input, show) => $(input).addEventListener($(input).tagName === "SELECT" ? "change" : "input", show);
+    for (const input of Object.values(READ)) changed(input, () => update(read));
     for (const input of Object.values(MAKE)) {
-        $(input).addEventListener("input", () => {
+        changed(input, () => {
             edited = true;
             update(make);
         });

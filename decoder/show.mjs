@@ -6,11 +6,11 @@ import { LAYOUTS, fields, toIso } from "./snowflake.mjs";
 const NAMES = { timestamp: "Timestamp", datacenter: "Datacenter ID", worker: "Worker ID", sequence: "Sequence" };
 
 const VERDICTS = {
-    likely: "likely",
+    likely: "suggested",
     possible: "possible",
-    early: "no, less than a day after the epoch",
-    future: "no, in the future",
-    invalid: "no, larger than its last ID",
+    early: "no: on the day of the epoch",
+    future: "no: in the future",
+    invalid: "no: above the last ID",
 };
 
 /** The last instant of JavaScript's Date, in milliseconds since 1970. */
@@ -93,8 +93,8 @@ function row({ name, decoded, verdict }, said, selected, choose) {
         "tr",
         { "data-layout": name, class: verdict, "aria-current": name === selected ? "true" : false },
         element("th", { scope: "row" }, button),
+        element("td", { class: "verdict" }, said),
         ...cells.map((value) => element("td", {}, value === null ? "–" : String(value))),
-        element("td", {}, said),
     );
 }
 

@@ -142,7 +142,7 @@ function parseBits(bits, shown) {
         throw new RangeError(`"${shown}" is not a layout: write a name, or bits such as 41:10:12, 41:5:5:12 or 39:8s:16@10ms`);
     }
     const numbers = texts.map(Number);
-    const [timestampBits] = numbers.splice(0, 1);
+    const timestampBits = numbers.shift();
     const [sequenceBits] = numbers.splice(sequenceSecond ? 0 : -1, 1);
     const workerBits = numbers.pop();
     const datacenterBits = numbers.pop() ?? 0;
@@ -276,7 +276,6 @@ function tickAt(at, shape) {
 /** Crockford's base 32, without I, L, O and U. */
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const TEXT_LENGTH = 13;
-
 /**
  * The 13 characters of an ID, as `snowflake_to_text` returns them. They sort like the IDs.
  *

@@ -2,6 +2,7 @@
 
 mod bad_day;
 mod configuration;
+mod decoder;
 mod duplicates;
 mod errors;
 mod faq;
