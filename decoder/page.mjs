@@ -27,11 +27,13 @@ const ERROR_DELAY_MS = 300;
 
 const now = () => BigInt(Date.now());
 
-/** The layout of one of the two forms. */
-function shapeOf(name, bits, epoch) {
+/** The layout of one of the two forms. Before an input is read, `blame` is told its name. */
+function shapeOf(name, bits, epoch, blame) {
     if (name !== OWN) return format(name);
-    const value = (id) => $(id).value.trim();
-    return format(value(bits) || LAYOUTS[0].bits, value(epoch) || undefined);
+    blame([bits]);
+    const shape = format($(bits).value.trim() || LAYOUTS[0].bits);
+    blame([epoch]);
+    return format(shape, $(epoch).value.trim() || undefined);
 }
 
 /** Shows an error, or none. An error appears only when the person stops typing, so that a screen reader does not read many. */
@@ -68,9 +70,8 @@ function read() {
             const all = readings(id, now());
             const likely = all.find(({ verdict }) => verdict === "likely")?.name;
             $("layout").options[0].textContent = likely ? `Suggested: ${likely}` : "Suggested: none";
-            if (own) invalid = ["bits", "epoch"];
-            const shape = shapeOf($("layout").value || likely || DEFAULT_LAYOUT, "bits", "epoch");
-            if (own) invalid = ["id"];
+            const shape = shapeOf($("layout").value || likely || DEFAULT_LAYOUT, "bits", "epoch", (names) => (invalid = names));
+            invalid = ["id"];
             shown = { shape, decoded: decode(id, shape) };
             note(form, also, $("layout").value === "" && !likely);
             showId(shown, all, (name) => choose(name));
@@ -106,9 +107,9 @@ function make() {
     $("make-own").hidden = !own;
     showError("make-error", "");
     $("made").hidden = true;
-    let invalid = ["make-bits", "make-epoch"];
+    let invalid = [];
     try {
-        const shape = shapeOf($("make-layout").value, "make-bits", "make-epoch");
+        const shape = shapeOf($("make-layout").value, "make-bits", "make-epoch", (names) => (invalid = names));
         for (const [id, name, bits] of [
             ["datacenter", "Datacenter ID", shape.datacenterBits],
             ["worker", "Worker ID", shape.workerBits],

@@ -26,14 +26,15 @@ const PATIENCE_MS = 30_000;
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
 
 /** Keys by their code points in WebDriver. */
-export const KEYS = { control: "\ue009", tab: "\ue004", enter: "\ue007", delete: "\ue017" };
+export const KEYS = { control: "\ue009", tab: "\ue004", delete: "\ue017" };
 
 export class Browser {
     /** Starts chromedriver on a free port, and Chromium with a profile of its own. */
     static async start() {
         const browser = new Browser();
-        browser.profile = mkdtempSync(join(tmpdir(), "decoder-chromium-"));
-        browser.driver = spawn("chromedriver", ["--port=0"], { stdio: ["ignore", "pipe", "inherit"] });
+        browser.files = mkdtempSync(join(tmpdir(), "chromium-"));
+        const env = { ...process.env, TMPDIR: browser.files };
+        browser.driver = spawn("chromedriver", ["--port=0"], { stdio: ["ignore", "pipe", "inherit"], env });
         // Also when the tests end early. A signal by itself would end this process without "exit".
         process.on("exit", () => browser.kill());
         for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
@@ -41,7 +42,7 @@ export class Browser {
             browser.url = `http://127.0.0.1:${await port(browser.driver)}`;
             const alwaysMatch = {
                 browserName: "chrome",
-                "goog:chromeOptions": { args: [...FLAGS, `--user-data-dir=${browser.profile}`] },
+                "goog:chromeOptions": { args: [...FLAGS, `--user-data-dir=${join(browser.files, "profile")}`] },
                 "goog:loggingPrefs": { browser: "ALL", performance: "ALL" },
             };
             const session = await browser.send("POST", "/session", { capabilities: { alwaysMatch } });
@@ -54,14 +55,14 @@ export class Browser {
         }
     }
 
-    /** Ends the browser and chromedriver, and removes the profile. */
+    /** Ends the browser and chromedriver, and removes their files. */
     async stop() {
         if (this.url?.includes("/session/")) await this.send("DELETE", "").catch(() => {});
         this.kill();
-        // Chromium writes to its profile while it ends.
+        // Chromium writes files while it ends.
         for (let attempt = 0; attempt < 20; attempt++) {
             try {
-                return rmSync(this.profile, { recursive: true, force: true });
+                return rmSync(this.files, { recursive: true, force: true });
             } catch {
                 await sleep(100);
             }
@@ -112,6 +113,12 @@ export class Browser {
     async type(selector, text) {
         const keys = `${KEYS.control}a${KEYS.control}${KEYS.delete}${text}`;
         await this.send("POST", `/element/${await this.find(selector)}/value`, { text: keys });
+    }
+
+    /** Presses a key, several times, wherever the focus is. */
+    async press(value, times) {
+        const actions = Array(times).fill([{ type: "keyDown", value }, { type: "keyUp", value }]).flat();
+        await this.send("POST", "/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
     }
 
     /** Selects an option of a selection by clicking it. */

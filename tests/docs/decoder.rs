@@ -1,12 +1,16 @@
 //! The decoder page, in Chromium.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fs, process};
 
-use cluster::{Scratch, assert_caught, command, ensure, not_tested, output, repository};
+use cluster::{Scratch, assert_caught, command, ensure, not_tested, output, repository, within};
 
 /// The programs that show the page and control the browser.
 const BROWSER: [&str; 2] = ["chromium", "chromedriver"];
+
+/// How long the processes of a browser may take to end.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// False, with a line that says so, on a machine for which `scripts/setup test` does not install a browser.
 fn has_browser() -> bool {
@@ -43,26 +47,30 @@ fn build_with(file: &str, (right, wrong): (&str, &str), scratch: &Scratch) -> Re
 }
 
 /// Runs the tests of a page whose names match a pattern, and checks that their browser has ended.
-fn check_page(page: &Path, pattern: &str, scratch: &Scratch) -> Result<(), String> {
+fn check_page(page: &Path, pattern: &str) -> Result<(), String> {
     let test = repository().join("decoder/test/page.test.mjs");
+    // A short path, because Chromium has a socket in it.
+    let files = env::temp_dir().join(format!("decoder-{}", process::id()));
+    fs::create_dir(&files).expect("the temporary directory can be written");
     let mut node = command("node");
     node.args(["--test", &format!("--test-name-pattern={pattern}")]).arg(test);
-    let run = node.env("PAGE", page).env("TMPDIR", &scratch.0).output().expect("node is installed (Debian: nodejs)");
+    let run = node.env("PAGE", page).env("TMPDIR", &files).output().expect("node is installed (Debian: nodejs)");
     let told = String::from_utf8_lossy(&run.stdout).into_owned();
-    let left = processes_with(&scratch.0);
-    assert!(left.is_empty(), "these processes are left:\n{}\n{told}", left.join("\n"));
+    let ended = within(PATIENCE, || processes_in(&files).is_empty());
+    assert!(ended, "these processes are left:\n{}\n{told}", processes_in(&files).join("\n"));
+    let _ = fs::remove_dir_all(&files);
     ensure!(run.status.success(), "{told}{}", String::from_utf8_lossy(&run.stderr));
     Ok(())
 }
 
-/// The command lines that contain a path.
-fn processes_with(path: &Path) -> Vec<String> {
-    let path = path.to_string_lossy();
+/// The command lines that name a file in a directory.
+fn processes_in(directory: &Path) -> Vec<String> {
+    let directory = format!("{}/", directory.display());
     let all = fs::read_dir("/proc").expect("Linux").filter_map(|entry| {
         let line = fs::read(entry.ok()?.path().join("cmdline")).ok()?;
         Some(String::from_utf8_lossy(&line).replace('\0', " "))
     });
-    all.filter(|line| line.contains(&*path)).collect()
+    all.filter(|line| line.contains(&directory)).collect()
 }
 
 #[test]
@@ -74,7 +82,7 @@ fn the_page_works_in_a_browser() {
     let page = scratch.0.join("built/page.html");
     let printed = output(command(repository().join("scripts/decoder")).arg(&page));
     assert_eq!(Path::new(&printed), page);
-    check_page(&page, ".", &scratch).unwrap();
+    check_page(&page, ".").unwrap();
 }
 
 #[test]
@@ -85,7 +93,7 @@ fn a_page_that_rounds_ids_is_caught() {
     let scratch = Scratch::new("decoder_rounds");
     let rounding = ("const id = BigInt(text);", "const id = BigInt(Number(text));");
     let page = build_with("read.mjs", rounding, &scratch).unwrap();
-    let outcome = check_page(&page, "exact to its last digit", &scratch);
+    let outcome = check_page(&page, "exact to its last digit");
     assert_caught(outcome, "the page shows 9007199254740992 instead of 9007199254740993");
 }
 
@@ -96,7 +104,7 @@ fn a_page_that_may_request_something_is_caught() {
     }
     let scratch = Scratch::new("decoder_requests");
     let page = build_with("index.html", ("default-src 'none'; ", ""), &scratch).unwrap();
-    assert_caught(check_page(&page, "the page requests nothing", &scratch), "connect-src");
+    assert_caught(check_page(&page, "the page requests nothing"), "connect-src");
 }
 
 #[test]
