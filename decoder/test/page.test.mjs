@@ -87,7 +87,7 @@ test("an ID that is typed is shown, in each of its forms", async () => {
 test("an ID above 2^53 is exact to its last digit", async () => {
     await open();
     for (const id of ["9007199254740993", "1541815603606036481", "9223372036854775807"]) {
-        await browser.type("#id", id);
+        await browser.paste("#id", id);
         await browser.select("#layout", "twitter");
         const found = await shown();
         assert.equal(found.id, id, `the page shows ${found.id} instead of ${id}`);
@@ -116,7 +116,7 @@ test("every named layout reads its vectors", async () => {
 
 test("a row of the table selects its layout", async () => {
     await open();
-    await browser.type("#id", published.id);
+    await browser.paste("#id", published.id);
     await browser.click("#layouts tr[data-layout=discord] button");
     assert.equal((await shown()).layout, "discord");
     assert.equal(await browser.run("return document.querySelector('#layouts [aria-current=true]').dataset.layout"), "discord");
@@ -131,11 +131,11 @@ test("the likely layout is suggested", async () => {
         ["103270115826048975", "mastodon"],
         ["136169504773242881", "pgedge"],
     ]) {
-        await browser.type("#id", id);
+        await browser.paste("#id", id);
         assert.equal((await shown()).layout, name);
         assert.equal((await table())[name][0], "suggested");
     }
-    await browser.type("#id", "12345");
+    await browser.paste("#id", "12345");
     assert.match(await browser.waitFor("#id-note", /No named layout gives a plausible time/), /layout twitter/);
     assert.equal((await table()).twitter[0], "no: on the day of the epoch");
 });
@@ -145,9 +145,9 @@ test("bits and an epoch of one's own are used", async () => {
     await open();
     await browser.select("#layout", "own");
     for (const vector of own.filter((_, at) => at % 80 === 79)) {
-        await browser.type("#id", vector.id);
-        await browser.type("#bits", vector.layout);
-        await browser.type("#epoch", vector.epoch);
+        await browser.paste("#id", vector.id);
+        await browser.paste("#bits", vector.layout);
+        await browser.paste("#epoch", vector.epoch);
         assert.deepEqual(await shown(), expected(vector));
     }
 });
@@ -191,15 +191,15 @@ test("a time, a worker ID and a sequence that are typed make an ID", async () =>
 
 test("a link opens the same state", async () => {
     await open();
-    await browser.type("#id", "180363646902239241");
+    await browser.paste("#id", "180363646902239241");
     await browser.select("#layout", "own");
-    await browser.type("#bits", "29:21:13@1s");
-    await browser.type("#epoch", "2016-09-20T00:00:00+08:00");
+    await browser.paste("#bits", "29:21:13@1s");
+    await browser.paste("#epoch", "2016-09-20T00:00:00+08:00");
     await browser.select("#make-layout", "own");
-    await browser.type("#make-bits", "41:4:8");
-    await browser.type("#at", "2026-01-31T12:00:00Z");
-    await browser.type("#worker", "15");
-    await browser.type("#sequence", "255");
+    await browser.paste("#make-bits", "41:4:8");
+    await browser.paste("#at", "2026-01-31T12:00:00Z");
+    await browser.paste("#worker", "15");
+    await browser.paste("#sequence", "255");
     const state = async () => [
         await shown(),
         await made(),
@@ -238,27 +238,27 @@ test("bad input shows a message", async () => {
         ["1ASD13XH1F80U", /character 13 is not a digit of base 32/],
         ["<img src=x onerror=alert(1)>", /is not the text of an ID/],
     ]) {
-        await browser.type("#id", typed);
+        await browser.paste("#id", typed);
         await browser.waitFor("#id-error", message);
         assert.equal(await shown(), false, typed);
         assert.equal(await browser.run("return document.getElementById('id').getAttribute('aria-invalid')"), "true");
     }
-    await browser.type("#id", "1541815603606036480");
+    await browser.paste("#id", "1541815603606036480");
     await browser.waitFor("#id-error", /^$/);
     await browser.select("#layout", "own");
-    await browser.type("#bits", "41:10:13");
+    await browser.paste("#bits", "41:10:13");
     await browser.waitFor("#id-error", /it has 64 bits, and an ID has at most 63/);
     assert.deepEqual(await browser.run("return [...document.querySelectorAll('[aria-invalid]')].map(({ id }) => id)"), ["bits"]);
-    await browser.type("#bits", "41:4:8");
+    await browser.paste("#bits", "41:4:8");
     await browser.waitFor("#id-error", /1541815603606036480 is not an ID of layout 41:4:8/);
     assert.deepEqual(severe(await browser.log("browser")), []);
 });
 
 test("a form of two meanings is pointed out", async () => {
     await open();
-    await browser.type("#id", "1000000000000");
+    await browser.paste("#id", "1000000000000");
     await browser.waitFor("#id-note", /Read as a decimal number. 13 characters of text of this form would be ID 1152921504606846976/);
-    await browser.type("#id", "0X12345678901");
+    await browser.paste("#id", "0X12345678901");
     await browser.waitFor("#id-note", /Read as text. A number of this form would be ID 1250999896321/);
 });
 

@@ -109,7 +109,13 @@ export class Browser {
         await this.send("POST", `/element/${await this.find(selector)}/click`, {});
     }
 
-    /** Types into an input, in place of what is in it. */
+    /** Enters a text into an input at once, as when it is pasted, in place of what is in it. */
+    async paste(selector, text) {
+        await this.run("const input = document.querySelector(arguments[0]); input.focus(); input.select();", selector);
+        await this.command("Input.insertText", { text });
+    }
+
+    /** Types into an input key by key, in place of what is in it. */
     async type(selector, text) {
         const keys = `${KEYS.control}a${KEYS.control}${KEYS.delete}${text}`;
         await this.send("POST", `/element/${await this.find(selector)}/value`, { text: keys });
