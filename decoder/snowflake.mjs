@@ -69,24 +69,20 @@ export const DEFAULT_LAYOUT = "twitter";
 export const LAYOUTS = Object.freeze([
     named("twitter", "41:10:12", "2010-11-04T01:42:54.657Z", [
         null,
-        "machine: 5 bits of data center and 5 of worker",
+        "machine: 5 bits of datacenter and 5 of worker",
         "position in the tick",
     ]),
-    named("discord", "41:5:5:12", "2015-01-01T00:00:00.000Z", ["internal worker ID", "internal process ID", "IDs of the process so far"]),
-    named("instagram", "40:13:10", "2011-08-24T21:07:01.721Z", [null, "logical shard", "IDs of the shard so far"]),
+    named("discord", "41:5:5:12", "2015-01-01T00:00:00.000Z", ["internal worker ID", "internal process ID", "counter of the process"]),
+    named("instagram", "40:13:10", "2011-08-24T21:07:01.721Z", [null, "logical shard", "counter of the shard"]),
     named("mastodon", "47:0:16", "1970-01-01T00:00:00.000Z", [
         null,
         null,
-        "tail: rows of the table so far, plus a hash of the time; random in rows dated back",
+        "tail: row counter of the table, plus a hash of the time; random for backdated rows",
     ]),
     named("sonyflake", "39:8s:16@10ms", "2014-09-01T00:00:00.000Z", [null, "machine", "position in the tick"]),
     named("uid-generator", "28:22:13@1s", "2016-05-19T16:00:00.000Z", [null, "start of a process", "position in the tick"]),
-    named("pgedge", "41:10:12", "2023-01-01T00:00:00.000Z", [
-        null,
-        "snowflake.node",
-        "position in the tick, of one PostgreSQL sequence",
-    ]),
-    named("leaf", "41:10:12", "2010-11-04T01:42:54.657Z", [null, "worker", "position in the tick, begun at random"]),
+    named("pgedge", "41:10:12", "2023-01-01T00:00:00.000Z", [null, "snowflake.node", "position in the tick, from a PostgreSQL sequence"]),
+    named("leaf", "41:10:12", "2010-11-04T01:42:54.657Z", [null, "worker", "position in the tick, from a random start"]),
 ]);
 
 function named(name, bits, epoch, [datacenterId, workerId, sequence]) {

@@ -4,12 +4,16 @@
  * Any number can be read in every layout, and most give a valid time. So this is a guess, made in two steps. First, the time must be
  * plausible: from one day after the epoch, because smaller numbers are rarely Snowflake IDs, to one day after now. Second, of the
  * layouts with a plausible time, the one that describes the ID most briefly is the likely one: a small worker ID or sequence needs
- * fewer bits than a large one, and real ones are often small, whereas the wrong layout reads random bits.
+ * fewer bits than a large one, and real ones are often small, whereas the wrong layout reads random bits. The description also names
+ * the system, which takes more bits for a system whose IDs are seen less often.
  */
 
 import { LAYOUTS, decode, format } from "./snowflake.mjs";
 
 const DAY_MS = 86_400_000n;
+
+/** How many bits longer the name of a system is than that of Twitter or Discord: an estimate of how much less often its IDs are seen. */
+const RARER = { instagram: 3, mastodon: 3, sonyflake: 6, "uid-generator": 8, pgedge: 2 };
 
 /**
  * @typedef {object} Reading An ID, read in a named layout.
@@ -51,6 +55,7 @@ function reading(id, now, shape) {
     if (unixMs > now + DAY_MS) return { name, decoded, verdict: "future" };
     if (unixMs < shape.epochMs + DAY_MS) return { name, decoded, verdict: "early" };
     const length =
+        (RARER[name] ?? 0) +
         Math.log2(Number((now - shape.epochMs) / shape.tickMs)) +
         description(datacenterId, shape.datacenterBits) +
         description(workerId, shape.workerBits) +

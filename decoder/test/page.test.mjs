@@ -130,6 +130,7 @@ test("the likely layout is suggested", async () => {
         ["3870172288071432645", "instagram"],
         ["103270115826048975", "mastodon"],
         ["136169504773242881", "pgedge"],
+        ["175928847299117063", "discord"],
     ]) {
         await browser.paste("#id", id);
         assert.equal((await shown()).layout, name);
