@@ -72,7 +72,7 @@ impl Page {
         for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_GFM) {
             match event {
                 Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                    page.links.push(dest_url.into())
+                    page.links.push(dest_url.into());
                 }
                 Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
                 Event::End(TagEnd::Heading(_)) => {

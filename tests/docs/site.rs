@@ -22,7 +22,7 @@ impl Page {
     fn read(html: &str) -> Page {
         let (mut page, mut rest) = (Page::default(), html);
         while let Some((_, after)) = rest.split_once('<') {
-            let name: String = after.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+            let name: String = after.chars().take_while(char::is_ascii_alphanumeric).collect();
             rest = page.element(&name, &after[name.len()..]);
             if name == "script" {
                 rest = rest.split_once("</script").map_or("", |(_, rest)| rest);
