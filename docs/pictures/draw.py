@@ -287,12 +287,12 @@ def bad_day():
         (["problem: the clock was set", "back, or is before the epoch"], ["Set the clock right."]),
         (["state is waiting"], ["Check the disk and the", "synchronous standby."]),
         (["mark_lead is more than", "half a day"],
-         ["Do not restart the server.", "If the clock is wrong, set it", "right. If it is right:", "IDs of the future"]),
+         ["Do not restart the server.", "If the clock is wrong, set it", "right. If it is right:", "IDs from the future"]),
         (["lead stays below -1 s"], ["If the clock is right:", "The clock jumped forward", "to the correct time"]),
         (["the log says: restored from", "a backup or an archive"], ["After a restore"]),
         (["none of these"], ["Look up the message", "in Errors."]),
     ]
-    sections = {"Issuing is refused", "The mark is missing", "No free replication state", "IDs of the future", "The clock jumped forward",
+    sections = {"Issuing is refused", "The mark is missing", "No free replication state", "IDs from the future", "The clock jumped forward",
                 "to the correct time", "After a restore"}
     heights = [22 + 19 * max(len(question), len(answer)) for question, answer in rows]
     top, gap = 92, 12

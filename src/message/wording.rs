@@ -256,7 +256,7 @@ impl Error {
                 format!("mark {mark} is more than a day ahead of the clock"),
                 format!("The clock shows {}. With this mark, the server could not issue IDs.", timestamp::utc(*clock)),
                 "Pass a mark that is at most a day ahead of the clock. If rows have IDs of that time, first change these IDs or \
-                 the worker ID of the server: see \"IDs of the future\" in docs/bad-day.md."
+                 the worker ID of the server: see \"IDs from the future\" in docs/bad-day.md."
                     .into(),
             ),
             Error::MarkTransaction => (
@@ -306,7 +306,7 @@ impl Error {
                 format!("mark {mark} is not above the IDs of {}", relation::shown(table)),
                 format!("The highest ID of this server in this relation is {highest}, and it could be issued again."),
                 "Pass a mark above this ID. If the ID is more than a day ahead of the clock, first change the ID of the row or \
-                 the worker ID of the server: see \"IDs of the future\" in docs/bad-day.md."
+                 the worker ID of the server: see \"IDs from the future\" in docs/bad-day.md."
                     .into(),
             ),
             Error::NoOrigins { setting } => (

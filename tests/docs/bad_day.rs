@@ -20,7 +20,7 @@ const TABLES: &str = "
 enum Day {
     /// It was started with the wrong clock, and again with the right one: it refuses.
     Restarted,
-    /// The clock was accepted by mistake, and set right: it goes on with IDs of the future.
+    /// The clock was accepted by mistake, and set right: it goes on with IDs from the future.
     Running,
 }
 
@@ -31,9 +31,9 @@ fn section(title: &str) -> Section {
     sections.pop().expect("a section of the page")
 }
 
-/// The block of "IDs of the future" with this after its fence.
+/// The block of "IDs from the future" with this after its fence.
 fn block(info: &str) -> String {
-    let blocks = section("IDs of the future").blocks.into_iter();
+    let blocks = section("IDs from the future").blocks.into_iter();
     let (_, text) = blocks.into_iter().find(|(found, _)| found == info).unwrap_or_else(|| panic!("no block {info:?}"));
     text
 }
@@ -53,7 +53,7 @@ fn refusal(session: &mut Client, sql: &str) -> (String, String, String) {
     (code, message, hint)
 }
 
-/// A server with rows of the future and the right clock, and the IDs that were received.
+/// A server with rows from the future and the right clock, and the IDs that were received.
 fn bad_day(builder: Builder, day: Day) -> (Cluster, Vec<i64>) {
     let mut server = builder.clock("+0").start();
     let mut session = server.session();
@@ -106,7 +106,7 @@ fn check_renumbered(name: &str, day: Day, renumbered: bool) -> Result<(), String
     let shown = run(&block("sql view"))?;
     ensure!(
         shown.contains("orders.id") && shown.contains("items.id"),
-        "the rows of the future are not shown:\n{shown}"
+        "the rows from the future are not shown:\n{shown}"
     );
     let mut text = block("sql other ids");
     if !renumbered {
@@ -117,7 +117,7 @@ fn check_renumbered(name: &str, day: Day, renumbered: bool) -> Result<(), String
     for column in ["id FROM orders", "id FROM items", "order_id FROM items"] {
         let future: i64 = session
             .one(&format!("SELECT count(*) FROM (SELECT {column}) AS t (id) WHERE id > snowflake_max_id(now())"));
-        ensure!(future == 0, "{future} rows of the future in {column}");
+        ensure!(future == 0, "{future} rows from the future in {column}");
     }
     let kept: i64 = session.one("SELECT count(*) FROM orders, snowflake_decode(id) WHERE worker_id = 1");
     ensure!(kept == 50, "{kept} of 50 rows from before have kept their IDs");
@@ -172,7 +172,7 @@ fn a_server_with_the_number_of_those_rows_is_caught() {
 /// Every block of the section is typed above, and each refusal on the way says where it is.
 #[test]
 fn the_refusals_name_the_sections_that_end_them() {
-    let infos: Vec<String> = section("IDs of the future").blocks.into_iter().map(|(info, _)| info).collect();
+    let infos: Vec<String> = section("IDs from the future").blocks.into_iter().map(|(info, _)| info).collect();
     assert_eq!(infos, ["sql view", "sql other worker ID", "sql other ids"]);
     let (server, ids) = bad_day(Cluster::builder("bad_day_hints"), Day::Restarted);
     let mut session = server.connect();
@@ -184,9 +184,9 @@ fn the_refusals_name_the_sections_that_end_them() {
             "SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')",
             "55000",
             "not above the IDs",
-            "IDs of the future",
+            "IDs from the future",
         ),
-        (&format!("SELECT snowflake_set_mark({highest} + 1)"), "22023", "more than a day ahead", "IDs of the future"),
+        (&format!("SELECT snowflake_set_mark({highest} + 1)"), "22023", "more than a day ahead", "IDs from the future"),
     ] {
         let refused = refusal(&mut session, sql);
         assert!(refused.0 == code && refused.1.contains(message), "{sql}: {refused:?}");

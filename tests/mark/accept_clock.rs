@@ -152,7 +152,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     let (code, message) = session.refusal(set);
     assert!(code == "55000" && message.ends_with("is not above the IDs of \"public.every_id\""), "{code} {message}");
     session.batch_execute("DELETE FROM load_rows WHERE id > snowflake_max_id(now())").expect("a superuser may");
-    session.batch_execute(set).expect("no row is of the future");
+    session.batch_execute(set).expect("no row is from the future");
     let load = Load::start(&server, 4, Ask::ALL, "");
     assert!(session.lead().abs() < 1.0);
     thread::sleep(Duration::from_millis(300));

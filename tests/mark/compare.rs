@@ -63,7 +63,7 @@ fn ids_are_found_in_tables_of_every_kind() {
             detail,
             format!("The highest ID of this server in this relation is {id}, and it could be issued again.")
         );
-        assert!(hint.contains("see \"IDs of the future\" in docs/bad-day.md"), "{hint}");
+        assert!(hint.contains("see \"IDs from the future\" in docs/bad-day.md"), "{hint}");
         assert_eq!(session.code(&set(id + 1)), None, "{table}");
         assert_eq!(server.shown_mark(), id + 1);
     }

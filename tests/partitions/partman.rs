@@ -162,7 +162,7 @@ fn maintenance_follows_the_largest_id_and_not_the_clock() {
     let maintain = "SELECT partman.run_maintenance('public.measurements')";
     session.batch_execute(maintain).unwrap();
     assert_eq!(session.one::<i64>("SELECT count(*) FROM measurements"), 1);
-    // A row of the future causes today's partition to be dropped.
+    // A row from the future causes today's partition to be dropped.
     session
         .batch_execute("INSERT INTO measurements VALUES (snowflake_encode(now() + interval '3 days', 1, 0))")
         .unwrap();
