@@ -44,12 +44,17 @@ pub fn debian_files(files: &[String]) -> Result<(), String> {
     for name in ["README.Debian", "README.md.gz", "changelog.Debian.gz", "changelog.gz", "copyright"] {
         ensure!(read.contains(&format!("{docs}{name}")), "{name} is not in the package");
     }
-    // Debhelper compresses the longer pages.
-    let pages = fs::read_dir(repository().join("docs")).expect("docs/ can be read");
-    for name in pages.map(|entry| entry.unwrap().file_name()) {
-        let path = format!("{docs}docs/{}", name.display());
-        ensure!(read.contains(&path) || read.contains(&format!("{path}.gz")), "{path} is not in the package");
-    }
+    // The pages and their pictures. Debhelper compresses the longer ones.
+    let shipped = |folder: &str, kind: &str| -> Vec<String> {
+        let entries =
+            fs::read_dir(repository().join(folder)).expect("a folder of pages").map(|entry| entry.unwrap().path());
+        let wanted = entries.filter(|path| path.extension().is_some_and(|extension| extension == kind));
+        wanted.map(|path| format!("{docs}{folder}/{}", path.file_name().expect("a file").display())).collect()
+    };
+    let wanted = [shipped("docs", "md"), shipped("docs/pictures", "svg")].concat();
+    let begin = format!("{docs}docs/");
+    let found = read.iter().filter(|path| path.starts_with(&begin));
+    same(found.map(|path| path.trim_end_matches(".gz").to_string()), wanted)?;
     Ok(())
 }
 
