@@ -1,17 +1,17 @@
-//! The errors of layouts, IDs and their parts. They contain only facts. The caller words the message.
+//! The errors for layouts, IDs and their parts. An error contains only facts, and the caller writes the message.
 
 use core::fmt;
 
 /// A field of an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Ticks since the epoch.
+    /// The timestamp: the number of ticks since the epoch.
     Timestamp,
     /// The datacenter ID.
     Datacenter,
     /// The worker ID.
     Worker,
-    /// The position in one tick.
+    /// The sequence number: the position in one tick.
     Sequence,
 }
 
@@ -26,16 +26,16 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why a text is not a layout.
+/// The reason why a text is not a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
-    /// Neither a preset nor three or four widths with an optional tick.
+    /// The text is neither a preset's name nor three or four widths with an optional tick.
     Malformed,
     /// The text after the `@` is not a tick.
     UnknownTick,
-    /// A width outside its range.
+    /// A width is outside its range.
     Width {
-        /// The field.
+        /// The field that has this width.
         part: Part,
         /// The width that was given.
         bits: u32,
@@ -46,37 +46,37 @@ pub enum LayoutError {
     },
     /// The widths sum to more than 63 bits.
     TooWide {
-        /// Their sum.
+        /// The sum of the widths.
         bits: u32,
     },
 }
 
-/// A part that does not fit its field.
+/// A part that does not fit into its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartError {
     /// The field.
     pub part: Part,
     /// The value that was given.
     pub value: i64,
-    /// The largest value of the field. The smallest is 0.
+    /// The largest value of the field. The smallest value is 0.
     pub max: i64,
 }
 
-/// Why an ID cannot be decoded or encoded.
+/// The reason why an ID cannot be decoded or encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatError {
     /// The number is negative.
     Negative,
-    /// The number has bits above the layout's highest.
+    /// The number has bits above the layout's highest bit.
     TooLarge {
         /// The largest ID of the layout.
         max: i64,
     },
-    /// A datacenter ID, worker ID or sequence number does not fit.
+    /// A datacenter ID, a worker ID or a sequence number does not fit into its field.
     Part(PartError),
-    /// The instant lies before the epoch.
+    /// The instant is before the epoch.
     BeforeEpoch,
-    /// The instant lies after the layout's last tick.
+    /// The instant is after the layout's last tick.
     AfterEnd,
 }
 

@@ -4,19 +4,19 @@ use core::time::Duration;
 
 use crate::{Epoch, IdFormat, Layout, Nanos, Tick};
 
-/// The request of a caller.
+/// A caller's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Up to this many words, at least one. They can continue in the next tick. A grant is at most [`Limits::largest_grant`]; the
-    /// caller requests the rest again.
+    /// Up to this many words, at least one. The words can continue in the next tick. A grant is at most [`Limits::largest_grant`]
+    /// words, so the caller makes another request for the rest.
     UpTo(u64),
-    /// Exactly this many words, all in one tick. A number outside of the range from one to [`Limits::largest_grant`] counts as the
-    /// nearest number in it.
+    /// Exactly this many words, all in one tick. A number below one counts as one, and a number above [`Limits::largest_grant`]
+    /// counts as [`Limits::largest_grant`].
     InOneTick(u64),
 }
 
 impl Request {
-    /// True for a request for one word.
+    /// Returns true for a request for one word.
     pub const fn is_single(self) -> bool {
         matches!(self, Request::UpTo(0 | 1) | Request::InOneTick(0 | 1))
     }
@@ -32,23 +32,23 @@ pub struct Run {
 }
 
 impl Run {
-    /// The last word.
+    /// Returns the last word.
     #[inline]
     pub const fn last(&self) -> u64 {
         self.first + (self.count - 1)
     }
 }
 
-/// What keeps a request from being granted now.
+/// The reason why a request cannot be granted now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The state is not loaded: nothing was issued since the server started, or since the mark was set.
+    /// The state is not loaded: no word has been issued since the server started, or since the mark was set.
     NotLoaded,
-    /// The words lie at or above the ceiling, which must first rise to this word or above.
+    /// The words are at or above the ceiling. The ceiling must first rise to at least this word.
     NotReserved(u64),
-    /// The lead is at its limit. The caller can try again after this time.
+    /// The lead is at its limit. The caller can try again after this duration.
     Throttled(Duration),
-    /// The timestamp field is used up.
+    /// The timestamp field is exhausted.
     Exhausted,
     /// The clock is before the epoch.
     BeforeEpoch,
@@ -63,30 +63,33 @@ pub struct Limits {
     epoch: Nanos,
 }
 
-/// The limits that a reload of the configuration can change.
+/// The limits that can be changed by reloading the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// How far issued words may be ahead of the clock, in nanoseconds.
     pub max_ahead: Nanos,
     /// True if each new tick begins at a random sequence number instead of 0.
     pub random_start: bool,
-    /// True for a request for more than one word that has been throttled for long: it may run ahead as far as single words.
+    /// True if the request is for more than one word and has been throttled for a long time. The request may then run ahead as
+    /// far as a request for a single word.
     pub overdue: bool,
 }
 
 impl Pace {
-    /// How far requests for more than one word may run ahead of the clock. Half of what single words may, so that a single
-    /// word is granted at once beside any number of them. (One that is overdue may run ahead as far as single words.)
+    /// Returns how far requests for more than one word may run ahead of the clock. This is half of the limit for single words, so
+    /// that a request for a single word is granted at once, however many bulk requests there are. (An overdue request may run
+    /// ahead as far as a request for a single word.)
     const fn bulk_ahead(&self) -> Nanos {
         self.max_ahead / 2
     }
 
-    /// A throttled caller sleeps until the lead is at least this part of `max_ahead` below its limit, not just until the
-    /// next tick: waking costs some microseconds, and one tick's IDs are drawn in little more.
+    /// A throttled caller sleeps until the lead is below its limit by at least `max_ahead` divided by this number. The caller
+    /// does not wake up at the next tick, because waking up takes some microseconds, and drawing the IDs of one tick takes little
+    /// longer.
     const REST: u64 = 8;
 
-    /// How long a throttled caller rests once the lead is at its limit: one to three times [`Pace::REST`]. It is scattered because
-    /// callers that wake together contend for one cache line.
+    /// Returns how long a throttled caller rests once the lead is at its limit: one to three times `max_ahead` divided by
+    /// [`Pace::REST`]. The duration is scattered, because callers that wake up at the same time contend for one cache line.
     const fn rest(&self, now: Nanos) -> Nanos {
         let rest = self.max_ahead / Pace::REST;
         rest + scatter(now) % (2 * rest + 1)
@@ -94,7 +97,7 @@ impl Pace {
 }
 
 impl Limits {
-    /// The limits of a format.
+    /// Returns the limits of a format.
     pub const fn of(format: &IdFormat) -> Limits {
         let layout: &Layout = &format.layout;
         let epoch: Epoch = format.epoch;
@@ -106,13 +109,14 @@ impl Limits {
         }
     }
 
-    /// Words of one tick.
+    /// Returns the number of words in one tick.
     pub const fn capacity(&self) -> u64 {
         1 << self.sequence_bits
     }
 
-    /// The largest number of words that one request is granted: the words of one tick or of half of `max_ahead`, whichever is less.
-    /// Therefore a grant moves the last word no further ahead than single words may be.
+    /// Returns the largest number of words that one request is granted: the words of one tick or the words of half of
+    /// `max_ahead`, whichever is less. Therefore, a grant moves the last word no further ahead than a request for a single word
+    /// may move it.
     #[inline(always)]
     pub const fn largest_grant(&self, pace: Pace) -> u64 {
         let words = pace.bulk_ahead().saturating_mul(self.capacity()) / self.tick.nanos();
@@ -125,54 +129,55 @@ impl Limits {
         }
     }
 
-    /// The time that the layout has for this many words.
+    /// Returns the time that this many words span in the layout.
     pub const fn span(&self, count: u64) -> Nanos {
         self.tick.nanos().saturating_mul(count) >> self.sequence_bits
     }
 
-    /// The instant at which a word is due if the words of a tick are spread evenly over the tick.
+    /// Returns the instant at which a word is due if the words of a tick are spread evenly over the tick.
     const fn due(&self, word: u64) -> Nanos {
-        // This does not overflow: it is less than a tick of 10^9 ns times 2^31 words.
+        // This does not overflow, because the product is less than the 10^9 ns of the longest tick times 2^31 words.
         let part = ((word & (self.capacity() - 1)) * self.tick.nanos()) >> self.sequence_bits;
         self.time(word).saturating_add(part)
     }
 
-    /// The first word of `tick`, or the word after the last one if the tick is past the end of the layout.
+    /// Returns the first word of `tick`, or the word after the layout's last word if the layout ends before `tick`.
     const fn word(&self, tick: u64) -> u64 {
         let last_tick = self.last_word >> self.sequence_bits;
         if tick > last_tick { self.last_word + 1 } else { tick << self.sequence_bits }
     }
 
-    /// The last word of the layout.
+    /// Returns the last word of the layout.
     pub const fn last_word(&self) -> u64 {
         self.last_word
     }
 
-    /// The unit of the timestamp.
+    /// Returns the unit of the timestamp.
     pub const fn tick(&self) -> Tick {
         self.tick
     }
 
-    /// When the tick of a word begins; saturates far beyond any clock.
+    /// Returns the time at which the tick of a word begins. The result saturates far beyond the time of any clock.
     pub const fn time(&self, word: u64) -> Nanos {
         self.begins(word >> self.sequence_bits)
     }
 
-    /// The first word of the tick at `now`, or the word after the last one if the layout has no word for that time. `None` before
-    /// the epoch.
+    /// Returns the first word of the tick at `now`, or the word after the layout's last word if the layout has no word for this
+    /// time. Returns `None` if `now` is before the epoch.
     pub const fn word_at(&self, now: Nanos) -> Option<u64> {
         if now < self.epoch { None } else { Some(self.word(self.tick.whole(now - self.epoch))) }
     }
 
-    /// When `tick` begins; saturates far beyond any clock.
+    /// Returns the time at which `tick` begins. The result saturates far beyond the time of any clock.
     const fn begins(&self, tick: u64) -> Nanos {
         self.epoch.saturating_add(tick.saturating_mul(self.tick.nanos()))
     }
 }
 
 /// Decides what a request gets if `last` was the last word issued, the clock shows `now`, and words from `ceiling` on may not be
-/// issued yet. The words belong to the caller if `last` has not changed. `last` is a word, not [`crate::NOT_LOADED`].
-// Always inlined, because most callers request one word, and little of the code is left for them.
+/// issued yet. The granted words belong to the caller only if `last` has not changed in the meantime. `last` must be a word, not
+/// [`crate::NOT_LOADED`].
+// This function is always inlined. Most callers request one word, and the compiler then removes most of the code.
 #[inline(always)]
 pub fn step(
     last: u64,
@@ -194,7 +199,8 @@ pub fn step(
     let count = match request {
         Request::UpTo(count) => {
             if clock > last {
-                // A new tick. The offset is less than the tick, so the word is not ahead of the clock.
+                // A new tick has begun. The offset is less than the number of words in the tick, so the word is not ahead of the
+                // clock.
                 let offset = if pace.random_start { scatter(now) & (capacity - 1) } else { 0 };
                 first = clock + offset;
             }
@@ -231,14 +237,14 @@ pub fn step(
         if first_tick > tick {
             let lead = limits.begins(first_tick) - now;
             if lead > pace.max_ahead {
-                // An overdue request wakes before the callers that take all words.
+                // The caller of an overdue request wakes up before the callers that take all words.
                 let rest = if pace.overdue { 0 } else { pace.rest(now) };
                 return Err(Obstacle::Throttled(Duration::from_nanos(lead - pace.max_ahead + rest)));
             }
         }
     } else if clock <= last {
-        // The time at which the word is due counts, not the beginning of its tick. Otherwise bulk requests would take all words of
-        // a long tick at once, and leave none for requests for one word.
+        // The lead is measured to the time at which the word is due, not to the beginning of the word's tick. Otherwise, bulk
+        // requests would take all words of a long tick at once and leave none for requests for a single word.
         let lead = limits.due(first).saturating_sub(now);
         if lead > pace.bulk_ahead() {
             return Err(Obstacle::Throttled(Duration::from_nanos(lead - pace.bulk_ahead() + pace.rest(now))));
@@ -247,8 +253,8 @@ pub fn step(
     Ok(Run { first, count })
 }
 
-/// Spreads nearby times over all 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014), which levels the low bits of an ID
-/// and is cheap enough for the hot path. The result is not a secret.
+/// Spreads nearby times over all 64 bits with the finalizer of SplitMix64 (Steele, Lea, Flood 2014). The finalizer distributes
+/// the low bits of an ID evenly, and is cheap enough for the hot path. The result is not a secret.
 const fn scatter(now: Nanos) -> u64 {
     let mut x = now;
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

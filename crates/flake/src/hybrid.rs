@@ -1,27 +1,28 @@
-//! The hybrid clock: generator time advances with the monotonic clock, and is compared with the wall clock from time to time.
+//! The hybrid clock: generator time advances with the monotonic clock, and is checked against the wall clock from time to time.
 //!
-//! The comparison is not between the two times. It is about how far the wall clock has moved since it was last trusted. A *step* is
-//! a change of (wall clock - boot clock). Both advance while the machine is suspended, and both are slewed together, so the
-//! difference changes only if the wall clock is set. A generator that leads the wall clock because it began at its mark does not
-//! see a step.
+//! The check does not compare generator time with the wall clock. It determines how far the wall clock has moved since it was
+//! last trusted. A *step* is a change of the difference between the wall clock and the boot clock. Both clocks advance while the
+//! machine is suspended, and both are slewed together, so the difference changes only if the wall clock is set. Therefore, a
+//! generator that leads the wall clock because it began at its mark does not see a step.
 
 use crate::Nanos;
 
 /// The times of the machine's clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The monotonic clock. It cannot be set, and stops while the machine is suspended.
+    /// The monotonic clock. It cannot be set, and it stops while the machine is suspended.
     pub monotonic: Nanos,
     /// The boot clock. It is a monotonic clock that also advances while the machine is suspended.
     pub boot: Nanos,
     /// The wall clock, since the Unix epoch.
     pub wall: Nanos,
-    /// The time between the first and the last read. On a busy machine, the process can lose the processor between two reads.
+    /// The time between the first read and the last read. On a busy machine, the process can lose the processor between two
+    /// reads.
     pub apart: Nanos,
 }
 
 impl Reading {
-    /// Wall clock less boot clock, modulo 2^64: The difference of two such values is correct up to 292 years.
+    /// Returns the wall clock minus the boot clock, modulo 2^64. The difference between two results is correct up to 292 years.
     const fn difference(&self) -> u64 {
         self.wall.wrapping_sub(self.boot)
     }
@@ -32,17 +33,18 @@ impl Reading {
 pub enum OnRegression {
     /// Continue at the speed of the monotonic clock.
     Continue,
-    /// Reserve nothing more until the wall clock has reached its earlier value.
+    /// Reserve nothing more until the wall clock has reached its earlier value again.
     Hold,
 }
 
-/// The rules for the clock, which a reload of the configuration can change.
+/// The rules for the clock, which can be changed by reloading the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockRules {
-    /// Steps up to this size, in nanoseconds, are followed without an event. Generator time may be set back by at most half of this
-    /// below the last ID issued.
+    /// The size up to which a step is followed without an event, in nanoseconds. Generator time may be set back to at most half
+    /// of this value below the time of the last ID issued.
     pub slack: Nanos,
-    /// Forward steps that would move generator time by more than this are not followed, in nanoseconds.
+    /// The largest forward movement of generator time, in nanoseconds. A forward step that would move generator time further is
+    /// not followed.
     pub max_jump: Nanos,
     /// What to do about backward steps.
     pub on_regression: OnRegression,
@@ -51,16 +53,16 @@ pub struct ClockRules {
 /// Something that happened to the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockEvent {
-    /// It was set back by this much.
+    /// The wall clock was set back by this much.
     Regression(Nanos),
-    /// It was set forward by this much, more than `max_jump`, and is not followed.
+    /// The wall clock was set forward by this much, which is more than `max_jump`. The step is not followed.
     Jump(Nanos),
-    /// It was set forward by this much, and is followed.
+    /// The wall clock was set forward by this much. The step is followed.
     Step(Nanos),
-    /// It has come back from a jump.
+    /// The wall clock has returned from a jump.
     Returned,
-    /// The monotonic clock went back by this much: the machine or the container was restored on another host. There is nothing to
-    /// compare the wall clock with, so it is trusted as at a start.
+    /// The monotonic clock went back by this much, because the machine or the container was restored on another host. There is
+    /// nothing with which the wall clock could be compared, so it is trusted as it is when the server starts.
     Restored(Nanos),
 }
 
@@ -69,13 +71,14 @@ pub enum ClockEvent {
 pub struct Hybrid {
     /// The difference between generator time and the monotonic clock, modulo 2^64.
     pub offset: u64,
-    /// Wall clock less boot clock when the wall clock was last trusted.
+    /// The wall clock minus the boot clock when the wall clock was last trusted.
     pub reference: u64,
-    /// Wall clock less boot clock at the last comparison, trusted or not.
+    /// The wall clock minus the boot clock at the last comparison, whether or not the wall clock was trusted.
     pub seen: u64,
-    /// The wall-clock time before which nothing more may be reserved; 0 for none.
+    /// The wall-clock time before which nothing more may be reserved, or 0 if there is no such time.
     pub hold_until: Nanos,
-    /// The times between the reads from which `reference` and `seen` were made.
+    /// The time between the first read and the last read of the readings from which `reference` and `seen` were made. If these
+    /// are two readings, this is the longer time.
     pub apart: Nanos,
     /// The monotonic clock at the last comparison.
     pub compared_at: Nanos,
@@ -90,16 +93,16 @@ pub struct Disciplined {
     pub event: Option<ClockEvent>,
     /// How far the wall clock is behind the time at which reserving continues.
     pub behind: Option<Nanos>,
-    /// How far generator time is ahead of the wall clock that is trusted.
+    /// How far generator time is ahead of the wall-clock time that is trusted.
     pub lead: Nanos,
 }
 
 impl Hybrid {
-    /// A lead is reduced by one part in this of the time that passes, so that generator time always advances.
+    /// The lead is reduced by the time that passes divided by this number, so that generator time always advances.
     const SLEW: Nanos = 10;
 
-    /// The clock of a generator that starts at the wall clock or at `not_before`, whichever is later. There is nothing to compare
-    /// the wall clock with.
+    /// Returns the clock of a generator that starts at the wall-clock time or at `not_before`, whichever is later. There is no
+    /// earlier reading with which the wall clock could be compared.
     pub const fn start(reading: Reading, not_before: Nanos) -> Hybrid {
         let begin = if reading.wall > not_before { reading.wall } else { not_before };
         Hybrid {
@@ -112,13 +115,13 @@ impl Hybrid {
         }
     }
 
-    /// Generator time when the monotonic clock shows `monotonic`.
+    /// Returns generator time when the monotonic clock shows `monotonic`.
     #[inline]
     pub const fn time(&self, monotonic: Nanos) -> Nanos {
         monotonic.wrapping_add(self.offset)
     }
 
-    /// Accepts the wall clock as correct, whatever its last comparison was.
+    /// Accepts the wall clock as correct, whatever the result of the last comparison was.
     pub fn accept(mut self, reading: Reading) -> Hybrid {
         (self.reference, self.seen) = (reading.difference(), reading.difference());
         (self.hold_until, self.apart) = (0, reading.apart);
@@ -126,7 +129,7 @@ impl Hybrid {
         self
     }
 
-    /// Compares the clocks, which were read after this state. `issued` is the time of the last ID issued.
+    /// Compares the clocks. `reading` must have been taken after this state was read. `issued` is the time of the last ID issued.
     pub fn discipline(mut self, reading: Reading, issued: Nanos, rules: &ClockRules) -> Disciplined {
         if reading.monotonic < self.compared_at {
             let clock = Hybrid::start(reading, issued);
@@ -144,8 +147,8 @@ impl Hybrid {
         self.compared_at = reading.monotonic;
 
         let by = moved.unsigned_abs();
-        // What counts is how far IDs would move. If they lead because the clock was set back, the clock can return to its earlier
-        // value without being accepted.
+        // The size of a forward step is how far it would move the IDs. If the IDs lead because the wall clock was set back, the
+        // wall clock can return to its earlier value and does not have to be accepted explicitly.
         let ahead = reading.wall.saturating_sub(self.time(reading.monotonic));
         let kind = if moved > 0 && by.min(ahead) > rules.max_jump.max(slack) {
             ClockEvent::Jump(by)
@@ -156,11 +159,11 @@ impl Hybrid {
         } else {
             ClockEvent::Step(by)
         };
-        // An event is one change of the clock, however many comparisons see it.
+        // A change of the clock causes one event, however many comparisons see the change.
         let event = (unseen.unsigned_abs() > slack).then_some(kind);
 
         let trusted = if matches!(kind, ClockEvent::Jump(_)) {
-            // The uncertainty of two readings: the reference and the last one.
+            // `reference` and `seen` now come from different readings, so the uncertainty is that of the less certain reading.
             self.apart = self.apart.max(reading.apart);
             reading.boot.wrapping_add(self.reference)
         } else {
@@ -184,17 +187,19 @@ impl Hybrid {
         self.raise(reading, trusted);
         let lead = now.saturating_sub(trusted);
         let lower = if behind > 0 {
-            // Otherwise the rest of the reservation would be drawn from again.
+            // Generator time is not set back, because the rest of the reservation could then be drawn from again.
             0
         } else if held {
-            // Nothing was reserved meanwhile, so generator time returns to the wall clock at once, as far as the issued IDs allow.
+            // Nothing was reserved in the meantime, so generator time returns to the wall clock at once, but not to a time before
+            // the last ID issued.
             lead.min(now.saturating_sub(issued))
         } else if moved < 0 && by > rules.max_jump && by <= elapsed && issued <= trusted {
-            // By the monotonic clock this time has passed, by the wall clock it has not, and no ID was issued in it. This happens
-            // if a machine is restored on a host that has been up for longer.
+            // This time has passed by the monotonic clock but not by the wall clock, and no ID was issued during this time. This
+            // happens if a machine is restored on a host that has been up for longer.
             lead
         } else {
-            // At most half of the slack below the last ID, which is less than the lead that would throttle the next request.
+            // Generator time is set back to at most half of the slack below the last ID. This is less than the lead at which the
+            // next request would be throttled.
             lead.min(elapsed / Hybrid::SLEW).min(now.saturating_add(rules.slack / 2).saturating_sub(issued))
         };
         self.offset = self.offset.wrapping_sub(lower);

@@ -1,19 +1,19 @@
-//! A layout with its epoch. Both are needed to decode an ID and to find the IDs of an instant.
+//! A layout together with its epoch. Both are needed to decode an ID and to find the IDs for a given instant.
 
 use crate::{Epoch, FormatError, Layout, LayoutError, Node, Part, PartError, Parts, Preset};
 
-/// A layout with its epoch. Instants are microseconds since the Unix epoch, in `i128` because a layout can reach further than any
-/// clock. Fractions of a tick are rounded down unless a function says otherwise.
+/// A layout together with its epoch. Instants are microseconds since the Unix epoch. Their type is `i128` because a layout can
+/// extend further than any clock. Fractions of a tick are rounded down unless the comment of a function says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdFormat {
     /// The positions of the fields.
     pub layout: Layout,
-    /// The instant of tick 0.
+    /// The instant at which tick 0 begins.
     pub epoch: Epoch,
 }
 
 impl IdFormat {
-    /// The format of a preset's name, or of a layout in bits with Twitter's epoch.
+    /// Parses the name of a preset or a layout in bits. A layout in bits gets Twitter's epoch.
     pub fn parse(text: &str) -> Result<IdFormat, LayoutError> {
         match Preset::named(text.trim()) {
             Some(preset) => Ok(preset.format),
@@ -21,7 +21,7 @@ impl IdFormat {
         }
     }
 
-    /// The fields of `id`, or an error if the number cannot be an ID of this layout.
+    /// Returns the fields of `id`, or an error if the number cannot be an ID with this layout.
     pub fn split(&self, id: i64) -> Result<Parts, FormatError> {
         let max = self.layout.last_id();
         match id {
@@ -31,7 +31,8 @@ impl IdFormat {
         }
     }
 
-    /// The ID issued at `at` by `node` with `sequence`. It is an error if a part does not fit; no bits are cut off.
+    /// Returns the ID that `node` issues at `at` with `sequence`, or an error if a part does not fit into its field. No bits are
+    /// cut off.
     pub fn join(&self, at: i128, node: Node, sequence: u32) -> Result<i64, FormatError> {
         let stamp = self.layout.stamp(node)?;
         let max = self.layout.max(Part::Sequence);
@@ -42,28 +43,28 @@ impl IdFormat {
         Ok(stamp.id(word))
     }
 
-    /// The instant at which `tick` begins.
+    /// Returns the instant at which `tick` begins.
     pub fn instant(&self, tick: u64) -> i128 {
         self.epoch_micros() + i128::from(tick) * i128::from(self.layout.tick().micros())
     }
 
-    /// The instant after the last tick.
+    /// Returns the instant at which the last tick has ended.
     pub fn end(&self) -> i128 {
         self.instant(self.layout.max(Part::Timestamp)) + self.tick_micros()
     }
 
-    /// The first ID of the tick that holds `at`, over all nodes.
+    /// Returns the first ID, over all nodes, of the tick that contains `at`.
     pub fn min_id(&self, at: i128) -> Result<i64, FormatError> {
         Ok((self.tick_at(at)? << self.layout.timestamp_shift()) as i64)
     }
 
-    /// The last ID of the tick that holds `at`, over all nodes.
+    /// Returns the last ID, over all nodes, of the tick that contains `at`.
     pub fn max_id(&self, at: i128) -> Result<i64, FormatError> {
         Ok(self.min_id(at)? | ((1 << self.layout.timestamp_shift()) - 1))
     }
 
-    /// The first ID whose time is `at` or later, 0 if `at` is before the epoch. After the layout's last tick, it is the number
-    /// above the last ID, or `None` if that is not a `bigint`.
+    /// Returns the first ID whose time is `at` or later, or 0 if `at` is before the epoch. If `at` is after the layout's last
+    /// tick, returns the number above the last ID, or `None` if this number is not a `bigint`.
     pub fn first_id_from(&self, at: i128) -> Option<i64> {
         let tick = (at - self.epoch_micros() + self.tick_micros() - 1).div_euclid(self.tick_micros()).max(0);
         if tick > i128::from(self.layout.max(Part::Timestamp)) {
@@ -72,8 +73,8 @@ impl IdFormat {
         Some((tick as i64) << self.layout.timestamp_shift())
     }
 
-    /// The last ID whose time is before `at`, or -1 if there is none. After the layout's last tick, it is the last ID of the
-    /// layout.
+    /// Returns the last ID whose time is before `at`, or -1 if there is no such ID. If `at` is after the layout's last tick,
+    /// returns the layout's last ID.
     pub fn last_id_before(&self, at: i128) -> i64 {
         self.first_id_from(at).map_or(self.layout.last_id(), |first| first - 1)
     }

@@ -7,14 +7,14 @@
 //! +--+--------------------------------------------+------------+--------------+
 //! ```
 //!
-//! That is the default, `41:10:12`. With four widths, a datacenter field is above the worker field. If an `s` marks the second
-//! width, as in `39:8s:16@10ms`, that field is the sequence, and the fields of the node are below it.
+//! This is the default layout, `41:10:12`. A layout with four widths has a datacenter field above the worker field. If the second
+//! width is marked with an `s`, as in `39:8s:16@10ms`, the second field is the sequence, and the fields of the node are below it.
 
 use core::fmt;
 
 use crate::{LayoutError, Part, PartError, Preset, Tick};
 
-/// Widths and order of the fields of an ID, and the length of its tick.
+/// The widths and the order of the fields of an ID, and the length of its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     timestamp_bits: u32,
@@ -25,10 +25,10 @@ pub struct Layout {
     tick: Tick,
 }
 
-/// The server: the part of an ID that is the same in all IDs of one server.
+/// The server that issues IDs: the part of an ID that is the same in all IDs from one server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// The datacenter ID, 0 in a layout without that field.
+    /// The datacenter ID, or 0 in a layout without a datacenter field.
     pub datacenter: u32,
     /// The worker ID.
     pub worker: u32,
@@ -39,13 +39,14 @@ pub struct Node {
 pub struct Parts {
     /// Ticks since the epoch.
     pub tick: u64,
-    /// The server that issued it.
+    /// The server that issued the ID.
     pub node: Node,
     /// The position in the tick.
     pub sequence: u32,
 }
 
-/// Turns words into IDs of one node. No other code knows where the bits of the node are. The positions are computed once per node.
+/// Turns words into the IDs of one node. No other code knows where the bits of the node are. The positions are computed once for
+/// each node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     low: u64,
@@ -54,13 +55,13 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The ID of a word.
+    /// Returns the ID of a word.
     #[inline]
     pub const fn id(&self, word: u64) -> i64 {
         ((word & !self.low) << self.shift | self.node | (word & self.low)) as i64
     }
 
-    /// The bits of an ID that identify its server, and their value in the IDs of this node.
+    /// Returns the bits of an ID that identify its server, and the value of these bits in the IDs from this node.
     pub const fn node_field(&self) -> (i64, i64) {
         let mask = ((1 << self.shift) - 1) << self.low.count_ones();
         (mask, self.node as i64)
@@ -68,21 +69,22 @@ impl Stamp {
 }
 
 impl Layout {
-    /// Bits of a positive `bigint`.
+    /// The number of bits in a positive `bigint`.
     pub const MAX_BITS: u32 = 63;
 
-    /// The largest width of the datacenter, worker and sequence fields, because their values are reported as SQL `integer`.
+    /// The largest width of the datacenter, worker and sequence fields. Their values are reported as SQL `integer`.
     pub const MAX_FIELD_BITS: u32 = 31;
 
-    /// `41:10:12`, in milliseconds: Twitter's layout, with its ten machine bits as one worker ID.
+    /// `41:10:12` with ticks of one millisecond: Twitter's layout, with its ten machine bits as one worker ID.
     pub const TWITTER: Layout = Layout::widths(41, None, 10, 12, Tick::Ms1);
 
-    /// Sonyflake's: 39 bits of 10 ms, 8 bits of sequence, and the machine's 16 bits lowest (`sonyflake.go`).
+    /// Sonyflake's layout: 39 timestamp bits with ticks of 10 ms, 8 sequence bits, and the machine's 16 bits in the lowest
+    /// position (`sonyflake.go`).
     pub const SONYFLAKE: Layout = Layout::widths(39, None, 16, 8, Tick::Ms10).with_sequence_above_node();
 
-    /// Reads `timestamp:worker:sequence` or `timestamp:datacenter:worker:sequence` in bits, or with an `s` behind the second width
-    /// `timestamp:sequence:worker` or `timestamp:sequence:datacenter:worker`; with an optional `@1ms`, `@10ms` or `@1s` after it.
-    /// Also reads the name of a preset. Letters can be in either case.
+    /// Parses the name of a preset or a layout in bits. A layout in bits has the form `timestamp:worker:sequence` or
+    /// `timestamp:datacenter:worker:sequence`. With an `s` after the second width, it has the form `timestamp:sequence:worker` or
+    /// `timestamp:sequence:datacenter:worker`. It can end with `@1ms`, `@10ms` or `@1s`. Letters can be in either case.
     pub fn parse(text: &str) -> Result<Layout, LayoutError> {
         let text = text.trim();
         if let Some(preset) = Preset::named(text) {
@@ -105,7 +107,7 @@ impl Layout {
             if count == bits.len() || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
                 return Err(LayoutError::Malformed);
             }
-            // The text has only digits, so a number that does not fit u32 is too wide for any field.
+            // The text contains only digits, so a number that does not fit into `u32` is larger than the width of any field.
             bits[count] = digits.parse().unwrap_or(u32::MAX);
             count += 1;
         }
@@ -120,8 +122,8 @@ impl Layout {
         Ok(if sequence_second { layout.with_sequence_above_node() } else { layout })
     }
 
-    /// The layout of these widths with the sequence lowest. Timestamp and sequence need at least one bit each. The sum is at most
-    /// [`Layout::MAX_BITS`].
+    /// Returns the layout with these widths and with the sequence in the lowest position. The timestamp and the sequence need at
+    /// least one bit each. The sum of the widths is at most [`Layout::MAX_BITS`].
     pub fn of(
         timestamp_bits: u32,
         datacenter_bits: Option<u32>,
@@ -147,7 +149,7 @@ impl Layout {
         }
     }
 
-    /// The same for widths that are known to be valid.
+    /// Returns the layout with these widths, which are known to be valid, and with the sequence in the lowest position.
     pub(crate) const fn widths(
         timestamp_bits: u32,
         datacenter_bits: Option<u32>,
@@ -158,42 +160,43 @@ impl Layout {
         Layout { timestamp_bits, datacenter_bits, worker_bits, sequence_bits, sequence_lowest: true, tick }
     }
 
-    /// The same fields with the sequence between timestamp and node. The IDs of one tick are then not consecutive numbers.
+    /// Returns a layout with the same fields, but with the sequence between the timestamp and the node. The IDs from one tick are
+    /// then not consecutive numbers.
     pub const fn with_sequence_above_node(self) -> Layout {
         Layout { sequence_lowest: false, ..self }
     }
 
-    /// The unit of the timestamp.
+    /// Returns the unit of the timestamp.
     pub const fn tick(&self) -> Tick {
         self.tick
     }
 
-    /// True if the sequence is the lowest field, so that the IDs of one tick are consecutive numbers.
+    /// Returns true if the sequence is the lowest field, so that the IDs from one tick are consecutive numbers.
     pub const fn sequence_lowest(&self) -> bool {
         self.sequence_lowest
     }
 
-    /// True if the layout has a datacenter field. A field of no bits, as in `41:0:10:12`, does not count.
+    /// Returns true if the layout has a datacenter field. A field with no bits, as in `41:0:10:12`, does not count.
     pub const fn has_datacenter(&self) -> bool {
         self.datacenter() > 0
     }
 
-    /// True if the layout has a worker field. A field of no bits, as in `47:0:16`, does not count.
+    /// Returns true if the layout has a worker field. A field with no bits, as in `47:0:16`, does not count.
     pub const fn has_worker(&self) -> bool {
         self.worker_bits > 0
     }
 
-    /// Width of the sequence in bits.
+    /// Returns the width of the sequence in bits.
     pub const fn sequence_bits(&self) -> u32 {
         self.sequence_bits
     }
 
-    /// IDs one server can issue in one tick.
+    /// Returns the number of IDs that one server can issue in one tick.
     pub const fn sequence_capacity(&self) -> u64 {
         1 << self.sequence_bits
     }
 
-    /// The largest value of a field.
+    /// Returns the largest value of a field.
     pub const fn max(&self, part: Part) -> u64 {
         let bits = match part {
             Part::Timestamp => self.timestamp_bits,
@@ -204,22 +207,22 @@ impl Layout {
         (1 << bits) - 1
     }
 
-    /// The largest word: the last sequence number of the last tick.
+    /// Returns the largest word: the last sequence number of the last tick.
     pub const fn last_word(&self) -> u64 {
         (1 << (self.timestamp_bits + self.sequence_bits)) - 1
     }
 
-    /// The largest ID, of any node.
+    /// Returns the largest ID of any node.
     pub const fn last_id(&self) -> i64 {
         ((1u64 << self.bits()) - 1) as i64
     }
 
-    /// Bits below the timestamp.
+    /// Returns the number of bits below the timestamp.
     pub const fn timestamp_shift(&self) -> u32 {
         self.node_bits() + self.sequence_bits
     }
 
-    /// The stamp that turns words into IDs of `node`, or an error if a number does not fit its field.
+    /// Returns the stamp that turns words into the IDs of `node`, or an error if a number does not fit into its field.
     pub fn stamp(&self, node: Node) -> Result<Stamp, PartError> {
         let numbers = [(Part::Datacenter, node.datacenter), (Part::Worker, node.worker)];
         for (part, number) in numbers {
@@ -231,13 +234,13 @@ impl Layout {
         Ok(Stamp { low: self.low_mask(), shift: self.node_bits(), node: number << self.node_shift() })
     }
 
-    /// The word of a non-negative ID of any node.
+    /// Returns the word of a non-negative ID of any node.
     pub const fn word(&self, id: i64) -> u64 {
         let low = self.low_mask();
         (id as u64 >> self.node_bits()) & !low | (id as u64 & low)
     }
 
-    /// The fields of an ID between 0 and [`Layout::last_id`].
+    /// Returns the fields of an ID between 0 and [`Layout::last_id`].
     pub const fn split(&self, id: i64) -> Parts {
         let word = self.word(id);
         let node = id as u64 >> self.node_shift() & ((1 << self.node_bits()) - 1);
@@ -266,7 +269,7 @@ impl Layout {
         self.datacenter() + self.worker_bits
     }
 
-    /// Bits of a word that lie below the node field.
+    /// Returns a mask of the bits of a word that are below the node field.
     const fn low_mask(&self) -> u64 {
         if self.sequence_lowest { self.max(Part::Sequence) } else { 0 }
     }

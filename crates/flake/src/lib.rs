@@ -1,14 +1,15 @@
 //! Snowflake IDs without PostgreSQL: what the bits of an ID mean, what time it carries, and which ID comes next.
 //!
-//! This crate reads no clock, does no I/O and does not use PostgreSQL. The caller passes the time, and every decision is a function
-//! of its arguments. Terms:
+//! This crate reads no clock, does no I/O and does not use PostgreSQL. The caller passes the time, and every decision depends
+//! only on the arguments. The comments use these terms:
 //!
-//! - *tick*: one unit of an ID's timestamp ([`Tick`]), 1 ms unless the layout says otherwise.
-//! - *word*: `tick << sequence_bits | sequence`, the ID without its node bits. Words are consecutive integers, so
-//!   `word + n` runs over the end of a tick correctly by itself; only [`Stamp`] knows where the node bits go.
-//! - *generator time*: the time IDs are issued by, which runs on the monotonic clock ([`Hybrid`]).
-//! - *mark*: no ID at or above it was ever issued ([`Mark`]); *reservation*: the words below it that may be.
-//! - *last issued*: the highest word handed out so far; *lead*: how far its tick is ahead of the clock.
+//! - *tick*: one unit of an ID's timestamp ([`Tick`]). It is 1 ms unless the layout specifies a different length.
+//! - *word*: `tick << sequence_bits | sequence`, the ID without its node bits. Words are consecutive integers, so `word + n`
+//!   continues correctly in the next tick. Only [`Stamp`] knows where the node bits are.
+//! - *generator time*: the time by which IDs are issued. It runs on the monotonic clock ([`Hybrid`]).
+//! - *mark*: a number at or above which no ID was ever issued ([`Mark`]); *reservation*: the words below the mark that may be
+//!   issued.
+//! - *last issued*: the highest word issued so far; *lead*: how far the tick of this word is ahead of the clock.
 
 mod bulk;
 mod epoch;

@@ -1,11 +1,12 @@
-//! The high-water mark: one number in ID space, "no ID at or above this was ever issued by this server".
+//! The high-water mark: one number in the range of IDs. It means "no ID at or above this number was ever issued by this server".
 //!
-//! It is an ID, not a word or a time, so that one comparison covers every change of layout, epoch and worker ID: with any
-//! configuration, the server begins above every ID that it may have issued with another one.
+//! The mark is an ID, not a word or a time, so that one comparison covers every change of the layout, the epoch and the worker
+//! ID. With any configuration, the server begins above every ID that it could have issued with an earlier configuration.
 
 use crate::Stamp;
 
-/// A high-water mark, from 1, which means that no ID was issued, to 2^63, which leaves no ID.
+/// A high-water mark. The lowest mark is 1, which means that no ID was issued. The highest mark is 2^63, which leaves no ID to
+/// issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
 
@@ -16,12 +17,12 @@ impl Mark {
     /// The largest mark, one above the largest `bigint`.
     pub const MAX: Mark = Mark(1 << 63);
 
-    /// The mark that a store contains. `None` for a number that is never stored, such as 0.
+    /// Returns the mark that a store contains, or `None` for a number that is never stored, such as 0.
     pub const fn stored(value: u64) -> Option<Mark> {
         if value == 0 || value > Mark::MAX.0 { None } else { Some(Mark(value)) }
     }
 
-    /// The smallest mark above the IDs of all words below `ceiling`, as `stamp` makes them.
+    /// Returns the smallest mark above the IDs that `stamp` makes from the words below `ceiling`.
     pub const fn above(stamp: &Stamp, ceiling: u64) -> Mark {
         match ceiling.checked_sub(1) {
             None => Mark::NOTHING_ISSUED,
@@ -29,13 +30,13 @@ impl Mark {
         }
     }
 
-    /// The number that a store contains.
+    /// Returns the number that a store contains.
     pub const fn value(self) -> u64 {
         self.0
     }
 
-    /// The first word whose ID, as `stamp` makes it, is at or above the mark; or the word after `last_word` if there is none. IDs
-    /// of one node increase with their words, so a binary search finds it.
+    /// Returns the first word from which `stamp` makes an ID at or above the mark, or the word after `last_word` if there is no
+    /// such word. The IDs of one node increase with their words, so a binary search finds the word.
     pub const fn first_word(self, stamp: &Stamp, last_word: u64) -> u64 {
         let (mut low, mut high) = (0, last_word + 1);
         while low < high {

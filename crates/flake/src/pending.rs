@@ -1,43 +1,46 @@
-//! The oldest mark that is written and not known to be durable. A session that gives up waiting leaves it to the next session.
+//! The oldest mark that is written but not known to be durable. A session that gives up waiting leaves the mark to the next
+//! session.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Nanos, Reservation};
 
-/// The state between two calls of [`crate::State::unload`].
+/// Identifies the period between two calls of [`crate::State::unload`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Generation(pub(crate) u64);
 
-/// A mark that was written, and the reservation whose words lie below it.
+/// A mark that was written, and the reservation whose words are below the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The generation that the reservation is meant for.
+    /// The generation to which the reservation belongs.
     pub generation: Generation,
     /// The reservation that can be published once the mark is durable.
     pub reservation: Reservation,
-    /// Generator time for which the reservation was made.
+    /// The generator time for which the reservation was made.
     pub time: Nanos,
-    /// The monotonic clock when the mark was written.
+    /// The time of the monotonic clock when the mark was written.
     pub written: Nanos,
-    /// The end of the mark's record in the log of its store, never 0. The mark is durable once the log is durable up to this
-    /// position.
+    /// The position at which the mark's record ends in the log of its store, never 0. The mark is durable once the log is durable
+    /// up to this position.
     pub position: u64,
 }
 
-/// The shortest and the longest pause between two checks whether a mark is durable, and the part of the time waited so far that
-/// lies between them: a check costs little compared with the wait.
+/// The shortest pause and the longest pause between two checks of whether a mark is durable. Between these limits, the pause is
+/// the time waited so far divided by `PAUSE_PART`, so that the checks cost little compared with the wait.
 const SHORTEST_PAUSE: Nanos = 1_000_000;
 pub(crate) const LONGEST_PAUSE: Nanos = 50_000_000;
 const PAUSE_PART: Nanos = 8;
 
-/// How long to pause before the next check whether a mark is durable. It was written at `written`, by the monotonic clock.
+/// Returns how long to pause before the next check of whether a mark is durable. The mark was written at `written`, by the
+/// monotonic clock.
 pub fn pause(written: Nanos, now: Nanos) -> Nanos {
     (now.saturating_sub(written) / PAUSE_PART).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }
 
 /// A place for one [`Pending`] in shared memory.
 ///
-/// A sequence lock: a writer makes `version` odd, stores the numbers, and makes it even again. No process waits for a writer,
-/// because a writer can be stopped at any instruction. In that case a reader finds nothing, and another writer changes nothing.
+/// This is a sequence lock: a writer makes `version` odd, stores the numbers, and makes `version` even again. No process waits
+/// for a writer, because a writer can be stopped at any instruction. While a writer is stopped, a reader finds nothing, and
+/// another writer changes nothing.
 #[derive(Default)]
 pub(crate) struct Place {
     version: AtomicU64,
@@ -46,17 +49,17 @@ pub(crate) struct Place {
     renew: AtomicU64,
     time: AtomicU64,
     written: AtomicU64,
-    /// 0 while the place is empty.
+    /// The position in the log, or 0 while the place is empty.
     position: AtomicU64,
 }
 
 impl Place {
-    /// The mark that is noted. `None` if there is none, or if another process is changing it.
+    /// Returns the mark that is noted, or `None` if no mark is noted or another process is changing it.
     pub(crate) fn read(&self) -> Option<Pending> {
         self.read_version().1
     }
 
-    /// Notes a mark unless an older one of the same generation, or one of a later generation, is noted.
+    /// Notes a mark unless an older mark of the same generation or a mark of a later generation is noted.
     pub(crate) fn note(&self, pending: &Pending) {
         let (version, noted) = self.read_version();
         if noted.is_none_or(|noted| noted.generation < pending.generation) {
@@ -81,7 +84,7 @@ impl Place {
 
     fn read_version(&self) -> (u64, Option<Pending>) {
         let version = self.version.load(Ordering::Acquire);
-        // Acquire: if a number was stored by a later writer, that writer's odd version is visible to the second read of the
+        // Acquire: if this code reads a number that a later writer stored, the second read of the version sees that writer's odd
         // version.
         let pending = Pending {
             generation: Generation(self.generation.load(Ordering::Acquire)),
@@ -97,9 +100,9 @@ impl Place {
         (version, (whole && pending.position != 0).then_some(pending))
     }
 
-    /// Stores numbers if they have not changed since `version`.
+    /// Stores numbers if no other writer has changed them since `version` was read.
     fn change(&self, version: u64, store: impl FnOnce()) {
-        // AcqRel: the stores come after the odd version, and after the stores of the previous writer.
+        // AcqRel: the stores take place after `version` has become odd, and after the stores of the previous writer.
         let taken = version.is_multiple_of(2)
             && self.version.compare_exchange(version, version + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if taken {

@@ -1,7 +1,7 @@
 //! The named layouts of other systems, from the documentation and sources of those systems.
 //!
-//! A system that uses 64 bits is listed with the 63 bits of a positive `bigint`. Its IDs can be read while they are positive, and
-//! its last instant is that of the last positive ID.
+//! The layout of a system that uses 64 bits is listed with the 63 bits of a positive `bigint`. The IDs from such a system can be
+//! read as long as they are positive, and the last instant of the layout is that of the last positive ID.
 
 use crate::{Epoch, IdFormat, Layout, Tick};
 
@@ -12,11 +12,11 @@ pub struct Preset {
     pub name: &'static str,
     /// The layout and the epoch.
     pub format: IdFormat,
-    /// What the system stores in the datacenter field. `None` if the layout does not have it.
+    /// What the system stores in the datacenter field, or `None` if the layout does not have this field.
     pub datacenter: Option<&'static str>,
-    /// What it stores in the worker field. `None` if the layout does not have it.
+    /// What the system stores in the worker field, or `None` if the layout does not have this field.
     pub worker: Option<&'static str>,
-    /// What it stores in the sequence field.
+    /// What the system stores in the sequence field.
     pub sequence: &'static str,
     /// The source of this information.
     pub source: &'static str,
@@ -24,7 +24,7 @@ pub struct Preset {
 
 impl Preset {
     /// All presets. The meaning of a name never changes, because generated columns and indexes contain values that were decoded
-    /// with it.
+    /// with this name.
     pub const ALL: [Preset; 8] = [
         Preset {
             name: "twitter",
@@ -92,7 +92,7 @@ impl Preset {
         },
     ];
 
-    /// The preset called `name`, in letters of either case.
+    /// Returns the preset called `name`, whose letters can be in either case.
     pub fn named(name: &str) -> Option<&'static Preset> {
         const ALL: &[Preset] = &Preset::ALL;
         ALL.iter().find(|preset| preset.name.eq_ignore_ascii_case(name))

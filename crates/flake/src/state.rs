@@ -6,14 +6,15 @@
 //!
 //! - While the state is loaded, `last` changes only by compare-and-swap, and only upwards. The caller that succeeds owns the words
 //!   between the old value and the new one.
-//! - While the state is loaded, `ceiling` only rises. Published words are below a mark that is durable.
-//! - [`State::unload`] and the reading of a mark for [`State::load`] exclude each other, by a lock that the callers take. Two loads do
-//!   not exclude each other, because the processes of a parallel query share their locks.
-//! - [`State::unload`] begins another *generation*. A reservation that was made durable for an earlier generation is no longer
+//! - While the state is loaded, `ceiling` only rises. Published words are below a durable mark.
+//! - The callers take a lock so that [`State::unload`] and the reading of a mark for [`State::load`] exclude each other. Two
+//!   loads do not exclude each other, because the processes of a parallel query share their locks.
+//! - [`State::unload`] begins a new *generation*. A reservation that became durable for an earlier generation is no longer
 //!   published.
-//! - The numbers of the clock are changed together, by the caller that has made the *version* odd. A comparison that was overtaken by
-//!   another one changes nothing.
-//! - The oldest mark that is written and not known to be durable is *pending*. Any caller that finds it durable can publish it.
+//! - The numbers of the clock are changed together by the caller that has made the *version* odd. A comparison changes nothing if
+//!   another comparison has overtaken it.
+//! - The oldest mark that is written but not known to be durable is *pending*. Any caller that finds this mark durable can
+//!   publish its reservation.
 
 use crossbeam_utils::CachePadded;
 
@@ -26,20 +27,21 @@ use crate::{
     Pending, Reading, Request, Reservation, Run, next_window, step,
 };
 
-/// `last` before the state is loaded. No word has this value, so no swap can succeed on it.
+/// The value of `last` before the state is loaded. No word has this value, so no draw can succeed with it.
 pub const NOT_LOADED: u64 = u64::MAX;
 
-/// A claim on extending the reservation ends by itself after this time, because its holder may be stopped or wait for a disk.
+/// The duration after which a claim to extend the reservation ends by itself. It has to end because its holder may be stopped or
+/// may be waiting for a disk.
 const CLAIM: Nanos = 100_000_000;
 
-/// The same for a claim in advance: half of the shortest window, during which the others need no extension.
+/// The duration of a claim in advance: half of the shortest window, in which the other callers need no extension.
 const RENEWAL: Nanos = MIN_WINDOW / 2;
 
-/// The longest time from now at which a claim can end. One that ends later was taken before the monotonic clock went back.
-/// Twice as long as any, because the clock may have been read before another claim was taken.
+/// The longest time from now until the end of a claim. A claim that ends later was taken before the monotonic clock went back.
+/// The limit is twice as long as any claim, because a caller may have read the clock before another caller took a claim.
 const LONGEST_CLAIM: Nanos = 2 * RENEWAL;
 
-/// The values that each draw reads and only an extension writes.
+/// The values that every draw reads and only an extension writes.
 #[derive(Default)]
 struct Terms {
     ceiling: AtomicU64,
@@ -83,16 +85,16 @@ pub struct State {
 pub struct Drawn {
     /// The words.
     pub run: Run,
-    /// True if half of the reservation is used, so that it should be extended.
+    /// True if half of the reservation is used. The reservation should then be extended.
     pub renew: bool,
 }
 
-/// The right to extend the reservation, until it ends by itself.
+/// The right to extend the reservation until the claim ends by itself.
 #[derive(Debug)]
 pub struct Claim(Nanos);
 
 impl State {
-    /// A state that issues nothing until it is loaded and a reservation is published.
+    /// Creates a state that issues nothing until it is loaded and a reservation is published.
     pub fn new() -> State {
         State {
             last: CachePadded::new(AtomicU64::new(NOT_LOADED)),
@@ -101,9 +103,9 @@ impl State {
         }
     }
 
-    /// Draws words that belong to the caller alone. `clock` turns an offset into generator time. It is called once per attempt,
-    /// after the state was read. In the other order, the caller would see words that are later than its own time, and would mistake
-    /// that for a lead.
+    /// Draws words that belong to the caller alone. `clock` turns an offset into generator time. It is called once for each
+    /// attempt, after the state is read. If `clock` were called earlier, the caller could see words that are later than its own
+    /// time, and would mistake the difference for a lead.
     #[inline(always)]
     pub fn draw(
         &self,
@@ -113,7 +115,8 @@ impl State {
         mut clock: impl FnMut(u64) -> Nanos,
     ) -> Result<Drawn, Obstacle> {
         loop {
-            // Acquire: pairs with the Release of `load`, so that no ceiling of an earlier generation is read below.
+            // Acquire: this load pairs with the Release of `load`, so that the code below does not read a ceiling of an earlier
+            // generation.
             let last = self.last.load(Ordering::Acquire);
             if last == NOT_LOADED {
                 return Err(Obstacle::NotLoaded);
@@ -122,7 +125,7 @@ impl State {
             let now = clock(self.terms.offset.load(Ordering::Relaxed));
             match step(last, now, ceiling, limits, pace, request) {
                 Ok(run) => {
-                    // Relaxed: the words are owned by the atomicity of the swap; nothing else is published with them.
+                    // Relaxed: the atomic swap alone decides who owns the words, and nothing else is published with them.
                     let swap = self.last.compare_exchange_weak(last, run.last(), Ordering::Relaxed, Ordering::Relaxed);
                     if swap.is_ok() {
                         let renew = run.last() >= self.terms.renew.load(Ordering::Relaxed);
@@ -134,47 +137,49 @@ impl State {
         }
     }
 
-    /// The last word issued. `None` while the state is not loaded.
+    /// Returns the last word issued, or `None` while the state is not loaded.
     pub fn last(&self) -> Option<u64> {
         Some(self.last.load(Ordering::Acquire)).filter(|last| *last != NOT_LOADED)
     }
 
-    /// The last word issued since the state was loaded. `None` if there is none.
+    /// Returns the last word issued since the state was loaded, or `None` if there is none.
     pub fn last_issued(&self) -> Option<u64> {
-        // Read after `last`: if the state is loaded in between, its beginning is stored first.
+        // `began` is read after `last`, because `load` stores `began` before it stores `last`.
         self.last().filter(|last| *last > self.extension.began.load(Ordering::Relaxed))
     }
 
-    /// The first word that may not be issued yet. `None` if nothing is published in this generation.
+    /// Returns the first word that may not be issued yet, or `None` if nothing is published in this generation.
     pub fn published(&self) -> Option<u64> {
         let ceiling = self.terms.ceiling.load(Ordering::SeqCst);
         Some(ceiling).filter(|ceiling| *ceiling > self.extension.generation.load(Ordering::SeqCst))
     }
 
-    /// Lets issuing begin at `first` or later, as soon as a reservation is published. True for the one caller that succeeds. False
-    /// if the state is loaded already, or if another caller is loading it; the caller then tries again.
+    /// Loads the state, so that words from `first` on are issued as soon as a reservation is published. Returns true for the one
+    /// caller that succeeds. Returns false if the state is already loaded, or if another caller is loading it. In this case, the
+    /// caller tries again.
     pub fn load(&self, first: u64, clock: Hybrid) -> bool {
-        // From here on, comparisons and loads that began before change nothing.
+        // The change of the clock below makes comparisons and loads that began earlier ineffective.
         let version = self.extension.version.load(Ordering::Acquire);
         if self.last().is_some() || !self.change_clock(version, clock) {
             return false;
         }
-        // Above the generation, which takes the place of the ceiling until one is published.
+        // The first word is above the generation number, which takes the place of the ceiling until a reservation is published.
         let first = first.max(self.extension.generation.load(Ordering::Relaxed) + 1);
         self.extension.began.store(first - 1, Ordering::Relaxed);
-        // Compare-and-swap, so that a caller that was stopped here does not set the state back. Release: a caller that sees the
-        // state loaded also sees its clock, and no ceiling of an earlier generation.
+        // This is a compare-and-swap, so that a caller that was stopped here does not set the state back. Release: a caller that
+        // sees that the state is loaded also sees its clock, and does not see a ceiling of an earlier generation.
         self.last.compare_exchange(NOT_LOADED, first - 1, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// Stops issuing until the state is loaded again.
+    /// Stops the issuing of words until the state is loaded again.
     pub fn unload(&self) {
         self.last.swap(NOT_LOADED, Ordering::SeqCst);
-        // Written after `last`: a caller that reads this generation finds the state unloaded, or loaded again.
+        // The generation is written after `last`, so that a caller that reads this generation finds the state unloaded, or loaded
+        // again.
         let generation = self.extension.generation.fetch_add(1, Ordering::SeqCst) + 1;
-        // A value that no ceiling of an earlier generation had, so that the swap of a publisher that has passed its check fails.
-        // (The exception is a publisher that sleeps there until this generation has published exactly the ceiling that it had
-        // read.)
+        // The ceiling gets a value that no ceiling of an earlier generation had, so that the swap of a publisher that has already
+        // checked the generation fails. (The exception is a publisher that sleeps between its check and its swap until this
+        // generation has published exactly the ceiling that the publisher had read.)
         self.terms.ceiling.swap(generation, Ordering::SeqCst);
         self.terms.renew.store(0, Ordering::Relaxed);
         self.extension.window.store(0, Ordering::Relaxed);
@@ -182,24 +187,24 @@ impl State {
         self.extension.look_at.store(0, Ordering::Relaxed);
     }
 
-    /// The generation. Read it before [`State::last`].
+    /// Returns the generation. Read the generation before [`State::last`].
     pub fn generation(&self) -> Generation {
         Generation(self.extension.generation.load(Ordering::SeqCst))
     }
 
-    /// Takes the right to extend the reservation, for the time [`CLAIM`], or [`RENEWAL`] if it is in advance, unless another caller
-    /// has it. `now` is the monotonic clock.
+    /// Takes the right to extend the reservation for the time [`CLAIM`], or for the time [`RENEWAL`] if the extension is in
+    /// advance. Returns `None` if another caller has the right. `now` is the time of the monotonic clock.
     pub fn claim(&self, now: Nanos, in_advance: bool) -> Option<Claim> {
         let claimed_until = &self.extension.claimed_until;
         let until = claimed_until.load(Ordering::Relaxed);
         let ends = now + if in_advance { RENEWAL } else { CLAIM };
         let over = until <= now || until > now + LONGEST_CLAIM;
-        // Relaxed: claims limit how many callers extend at once. Nothing depends on there being only one.
+        // Relaxed: claims limit how many callers extend the reservation at once, but several callers may do so.
         let taken = over && claimed_until.compare_exchange(until, ends, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         taken.then_some(Claim(ends))
     }
 
-    /// Keeps a claim during a pause that begins at `now`. False if it has ended and another caller has it.
+    /// Keeps a claim during a pause that begins at `now`. Returns false if the claim has ended and another caller has the right.
     pub fn keep(&self, claim: &mut Claim, now: Nanos, pause: Nanos) -> bool {
         let ends = now + pause + CLAIM;
         let kept = self.extension.claimed_until.compare_exchange(claim.0, ends, Ordering::Relaxed, Ordering::Relaxed);
@@ -214,60 +219,61 @@ impl State {
         let _ = self.extension.claimed_until.compare_exchange(claim.0, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// The oldest mark of this generation that was written and is not known to be durable.
+    /// Returns the oldest mark of this generation that was written but is not known to be durable.
     pub fn pending(&self) -> Option<Pending> {
         self.extension.pending.read().filter(|pending| pending.generation == self.generation())
     }
 
-    /// Notes a mark that was written. The first caller who finds it durable publishes it. An older mark stays, because it is durable
-    /// earlier.
+    /// Notes a mark that was written. The first caller that finds the mark durable publishes its reservation. An older mark stays
+    /// noted, because it becomes durable earlier.
     pub fn note(&self, pending: &Pending) {
         self.extension.pending.note(pending);
     }
 
-    /// Publishes the reservation of a mark that was found durable, and forgets the mark. `took` is how long that took, if it is
-    /// known. False if the state was unloaded since the mark was written; then nothing is published.
+    /// Publishes the reservation of a mark that was found durable, and forgets the mark. `took` is how long it took to make the
+    /// mark durable, if this is known. Returns false and publishes nothing if the state was unloaded after the mark was written.
     pub fn settle(&self, pending: &Pending, took: Option<Nanos>) -> bool {
         let took = took.unwrap_or_else(|| self.extension.took.load(Ordering::Relaxed));
         let published = self.publish(pending.generation, pending.reservation, took);
         if published {
             self.extension.settled_for.store(pending.time, Ordering::Relaxed);
-            // Release: a caller that sees the time of the mark also sees the time of its reservation.
+            // Release: a caller that sees the time of this mark also sees the time of the mark's reservation.
             self.extension.settled_written.store(pending.written, Ordering::Release);
         }
         self.forget(pending);
         published
     }
 
-    /// Forgets a mark, if it is the pending one.
+    /// Forgets a mark if it is the pending mark.
     pub fn forget(&self, pending: &Pending) {
         self.extension.pending.forget(pending);
     }
 
-    /// For the mark that was settled last: when it was written, by the monotonic clock, and the generator time of its reservation.
+    /// Returns two times of the mark that was settled last: the time at which the mark was written, by the monotonic clock, and
+    /// the generator time of its reservation.
     pub fn settled(&self) -> (Nanos, Nanos) {
         let written = self.extension.settled_written.load(Ordering::Acquire);
         (written, self.extension.settled_for.load(Ordering::Relaxed))
     }
 
-    /// When requests for more than one word were granted.
+    /// Returns the times at which requests for more than one word were granted.
     pub fn bulk(&self) -> &Bulk {
         &self.extension.bulk
     }
 
-    /// For the time `pause`, callers that extend in advance do not check the pending mark.
+    /// Makes callers that extend in advance skip the check of the pending mark for the time `pause`.
     pub fn postpone(&self, now: Nanos, pause: Nanos) {
         self.extension.look_at.store(now + pause, Ordering::Relaxed);
     }
 
-    /// True while callers that extend in advance must not check the pending mark.
+    /// Returns true while callers that extend in advance must not check the pending mark.
     pub fn postponed(&self, now: Nanos) -> bool {
         let look_at = self.extension.look_at.load(Ordering::Relaxed);
-        // A time too far ahead is from before the monotonic clock went back.
+        // A time that is too far ahead was stored before the monotonic clock went back.
         now < look_at && look_at <= now + 2 * LONGEST_PAUSE
     }
 
-    /// The reservation to extend to at generator time `now`, which covers all words below `needed`.
+    /// Returns the next reservation at generator time `now`. The reservation covers all words below `needed`.
     pub fn next_reservation(&self, limits: &Limits, now: Nanos, needed: u64) -> Reservation {
         let e = &self.extension;
         let late = now.saturating_sub(limits.time(self.terms.renew.load(Ordering::Relaxed)));
@@ -276,13 +282,13 @@ impl State {
         Reservation::new(limits, now, needed, window)
     }
 
-    /// Makes the words of a reservation available. A mark above them is durable, which took the time `took`. False if the state was
-    /// unloaded since `generation` was read; then nothing is published.
+    /// Makes the words of a reservation available. The mark above these words is durable, and it took the time `took` to make it
+    /// durable. Returns false and publishes nothing if the state was unloaded after `generation` was read.
     pub fn publish(&self, generation: Generation, reservation: Reservation, took: Nanos) -> bool {
         self.extension.took.store(took, Ordering::Relaxed);
         let ceiling = &self.terms.ceiling;
         loop {
-            // Read before the generation: see `unload`.
+            // The ceiling is read before the generation; see `unload`.
             let known = ceiling.load(Ordering::SeqCst);
             if self.generation() != generation {
                 return false;
@@ -297,7 +303,7 @@ impl State {
         }
     }
 
-    /// The numbers of the clock.
+    /// Returns the numbers of the clock.
     pub fn clock(&self) -> Hybrid {
         let e = &self.extension;
         Hybrid {
@@ -310,16 +316,16 @@ impl State {
         }
     }
 
-    /// Compares the clocks, which `read` reads after the state, and moves generator time accordingly. If several callers compare at
-    /// the same time, one of them gets the event.
+    /// Compares the clocks, and moves generator time accordingly. `read` reads the clocks after the state has been read. If
+    /// several callers compare the clocks at the same time, one of them gets the event.
     pub fn discipline(&self, read: impl FnOnce() -> Reading, issued: Nanos, rules: &ClockRules) -> Disciplined {
         let version = self.extension.version.load(Ordering::Acquire);
         let before = self.clock();
         let reading = read();
         let mut disciplined = before.discipline(reading, issued, rules);
         if !self.change_clock(version, disciplined.clock) {
-            // Does not wait, because the caller that has made the version odd can be stopped. The next comparison sees what this
-            // one misses.
+            // This function does not wait, because the caller that has made the version odd can be stopped. The next comparison
+            // sees what this comparison misses.
             disciplined.event = None;
         }
         match disciplined.event {
@@ -332,8 +338,8 @@ impl State {
         disciplined
     }
 
-    /// Accepts the wall clock as correct, and returns by how much generator time moved. `None` if another caller is changing the
-    /// numbers of the clock; the caller then tries again.
+    /// Accepts the wall clock as correct, and returns by how much generator time moved. Returns `None` if another caller is
+    /// changing the numbers of the clock. In this case, the caller tries again.
     pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Option<Nanos> {
         let version = self.extension.version.load(Ordering::Acquire);
         let before = self.clock();
@@ -341,11 +347,12 @@ impl State {
         self.change_clock(version, after).then(|| after.offset.wrapping_sub(before.offset))
     }
 
-    /// Stores the numbers of the clock that were derived from those read at `version`. False if another caller was faster.
+    /// Stores the numbers of the clock that were derived from the numbers read at `version`. Returns false if another caller was
+    /// faster.
     fn change_clock(&self, version: u64, after: Hybrid) -> bool {
         let e = &self.extension;
-        // If the version is odd, another caller is changing them. AcqRel: the caller that succeeds has read numbers that belong
-        // together.
+        // If the version is odd, another caller is changing the numbers. AcqRel: the caller that succeeds has read numbers that
+        // belong together.
         let first = version.is_multiple_of(2)
             && e.version.compare_exchange(version, version + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if first {
@@ -360,17 +367,17 @@ impl State {
         first
     }
 
-    /// Backward steps of the wall clock.
+    /// Returns the backward steps of the wall clock.
     pub fn clock_regressions(&self) -> Incidents {
         self.extension.regressions.read()
     }
 
-    /// Forward steps of the wall clock that were not followed.
+    /// Returns the forward steps of the wall clock that were not followed.
     pub fn clock_jumps(&self) -> Incidents {
         self.extension.jumps.read()
     }
 
-    /// Forgets the steps of the wall clock.
+    /// Forgets the steps of the wall clock that were counted.
     pub fn forget_incidents(&self) {
         self.extension.regressions.clear();
         self.extension.jumps.clear();

@@ -1,4 +1,5 @@
-//! The atomics of the shared state: those of the standard library, or those of loom if `--cfg loom` explores every interleaving.
+//! The atomic types of the shared state. They come from the standard library, or from loom if `--cfg loom` is set to explore
+//! every interleaving.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU64, Ordering};

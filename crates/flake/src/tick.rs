@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-/// Nanoseconds since the Unix epoch, the unit of generator time. They are sufficient until the year 2554.
+/// Nanoseconds since the Unix epoch, the unit of generator time. This type is sufficient until the year 2554.
 pub type Nanos = u64;
 
-/// One unit of the timestamp. There are only these, so that the division for every ID is by a constant.
+/// One unit of the timestamp. Only these units exist, so that the divisor in the division for every ID is a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
     /// 1 ms, the unit of Twitter's, Discord's and most other snowflakes.
@@ -17,10 +17,10 @@ pub enum Tick {
 }
 
 impl Tick {
-    /// Every tick a layout can have, shortest first.
+    /// Every tick that a layout can have, shortest first.
     pub const ALL: [Tick; 3] = [Tick::Ms1, Tick::Ms10, Tick::S1];
 
-    /// Length in microseconds.
+    /// Returns the length in microseconds.
     pub const fn micros(self) -> u64 {
         match self {
             Tick::Ms1 => 1_000,
@@ -29,12 +29,12 @@ impl Tick {
         }
     }
 
-    /// Length in nanoseconds.
+    /// Returns the length in nanoseconds.
     pub const fn nanos(self) -> Nanos {
         self.micros() * 1_000
     }
 
-    /// Whole ticks in `nanos`.
+    /// Returns the number of whole ticks in `nanos`.
     #[inline]
     pub const fn whole(self, nanos: Nanos) -> u64 {
         match self {
@@ -44,7 +44,7 @@ impl Tick {
         }
     }
 
-    /// The text after the `@` of a layout: `1ms`, `10ms` or `1s`.
+    /// Returns the text after the `@` of a layout: `1ms`, `10ms` or `1s`.
     pub const fn name(self) -> &'static str {
         match self {
             Tick::Ms1 => "1ms",
