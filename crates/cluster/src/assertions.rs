@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
-/// Ends a check that returns `Result<_, String>` with this reason, unless the condition is true.
+/// Ends a function that returns `Result<_, String>` with this reason as its error, unless the condition is true.
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $($reason:tt)+) => {
@@ -13,7 +13,8 @@ macro_rules! ensure {
     };
 }
 
-/// The negative control of a check: with the fault, the check must have failed, and its reason must contain this text.
+/// Asserts that a check failed and that its reason contains this text. This is the negative control of the check, which must fail
+/// because the fault is switched on.
 pub fn assert_caught(outcome: Result<(), String>, reason: &str) {
     match outcome {
         Ok(()) => panic!("the check does not notice the fault"),
@@ -21,7 +22,7 @@ pub fn assert_caught(outcome: Result<(), String>, reason: &str) {
     }
 }
 
-/// Checks that all IDs are positive and that none occurs twice. Sorts them.
+/// Checks that all IDs are positive and that no ID occurs twice. Sorts the IDs.
 pub fn check_unique(ids: &mut [i64]) -> Result<(), String> {
     ids.sort_unstable();
     if let Some(first) = ids.first() {
@@ -40,9 +41,9 @@ pub fn check_increasing(ids: &[i64]) -> Result<(), String> {
     }
 }
 
-/// Reports what a test leaves out on this machine, and why. It does not use a print macro, whose output is captured
-/// while a test succeeds. Because the test runner may capture all output, it also writes to the file that
-/// `scripts/test` prints at the end.
+/// Reports what a test leaves out on this machine, and why. This function does not use a print macro, because the output of a
+/// print macro is captured while a test succeeds. The test runner may capture all output, so this function also writes to the
+/// file that `scripts/test` prints at the end.
 pub fn not_tested(why: &str) {
     let _ = writeln!(std::io::stderr(), "not tested: {why}");
     if let Some(list) = std::env::var_os("NOT_TESTED") {

@@ -9,16 +9,16 @@ use postgres::{Client, SimpleQueryMessage};
 
 use crate::{Cluster, Host, within};
 
-/// An error as the server reported it: SQLSTATE, message, detail and hint. A part that the server did not send is
-/// empty.
+/// Returns the SQLSTATE, the message, the detail and the hint of an error as the server reported it. A part that the server did
+/// not send is empty.
 pub fn sqlstate(error: &postgres::Error) -> (String, String, String, String) {
     let error = error.as_db_error().unwrap_or_else(|| panic!("not an error of the server: {error}"));
     let text = |part: Option<&str>| part.unwrap_or_default().to_string();
     (error.code().code().into(), error.message().into(), text(error.detail()), text(error.hint()))
 }
 
-/// The SQLSTATE that ended what a session was doing. If a client can read both the reason and the end of the
-/// connection, it may report only that the connection was closed. Then the reason is taken from the log.
+/// Returns the SQLSTATE that ended what a session was doing. If a client can read both the reason and the end of the connection,
+/// it may report only that the connection was closed. In this case, the reason is taken from the log.
 pub fn end_of(error: &postgres::Error, pid: i32, server: &Cluster) -> String {
     let told = format!("[{pid}] [unknown] FATAL:  terminating connection due to administrator command");
     match error.as_db_error() {
@@ -28,22 +28,22 @@ pub fn end_of(error: &postgres::Error, pid: i32, server: &Cluster) -> String {
     }
 }
 
-/// The IDs that a query with one `bigint` column returns, in order, at the speed of a binary COPY.
+/// Returns, in order, the IDs that a query with one `bigint` column returns. The IDs are fetched at the speed of a binary COPY.
 pub fn copy_ids(client: &mut Client, query: &str) -> Vec<i64> {
     let mut bytes = Vec::new();
     client
         .copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT binary)"))
         .map_or_else(|e| panic!("{query}: {e:?}"), |mut reader| reader.read_to_end(&mut bytes))
         .expect("the server sends all rows");
-    // "Binary Format" of COPY: a header of 19 bytes, rows of a field count, a field length and the field, and a trailer
-    // of two bytes.
+    // The "Binary Format" of COPY consists of a header of 19 bytes, the rows, and a trailer of two bytes. Each row consists of a
+    // field count, a field length and the field.
     bytes[19..bytes.len() - 2]
         .chunks_exact(2 + 4 + 8)
         .map(|row| i64::from_be_bytes(row[6..].try_into().expect("eight bytes")))
         .collect()
 }
 
-/// The rows that statements return, each as one text.
+/// Runs statements, and returns each row of their results as one text.
 pub fn printed(client: &mut Client, sql: &str) -> Result<Vec<String>, postgres::Error> {
     let row = |message: &SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => {
@@ -54,13 +54,13 @@ pub fn printed(client: &mut Client, sql: &str) -> Result<Vec<String>, postgres::
     Ok(client.simple_query(sql)?.iter().filter_map(row).collect())
 }
 
-/// Waits until a session waits for a lock, or until `ended` is true. Returns false if neither happens.
+/// Waits until a session is waiting for a lock or `ended` returns true. Returns false if neither happens in time.
 pub fn waiting(watch: &mut Client, mut ended: impl FnMut() -> bool) -> bool {
     let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
     within(Duration::from_secs(20), || watch.one(waits) || ended())
 }
 
-/// Limits the memory of a session's process to its current size plus `more` bytes. Returns its process ID.
+/// Limits the memory of a session's server process to its current size plus `more` bytes. Returns the ID of the process.
 pub fn limit_memory(session: &mut Client, more: u64) -> i32 {
     let process: i32 = session.one("SELECT pg_backend_pid()");
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the session's process");
@@ -75,24 +75,24 @@ pub fn limit_memory(session: &mut Client, more: u64) -> i32 {
 
 /// Short forms of frequent queries.
 pub trait Answer {
-    /// The first column of the only row.
+    /// Returns the first column of the only row.
     fn one<T: FromSqlOwned>(&mut self, sql: &str) -> T;
 
-    /// The first column of every row.
+    /// Returns the first column of every row.
     fn all<T: FromSqlOwned>(&mut self, sql: &str) -> Vec<T>;
 
-    /// The SQLSTATE of the error that the statements raise; `None` if they succeed.
+    /// Returns the SQLSTATE of the error that the statements raise, or `None` if they succeed.
     fn code(&mut self, sql: &str) -> Option<String>;
 
-    /// The SQLSTATE and the message of the error that the statements must raise.
+    /// Returns the SQLSTATE and the message of the error that the statements must raise.
     fn refusal(&mut self, sql: &str) -> (String, String);
 
-    /// The IDs of a batch, in order.
+    /// Draws a batch of IDs, and returns them in order.
     fn batch(&mut self, count: u32) -> Vec<i64> {
         self.all(&format!("SELECT snowflake_nextval_batch({count})"))
     }
 
-    /// How far the time of the next ID is ahead of the server's clock, in seconds.
+    /// Returns how far the time of the next ID is ahead of the server's clock, in seconds.
     fn lead(&mut self) -> f64 {
         self.one("SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())::float8")
     }
@@ -106,7 +106,7 @@ pub trait Answer {
         assert_eq!(self.code(&settings), None, "{settings}");
     }
 
-    /// The rows of a plan, as EXPLAIN prints them.
+    /// Returns the rows of a plan, as EXPLAIN prints them.
     fn plan(&mut self, sql: &str) -> String {
         self.all::<String>(&format!("EXPLAIN {sql}")).join("\n")
     }

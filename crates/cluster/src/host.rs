@@ -1,4 +1,4 @@
-//! This machine: the user who runs the servers, and the directory of their data.
+//! This machine: the user who runs the servers, and the directory with the servers' data.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,62 +11,63 @@ use std::sync::OnceLock;
 use crate::patience::PATIENCE;
 use crate::{Installation, command, output, within};
 
-/// Longest directory of a socket: `sun_path` of `sockaddr_un` has 108 bytes, minus the terminator and `/.s.PGSQL.5432`.
+/// The maximum length of the path of a socket directory: `sun_path` in `sockaddr_un` has 108 bytes, from which the terminator and
+/// the length of `/.s.PGSQL.5432` are subtracted.
 const SOCKET_DIR_MAX: usize = 108 - 1 - 14;
 
 /// The PostgreSQL installation and the user who runs its servers.
 pub struct Host {
     installation: Installation,
     owner: Option<Owner>,
-    /// Files that several tests use: the template of all data directories, and the library with faults.
+    /// The directory with the files that several tests use: the template of all data directories, and the library with faults.
     base: PathBuf,
-    /// Where the data directories are, which may be in memory.
+    /// The directory with the data directories. It may be in memory.
     clusters: PathBuf,
 }
 
-/// The unprivileged user who runs the servers if the caller is root, because PostgreSQL refuses to run as root.
+/// The unprivileged user who runs the servers if the caller is root. PostgreSQL refuses to run as root.
 #[derive(Clone, Copy)]
 pub(crate) struct Owner {
     uid: u32,
     gid: u32,
 }
 
-/// The repository's root.
+/// Returns the repository's root.
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("this crate lies two folders deep")
 }
 
 impl Host {
-    /// This machine. It is examined once per process.
+    /// Returns this machine, which is examined once in each process.
     pub fn get() -> &'static Host {
         static HOST: OnceLock<Host> = OnceLock::new();
         HOST.get_or_init(Host::find)
     }
 
-    /// The PostgreSQL that is tested.
+    /// Returns the PostgreSQL installation that is tested.
     pub fn installation(&self) -> &Installation {
         &self.installation
     }
 
-    /// The PostgreSQL of another major version.
+    /// Returns the PostgreSQL installation of this major version.
     pub fn installation_of(&self, major: &str) -> Installation {
         Installation::of_major(major, self.owner, &self.base)
     }
 
-    /// A program of the installation, to be run as the servers' user.
+    /// Returns a command that runs a program of the installation as the servers' user.
     pub fn program(&self, name: &str) -> Command {
         self.command(&self.installation.bin.join(name))
     }
 
-    /// `pg_regress` of the installation, to be run as the servers' user.
+    /// Returns a command that runs the installation's `pg_regress` as the servers' user.
     pub fn pg_regress(&self) -> Command {
         self.command(&self.installation.regress())
     }
 
-    /// Any program, to be run as the servers' user.
+    /// Returns a command that runs any program as the servers' user.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = command(program);
-        // The servers' user can read this directory, but perhaps not the current directory of the caller.
+        // The servers' user can read this directory, but may be unable to read the caller's current directory.
         command.current_dir(&self.base).stdin(Stdio::null());
         if let Some(owner) = self.owner {
             command.uid(owner.uid).gid(owner.gid);
@@ -74,7 +75,8 @@ impl Host {
         command
     }
 
-    /// Reserves the name of a cluster until the file is closed, so that no other test uses it, even in another process.
+    /// Reserves the name of a cluster until the returned file is closed. No other test can use this name, not even in a different
+    /// process.
     pub(crate) fn claim(&self, name: &str) -> File {
         let locks = self.clusters.join("locks");
         make_dir(&locks);
@@ -83,7 +85,7 @@ impl Host {
         lock
     }
 
-    /// An empty directory of this name that the servers' user owns.
+    /// Creates an empty directory with this name that the servers' user owns.
     pub fn fresh_dir(&self, name: &str) -> PathBuf {
         let dir = self.dir(name);
         self.make_empty(&dir);
@@ -99,13 +101,14 @@ impl Host {
         self.own(dir);
     }
 
-    /// The directory of this name, which need not exist.
+    /// Returns the directory with this name. The directory does not have to exist.
     pub fn dir(&self, name: &str) -> PathBuf {
         self.clusters.join(name)
     }
 
-    /// The directory of the socket of the server with this name. It is next to the data directory, not in it, because a
-    /// base backup would copy it. It is in the temporary directory if the path would be too long for a socket.
+    /// Returns the directory of the socket of the server with this name. The socket directory is next to the data directory, not
+    /// in it, because a base backup would copy it. If the path would be too long for a socket, the socket directory is in the
+    /// temporary directory.
     pub fn socket_dir(&self, name: &str) -> PathBuf {
         let beside = self.dir(&format!("{name}.socket"));
         let socket = if beside.as_os_str().len() <= SOCKET_DIR_MAX {
@@ -124,7 +127,7 @@ impl Host {
         self.own(path);
     }
 
-    /// The directory of the library with faults, which the servers' user can read.
+    /// Returns the directory of the library with faults. The servers' user can read this directory.
     pub fn faults(&self) -> &Path {
         static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
         DIRECTORY.get_or_init(|| {
@@ -137,7 +140,7 @@ impl Host {
             let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
             let built_at = age(&built).unwrap_or_else(|| panic!("scripts/faults makes {}", built.display()));
             if age(&copy) != Some(built_at) {
-                // The new file replaces the old one by a rename, because a server may have the old one open.
+                // The new file replaces the old file by a rename, because a server may have the old file open.
                 let fresh = dir.join("snowflake_pg.new");
                 fs::copy(&built, &fresh).expect("the base directory can be written");
                 self.own(&fresh);
@@ -149,21 +152,22 @@ impl Host {
         })
     }
 
-    /// Waits until no other process creates the files with this name. Other processes then wait until the returned file is closed.
+    /// Waits until no other process is creating the files with this name. Other processes then wait until the returned file is
+    /// closed.
     fn alone(&self, name: &str) -> File {
         let lock = lock_file(&self.base.join(format!("{name}.lock")));
         lock.lock().expect("a lock file can be locked");
         lock
     }
 
-    /// The path of Debian's libfaketime.
+    /// Returns the path of Debian's libfaketime.
     pub fn faketime(&self) -> String {
         let listed = output(command("sh").args(["-c", "ls /usr/lib/*/faketime/libfaketime.so.1"]));
         listed.lines().next().expect("the package faketime is installed").to_string()
     }
 
-    /// The data directory that every new cluster is a copy of, because `initdb` takes a second and a copy takes much
-    /// less.
+    /// Returns the data directory of which every new cluster is a copy. Copying it takes much less time than `initdb`, which
+    /// takes a second.
     pub fn template(&self) -> PathBuf {
         let version = output(command(self.installation.bin.join("postgres")).arg("--version"));
         let name: String = version.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -207,7 +211,7 @@ impl Host {
 }
 
 impl Owner {
-    /// The user `postgres` if the caller is root, otherwise `None`.
+    /// Returns the user `postgres` if the caller is root, otherwise `None`.
     fn find() -> Option<Owner> {
         if output(command("id").arg("-u")) != "0" {
             return None;
@@ -219,14 +223,14 @@ impl Owner {
         Some(Owner { uid: number("-u"), gid: number("-g") })
     }
 
-    /// True if this user can enter a directory.
+    /// Returns true if this user can enter a directory.
     pub(crate) fn reaches(self, dir: &Path) -> bool {
         let reached = command("test").arg("-x").arg(dir).current_dir("/").uid(self.uid).gid(self.gid).status();
         reached.is_ok_and(|status| status.success())
     }
 
-    /// `target/clusters` if this user can enter it; otherwise, for example below a closed home directory, a directory
-    /// in the temporary directory.
+    /// Returns `target/clusters` if this user can enter it. Otherwise, for example if it is below a closed home directory,
+    /// returns a directory in the temporary directory.
     fn base(self) -> PathBuf {
         let wanted = repository().join("target/clusters");
         make_dir(&wanted);
@@ -245,8 +249,9 @@ fn lock_file(path: &Path) -> File {
     File::create(path).unwrap_or_else(|e| panic!("cannot create {}: {e}", path.display()))
 }
 
-/// A directory in memory, where a cluster is made in a tenth of the time that it takes on a disk. `None` outside of test runs,
-/// because other programs leave servers running, and if there is little room or programs cannot be run.
+/// Returns a directory in memory, where creating a cluster takes a tenth of the time that it takes on a disk. Returns `None` if
+/// there is little room or programs cannot be run from the directory. Also returns `None` outside of test runs, because other
+/// programs leave servers running.
 fn memory(owner: Option<Owner>) -> Option<PathBuf> {
     const MEMORY: &str = "/dev/shm";
     const ROOM_KB: u64 = 4 << 20;
@@ -259,7 +264,8 @@ fn memory(owner: Option<Owner>) -> Option<PathBuf> {
     suits.then(|| private_dir(Path::new(MEMORY), owner))
 }
 
-/// A directory inside one that every user can write to. A directory or link of another user must not be filled or removed.
+/// Creates a directory inside a directory that every user can write to. A directory or link that belongs to a different user must
+/// not be filled or removed.
 fn private_dir(parent: &Path, owner: Option<Owner>) -> PathBuf {
     let dir = parent.join(private_name());
     if let Ok(known) = fs::symlink_metadata(&dir) {
@@ -270,7 +276,7 @@ fn private_dir(parent: &Path, owner: Option<Owner>) -> PathBuf {
     dir
 }
 
-/// A name for the temporary directory that no other clone or caller has.
+/// Returns a temporary directory name that no other clone or caller uses.
 fn private_name() -> String {
     let mut hasher = DefaultHasher::new();
     (repository(), output(command("id").arg("-u"))).hash(&mut hasher);

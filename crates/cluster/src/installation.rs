@@ -8,20 +8,22 @@ use crate::{command, major, output};
 
 /// The programs and libraries of one major version.
 pub struct Installation {
-    /// Its programs.
+    /// The directory of the programs.
     pub bin: PathBuf,
-    /// Its libraries, `snowflake_pg.so` among them.
+    /// The directory of the libraries, which contains `snowflake_pg.so`.
     pub libraries: PathBuf,
-    /// The control files and scripts of extensions.
+    /// The directory of the control files and scripts of extensions.
     pub extensions: PathBuf,
     pgxs: PathBuf,
 }
 
-/// The version whose `pg_regress` replaces one that is missing or broken. That works because it only runs `psql`.
+/// The version whose `pg_regress` is used if the tested version's `pg_regress` is missing or broken. Another version's program
+/// works because it only runs `psql`.
 const REGRESS: &str = "15";
 
 impl Installation {
-    /// The installation that is tested: the one that the environment variable `PG_CONFIG` names, or that of [`major`].
+    /// Returns the installation that is tested. If the environment variable `PG_CONFIG` is set, this is the installation that it
+    /// names; otherwise, it is the installation of the version that [`major`] returns.
     pub(crate) fn tested(owner: Option<Owner>, base: &Path) -> Installation {
         let named = std::env::var_os("PG_CONFIG").filter(|named| !named.is_empty());
         named.map_or_else(
@@ -30,27 +32,28 @@ impl Installation {
         )
     }
 
-    /// The installation of a major version, from Debian's packages or below `target/`.
+    /// Returns the installation of a major version, from Debian's packages or below `target/`.
     pub(crate) fn of_major(major: &str, owner: Option<Owner>, base: &Path) -> Installation {
         Installation::of(&pg_config(major), major, owner, base)
     }
 
-    /// The installation of this `pg_config`, or a copy of it if the servers' user cannot enter its directory.
+    /// Returns the installation of this `pg_config`, or a copy of the installation if the servers' user cannot enter its
+    /// directory.
     fn of(pg_config: &Path, major: &str, owner: Option<Owner>, base: &Path) -> Installation {
         let found = Installation::ask(pg_config);
         if owner.is_none_or(|owner| owner.reaches(&found.bin)) {
             return found;
         }
-        // PostgreSQL finds its files relative to the directory of its programs, so all of it is copied.
+        // PostgreSQL finds its files relative to the directory of its programs, so the whole installation is copied.
         let unpacked = unpacked(major);
         let whole =
             if found.bin.starts_with(&unpacked) { &unpacked } else { found.bin.parent().expect("bin/ lies somewhere") };
         let copy = base.join(format!("postgresql-{major}"));
         let lock = File::create(base.join("postgresql.lock")).expect("the base directory can be written");
-        // Tests run as several processes; the lock ends with the file.
+        // Tests run in several processes, so they use a file lock. The lock is released when the file is closed.
         lock.lock().expect("a lock file can be locked");
-        // If an earlier copy was interrupted, start again, because --update would keep an incomplete file: it is not
-        // older than its source.
+        // If an earlier copy was interrupted, it is started again. Otherwise, `--update` would keep an incomplete file, because
+        // this file is not older than its source.
         let begun = copy.with_extension("begun");
         if begun.exists() {
             fs::remove_dir_all(&copy).expect("the base directory can be written");
@@ -75,7 +78,7 @@ impl Installation {
         }
     }
 
-    /// Its `pg_regress`, or another version's.
+    /// Returns the installation's `pg_regress`, or another version's `pg_regress`.
     pub(crate) fn regress(&self) -> PathBuf {
         let runs = |pgxs: PathBuf| {
             let top = pgxs.parent().and_then(Path::parent).expect("a file two deep");
@@ -87,19 +90,19 @@ impl Installation {
         runs(self.pgxs.clone()).or_else(other).expect("scripts/setup has installed one")
     }
 
-    /// True for the installation from Debian's packages. `scripts/setup` installs the other packages that tests need
-    /// for it.
+    /// Returns true for the installation from Debian's packages. For this installation, `scripts/setup` installs the other
+    /// packages that tests need.
     pub fn is_debians(&self) -> bool {
         self.bin.starts_with("/usr/lib/postgresql")
     }
 }
 
-/// The directory into which `scripts/setup` puts versions that Debian does not have.
+/// Returns the directory into which `scripts/setup` puts versions that Debian does not have.
 fn unpacked(major: &str) -> PathBuf {
     repository().join("target/postgresql").join(major)
 }
 
-/// The `pg_config` of a major version, which `scripts/common.sh` finds in the same way.
+/// Returns the `pg_config` of a major version. `scripts/common.sh` finds it in the same way.
 fn pg_config(major: &str) -> PathBuf {
     let debians = PathBuf::from(format!("/usr/lib/postgresql/{major}/bin/pg_config"));
     if debians.exists() {

@@ -1,11 +1,11 @@
 //! Private PostgreSQL servers for tests and measurements.
 //!
-//! A [`Cluster`] is a data directory with a server that listens on a Unix socket next to it. An unprivileged user runs
-//! the server. The directory is under `/dev/shm` in a test run, if there is room; otherwise under `target/clusters/`,
-//! or under the temporary directory if the servers' user cannot enter the repository. When the value is dropped, the
-//! server is stopped and its files are removed. If the process is killed, the server is stopped as well. The server
-//! uses the extension that `make install` installed, unless a test names another library. The harness changes nothing
-//! else, and ends no process except those that it started.
+//! A [`Cluster`] is a data directory with a server that listens on a Unix socket next to it. An unprivileged user runs the
+//! server. In a test run, the directory is under `/dev/shm` if there is enough room. Otherwise, it is under `target/clusters/`,
+//! or under the temporary directory if the servers' user cannot enter the repository. When the value is dropped, the server is
+//! stopped and its files are removed. If the process is killed, the server is stopped as well. The server uses the extension that
+//! `make install` installed, unless a test specifies a different library. The harness changes nothing else, and ends no process
+//! except those that it started.
 
 mod assertions;
 mod client;

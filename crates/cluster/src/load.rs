@@ -15,25 +15,25 @@ use crate::{Cluster, check_increasing, check_unique, ensure, within};
 /// A way to get IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// One.
+    /// One ID.
     Nextval,
-    /// Twenty in a batch.
+    /// Twenty IDs in a batch.
     Batch,
-    /// A block of ten.
+    /// A block of ten IDs.
     Reserve,
-    /// The key of a row.
+    /// The key of a row that is inserted.
     Insert,
-    /// The key of a row that is rolled back.
+    /// The key of a row that is inserted and rolled back.
     Rollback,
     /// Forty values of a PostgreSQL sequence, in a transaction that is rolled back.
     Sequence,
 }
 
 impl Ask {
-    /// Every way to get IDs of this extension.
+    /// Every way to get IDs from this extension.
     pub const ALL: &'static [Ask] = &[Ask::Nextval, Ask::Batch, Ask::Reserve, Ask::Insert, Ask::Rollback];
 
-    /// The ways that write nothing, so that no COMMIT flushes WAL that the extension should have flushed.
+    /// The ways that write nothing. They run no COMMIT that would flush WAL that the extension should have flushed.
     pub const READING: &'static [Ask] = &[Ask::Nextval, Ask::Batch, Ask::Reserve];
 
     fn draw(self, client: &mut Client) -> Result<Vec<i64>, postgres::Error> {
@@ -64,31 +64,32 @@ impl Ask {
     }
 }
 
-/// What clients received.
+/// The IDs and errors that clients received.
 #[derive(Default)]
 pub struct History {
-    /// The IDs of each connection, in the order in which it received them.
+    /// The IDs that each connection received, in the order in which it received them.
     pub stretches: Vec<Vec<i64>>,
-    /// How often each SQLSTATE and message ended a statement. The text is empty if the connection broke.
+    /// The number of statements that ended in each error. The key is the SQLSTATE and the message, or an empty text if the
+    /// connection broke.
     pub errors: BTreeMap<String, u64>,
-    /// The longest time that a statement took that returned IDs.
+    /// The longest duration of a statement that returned IDs.
     pub slowest: Duration,
-    /// How many sessions had to be cancelled at the end, because they waited longer than [`LONGEST`].
+    /// The number of sessions that had to be cancelled at the end because they waited for longer than [`LONGEST`].
     pub stalled: usize,
 }
 
 impl History {
-    /// How many IDs.
+    /// Returns the number of IDs.
     pub fn len(&self) -> usize {
         self.stretches.iter().map(Vec::len).sum()
     }
 
-    /// True if no session received an ID.
+    /// Returns true if no session received an ID.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All IDs.
+    /// Returns all IDs.
     pub fn ids(&self) -> Vec<i64> {
         self.stretches.concat()
     }
@@ -103,8 +104,8 @@ impl History {
         self.stalled += other.stalled;
     }
 
-    /// Checks that no ID occurs twice, that all are positive and increase in each connection, and that there are at
-    /// least `at_least` of them.
+    /// Checks that no ID occurs twice, that all IDs are positive and increase in each connection, and that there are at least
+    /// `at_least` IDs.
     pub fn check(&self, at_least: usize) -> Result<(), String> {
         ensure!(self.stalled == 0, "{} sessions stalled", self.stalled);
         self.stretches.iter().try_for_each(|ids| check_increasing(ids))?;
@@ -114,17 +115,17 @@ impl History {
     }
 }
 
-/// Sessions that draw until they are told to end, and connect again after their server has gone.
+/// Sessions that draw IDs until they are told to end. A session connects again after its server has gone.
 pub struct Load {
     stop: Arc<AtomicBool>,
     sessions: Vec<(JoinHandle<History>, Cancel)>,
 }
 
-/// How to cancel the statement of a session. `statement_timeout` does not help, because it uses the wall clock, which
-/// tests set back.
+/// The means to cancel the statement of a session. `statement_timeout` does not help, because it uses the wall clock, which tests
+/// set back.
 type Cancel = Arc<Mutex<Option<CancelToken>>>;
 
-/// Longest time that a session may take to end its last statement.
+/// The longest time that a session may take to end its last statement.
 const LONGEST: Duration = Duration::from_secs(5);
 
 impl Load {
@@ -135,7 +136,7 @@ impl Load {
         server.session().batch_execute(sql).expect("a superuser may create a table");
     }
 
-    /// Starts this many sessions. Each runs the statements of `setup` and then gets IDs in these ways in turn.
+    /// Starts this many sessions. Each session runs the statements of `setup` and then gets IDs in these ways in turn.
     pub fn start(server: &Cluster, sessions: usize, asks: &'static [Ask], setup: &'static str) -> Load {
         let stop = Arc::new(AtomicBool::new(false));
         let one = |number: usize| {

@@ -1,5 +1,5 @@
-//! Events that happen to a server from outside: its processes are killed or frozen. Only processes that this harness
-//! started are signalled, by their process IDs.
+//! Events that happen to a server from outside: its processes are killed or frozen. Signals are sent by process ID, and only to
+//! processes that this harness started.
 
 use std::fs;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use crate::patience::PATIENCE;
 use crate::server::signal;
 use crate::{Answer, Cluster, within};
 
-/// Random choices from a seed. Each run prints its seed, and the environment variable `SEED` replays a run.
+/// Random choices from a seed. Each run prints its seed. If the environment variable `SEED` contains the seed of an earlier run,
+/// the choices of this run are repeated.
 pub struct Chance(fastrand::Rng);
 
 impl Chance {
-    /// The random choices of the test called `name`.
+    /// Returns the random choices of the test called `name`.
     pub fn of(name: &str) -> Chance {
         let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
         // Tests print only when they fail, or with --nocapture.
@@ -20,28 +21,28 @@ impl Chance {
         Chance(fastrand::Rng::with_seed(seed))
     }
 
-    /// A number from `from` to `to`, both included.
+    /// Returns a number from `from` to `to`, both included.
     pub fn between(&mut self, from: i64, to: i64) -> i64 {
         self.0.i64(from..=to)
     }
 
-    /// One of these choices.
+    /// Returns one of these choices.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.0.usize(..choices.len())]
     }
 
-    /// True in one of `times` cases on average.
+    /// Returns true in one of `times` cases on average.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.0.usize(..times) == 0
     }
 
-    /// A time up to this many milliseconds.
+    /// Returns a duration of up to this many milliseconds.
     pub fn millis(&mut self, most: u64) -> Duration {
         Duration::from_millis(self.0.u64(..=most))
     }
 
-    /// A step of a clock in milliseconds. Most steps go a short way back, to times that were seen before an outage of
-    /// this length. The others are up to an hour, back or forward.
+    /// Returns a step of a clock in milliseconds. Most steps go back a short way, to times that the clock showed before an outage
+    /// of this length. The other steps are up to an hour, back or forward.
     pub fn step(&mut self, outage: Duration) -> i64 {
         if self.one_in(3) {
             self.between(-3_600_000, 3_600_000)
@@ -50,14 +51,14 @@ impl Chance {
         }
     }
 
-    /// Independent random choices for a concurrent activity.
+    /// Returns independent random choices for a concurrent activity.
     pub fn fork(&mut self) -> Chance {
         Chance(self.0.fork())
     }
 }
 
 impl Cluster {
-    /// Kills the postmaster with SIGKILL, and waits until all its processes have ended.
+    /// Kills the postmaster with SIGKILL, and waits until all of its processes have ended.
     pub fn kill_postmaster(&mut self) {
         let Some(mut postmaster) = self.postmaster.take() else {
             return;
@@ -96,7 +97,7 @@ impl Cluster {
         self.all_processes().iter().for_each(|pid| signal(*pid, "STOP"));
     }
 
-    /// Lets the processes continue.
+    /// Lets the frozen processes continue.
     pub fn thaw(&self) {
         self.all_processes().iter().for_each(|pid| signal(*pid, "CONT"));
     }
@@ -120,11 +121,11 @@ impl Cluster {
     }
 }
 
-/// The child processes of this process.
+/// Returns the child processes of this process.
 fn children_of(pid: u32) -> Vec<u32> {
     let parent = |child: u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
-        // "pid (name) state parent": a name may contain any character.
+        // The file contains `pid (name) state parent`, and the name may contain any character.
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
     };
     let processes = fs::read_dir("/proc").expect("a Linux system").flatten();
@@ -132,7 +133,8 @@ fn children_of(pid: u32) -> Vec<u32> {
     pids.filter(|child| parent(*child) == Some(pid)).collect()
 }
 
-/// True while this is the working directory of a process. All processes of a server work in its data directory.
+/// Returns true while this is the working directory of a process. All processes of a server have the server's data directory as
+/// their working directory.
 fn works_in(pid: u32, dir: &std::path::Path) -> bool {
     fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == dir)
 }

@@ -6,28 +6,28 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 use crate::repository;
 
-/// A page of the repository.
+/// Returns the text of a page of the repository.
 pub fn page(path: &str) -> String {
     fs::read_to_string(repository().join(path)).unwrap_or_else(|e| panic!("{path} cannot be read: {e}"))
 }
 
 /// A fenced code block of a page.
 pub struct Block {
-    /// The heading above it, as it is written.
+    /// The heading above the block, as it is written.
     pub heading: String,
     /// The words after the fence.
     pub language: String,
     /// The code.
     pub text: String,
-    /// True if nothing is between this block and the one before.
+    /// True if nothing is between this block and the preceding block.
     pub follows: bool,
 }
 
-/// All fenced code blocks of a page, in order.
+/// Returns all fenced code blocks of a page, in order.
 pub fn code_blocks(page: &str) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let mut heading = "";
-    // Where the last block ends; nothing follows the beginning of the page.
+    // The end of the preceding block, or `None` before the first block of the page.
     let mut end = None;
     for (event, range) in Parser::new_ext(page, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
@@ -47,13 +47,13 @@ pub fn code_blocks(page: &str) -> Vec<Block> {
     found
 }
 
-/// A page's blocks of a language, in order.
+/// Returns a page's blocks with this language, in order.
 pub fn blocks(page: &str, language: &str) -> Vec<String> {
     let all = code_blocks(page).into_iter();
     all.filter(|block| block.language == language).map(|block| block.text).collect()
 }
 
-/// A part of a page under a heading, with its blocks: the word after each fence, and the text of the block.
+/// A part of a page under a heading, with its blocks. A block is the word after the fence and the text.
 pub struct Section {
     /// The heading.
     pub title: String,
@@ -61,7 +61,7 @@ pub struct Section {
     pub blocks: Vec<(String, String)>,
 }
 
-/// A page's sections that have blocks, in order.
+/// Returns the sections of a page that have blocks, in order.
 pub fn sections(page: &str) -> Vec<Section> {
     let mut found: Vec<Section> = Vec::new();
     for Block { heading, language, text, .. } in code_blocks(page) {
@@ -73,14 +73,14 @@ pub fn sections(page: &str) -> Vec<Section> {
     found
 }
 
-/// The only one of these blocks that contains this text.
+/// Returns the only block that contains this text.
 pub fn block_with(mut blocks: Vec<String>, part: &str) -> String {
     blocks.retain(|block| block.contains(part));
     assert_eq!(blocks.len(), 1, "blocks with {part:?}");
     blocks.remove(0)
 }
 
-/// The names and values of a block of settings, without the quotes that `postgresql.conf` requires.
+/// Returns the names and values in a block of settings, without the quotes that `postgresql.conf` requires.
 pub fn settings(block: &str) -> impl Iterator<Item = (&str, &str)> {
     block.lines().map(|line| {
         let (name, value) = line.split_once(" = ").expect("name = value");

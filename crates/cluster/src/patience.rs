@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Longest wait for a server to start or stop.
+/// The longest wait for a server to start or stop.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks a condition repeatedly until it is true. Returns false if it does not become true in time.

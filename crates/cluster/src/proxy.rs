@@ -1,4 +1,4 @@
-//! A proxy between a standby and its primary that delays acknowledgements.
+//! A proxy that delays acknowledgements between a standby and its primary.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -13,34 +13,33 @@ use std::time::{Duration, Instant};
 
 use crate::{Cluster, Host};
 
-/// The name of a server's socket of port 5432.
+/// The name of a server's socket for port 5432.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// Passes connections on to a server. Data from the server arrives at once. Data from the client arrives after a delay,
-/// which is zero at first. When a connection ends, data that was not sent yet is lost. Dropping this value ends all
-/// connections.
+/// Passes connections on to a server. Data from the server arrives at once. Data from the client arrives after a delay, which is
+/// zero at first. When a connection ends, data that was not yet sent is lost. Dropping this value ends all connections.
 pub struct Proxy {
     socket: PathBuf,
     state: Arc<State>,
     acceptor: Option<JoinHandle<()>>,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct State {
     way: Mutex<Way>,
     changed: Condvar,
 }
 
 struct Way {
-    /// `None` holds back everything.
+    /// The delay of data from a client. `None` holds back all data.
     delay: Option<Duration>,
     ended: bool,
-    /// Both ends of every connection, so that they can be ended.
+    /// Both ends of every connection, which are needed to end the connections.
     streams: Vec<UnixStream>,
 }
 
 impl Proxy {
-    /// A proxy with this name in front of a server, which need not be running yet.
+    /// Starts a proxy with this name in front of a server, which need not be running yet.
     pub fn before(server: &Cluster, name: &str) -> Proxy {
         let host = Host::get();
         let socket = host.socket_dir(name);
@@ -55,18 +54,18 @@ impl Proxy {
         Proxy { socket, state, acceptor }
     }
 
-    /// The directory of the socket, which is the host to connect to.
+    /// Returns the directory of the socket, which is the host to connect to.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// From now on, data from a client arrives after this delay, including data that was sent before.
+    /// Makes all data from a client arrive after this delay from now on, including data that was sent before.
     pub fn delay(&self, delay: Duration) {
         self.change(|way| way.delay = Some(delay));
     }
 
-    /// From now on, no data from a client arrives, until [`Proxy::delay`] is called. A primary ends such a connection
-    /// after `wal_sender_timeout`.
+    /// Holds back all data from a client from now on, until [`Proxy::delay`] is called. A primary ends a connection that is held
+    /// back after `wal_sender_timeout`.
     pub fn hold(&self) {
         self.change(|way| way.delay = None);
     }
@@ -83,7 +82,7 @@ impl Drop for Proxy {
             way.ended = true;
             way.streams.iter().for_each(end);
         });
-        // The thread that accepts connections wakes up when it gets one.
+        // A new connection wakes up the thread that accepts connections.
         let woken = UnixStream::connect(self.socket.join(SOCKET)).is_ok();
         if let Some(acceptor) = self.acceptor.take().filter(|_| woken) {
             let _ = acceptor.join();
@@ -97,7 +96,7 @@ impl State {
         self.way.lock().expect("nobody panics with the lock")
     }
 
-    /// Adds both ends of a connection to those that end with the proxy. Returns false if the proxy has ended.
+    /// Adds both ends of a connection to the streams that end with the proxy. Returns false if the proxy has ended.
     fn takes(&self, ends: [&UnixStream; 2]) -> bool {
         let mut way = self.lock();
         way.streams.extend(ends.map(copy_of));
@@ -123,7 +122,7 @@ impl State {
 fn accept(listener: &UnixListener, server: &Path, state: &Arc<State>) {
     let mut threads = Vec::new();
     while let Ok((client, _)) = listener.accept() {
-        // If there is no server, the connection of the client ends.
+        // If there is no server, the client's connection ends.
         let server = UnixStream::connect(server);
         if !server.as_ref().map_or_else(|_| !state.lock().ended, |server| state.takes([&client, server])) {
             break;
@@ -139,14 +138,14 @@ fn accept(listener: &UnixListener, server: &Path, state: &Arc<State>) {
     threads.into_iter().for_each(|thread| drop(thread.join()));
 }
 
-/// Passes on what the server sends.
+/// Passes on the data that the server sends.
 fn pass_on(mut from: UnixStream, mut to: UnixStream) {
     let _ = std::io::copy(&mut from, &mut to);
     end(&from);
     end(&to);
 }
 
-/// Records what a client sends, and when.
+/// Records the data that a client sends, and the time at which it is sent.
 fn note(mut from: UnixStream, sender: &Sender<(Instant, Vec<u8>)>) {
     let mut buffer = [0; 8_192];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
@@ -156,7 +155,7 @@ fn note(mut from: UnixStream, sender: &Sender<(Instant, Vec<u8>)>) {
     }
 }
 
-/// Passes on what was recorded when it is due.
+/// Passes on the recorded data when it is due.
 fn pass_on_late(noted: &Receiver<(Instant, Vec<u8>)>, mut to: UnixStream, from: &UnixStream, state: &State) {
     while let Ok((sent, bytes)) = noted.recv() {
         if !state.due(sent) || to.write_all(&bytes).is_err() {

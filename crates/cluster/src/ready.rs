@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use crate::{Answer, Client, Cluster, within};
 
-/// How long to wait for the background worker. The wait has a limit because some tests block the worker or its log
+/// How long to wait for the background worker. The wait has a limit because some tests block the background worker or its log
 /// lines.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// The last message of the background worker: one of these.
+/// The possible last messages of the background worker.
 const SAID: [&str; 2] = ["snowflake_pg: started with worker ID", "snowflake_pg: the high-water mark is missing"];
 
 impl Cluster {
-    /// Waits until the background worker has done its work, if there is one. A request for an ID would wait for it,
-    /// too, but some tests read only the log and the views.
+    /// Waits until the background worker, if there is one, has done its work. A request for an ID would also wait for the
+    /// background worker, but some tests read only the log and the views.
     pub(crate) fn wait_ready(&self, client: &mut Client) {
         let has_worker = client.one::<bool>(
             "SELECT current_setting('shared_preload_libraries') LIKE '%snowflake_pg%' AND NOT pg_is_in_recovery()

@@ -1,4 +1,4 @@
-//! One server: configure, start, stop, crash.
+//! One server that tests can configure, start, stop and crash.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub enum Stop {
     Immediate,
 }
 
-/// A server with a data directory of its own.
+/// A server with its own data directory.
 pub struct Cluster {
     dir: PathBuf,
     socket: PathBuf,
@@ -39,13 +39,13 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets a parameter of `postgresql.conf`. This function quotes the value.
+    /// Sets a parameter in `postgresql.conf`. This function quotes the value.
     pub fn set(mut self, name: &str, value: &str) -> Builder {
         self.change(name, Some(value));
         self
     }
 
-    /// Removes a parameter.
+    /// Removes a parameter from `postgresql.conf`.
     pub fn unset(mut self, name: &str) -> Builder {
         self.change(name, None);
         self
@@ -69,8 +69,8 @@ impl Builder {
         self.set("dynamic_library_path", &library_path).env("SNOWFLAKE_PG_FAULT", name)
     }
 
-    /// Steps the wall clock of the server. libfaketime reads the offset that [`Cluster::set_clock`] writes at each
-    /// clock read.
+    /// Lets a test step the server's wall clock. At each clock read, libfaketime reads the offset that [`Cluster::set_clock`]
+    /// writes.
     pub fn clock(self, offset: &str) -> Builder {
         let host = Host::get();
         let file = host.dir(&format!("{}.clock", self.name));
@@ -82,14 +82,14 @@ impl Builder {
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
     }
 
-    /// Steps all clocks of the server, including the monotonic clock.
+    /// Steps all of the server's clocks, including the monotonic clock.
     pub fn clocks(self, offset: &str) -> Builder {
         let mut builder = self.clock(offset);
         builder.env.retain(|(name, _)| name != "FAKETIME_DONT_FAKE_MONOTONIC");
         builder
     }
 
-    /// Creates the cluster and does not start it.
+    /// Creates the cluster but does not start it.
     pub fn create(self) -> Cluster {
         let host = Host::get();
         let template = host.template();
@@ -106,7 +106,7 @@ impl Builder {
         cluster
     }
 
-    /// The cluster of an earlier run with its data, or a new one, for a server that outlives this process. If the
+    /// Returns the cluster of an earlier run with its data, or a new cluster, for a server that outlives this process. If the
     /// server is running, it is stopped first.
     pub fn open(self) -> Cluster {
         let dir = Host::get().dir(&self.name);
@@ -120,7 +120,7 @@ impl Builder {
         cluster
     }
 
-    /// The cluster of an earlier run, if its server is running.
+    /// Returns the cluster of an earlier run, if its server is running.
     pub fn running(self) -> Option<Cluster> {
         let dir = Host::get().dir(&self.name);
         let mut cluster = self.into_cluster(dir, None);
@@ -129,12 +129,13 @@ impl Builder {
         reached.then_some(cluster)
     }
 
-    /// Stops the server that an earlier run left running. Returns false if there was none.
+    /// Stops the server that an earlier run left running. Returns false if no server was running.
     pub fn stop(self) -> bool {
         stop_stale(&Host::get().dir(&self.name), Stop::Fast)
     }
 
-    /// The cluster with an empty data directory, which replaces what an earlier run may have left. The caller fills it.
+    /// Returns the cluster with an empty data directory, which replaces the data directory of an earlier run. The caller fills
+    /// the new directory.
     pub fn empty(self) -> Cluster {
         let host = Host::get();
         let claim = host.claim(&self.name);
@@ -155,8 +156,8 @@ impl Builder {
 }
 
 impl Cluster {
-    /// A server called `name`, which no other test uses, with the library preloaded and with worker ID 1. `fsync` is
-    /// off, so it does not survive a power loss.
+    /// Configures a server called `name`, which no other test uses, with the library preloaded and with worker ID 1. `fsync` is
+    /// off, so the server does not survive a power loss.
     pub fn builder(name: &str) -> Builder {
         let settings = [
             ("shared_preload_libraries", "snowflake_pg"),
@@ -174,12 +175,12 @@ impl Cluster {
         }
     }
 
-    /// The data directory.
+    /// Returns the data directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The directory of the socket, which is the host to connect to.
+    /// Returns the directory of the socket, which is the host to connect to.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -201,14 +202,14 @@ impl Cluster {
         self.connect().query("SELECT pg_reload_conf()", &[]).expect("a superuser may reload");
     }
 
-    /// Starts the server, or panics with its log.
+    /// Starts the server. If the server does not start, this function panics with the text of its log.
     pub fn start(&mut self) {
         if let Err(log) = self.try_start() {
             panic!("the server of {} did not start:\n{log}", self.dir.display());
         }
     }
 
-    /// Starts the server. If it does not start, the error is the text of its log.
+    /// Starts the server. If the server does not start, the error is the text of its log.
     pub fn try_start(&mut self) -> Result<(), String> {
         let mut command = Host::get().program("postgres");
         command
@@ -217,14 +218,15 @@ impl Cluster {
             .args(&self.like.arguments)
             .envs(self.like.env.iter().map(|(name, value)| (name, value)));
         if self.kept {
-            // The server leaves the process group of the terminal, so that it does not end with the caller.
+            // The server leaves the terminal's process group, so that it does not end with the caller.
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
         }
         self.try_start_by(command)
     }
 
-    /// Steps the wall clock of a server built with [`Builder::clock`]: `+3600` seconds from the true time,
-    /// `@2010-11-04 01:42:54` to begin there, or `2010-11-04 01:42:54` to stand still there.
+    /// Steps the wall clock of a server built with [`Builder::clock`]. With the offset `+3600`, the clock is 3600 seconds ahead
+    /// of the true time. With `@2010-11-04 01:42:54`, it begins at this time. With `2010-11-04 01:42:54`, it stands still at this
+    /// time.
     pub fn set_clock(&self, offset: &str) {
         let (_, file) =
             self.like.env.iter().find(|(name, _)| name == "FAKETIME_TIMESTAMP_FILE").expect("a faked clock");
@@ -244,7 +246,7 @@ impl Cluster {
         }
     }
 
-    /// True for a server that continues to run after this process has ended.
+    /// Returns true for a server that continues to run after this process has ended.
     pub(crate) fn outlives_us(&self) -> bool {
         self.kept
     }
@@ -255,46 +257,46 @@ impl Cluster {
         self.start();
     }
 
-    /// What the server wrote to its log since its last start.
+    /// Returns what the server has written to its log since its last start.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    /// A connection to database `postgres`.
+    /// Connects to the database `postgres`.
     pub fn connect(&self) -> Client {
         self.connect_to("postgres")
     }
 
-    /// A connection to a database.
+    /// Connects to a database.
     pub fn connect_to(&self, database: &str) -> Client {
         self.config(database).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect to {database}: {e}"))
     }
 
-    /// A connection of another role to database `postgres`.
+    /// Connects to the database `postgres` as this role.
     pub fn connect_as(&self, role: &str) -> Client {
         self.config("postgres").user(role).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect as {role}: {e}"))
     }
 
-    /// How to connect to a database, for a test that changes a parameter of the connection.
+    /// Returns the parameters for a connection to a database, for a test that changes one of them.
     pub fn config(&self, database: &str) -> Config {
         let mut config = Config::new();
         config.host_path(&self.socket).port(5432).user("postgres").dbname(database);
         config
     }
 
-    /// A connection to database `postgres`, which has the extension.
+    /// Connects to the database `postgres`, and creates the extension if necessary.
     pub fn session(&self) -> Client {
         let mut client = self.connect();
         client.batch_execute("CREATE EXTENSION IF NOT EXISTS snowflake_pg").expect("the extension is installed");
         client
     }
 
-    /// A client program of the installation, with the environment variables to connect to this server.
+    /// Returns a client program of the installation, with the environment variables for a connection to this server.
     pub fn program(&self, name: &str) -> Command {
         self.at_this_server(Host::get().program(name))
     }
 
-    /// `pg_regress`, with the environment variables to connect to this server.
+    /// Returns `pg_regress`, with the environment variables for a connection to this server.
     pub fn pg_regress(&self) -> Command {
         self.at_this_server(Host::get().pg_regress())
     }
@@ -309,7 +311,7 @@ impl Cluster {
         self.dir.join("server.log")
     }
 
-    /// Writes the settings to a file that the server reads last, so that they override those that a base backup copied.
+    /// Writes the settings to a file that the server reads last, so that they override the settings that a base backup copied.
     pub(crate) fn configure(&self) {
         let quoted = |text: &str| text.replace('\'', "''");
         let mut text = format!(
@@ -371,8 +373,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Stops the server that an earlier run left in this directory. Returns false if there is none. A PID file can outlive
-/// its server, and another process can get the number. Therefore the process must have this directory as its working
+/// Stops the server that an earlier run left in this directory. Returns false if there is none. A PID file can outlive its
+/// server, and another process can get the same process ID. Therefore, a process is stopped only if this directory is its working
 /// directory.
 fn stop_stale(dir: &Path, how: Stop) -> bool {
     let file = fs::read_to_string(dir.join("postmaster.pid")).unwrap_or_default();
@@ -390,6 +392,6 @@ fn stop_stale(dir: &Path, how: Stop) -> bool {
 
 /// Sends a signal to a process that this harness started.
 pub(crate) fn signal(pid: u32, name: &str) {
-    // This is the shell's built-in kill, because a Debian system without procps has no other.
+    // This is the shell's built-in `kill`, because a Debian system without procps has no program `kill`.
     let _ = command("sh").args(["-c", "kill -s \"$0\" \"$1\"", name]).arg(pid.to_string()).status();
 }

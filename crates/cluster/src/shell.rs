@@ -1,4 +1,4 @@
-//! Shell commands, as a reader of the manual types them.
+//! Shell commands, typed as a reader of the manual types them.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::{Cluster, Host, watch};
 
 impl Host {
-    /// A shell that runs this text as the servers' user, with the installation's programs in `PATH`.
+    /// Returns a shell that runs this text as the servers' user, with the installation's programs in `PATH`.
     pub fn shell(&self, typed: &str) -> Command {
         let mut command = self.command(Path::new("sh"));
         let path = std::env::var("PATH").unwrap_or_default();
@@ -17,14 +17,13 @@ impl Host {
 }
 
 impl Cluster {
-    /// Starts the server with this command, which is `postgres` or a shell that runs `exec postgres ..`. If the server
-    /// does not start, the error is the text of its log.
+    /// Starts the server with this command, which is `postgres` or a shell that runs `exec postgres ..`. If the server does not
+    /// start, the error is the text of its log.
     pub fn try_start_by(&mut self, mut command: Command) -> Result<(), String> {
         assert!(self.postmaster.is_none(), "the server is running");
         self.configure();
         let log = self.new_log();
-        // The server must not inherit RUST_BACKTRACE, because it would log a backtrace for every statement that is
-        // cancelled.
+        // The server must not inherit RUST_BACKTRACE. Otherwise, it would log a backtrace for every statement that is cancelled.
         command.env_remove("RUST_BACKTRACE").stdout(log.try_clone().expect("a file handle")).stderr(log);
         if !self.outlives_us() {
             watch(self.dir());
@@ -33,15 +32,15 @@ impl Cluster {
         self.wait_until_up()
     }
 
-    /// psql, which runs its input and stops at the first error.
+    /// Returns psql, which runs its input and stops at the first error.
     pub fn psql(&self) -> Command {
         let mut psql = self.program("psql");
         psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]);
         psql
     }
 
-    /// An empty log. The servers' user can write to it as well, because it is in the data directory, which `pg_rewind`
-    /// changes.
+    /// Creates an empty log. The log is in the data directory, which `pg_rewind` changes, so the servers' user can write to the
+    /// log as well.
     fn new_log(&self) -> File {
         Host::get().write(&self.log_path(), "");
         File::options().append(true).open(self.log_path()).expect("a file that was just written")

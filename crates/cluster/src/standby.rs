@@ -9,7 +9,7 @@ use crate::patience::PATIENCE;
 use crate::server::{Builder, signal};
 use crate::{Answer, Cluster, Proxy, within};
 
-/// A server whose processes are stopped until this value goes out of scope. A frozen server could not be shut down.
+/// A server whose processes are stopped until this value goes out of scope. A frozen server cannot be shut down.
 pub struct Frozen<'a>(&'a Cluster);
 
 impl Drop for Frozen<'_> {
@@ -19,12 +19,13 @@ impl Drop for Frozen<'_> {
 }
 
 impl Cluster {
-    /// A streaming standby of this server, started, with the settings of `builder`.
+    /// Creates and starts a streaming standby of this server, with the settings of `builder`.
     pub fn standby(&self, builder: Builder) -> Cluster {
         self.standby_at(self.socket(), builder)
     }
 
-    /// A streaming standby whose connection to this server goes through a proxy, so that what it acknowledges can be delayed.
+    /// Creates and starts a streaming standby whose connection to this server goes through a proxy. The proxy can delay the
+    /// standby's acknowledgements.
     pub fn standby_through(&self, proxy: &Proxy, builder: Builder) -> Cluster {
         self.standby_at(proxy.socket(), builder)
     }
@@ -33,7 +34,7 @@ impl Cluster {
         let mut standby = builder.empty();
         let backup = self
             .program("pg_basebackup")
-            // pg_basebackup configures the standby to connect to the same host.
+            // pg_basebackup configures the standby to connect to the host to which pg_basebackup itself connects.
             .env("PGHOST", socket)
             .args(["--checkpoint=fast", "--write-recovery-conf", "--wal-method=stream", "--no-sync", "-D"])
             .arg(standby.dir())
@@ -55,9 +56,9 @@ impl Cluster {
     pub fn rely_on_standby(&mut self) {
         self.set("synchronous_standby_names", "*");
         self.reload();
-        // A new connection has the setting only after the postmaster has signalled all processes. The setting takes
-        // effect when the checkpointer processes the signal, which it does before the checkpoint that this code waits
-        // for.
+        // A new connection has the setting only after the postmaster has signalled all processes. The setting takes effect when
+        // the checkpointer processes the signal. The checkpointer does so before it makes the checkpoint for which this code
+        // waits.
         assert!(within(PATIENCE, || self.connect().one::<String>("SHOW synchronous_standby_names") == "*"));
         let mut client = self.connect();
         client.batch_execute("CHECKPOINT").expect("a superuser may");
@@ -68,7 +69,7 @@ impl Cluster {
         assert!(within(PATIENCE, || client.one(&replayed)), "the standby does not follow:\n{}", self.log());
     }
 
-    /// The high-water mark as PostgreSQL shows it, whether or not the library is loaded. On a standby it is the mark
+    /// Returns the high-water mark as PostgreSQL shows it, whether or not the library is loaded. On a standby, this is the mark
     /// that was replayed.
     pub fn shown_mark(&self) -> i64 {
         self.connect().one(
@@ -76,15 +77,15 @@ impl Cluster {
         )
     }
 
-    /// Stops all processes.
+    /// Stops all processes until the returned value goes out of scope.
     pub fn frozen(&self) -> Frozen<'_> {
         let frozen = Frozen(self);
         self.freeze();
         frozen
     }
 
-    /// Freezes a standby of this server for longer than a window under load. The standby does not receive the marks of
-    /// this time, because they follow more WAL than the connection between the servers can hold.
+    /// Freezes a standby of this server for longer than a window under load. The standby does not receive the marks that are
+    /// written during this time, because they follow more WAL than the connection between the servers can hold.
     pub fn leave_behind<'a>(&self, standby: &'a Cluster) -> Frozen<'a> {
         let frozen = standby.frozen();
         let filler = "SELECT pg_logical_emit_message(false, 'tests', repeat('x', 8000000))";
@@ -93,8 +94,8 @@ impl Cluster {
         frozen
     }
 
-    /// Stops all processes of a standby, and returns its mark. The standby has not acknowledged a higher mark. The WAL
-    /// receiver, which acknowledges WAL, is stopped first, so that the mark can then be queried.
+    /// Stops all processes of a standby, and returns its mark. The standby has not acknowledged a higher mark. The WAL receiver,
+    /// which acknowledges WAL, is stopped first, and the mark is queried afterwards.
     pub fn frozen_at_mark(&self) -> (Frozen<'_>, i64) {
         let frozen = Frozen(self);
         let mut client = self.connect();
@@ -103,14 +104,14 @@ impl Cluster {
         let stopped =
             || fs::read_to_string(format!("/proc/{receiver}/stat")).is_ok_and(|stat| stat.contains("(postgres) T"));
         assert!(within(PATIENCE, stopped), "process {receiver} goes on");
-        // The received WAL may end within a record. Then recovery waits for the rest of the record.
+        // The received WAL may end within a record. In this case, recovery waits for the rest of the record.
         let replayed = "SELECT pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn()";
         let waiting = "SELECT EXISTS (SELECT FROM pg_stat_activity
                        WHERE backend_type = 'startup' AND wait_event = 'RecoveryWalStream')";
         let caught_up = within(Duration::from_secs(1), || client.one(replayed)) || client.one(waiting);
         assert!(caught_up, "the standby does not replay what it has received:\n{}", self.log());
         let mark = self.shown_mark();
-        // The connection is closed before the freeze, because closing it waits for the server.
+        // The connection is closed before the freeze, because closing a connection waits for the server.
         drop(client);
         self.freeze();
         (frozen, mark)

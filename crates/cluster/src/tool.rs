@@ -9,14 +9,15 @@ use std::thread;
 
 use crate::{Host, ensure, repository};
 
-/// Environment variables that tests must control: all whose names begin with these texts, and those named below.
+/// Environment variables that tests must control: the prefixes of the first group of names, and the names of the second group.
 const TELLING: [&str; 3] = ["PG", "PSQL", "LC_"];
 const TELLING_ALONE: [&str; 3] = ["LANG", "LANGUAGE", "TZ"];
 
-/// The exceptions, which select the PostgreSQL to test. `scripts/common.sh` has the same lists.
+/// The exceptions, which select the PostgreSQL installation to test. `scripts/common.sh` contains the same lists.
 const OURS: [&str; 3] = ["PG", "PG_CONFIG", "PGRX_HOME"];
 
-/// Any program. It inherits no environment variable with which the caller could change what programs do or print.
+/// Returns a command for any program. The program inherits no environment variable with which the caller could change what
+/// programs do or print.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     let telling = |name: &str| {
@@ -29,7 +30,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A program that `scripts/setup test` provides.
+/// Returns a command for a program that `scripts/setup test` provides.
 pub fn tool(name: &str) -> Command {
     let taken = repository().join("target/tools/bin").join(name);
     let program = if taken.exists() { taken } else { name.into() };
@@ -38,7 +39,7 @@ pub fn tool(name: &str) -> Command {
     command(program)
 }
 
-/// The output of a command that must succeed, without white space at both ends.
+/// Returns the output of a command that must succeed, without the white space at both ends.
 pub fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
     let (printed, complaints) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -46,14 +47,15 @@ pub fn output(command: &mut Command) -> String {
     printed.trim().to_string()
 }
 
-/// The output of a program that reads this input. If the program fails, the error is what it writes to stderr.
+/// Runs a program that reads this input, and returns its output. If the program fails, the error is what the program wrote to
+/// stderr.
 pub fn typed(mut command: Command, input: &str) -> Result<String, String> {
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().expect("a program that can be run");
     let mut pipe = child.stdin.take().expect("a pipe");
     let output = thread::scope(|scope| {
-        // Another thread writes the input, because the program may print more than a pipe holds before it has read all.
-        // If the program ends without reading the input, its stderr has the reason.
+        // Another thread writes the input, because the program may print more than a pipe holds before it has read all of its
+        // input. If the program ends without reading its input, stderr contains the reason.
         scope.spawn(move || pipe.write_all(input.as_bytes()));
         child.wait_with_output().expect("a program that ends")
     });
@@ -61,16 +63,16 @@ pub fn typed(mut command: Command, input: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A directory that no other test uses, removed at the end.
+/// A directory that no other test uses. It is removed at the end.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// An empty directory with this name.
+    /// Creates an empty directory with this name.
     pub fn new(name: &str) -> Scratch {
         Scratch(Host::get().fresh_dir(name))
     }
 
-    /// Writes a file in the directory.
+    /// Writes a file in this directory.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, text).expect("a new directory can be written");

@@ -1,4 +1,5 @@
-//! Stops the servers of a process that was killed and could not stop them itself. Another process waits for its end.
+//! Stops the servers of a process that was killed and could not stop them itself. A separate process, the watcher, waits until
+//! the process that started the servers has ended.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -8,7 +9,8 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::command;
 
-/// Reads the names of data directories until the writer has ended, then stops the servers that still run in them.
+/// Reads the names of data directories until the writer has ended, and then stops the servers that still run in these
+/// directories.
 const WATCH: &str = r#"
 dirs=$(cat)
 IFS='
@@ -33,7 +35,7 @@ pub fn watch(dir: &Path) {
     let start = || {
         let mut watcher = command("sh");
         watcher.args(["-c", WATCH]).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // The watcher has its own process group, because a signal that ends a test is sent to its whole process group.
+        // The watcher has its own process group, because a signal that ends a test is sent to the test's whole process group.
         Mutex::new(watcher.process_group(0).spawn().expect("sh can be run"))
     };
     let mut watcher = WATCHER.get_or_init(start).lock().expect("nobody panics with the lock");
