@@ -1,5 +1,4 @@
-//! SVG charts: lines along an axis, and horizontal bars. Each chart names the machine on which its values were
-//! measured.
+//! SVG charts: lines along an axis, and horizontal bars. Each chart names the machine on which its values were measured.
 
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::table::number;
 
-/// One colour for each series, chosen for people who cannot tell red from green. Snowflakes are blue.
+/// The colours of the series, chosen for people who cannot tell red from green. Snowflakes are blue.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 90, 181),
     RGBColor(230, 130, 0),
@@ -42,7 +41,7 @@ pub struct Point {
 pub struct Series {
     /// The name in the legend.
     pub name: String,
-    /// Its values.
+    /// The values of the series.
     pub points: Vec<Option<Point>>,
 }
 
@@ -54,11 +53,11 @@ pub struct Chart<'a> {
     pub unit: &'a str,
     /// True if the axis of the values is logarithmic.
     pub log: bool,
-    /// The positions of the values along the axis, or one for each group of bars.
+    /// The positions of the values along the axis, or one position for each group of bars.
     pub places: Vec<String>,
     /// The name of the axis of the places.
     pub axis: &'a str,
-    /// The values.
+    /// The series to draw.
     pub series: Vec<Series>,
     /// The notes below the chart.
     pub footer: [String; 2],
@@ -80,7 +79,7 @@ impl Chart<'_> {
         });
     }
 
-    /// Draws bars one below the other. Bars of the same place are next to each other.
+    /// Draws bars one below the other. Bars with the same place are next to each other.
     pub fn bars(&self, path: &Path) {
         let range = self.range();
         let row = if self.series.len() > 1 { 22 * self.series.len() + 12 } else { 30 };
@@ -98,7 +97,7 @@ impl Chart<'_> {
         self.series.iter().flat_map(|series| series.points.iter().flatten())
     }
 
-    /// The range of the axis of the values. It begins at zero, or at a round number below all values.
+    /// Returns the range of the axis of the values. The range begins at zero, or at a round number below all values.
     fn range(&self) -> (f64, f64) {
         let most = self.points().map(|point| point.high).fold(f64::MIN_POSITIVE, f64::max);
         if !self.log {
@@ -168,7 +167,7 @@ impl Chart<'_> {
             ))?;
         }
         for (n, series) in self.series.iter().enumerate().rev() {
-            // Shifted slightly, so that series with equal values can be distinguished.
+            // The series are shifted slightly, so that series with equal values can be distinguished.
             let aside = (n as f64 - (self.series.len() as f64 - 1.0) / 2.0) * 0.008 * last;
             let place = |(n, point): (usize, &Option<Point>)| Some((n as f64 + aside, (*point)?));
             let points: Vec<_> = series.points.iter().enumerate().filter_map(place).collect();
@@ -193,7 +192,7 @@ impl Chart<'_> {
         let mut chart = ChartBuilder::on(area)
             .set_label_area_size(LabelAreaPosition::Left, labels)
             .set_label_area_size(LabelAreaPosition::Bottom, 46)
-            // Space for the value at the end of the longest bar.
+            // This leaves space for the value at the end of the longest bar.
             .margin_right(50)
             .build_cartesian_2d::<X, std::ops::Range<f64>>(range, rows..0.0)?;
         chart
@@ -235,7 +234,8 @@ impl Chart<'_> {
         Ok(())
     }
 
-    /// The colour of a bar. If there is only one series, the first bar, which is ours, differs from the others.
+    /// Returns the colour of a bar. If there is only one series, the first bar, which is ours, has a different colour from the
+    /// other bars.
     fn fill(&self, series: usize, row: usize) -> RGBColor {
         if self.series.len() > 1 || row == 0 { colour(series) } else { RGBColor(150, 150, 150) }
     }
@@ -245,7 +245,7 @@ fn colour(n: usize) -> RGBColor {
     COLOURS[n % COLOURS.len()]
 }
 
-/// The label of a tick of an axis.
+/// Returns the label of a tick on an axis.
 fn tick(value: f64) -> String {
     let short = |value: f64| format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_string();
     match value {

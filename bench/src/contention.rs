@@ -1,5 +1,5 @@
-//! Many sessions that draw IDs as fast as they can: how many they get, what each ID costs, and how often the sessions
-//! compete for the same ID. The latencies of single calls are in [`crate::latency`].
+//! Many sessions that draw IDs as fast as they can: how many IDs they get, what each ID costs, and how often the sessions compete
+//! for the same ID. The latencies of single calls are in [`crate::latency`].
 
 use cluster::Answer;
 
@@ -11,24 +11,24 @@ use crate::server::{self, timed};
 use crate::sessions::{AXIS, Sessions};
 use crate::stats::Sample;
 
-/// Number of rounds. Each round measures every rival with every number of sessions.
+/// The number of rounds. Each round measures every rival with every number of sessions.
 const ROUNDS: usize = 9;
-/// IDs that the sessions of one run draw together. At the limit of the default layout, this takes two seconds. In
-/// comparison, the 100 ms by which the lead can grow during a run are short.
+/// The number of IDs that the sessions of one run draw together. At the limit of the default layout, drawing them takes two
+/// seconds. Compared with this, the 100 ms by which the lead can grow during a run are short.
 const IDS: u64 = 8_000_000;
-/// IDs that the sessions draw before a run. This is more than `max_ahead` = 100 ms lets the default layout run ahead of
-/// the clock. Therefore the run measures the rate that the clock allows.
+/// The number of IDs that the sessions draw before a run. With `max_ahead` = 100 ms, the default layout cannot run this far ahead
+/// of the clock. Therefore, the run measures the rate that the clock allows.
 const WARM: u64 = 600_000;
-/// Approximate number of IDs of one statement. generate_series produces all its rows before the first ID is drawn,
-/// which must not become a pause.
+/// The approximate number of IDs drawn by one statement. generate_series produces all its rows before the first ID is drawn, and
+/// this must not become a pause.
 const PIECE: u64 = 20_000;
-/// Numbers of sessions.
+/// The numbers of sessions.
 const SESSIONS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// The index in [`SESSIONS`] of the number with which the others are compared. From two sessions on, both processors
-/// are busy.
+/// The index in [`SESSIONS`] of the number with which the others are compared. With two or more sessions, both processors are
+/// busy.
 const REFERENCE: usize = 1;
 
-/// Name, expression, and whether the server has the layout that never throttles.
+/// The name, the expression, and whether the server has the layout that never throttles.
 const RIVALS: [(&str, &str, bool); 5] = [
     ("snowflake, default layout", "snowflake_nextval()", false),
     ("snowflake, layout 40:1:22", "snowflake_nextval()", true),
@@ -36,10 +36,10 @@ const RIVALS: [(&str, &str, bool); 5] = [
     ("nextval, CACHE 1", "nextval('contended_1')", true),
     ("nextval, CACHE 32", "nextval('contended_32')", true),
 ];
-/// Number of rivals that are snowflakes.
+/// The number of rivals that are snowflakes.
 const OURS: usize = 2;
 
-/// Measures sessions that draw IDs in bulk, and latencies inside the function.
+/// Measures sessions that draw IDs in bulk, and the latencies inside the function.
 pub fn run() -> Report {
     let limited = server::fresh("limited").start();
     let free = server::unthrottled("free").start();

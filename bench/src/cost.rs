@@ -10,12 +10,12 @@ use crate::report::{Figure, Report, group};
 use crate::server::{self, timed};
 use crate::{rivals, rivals::Rival};
 
-/// Number of rounds. A small difference of two large numbers needs many.
+/// The number of rounds. Many rounds are needed to measure a small difference between two large numbers.
 const ROUNDS: usize = 75;
-/// IDs of one burst: half of the number that the default layout can issue at once with `max_ahead` = 100 ms. Therefore
-/// no call is throttled.
+/// The number of IDs in one burst: half of the number that the default layout can issue at once with `max_ahead` = 100 ms.
+/// Therefore, no call is throttled.
 const BURST: u64 = 200_000;
-/// Pause after a burst, in which the lead returns to zero.
+/// The pause after a burst, in which the lead returns to zero.
 const PAUSE: Duration = Duration::from_millis(60);
 
 /// Measures the cost of one call, without the cost of the loop around it.
@@ -25,8 +25,8 @@ pub fn run() -> Report {
     let rivals = rivals::all(&mut client);
     let figures = vec![
         figure(&mut client, &rivals, 1, "cost of an ID, one call a row"),
-        // The processor executes a single call in parallel with other work for the row. Ten calls a row show more of
-        // the cost of a call.
+        // The processor executes a single call in parallel with other work for the row. Ten calls a row show more of a call's
+        // cost.
         figure(&mut client, &rivals, 10, "cost of an ID, ten calls a row"),
     ];
     let notes = "`SELECT count(f()) FROM generate_series(..)` less the same with a constant, in one session and below the \

@@ -12,16 +12,16 @@ use crate::server::{self, timed};
 use crate::sessions::{AXIS, Sessions};
 use crate::stats::{Counts, Sample};
 
-/// Number of rounds for each number of sessions.
+/// The number of rounds for each number of sessions.
 const ROUNDS: usize = 9;
-/// Calls that the sessions of one run make together, enough for several extensions of the mark.
+/// The number of calls that the sessions of one run make together. This is enough for several extensions of the mark.
 const CALLS: u64 = 3_000_000;
-/// Numbers of sessions.
+/// The numbers of sessions.
 const SESSIONS: [usize; 4] = [1, 2, 8, 64];
 /// The expressions that are called between two reads of the clock.
 const RIVALS: [&str; 2] = ["snowflake_nextval()", "clock_timestamp()"];
 
-/// Names and units of the figures of one run, in the order of [`Found::figures`].
+/// The names and units of the figures of one run, in the order of [`Found::figures`].
 const FIGURES: [(&str, &str); 7] = [
     ("latency inside the function, p50", "µs"),
     ("latency inside the function, p99", "µs"),
@@ -35,14 +35,14 @@ const FIGURES: [(&str, &str); 7] = [
 /// The calls of one or more sessions.
 #[derive(Default)]
 struct Found {
-    /// Number of calls for each duration in microseconds.
+    /// The number of calls for each duration in microseconds.
     micros: Counts,
-    /// The slowest call of every 100 ms.
+    /// The slowest call in each period of 100 ms.
     slowest: BTreeMap<i64, i64>,
 }
 
-/// Pause between the IDs that an additional session draws during the whole measurement. It keeps the window as short as
-/// under load, so that the mark is extended twice a second, even after a run of `clock_timestamp()`.
+/// The pause between the IDs that an additional session draws during the whole measurement. These draws keep the window as short
+/// as it is under load, so that the mark is extended twice a second, even after a run of `clock_timestamp()`.
 const HEARTBEAT: Duration = Duration::from_millis(25);
 
 /// Measures calls on a server with a layout that never throttles.
@@ -93,7 +93,7 @@ fn measure(server: &Cluster) -> Vec<Figure> {
     figures
 }
 
-/// Counts calls by the 100 ms in which they began, and by their duration in microseconds.
+/// Returns a statement that counts calls by the 100 ms in which they began and by their duration in microseconds.
 fn statement(expression: &str, calls: u64) -> String {
     // OFFSET prevents the planner from removing or moving the call between the two reads of the clock.
     format!(

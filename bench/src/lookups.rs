@@ -8,13 +8,13 @@ use crate::rivals::{Key, names};
 use crate::server::timed;
 use crate::stats::Sample;
 
-/// Number of rounds of all lookups.
+/// The number of rounds of all lookups.
 const ROUNDS: usize = 15;
-/// Keys that are looked up in one turn.
+/// The number of keys that are looked up in one turn.
 const POINTS: u64 = 100_000;
-/// Ranges that are fetched in one turn.
+/// The number of ranges that are fetched in one turn.
 const RANGES: u64 = 200;
-/// Rows of a range.
+/// The number of rows in a range.
 const RANGE: u64 = 1_000;
 
 /// A way to find a range of rows.
@@ -24,13 +24,13 @@ struct Path {
     column: &'static str,
 }
 
-/// Looks up rows in `load_0` and the following tables, one table for each key. The rows are chosen at random, once for
+/// Looks up rows in `load_0` and the following tables. There is one table for each key. The rows are chosen at random, once for
 /// all rounds.
 pub fn run(client: &mut Client, keys: &[Key]) -> Vec<Figure> {
     println!("==> lookups, {} rounds", rounds(ROUNDS));
     let unordered = keys.iter().position(|key| key.name == "UUIDv4").expect("UUIDv4 is always compared");
     timed(client, &format!("CREATE INDEX load_created_at ON load_{unordered} (created_at)"));
-    // One row at a time by its index, as an application does it.
+    // Each row is looked up separately through its index, as an application looks it up.
     timed(
         client,
         "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; SET enable_memoize = off",
@@ -85,7 +85,7 @@ fn points(client: &mut Client, keys: &[Key]) -> Figure {
     Figure::new("lookup of a row by its key, within a join", "µs", &turn, &names(keys), &micros)
 }
 
-/// The ways to find the rows of a range of time, for each key.
+/// Returns the ways to find the rows of a range of time, for each key.
 fn paths(keys: &[Key], unordered: usize) -> Vec<Path> {
     let mut paths: Vec<_> = keys
         .iter()
@@ -94,7 +94,7 @@ fn paths(keys: &[Key], unordered: usize) -> Vec<Path> {
         .map(|(table, key)| Path { name: format!("{}, by key", key.name), table, column: "id" })
         .collect();
     paths.push(Path { name: "UUIDv4, by an index on created_at".into(), table: unordered, column: "created_at" });
-    // These rows are not of one range of time. This shows the cost of reading the table in the order of the key.
+    // These rows do not belong to one range of time. They show the cost of reading the table in the order of the key.
     paths.push(Path { name: "UUIDv4, by key (any rows)".into(), table: unordered, column: "id" });
     paths
 }

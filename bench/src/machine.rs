@@ -1,12 +1,12 @@
-//! The machine and the server on which figures were measured. The name of the host and its paths are not recorded,
-//! because they can be private.
+//! The machine and the server on which figures were measured. The host name and the paths are not recorded, because they can be
+//! private.
 
 use std::fs;
 
 use cluster::{Answer, Client};
 use serde::{Deserialize, Serialize};
 
-/// Settings that a figure depends on, in the order in which they are listed.
+/// The settings on which a figure depends, in the order in which they are listed.
 const SETTINGS: [&str; 15] = [
     "shared_buffers",
     "max_connections",
@@ -30,20 +30,20 @@ const SETTINGS: [&str; 15] = [
 pub struct Machine {
     /// The processor's model.
     pub processor: String,
-    /// Number of processors of the system.
+    /// The number of the system's processors.
     pub cores: usize,
-    /// Memory in GiB.
+    /// The memory in GiB.
     pub memory_gib: u64,
     /// The kernel's release.
     pub kernel: String,
     /// The programs that were run, with their versions.
     pub versions: Vec<String>,
-    /// The server's settings, `name = value`.
+    /// The server's settings, each as `name = value`.
     pub settings: Vec<String>,
 }
 
 impl Machine {
-    /// This machine, and the server of this connection.
+    /// Returns this machine, and the server of this connection.
     pub fn of(client: &mut Client) -> Machine {
         let extension: String =
             client.one("SELECT 'snowflake_pg ' || extversion FROM pg_extension WHERE extname = 'snowflake_pg'");
@@ -56,7 +56,7 @@ impl Machine {
         Machine {
             processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            // Rounded, because the kernel reserves a part of each GiB.
+            // The memory is rounded, because the kernel reserves a part of each GiB.
             memory_gib: field("/proc/meminfo", "MemTotal")
                 .and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
                 .map_or(0, |kib| (kib / 1024.0 / 1024.0).round() as u64),
@@ -66,13 +66,13 @@ impl Machine {
         }
     }
 
-    /// The description of the machine in one line.
+    /// Returns the description of the machine in one line.
     pub fn hardware(&self) -> String {
         format!("{}, {} cores, {} GiB, Linux {}", self.processor, self.cores, self.memory_gib, self.kernel)
     }
 }
 
-/// The value that a file under `/proc` shows after a name and a colon.
+/// Returns the value that a file under `/proc` shows after a name and a colon.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = read(path);
     let line = text.lines().find(|line| line.starts_with(name))?;

@@ -1,4 +1,4 @@
-//! Short transactions of many clients: `SELECT f()` and single-row INSERTs through pgbench.
+//! Short transactions from many clients: `SELECT f()` and single-row INSERTs through pgbench.
 
 use cluster::{Client, Cluster, Host};
 
@@ -8,15 +8,16 @@ use crate::pgbench::Pgbench;
 use crate::report::{Figure, Report};
 use crate::server::{self, timed};
 
-/// Number of rounds of the SELECTs, whose differences are small, and seconds of one run. Runs are short, so that a
-/// change in the other load of the machine affects all rivals.
+/// The number of rounds of the SELECTs, and the duration of one run in seconds. There are many rounds because the differences are
+/// small. Runs are short, so that a change in the machine's other load affects all rivals.
 const SELECTS_OF: (usize, u64) = (35, 1);
-/// The same for the INSERTs, of which there are fewer a second.
+/// The number of rounds of the INSERTs, and the duration of one run in seconds. Runs are longer because fewer INSERTs are
+/// executed in a second.
 const INSERTS_OF: (usize, u64) = (9, 2);
-/// Numbers of clients.
+/// The numbers of clients.
 const CLIENTS: [usize; 4] = [1, 8, 64, 256];
 
-/// Names and statements of the SELECTs. Snowflakes are first. The last one needs a library that not every PostgreSQL
+/// The names and statements of the SELECTs. Snowflakes are first. The last statement needs a library that not every PostgreSQL
 /// installation has.
 const SELECTS: [(&str, &str); 4] = [
     ("snowflake_nextval()", "SELECT snowflake_nextval()"),
@@ -25,15 +26,15 @@ const SELECTS: [(&str, &str); 4] = [
     ("a C function that does nothing", "SELECT oltp_nothing(1, 2)"),
 ];
 
-/// Names and columns of the tables into which rows are inserted. Snowflakes are first.
+/// The names and columns of the tables into which rows are inserted. Snowflakes are first.
 const INSERTS: [(&str, &str); 4] = [
     ("snowflake", "id bigint DEFAULT snowflake_nextval() PRIMARY KEY"),
     ("bigserial", "id bigserial PRIMARY KEY"),
-    // Two rows can share a microsecond.
+    // The index is not unique, because two rows can have the same microsecond.
     ("clock_timestamp(), index not unique", "id timestamptz NOT NULL DEFAULT clock_timestamp()"),
     ("constant, no index", "id bigint NOT NULL DEFAULT 1"),
 ];
-/// The index of the table that gets a separate index.
+/// The position in [`INSERTS`] of the table that gets a separate index.
 const INDEXED: usize = 2;
 
 /// A group of statements that are compared.
@@ -43,11 +44,11 @@ struct Group {
     statements: Vec<String>,
     rounds: usize,
     seconds: u64,
-    /// The part of the transactions that pgbench logs: all of them if there are few.
+    /// The fraction of the transactions that pgbench logs. It is 1 if there are few transactions.
     logged: f64,
 }
 
-/// Measures transactions per second and their latencies.
+/// Measures the transactions per second and their latencies.
 pub fn run() -> Report {
     let server = server::fresh("oltp").start();
     let mut client = server::session(&server);
@@ -82,8 +83,8 @@ pub fn run() -> Report {
     Report { part: "oltp".into(), machine: Machine::of(&mut client), notes: notes.map(String::from).to_vec(), figures }
 }
 
-/// True if the contrib module btree_gist is installed. Its C function for the distance of two integers stands for a
-/// function that does nothing.
+/// Returns true if the contrib module btree_gist is installed. The benchmark uses its C function for the distance of two integers
+/// as a function that does nothing.
 fn has_nothing() -> bool {
     Host::get().installation().libraries.join("btree_gist.so").exists()
 }

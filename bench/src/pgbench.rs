@@ -7,7 +7,7 @@ use cluster::{Cluster, Host};
 
 use crate::stats::Counts;
 
-/// pgbench with a directory for its scripts and logs.
+/// A pgbench with a directory for its scripts and logs.
 pub struct Pgbench<'a> {
     server: &'a Cluster,
     directory: PathBuf,
@@ -15,19 +15,19 @@ pub struct Pgbench<'a> {
 
 /// The result of one run.
 pub struct Outcome {
-    /// Transactions per second, without the time to connect.
+    /// The transactions per second, without the time to connect.
     pub tps: f64,
-    /// Number of transactions for each duration in microseconds.
+    /// The number of transactions for each duration in microseconds.
     pub latencies: Counts,
 }
 
 impl<'a> Pgbench<'a> {
-    /// pgbench for a server.
+    /// Creates a pgbench for a server.
     pub fn new(server: &'a Cluster) -> Pgbench<'a> {
         Pgbench { server, directory: Host::get().fresh_dir("bench-pgbench") }
     }
 
-    /// Repeats a prepared statement from this many clients. A part of the transactions is logged one by one.
+    /// Repeats a prepared statement from this many clients. The fraction `logged` of the transactions is logged individually.
     pub fn run(&self, statement: &str, clients: usize, seconds: u64, logged: f64) -> Outcome {
         let script = self.directory.join("script.sql");
         Host::get().write(&script, &format!("{statement};\n"));
@@ -51,7 +51,7 @@ impl<'a> Pgbench<'a> {
         Outcome { tps, latencies: self.take_logs() }
     }
 
-    /// Reads the latencies from the logs, one file for each thread, and removes the files.
+    /// Reads the latencies from the logs, which are one file for each thread, and removes the files.
     fn take_logs(&self) -> Counts {
         let mut latencies = Counts::default();
         for entry in fs::read_dir(&self.directory).expect("the directory of the logs can be read") {
@@ -60,7 +60,7 @@ impl<'a> Pgbench<'a> {
                 continue;
             }
             let text = fs::read_to_string(&path).expect("a log can be read");
-            // Client, transaction, microseconds, ..
+            // A line contains the client, the transaction, the microseconds, and other fields.
             let micros = text.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse().ok());
             micros.for_each(|micros| latencies.add(micros, 1));
             fs::remove_file(&path).expect("a log can be removed");

@@ -1,4 +1,4 @@
-//! A PgBouncer in transaction mode for the benchmark. It ends when the value is dropped.
+//! A PgBouncer in transaction mode for the benchmark.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 use cluster::{Host, command, repository};
 
-/// A running PgBouncer.
+/// A running PgBouncer. It ends when this value is dropped.
 pub struct PgBouncer {
     process: Child,
     directory: PathBuf,
@@ -50,19 +50,19 @@ pool_mode = transaction
         Some(PgBouncer { process, directory, port: free.port() })
     }
 
-    /// The port on 127.0.0.1 on which it listens.
+    /// Returns the port on 127.0.0.1 on which PgBouncer listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its name and version.
+    /// Returns the name and version of PgBouncer.
     pub fn version(&self) -> String {
         let said = command(self.directory.join("pgbouncer")).arg("--version").output();
         let said = said.expect("pgbouncer tells its version");
         String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_string()
     }
 
-    /// The content of its log.
+    /// Returns the content of PgBouncer's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl Drop for PgBouncer {
     }
 }
 
-/// The program of the system, or the one that `scripts/setup bench` installed.
+/// Returns the path of the system's PgBouncer, or of the PgBouncer that `scripts/setup bench` installed.
 fn program() -> Option<PathBuf> {
     let unpacked = repository().join("target/tools/bin/pgbouncer");
     [Path::new("/usr/sbin/pgbouncer"), &unpacked].into_iter().find(|path| path.exists()).map(PathBuf::from)

@@ -29,11 +29,11 @@ pub struct Report {
 pub struct Figure {
     /// The name of the figure.
     pub name: String,
-    /// The place on the axis, if the same was measured at several places.
+    /// The place on the axis, if the same figure was measured at several places.
     pub at: Option<At>,
     /// The unit of the values.
     pub unit: String,
-    /// Number of turns of every rival.
+    /// The number of turns of every rival.
     pub rounds: usize,
     /// The size of one turn in rows, calls or time.
     pub turn: String,
@@ -57,23 +57,23 @@ pub struct Value {
     pub rival: String,
     /// The median of all rounds.
     pub median: f64,
-    /// The smallest.
+    /// The smallest value of all rounds.
     pub min: f64,
     /// The lower quartile of all rounds.
     pub lower_quartile: f64,
     /// The upper quartile of all rounds.
     pub upper_quartile: f64,
-    /// The largest.
+    /// The largest value of all rounds.
     pub max: f64,
-    /// The ratio of the first rival's value to this one's: the median of the ratios of all rounds. `None` if either
-    /// value is zero.
+    /// The ratio of the first rival's value to this rival's value: the median of the ratios of all rounds. `None` if either value
+    /// is zero.
     pub first_to_this: Option<f64>,
-    /// The same as the ratio of the medians.
+    /// The ratio of the medians of the first rival and of this rival. `None` if either value is zero.
     pub first_to_this_medians: Option<f64>,
 }
 
 impl Figure {
-    /// The figure of rivals that took turns. Their samples have one value for each round.
+    /// Creates the figure of rivals that took turns. Their samples have one value for each round.
     pub fn new(name: &str, unit: &str, turn: &str, rivals: &[&str], samples: &[Sample]) -> Figure {
         let first = &samples[0];
         let value = |(rival, sample): (&&str, &Sample)| Value {
@@ -96,13 +96,13 @@ impl Figure {
         }
     }
 
-    /// The same figure, at a place on an axis.
+    /// Returns the figure, placed on an axis.
     pub fn at(mut self, axis: &str, place: u64) -> Figure {
         self.at = Some(At { axis: axis.into(), place });
         self
     }
 
-    /// The name, with the place on the axis.
+    /// Returns the name, with the place on the axis.
     pub fn title(&self) -> String {
         match &self.at {
             None => self.name.clone(),
@@ -112,7 +112,7 @@ impl Figure {
 }
 
 impl Report {
-    /// Writes the report to the directory, and replaces an earlier one.
+    /// Writes the report to the directory, replacing an earlier report.
     pub fn write(&self, directory: &Path) {
         fs::create_dir_all(directory).expect("the directory of the results can be made");
         let text = serde_json::to_string_pretty(self).expect("a report is JSON") + "\n";
@@ -120,7 +120,7 @@ impl Report {
         fs::write(&path, text).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
     }
 
-    /// The reports in a directory, in the order of the parts.
+    /// Returns the reports in a directory, in the order of the parts.
     pub fn read_all(directory: &Path) -> Vec<Report> {
         let read = |part: &&str| {
             let path = directory.join(format!("{part}.json"));
@@ -130,13 +130,13 @@ impl Report {
         PARTS.iter().filter_map(read).collect()
     }
 
-    /// The figures of this name, along their axis.
+    /// Returns the figures with this name, along their axis.
     pub fn along(&self, name: &str) -> Vec<&Figure> {
         self.figures.iter().filter(|figure| figure.name == name).collect()
     }
 }
 
-/// A whole number with a comma before every three digits.
+/// Returns a whole number with a comma before every three digits.
 pub fn group(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();

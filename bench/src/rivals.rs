@@ -27,7 +27,7 @@ BEGIN
         | 7 << 12 | nextval('bench_plpgsql') % 4096;
 END $$";
 
-/// All ways to make a key on this server, snowflakes first. Creates the objects that they need.
+/// Returns all ways to make a key on this server, snowflakes first. Creates the objects that these ways need.
 pub fn all(client: &mut Client) -> Vec<Rival> {
     client.batch_execute(SETUP).expect("the rivals can be set up");
     let mut rivals = vec![
@@ -48,7 +48,7 @@ pub fn all(client: &mut Client) -> Vec<Rival> {
     rivals
 }
 
-/// The ways to make UUIDs of version 7 on this server. Creates the extension if necessary.
+/// Returns the ways to make UUIDs of version 7 on this server. Creates the extension if necessary.
 pub fn time_ordered_uuids(client: &mut Client) -> Vec<Rival> {
     let mut rivals = Vec::new();
     if offers(client, "pg_uuidv7") {
@@ -69,11 +69,11 @@ fn offers(client: &mut Client, extension: &str) -> bool {
 pub struct Key {
     /// The name in the tables.
     pub name: &'static str,
-    /// The definition of the key's column, after its name.
+    /// The definition of the key's column, without the column's name.
     pub column: String,
 }
 
-/// The keys of the tables that are filled, snowflakes first.
+/// Returns the keys of the tables that are filled, snowflakes first.
 pub fn keys(client: &mut Client) -> Vec<Key> {
     let mut keys = vec![
         Key { name: "snowflake", column: "bigint DEFAULT snowflake_nextval() PRIMARY KEY".into() },
@@ -87,7 +87,7 @@ pub fn keys(client: &mut Client) -> Vec<Key> {
     keys
 }
 
-/// The names of rivals, in the form that figures take.
+/// Returns the names of rivals in the form that [`crate::report::Figure::new`] takes.
 pub fn names(keys: &[Key]) -> Vec<&str> {
     keys.iter().map(|key| key.name).collect()
 }

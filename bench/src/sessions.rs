@@ -1,4 +1,4 @@
-//! Many sessions that work at the same time, and the counts of the server during this time.
+//! Many sessions that work at the same time, and the server's counts during this time.
 
 use std::sync::Barrier;
 use std::time::Instant;
@@ -7,32 +7,32 @@ use cluster::{Answer, Client, Cluster};
 
 use crate::{cpu, server};
 
-/// The name of the axis for numbers of sessions.
+/// The name of the axis that shows numbers of sessions.
 pub const AXIS: &str = "sessions";
 
-/// Sessions of one server that stay open between runs.
+/// Sessions on one server that stay open between runs.
 pub struct Sessions {
     clients: Vec<(Client, i32)>,
     control: Client,
     counted: bool,
 }
 
-/// The counts of the server since its start.
+/// The server's counts since its start.
 #[derive(Clone, Copy, Default)]
 pub struct Counted {
-    /// IDs that were issued.
+    /// The number of IDs that were issued.
     pub issued: i64,
-    /// Attempts to take an ID that another session took first.
+    /// The number of attempts to take an ID that another session took first.
     pub retries: i64,
-    /// Extensions of the high-water mark.
+    /// The number of extensions of the high-water mark.
     pub extensions: i64,
 }
 
 /// The duration of a run of statements.
 pub struct Run {
-    /// Seconds from the start of the first session to the end of the last one.
+    /// The number of seconds from the start of the first session to the end of the last session.
     pub seconds: f64,
-    /// CPU time of the sessions' server processes, on all processors.
+    /// The CPU time of the sessions' server processes, on all processors.
     pub cpu_nanos: f64,
 }
 
@@ -52,17 +52,17 @@ impl Sessions {
         Sessions { clients: (0..count).map(open).collect(), control, counted }
     }
 
-    /// The session that only prepares runs and reads counts.
+    /// Returns the session that only prepares runs and reads counts.
     pub fn control(&mut self) -> &mut Client {
         &mut self.control
     }
 
-    /// True if the server counts, so that [`Sessions::counted`] returns counts.
+    /// Returns true if the server counts, so that [`Sessions::counted`] returns counts.
     pub fn counts(&self) -> bool {
         self.counted
     }
 
-    /// The current counts of the server. All are zero if it does not count.
+    /// Returns the server's current counts. All counts are zero if the server does not count.
     pub fn counted(&mut self) -> Counted {
         if !self.counted {
             return Counted::default();
@@ -72,8 +72,8 @@ impl Sessions {
         Counted { issued: row.get(0), retries: row.get(1), extensions: row.get(2) }
     }
 
-    /// Runs `warm` in the first `count` sessions. When all have finished, runs `work` in all of them at the same time.
-    /// Returns the result of each session.
+    /// Runs `warm` in the first `count` sessions. When all these sessions have finished, runs `work` in all of them at the same
+    /// time. Returns the result of each session.
     pub fn at_once<T: Send>(
         &mut self,
         count: usize,

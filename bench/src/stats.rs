@@ -10,29 +10,29 @@ impl Sample {
         self.0.push(value);
     }
 
-    /// The measurements, in the order in which they were made.
+    /// Returns the measurements, in the order in which they were made.
     pub fn values(&self) -> &[f64] {
         &self.0
     }
 
-    /// The smallest value that at least this part of all values does not exceed. Panics if there are no values.
+    /// Returns the smallest value that at least this part of all values does not exceed. Panics if there are no values.
     pub fn quantile(&self, part: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         sorted[rank(part, sorted.len() as u64) as usize]
     }
 
-    /// The median, which is the lower of two middle values. Panics if there are no values.
+    /// Returns the median, which is the lower of two middle values. Panics if there are no values.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 
-    /// The ratio of each measurement to the other sample's measurement of the same round.
+    /// Returns the ratio of each measurement to the other sample's measurement of the same round.
     pub fn over(&self, other: &Sample) -> Sample {
         self.0.iter().zip(&other.0).map(|(mine, theirs)| mine / theirs).collect()
     }
 
-    /// The smallest and the largest value.
+    /// Returns the smallest and the largest value as text.
     pub fn spread(&self, decimals: usize) -> String {
         format!("{:.decimals$} .. {:.decimals$}", self.quantile(0.0), self.quantile(1.0))
     }
@@ -44,7 +44,7 @@ impl FromIterator<f64> for Sample {
     }
 }
 
-/// How often each value occurred. This stores millions of measurements in little memory.
+/// How often each value occurred. This type stores millions of measurements in little memory.
 #[derive(Clone, Debug, Default)]
 pub struct Counts(std::collections::BTreeMap<i64, u64>);
 
@@ -54,17 +54,17 @@ impl Counts {
         *self.0.entry(value).or_default() += times;
     }
 
-    /// Adds the values of another.
+    /// Adds the values of other counts.
     pub fn merge(&mut self, other: &Counts) {
         other.0.iter().for_each(|(value, times)| self.add(*value, *times));
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// The smallest value that at least this part of all values does not exceed. Panics if there are no values.
+    /// Returns the smallest value that at least this part of all values does not exceed. Panics if there are no values.
     pub fn quantile(&self, part: f64) -> f64 {
         let mut left = rank(part, self.total());
         for (value, times) in &self.0 {
@@ -77,7 +77,7 @@ impl Counts {
     }
 }
 
-/// The position of the quantile of this many ordered values, counted from zero.
+/// Returns the position of the quantile of this many ordered values, counted from zero.
 fn rank(part: f64, count: u64) -> u64 {
     ((part * count as f64).ceil() as u64).saturating_sub(1)
 }

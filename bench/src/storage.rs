@@ -1,4 +1,4 @@
-//! The cost of a key for its table: time and WAL of INSERTs, size of the index, and lookups of rows.
+//! The cost of a key for its table: the time and WAL of INSERTs, the size of the index, and lookups of rows.
 
 use cluster::{Answer, Client};
 
@@ -10,18 +10,18 @@ use crate::rivals::{self, Key, names};
 use crate::server::{self, timed};
 use crate::stats::Sample;
 
-/// Number of rounds of the bulk INSERT.
+/// The number of rounds of the bulk INSERT.
 const BULK_ROUNDS: usize = 15;
-/// Rows of the bulk INSERT, and of each step of the load.
+/// The number of rows in the bulk INSERT, and in each step of the load.
 const MILLION: u64 = 1_000_000;
-/// Steps of the load.
+/// The number of steps of the load.
 const MILLIONS: u64 = 10;
-/// Number of pieces of a step. After each piece, it is the next table's turn.
+/// The number of pieces of a step. After each piece, it is the next table's turn.
 const PIECES: usize = 10;
 /// The name of the axis for figures that are measured while the tables grow.
 const AXIS: &str = "million rows";
 
-/// Fills tables that differ in their key, and looks up rows in them.
+/// Fills tables that differ in their key, and looks up rows in these tables.
 pub fn run() -> Report {
     let server = server::fresh("storage").start();
     let mut client = server::session(&server);
@@ -44,7 +44,7 @@ pub fn run() -> Report {
     }
 }
 
-/// One INSERT .. SELECT into an empty table.
+/// Measures one INSERT .. SELECT into an empty table.
 fn bulk(client: &mut Client, keys: &[Key]) -> Figure {
     let rounds = rounds(BULK_ROUNDS);
     let rows = scaled(MILLION);
@@ -53,7 +53,8 @@ fn bulk(client: &mut Client, keys: &[Key]) -> Figure {
         run_sql(client, &format!("CREATE TABLE bulk_{n} (id {}, v bigint NOT NULL)", key.column));
     }
     let [seconds] = alternate(rounds, keys.len(), |n| {
-        // Two steps, because the statements of a batch share a transaction, and a CHECKPOINT cannot be part of it.
+        // There are two steps, because the statements of a batch share a transaction, and a CHECKPOINT cannot be part of a
+        // transaction.
         run_sql(client, &format!("TRUNCATE bulk_{n}"));
         run_sql(client, "CHECKPOINT");
         [timed(client, &format!("INSERT INTO bulk_{n} (v) SELECT g FROM generate_series(1, {rows}) AS g"))]
@@ -64,8 +65,8 @@ fn bulk(client: &mut Client, keys: &[Key]) -> Figure {
     Figure::new("bulk INSERT into an empty table", "s", &format!("{} rows", group(rows)), &names(keys), &seconds)
 }
 
-/// Loads ten million rows. Measures time and WAL for each million, and the size of the index after the first and the
-/// last one.
+/// Loads ten million rows. Measures the time and the WAL for each million rows, and the size of the index after the first million
+/// and the last million.
 fn load(client: &mut Client, keys: &[Key]) -> Vec<Figure> {
     for (n, key) in keys.iter().enumerate() {
         run_sql(
@@ -112,7 +113,7 @@ fn load(client: &mut Client, keys: &[Key]) -> Vec<Figure> {
     times.into_iter().chain(logs).chain(sizes).collect()
 }
 
-/// The current position in WAL, in bytes.
+/// Returns the current position in WAL, in bytes.
 fn written(client: &mut Client) -> i64 {
     client.one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::report::{Figure, Report, group};
 
-/// The maximum number of places on an axis that the table lists one by one.
+/// The maximum number of places on an axis that the table lists individually.
 const AXIS_MAX: usize = 7;
 
 /// Renders all reports as one table, below a list of the machines and settings.
@@ -68,7 +68,7 @@ pub fn render(reports: &[Report]) -> String {
     text
 }
 
-/// True if the table contains the figure. Of a long axis, it contains only both ends.
+/// Returns true if the table contains the figure. For a long axis, the table contains only both ends.
 fn listed(report: &Report, figure: &Figure) -> bool {
     let along = report.along(&figure.name);
     let places = |figure: &Figure| figure.at.as_ref().map(|at| at.place);

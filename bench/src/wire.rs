@@ -1,4 +1,4 @@
-//! An application that fetches its IDs over the network: one at a time and a thousand at a time, directly and through
+//! An application that fetches its IDs over the network: one ID at a time and a thousand IDs at a time, directly and through
 //! PgBouncer.
 
 use std::net::TcpListener;
@@ -14,18 +14,18 @@ use crate::report::{Figure, Report};
 use crate::server::{self, timed};
 use crate::stats::{Counts, Sample};
 
-/// Number of rounds. Each round runs every statement on every route.
+/// The number of rounds. Each round runs every statement on every route.
 const ROUNDS: usize = 11;
-/// Duration of one run.
+/// The duration of one run.
 const TURN: Duration = Duration::from_millis(800);
-/// Pause before a run, in which the lead of the previous run returns to zero.
+/// The pause before a run, in which the lead of the previous run returns to zero.
 const PAUSE: Duration = Duration::from_millis(120);
-/// IDs of a batch.
+/// The number of IDs in a batch.
 const BATCH: u64 = 1_000;
-/// The port of all servers of the harness.
+/// The port of all servers that the harness starts.
 const PORT: u16 = 5432;
 
-/// Names and statements of the requests for one ID and for a batch, snowflakes first.
+/// The names and statements of the requests for one ID and for a batch, snowflakes first.
 const ONE: [(&str, &str); 2] =
     [("snowflake_nextval()", "SELECT snowflake_nextval()"), ("nextval", "SELECT nextval('wire_sequence')")];
 const MANY: [(&str, &str); 3] = [
@@ -41,7 +41,7 @@ struct Route {
     prepared: bool,
 }
 
-/// A statement on a route.
+/// A statement that is sent on a route.
 struct Request {
     route: usize,
     sql: &'static str,
@@ -105,14 +105,15 @@ fn measure(routes: &mut [Route]) -> Vec<Figure> {
     figures
 }
 
-/// The figures of requests that return the same number of IDs on the same route.
+/// Returns the figures of requests that return the same number of IDs on the same route.
 fn compare(title: &str, turn: &str, requests: &[(&str, &str)], measured: [&[Sample]; 3]) -> Vec<Figure> {
     let names: Vec<_> = requests.iter().map(|(name, _)| *name).collect();
     let kinds = [("IDs", "per s"), ("p50", "µs"), ("p99", "µs")].into_iter().zip(measured);
     kinds.map(|((kind, unit), samples)| Figure::new(&format!("{title}, {kind}"), unit, turn, &names, samples)).collect()
 }
 
-/// Returns IDs per second, and the median and 99th percentile of the requests in microseconds.
+/// Repeats a request. Returns the number of IDs per second, and the median and 99th percentile of the requests' durations in
+/// microseconds.
 fn repeat(client: &mut Client, request: &Request) -> [f64; 3] {
     let time = lasting(TURN);
     let mut nanos = Counts::default();
@@ -130,7 +131,7 @@ fn repeat(client: &mut Client, request: &Request) -> [f64; 3] {
     [(nanos.total() * request.ids) as f64 / seconds, micros(0.5), micros(0.99)]
 }
 
-/// A loopback address on which no other program uses the harness's port.
+/// Returns a loopback address on which no other program uses the harness's port.
 fn free_address() -> String {
     (1..255)
         .map(|last| format!("127.0.15.{last}"))
@@ -142,7 +143,7 @@ fn connect(host: &str, port: u16) -> Client {
     config(host, port).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect over TCP: {e}"))
 }
 
-/// A connection through PgBouncer, as soon as it listens.
+/// Connects through PgBouncer as soon as PgBouncer listens.
 fn through(pgbouncer: &PgBouncer) -> Client {
     let mut client = None;
     let listens = || {

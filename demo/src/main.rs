@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cluster::{Answer, Builder, Client, Cluster, Host, repository};
 
-/// One order and its three lines. One statement draws the IDs of all four rows.
+/// Inserts an order with three lines. One statement draws the IDs of all four rows.
 const TAKE_ORDER: &str = "\\set customer random(1, 100000)
 WITH taken AS (INSERT INTO orders (customer) VALUES ('customer ' || :customer) RETURNING id)
 INSERT INTO order_lines (order_id, product, quantity)
@@ -37,7 +37,8 @@ fn main() {
     }
 }
 
-/// The server of `make run`. `SNOWFLAKE_RUN` names another, for tests that must not disturb the server of the user.
+/// Configures the server of `make run`. The environment variable `SNOWFLAKE_RUN` gives the server a different name, for tests
+/// that must not disturb the user's server.
 fn kept() -> Builder {
     let name = std::env::var("SNOWFLAKE_RUN").unwrap_or_else(|_| "run".into());
     Cluster::builder(&format!("{name}-pg{}", cluster::major()))
@@ -127,7 +128,7 @@ fn issue_rate(shop: &mut Client) -> f64 {
     issued as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Prints one ID, with its bits above the fields that they belong to.
+/// Prints one ID. Each group of its bits is printed above the field to which the bits belong.
 fn draw(shop: &mut Client) {
     let row = shop
         .query_one(
@@ -144,7 +145,7 @@ fn draw(shop: &mut Client) {
     println!("      | {created_at:<41} | {worker:<10} | {sequence:<12}");
 }
 
-/// Prints how many orders were taken in some milliseconds, which are found through the primary key.
+/// Prints how many orders were taken within some milliseconds. The query finds these orders through the primary key.
 fn show_range(shop: &mut Client) {
     let until: String = shop.one("SELECT snowflake_timestamp(max(id))::text FROM orders");
     let condition = format!("snowflake_between(id, timestamptz '{until}' - interval '10 ms', '{until}')");
@@ -156,13 +157,14 @@ fn show_range(shop: &mut Client) {
     }
 }
 
-/// The command that stops the server. 15 is the default of `make`.
+/// Returns the command that stops the server. Version 15 is the default of `make`.
 fn stop() -> String {
     let major = cluster::major();
     if major == "15" { "make stop".into() } else { format!("make stop PG={major}") }
 }
 
-/// The command that connects. The path of the socket is relative to the repository if it is inside it.
+/// Returns the command that connects to the server. If the socket is inside the repository, the path of the socket is relative to
+/// the repository.
 fn psql(server: &Cluster) -> String {
     let socket = server
         .socket()

@@ -1,5 +1,5 @@
-//! `make bench-against REV=..`: compares the cost of an ID between this tree's library and another one, on two servers
-//! that take turns. The other library is that of another revision, or this tree's built without its counters.
+//! `make bench-against REV=..`: compares the cost of an ID between this tree's library and a different library, on two servers
+//! that take turns. The other library is either that of a different revision, or this tree's library built without its counters.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use bench::effort::rounds;
 use bench::stats::{Sample, heading, row};
 use cluster::{Client, Cluster};
 
-/// Number of rounds. Each round measures both servers.
+/// The number of rounds. Each round measures both servers.
 const ROUNDS: usize = 101;
-/// Number of calls of one measurement, ten a row.
+/// The number of calls in one measurement, with ten calls a row.
 const CALLS: u64 = 1_000_000;
 
 fn main() {
@@ -19,7 +19,7 @@ fn main() {
     let servers = libraries.map(|(name, directory)| {
         Cluster::builder(&format!("against_{name}"))
             .set("dynamic_library_path", &format!("{directory}:$libdir"))
-            // Four million IDs in a tick, so that no session is throttled.
+            // The layout has four million IDs in a tick, so that no session is throttled.
             .set("snowflake_pg.layout", "40:1:22")
             .start()
     });
@@ -27,7 +27,7 @@ fn main() {
     let mut samples = [(); 2].map(|()| Sample::default());
     let (mut ratios, mut differences) = (Sample::default(), Sample::default());
     for round in 0..=rounds(ROUNDS) {
-        // The servers also take turns in beginning a round.
+        // The servers also take turns at beginning a round.
         let mut order = [0, 1];
         order.rotate_left(round % 2);
         let mut costs = [0.0; 2];
@@ -50,7 +50,7 @@ fn main() {
     println!("this - other: {:.1} ns, median of the rounds", differences.median());
 }
 
-/// A session with only the function that is measured. The rest of the extension's script may not fit the other library.
+/// Opens a session with only the function that is measured. The rest of the extension's script may not fit the other library.
 fn session(server: &Cluster) -> Client {
     let mut client = server.connect();
     client
@@ -63,7 +63,7 @@ fn session(server: &Cluster) -> Client {
     client
 }
 
-/// Cost of a call in nanoseconds, without the cost of the loop around it.
+/// Returns the cost of a call in nanoseconds, without the cost of the loop around it.
 fn cost(client: &mut Client) -> f64 {
     let mut timed = |expression: &str| {
         let columns = vec![format!("count({expression})"); 10].join(", ");

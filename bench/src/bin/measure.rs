@@ -1,6 +1,6 @@
-//! `make bench`: measures all parts of the benchmark, or those that are named, and renders the table of all results.
-//! Every figure is a median over rounds in which all rivals take turns on one server, so that other load on the machine
-//! affects all of them. Compare ratios, not nanoseconds.
+//! `make bench`: measures all parts of the benchmark, or the parts named as arguments, and renders the table of all results.
+//! Every figure is a median over rounds in which all rivals take turns on one server, so that other load on the machine affects
+//! all rivals. Compare ratios, not nanoseconds.
 
 use bench::report::{PARTS, Report};
 use bench::{contention, cost, effort, oltp, storage, table, wire};

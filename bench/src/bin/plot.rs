@@ -6,7 +6,8 @@ use bench::chart::{Chart, Point, Series};
 use bench::effort;
 use bench::report::{Figure, Report, Value};
 
-/// Figures along an axis: file, title, unit, whether the axis is logarithmic, and the name of the figures.
+/// The charts with lines along an axis: the file, the title, the unit, whether the axis is logarithmic, and the name of the
+/// figures.
 const LINES: [(&str, &str, &str, &str, bool, &str); 9] = [
     ("storage", "insert", "INSERT into a growing table", "ms", false, "INSERT into a growing table"),
     ("storage", "wal", "WAL of INSERTs into a growing table", "bytes a row", false, "WAL of INSERTs"),
@@ -26,7 +27,7 @@ const LINES: [(&str, &str, &str, &str, bool, &str); 9] = [
     ("contention", "retries", "Retries of an ID in bulk", "per ID", false, "retries of an ID in bulk"),
 ];
 
-/// Figures side by side: file, title, unit, whether the axis is logarithmic, and the figures with their names in the
+/// A chart with bars: the file, the title, the unit, whether the axis is logarithmic, and the figures with their names in the
 /// legend.
 type Bars = (&'static str, &'static str, &'static str, &'static str, bool, &'static [(&'static str, &'static str)]);
 const BARS: [Bars; 5] = [
@@ -122,7 +123,7 @@ fn file(directory: &Path, part: &str, name: &str) -> PathBuf {
     directory.join(format!("{part}-{name}.svg"))
 }
 
-/// The machine, the versions, and the meaning of a value.
+/// Returns the machine, the versions, and the meaning of a value.
 fn footer(report: &Report, figure: &Figure) -> [String; 2] {
     let spread = if figure.rounds > 1 { ", medians and quartiles" } else { "" };
     let rounds = if figure.rounds > 1 { "rounds" } else { "round" };
@@ -174,7 +175,7 @@ fn bars(report: &Report, path: &Path, title: &str, unit: &str, log: bool, groups
     Chart { title, unit, log, places, axis: "", series, footer: footer(report, first) }.bars(path);
 }
 
-/// The tail of the latencies, next to that of `clock_timestamp()`.
+/// Plots the tail of the latencies, next to the tail of the latencies of `clock_timestamp()`.
 fn latencies(report: &Report, path: &Path) {
     let mut series = Vec::new();
     let mut along = Vec::new();
@@ -196,7 +197,7 @@ fn at_least(least: f64, point: Point) -> Point {
     Point { median: point.median.max(least), low: point.low.max(least), high: point.high.max(least) }
 }
 
-/// The routes to the server, for one size of request.
+/// Plots the routes to the server, for one size of request.
 fn wire(report: &Report, path: &Path, size: &str, title: &str) {
     let of_size = |figure: &&Figure| figure.name.starts_with(size) && figure.name.ends_with(", IDs");
     let figures: Vec<_> = report.figures.iter().filter(of_size).collect();

@@ -1,5 +1,5 @@
-//! `make bench-starvation REV=..`: measures how long a session waits for one ID while other sessions reserve blocks as
-//! fast as they can. Compares this tree's library with that of another revision, on servers that take turns.
+//! `make bench-starvation REV=..`: measures how long a session waits for one ID while other sessions reserve blocks as fast as
+//! they can. Compares this tree's library with the library of a different revision, on servers that take turns.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,13 +10,13 @@ use bench::stats::{Counts, heading, row};
 use cluster::{Client, Cluster};
 use postgres::NoTls;
 
-/// Number of rounds. Each round measures every server with every number of attackers.
+/// The number of rounds. Each round measures every server with every number of attackers.
 const ROUNDS: usize = 5;
-/// Duration of one measurement.
+/// The duration of one measurement.
 const TIME: Duration = Duration::from_secs(5);
-/// Pause between two IDs of the session that is measured.
+/// The pause between two IDs in the session that is measured.
 const PAUSE: Duration = Duration::from_millis(3);
-/// Numbers of attackers. The measurement without attackers shows the influence of the machine.
+/// The numbers of attackers. The measurement without attackers shows the influence of the machine.
 const ATTACKERS: [usize; 5] = [0, 1, 5, 20, 60];
 /// The default layout, and a layout with long ticks.
 const LAYOUTS: [&str; 2] = ["41:10:12", "31:10:22@1s"];
@@ -57,8 +57,7 @@ fn main() {
     }
 }
 
-/// A session with only the functions that are measured. The rest of the extension's script may not fit the other
-/// library.
+/// Opens a session with only the functions that are measured. The rest of the extension's script may not fit the other library.
 fn session(server: &Cluster) -> Client {
     let mut client = server.connect();
     client
@@ -72,7 +71,7 @@ fn session(server: &Cluster) -> Client {
     client
 }
 
-/// The largest block that a library reserves, taken from the error for a block that is too large.
+/// Returns the size of the largest block that a library reserves. The size is taken from the error for a block that is too large.
 fn largest_block(server: &Cluster) -> u64 {
     let refused = session(server).batch_execute("SELECT pg_temp.reserve(2147483647)").expect_err("no tick has so many");
     let detail = refused.as_db_error().and_then(|error| error.detail()).unwrap_or_default().to_string();
@@ -80,7 +79,7 @@ fn largest_block(server: &Cluster) -> u64 {
     largest.unwrap_or_else(|| panic!("no number: {detail}"))
 }
 
-/// The duration of each call of one session in microseconds, with this many attackers.
+/// Returns the duration of each call of one session in microseconds, with this many attackers.
 fn beside(server: &Cluster, attackers: usize, block: u64) -> Counts {
     let (time, ended) = (lasting(TIME), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -107,7 +106,7 @@ fn beside(server: &Cluster, attackers: usize, block: u64) -> Counts {
             thread::sleep(PAUSE);
         }
         ended.store(true, Ordering::Relaxed);
-        // A block can wait as many seconds as there are attackers.
+        // A request for a block can wait for as many seconds as there are attackers.
         waiting.iter().for_each(|attacker| attacker.cancel_query(NoTls).expect("the server answers"));
         counts
     })
