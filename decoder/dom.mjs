@@ -1,12 +1,12 @@
 /** Short forms for building and finding elements, and for copying. */
 
-/** The element with this ID. */
+/** Returns the element with this ID. */
 export function $(id) {
     return document.getElementById(id);
 }
 
 /**
- * A new element.
+ * Creates an element.
  *
  * @param {string} tag
  * @param {Record<string, string | number | boolean>} [attributes] An attribute that is false is left out.
@@ -21,14 +21,14 @@ export function element(tag, attributes = {}, ...children) {
     return made;
 }
 
-/** A button that copies a text; `what` says to a screen reader what is copied. */
+/** Creates a button that copies a text. `what` names the text for a screen reader. */
 export function copyButton(text, what) {
     const button = element("button", { type: "button", class: "copy", "aria-label": `Copy ${what}` }, "Copy");
     button.addEventListener("click", () => copy(text, what));
     return button;
 }
 
-/** Copies a text, and says so. */
+/** Copies a text, and says that it was copied. */
 export async function copy(text, what) {
     const copied = await write(text);
     say(copied ? `Copied ${what}.` : `The browser does not allow copying. Select the text and copy it.`);
@@ -39,7 +39,7 @@ async function write(text) {
         await navigator.clipboard.writeText(text);
         return true;
     } catch {
-        // There is no clipboard on a page that came over plain HTTP.
+        // The browser provides no clipboard on a page that was loaded over plain HTTP.
         const area = element("textarea", { class: "offscreen", readonly: true }, text);
         const focused = document.activeElement;
         document.body.append(area);

@@ -1,4 +1,4 @@
-/** The page: reads an ID, makes an ID, and keeps what was entered in the fragment of the address, which no browser sends. */
+/** The page: it reads an ID, makes an ID, and keeps what was entered in the fragment of the address, which no browser sends. */
 
 import { $, copy, copyButton, element } from "./dom.mjs";
 import { readId } from "./read.mjs";
@@ -7,10 +7,10 @@ import { DEFAULT_LAYOUT, LAYOUTS, decode, encode, format, range, toIso, toUnixMs
 import { statements } from "./sql.mjs";
 import { readings } from "./suggest.mjs";
 
-/** The value of a selection for bits of one's own. */
+/** The value of a layout selection if the person enters the bits and the epoch. */
 const OWN = "own";
 
-/** The inputs, by their names in the fragment. */
+/** The inputs, by their names in the fragment of the address. */
 const READ = { id: "id", layout: "layout", bits: "bits", epoch: "epoch" };
 const MAKE = {
     at: "at",
@@ -22,12 +22,12 @@ const MAKE = {
     sequence: "sequence",
 };
 
-/** How long an error waits for further typing. */
+/** How long an error waits for further typing before it is shown. */
 const ERROR_DELAY_MS = 300;
 
 const now = () => BigInt(Date.now());
 
-/** The layout of one of the two forms. Before an input is read, `blame` is told its name. */
+/** Returns the layout of one of the two forms. Before an input is read, `blame` is called with the input's name. */
 function shapeOf(name, bits, epoch, blame) {
     if (name !== OWN) return format(name);
     blame([bits]);
@@ -36,7 +36,10 @@ function shapeOf(name, bits, epoch, blame) {
     return format(shape, $(epoch).value.trim() || undefined);
 }
 
-/** Shows an error, or none. An error appears only when the person stops typing, so that a screen reader does not read many. */
+/**
+ * Shows an error, or removes it. An error appears only when the person stops typing, so that a screen reader does not read many
+ * errors.
+ */
 const waiting = new Map();
 let typing = false;
 function showError(id, text, invalid = []) {
@@ -172,7 +175,7 @@ function form(name, value) {
     return [element("dt", {}, name), element("dd", {}, code, copyButton(value, name))];
 }
 
-/** Puts the parts of the ID that is shown into the form that makes IDs. */
+/** Copies the parts of the ID that is shown into the form that makes IDs. */
 function reuse() {
     const { shape, decoded } = shown;
     $("at").value = decoded.createdAt;
@@ -188,7 +191,7 @@ function reuse() {
     $("at").focus({ preventScroll: true });
 }
 
-/** True when the form that makes IDs is not as the page begins. */
+/** True if the form that makes IDs differs from its initial state. */
 let edited = false;
 
 function update(show) {
@@ -210,7 +213,7 @@ function restore() {
     const start = { at: toIso(now()), make: DEFAULT_LAYOUT, datacenter: "0", worker: "1", sequence: "0" };
     for (const [name, input] of Object.entries({ ...READ, ...MAKE })) {
         $(input).value = values.get(name) ?? start[name] ?? "";
-        // A selection has no value that is not one of its options.
+        // If a selection has no option with this value, the default option is selected.
         if ($(input).selectedIndex === -1) $(input).value = start[name] ?? "";
     }
     read();

@@ -1,11 +1,12 @@
-/** What a person can paste as an ID: decimal digits, hexadecimal digits, or the 13 characters of its text. */
+/** The forms in which a person can paste an ID: decimal digits, hexadecimal digits, or the 13 characters of its text. */
 
 import { MAX_ID, fromText } from "./snowflake.mjs";
 
 /**
- * The ID of a pasted text. White space and quotation marks around it are ignored.
+ * Returns the ID of a pasted text. White space and quotation marks around the text are ignored.
  *
- * Digits alone are decimal, and `0x` begins a hexadecimal number. Some of these are also texts of other IDs; then `also` is that ID.
+ * Text that consists only of digits is decimal, and `0x` begins a hexadecimal number. Some numbers are also the texts of other
+ * IDs. In this case, `also` is that other ID.
  *
  * @param {string} pasted
  * @returns {{ id: bigint, form: "decimal" | "hexadecimal" | "text", also: bigint | null }}
@@ -13,7 +14,7 @@ import { MAX_ID, fromText } from "./snowflake.mjs";
 export function readId(pasted) {
     const text = pasted.trim().replace(/^(["'`])(.*)\1[,;]?$/, "$2").trim();
     const number = /^[0-9]+$/.test(text) || /^0x[0-9a-f]+$/i.test(text);
-    // snowflake_to_text writes capital letters, and nearly everybody a small x.
+    // snowflake_to_text writes capital letters, whereas nearly everybody writes hexadecimal numbers with a small x.
     if (number && !(text.startsWith("0X") && textId(text) !== null)) {
         const id = BigInt(text);
         if (id > MAX_ID) throw new RangeError(`${id} is not an ID: the largest is ${MAX_ID}`);

@@ -57,7 +57,7 @@ function tile(part, name, value, ...small) {
     return element("div", { class: part }, element("dt", {}, name), element("dd", { id: `part-${part}` }, value), ...small);
 }
 
-/** The 64 bits, one cell each, and a legend with the bits and the value of each field. */
+/** Draws the 64 bits, one cell for each bit, and a legend with the bits and the value of each field. */
 function drawBits(id, shape, values) {
     const all = fields(shape);
     const [top] = all;
@@ -98,7 +98,7 @@ function row({ name, decoded, verdict }, said, selected, choose) {
     );
 }
 
-/** How long ago an instant was, or in how long it will be. */
+/** Returns how long ago an instant was, or how far it is in the future. */
 function relative(unixMs) {
     if (unixMs > LAST_DATE) return "";
     const seconds = (Number(unixMs) - Date.now()) / 1_000;
@@ -107,7 +107,7 @@ function relative(unixMs) {
     return new Intl.RelativeTimeFormat("en", { numeric: "always" }).format(Math.trunc(seconds / length), unit);
 }
 
-/** An instant in ISO 8601 in the time zone of the browser. */
+/** Returns an instant in ISO 8601, in the browser's time zone. */
 function local(unixMs) {
     if (unixMs > LAST_DATE - 86_400_000n) return "";
     const offset = -new Date(Number(unixMs)).getTimezoneOffset();

@@ -1,39 +1,39 @@
 /**
- * Snowflake IDs in JavaScript: reads an ID, makes an ID from its parts, and converts IDs to text and back.
+ * Snowflake IDs in JavaScript: this module reads an ID, makes an ID from its parts, and converts IDs to text and back.
  *
- * The results are those of the SQL functions of the PostgreSQL extension snowflake_pg. IDs are BigInts, so that IDs above 2^53 are
- * exact. The module has no dependencies and runs in Node.js and in browsers.
+ * The results are the same as those of the SQL functions of the PostgreSQL extension snowflake_pg. IDs are BigInts, so that IDs
+ * above 2^53 are exact. The module has no dependencies, and runs in Node.js and in browsers.
  *
  *     import { decode, encode, range } from "./snowflake.mjs";
  *
  *     decode(1541815603606036480n).createdAt                                        // "2022-06-28T16:07:40.105Z"
  *     encode({ at: "2022-06-28T16:07:40.105Z", workerId: 378 })                     // 1541815603606036480n
  *     range("2016-04-30T11:18:25.796Z", "discord").min                              // 175928847298985984n
- *     decode("180363646902239241", "29:21:13@1s", "2016-09-20T00:00:00+08:00")      // another layout and epoch
+ *     decode("180363646902239241", "29:21:13@1s", "2016-09-20T00:00:00+08:00")      // a different layout and epoch
  *
  * A value of the wrong type raises a TypeError, and a value that is invalid or out of range raises a RangeError.
  */
 
 /**
- * A layout that has a name, as view `snowflake_layouts` shows it.
+ * A layout that has a name, as the view `snowflake_layouts` shows it.
  *
  * @typedef {object} NamedLayout
  * @property {string} name
  * @property {string} bits The layout in bits, such as `41:10:12`.
- * @property {string} epoch The instant from which ticks count, in ISO 8601.
- * @property {string | null} datacenterId What the system keeps in this field; null if the layout does not have the field.
- * @property {string | null} workerId The same of this field.
- * @property {string} sequence What the system keeps in this field.
+ * @property {string} epoch The instant from which ticks are counted, in ISO 8601.
+ * @property {string | null} datacenterId What the system stores in this field; null if the layout does not have the field.
+ * @property {string | null} workerId What the system stores in this field; null if the layout does not have the field.
+ * @property {string} sequence What the system stores in this field.
  */
 
 /**
  * The fields of a layout, and its epoch.
  *
  * @typedef {object} Format
- * @property {string | null} name The name of a named layout, null for a layout in bits.
+ * @property {string | null} name The name of a named layout; null for a layout in bits.
  * @property {string} bits
  * @property {number} timestampBits
- * @property {number} datacenterBits 0, like workerBits, if the layout does not have the field.
+ * @property {number} datacenterBits 0 if the layout does not have the field. This also applies to workerBits.
  * @property {number} workerBits
  * @property {number} sequenceBits
  * @property {boolean} sequenceLowest False if the datacenter ID and the worker ID are below the sequence.
@@ -50,15 +50,15 @@
  * @property {string} createdAt The time in ISO 8601, in UTC, with milliseconds.
  * @property {bigint} unixMs The time in milliseconds since 1970.
  * @property {bigint} tick Ticks since the epoch.
- * @property {number | null} datacenterId Null, like workerId, if the layout does not have the field.
+ * @property {number | null} datacenterId Null if the layout does not have the field. This also applies to workerId.
  * @property {number | null} workerId
  * @property {number} sequence
  */
 
-/** The largest ID, and the largest `bigint`. */
+/** The largest ID, which is also the largest `bigint`. */
 export const MAX_ID = (1n << 63n) - 1n;
 
-/** The layout and the epoch of a server without `snowflake_pg.layout` and `snowflake_pg.epoch`. */
+/** The named layout whose bits and epoch a server uses by default. */
 export const DEFAULT_LAYOUT = "twitter";
 
 /**
@@ -95,10 +95,10 @@ const MAX_EPOCH_MS = 7_258_118_399_999n;
 const TICKS = { "1ms": 1n, "10ms": 10n, "1s": 1_000n };
 
 /**
- * The fields of a layout.
+ * Returns the fields of a layout.
  *
  * @param {string | Format} [layout] A name, or bits such as `41:10:12`, `41:5:5:12` or `39:8s:16@10ms`.
- * @param {string | bigint | number | Date} [epoch] An epoch other than that of the layout.
+ * @param {string | bigint | number | Date} [epoch] An epoch that differs from the layout's epoch.
  * @returns {Readonly<Format>}
  */
 export function format(layout = DEFAULT_LAYOUT, epoch = undefined) {
@@ -158,7 +158,7 @@ function parseBits(bits, shown) {
 }
 
 /**
- * The fields of a layout from the highest bit to the lowest. `bits` is the width, and `shift` the number of the lowest bit.
+ * Returns the fields of a layout from the highest bit to the lowest. `bits` is a field's width, and `shift` is its lowest bit.
  *
  * @param {string | Format} [layout]
  * @returns {{ field: "timestamp" | "datacenter" | "worker" | "sequence", bits: number, shift: number }[]}
@@ -173,7 +173,7 @@ export function fields(layout = DEFAULT_LAYOUT) {
 }
 
 /**
- * The largest ID of a layout.
+ * Returns the largest ID of a layout.
  *
  * @param {string | Format} [layout]
  * @returns {bigint}
@@ -184,11 +184,11 @@ export function lastId(layout = DEFAULT_LAYOUT) {
 }
 
 /**
- * The parts of an ID.
+ * Returns the parts of an ID.
  *
  * @param {bigint | string | number} id A BigInt, decimal digits, or a number up to 2^53 - 1.
  * @param {string | Format} [layout]
- * @param {string | bigint | number | Date} [epoch] An epoch other than that of the layout.
+ * @param {string | bigint | number | Date} [epoch] An epoch that differs from the layout's epoch.
  * @returns {Decoded}
  */
 export function decode(id, layout = DEFAULT_LAYOUT, epoch = undefined) {
@@ -211,7 +211,7 @@ export function decode(id, layout = DEFAULT_LAYOUT, epoch = undefined) {
 }
 
 /**
- * The ID with the given parts. A fraction of a tick is rounded down.
+ * Returns the ID with the given parts. A fraction of a tick is rounded down.
  *
  * @param {object} parts
  * @param {string | bigint | number | Date} parts.at The time: ISO 8601 with `Z` or an offset, milliseconds since 1970, or a Date.
@@ -219,7 +219,7 @@ export function decode(id, layout = DEFAULT_LAYOUT, epoch = undefined) {
  * @param {number | bigint} [parts.workerId]
  * @param {number | bigint} [parts.sequence]
  * @param {string | Format} [layout]
- * @param {string | bigint | number | Date} [epoch] An epoch other than that of the layout.
+ * @param {string | bigint | number | Date} [epoch] An epoch that differs from the layout's epoch.
  * @returns {bigint}
  */
 export function encode({ at, datacenterId = 0, workerId = 0, sequence = 0 }, layout = DEFAULT_LAYOUT, epoch = undefined) {
@@ -242,11 +242,11 @@ export function encode({ at, datacenterId = 0, workerId = 0, sequence = 0 }, lay
 }
 
 /**
- * The first and the last ID of the tick that contains an instant.
+ * Returns the first and the last ID of the tick that contains an instant.
  *
  * @param {string | bigint | number | Date} at
  * @param {string | Format} [layout]
- * @param {string | bigint | number | Date} [epoch] An epoch other than that of the layout.
+ * @param {string | bigint | number | Date} [epoch] An epoch that differs from the layout's epoch.
  * @returns {{ min: bigint, max: bigint }}
  */
 export function range(at, layout = DEFAULT_LAYOUT, epoch = undefined) {
@@ -273,7 +273,7 @@ function tickAt(at, shape) {
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const TEXT_LENGTH = 13;
 /**
- * The 13 characters of an ID, as `snowflake_to_text` returns them. They sort like the IDs.
+ * Returns the 13 characters of an ID, as `snowflake_to_text` returns them. They sort like the IDs.
  *
  * @param {bigint | string | number} id
  * @returns {string}
@@ -286,7 +286,7 @@ export function toText(id) {
 }
 
 /**
- * The ID of 13 characters, as `snowflake_from_text` reads them: also lower case, `I` and `L` as 1, and `O` as 0.
+ * Returns the ID of 13 characters. Like `snowflake_from_text`, reads lower case like upper case, `I` and `L` as 1, and `O` as 0.
  *
  * @param {string} text
  * @returns {bigint}
@@ -309,7 +309,7 @@ export function fromText(text) {
 }
 
 /**
- * Milliseconds since 1970 of an instant. Fractions of a millisecond are rounded down.
+ * Returns an instant as milliseconds since 1970. Fractions of a millisecond are rounded down.
  *
  * @param {string | bigint | number | Date} at ISO 8601 with `Z` or an offset, milliseconds since 1970, or a Date.
  * @returns {bigint}
@@ -336,7 +336,7 @@ function parseIso(text) {
     const eras = floorDivide(BigInt(year) - 1970n, 400n);
     const time = `${BigInt(year) - eras * 400n}-${month}-${day}T${hour}:${minute}:${second}`;
     const date = new Date(`${time}.${fraction.padEnd(3, "0").slice(0, 3)}Z`);
-    // A Date takes 31 February for 2 or 3 March.
+    // A Date reads 31 February as 2 or 3 March.
     if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(time) || hours > 15 || minutes > 59) {
         throw new RangeError(`"${text}" is not a time: there is no such date, hour or offset`);
     }
@@ -345,7 +345,7 @@ function parseIso(text) {
 }
 
 /**
- * An instant in ISO 8601, in UTC, with milliseconds. A year outside 0 to 9999 has a sign and at least six digits, as in
+ * Returns an instant in ISO 8601, in UTC, with milliseconds. A year outside 0 to 9999 has a sign and at least six digits, as in
  * `Date.prototype.toISOString`, but any year is possible.
  *
  * @param {bigint} unixMs
@@ -390,7 +390,7 @@ function toInteger(value, name) {
     return BigInt(value);
 }
 
-/** In lower case, but only A to Z: toLowerCase would turn some other letters into a to z, too. */
+/** Returns the text in lower case, but changes only A to Z. toLowerCase would also turn some other letters into a to z. */
 function lowerCase(text) {
     return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

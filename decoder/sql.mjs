@@ -1,14 +1,14 @@
-/** SQL that makes an ID with snowflake_pg, and that finds the rows of an instant. */
+/** SQL statements that make an ID with snowflake_pg and that find the rows for an instant. */
 
 import { DEFAULT_LAYOUT, LAYOUTS, format, toIso } from "./snowflake.mjs";
 
 /**
- * Statements for an ID's parts. The table `orders` and its key `id` are examples.
+ * Returns statements for an ID's parts. The table `orders` and its key `id` are examples.
  *
  * @param {{ unixMs: bigint, datacenterId: number | null, workerId: number | null, sequence: number }} parts
  * @param {import("./snowflake.mjs").Format} shape
- * @returns {{ encode: string, instant: string, between: string | null }} `between` reads the layout and the epoch of the server, and
- *     is null if they are not those of a server without settings.
+ * @returns {{ encode: string, instant: string, between: string | null }} The statement `between` uses the server's layout and
+ *     epoch. It is null if the layout or the epoch is not the default.
  */
 export function statements(parts, shape) {
     const time = `'${sqlTime(parts.unixMs)}'`;
@@ -29,14 +29,14 @@ export function statements(parts, shape) {
     };
 }
 
-/** The layout, and the epoch if it is not the one that belongs to the layout. */
+/** Returns the layout, and also the epoch if it differs from the layout's own epoch. */
 function layoutArguments(shape) {
     const named = LAYOUTS.find(({ name }) => name === shape.name);
     const layout = `'${named ? named.name : shape.bits}'`;
     return format(named ? named.name : shape.bits).epochMs === shape.epochMs ? [layout] : [layout, `'${sqlTime(shape.epochMs)}'`];
 }
 
-/** An instant as PostgreSQL reads it: without the sign of a year above 9999. */
+/** Returns an instant as PostgreSQL reads it: without the sign of a year above 9999. */
 function sqlTime(unixMs) {
     return toIso(unixMs).replace(/^\+0*/, "").replace("T", " ");
 }

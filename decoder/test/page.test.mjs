@@ -1,4 +1,7 @@
-/** The built page, target/decoder.html or the file that PAGE names, in Chromium: typed into and clicked as a person does. */
+/**
+ * Tests the built page in Chromium by typing and clicking like a person. The page is target/decoder.html, or the file that PAGE
+ * names.
+ */
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -19,13 +22,13 @@ before(async () => {
 });
 after(() => browser?.stop());
 
-/** Opens the page as it begins, or with a fragment. */
+/** Opens the page without a fragment, or with this fragment. */
 async function open(fragment = "") {
     await browser.go("about:blank");
     await browser.go(page + fragment);
 }
 
-/** What the page shows for an ID. */
+/** Returns what the page shows for an ID. */
 function shown() {
     return browser.run(`
         const text = (selector) => document.querySelector(selector)?.textContent ?? null;
@@ -38,7 +41,7 @@ function shown() {
         };`);
 }
 
-/** The table of named layouts: the cells of each row by the name of the layout. */
+/** Returns the table of named layouts: the cells of each row by the name of the layout. */
 async function table() {
     const rows = await browser.run(`
         const rows = [...document.querySelectorAll("#layouts tbody tr")];
@@ -52,7 +55,7 @@ function made() {
         return Object.fromEntries([...codes].map((code) => [code.dataset.form, code.textContent]));`);
 }
 
-/** The text of a part, null if the layout does not have it. */
+/** Returns the text of a part, or null if the layout does not have the part. */
 const part = (number) => (number === null ? null : String(number));
 
 function expected({ id, text, created_at, datacenter_id, worker_id, sequence, layout }) {
@@ -213,7 +216,7 @@ test("a link opens the same state", async () => {
     await browser.go(link);
     assert.deepEqual(await state(), before);
     assert.equal(await browser.run("return location.href"), link);
-    // Nothing of it is in the part of the address that a browser sends.
+    // The part of the address that a browser sends contains nothing that was entered.
     assert.equal(link.split("#")[0], page);
 });
 
@@ -324,7 +327,7 @@ test("the page requests nothing, and may request nothing", async () => {
     assert.equal(await browser.run("return performance.getEntriesByType('resource').length"), 0);
     const messages = (await browser.log("performance")).map(({ message }) => JSON.parse(message).message);
     const all = messages.filter(({ method }) => method === "Network.requestWillBeSent").map(({ params }) => params);
-    // The browser itself requests things for its own pages.
+    // The browser itself makes requests for its own pages.
     const requested = all.filter(({ documentURL }) => documentURL.startsWith(page)).map(({ request }) => request.url);
     assert.deepEqual(requested.filter((url) => !url.startsWith("data:")), [page]);
 
@@ -341,12 +344,12 @@ test("the page requests nothing, and may request nothing", async () => {
     assert.equal(await browser.run("return window.foreign ?? null"), null);
 });
 
-/** The errors of a browser's log. */
+/** Returns the errors in a browser's log. */
 function severe(entries) {
     return entries.filter(({ level }) => level === "SEVERE").map(({ message }) => message);
 }
 
-/** The relative luminance of a colour, as the guidelines for accessible pages (WCAG) define it. */
+/** Returns the relative luminance of a colour, as the guidelines for accessible pages (WCAG) define it. */
 function luminance(colour) {
     const [red, green, blue] = /\((\d+), (\d+), (\d+)/
         .exec(colour)

@@ -1,4 +1,4 @@
-/** decoder/snowflake.mjs on every vector of tests/vectors.json, or of the file that VECTORS names. */
+/** Tests decoder/snowflake.mjs with every vector of tests/vectors.json, or of the file that VECTORS names. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

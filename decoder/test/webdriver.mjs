@@ -29,13 +29,14 @@ const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
 export const KEYS = { control: "\ue009", tab: "\ue004", delete: "\ue017" };
 
 export class Browser {
-    /** Starts chromedriver on a free port, and Chromium with a profile of its own. */
+    /** Starts chromedriver on a free port, and Chromium with its own profile. */
     static async start() {
         const browser = new Browser();
         browser.files = mkdtempSync(join(tmpdir(), "chromium-"));
         const env = { ...process.env, TMPDIR: browser.files };
         browser.driver = spawn("chromedriver", ["--port=0"], { stdio: ["ignore", "pipe", "inherit"], env });
-        // Also when the tests end early. A signal by itself would end this process without "exit".
+        // The browser must also be killed when the tests end early. Without a handler, a signal would end this process without an
+        // "exit" event.
         process.on("exit", () => browser.kill());
         for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
         try {
@@ -59,7 +60,7 @@ export class Browser {
     async stop() {
         if (this.url?.includes("/session/")) await this.send("DELETE", "").catch(() => {});
         this.kill();
-        // Chromium writes files while it ends.
+        // Chromium still writes files while it ends.
         for (let attempt = 0; attempt < 20; attempt++) {
             try {
                 return rmSync(this.files, { recursive: true, force: true });
@@ -74,7 +75,7 @@ export class Browser {
             try {
                 if (pid) process.kill(pid, "SIGKILL");
             } catch {
-                // It has ended.
+                // The process has already ended.
             }
         }
     }
@@ -95,7 +96,7 @@ export class Browser {
         return this.send("POST", "/url", { url });
     }
 
-    /** What the body of a function, run in the page, returns or promises. */
+    /** Runs the body of a function in the page, and returns what it returns or promises. */
     run(script, ...args) {
         return this.send("POST", "/execute/sync", { script, args });
     }
@@ -109,19 +110,19 @@ export class Browser {
         await this.send("POST", `/element/${await this.find(selector)}/click`, {});
     }
 
-    /** Enters a text into an input at once, as when it is pasted, in place of what is in it. */
+    /** Replaces the content of an input with a text at once, as if the text were pasted. */
     async paste(selector, text) {
         await this.run("const input = document.querySelector(arguments[0]); input.focus(); input.select();", selector);
         await this.command("Input.insertText", { text });
     }
 
-    /** Types into an input key by key, in place of what is in it. */
+    /** Replaces the content of an input with a text by typing the text key by key. */
     async type(selector, text) {
         const keys = `${KEYS.control}a${KEYS.control}${KEYS.delete}${text}`;
         await this.send("POST", `/element/${await this.find(selector)}/value`, { text: keys });
     }
 
-    /** Presses a key, several times, wherever the focus is. */
+    /** Presses a key several times, wherever the focus is. */
     async press(value, times) {
         const actions = Array(times).fill([{ type: "keyDown", value }, { type: "keyUp", value }]).flat();
         await this.send("POST", "/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
@@ -147,12 +148,12 @@ export class Browser {
         }
     }
 
-    /** A command of Chromium's own protocol. */
+    /** Sends a command of Chromium's own protocol. */
     command(cmd, params) {
         return this.send("POST", "/goog/cdp/execute", { cmd, params });
     }
 
-    /** What was logged since the last call: "browser" or "performance". */
+    /** Returns what was logged since the last call. `type` is "browser" or "performance". */
     log(type) {
         return this.send("POST", "/se/log", { type });
     }
