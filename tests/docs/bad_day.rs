@@ -1,37 +1,37 @@
-//! Runs docs/bad-day.md on servers whose clock was three days ahead or whose mark was set back: IDs are issued again, rows of the
-//! future do not prevent this, and there are no duplicates.
+//! Runs the blocks of docs/bad-day.md on servers whose clock was three days ahead or whose mark was set back. Afterwards, the
+//! servers issue IDs again although there are rows from the future, and there are no duplicates.
 
 use cluster::{
     Answer, Builder, Client, Cluster, Section, Stop, assert_caught, check_unique, ensure, sqlstate, typed, within,
 };
 
-/// Three days, of which the page has made 72 hours.
+/// A minute less than three days. The page's blocks subtract 72 hours from the times of the IDs.
 const AHEAD: &str = "+259140";
 
-/// Longest time until a changed clock is noticed.
+/// The longest time until the server notices that the clock was changed.
 const NOTICED: std::time::Duration = std::time::Duration::from_secs(30);
 
 const TABLES: &str = "
     CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text);
     CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), order_id bigint REFERENCES orders, name text)";
 
-/// How the server came to be three days ahead of its clock.
+/// How the IDs came to be three days ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Day {
-    /// It was started with the wrong clock, and again with the right one: it refuses.
+    /// The server was started with the wrong clock and then again with the right clock, so it refuses to issue IDs.
     Restarted,
-    /// The clock was accepted by mistake, and set right: it goes on with IDs from the future.
+    /// The wrong clock was accepted by mistake and then set right, so the server continues to issue IDs from the future.
     Running,
 }
 
-/// The section of the page with this title.
+/// Returns the section of the page with this title.
 fn section(title: &str) -> Section {
     let mut sections = cluster::sections(&cluster::page("docs/bad-day.md"));
     sections.retain(|section| section.title == title);
     sections.pop().expect("a section of the page")
 }
 
-/// The block of "IDs from the future" with this after its fence.
+/// Returns the block of "IDs from the future" that has this text after its fence.
 fn block(info: &str) -> String {
     let blocks = section("IDs from the future").blocks.into_iter();
     let (_, text) = blocks.into_iter().find(|(found, _)| found == info).unwrap_or_else(|| panic!("no block {info:?}"));
@@ -53,7 +53,7 @@ fn refusal(session: &mut Client, sql: &str) -> (String, String, String) {
     (code, message, hint)
 }
 
-/// A server with rows from the future and the right clock, and the IDs that were received.
+/// Returns a server with rows from the future and the right clock, and the IDs that were received.
 fn bad_day(builder: Builder, day: Day) -> (Cluster, Vec<i64>) {
     let mut server = builder.clock("+0").start();
     let mut session = server.session();
@@ -84,13 +84,13 @@ fn bad_day(builder: Builder, day: Day) -> (Cluster, Vec<i64>) {
     (server, ids)
 }
 
-/// Whether all is well again, and stays so after a crash: `ids` are the IDs that no longer may come.
+/// Checks that the server works normally again, also after a crash. `ids` are the IDs that must not be issued again.
 fn check_well(server: &mut Cluster, mut ids: Vec<i64>) -> Result<(), String> {
     let mut session = server.connect();
     let lead = session.lead();
     ensure!(lead.abs() < 1.0, "IDs lead the clock by {lead} s");
     ids.extend(insert(&mut session, "after"));
-    // Each item is still that of its order.
+    // Each item still belongs to the order to which it belonged before.
     let joined: i64 = session
         .one("SELECT count(*) FROM orders o JOIN items i ON order_id = o.id WHERE name = 'item of ' || customer");
     ensure!(joined == 150, "{joined} of 150 items are those of their orders");
@@ -99,7 +99,7 @@ fn check_well(server: &mut Cluster, mut ids: Vec<i64>) -> Result<(), String> {
     check_unique(&mut ids)
 }
 
-/// The rows get other IDs by the page's blocks, `renumbered` of which is left out where false.
+/// Gives the rows different IDs by typing the page's blocks. If `renumbered` is false, the UPDATE statements are left out.
 fn check_renumbered(name: &str, day: Day, renumbered: bool) -> Result<(), String> {
     let (mut server, ids) = bad_day(Cluster::builder(name), day);
     let run = |text: &str| typed(server.psql(), text);
@@ -146,7 +146,7 @@ fn a_mark_below_rows_that_keep_their_ids_is_refused() {
     }
 }
 
-/// The server gets another number, 2 or the one it has, by the page's blocks.
+/// Gives the server a different worker ID by typing the page's blocks. If `number` is "1", the server keeps its worker ID.
 fn check_another_number(name: &str, number: &str) -> Result<(), String> {
     let (mut server, ids) = bad_day(Cluster::builder(name), Day::Restarted);
     typed(server.psql(), &block("sql view"))?;
@@ -169,7 +169,7 @@ fn a_server_with_the_number_of_those_rows_is_caught() {
     assert_caught(check_another_number("bad_day_own_number", "1"), "is not above the IDs of \"public.every_id\"");
 }
 
-/// Every block of the section is typed above, and each refusal on the way says where it is.
+/// Every block of the section is typed in the tests above, and each refusal names the section that deals with it.
 #[test]
 fn the_refusals_name_the_sections_that_end_them() {
     let infos: Vec<String> = section("IDs from the future").blocks.into_iter().map(|(info, _)| info).collect();
@@ -191,7 +191,7 @@ fn the_refusals_name_the_sections_that_end_them() {
         let refused = refusal(&mut session, sql);
         assert!(refused.0 == code && refused.1.contains(message), "{sql}: {refused:?}");
         assert!(refused.2.ends_with(&format!("see \"{section}\" in docs/bad-day.md.")), "{sql}: {refused:?}");
-        // Where no ID could be issued then, force is no advice.
+        // If no ID could be issued after a forced call, the hint must not recommend `force`.
         assert!(!refused.2.contains("force"), "{sql}: {refused:?}");
         assert!(page.contains(&format!("\n## {section}\n")), "no section {section:?}");
     }

@@ -1,5 +1,5 @@
-//! docs/configuration.md, typed: every server has its own worker ID, and keeps it when a standby takes over, when a server is
-//! rewound, and where servers replicate to each other.
+//! Types the blocks of docs/configuration.md. Every server has its own worker ID, and keeps it when a standby takes over, when a
+//! server is rewound, and when servers replicate to each other.
 
 mod alter_system;
 mod command_line;
@@ -9,7 +9,7 @@ mod page;
 mod single;
 mod streaming;
 
-/// The tests of each section are its module's.
+/// The module of each section contains the section's tests.
 #[test]
 fn every_section_with_blocks_is_tested() {
     let tested = [

@@ -12,7 +12,7 @@ const BROWSER: [&str; 2] = ["chromium", "chromedriver"];
 /// How long the processes of a browser may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// False, with a line that says so, on a machine for which `scripts/setup test` does not install a browser.
+/// Returns false on a machine for which `scripts/setup test` does not install a browser, and reports that the page is not tested.
 fn has_browser() -> bool {
     let absent = BROWSER.iter().find(|program| command(program).arg("--version").output().is_err());
     let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
@@ -27,7 +27,7 @@ fn has_browser() -> bool {
     }
 }
 
-/// Builds the page from a folder with the files of `decoder/`.
+/// Builds the page from a folder that contains the files of `decoder/`.
 fn build(sources: &Path, scratch: &Scratch) -> Result<PathBuf, String> {
     let page = scratch.0.join("built/decoder.html");
     let built = command("python3").arg("-B").arg(sources.join("build.py")).arg(&page).output();
@@ -36,7 +36,7 @@ fn build(sources: &Path, scratch: &Scratch) -> Result<PathBuf, String> {
     Ok(page)
 }
 
-/// Builds the page with a text of one of its files replaced.
+/// Builds the page after replacing a text in one of its files.
 fn build_with(file: &str, (right, wrong): (&str, &str), scratch: &Scratch) -> Result<PathBuf, String> {
     let sources = scratch.0.join("decoder");
     output(command("cp").arg("-r").arg(repository().join("decoder")).arg(&sources));
@@ -46,10 +46,10 @@ fn build_with(file: &str, (right, wrong): (&str, &str), scratch: &Scratch) -> Re
     build(&sources, scratch)
 }
 
-/// Runs the tests of a page whose names match a pattern, and checks that their browser has ended.
+/// Runs the page's tests whose names match a pattern, and checks that their browser has ended.
 fn check_page(page: &Path, pattern: &str) -> Result<(), String> {
     let test = repository().join("decoder/test/page.test.mjs");
-    // A short path, because Chromium has a socket in it.
+    // The path is short because Chromium creates a socket in this directory.
     let files = env::temp_dir().join(format!("decoder-{}", process::id()));
     fs::create_dir(&files).expect("the temporary directory can be written");
     let mut node = command("node");
@@ -63,7 +63,7 @@ fn check_page(page: &Path, pattern: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The command lines that name a file in a directory.
+/// Returns the command lines of processes that name a file in a directory.
 fn processes_in(directory: &Path) -> Vec<String> {
     let directory = format!("{}/", directory.display());
     let all = fs::read_dir("/proc").expect("Linux").filter_map(|entry| {

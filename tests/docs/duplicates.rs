@@ -1,15 +1,16 @@
-//! docs/duplicates.md, "Stop issuing": the shell function stops issuing in every database of a server, and allows it again.
+//! docs/duplicates.md, "Stop issuing": the shell function stops the issuing of IDs in every database of a server, and then
+//! allows it again.
 
 use cluster::{Answer, Client, Cluster, Host, assert_caught, blocks, ensure, output, page};
 
-/// A database whose name needs quotes and looks like a connection string, and a schema that needs quotes.
+/// The name of a database that needs quotes and looks like a connection string, and the name of a schema that needs quotes.
 const ODD: &str = "host=none \"odd\" name";
 const SCHEMA: &str = "My IDs";
 
 /// Every function that issues IDs, with arguments.
 const ISSUING: [&str; 3] = ["snowflake_nextval()", "snowflake_nextval_batch(2)", "snowflake_reserve(2)"];
 
-/// The commands of the page: the function with the call that stops issuing, and the call that allows it again.
+/// Returns the page's commands: the function with the call that stops issuing, and the call that allows issuing again.
 fn commands() -> [String; 2] {
     blocks(&page("docs/duplicates.md"), "sh issuing").try_into().expect("the page has two commands")
 }
@@ -18,13 +19,13 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The output of a shell command at this server.
+/// Runs a shell command that connects to this server, and returns its output.
 fn run(server: &Cluster, typed: &str) -> String {
     let mut shell = Host::get().shell(typed);
     output(shell.env("PGHOST", server.socket()).env("PGPORT", "5432").env("PGUSER", "postgres"))
 }
 
-/// A session of a role that is not a superuser, which finds the extension.
+/// Opens a session of a role that is not a superuser. The search path of the session contains the extension.
 fn client(server: &Cluster, database: &str) -> Client {
     let mut session = server.connect_to(database);
     let become_client = format!("SET ROLE app; SET search_path = public, {}", quoted(SCHEMA));
@@ -32,7 +33,7 @@ fn client(server: &Cluster, database: &str) -> Client {
     session
 }
 
-/// Whether each call in each session ends in this SQLSTATE, or succeeds.
+/// Checks that each call in each session fails with this SQLSTATE, or that it succeeds if `expected` is `None`.
 fn check_calls(sessions: &mut [Client], expected: Option<&str>) -> Result<(), String> {
     for session in sessions {
         let database: String = session.one("SELECT current_database()");

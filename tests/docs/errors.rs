@@ -1,11 +1,11 @@
-//! docs/errors.md shows the messages as the server does, and its list leads to each of them.
+//! docs/errors.md shows the messages exactly as the server reports them, and its list has a link to each message.
 
 use std::fs;
 use std::path::Path;
 
 use cluster::{assert_caught, ensure, page, repository};
 
-/// Messages that the source of the extension does not contain: those of PostgreSQL, and those with a name or a number in them.
+/// Messages that are not in the extension's source: those of PostgreSQL, and those that contain a name or a number.
 const ELSEWHERE: [&str; 16] = [
     "invalid value for parameter \"snowflake_pg....\"",
     "timestamp out of range",
@@ -25,7 +25,7 @@ const ELSEWHERE: [&str; 16] = [
     "column \"...\" has IDs of more than 65536 servers",
 ];
 
-/// The contents of all files below a folder.
+/// Returns the contents of all files below a folder.
 fn text_of(folder: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -39,27 +39,27 @@ fn headings(page: &str) -> impl Iterator<Item = &str> {
     page.lines().filter_map(|line| line.strip_prefix("### "))
 }
 
-/// The messages of a heading, which is `"message" (SQLSTATE)`, or several of them separated by commas.
+/// Returns the messages in a heading. A heading is `"message" (SQLSTATE)`, or several of these separated by commas.
 fn messages(heading: &str) -> impl Iterator<Item = &str> {
     let quoted = heading.split("), ").filter_map(|part| Some(part.rsplit_once(" (")?.0));
     quoted.filter_map(|quoted| quoted.strip_prefix('"')?.strip_suffix('"'))
 }
 
-/// The anchor of a heading, as GitHub makes it.
+/// Returns the anchor that GitHub makes for a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>();
     kept.replace(' ', "-")
 }
 
-/// Each heading has a message of the server.
+/// Checks that each heading contains a message of the server.
 fn check_messages(page: &str) -> Result<(), String> {
     let source = text_of(&repository().join("src")) + &text_of(&repository().join("sql"));
-    // Without the escapes and the line breaks of Rust.
+    // The escapes and line breaks of Rust strings are removed from the source.
     let source = source.replace("\\\"", "\"").replace("\\\n", "").split_whitespace().collect::<Vec<_>>().join(" ");
     let messages: Vec<&str> = headings(page).flat_map(messages).collect();
     ensure!(messages.len() > 50, "the page has {} messages", messages.len());
     for message in messages.into_iter().filter(|message| !ELSEWHERE.contains(message)) {
-        // The parts that do not vary. The log adds the name of the extension, and its worker ID where it says who it is.
+        // Only the parts that do not vary are compared. The log adds the extension's name, and in some messages the worker ID.
         let fixed = message.trim_start_matches("snowflake_pg: ").trim_end_matches("worker ID ...");
         for part in fixed.split("...").map(|part| part.trim_matches(['"', ' ', ','])) {
             ensure!(source.contains(part), "no message of the server has {part:?}, as in {message:?}");
@@ -68,7 +68,7 @@ fn check_messages(page: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Each heading with a message is in the list, and each link of the list leads to a heading.
+/// Checks that each heading with a message is in the list, and that each link in the list leads to a heading.
 fn check_list(page: &str) -> Result<(), String> {
     for heading in headings(page).filter(|heading| messages(heading).count() > 0) {
         let link = format!("](#{}) |", anchor(heading));

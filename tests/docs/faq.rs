@@ -1,4 +1,4 @@
-//! docs/faq.md: what its answers claim beyond the output of their blocks, which `pages.rs` compares.
+//! docs/faq.md: the claims of its answers beyond the output of their blocks. `pages.rs` compares the output of the blocks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use cluster::{Answer, Cluster, Stop, page, sqlstate, within};
 
 const LATER_EPOCH: &str = "2020-01-01Z";
 
-/// The answer to the question that contains this.
+/// Returns the answer to the question that contains this text.
 fn answer(part: &str) -> String {
     let page = page("docs/faq.md");
     let mut answers: Vec<&str> = page.split("\n## ").skip(1).collect();
@@ -16,7 +16,7 @@ fn answer(part: &str) -> String {
     answers[0].to_string()
 }
 
-/// The text between backquotes that begins like this.
+/// Returns the text between backquotes that begins with `start`.
 fn code<'a>(answer: &'a str, start: &str) -> &'a str {
     answer.split('`').find(|part| part.starts_with(start)).unwrap_or_else(|| panic!("no {start:?} in {answer}"))
 }
@@ -112,7 +112,7 @@ fn a_later_epoch_begins_with_a_new_worker_id() {
         "SELECT abs(extract(epoch FROM created_at - clock_timestamp())) < 60 AND worker_id = 8 FROM snowflake_decode(snowflake_nextval())",
     );
     assert!(now, "the time and the worker ID of a new ID");
-    // What the page warns of: with the old worker ID, an ID of the later epoch is one that the server issued some years ago.
+    // The page warns of this: with the old worker ID, an ID in the later epoch is an ID that the server issued some years ago.
     let repeated: bool = session.one(&format!(
         "SELECT snowflake_encode(now(), 7, 0, layout => '41:10:12', epoch => '{LATER_EPOCH}')
               = snowflake_encode(now() - ('{LATER_EPOCH}'::timestamptz - '2010-11-04 01:42:54.657Z'), 7, 0, layout => '41:10:12')"

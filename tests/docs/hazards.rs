@@ -8,7 +8,7 @@ use std::fs;
 
 use cluster::{assert_caught, ensure, page, repository};
 
-/// The page.
+/// The path of the page.
 const PAGE: &str = "docs/hazards.md";
 
 /// A row of a table.
@@ -17,11 +17,11 @@ struct Row {
     section: String,
     /// The first column.
     claim: String,
-    /// The files of the last column, each with the functions named after it.
+    /// The files in the last column, each with the functions named after it.
     files: Vec<(String, Vec<String>)>,
 }
 
-/// All rows of all tables.
+/// Returns all rows of all tables on the page.
 fn rows(page: &str) -> Result<Vec<Row>, String> {
     let (mut section, mut in_table, mut found) = (String::new(), false, Vec::new());
     for line in page.lines() {
@@ -48,7 +48,7 @@ fn rows(page: &str) -> Result<Vec<Row>, String> {
     Ok(found)
 }
 
-/// The names of a source file's tests, except those that are ignored.
+/// Returns the names of the tests in a source file, except ignored tests.
 fn tests_of(source: &str) -> BTreeSet<&str> {
     fn name(rest: &str) -> Option<&str> {
         let after_comments = rest.lines().map(str::trim).find(|line| !line.starts_with("//"))?;
@@ -57,7 +57,7 @@ fn tests_of(source: &str) -> BTreeSet<&str> {
     source.split("#[test]\n").skip(1).filter_map(name).collect()
 }
 
-/// Whether every row names a file and every file has the tests that are named.
+/// Checks that every row names a file, and that every file contains the tests that are named.
 fn check_tests(page: &str) -> Result<(), String> {
     let rows = rows(page)?;
     ensure!(rows.len() > 80, "{PAGE} has only {} rows", rows.len());
@@ -93,7 +93,7 @@ fn a_row_without_its_test_is_caught() {
         ("`tests/docs/hazards.rs`", "no function of tests/docs/hazards.rs"),
         ("`tests/docs/nothing.rs`: `check_tests`", "there is no file tests/docs/nothing.rs"),
         ("`tests/docs/hazards.rs`: `a_row_that_was_renamed`", "has no test a_row_that_was_renamed"),
-        // A function that is no test.
+        // This function is not a test.
         ("`tests/docs/hazards.rs`: `check_tests`", "has no test check_tests"),
     ] {
         assert_caught(check_tests(&with(tests)), reason);

@@ -1,5 +1,5 @@
-//! Every link of a Markdown file leads to a file of the repository, and its anchor to a heading of that file, as on GitHub. So do the
-//! pages that messages and scripts name.
+//! Every link in a Markdown file leads to a file of the repository, and its anchor leads to a heading of that file, as on GitHub.
+//! The pages that messages and scripts name exist as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,7 @@ const NAMING: [&str; 10] = [
     "snowflake_pg.control",
 ];
 
-/// The files below a folder, or the file itself, as paths in the repository.
+/// Returns the files below a folder, or the file itself, as paths in the repository.
 fn files(path: &Path) -> Vec<PathBuf> {
     let (mut open, mut found) = (vec![repository().join(path)], Vec::new());
     while let Some(path) = open.pop() {
@@ -50,7 +50,7 @@ struct Page {
     anchors: BTreeSet<String>,
 }
 
-/// The values of an attribute in a piece of HTML.
+/// Returns the values of an attribute in a piece of HTML.
 fn attributes<'a>(html: &'a str, name: &str) -> impl Iterator<Item = String> + use<'a> {
     html.split(&format!(" {name}=\""))
         .skip(1)
@@ -59,7 +59,7 @@ fn attributes<'a>(html: &'a str, name: &str) -> impl Iterator<Item = String> + u
         .into_iter()
 }
 
-/// The anchor that GitHub gives a heading, the first of this text.
+/// Returns the anchor that GitHub gives the first heading with this text.
 fn slug(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
@@ -97,7 +97,7 @@ impl Page {
     }
 }
 
-/// The path that a link means in the file with this path; nothing if it leads out of the repository.
+/// Returns the path to which a link in the file `file` leads, or `None` if the link leads out of the repository.
 fn target(file: &Path, link: &str) -> Option<PathBuf> {
     let mut found = file.parent()?.to_path_buf();
     for part in Path::new(link).components() {
@@ -111,7 +111,7 @@ fn target(file: &Path, link: &str) -> Option<PathBuf> {
     Some(found)
 }
 
-/// Checks that a link to another host has the form of one.
+/// Checks that a link to another host has a valid form.
 fn check_external(link: &str) -> Result<(), String> {
     if let Some(address) = link.strip_prefix("mailto:") {
         ensure!(address.contains('@'), "{link} is not an address");
@@ -126,7 +126,7 @@ fn check_external(link: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the links of a page, which has this path, among pages.
+/// Checks the links of the page with the path `file`. `pages` contains all pages.
 fn check(file: &Path, pages: &BTreeMap<PathBuf, Page>) -> Result<(), String> {
     for link in &pages[file].links {
         if link.contains(':') {
@@ -152,7 +152,7 @@ fn check(file: &Path, pages: &BTreeMap<PathBuf, Page>) -> Result<(), String> {
     Ok(())
 }
 
-/// The Markdown files of the repository.
+/// Returns the Markdown files of the repository.
 fn pages() -> BTreeMap<PathBuf, Page> {
     let mut paths = files(Path::new(""));
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
@@ -163,7 +163,8 @@ fn pages() -> BTreeMap<PathBuf, Page> {
     paths.into_iter().map(read).collect()
 }
 
-/// Checks that the pages in `docs/` that a text names exist. A longer path, for example in a URL, is not ours.
+/// Checks that the pages in `docs/` that a text names exist. A name that is part of a longer path, for example in a URL, is not
+/// checked.
 fn check_names(text: &str) -> Result<(), String> {
     for (at, start) in text.match_indices("docs/") {
         if text[..at].ends_with(|c: char| c.is_alphanumeric() || "/-_.".contains(c)) {
@@ -191,7 +192,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
 #[test]
 fn every_page_that_is_named_elsewhere_exists() {
     for file in NAMING.iter().flat_map(|path| files(Path::new(path))) {
-        // Not every file is text.
+        // Files that are not text are skipped.
         if let Ok(text) = fs::read_to_string(repository().join(&file)) {
             check_names(&text).unwrap_or_else(|reason| panic!("{}: {reason}", file.display()));
         }

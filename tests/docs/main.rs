@@ -1,4 +1,4 @@
-//! The pages: what they tell a reader to type does what they say.
+//! Tests of the pages: the commands that the pages tell a reader to type do what the pages say.
 
 mod bad_day;
 mod configuration;

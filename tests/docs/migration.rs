@@ -1,4 +1,5 @@
-//! docs/migration.md, typed on live tables: what it promises of rows, locks, order and uniqueness.
+//! Types the blocks of docs/migration.md on live tables, and checks what the page promises about rows, locks, order and
+//! uniqueness.
 
 use cluster::{Answer, Client, ensure, printed, sqlstate};
 
@@ -16,8 +17,8 @@ mod serial;
 mod subscriber;
 mod uuid;
 
-/// Where the rows of a table lie, in which files it and its indexes are, and its constraints: what stays where nothing is
-/// rewritten.
+/// Returns where the rows of a table are, in which files the table and its indexes are, and its constraints. None of this changes
+/// if nothing is rewritten.
 fn place(session: &mut Client, table: &str, rows: &str) -> String {
     session.one(&format!(
         "SELECT concat_ws(' ', pg_relation_filenode('{table}'),
@@ -33,7 +34,7 @@ fn filenode(session: &mut Client, table: &str) -> u32 {
     session.one(&format!("SELECT pg_relation_filenode('{table}')"))
 }
 
-/// A shop whose tables count in different ways.
+/// Returns the statements that create a shop, whose tables get their keys in different ways.
 fn shop() -> String {
     "CREATE TABLE orders (id bigserial PRIMARY KEY, customer text NOT NULL);
      CREATE TABLE order_lines (order_id bigint NOT NULL REFERENCES orders, line int NOT NULL, PRIMARY KEY (order_id, line));
@@ -44,25 +45,25 @@ fn shop() -> String {
         .into()
 }
 
-/// Somebody writes, and is given the ID.
+/// Runs a client's INSERT, and adds the ID that it returns to `ids`.
 fn write(session: &mut Client, ids: &mut Vec<i64>, insert: &str) -> Result<(), String> {
     let row = session.query_one(insert, &[]).map_err(|error| sqlstate(&error).1)?;
     ids.push(row.get(0));
     Ok(())
 }
 
-/// Somebody does something else.
+/// Runs other statements of a client.
 fn act(session: &mut Client, sql: &str) -> Result<(), String> {
     session.batch_execute(sql).map_err(|error| format!("{}\n{sql}", sqlstate(&error).1))
 }
 
-/// What a query of the page answers, one row a text.
+/// Returns the result of a query on the page, each row as one text.
 fn answers(session: &mut Client, query: &str, edit: Edit) -> Result<Vec<String>, String> {
     let query = if edit == AS_WRITTEN { query.into() } else { query.replace(edit.0, edit.1) };
     printed(session, &query).map_err(|error| sqlstate(&error).1)
 }
 
-/// An order with a line, and an invoice.
+/// Inserts an order with a line, and an invoice.
 const ORDER: &str = "WITH new AS (INSERT INTO orders (customer) VALUES ('live') RETURNING id),
     line AS (INSERT INTO order_lines SELECT id, 1 FROM new), invoice AS (INSERT INTO invoices (total) VALUES (0))
     SELECT id FROM new";

@@ -1,18 +1,18 @@
-//! docs/bad-day.md, "The mark is missing": a server whose mark was set back issues IDs above all earlier ones, after a superuser has set
-//! the mark as the page says.
+//! docs/bad-day.md, "The mark is missing": a server whose mark was set back issues IDs above all earlier IDs after a superuser
+//! has set the mark as the page says.
 
 use std::time::Duration;
 
 use cluster::{Answer, Cluster, Stop, assert_caught, block_with, blocks, check_unique, ensure, page, typed, within};
 
-/// Longest time in which the reservation is used up.
+/// The longest time until the reservation is exhausted.
 const DRY: Duration = Duration::from_secs(12);
 
-/// How many IDs are issued before and after.
+/// The number of IDs that are issued before and after the mark is set.
 const SMALL: u32 = 100;
 
-/// Sets the mark back by hand. If `set` is true, follows the page before the clock is set back by a minute; otherwise sets the mark
-/// to a value below it.
+/// Sets the mark back by hand. If `set` is true, follows the page before the clock is set back by a minute. Otherwise, sets the
+/// mark to a value that is too low.
 fn check_set_back(name: &str, set: bool) -> Result<(), String> {
     let mut server = Cluster::builder(name).clock("+0").start();
     let mut session = server.session();

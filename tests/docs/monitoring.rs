@@ -1,5 +1,5 @@
-//! What docs/monitoring.md gives to postgres_exporter and to Prometheus does what the page says: the real exporter asks real
-//! servers, and promtool tries the alerts.
+//! The configuration that docs/monitoring.md contains for postgres_exporter and Prometheus does what the page says. The real
+//! exporter queries real servers, and promtool tests the alerts.
 
 mod alerts;
 mod exporter;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use cluster::{Answer, Client, Cluster, assert_caught, ensure, within};
 use exporter::{Exporter, Scrape};
 
-/// Longest wait for something that comes within seconds.
+/// The longest wait for something that happens within seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What each figure is in the view, written down apart from the page.
+/// The expression for each figure on the view, written independently of the page.
 const SHOWN: [(&str, &str); 18] = [
     ("snowflake_pg_refused", "CASE state WHEN 'refused' THEN 1 ELSE 0 END"),
     (
@@ -39,11 +39,11 @@ const SHOWN: [(&str, &str); 18] = [
     ("snowflake_pg_server_primary", "CASE WHEN pg_is_in_recovery() THEN 0 ELSE 1 END"),
 ];
 
-/// A lead is the difference of two clocks, which an administrator's daemon may draw together between two looks; and figures in
-/// text have an end.
+/// The tolerance of a figure. A lead is the difference between two clocks, and an administrator's daemon may slew one of these
+/// clocks between two reads. In addition, figures in text have a limited precision.
 const SLACK: f64 = 0.05;
 
-/// The figures as the view shows them now.
+/// Returns the figures as the view shows them now.
 fn shown(session: &mut Client) -> Vec<f64> {
     SHOWN
         .iter()
@@ -51,7 +51,8 @@ fn shown(session: &mut Client) -> Vec<f64> {
         .collect()
 }
 
-/// Whether the exporter shows every figure of the page, each with its type and the value that the view has before or after.
+/// Checks that the exporter shows every figure of the page, each with its type and with a value between the view's values before
+/// and after.
 fn check_figures(server: &Cluster, session: &mut Client, queries: &str, arguments: &[&str]) -> Result<(), String> {
     let exporter = Exporter::start(server, queries, arguments);
     let before = shown(session);
@@ -76,7 +77,7 @@ fn check_figures(server: &Cluster, session: &mut Client, queries: &str, argument
     Ok(())
 }
 
-/// Whether the labels name the server.
+/// Checks that the labels identify the server.
 fn check_labels(scrape: &Scrape, primary: f64, worker: &str) -> Result<(), String> {
     let labels = [("worker_id", worker), ("datacenter_id", "0"), ("layout", "41:10:12"), ("epoch", "1288834974657")];
     let found = scrape.with("snowflake_pg_server_primary", &labels)?;
@@ -84,7 +85,7 @@ fn check_labels(scrape: &Scrape, primary: f64, worker: &str) -> Result<(), Strin
     Ok(())
 }
 
-/// Draws until a count of the view has risen; what a draw ends in is not asked.
+/// Draws until a count of the view has risen. It does not matter whether a draw succeeds.
 fn draw_until(session: &mut Client, count: &str) {
     let risen = within(PATIENCE, || {
         let _ = session.code("SELECT count(*) FROM snowflake_nextval_batch(100000)");
@@ -93,15 +94,16 @@ fn draw_until(session: &mut Client, count: &str) {
     assert!(risen, "{count} does not rise");
 }
 
-/// A server that has met all that is counted, but perhaps retries.
+/// Returns a server on which everything that is counted has happened, except perhaps retries.
 fn eventful(name: &str) -> (Cluster, Client) {
-    // 256 IDs per ms, so that a batch is throttled.
+    // The layout has 256 IDs per ms, so that a batch is throttled.
     let builder = Cluster::builder(name).clock("+0").set("snowflake_pg.layout", "41:14:8");
     let mut server = builder.set("snowflake_pg.on_clock_regression", "wait").start();
     let mut session = server.session();
     session.batch_execute(&page::role()).expect("a new role");
     draw_until(&mut session, "throttled_waits");
-    // A standby that does not exist acknowledges nothing. Before the clock is stepped, which PostgreSQL's timeouts go by.
+    // A standby that does not exist acknowledges nothing. This wait comes before the clock is stepped, because PostgreSQL's
+    // timeouts use the same clock.
     server.set("synchronous_standby_names", "nobody");
     server.reload();
     session.batch_execute("SET statement_timeout = '1s'").expect("a setting");
@@ -123,7 +125,7 @@ fn eventful(name: &str) -> (Cluster, Client) {
 fn the_exporter_shows_what_the_view_shows() {
     let queries = page::queries();
     let (server, mut session) = eventful("monitoring");
-    // A database without the extension, which the exporter may find but must not ask.
+    // This database does not have the extension. The exporter may find the database, but must not query it.
     session.batch_execute("CREATE DATABASE other").expect("a new database");
     check_figures(&server, &mut session, &queries, &[]).unwrap();
     check_figures(&server, &mut session, &queries, &["--auto-discover-databases"]).unwrap();
@@ -184,7 +186,7 @@ fn a_server_that_refuses_shows_it() {
     check_labels(&scrape, 1.0, "").unwrap();
 }
 
-/// A standby with its primary's number shows it, until the number is another.
+/// A standby with its primary's worker ID shows this, until it is promoted.
 #[test]
 fn a_standby_with_its_primarys_number_shows_it() {
     let primary = Cluster::builder("monitoring_number").start();
@@ -225,7 +227,7 @@ fn a_standby_is_watched_like_a_primary() {
     check_labels(&exporter.scrape(), 1.0, "2").unwrap();
 }
 
-/// Whether a section of the page has a row for each column of a view.
+/// Checks that a section of the page has a row for each column of a view.
 fn check_columns(session: &mut Client, view: &str, section: &str) -> Result<(), String> {
     let columns: Vec<String> = session
         .all(&format!("SELECT attname::text FROM pg_attribute WHERE attrelid = '{view}'::regclass AND attnum > 0"));

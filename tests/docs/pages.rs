@@ -1,10 +1,10 @@
-//! What README.md and docs/ tell a reader to type, typed.
+//! Types what README.md and docs/ tell a reader to type.
 
 use std::fs;
 
 use cluster::{Cluster, Host, code_blocks, command, repository, typed};
 
-/// A block, and the text of a `text` block that follows it directly: what it prints.
+/// A block, with the output that a `text` block directly after it shows.
 struct Block {
     language: String,
     text: String,
@@ -25,7 +25,7 @@ fn blocks(page: &str) -> Vec<Block> {
 fn pages() -> Vec<(String, Vec<Block>)> {
     let docs = fs::read_dir(repository().join("docs")).expect("docs/ can be read").map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
-    // Its sections need tables and settings of their own: `migration.rs` runs it.
+    // The sections of this page need their own tables and settings, so `migration.rs` runs them.
     paths.retain(|path| !path.ends_with("docs/migration.md"));
     paths.sort();
     paths.insert(0, repository().join("README.md"));
@@ -48,7 +48,7 @@ fn every_sql_block_does_what_the_page_says() {
     let mut session = server.connect();
     let (mut run, introduction) = (0, &pages[0].1);
     for (number, (page, blocks)) in pages.iter().enumerate() {
-        // A reader of one page has followed the README, and no other page.
+        // The reader of one page has also followed the README, but no other page.
         let database = format!("page_{number}");
         session.batch_execute(&format!("CREATE DATABASE {database}")).expect("a new database");
         let first = if number == 0 { &[][..] } else { introduction };
@@ -65,15 +65,15 @@ fn every_sql_block_does_what_the_page_says() {
     assert!(run >= 2, "the pages have {run} SQL blocks");
 }
 
-/// What the server of `make run` is called here, so that the user's goes on running.
+/// The name that `make run` gives its server here, so that the user's server continues to run.
 const RUN: &str = "readme-run";
 
-/// Stops the server of `make run` and removes its data, also when the test fails.
+/// Stops the server of `make run` and removes its data, even if the test fails.
 struct Stopped;
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // Not an assertion: this runs while a failed test unwinds.
+        // This is not an assertion, because it runs while a failed test unwinds.
         let stopped = command("make").arg("stop").current_dir(repository()).env("SNOWFLAKE_RUN", RUN).status();
         if !stopped.is_ok_and(|status| status.success()) {
             eprintln!("the server of make run was not stopped");
@@ -84,7 +84,8 @@ impl Drop for Stopped {
     }
 }
 
-/// The commands of the pages, each once. Those that run the tests are left out, because these tests run inside of them.
+/// Returns the commands of the pages, without duplicates. Commands that run the tests are left out, because they would run these
+/// tests again.
 fn commands(benchmarks: bool) -> Vec<String> {
     let pages = pages();
     let blocks = pages.iter().flat_map(|(_, blocks)| blocks).filter(|block| block.language == "sh");
@@ -111,13 +112,13 @@ fn every_command_works() {
             let connect = printed.lines().find_map(|line| line.strip_prefix("To connect:")).expect("how to connect");
             let orders = shell(&format!("{connect} -Atc 'SELECT count(*) > 1000000 FROM orders'"));
             assert_eq!(orders, "t\n");
-            // Once more, over what is there.
+            // The command also works if the data of an earlier run exists.
             assert!(shell(&command).ends_with("run: ok, the server goes on running\n"));
         }
     }
 }
 
-/// Builds the library of another revision, so `make test` leaves it to `make ci`.
+/// Because this test builds the library of a different revision, `make test` does not run it, but `make ci` does.
 #[test]
 fn every_benchmark_works() {
     let commands = commands(true);
@@ -163,7 +164,7 @@ fn continuous_integration_runs_one_command_and_nothing_else() {
     assert_eq!(commands, ["cd \"$(dirname \"$0\")/..\"", "exec make ci"]);
 }
 
-/// What a command prints, in the repository, on a server that is not the user's, and in short.
+/// Runs a command in the repository, with a server that is not the user's and with little load, and returns what it prints.
 fn shell(line: &str) -> String {
     let output = command("sh")
         .args(["-c", line])

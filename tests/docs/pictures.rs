@@ -1,14 +1,14 @@
-//! The pictures of the pages are as `docs/pictures/draw.py` draws them, and each is shown by a page.
+//! The pictures on the pages are as `docs/pictures/draw.py` draws them, and a page shows each of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use cluster::{Scratch, assert_caught, command, ensure, output, repository};
 
-/// Where the pictures are.
+/// The folder that contains the pictures.
 const PICTURES: &str = "docs/pictures";
 
-/// The pictures in a folder, as name and content.
+/// Returns the name and the content of each picture in a folder.
 fn pictures(folder: &Path) -> Vec<(String, String)> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let mut found: Vec<PathBuf> =
@@ -21,7 +21,7 @@ fn pictures(folder: &Path) -> Vec<(String, String)> {
     found.iter().map(read).collect()
 }
 
-/// Checks that committed pictures are those that the script draws.
+/// Checks that the committed pictures are the same as those that the script draws.
 fn check_drawn(committed: &[(String, String)], drawn: &[(String, String)]) -> Result<(), String> {
     let names = |pictures: &[(String, String)]| pictures.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     ensure!(names(committed) == names(drawn), "{:?} are drawn, {:?} are in {PICTURES}", names(drawn), names(committed));
@@ -31,7 +31,7 @@ fn check_drawn(committed: &[(String, String)], drawn: &[(String, String)]) -> Re
     Ok(())
 }
 
-/// Checks that a picture can be read in both colour schemes and by a screen reader, and loads nothing.
+/// Checks that a picture can be read in both colour schemes and by a screen reader, and that it loads nothing.
 fn check_picture(name: &str, svg: &str) -> Result<(), String> {
     for part in ["<title id=", "<desc id=", "viewBox=", "@media (prefers-color-scheme:dark)", "font-family:sans-serif"]
     {
@@ -49,7 +49,7 @@ fn check_shown(name: &str, pages: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The README and the pages of `docs/`.
+/// Returns the text of the README and of the pages in `docs/`.
 fn pages() -> Vec<String> {
     let docs = fs::read_dir(repository().join("docs"))
         .expect("docs/ can be read")

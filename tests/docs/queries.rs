@@ -1,20 +1,20 @@
-//! docs/queries.md: what its blocks do beyond what they print, which `pages.rs` compares: their plans, and what an import of
-//! history must never do.
+//! docs/queries.md: what its blocks do beyond what they print, which `pages.rs` compares. This file tests their plans, and what
+//! an import of history must never do.
 
 use cluster::{Answer, Client, Cluster, block_with, blocks, page, sqlstate};
 
-/// The only block of the page with this in it.
+/// Returns the only block of the page that contains this text.
 fn block(part: &str) -> String {
     block_with(blocks(&page("docs/queries.md"), "sql"), part)
 }
 
-/// The plan of the last statement of a block, without indentation.
+/// Returns the plan of the last statement in a block, without indentation.
 fn plan_of_last(session: &mut Client, block: &str) -> String {
     let statement = block.trim_end().trim_end_matches(';').rsplit(";\n").next().expect("a statement");
     session.plan(statement)
 }
 
-/// A server with the page's table, and a hundred tenants' rows of ten days.
+/// Starts a server with the page's table, which contains rows for ten days from a hundred tenants.
 fn server(name: &str) -> (Cluster, Client) {
     let server = Cluster::builder(name).start();
     let mut session = server.session();
@@ -47,7 +47,7 @@ fn a_view_with_the_time_is_asked_by_the_index() {
     session.batch_execute(&view).expect("the page's view");
     let plan = plan_of_last(&mut session, &view);
     assert!(plan.contains("Index Cond") && plan.contains("invoices_pkey") && !plan.contains("Filter"), "{plan}");
-    // What the page warns of.
+    // The page warns of this plan.
     let plan = session.plan("SELECT total FROM invoices_with_time WHERE created_at >= now() - interval '1 day'");
     assert!(plan.contains("Seq Scan on invoices") && plan.contains("Filter"), "{plan}");
     let generated = "ALTER TABLE invoices ADD created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, '41:10:12')) STORED";
@@ -75,19 +75,19 @@ fn an_import_keeps_the_times_and_repeats_no_id() {
          INTERSECT SELECT snowflake_timestamp(id), tenant_id, total FROM invoices) AS kept",
     );
     assert_eq!(kept, 5_006);
-    // Another number for each 4096 rows of a tick, and nothing that another server can have issued.
+    // The rows of a tick have a different worker ID for each 4096 rows, and another server cannot have issued these IDs.
     let workers: Vec<i32> = session.all(
         "SELECT DISTINCT worker_id FROM invoices, snowflake_decode(id) WHERE created_at < '2025-01-01' ORDER BY worker_id",
     );
     assert_eq!(workers, [1000, 1001]);
-    // The same again is refused, and so is a tick that is too full for one number.
+    // The import is refused if it is repeated, and also if a tick has too many rows for one worker ID.
     let insert = &import[import.find("INSERT INTO invoices").expect("an INSERT")..];
     assert_eq!(session.code(insert).as_deref(), Some("23505"));
     let full = insert.replace("1000 + n / 4096, n % 4096", "1002, n");
     assert_ne!(full, insert);
     let (code, message, ..) = sqlstate(&session.batch_execute(&full).expect_err("4097 rows of a tick"));
     assert_eq!((code.as_str(), message.as_str()), ("22023", "sequence number 4096 is out of range"));
-    // What is issued from now on lies above.
+    // IDs issued from now on are above the imported IDs.
     assert!(session.one::<bool>(
         "INSERT INTO invoices (tenant_id, total) VALUES (7, 1) RETURNING id > (SELECT max(id) FROM invoices, \
          snowflake_decode(id) WHERE worker_id >= 1000)"

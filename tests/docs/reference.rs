@@ -1,16 +1,16 @@
-//! docs/functions.md and docs/settings.md have every function, view and setting of the extension, and say of each what the
-//! server's catalog says.
+//! docs/functions.md and docs/settings.md contain every function, view and setting of the extension, and describe each of them as
+//! the server's catalog does.
 
 mod functions;
 mod settings;
 
-/// The sections of a page whose heading has three `#`: the heading, and what is below it.
+/// Returns the sections of a page whose headings have three `#`: the heading, and the text below it.
 fn entries(page: &str) -> Vec<(&str, &str)> {
     let sections = page.split("\n### ").skip(1).filter_map(|section| section.split_once('\n'));
     sections.map(|(title, text)| (title.trim(), text.split("\n## ").next().unwrap_or(text))).collect()
 }
 
-/// Whether a page has one entry for each name, a link to it, and no entry besides these.
+/// Checks that a page has exactly one entry for each name and a link to the entry, and that the page has no other entries.
 fn check_names<'page>(page: &'page str, names: &[&str]) -> Result<Vec<(&'page str, &'page str)>, String> {
     let entries = entries(page);
     for name in names {

@@ -1,4 +1,4 @@
-//! docs/bad-day.md, "After a restore": a server that is restored to an earlier time while its clock is behind repeats IDs that the
+//! docs/bad-day.md, "After a restore": a server is restored to an earlier time while its clock is behind. It repeats IDs that the
 //! old server issued later, unless somebody does what the page says.
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use cluster::{
     within,
 };
 
-/// Longest wait for something that comes within seconds.
+/// The longest wait for something that happens within seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const WARNING: &str = "01000 WARNING:  snowflake_pg: restored from a backup or an archive, \
@@ -21,18 +21,18 @@ enum Done {
     Nothing,
     /// The mark is set as the page says.
     MarkSet,
-    /// The server gets a worker ID that none has had.
+    /// The server gets a worker ID that no server has had.
     AnotherNumber,
 }
 
-/// Few IDs a second, drawn without gaps, up to ten seconds ahead of the clock.
+/// Lets a server issue only a few IDs a second, without gaps, up to ten seconds ahead of the clock.
 fn like(name: &str) -> Builder {
     Cluster::builder(name).set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s").clock("+0")
 }
 
 const PER_SECOND: u32 = 16;
 
-/// Draws until the IDs of five seconds lie above the mark `from`.
+/// Draws until the IDs of five seconds are above the mark `from`.
 fn draw_above(session: &mut Client, from: i64) -> Vec<i64> {
     let mut ids = Vec::new();
     let until: i64 = session.one(&format!("SELECT snowflake_max_id(snowflake_timestamp({from}) + interval '5 s')"));
@@ -42,7 +42,7 @@ fn draw_above(session: &mut Client, from: i64) -> Vec<i64> {
     ids
 }
 
-/// An archive, removed at the end.
+/// An archive, which is removed at the end.
 struct Archive(PathBuf);
 
 impl Drop for Archive {
@@ -76,7 +76,7 @@ fn check_restore(name: &str, done: Done) -> Result<(), String> {
 
     ids.extend(session.batch(PER_SECOND));
     let wal: String = session.one("SELECT pg_walfile_name(pg_create_restore_point('before'))");
-    // What the restored server does not know of.
+    // The restored server does not know of the IDs that are drawn here.
     let mark = old.shown_mark();
     let lost = draw_above(&mut session, mark);
     ids.extend(&lost);
@@ -87,7 +87,7 @@ fn check_restore(name: &str, done: Done) -> Result<(), String> {
     drop(session);
     old.stop(Stop::Immediate);
 
-    // Its clock is behind: the mark alone keeps IDs apart.
+    // The clock of the restored server is behind, so only the mark prevents duplicates.
     restored.set_clock("-60");
     restored.start();
     let up = || {

@@ -10,7 +10,7 @@ use cluster::{Scratch, assert_caught, command, ensure, output, repository};
 /// The names of the attributes that make a browser follow or load something.
 const LINKING: [&str; 4] = ["href", "src", "srcset", "action"];
 
-/// What a page of the site links to, with the name of the element, and the fragments that others can link to.
+/// The links of a page of the site, each with the name of its element, and the fragments to which other pages can link.
 #[derive(Default)]
 struct Page {
     links: Vec<(String, String)>,
@@ -51,7 +51,7 @@ impl Page {
     }
 }
 
-/// The files below a folder.
+/// Returns the files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let (mut open, mut found) = (vec![folder.to_path_buf()], Vec::new());
     while let Some(path) = open.pop() {
@@ -65,13 +65,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// True if a link names another host.
+/// Returns true if a link leads to another host.
 fn is_external(link: &str) -> bool {
     link.starts_with("//")
         || link.split_once(':').is_some_and(|(scheme, _)| !scheme.contains(['/', '#', '?']) && scheme != "data")
 }
 
-/// Checks one link of the page that is this file.
+/// Checks one link of the page in this file.
 fn check_link(file: &Path, pages: &BTreeMap<PathBuf, Page>, element: &str, link: &str) -> Result<(), String> {
     if is_external(link) {
         ensure!(element == "a", "<{element}> loads {link}");
@@ -90,7 +90,7 @@ fn check_link(file: &Path, pages: &BTreeMap<PathBuf, Page>, element: &str, link:
     Ok(())
 }
 
-/// Checks all links of a site, and that its styles load nothing from another host.
+/// Checks all links of a site, and checks that its styles load nothing from another host.
 fn check(site: &Path) -> Result<(), String> {
     let site = site.canonicalize().expect("a site");
     let (mut pages, files) = (BTreeMap::new(), files(&site));
@@ -122,7 +122,7 @@ fn every_link_leads_somewhere() {
     assert!(printed.ends_with("docs: ok, open target/site/index.html"), "{printed}");
     let site = repository().join("target/site");
     check(&site).unwrap();
-    // Each page of the repository is a page of the site.
+    // Each page of the repository is also a page of the site.
     for page in
         ["README", "CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/README", "docs/errors", "bench/results/results"]
     {
@@ -153,7 +153,7 @@ fn a_link_of_the_site_to_nothing_is_caught() {
     assert_caught(site("", "@font-face { src: url('https://rustup.rs/a.woff') }"), "loads https://rustup.rs/a.woff");
 }
 
-/// The control of the build: Sphinx must refuse a page with a link to a heading that does not exist.
+/// This is the negative control of the build: Sphinx must refuse a page with a link to a heading that does not exist.
 #[test]
 fn a_broken_page_is_caught() {
     let scratch = Scratch::new("site_broken");
@@ -162,7 +162,7 @@ fn a_broken_page_is_caught() {
         fs::create_dir(scratch.0.join(folder)).expect("a new directory can be written");
     }
     output(command("cp").args(["-R", "docs/site"]).arg(scratch.0.join("docs")).current_dir(repository()));
-    // Sphinx is installed once.
+    // Sphinx is installed only once, so the copy of the repository uses the same installation.
     fs::create_dir_all(repository().join("target/tools")).expect("target/ can be written");
     symlink(repository().join("target/tools"), scratch.0.join("target/tools")).expect("a new link");
     scratch.write("README.md", "# Front page\n\n[Pages](docs/README.md#start)\n");

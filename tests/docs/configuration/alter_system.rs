@@ -1,4 +1,4 @@
-//! By ALTER SYSTEM.
+//! Tests of the section "By ALTER SYSTEM".
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use cluster::{Answer, Stop, alter_system_takes_unknown_names, assert_caught, ens
 
 use crate::configuration::page::{Machine, Recipe};
 
-/// What the section gives to type.
+/// The commands that the section gives the reader to type.
 struct Commands {
     statements: String,
-    /// The same where the setting is known.
+    /// The same statements for a server that knows the setting.
     known: String,
     repair: String,
     overrule: String,
@@ -26,14 +26,14 @@ fn commands() -> Commands {
     commands
 }
 
-/// A server that knows nothing of the extension, or only of the libraries that it had before.
+/// Starts a server without the extension's library and settings.
 fn stock(test: &str) -> Machine {
     let mut machine = Machine::new(test, "alone", |builder| builder);
     machine.server.start();
     machine
 }
 
-/// What the server is after the statements and a restart: worker ID and libraries.
+/// Runs the statements, restarts the server, and returns its worker ID and its preloaded libraries.
 fn outcome(machine: &mut Machine, statements: &str) -> Result<(i32, String), String> {
     machine.psql(statements)?;
     machine.server.stop(Stop::Fast);
@@ -65,7 +65,7 @@ fn alter_system_knows_no_setting_of_a_library_that_is_not_loaded() {
     }
 }
 
-/// A mistake that keeps the server from starting, and both ways out of it.
+/// Makes a mistake that keeps the server from starting, and then checks both ways to repair the server.
 fn check_ways_out(test: &str, mistake: &str, log: &str) -> Result<(), String> {
     let commands = commands();
     let mut machine = stock(test);

@@ -1,4 +1,4 @@
-//! From the host name or the environment.
+//! Tests of the section "From the host name or the environment".
 
 use std::os::unix::fs::PermissionsExt;
 use std::{fs, path::Path};
@@ -9,7 +9,7 @@ use crate::configuration::page::{Machine, Recipe};
 
 const TITLE: &str = "From the host name or the environment";
 
-/// What the section gives to type.
+/// The commands that the section gives the reader to type.
 struct Commands {
     ordinal: String,
     complaint: String,
@@ -31,12 +31,13 @@ fn commands() -> Commands {
     commands
 }
 
-/// A server of a host that is numbered by nothing but the command line.
+/// Returns a host whose server gets its worker ID only from the command line.
 fn machine(test: &str, host: &str) -> Machine {
     Machine::new(test, host, |builder| builder.set("shared_preload_libraries", "snowflake_pg"))
 }
 
-/// The worker ID of the IDs of a server that a command starts in this environment; an error is what it says.
+/// Starts the server with a command in this environment, and returns the worker ID in the server's IDs. If the server does not
+/// start, the error is what the command printed.
 fn worker(machine: &mut Machine, command: &str, environment: &[(&str, &str)]) -> Result<i32, String> {
     machine.start_by(command, environment)?;
     let worker = machine.server.session().one("SELECT worker_id FROM snowflake_decode(snowflake_nextval())");
@@ -88,7 +89,7 @@ fn a_host_name_without_a_number_that_fits_keeps_the_server_from_starting() {
         let started = worker(&mut machine, &commands.range, &[("HOSTNAME", name)]);
         assert_caught(started.map(drop), &complaint);
     }
-    // The next two are the highest numbers that fit.
+    // The ordinals 923 and 1023 below are the highest ordinals that fit. The ordinal 924 does not fit.
     let last = worker(&mut machine, &commands.range, &[("HOSTNAME", "orders-924")]);
     assert_caught(last.map(drop), &refused("1024"));
     assert_eq!(worker(&mut machine, &commands.range, &[("HOSTNAME", "orders-923")]), Ok(1023));
@@ -102,7 +103,7 @@ fn a_range_begins_where_it_is_said() {
     for (name, expected) in [("orders-0", 100), ("orders-7", 107)] {
         assert_eq!(worker(&mut machine, &commands.range, &[("HOSTNAME", name)]), Ok(expected));
     }
-    // Without a look at the ordinal, which the page warns of.
+    // This command does not check the ordinal. The page warns of this mistake.
     let last = commands.range.lines().last().expect("the server's start");
     let unchecked = last.replace("100 + ordinal", "100 + ${HOSTNAME##*-}");
     assert_ne!(unchecked, last);
@@ -120,7 +121,7 @@ fn the_environment_is_stronger_than_the_data_directory() {
     machine.psql("ALTER SYSTEM SET snowflake_pg.worker_id = 9").unwrap();
     machine.server.stop(Stop::Fast);
     assert_eq!(worker(&mut machine, &command, &[("WORKER_ID", "31")]), Ok(31));
-    // Nothing but the command line stands in its way.
+    // Without the command line, the server uses the worker ID that ALTER SYSTEM has set.
     machine.server.start();
     assert_eq!(machine.origin().0, "9");
 }
@@ -132,13 +133,13 @@ fn the_container_runs_the_command_of_its_description() {
         line.lines().last().and_then(|line| line.strip_prefix("        command: ")).expect("the command").to_string();
     let mut machine = Machine::new("container", "orders", |builder| builder);
     machine.server.start();
-    // Such a list is JSON, too.
+    // A YAML list of this form is also valid JSON.
     let query = format!("SELECT json_array_elements_text($yaml${line}$yaml$)");
     let [shell, option, command] = machine.server.connect().all(&query).try_into().expect("three words");
     assert_eq!((shell, option), ("sh".to_string(), "-c".to_string()));
     machine.server.stop(Stop::Fast);
 
-    // In place of the official image's, which runs its arguments as user postgres in the end.
+    // This script replaces the official image's script, which finally runs its arguments as the user postgres.
     let entrypoint = machine.directory.join("docker-entrypoint.sh");
     machine.shell("mkdir -p /etc/snowflake_pg").unwrap();
     Host::get().write(&entrypoint, "#!/bin/sh\nexec \"$@\"\n");

@@ -1,19 +1,19 @@
-//! Streaming replication: what a former primary issued alone does not come again when it is rewound and promoted once more, though
-//! its clock is behind those IDs, because its mark was carried over.
+//! Streaming replication: a former primary has issued IDs that the other server does not know. When the former primary is rewound
+//! and promoted again, it does not repeat these IDs, although its clock is behind them, because its mark was carried over.
 
 use cluster::{Answer, Builder, Stop, assert_caught, check_unique, ensure, within};
 
 use crate::configuration::page::{Machine, PATIENCE, Recipe};
 
-/// What is done with the mark of the former primary before it is rewound.
+/// What is done with the mark of the former primary before the former primary is rewound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// What the page says.
+    /// The mark is carried over, as the page says.
     CarriedOver,
     Forgotten,
 }
 
-/// Few IDs a second, drawn without gaps, up to ten seconds ahead of the clock.
+/// Lets a server issue only a few IDs a second, without gaps, up to ten seconds ahead of the clock.
 fn like(builder: Builder) -> Builder {
     builder
         .set("snowflake_pg.layout", "31:28:4@1s")
@@ -24,7 +24,7 @@ fn like(builder: Builder) -> Builder {
 
 const PER_SECOND: usize = 16;
 
-/// Draws until the IDs of five seconds lie above the mark `from`.
+/// Draws until the IDs of five seconds are above the mark `from`.
 fn draw_above(machine: &Machine, from: i64) -> Result<Vec<i64>, String> {
     let until: i64 =
         machine.server.connect().one(&format!("SELECT snowflake_max_id(snowflake_timestamp({from}) + interval '5 s')"));
@@ -54,7 +54,7 @@ fn check(test: &str, what: Mark) -> Result<(), String> {
     db2.server.try_start()?;
     let mark = db1.server.shown_mark();
     ensure!(within(PATIENCE, || db2.server.shown_mark() == mark), "the standby does not follow:\n{}", db2.server.log());
-    // Cut off: what db1 issues now, nobody replays.
+    // db2 is cut off, so no server replays what db1 issues from now on.
     db2.psql(&recipe.block("sql db2"))?;
     ids.extend(draw_above(&db1, mark)?);
     let alone = db1.server.shown_mark();
@@ -65,7 +65,7 @@ fn check(test: &str, what: Mark) -> Result<(), String> {
     if what == Mark::CarriedOver {
         db1.shell(&carry)?;
         ensure!(db2.server.shown_mark() == alone, "db2 has mark {}, not {alone}", db2.server.shown_mark());
-        // Once more, where it is above already: nothing is done, and nothing is an error.
+        // The mark of db2 is now high enough. If the command is repeated, it changes nothing and raises no error.
         db1.shell(&carry)?;
         ensure!(db2.server.shown_mark() == alone, "db2 has mark {}, not {alone}", db2.server.shown_mark());
     }

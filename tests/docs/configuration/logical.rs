@@ -1,5 +1,5 @@
-//! Logical replication between servers that both insert into a table. What they make at the same time differs in nothing but the
-//! worker ID.
+//! Logical replication between servers that both insert into a table. The IDs that the servers issue at the same time differ only
+//! in the worker ID.
 
 use std::thread;
 
@@ -7,8 +7,8 @@ use cluster::{Answer, Builder, assert_caught, both_ways, ensure, key_conflict, o
 
 use crate::configuration::page::{Machine, PATIENCE, Recipe};
 
-/// A few IDs a second, and ten seconds ahead of the clock: two servers that begin within seconds of each other issue for the same
-/// seconds.
+/// Lets a server issue only a few IDs a second, up to ten seconds ahead of the clock. Therefore, two servers that begin within
+/// seconds of each other issue IDs for the same seconds.
 fn like(builder: Builder, worker: u32) -> Builder {
     builder
         .set("shared_preload_libraries", "snowflake_pg")
@@ -18,7 +18,8 @@ fn like(builder: Builder, worker: u32) -> Builder {
         .set("wal_retrieve_retry_interval", "100ms")
 }
 
-/// Rows that are there before, and rows that each server inserts then: those of four seconds.
+/// The number of rows that exist at the beginning, and the number of rows that each server inserts afterwards. Each server needs
+/// four seconds' worth of IDs for its rows.
 const BEFORE: usize = 100;
 const ROWS: usize = 4 * 1024;
 
@@ -29,7 +30,7 @@ struct Servers {
 }
 
 impl Servers {
-    /// Both, with the table, and the subscription with what it copies.
+    /// Starts both servers with the table and the subscription, and waits until the subscription has copied the first rows.
     fn one_way(test: &str, workers: [u32; 2], subscriber: impl FnOnce(Builder) -> Builder) -> Result<Servers, String> {
         let mut recipe = Recipe::of("Logical replication");
         let mut db1 = Machine::new(test, "db1", |builder| like(builder, workers[0]));
@@ -48,7 +49,7 @@ impl Servers {
         Ok(servers)
     }
 
-    /// Makes it both ways.
+    /// Adds replication in the other direction.
     fn both_ways(&self) -> Result<(), String> {
         let mut recipe = Recipe::of("In both directions");
         self.db2.psql(&recipe.block("sql db2"))?;
@@ -57,7 +58,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Both insert at the same time.
+    /// Lets both servers insert rows at the same time.
     fn insert(&self) -> Result<(), String> {
         thread::scope(|scope| {
             let inserting = [&self.db1, &self.db2]
@@ -66,7 +67,7 @@ impl Servers {
         })
     }
 
-    /// Waits until a server has this many rows; an error where its subscription reports one.
+    /// Waits until a server has this many rows. Returns an error if the server's subscription reports one.
     fn wait(&self, machine: &Machine, rows: usize) -> Result<(), String> {
         let mut session = machine.server.connect();
         let errors =
@@ -84,7 +85,7 @@ impl Servers {
     }
 }
 
-/// Whether each row of a server is one that the server with its worker ID has inserted, and every one is there.
+/// Checks that each row on a server was inserted by the server whose worker ID is in the row's ID, and that no row is missing.
 fn check_rows(machine: &Machine, sources: &[(&str, i32, usize)]) -> Result<(), String> {
     let rows = machine.server.connect().query(
         "SELECT substring(customer FROM 'db[12]$'), worker_id, count(*) FROM orders, snowflake_decode(id) GROUP BY 1, 2 ORDER BY 1, 2",
@@ -98,7 +99,7 @@ fn check_rows(machine: &Machine, sources: &[(&str, i32, usize)]) -> Result<(), S
     Ok(())
 }
 
-/// The subscriber has its own rows and all of the publisher's.
+/// Checks that the subscriber has its own rows and all rows of the publisher.
 fn check_one_way(test: &str, workers: [u32; 2], states: &str) -> Result<(), String> {
     let servers = Servers::one_way(test, workers, |builder| builder.set(origins_setting(), states))?;
     servers.insert()?;
@@ -119,7 +120,8 @@ fn check_one_way(test: &str, workers: [u32; 2], states: &str) -> Result<(), Stri
     check_origins(&servers)
 }
 
-/// The mark is one of the origins, and outlives the subscription's.
+/// Checks that the mark's origin exists beside the subscription's origin, and that it still exists after the subscription is
+/// dropped.
 fn check_origins(servers: &Servers) -> Result<(), String> {
     let mut session = servers.db2.server.connect();
     let names = "SELECT roname FROM pg_replication_origin ORDER BY roname";
@@ -129,18 +131,19 @@ fn check_origins(servers: &Servers) -> Result<(), String> {
     session.batch_execute("DROP SUBSCRIPTION orders_from_db1").map_err(|error| cluster::sqlstate(&error).1)?;
     ensure!(session.all::<String>(names) == ["snowflake_pg"], "the subscription's origin is left, or the mark is gone");
     drop(session);
-    // For longer than a window, so that the mark has to be raised.
+    // The server inserts rows for longer than a window, so that the mark has to be raised.
     let mut ids = servers.db2.insert(12 * 1024)?;
     cluster::check_unique(&mut ids)
 }
 
 #[test]
 fn both_servers_insert_and_the_rows_of_one_arrive_at_the_other() {
-    // One replication state each for the mark, the subscription and the table that is copied.
+    // The mark, the subscription and the table that is copied each need one replication state.
     check_one_way("one_way", [1, 2], "3").unwrap();
 }
 
-/// An INSERT meets a row that has arrived, or a row that arrives one that was inserted: whichever is first.
+/// Asserts that a key conflict was found. Either an INSERT conflicts with a row that was replicated, or a replicated row
+/// conflicts with a row that was inserted, whichever happens first.
 fn assert_conflict(outcome: Result<(), String>) {
     let caught = |found: &String| found.contains("duplicate key value") || found.contains(key_conflict());
     assert!(outcome.as_ref().is_err_and(caught), "{outcome:?}");
@@ -148,14 +151,14 @@ fn assert_conflict(outcome: Result<(), String>) {
 
 #[test]
 fn one_worker_id_for_both_servers_is_caught() {
-    // The control of the section.
+    // This is the negative control of the section.
     assert_conflict(check_one_way("one_worker", [1, 1], "10"));
 }
 
 #[test]
 fn with_one_worker_id_for_both_servers_replication_ends() {
     let servers = Servers::one_way("one_worker_ends", [1, 1], |builder| builder).unwrap();
-    // To a later second than that of the rows which were copied.
+    // The subscriber draws IDs until they belong to a later second than the rows that were copied.
     servers.db2.psql("SELECT count(*) FROM snowflake_nextval_batch(1024)").unwrap();
     servers.db2.insert(ROWS).unwrap();
     servers.db1.insert(ROWS).unwrap();
@@ -170,7 +173,7 @@ fn a_replication_state_too_few_is_caught() {
     assert_caught(outcome, "could not find free replication state");
 }
 
-/// Both servers have all rows.
+/// Checks that both servers have all rows.
 fn check_both_ways(test: &str, workers: [u32; 2]) -> Result<(), String> {
     let servers = Servers::one_way(test, workers, |builder| builder.set("wal_level", "logical"))?;
     servers.both_ways()?;
@@ -179,7 +182,7 @@ fn check_both_ways(test: &str, workers: [u32; 2]) -> Result<(), String> {
         servers.wait(machine, BEFORE + 2 * ROWS)?;
         check_rows(machine, &[("db1", 1, BEFORE + ROWS), ("db2", 2, ROWS)])?;
     }
-    // What comes later goes each way once, and nothing goes round.
+    // A row that is inserted later is replicated once in each direction, and does not return to its origin.
     servers.db1.insert(1)?;
     servers.wait(&servers.db2, BEFORE + 2 * ROWS + 1)?;
     servers.db2.insert(1)?;
@@ -198,7 +201,7 @@ fn from_16_on_rows_go_both_ways() {
 
 #[test]
 fn from_16_on_one_worker_id_for_both_ways_is_caught() {
-    // The control of the section.
+    // This is the negative control of the section.
     if !both_ways() {
         return;
     }

@@ -1,4 +1,4 @@
-//! docs/configuration.md, and the hosts on which it is typed.
+//! The sections of docs/configuration.md, and the hosts on which their blocks are typed.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -7,34 +7,34 @@ use std::time::Duration;
 
 use cluster::{Builder, Cluster, Host, sqlstate, typed};
 
-/// Longest wait for something that comes within seconds.
+/// The longest wait for something that happens within seconds.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the page declares to be examples.
+/// The values that the page declares to be examples.
 const DATA: &str = "/srv/pg/data";
 const DIRECTORY: &str = "/etc/snowflake_pg";
 const HOSTS: [&str; 2] = ["db1", "db2"];
-/// A library of contrib, which not every installation has.
+/// A contrib library that not every installation has, and the library that replaces it.
 const LIBRARY: (&str, &str) = ("pg_stat_statements", "plpgsql");
 
-/// The blocks of a section, typed one after the other.
+/// The blocks of a section, which are typed one after the other.
 pub struct Recipe {
     title: String,
     blocks: VecDeque<(String, String)>,
 }
 
 impl Recipe {
-    /// The section with this headline.
+    /// Returns the section with this heading.
     pub fn of(title: &str) -> Recipe {
         Recipe::all().into_iter().find(|recipe| recipe.title == title).expect("a section of the page")
     }
 
-    /// Those of the sections that have blocks.
+    /// Returns the titles of the sections that have blocks.
     pub fn titles() -> Vec<String> {
         Recipe::all().into_iter().map(|recipe| recipe.title).collect()
     }
 
-    /// The next block, which must be for this language and place.
+    /// Returns the next block, which must have this language and place after its fence.
     pub fn block(&mut self, info: &str) -> String {
         let next = self.blocks.pop_front();
         let (found, text) = next.unwrap_or_else(|| panic!("{:?} has no {info:?} any more", self.title));
@@ -42,7 +42,7 @@ impl Recipe {
         text
     }
 
-    /// True at the end.
+    /// Returns true if there are no more blocks.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -53,7 +53,7 @@ impl Recipe {
     }
 }
 
-/// A host of the page: its server, and its directory that belongs to no server.
+/// A host on the page: its server, and its directory that is outside the data directory.
 pub struct Machine {
     test: String,
     pub server: Cluster,
@@ -61,18 +61,18 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A host with a data directory, and what the test wants of the server.
+    /// Creates a host with a data directory. `like` adds the settings that the test needs.
     pub fn new(test: &str, host: &str, like: impl FnOnce(Builder) -> Builder) -> Machine {
         Machine::with(test, host, |builder| like(builder).create())
     }
 
-    /// A host without a data directory.
+    /// Creates a host without a data directory.
     pub fn without_data(test: &str, host: &str, like: impl FnOnce(Builder) -> Builder) -> Machine {
         Machine::with(test, host, |builder| like(builder).empty())
     }
 
     fn with(test: &str, host: &str, make: impl FnOnce(Builder) -> Cluster) -> Machine {
-        // All that the page is about is set by what it says alone.
+        // The settings that the page is about are set only by the page's blocks.
         let plain =
             Cluster::builder(&name(test, host)).unset("shared_preload_libraries").unset("snowflake_pg.worker_id");
         let server = make(plain);
@@ -81,7 +81,7 @@ impl Machine {
         Machine { test: test.into(), server, directory }
     }
 
-    /// A block as it is typed here: with the paths and hosts of the test.
+    /// Returns a block as the test types it: with the paths and hosts of the test.
     pub fn here(&self, text: &str) -> String {
         let mut text = text.replace(DATA, &self.server.dir().display().to_string());
         text = text.replace(DIRECTORY, &self.directory.display().to_string()).replace(LIBRARY.0, LIBRARY.1);
@@ -95,7 +95,7 @@ impl Machine {
         text
     }
 
-    /// Types a block at the shell, each command of which has to work.
+    /// Types a block into a shell. Each command of the block must succeed.
     pub fn shell(&self, text: &str) -> Result<String, String> {
         typed(Host::get().shell(&format!("set -e\n{}", self.here(text))), "")
     }
@@ -114,7 +114,8 @@ impl Machine {
         Host::get().write(&file, &format!("{known}\n{}", self.here(text)));
     }
 
-    /// On a host of its own a path that was copied leads to the host's directory: here each has another path.
+    /// Replaces the directories of other hosts in `postgresql.conf` with this host's directory. In reality, a path that was
+    /// copied leads to the directory of the host itself, but here each host has a different path.
     pub fn localize(&self) {
         let file = self.server.dir().join("postgresql.conf");
         let mut text = fs::read_to_string(&file).expect("a server has a postgresql.conf");
@@ -125,15 +126,15 @@ impl Machine {
         Host::get().write(&file, &text);
     }
 
-    /// Starts the server with a block; an error is what was written to the log.
+    /// Starts the server with a block. If the server does not start, the error is the text of its log.
     pub fn start_by(&mut self, text: &str, environment: &[(&str, &str)]) -> Result<(), String> {
         let mut shell = Host::get().shell(&self.here(text));
-        // Not the name of the machine on which the tests run.
+        // HOSTNAME must not be the name of the machine on which the tests run.
         shell.env_remove("HOSTNAME").envs(environment.iter().copied());
         self.server.try_start_by(shell)
     }
 
-    /// What the page's query shows: the worker ID, the kind of its source, and the file it is from, if any.
+    /// Returns what the page's query shows: the worker ID, the kind of its source, and the file in which it is set, if any.
     pub fn origin(&self) -> (String, String, Option<String>) {
         let mut recipe = Recipe::of("How do I give every server its worker ID?");
         let (_, query) = (recipe.block("conf"), recipe.block("sql"));
@@ -141,7 +142,7 @@ impl Machine {
         (row.get(0), row.get(1), row.get(2))
     }
 
-    /// Inserts rows, and returns their IDs; an error is the server's.
+    /// Inserts rows, and returns their IDs. If the server raises an error, returns its message.
     pub fn insert(&self, rows: usize) -> Result<Vec<i64>, String> {
         let name = self.server.socket().file_stem().expect("a name").to_string_lossy().into_owned();
         let insert =

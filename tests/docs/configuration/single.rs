@@ -1,4 +1,4 @@
-//! The shortest way: two lines in `postgresql.conf`.
+//! The shortest way to set the worker ID: two lines in `postgresql.conf`.
 
 use cluster::Answer;
 
@@ -14,7 +14,7 @@ fn two_lines_give_a_server_its_worker_id() {
     machine.server.start();
     let mut session = machine.server.session();
     assert_eq!(session.one::<i32>("SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), 7);
-    // The page shows what the query returns, with its own path.
+    // The page shows the result of the query, but with the path of its own example.
     let (setting, source, file) = machine.origin();
     let file = file.expect("it is set in a file").replace(&machine.server.dir().display().to_string(), "/srv/pg/data");
     let row: Vec<&str> = shown.lines().nth(2).expect("a row").split('|').map(str::trim).collect();

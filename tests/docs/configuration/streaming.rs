@@ -1,5 +1,5 @@
-//! Streaming replication: a number for each host, kept outside the data directory. What a primary and the standby that took over
-//! from it issue at the same time, and after the old primary was rewound, differs in nothing but the worker ID.
+//! Streaming replication: each host has a worker ID that is kept outside the data directory. A primary and the standby that takes
+//! over from it issue IDs at the same time, also after the old primary was rewound. Their IDs differ only in the worker ID.
 
 use std::path::Path;
 
@@ -10,25 +10,25 @@ use crate::configuration::page::{Machine, PATIENCE, Recipe};
 /// Where the worker ID is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
-    /// As the page says.
+    /// In an included file, as the page says.
     Included,
-    /// As the page says instead.
+    /// On the command line, which is the page's alternative.
     CommandLine,
-    /// In `postgresql.conf`, as the base backup brought it.
+    /// In `postgresql.conf`, as copied by the base backup.
     PostgresqlConf,
-    /// There, put right on the standby before its first start.
+    /// In `postgresql.conf`, which is corrected on the standby before its first start.
     PostgresqlConfOfEach,
-    /// By `ALTER SYSTEM` on the primary, besides the page's file.
+    /// Set by `ALTER SYSTEM` on the primary, in addition to the page's file.
     AlterSystem,
 }
 
-/// A worker ID that a host was found with: when, whose, which.
+/// A worker ID that a host had: the moment, the host and the worker ID.
 type Found = (&'static str, &'static str, i32);
 
-/// What was seen in a whole story.
+/// What was observed in a whole story.
 struct Seen {
     found: Vec<Found>,
-    /// The IDs received by the end of each act.
+    /// The IDs that were received in each act.
     acts: Vec<Vec<i64>>,
 }
 
@@ -38,7 +38,7 @@ impl Seen {
     }
 }
 
-/// The two hosts, and what is typed on them.
+/// The two hosts, and the command that starts their servers.
 struct Story {
     kept: Kept,
     db1: Machine,
@@ -57,7 +57,7 @@ impl Story {
         }
     }
 
-    /// Looks at the number of a host, and where it says that it is from.
+    /// Records the worker ID of a host, and checks where this worker ID is set.
     fn look(&mut self, when: &'static str, host: &'static str) {
         let machine = if host == "db1" { &self.db1 } else { &self.db2 };
         let (worker, source, file) = machine.origin();
@@ -71,8 +71,8 @@ impl Story {
         self.seen.found.push((when, host, worker.parse().expect("a number")));
     }
 
-    /// Both servers issue IDs at the same time, first the one whose IDs begin later, for three seconds by their clock: it
-    /// may take one until the other begins.
+    /// Lets both servers issue IDs for the same three seconds. The server whose IDs begin later issues first, because it may take
+    /// a second until the other server begins.
     fn act(&mut self, later: &'static str) -> Result<(), String> {
         let (later, earlier) = if later == "db1" { (&self.db1, &self.db2) } else { (&self.db2, &self.db1) };
         let mut ids = later.insert(PER_SECOND * 3)?;
@@ -85,7 +85,8 @@ impl Story {
     }
 }
 
-/// Few IDs a second, and ten seconds ahead of the clock: each server issues all of the time in question.
+/// Lets a server issue only a few IDs a second, up to ten seconds ahead of the clock. Therefore, each server issues IDs for all
+/// of the time in question.
 fn like(builder: Builder) -> Builder {
     builder
         .set("snowflake_pg.layout", "31:28:4@1s")
@@ -96,7 +97,7 @@ fn like(builder: Builder) -> Builder {
 const PER_SECOND: usize = 16;
 const WORKER_AND_SEQUENCE: u32 = 32;
 
-/// Everything that the page tells, from the first primary to the rewound one that takes over again.
+/// Runs everything that the page describes, from the first primary to the rewound primary that takes over again.
 fn play(test: &str, kept: Kept) -> Result<Seen, String> {
     let mut recipe = Recipe::of("Streaming replication");
     let mut instead = Recipe::of("On the command line instead");
@@ -146,7 +147,7 @@ fn play(test: &str, kept: Kept) -> Result<Seen, String> {
     story.look("as standby", "db2");
     wait_for(&story.db1, &story.db2);
 
-    // The old primary goes on, and knows nothing of the new one.
+    // The old primary continues to run, and does not know of the new primary.
     story.db2.psql(&recipe.block("sql db2"))?;
     story.act("db2")?;
     let (old, new) = (rows(&story.db1), rows(&story.db2));
@@ -156,7 +157,7 @@ fn play(test: &str, kept: Kept) -> Result<Seen, String> {
     );
 
     story.db1.server.stop(Stop::Immediate);
-    // The mark is carried over, then the server rewound.
+    // The mark is carried over, and then the server is rewound.
     story.db1.shell(&recipe.block("sh db1"))?;
     story.db1.shell(&recipe.block("sh db1"))?;
     assert!(recipe.is_empty());
@@ -176,7 +177,7 @@ fn rows(machine: &Machine) -> Vec<String> {
     machine.server.connect().all("SELECT orders::text FROM orders ORDER BY id")
 }
 
-/// Waits until a standby has all that its primary has written.
+/// Waits until a standby has replayed all WAL that its primary has written.
 fn wait_for(primary: &Machine, standby: &Machine) {
     let written: String = primary.server.connect().one("SELECT pg_current_wal_lsn()::text");
     let mut session = standby.server.connect();
@@ -185,7 +186,7 @@ fn wait_for(primary: &Machine, standby: &Machine) {
     assert!(within(PATIENCE, || session.one(&replayed)), "the standby does not follow:\n{}", standby.server.log());
 }
 
-/// Each host has the same number all the time, and no ID came twice.
+/// Checks that each host always has the same worker ID, and that no ID was issued twice.
 fn check(test: &str, kept: Kept) -> Result<(), String> {
     let seen = play(test, kept)?;
     for (when, host, worker) in &seen.found {
@@ -193,7 +194,7 @@ fn check(test: &str, kept: Kept) -> Result<(), String> {
         ensure!(*worker == own, "{host} has worker ID {worker} {when}");
     }
     ensure!(seen.found.len() == 5 && seen.acts.len() == 3, "not all was seen");
-    // What the numbers keep apart: without them the two have made the same.
+    // Without the worker ID, the servers have issued the same IDs. Only the worker ID keeps their IDs apart.
     let mut others = seen.ids().iter().map(|id| id >> WORKER_AND_SEQUENCE << 4 | id & 15).collect::<Vec<_>>();
     ensure!(check_unique(&mut others).is_err(), "the servers issued at different times, which shows nothing");
     check_unique(&mut seen.ids())

@@ -9,24 +9,24 @@ use super::{PAGE, rows};
 /// The section whose first column names functions, views, types and settings.
 const SECTION: &str = "Functions and settings";
 
-/// The pages that list them.
+/// The pages that list the functions, views, types and settings.
 const LISTING: [&str; 2] = ["docs/functions.md", "docs/settings.md"];
 
-/// What a text names: `snowflake_..` for a function, a view or a type, `snowflake_pg..` for a setting.
+/// Returns the names in a text: `snowflake_..` for a function, a view or a type, and `snowflake_pg..` for a setting.
 fn names(text: &str) -> BTreeSet<String> {
-    // A path, a link, the name of a file or of an image is one word, and so is not taken for a name.
+    // A path, a link, or the name of a file or an image is one word, so no part of it is taken for a name.
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_.-/#".contains(c));
     let name = |word: &str| {
         let word = word.trim_end_matches(['.', '-', '/']);
         let plain = word.starts_with("snowflake_") && !word.contains(['-', '/']) && word != "snowflake_pg";
-        // A column of a view, as in `snowflake_status.lead`.
+        // The word may name a column of a view, such as `snowflake_status.lead`.
         let end = if word.starts_with("snowflake_pg.") { word.len() } else { word.find('.').unwrap_or(word.len()) };
         plain.then(|| word[..end].to_string())
     };
     words.filter_map(name).collect()
 }
 
-/// Whether each row names what the pages list, and all that they list has a row.
+/// Checks that each row names something that the pages list, and that everything they list has a row.
 fn check_names(hazards: &str, listing: &str) -> Result<(), String> {
     let listed = names(listing);
     ensure!(listed.len() > 30, "the pages list only {listed:?}");
@@ -44,7 +44,7 @@ fn check_names(hazards: &str, listing: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Both pages.
+/// Returns the text of both pages.
 fn listing() -> String {
     LISTING.map(page).concat()
 }

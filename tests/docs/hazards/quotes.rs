@@ -1,4 +1,4 @@
-//! docs/hazards.md quotes every promise of README.md and docs/guarantees.md, and what it quotes is on these pages.
+//! docs/hazards.md quotes every promise of README.md and docs/guarantees.md, and these pages contain everything that it quotes.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ const README: &str = "README.md";
 const INSTALLING: &str = "docs/installing.md";
 const GUARANTEES: &str = "docs/guarantees.md";
 
-/// The section whose table has every promise.
+/// The section whose table contains every promise.
 const PROMISES: &str = "Promises";
 
-/// The sections whose first column quotes, and the pages that they quote.
+/// The sections whose first column contains quotations, and the pages that they quote.
 const QUOTING: [(&str, &[&str]); 3] =
     [(PROMISES, &[README, GUARANTEES]), ("First steps", &[README, INSTALLING]), ("Limits", &[GUARANTEES])];
 
-/// The sections that promise, each with its page; "" is the introduction.
+/// The sections that make promises, each with its page. An empty section name stands for the introduction.
 const PROMISING: [(&str, &str); 3] = [(README, ""), (README, "Guarantees"), (GUARANTEES, "Guarantees")];
 
 /// What separates quotations in one cell.
@@ -26,12 +26,12 @@ const AND: &str = "<br>";
 /// The text of each page, by its path.
 type Pages = BTreeMap<&'static str, String>;
 
-/// The pages that are quoted.
+/// Returns the pages that are quoted.
 fn quoted() -> Pages {
     [README, INSTALLING, GUARANTEES].map(|path| (path, page(path))).into()
 }
 
-/// A text without its markup, in one line.
+/// Returns a text without its markup, in one line.
 fn plain(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;
@@ -44,7 +44,8 @@ fn plain(markdown: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The sentences of a section, with those of its lists, but without tables, blocks, and what only leads to a list.
+/// Returns the sentences of a section, including the sentences of its lists. Tables, blocks and sentences that only introduce a
+/// list are left out.
 fn sentences(page: &str, section: &str) -> Vec<String> {
     let (mut here, mut in_block, mut paragraphs) = (String::new(), false, vec![String::new()]);
     for line in page.lines() {
@@ -81,10 +82,10 @@ fn sentences(page: &str, section: &str) -> Vec<String> {
     found
 }
 
-/// Whether the pages say what is quoted, and all that they promise is quoted.
+/// Checks that the pages contain everything that is quoted, and that everything they promise is quoted.
 fn check_promises(hazards: &str, pages: &Pages) -> Result<(), String> {
     let rows = rows(hazards)?;
-    // A quotation may continue from a paragraph to the next, or from one item of a list.
+    // A quotation may continue from one paragraph to the next, or from one list item to the next.
     let text = |path: &str| {
         let lines = pages[path].lines().map(|line| line.trim_start().trim_start_matches("- "));
         plain(&lines.collect::<Vec<_>>().join(" "))

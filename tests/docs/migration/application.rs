@@ -5,22 +5,22 @@ use cluster::{Answer, Client, assert_caught, ensure};
 use crate::migration::page::{AS_WRITTEN, Edit, Run};
 use crate::migration::{act, answers};
 
-/// Orders whose IDs three instances of the application have made since yesterday.
+/// Creates orders whose IDs three instances of the application have made since yesterday.
 const TABLES: &str = "CREATE TABLE orders (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp());
      INSERT INTO orders SELECT snowflake_encode(at, 1 + n % 3, n % 4096, layout => '41:10:12', epoch => '2020-01-01Z'), at
      FROM generate_series(1, 10000) AS n, LATERAL (SELECT now() - interval '1 day' + n * interval '1 s') AS times(at)";
 
-/// The application goes on: one row from instance 2, and 10 s of rows from instance 3, whose clock is ahead.
+/// The application continues to insert: one row from instance 2, and rows for 10 s from instance 3, whose clock is ahead.
 const APPLICATION: &str = "INSERT INTO orders
      SELECT snowflake_encode(at, 2, 0, layout => '41:10:12', epoch => '2020-01-01Z'), at FROM clock_timestamp() AS at";
 const AHEAD: &str = "INSERT INTO orders
      SELECT snowflake_encode(at, 3, 0, layout => '41:10:12', epoch => '2020-01-01Z'), at
      FROM generate_series(clock_timestamp(), clock_timestamp() + interval '10 s', '1 ms') AS at";
 
-/// Sessions of the server take the default.
+/// Sessions on the server use the column default.
 const SERVER: &str = "INSERT INTO orders SELECT FROM generate_series(1, 1000)";
 
-/// What the page asks the reader to compare: the times of instances whose clocks are right.
+/// Checks the times that the page tells the reader to compare, which are correct if the clocks of the instances are right.
 fn check_times(session: &mut Client, query: &str) -> Result<(), String> {
     let wrong: i64 = session.one(&format!(
         "SELECT count(*) FROM ({}) AS workers WHERE worker_id NOT BETWEEN 1 AND 3
@@ -31,7 +31,8 @@ fn check_times(session: &mut Client, query: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The application and the server write to one table. Every ID shows the time of its row, and there are no duplicates.
+/// Checks that the application and the server can write to the same table. Every ID shows the time of its row, and there are no
+/// duplicates.
 pub fn check_application(edit: Edit) -> Result<usize, String> {
     let mut run = Run::on(edit, TABLES);
     run.section("IDs made by the application", |session, next| {

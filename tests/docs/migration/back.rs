@@ -5,8 +5,8 @@ use cluster::{Answer, assert_caught, ensure};
 use crate::migration::page::{AS_WRITTEN, Edit, Run};
 use crate::migration::{ORDER, act, answers, check_order, shop, write};
 
-/// On snowflakes, with all that calls them, and written to by a role that does not own the tables. `sequence` is what has
-/// become of the old one.
+/// Returns the statements that create tables with snowflakes, objects that call the extension, and a role that writes to the
+/// tables but does not own them. `sequence` is what was done with the old sequence.
 fn tables(sequence: &str) -> String {
     shop()
         + &format!(
@@ -25,7 +25,7 @@ pub fn check_back(edit: Edit) -> Result<usize, String> {
     check(edit, DROPPED)
 }
 
-/// The sequence goes on above every ID, for everybody who writes, and the extension can go.
+/// Checks that the sequence continues above every ID for all roles that write, and that the extension can be dropped.
 fn check(edit: Edit, sequence: &str) -> Result<usize, String> {
     let mut run = Run::on(edit, &tables(sequence));
     let mut ids = Vec::new();
@@ -34,7 +34,7 @@ fn check(edit: Edit, sequence: &str) -> Result<usize, String> {
         write(session, &mut ids, ORDER)?;
         act(session, "RESET ROLE")?;
         if next.contains("CREATE SEQUENCE") {
-            // Held by a client, in no row.
+            // A client holds these IDs, but they are not in any row.
             ids.extend(session.batch(1_000));
         }
         if next.contains("pg_attrdef") {
@@ -83,7 +83,8 @@ fn callers_that_are_not_found_are_caught() {
     assert_caught(check_back(edit).map(drop), "the page finds [\"flake\"]");
 }
 
-/// A sequence that was never dropped is in the way of the new one, and takes its place, also one made for an `integer`.
+/// A sequence that was never dropped prevents the creation of the new sequence and is used instead of it. This also works if the
+/// old sequence was created for an `integer`.
 #[test]
 fn a_sequence_that_is_still_there_is_used_again() {
     for sequence in ["SELECT", "ALTER SEQUENCE orders_id_seq AS integer"] {

@@ -1,4 +1,4 @@
-//! From integer keys, small tables in place.
+//! From integer keys, by changing small tables in place.
 
 use cluster::{Answer, assert_caught, ensure};
 
@@ -7,13 +7,13 @@ use crate::migration::{act, check_order, write};
 
 pub const SMALL: &str = "Small tables with integer keys";
 
-/// Customers with addresses.
+/// Creates customers with addresses.
 pub const CUSTOMERS: &str = "CREATE TABLE customers (id serial PRIMARY KEY, name text);
      CREATE TABLE addresses (customer_id integer NOT NULL REFERENCES customers, street text);
      INSERT INTO customers (name) SELECT 'old' FROM generate_series(1, 1000);
      INSERT INTO addresses SELECT id FROM customers";
 
-/// A new one, and its ID.
+/// Inserts a new customer with an address, and returns the customer's ID.
 pub const CUSTOMER: &str = "WITH new AS (INSERT INTO customers (name) VALUES ('live') RETURNING id),
     address AS (INSERT INTO addresses SELECT id FROM new) SELECT id::bigint FROM new";
 
@@ -21,7 +21,7 @@ pub fn check_small_integer(edit: Edit) -> Result<usize, String> {
     check(Run::on(edit, CUSTOMERS))
 }
 
-/// No row is lost, references hold, new IDs come after old ones.
+/// Checks that no row is lost, that references hold, and that new IDs sort after old IDs.
 fn check(mut run: Run) -> Result<usize, String> {
     let mut ids = Vec::new();
     run.section(SMALL, |session, _| write(session, &mut ids, CUSTOMER))?;
@@ -57,7 +57,7 @@ fn a_view_is_dropped_and_made_anew_in_the_same_transaction() {
     check(run).unwrap();
 }
 
-/// What a session that was there before gets, which has a statement prepared and has run a trigger.
+/// Checks a session that was opened before the migration, has prepared a statement and has run a trigger.
 fn check_old_session(edit: Edit) -> Result<(), String> {
     let tables = format!(
         "{CUSTOMERS}; {TRIM};

@@ -1,4 +1,4 @@
-//! From integer keys, large tables by new columns.
+//! From integer keys, by adding new columns to large tables.
 
 use cluster::{Answer, Client, assert_caught, ensure};
 
@@ -8,8 +8,8 @@ use crate::migration::{act, answers, check_order, filenode, write};
 pub const LARGE: &str = "Large tables with integer keys";
 pub const UNDO: &str = "Undo an unfinished migration";
 
-/// Events below and above 0, and clicks whose own key is sparse. A trigger of the user's moves clicks to another event.
-/// The log tells whether a constraint was enough for `SET NOT NULL`.
+/// Creates events with IDs below and above 0, and clicks whose own keys are sparse. One of the user's triggers moves clicks to
+/// another event. The log shows whether a constraint was enough for `SET NOT NULL`.
 const TABLES: &str = "ALTER ROLE CURRENT_USER SET log_min_messages = debug1;
      CREATE TABLE events (id serial PRIMARY KEY, name text);
      CREATE TABLE clicks (id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
@@ -21,12 +21,12 @@ const TABLES: &str = "ALTER ROLE CURRENT_USER SET log_min_messages = debug1;
      'BEGIN IF NEW.name = ''1'' THEN NEW.event_id := 1; END IF; RETURN NEW; END';
      CREATE TRIGGER z_move BEFORE INSERT ON clicks FOR EACH ROW EXECUTE FUNCTION move()";
 
-/// A new event with a click, and its ID.
+/// Inserts a new event with a click, and returns the event's ID.
 const CLICK: &str = "WITH new AS (INSERT INTO events (name) VALUES ('live') RETURNING id),
     click AS (INSERT INTO clicks (event_id, name) SELECT id, 'live' FROM new) SELECT id::bigint FROM new";
 
-/// A click that the user's trigger moves; two of a subscription, which fires only what is always fired; an event that takes
-/// its click with it.
+/// Inserts a click that the user's trigger moves. Then inserts two clicks as a subscription does, which fires only triggers that
+/// are enabled with ALWAYS. Then inserts an event with a click, and deletes the event, which also deletes the click.
 const OTHERS: &str = "INSERT INTO clicks (event_id, name) VALUES (2, '1');
      SET session_replication_role = replica;
      INSERT INTO clicks (event_id, name) VALUES (3, '3'), (4, '4');
@@ -43,7 +43,7 @@ fn clicks_refer(session: &mut Client, next: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Columns that may be NULL.
+/// Returns the columns that may be NULL.
 fn nullable(session: &mut Client) -> Vec<String> {
     session.all(
         "SELECT concat(attrelid::regclass, '.', attname) FROM pg_attribute
@@ -60,7 +60,7 @@ fn check_with(edit: Edit, more: &str) -> Result<(), String> {
     check(Run::on(edit, &format!("{TABLES}; {more}"))).map(drop)
 }
 
-/// The tables stay in their files, are written to throughout, and no row or reference is lost.
+/// Checks that the tables stay in their files, that they can be written to throughout, and that no row or reference is lost.
 fn check(mut run: Run) -> Result<usize, String> {
     let mut session = run.server.connect();
     let files = ["events", "clicks"].map(|table| filenode(&mut session, table));
@@ -117,7 +117,8 @@ fn a_trigger_that_does_not_see_what_the_users_have_made_is_caught() {
     assert_caught(check_large(("zz_widen", "widen")).map(drop), "check constraint \"new_event_id_filled\"");
 }
 
-/// The last net: a name that sorts even later. Without the comparison nobody would notice but the test.
+/// The constraint is the last safeguard. It refuses the writes of a trigger whose name sorts even later. Without the comparison
+/// in the constraint, only this test would notice these writes.
 #[test]
 fn a_write_that_goes_past_the_triggers_is_refused() {
     let later = "ALTER TRIGGER z_move ON clicks RENAME TO zzz_move";
@@ -126,7 +127,8 @@ fn a_write_that_goes_past_the_triggers_is_refused() {
     assert_caught(check_with(edit, later), "clicks belong to another event");
 }
 
-/// A row that went past the triggers after the batches and before the constraints, and what the page says to do then.
+/// Writes a row past the triggers, after the batches and before the constraints. If `again` is true, follows the page's advice
+/// afterwards.
 fn check_mended(again: bool) -> Result<(), String> {
     let tables = format!("{TABLES}; ALTER TRIGGER z_move ON clicks RENAME TO zzz_move");
     let mut run = Run::on(AS_WRITTEN, &tables);
@@ -196,7 +198,7 @@ fn a_reference_can_be_null() {
     check(run.also(("ALTER TABLE clicks ALTER COLUMN new_event_id SET NOT NULL;", ""))).unwrap();
 }
 
-/// A table that is forgotten is in the page's query, and nothing is lost.
+/// The page's query shows a table that the reader has forgotten, and nothing is lost.
 #[test]
 fn a_forgotten_reference_keeps_the_old_key() {
     let tables = format!("{TABLES}; CREATE TABLE marks (event_id integer REFERENCES events)");
@@ -215,7 +217,8 @@ fn a_forgotten_reference_keeps_the_old_key() {
     write(&mut session, &mut Vec::new(), CLICK).unwrap();
 }
 
-/// Batches fire the triggers of the user's, but for the role that the page names, for which they still fill the columns.
+/// The batches fire the user's triggers, unless they run with the `session_replication_role` that the page names. They fill the
+/// columns in both cases.
 #[test]
 fn batches_fire_the_users_triggers_unless_told_not_to() {
     let touch = "ALTER TABLE events ADD COLUMN touched boolean NOT NULL DEFAULT false;
@@ -239,7 +242,8 @@ fn batches_fire_the_users_triggers_unless_told_not_to() {
     assert_eq!(touched(("DO $$", "SET session_replication_role = replica; DO $$")), 0_i64);
 }
 
-/// Everything that can fail half-way, done once before: batches, `VALIDATE`, and indexes, of which an invalid one is left.
+/// Runs every step that can fail halfway before the page's block runs it: the batches, `VALIDATE`, and the creation of an index,
+/// which is ended and leaves an invalid index.
 fn check_repeated(before_index: &str) -> Result<(), String> {
     let mut run = Run::on(AS_WRITTEN, TABLES);
     let mut other = run.server.connect();
@@ -270,7 +274,7 @@ fn what_was_ended_can_be_repeated() {
     assert_caught(check_repeated(""), "relation \"events_new_id\" already exists");
 }
 
-/// What there is of the two tables: columns, constraints, indexes, triggers, and all functions.
+/// Returns the parts of the two tables: columns, constraints, indexes, triggers, and all functions.
 fn shape(session: &mut Client) -> Vec<String> {
     session.all(
         "SELECT concat_ws(' ', attrelid::regclass, attname, atttypid::regtype, attnotnull) AS part FROM pg_attribute
@@ -283,7 +287,8 @@ fn shape(session: &mut Client) -> Vec<String> {
     )
 }
 
-/// Undone before the last transaction, the tables are what they were, and the migration can be begun again.
+/// Undoes the migration before its last transaction. Afterwards, the tables are as they were, and the migration can be started
+/// again.
 pub fn check_undo(edit: Edit) -> Result<usize, String> {
     let mut run = Run::on(edit, TABLES);
     let mut session = run.server.connect();

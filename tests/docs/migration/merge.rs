@@ -5,7 +5,8 @@ use cluster::{Answer, assert_caught, ensure};
 use crate::migration::answers;
 use crate::migration::page::{AS_WRITTEN, Edit, Run};
 
-/// Two databases that count from 1, with several orders a millisecond, and the tables that are to hold the rows of both.
+/// Returns the statements that create two databases whose keys begin at 1, with several orders a millisecond, and the tables that
+/// will contain the rows of both databases.
 fn tables(spread: &str) -> String {
     let place = |place: &str| {
         format!(
@@ -30,7 +31,7 @@ pub fn check_merge(edit: Edit) -> Result<usize, String> {
     check("0.3 ms", edit)
 }
 
-/// Every row arrives once, in the order of its time, with the rows that refer to it.
+/// Checks that every row arrives once, in the order of the rows' times, together with the rows that refer to it.
 fn check(spread: &str, edit: Edit) -> Result<usize, String> {
     let mut run = Run::on(edit, &tables(spread));
     run.section("Merge several databases", |session, next| {

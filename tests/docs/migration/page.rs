@@ -1,40 +1,40 @@
-//! docs/migration.md, and psql, which types it.
+//! The sections of docs/migration.md, and the psql into which their blocks are typed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use cluster::{Builder, Client, Cluster, Section, Stop, settings, sqlstate, typed};
 
-/// The page.
+/// Returns the text of the page.
 pub fn page() -> String {
     cluster::page("docs/migration.md")
 }
 
-/// Its sections that have blocks, in order.
+/// Returns the sections of the page that have blocks, in order.
 pub fn sections() -> Vec<Section> {
     cluster::sections(&page())
 }
 
-/// The one with this headline.
+/// Returns the section with this heading.
 pub fn section(title: &str) -> Section {
     sections().into_iter().find(|section| section.title == title).expect("a section of the page")
 }
 
-/// What is typed in place of a part of the page: a reader's mistake, or what the page tells in words.
+/// A part of the page and the text that is typed instead: a reader's mistake, or a change that the page describes in words.
 pub type Edit<'a> = (&'a str, &'a str);
 
-/// Nothing is typed otherwise.
+/// The edit that changes nothing: the page is typed as it is written.
 pub const AS_WRITTEN: Edit<'static> = ("", "");
 
-/// A server that no other check of the page uses: they run at the same time.
-/// Without autovacuum, for whose locks a block gives up.
+/// Configures a server that no other check of the page uses, because the checks run at the same time. Autovacuum is off, because
+/// a block gives up if it has to wait for autovacuum's locks.
 pub fn builder() -> Builder {
     static USED: AtomicU32 = AtomicU32::new(0);
     let number = USED.fetch_add(1, Ordering::Relaxed);
     Cluster::builder(&format!("migration_{}_{number}", std::process::id())).set("autovacuum", "off")
 }
 
-/// Ends those who go on until it is set, also when what they go on for panics.
+/// Ends other threads by setting their flag when this value is dropped, even if the current thread panics.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -43,38 +43,38 @@ impl Drop for Over<'_> {
     }
 }
 
-/// One server, on which a section is run.
+/// A server on which a section is run.
 pub struct Run<'a> {
     pub server: Cluster,
-    /// What is typed otherwise, and whether it was there to be typed.
+    /// The edits, each with a flag that is true once its part of the page was found.
     edits: Vec<(Edit<'a>, bool)>,
     pub blocks: usize,
-    /// How often a block is typed that has to wait for a lock for too long.
+    /// The maximum number of times that a block is typed if it waits too long for a lock.
     pub tries: usize,
-    /// How long a statement may take, in seconds: one that waits for ever is an error, not a test that hangs.
+    /// How long a statement may take, in seconds. A statement that waits forever is an error, and does not make the test hang.
     pub patience: u32,
 }
 
 impl<'a> Run<'a> {
-    /// A server that the README has configured, with tables.
+    /// Starts a server that is configured as the README says, and creates tables.
     pub fn on(edit: Edit<'a>, tables: &str) -> Run<'a> {
         let server = builder().start();
         server.session().batch_execute(tables).expect("tables can be made");
         Run::of(server, edit)
     }
 
-    /// A server as it is.
+    /// Uses a server as it is.
     pub fn of(server: Cluster, edit: Edit<'a>) -> Run<'a> {
         Run { server, edits: vec![(edit, edit == AS_WRITTEN)], blocks: 0, tries: 1, patience: 120 }
     }
 
-    /// The same with another edit, for what the page tells in words and takes two.
+    /// Adds a second edit, for a change that the page describes in words and that needs two edits.
     pub fn also(mut self, edit: Edit<'a>) -> Run<'a> {
         self.edits.push((edit, false));
         self
     }
 
-    /// Types the blocks of a section. Before each and at the end somebody uses the tables.
+    /// Types the blocks of a section. Before each block and at the end, `live` uses the tables like a client.
     pub fn section(
         &mut self,
         title: &str,
@@ -126,7 +126,8 @@ impl<'a> Run<'a> {
         self.server.restart(Stop::Fast);
     }
 
-    /// A section while others write without a pause, none of whose statements may fail. Returns how often they wrote.
+    /// Types the blocks of a section while another session writes without a pause. No statement of this session may fail. Returns
+    /// how often it wrote.
     pub fn busy_section(
         &mut self,
         title: &str,
@@ -154,7 +155,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Types a block; an error is what psql complains of.
+    /// Types a block. If psql reports an error, returns its message.
     fn psql(&self, text: &str) -> Result<(), String> {
         let mut psql = self.server.psql();
         psql.env("PGOPTIONS", format!("-c statement_timeout={}s", self.patience));

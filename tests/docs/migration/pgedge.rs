@@ -1,31 +1,32 @@
-//! From pgEdge's snowflake, with its layout or with another.
+//! From pgEdge's snowflake, with its layout or with a different layout.
 
 use cluster::{Answer, Client, assert_caught, block_with, blocks, ensure};
 
 use crate::migration::page::{AS_WRITTEN, Edit, Run, builder, page, section};
 use crate::migration::{check_order, write};
 
-/// Where an ID of pgEdge's has its node and its counter, below the time.
+/// The order of the node and the counter below the time in one of pgEdge's IDs.
 #[derive(Clone, Copy)]
 pub struct Order {
-    /// Both, put together.
+    /// The expression that joins the node and the counter.
     join: &'static str,
-    /// The counter of the ID `last`.
+    /// The expression for the counter of the ID `last`.
     counter: &'static str,
-    /// Which column of the page's query shows the node.
+    /// The column of the page's query that shows the node.
     shown: usize,
 }
 
-/// As pgEdge's source has it.
+/// The order in pgEdge's source.
 pub const NODE_ABOVE: Order = Order { join: "node << 12 | counter", counter: "last & 4095", shown: 0 };
-/// As the examples in its `docs` folder have it.
+/// The order in the examples in pgEdge's folder `docs`.
 const NODE_LOWEST: Order = Order { join: "counter << 10 | node", counter: "last >> 10 & 4095", shown: 1 };
 pub const PGEDGE: &str = "From pgEdge's snowflake";
 pub const LOWEST: &str = "If the node is in the lowest bits";
 pub const DEFAULT: &str = "Use the default layout instead";
 
-/// What pgEdge's `snowflake.nextval` does on node 1, in an extension that can be dropped: the counter begins at 0 when the
-/// clock has ticked, and goes over into the next millisecond when it is full. The sequence of orders is `ahead` of the clock.
+/// Returns the statements that create a function like pgEdge's `snowflake.nextval` on node 1, in an extension that can be
+/// dropped. The counter begins at 0 when the clock has ticked, and continues in the next millisecond when it is full. The
+/// sequence of orders is `ahead` of the clock.
 fn pgedge(order: Order, ahead: &str) -> String {
     let Order { join, counter, .. } = order;
     format!(
@@ -57,12 +58,12 @@ fn pgedge(order: Order, ahead: &str) -> String {
     )
 }
 
-/// Somebody writes to both tables, and is given the ID of the order.
+/// Inserts a row into both tables, and returns the ID of the order.
 const WRITE: &str =
     "WITH invoice AS (INSERT INTO invoices DEFAULT VALUES) INSERT INTO orders DEFAULT VALUES RETURNING id";
 
-/// New IDs come after every old one, in rows or only in a sequence, though that is ahead of the clock; all are of this node,
-/// of the time of their row, and the old ones have their counters.
+/// Checks that new IDs sort after every old ID, in a row or only in a sequence, although the old sequence is ahead of the clock.
+/// All IDs decode to this node and to the time of their row, and old IDs decode to their counters.
 pub fn check_pgedge(order: Order, edit: Edit) -> Result<usize, String> {
     check_with("", order, edit)
 }
@@ -81,7 +82,7 @@ fn check_with(more: &str, order: Order, edit: Edit) -> Result<usize, String> {
         }
         if next.contains("snowflake_set_mark") {
             last_old = ids[ids.len() - 1];
-            // Further ahead than the machine may take until the first new ID.
+            // The sequence is moved further ahead than the time that the machine may take until the first new ID.
             let burst = "SELECT setval('orders_id_seq', last_value + (20000::bigint << 22)) FROM orders_id_seq";
             session.batch_execute(burst).expect("a superuser may");
             ids.extend(session.all::<i64>("SELECT snowflake.nextval('orders_id_seq') FROM generate_series(1, 5)"));
@@ -94,7 +95,7 @@ fn check_with(more: &str, order: Order, edit: Edit) -> Result<usize, String> {
         "SELECT count(*) FROM (TABLE orders UNION ALL TABLE invoices) AS ids, snowflake_decode(id) WHERE worker_id <> 1",
     );
     ensure!(other == 0, "{other} IDs are read as another node's");
-    // Invoices came from a sequence that was not ahead, and come from behind the mark now.
+    // Old invoices came from a sequence that was not ahead of the clock. New invoices are above the mark, which is ahead of it.
     let early: i64 = session.one(
         "SELECT count(*) FROM (SELECT extract(epoch FROM snowflake_timestamp(id) - at) AS lead, false AS old_invoice FROM orders
              UNION ALL SELECT extract(epoch FROM snowflake_timestamp(id) - at), id < (SELECT min(id) FROM orders) FROM invoices) AS ids
@@ -113,13 +114,13 @@ fn check_with(more: &str, order: Order, edit: Edit) -> Result<usize, String> {
     Ok(run.blocks)
 }
 
-/// What the page's query shows: the node if it is above the counter, and if it is the lowest.
+/// Returns the columns of the page's query: the node if it is above the counter, and the node if it is in the lowest bits.
 fn shown(session: &mut Client, query: &str) -> Vec<[i64; 2]> {
     let rows = session.query(query, &[]).expect("the page's query");
     rows.iter().map(|row| [row.get("node_above_counter"), row.get("node_lowest")]).collect()
 }
 
-/// The settings of the one section, in the place of those of the other.
+/// Replaces the settings of the first section with the settings of the second section.
 pub fn check_node_lowest() -> Result<usize, String> {
     let settings =
         |title: &str| section(title).blocks.into_iter().find(|(language, _)| language == "conf").expect("settings").1;
@@ -167,7 +168,7 @@ fn pgedges_epoch_with_other_bits_is_caught() {
     assert_caught(check_pgedge(NODE_ABOVE, edit).map(drop), "read as another node's");
 }
 
-/// The third order has the node above the time.
+/// In the third order, the node is above the time.
 #[test]
 fn ids_of_the_early_order_show_their_node_in_neither_column_and_decode_to_a_wrong_time() {
     let server = builder().start();

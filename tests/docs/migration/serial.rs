@@ -1,4 +1,4 @@
-//! From bigserial or identity: only the default changes.
+//! From bigserial or identity, by changing only the default.
 
 use std::time::Duration;
 
@@ -9,17 +9,18 @@ use crate::migration::{ORDER, act, answers, check_order, place, shop, write};
 
 const SERIAL: &str = "From bigserial or identity";
 
-/// What the page's query is there to find: a column that refers to the key and is smaller.
+/// Creates what the page's query must find: a column that refers to the key and has a smaller type.
 const REFUNDS: &str = "CREATE TABLE refunds (order_id integer REFERENCES orders); INSERT INTO refunds VALUES (1)";
 
-/// What its finder does.
+/// Widens the column that the query finds.
 const WIDEN_REFUNDS: &str = "ALTER TABLE refunds ALTER COLUMN order_id TYPE bigint";
 
 pub fn check_serial(edit: Edit) -> Result<usize, String> {
     check(edit, &shop(), WIDEN_REFUNDS)
 }
 
-/// Rows are neither moved nor changed, references hold, new IDs come after old ones. `first` is done before the change.
+/// Checks that rows are neither moved nor changed, that references hold, and that new IDs sort after old IDs. `first` is run
+/// before the change.
 fn check(edit: Edit, tables: &str, first: &str) -> Result<usize, String> {
     let mut run = Run::on(edit, &format!("{tables}; {REFUNDS}"));
     let mut session = run.server.connect();
@@ -77,20 +78,20 @@ fn a_query_that_does_not_find_narrow_references_is_caught() {
     assert_caught(check_serial(("<> 'bigint'", "= 'bigint'")).map(drop), "narrow references: [\"order_lines");
 }
 
-/// The page's query finds what would be an error after the change.
+/// The page's query finds a column that would cause an error after the change.
 #[test]
 fn a_narrow_reference_that_stays_is_caught() {
     assert_caught(check(AS_WRITTEN, &shop(), "").map(drop), "integer out of range");
 }
 
-/// The page's query tells where its promise of order does not hold.
+/// The page's query shows whether the promise about the order does not hold.
 #[test]
 fn old_ids_above_snowflakes_are_seen() {
     let above = shop() + "; INSERT INTO orders VALUES (1::bigint << 62, 'above')";
     assert_caught(check(AS_WRITTEN, &above, WIDEN_REFUNDS).map(drop), "would sort before old ones");
 }
 
-/// Orders by ranges of their ID, with a partition for those of the sequence.
+/// Returns a shop whose orders are partitioned by ranges of their IDs, with a partition for the IDs from the sequence.
 fn by_ranges() -> String {
     shop().replace(
         "customer text NOT NULL);",
@@ -112,7 +113,8 @@ fn a_table_without_partitions_for_new_ids_is_caught() {
     assert_caught(check(AS_WRITTEN, &by_ranges(), WIDEN_REFUNDS).map(drop), "no partition of relation \"orders\"");
 }
 
-/// A transaction that only reads keeps the change waiting, and everybody else behind the change no longer than 500 ms.
+/// Checks that a transaction that only reads makes the change wait, and that the change blocks all other sessions for at most 500
+/// ms.
 fn check_timeout(edit: Edit) -> Result<(), String> {
     let mut run = Run::on(edit, &shop());
     run.patience = 8;
@@ -129,7 +131,7 @@ fn a_change_that_has_to_wait_gives_up_and_can_be_tried_again() {
     check_timeout(AS_WRITTEN).unwrap();
 }
 
-/// An autovacuum of the table, which takes its time, is ended for the change.
+/// Checks that a slow autovacuum of the table is cancelled in favour of the change.
 fn check_autovacuum(edit: Edit) -> Result<(), String> {
     let server = builder().set("autovacuum", "on").set("autovacuum_naptime", "1s");
     let server = server.set("autovacuum_vacuum_cost_delay", "100ms").set("autovacuum_vacuum_cost_limit", "1").start();

@@ -1,4 +1,4 @@
-//! Integer keys while a subscription takes the rows elsewhere.
+//! Integer keys are migrated while a subscription replicates the rows to another database.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::migration::large::LARGE;
 use crate::migration::page::{AS_WRITTEN, Edit, Run, builder};
 use crate::migration::write;
 
-/// A publisher and, in another database of the same server, its subscriber.
+/// A publisher, and its subscriber in another database of the same server.
 struct Published<'a> {
     section: &'a str,
     tables: &'a str,
-    /// A row, whose ID is returned.
+    /// The statement that inserts a row and returns its ID.
     insert: &'a str,
-    /// The tables of the publication.
+    /// The tables in the publication.
     published: &'a str,
-    /// The tables of the subscriber.
+    /// The statements that create the subscriber's tables.
     subscribed: &'a str,
-    /// What must be the same on both.
+    /// A query whose result must be the same on both sides.
     rows: &'a str,
 }
 
 impl Published<'_> {
-    /// What is written before, between and after the steps arrives, and the subscription never stops.
+    /// Checks that rows written before, between and after the steps arrive, and that the subscription never stops.
     fn check(&self, edit: Edit) -> Result<(), String> {
         let mut run = Run::of(builder().set("wal_level", "logical").start(), edit);
         let mut here = run.server.session();
@@ -38,7 +38,7 @@ impl Published<'_> {
         }
         let mut there = run.server.connect_to("copy");
         there.batch_execute(self.subscribed).expect("tables can be made");
-        // With a slot that is there already: a subscription cannot make one in its own server.
+        // The subscription uses an existing slot, because a subscription cannot create a slot in its own server.
         let subscription = format!(
             "CREATE SUBSCRIPTION copy CONNECTION 'host={} dbname=postgres user=postgres' PUBLICATION shop
              WITH (create_slot = false)",
@@ -61,7 +61,7 @@ impl Published<'_> {
     }
 }
 
-/// What the page says a subscription can stop with.
+/// The errors with which a subscription can stop, according to the page.
 const STOPS: [&str; 2] = ["missing replicated column", "out of range for type integer"];
 
 fn customers(key: &str) -> String {

@@ -1,4 +1,4 @@
-//! From UUIDs, by new columns.
+//! From UUIDs, by adding new columns.
 
 use cluster::{Answer, Client, Cluster, assert_caught, block_with, ensure, sqlstate, typed};
 
@@ -9,7 +9,8 @@ mod variants;
 
 const TITLE: &str = "From UUIDs";
 
-/// The tables of the section, with a trigger that has a say in the reference, and somebody who may write revisions only.
+/// Returns the statements that create the section's tables, a trigger that can change the reference, and a role that may only
+/// insert revisions.
 fn tables(created_at: &str) -> String {
     format!(
         "CREATE TABLE documents (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), n serial, created_at {created_at});
@@ -23,7 +24,8 @@ fn tables(created_at: &str) -> String {
     )
 }
 
-/// Rows as old as a day, so far apart, each document with a revision but for one.
+/// Returns the statements that insert documents, beginning a day ago, with an interval of `spread` between them. Each document
+/// except one has a revision.
 fn rows(spread: &str) -> String {
     format!(
         "INSERT INTO documents (created_at) SELECT now() - interval '1 day' + n * interval '{spread}'
@@ -34,7 +36,8 @@ fn rows(spread: &str) -> String {
     )
 }
 
-/// After the batches references change: where most triggers are off, by a trigger, and by who cannot read documents.
+/// Changes references after the batches: while most triggers are off, through a trigger, and as a role that cannot read
+/// documents.
 const LATE: &str = "SET session_replication_role = replica;
     UPDATE revisions SET document_id = (SELECT id FROM documents WHERE n = 2), version = 2, n = 2 WHERE n = 1;
     RESET session_replication_role;
@@ -42,18 +45,18 @@ const LATE: &str = "SET session_replication_role = replica;
     SET ROLE writer;
     INSERT INTO revisions (document_id, n) VALUES ('00000000-0000-0000-0000-000000000001', 12001)";
 
-/// What no trigger sees.
+/// Makes changes that no trigger sees.
 const UNSEEN: &str = "ALTER TABLE revisions DISABLE TRIGGER zz_new_document;
     UPDATE revisions SET document_id = (SELECT id FROM documents WHERE n = 2), version = 2, n = 2 WHERE n = 1;
     ALTER TABLE revisions ENABLE ALWAYS TRIGGER zz_new_document;
     INSERT INTO revisions (document_id, n) VALUES ('00000000-0000-0000-0000-000000000001', 12001)";
 
-/// Adds a row with the number of another, of which there can be one.
+/// Inserts a copy of a row's reference and version, which must be unique.
 const DUPLICATE: &str =
     "INSERT INTO revisions (document_id, version) SELECT document_id, version FROM revisions LIMIT 1";
 
-/// The tables stay in their files; rows are ordered by their time, which their IDs carry; references, and what constraints
-/// ask of them, hold; UUIDs find rows to the last.
+/// Checks that the tables stay in their files, that IDs carry the times of their rows and sort by these times, that references
+/// and constraints hold, and that UUIDs find their rows until the end.
 pub fn check_uuid(spread: &str, edit: Edit) -> Result<usize, String> {
     let mut run = Run::of(builder().start(), edit);
     check_on(&mut run, spread, LATE)
@@ -83,7 +86,7 @@ fn check_on(run: &mut Run, spread: &str, late: &str) -> Result<usize, String> {
     Ok(run.blocks)
 }
 
-/// What the tables are at the end, which the check changes.
+/// Checks the tables at the end. This check changes the tables.
 fn check_rows(session: &mut Client) -> Result<(), String> {
     let wrong: i64 = session.one(
         "SELECT count(*) FROM (SELECT *, created_at < lag(created_at) OVER (ORDER BY id) AS later FROM documents) AS ordered
@@ -105,17 +108,17 @@ fn check_rows(session: &mut Client) -> Result<(), String> {
     Ok(())
 }
 
-/// The blocks of the section.
+/// Returns the blocks of the section.
 fn blocks() -> Vec<String> {
     section(TITLE).blocks.into_iter().map(|(_, text)| text).collect()
 }
 
-/// The one block that has this.
+/// Returns the only block that contains this text.
 fn block(part: &str) -> String {
     block_with(blocks(), part)
 }
 
-/// Types blocks with several edits, all of which must find their place.
+/// Types blocks with several edits. Each edit must find its text in a block.
 fn type_blocks(server: &Cluster, blocks: &[String], edits: &[Edit]) -> Result<(), String> {
     for (from, _) in edits {
         assert!(blocks.iter().any(|text| text.contains(from)), "no block has {from:?}");
@@ -126,7 +129,7 @@ fn type_blocks(server: &Cluster, blocks: &[String], edits: &[Edit]) -> Result<()
     Ok(())
 }
 
-/// What the page tells the reader to write.
+/// Returns a text, and asserts that the page tells the reader to write this text.
 fn told(text: &str) -> &str {
     assert!(page().replace('\n', " ").contains(&format!("`{text}`")), "the page does not say {text}");
     text
@@ -150,7 +153,7 @@ fn ids_with_the_time_of_the_migration_are_caught() {
     assert_caught(check_uuid("0.3 ms", edit).map(drop), "do not carry the time");
 }
 
-/// A writer whose reference the trigger does not see is found in the swap.
+/// The error with which the swap stops if it finds a reference that the trigger did not see.
 const FOUND: &str = "ERROR:  new_document_id is not that of document_id: run the batches of revisions again";
 
 #[test]
@@ -204,7 +207,7 @@ fn a_table_that_was_forgotten_stops_the_swap() {
     assert_caught(type_blocks(&server, &blocks(), &[]), "constraint likes_document_id_fkey on table likes depends on");
 }
 
-/// Columns, constraints, indexes, triggers and functions that there are.
+/// Returns all columns, constraints, indexes, triggers and functions.
 fn catalog(session: &mut Client) -> Vec<String> {
     session.all(
         "SELECT attrelid::regclass || '.' || attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute
@@ -216,7 +219,8 @@ fn catalog(session: &mut Client) -> Vec<String> {
     )
 }
 
-/// Whatever step was the last before the swap, nothing is left, and all can begin anew.
+/// Checks that nothing is left after the migration is given up, whichever step before the swap was the last, and that the
+/// migration can be started again.
 fn check_give_up(edit: Edit) -> Result<(), String> {
     let server = builder().start();
     server.session().batch_execute(&format!("{}; {}", tables("timestamptz DEFAULT now()"), rows("0.3 ms"))).unwrap();
@@ -243,7 +247,7 @@ fn what_was_begun_can_be_given_up() {
     );
 }
 
-/// Columns that cannot be dropped yet leave everything in its place, also where psql goes on after an error.
+/// Checks that nothing is lost if the old columns cannot be dropped yet, even if psql continues after an error.
 fn check_late_drop(edit: Edit) -> Result<(), String> {
     let server = builder().start();
     server.session().batch_execute(&tables("timestamptz")).unwrap();

@@ -1,4 +1,4 @@
-//! Each alert fires where it must, and only there.
+//! Each alert fires when it must, and only then.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use cluster::{assert_caught, ensure, tool};
 use crate::monitoring::exporter::scratch;
 use crate::monitoring::page;
 
-/// A case: what happens, the series in promtool's notation with a sample each minute, the minute to look at, and all alerts
-/// that are to fire then.
+/// A case: what happens, the series in promtool's notation with one sample a minute, the minute to check, and all alerts that
+/// must fire in that minute.
 type Case<'a> = (&'a str, &'a str, u32, &'a [&'a str]);
 
 const CASES: &[Case] = &[
@@ -129,7 +129,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// The cases as a file for `promtool test rules`.
+/// Returns the cases as a file for `promtool test rules`.
 fn unit_tests(cases: &[Case]) -> String {
     let mut text = String::from("rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n");
     for (what, series, minute, expected) in cases {
@@ -162,7 +162,7 @@ fn check_cases(rules: &str) -> Result<(), String> {
     promtool("test", "cases.yaml", &[("rules.yaml", rules), ("cases.yaml", &unit_tests(CASES))])
 }
 
-/// What stands after a word in the lines of the rules.
+/// Returns the text that follows a word at the beginning of the lines of the rules.
 fn after<'a>(rules: &'a str, word: &str) -> Vec<&'a str> {
     rules.lines().filter_map(|line| line.trim().strip_prefix(word)).collect()
 }
@@ -215,7 +215,7 @@ fn prometheus_accepts_the_rules() {
     assert_caught(check(&page::rules().replacen("{{ $value }}", "{{ $worth }}", 1)), "undefined variable");
 }
 
-/// Whether each metric of the rules is one that the exporter has.
+/// Checks that the exporter has each metric that the rules use.
 fn check_metrics(rules: &str) -> Result<(), String> {
     let known: BTreeSet<String> = page::metrics(&page::queries()).into_iter().map(|(name, _)| name).collect();
     let mut used = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The real postgres_exporter, and promtool, as scripts/setup takes them out of Debian's packages.
+//! The real postgres_exporter and promtool, which scripts/setup extracts from Debian's packages.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -10,14 +10,14 @@ use std::time::Duration;
 use cluster::{Cluster, Scratch, ensure, tool, within};
 use postgres::config;
 
-/// A directory that no other check uses.
+/// Creates a directory that no other check uses.
 pub fn scratch() -> Scratch {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     Scratch::new(&format!("monitoring-{}-{number}", std::process::id()))
 }
 
-/// A running exporter, ended when this goes out of scope.
+/// A running exporter. It is ended when this value goes out of scope.
 pub struct Exporter {
     process: Child,
     address: String,
@@ -25,7 +25,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Starts it on a free port, told to ask a server as the page says: as the page's role, over the Unix socket.
+    /// Starts the exporter on a free port. It queries the server as the page says: with the page's role, over the Unix socket.
     pub fn start(server: &Cluster, queries: &str, arguments: &[&str]) -> Exporter {
         let scratch = scratch();
         let file = scratch.write("queries.yaml", queries);
@@ -35,7 +35,8 @@ impl Exporter {
         let process = tool("prometheus-postgres-exporter")
             .env("DATA_SOURCE_NAME", format!("user=prometheus host='{}' dbname=postgres", socket.display()))
             .arg(format!("--extend.query-path={}", file.display()))
-            // What it asks besides differs by PostgreSQL's version, and is not ours.
+            // The exporter's default metrics are disabled, because they differ between versions of PostgreSQL and are not on the
+            // page.
             .args(["--web.listen-address=127.0.0.1:0", "--disable-default-metrics", "--disable-settings-metrics"])
             .args(["--no-collector.database", "--no-collector.bgwriter"])
             .args(arguments)
@@ -46,7 +47,7 @@ impl Exporter {
         let mut exporter = Exporter { process, address: String::new(), scratch };
         let listening = within(Duration::from_secs(60), || {
             let log = exporter.log();
-            // Of whole lines.
+            // Only whole lines are read, because the exporter may be writing the last line.
             let line = log.split_inclusive('\n').find(|line| line.contains("\"Listening on\"") && line.ends_with('\n'));
             exporter.address = line.and_then(|line| line.trim().split("address=").nth(1)).unwrap_or_default().into();
             !exporter.address.is_empty() || exporter.process.try_wait().expect("a child").is_some()
@@ -55,7 +56,7 @@ impl Exporter {
         exporter
     }
 
-    /// What it shows now.
+    /// Returns the metrics that the exporter shows now.
     pub fn scrape(&self) -> Scrape {
         let mut stream = TcpStream::connect(&self.address).expect("the exporter listens");
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("the exporter reads");
@@ -66,7 +67,7 @@ impl Exporter {
         Scrape(body.into())
     }
 
-    /// What it says itself about the file and its queries.
+    /// Checks that the exporter itself reports no error about its file and its queries.
     pub fn check_errors(&self, scrape: &Scrape) -> Result<(), String> {
         ensure!(scrape.only("pg_up")? == 1.0, "no connection:\n{}", self.log());
         ensure!(scrape.only("pg_exporter_user_queries_load_error")? == 0.0, "the file was not read:\n{}", self.log());
@@ -90,18 +91,19 @@ impl Drop for Exporter {
 pub struct Scrape(String);
 
 impl Scrape {
-    /// The type that a metric is declared with, empty where there is no such metric.
+    /// Returns the type with which a metric is declared, or an empty text if there is no such metric.
     pub fn kind(&self, name: &str) -> String {
         let prefix = format!("# TYPE {name} ");
         self.0.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_default().into()
     }
 
-    /// The value of a metric that has one.
+    /// Returns the value of a metric that has only one value.
     pub fn only(&self, name: &str) -> Result<f64, String> {
         self.with(name, &[])
     }
 
-    /// The value of a metric that has one with these labels. An empty label is none.
+    /// Returns the value of a metric that has only one value with these labels. In Prometheus, an empty label is the same as a
+    /// missing label.
     pub fn with(&self, name: &str, labels: &[(&str, &str)]) -> Result<f64, String> {
         let labels: Vec<String> = labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
         let samples = self.0.lines().filter_map(|line| {

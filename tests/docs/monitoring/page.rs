@@ -1,33 +1,33 @@
-//! docs/monitoring.md, taken apart.
+//! The parts of docs/monitoring.md.
 
-/// The page.
+/// Returns the text of the page.
 fn text() -> String {
     cluster::page("docs/monitoring.md")
 }
 
-/// The blocks of a language, in order.
+/// Returns the page's blocks with this language, in order.
 fn blocks(language: &str) -> Vec<String> {
     cluster::blocks(&text(), language)
 }
 
-/// The file of the exporter.
+/// Returns the exporter's file.
 pub fn queries() -> String {
     let [queries, _] = blocks("yaml").try_into().expect("the page has two YAML blocks");
     queries
 }
 
-/// The file of Prometheus.
+/// Returns Prometheus's file.
 pub fn rules() -> String {
     let [_, rules] = blocks("yaml").try_into().expect("the page has two YAML blocks");
     rules
 }
 
-/// The statement that makes the exporter's role.
+/// Returns the statement that creates the exporter's role.
 pub fn role() -> String {
     blocks("sql").into_iter().find(|block| block.starts_with("CREATE ROLE")).expect("the page makes a role")
 }
 
-/// Name and usage of each metric in the exporter's file, without labels.
+/// Returns the name and the usage of each metric in the exporter's file, without labels.
 pub fn metrics(queries: &str) -> Vec<(String, String)> {
     let (mut namespace, mut found) = ("", Vec::new());
     for line in queries.lines() {
@@ -43,7 +43,7 @@ pub fn metrics(queries: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The sections on the two views: status and backends.
+/// Returns the sections about the two views: status and backends.
 pub fn views() -> (String, String) {
     let text = text();
     let section = text.split("## The views").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a section");
@@ -51,7 +51,7 @@ pub fn views() -> (String, String) {
     (status.into(), backends.into())
 }
 
-/// What stands in backticks in the first cells of a table's rows.
+/// Returns the texts in backquotes in the first cells of a table's rows.
 pub fn first_cells(section: &str) -> Vec<String> {
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.map(|row| format!("`{}", row.split(" |").next().expect("a cell")));

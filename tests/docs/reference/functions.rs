@@ -6,10 +6,10 @@ use cluster::{Cluster, assert_caught, blocks, ensure, page};
 
 use super::check_names;
 
-/// The page.
+/// The path of the page.
 const PAGE: &str = "docs/functions.md";
 
-/// What the catalog says of one form of a function.
+/// What the catalog contains about one form of a function.
 struct Function {
     name: String,
     arguments: String,
@@ -17,18 +17,18 @@ struct Function {
     volatility: String,
     parallel: String,
     callers: String,
-    /// True if a view shows its result: then the page describes the view.
+    /// True if a view shows the function's result. In this case, the page describes the view.
     behind_a_view: bool,
 }
 
 /// The functions and the views of the extension.
 struct Catalog {
     functions: Vec<Function>,
-    /// The name of each view, and who can read it.
+    /// The name of each view, and the roles that can read it.
     views: Vec<(String, String)>,
 }
 
-/// Who has a privilege, as the page says it.
+/// The expression for the roles that have a privilege, in the words of the page.
 const WHO: &str = "CASE WHEN has_{}_privilege('public', {}.oid, '{}') THEN 'Any role'
                         WHEN has_{}_privilege('pg_monitor', {}.oid, '{}') THEN 'Members of `pg_monitor`' ELSE 'Superusers' END";
 
@@ -68,7 +68,7 @@ fn catalog(name: &str) -> Catalog {
     Catalog { functions, views }
 }
 
-/// A signature with the spaces of the catalog and the types of the manual.
+/// Returns a signature with the catalog's spacing and the manual's types.
 fn tight(signature: &str) -> String {
     let mut text = signature.split_whitespace().collect::<Vec<_>>().join(" ");
     for (long, short) in [
@@ -85,7 +85,7 @@ fn tight(signature: &str) -> String {
     text
 }
 
-/// All ways to leave out what a signature of the page has in brackets.
+/// Returns all forms of a signature on the page, with and without each part in brackets.
 fn written(signature: &str) -> Vec<String> {
     let text = signature.replace("[]", "\u{0}");
     let Some(open) = text.find('[') else {
@@ -102,7 +102,7 @@ fn written(signature: &str) -> Vec<String> {
     [with(""), with(inner)].concat()
 }
 
-/// All ways to leave out arguments that have a default.
+/// Returns all forms of a function, with and without each argument that has a default.
 fn callable(function: &Function) -> Vec<String> {
     let all: Vec<&str> = function.arguments.split(", ").filter(|argument| !argument.is_empty()).collect();
     let returned: Vec<&str> = all.iter().filter_map(|argument| argument.strip_prefix("OUT ")).collect();
@@ -123,7 +123,7 @@ fn callable(function: &Function) -> Vec<String> {
     forms.iter().map(|form| tight(&format!("{} ({}) → {result}", function.name, form.join(", ")))).collect()
 }
 
-/// The paragraph of an entry that says what the catalog keeps of a function besides its signature.
+/// Returns the paragraph of an entry that describes the function's properties in the catalog, other than its signature.
 fn properties(text: &str) -> Option<&str> {
     text.split("\n\n").find(|paragraph| paragraph.contains("`PARALLEL "))
 }
@@ -145,7 +145,7 @@ fn check(page: &str, catalog: &Catalog) -> Result<(), String> {
             ensure!(prose.contains(&format!("{callers} can call it")), "{title}: {callers} can call it");
             continue;
         }
-        // A line that is indented continues the one above.
+        // An indented line continues the line above it.
         let shown = blocks(text, "signature").concat().replace("\n ", " ");
         let shown: BTreeSet<String> = shown.lines().flat_map(written).collect();
         let known: BTreeSet<String> = forms.iter().flat_map(|function| callable(function)).collect();

@@ -4,10 +4,10 @@ use cluster::{Answer, Cluster, assert_caught, blocks, ensure, page};
 
 use super::check_names;
 
-/// The page.
+/// The path of the page.
 const PAGE: &str = "docs/settings.md";
 
-/// What ends a range that depends on the layout.
+/// The end of a range that depends on the layout.
 const BY_LAYOUT: &str = " in the default layout";
 
 /// A row of `pg_settings`, in the words of the page.
@@ -21,7 +21,7 @@ struct Setting {
     changes: String,
 }
 
-/// The settings as the server has them. A number that must fit a field of the layout has the range of that field.
+/// Returns the settings as the server has them. A number that must fit into a field of the layout has the range of that field.
 fn known(name: &str) -> Vec<Setting> {
     let server = Cluster::builder(name).start();
     let query = format!(
@@ -43,7 +43,7 @@ fn known(name: &str) -> Vec<Setting> {
     settings.collect()
 }
 
-/// The rows of the page's table.
+/// Returns the rows of the page's table.
 fn shown(page: &str) -> Vec<Setting> {
     let rows = page.lines().filter(|line| line.starts_with("| [`snowflake_pg."));
     rows.map(|row| {
@@ -109,7 +109,7 @@ fn a_setting_that_is_described_wrongly_is_caught() {
     }
 }
 
-/// A server takes the examples as they are written, as many at once as do not set the same.
+/// Starts servers with the examples as they are written. Examples that do not set the same settings share a server.
 #[test]
 fn every_example_is_accepted() {
     let examples = blocks(&page(PAGE), "conf");

@@ -1,4 +1,4 @@
-//! From UUIDs, with tables that are otherwise than the page's, by what the page tells in words.
+//! From UUIDs, with tables that differ from the page's tables, by following what the page says in words.
 
 use cluster::{Answer, Builder, assert_caught, ensure, typed};
 
@@ -13,7 +13,7 @@ fn more_rows_of_a_millisecond_than_it_holds_take_more_worker_ids() {
     check_uuid("0 ms", edit).unwrap();
 }
 
-/// On a layout whose tick is 10 ms, which has place for 256 rows.
+/// Runs the section on a layout whose ticks last 10 ms and have room for 256 rows each.
 fn check_tick(edit: Edit) -> Result<usize, String> {
     let server: Builder = builder().set("snowflake_pg.layout", "sonyflake");
     check_on(&mut Run::of(server.start(), edit), "0.3 ms", LATE)
@@ -35,7 +35,7 @@ fn a_table_without_times_gets_ids_of_now() {
     assert_caught(check_uuid("0.3 ms", edit).map(drop), "IDs do not carry the time");
 }
 
-/// The IDs of rows with these times, each near the one that is wanted.
+/// Checks that the ID of each row with one of these times has a time near the time that is wanted.
 fn check_times(column: &str, times: &[(&str, &str)], at: &str) -> Result<(), String> {
     let server = builder().set("timezone", "Asia/Kathmandu").start();
     server.session().batch_execute(&tables(column)).unwrap();
@@ -66,7 +66,8 @@ fn times_that_are_missing_or_before_the_epoch_are_replaced() {
     assert_caught(check(&[missing], edit), "the ID of NULL is not of 'now'");
 }
 
-/// A row without a time stops the block that looks for it; all goes on when this has been typed, and the batches again.
+/// Checks that a row without a time stops the block that looks for such rows, and that the migration can continue after `update`
+/// and the batches are run.
 fn check_mended(update: &str) -> Result<(), String> {
     let server = builder().start();
     server.session().batch_execute(&format!("{}; {}", tables("timestamptz DEFAULT now()"), rows("0.3 ms"))).unwrap();
@@ -99,7 +100,7 @@ fn times_without_a_zone_are_given_theirs() {
     assert_caught(check("created_at AS at"), "the ID of '2024-05-06 07:08:09' is not of");
 }
 
-/// Revisions of no document stay so, and others are refused no more than before.
+/// Checks that revisions without a document keep their empty reference, and that other revisions are accepted as before.
 fn check_nullable(edits: &[Edit]) -> Result<(), String> {
     let server = builder().start();
     let tables = tables("timestamptz DEFAULT now()").replace("uuid NOT NULL", "uuid");
@@ -125,7 +126,7 @@ fn references_that_can_be_null_stay_so() {
     assert_caught(check_nullable(&[check]), "contains null values");
 }
 
-/// Whether the batches fire a trigger of the user's.
+/// Returns true if the batches fire one of the user's triggers.
 fn fires(before: &str) -> bool {
     let server = builder().start();
     let touch = "ALTER TABLE documents ADD COLUMN updated_at timestamptz;
@@ -133,7 +134,8 @@ fn fires(before: &str) -> bool {
         CREATE TRIGGER touch BEFORE UPDATE ON documents FOR EACH ROW EXECUTE FUNCTION touch()";
     let tables = tables("timestamptz DEFAULT now()");
     server.session().batch_execute(&format!("{tables}; {}; {touch}", rows("0.3 ms"))).unwrap();
-    // Both batches, like one who begins before the first and forgets to end.
+    // The statement is typed before each of the two batches, as if a reader entered it before the first batch and forgot to undo
+    // it.
     let begun = format!("{before};\nDO $$\n#variable");
     type_blocks(&server, &blocks(), &[("DO $$\n#variable", &begun)]).unwrap();
     let broken: i64 = server
