@@ -5,7 +5,7 @@ COMMENT ON FUNCTION snowflake_nextval_batch(integer) IS
 COMMENT ON FUNCTION snowflake_reserve(integer) IS
     'issue count consecutive IDs of one tick and return the first';
 COMMENT ON FUNCTION snowflake_currval() IS
-    'last ID issued to this session since it began or was discarded; with a transaction pooler, it can be the ID of another client';
+    'last ID issued to this session since its start or its last DISCARD; with a transaction pooler, it can belong to another client';
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
     'parts of an ID, decoded with the layout and epoch of this server';
 COMMENT ON FUNCTION snowflake_describe(bigint) IS
@@ -17,7 +17,7 @@ COMMENT ON FUNCTION snowflake_describe(bigint, text, timestamptz) IS
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
     'time of an ID, decoded with the layout and epoch of this server';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer) IS
-    'ID with the given parts, in the layout and epoch of this server';
+    'ID with the given parts, encoded with the layout and epoch of this server';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
     'first ID of the tick that contains the given time';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
@@ -31,9 +31,9 @@ COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
 COMMENT ON FUNCTION snowflake_accept_clock() IS
     'accept the time of the server''s clock, so that IDs follow it; returns how far IDs moved forward';
 COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
-    'set the high-water mark; lowers it only if it stays above the IDs of a table, or by force; returns the previous mark';
+    'set the high-water mark and return the previous mark; the mark is lowered only if it stays above the IDs in a table, or by force';
 COMMENT ON FUNCTION snowflake_check(regclass, text, integer[]) IS
-    'duplicate IDs of a table, IDs that this server has not issued, and values that are not IDs; no rows if nothing is wrong';
+    'duplicate IDs in a table, IDs that this server has not issued, and values that are not IDs; no rows if nothing is wrong';
 COMMENT ON FUNCTION snowflake_status() IS
     'state of the generator, as shown by view snowflake_status';
 COMMENT ON FUNCTION snowflake_last_issuer() IS
@@ -41,9 +41,9 @@ COMMENT ON FUNCTION snowflake_last_issuer() IS
 COMMENT ON VIEW snowflake_status IS
     'state of the generator: identity of this server, last ID, clock, high-water mark, and counts for all backends';
 COMMENT ON FUNCTION snowflake_stat_backends() IS
-    'IDs issued to each backend, and its waits, as shown by view snowflake_stat_backends';
+    'number of IDs issued to each backend, and number of its waits, as shown by view snowflake_stat_backends';
 COMMENT ON VIEW snowflake_stat_backends IS
-    'IDs issued to each backend, and its waits';
+    'number of IDs issued to each backend, and number of its waits';
 COMMENT ON FUNCTION snowflake_stat_reset() IS
     'reset all counts of snowflake_status and snowflake_stat_backends to 0';
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
@@ -55,27 +55,27 @@ COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text, timestamptz) IS
     'time of an ID, decoded with a layout and an epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text) IS
-    'ID with the given parts, in a layout and its default epoch';
+    'ID with the given parts, encoded with a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text, timestamptz) IS
-    'ID with the given parts, in a layout and an epoch';
+    'ID with the given parts, encoded with a layout and an epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text) IS
-    'ID with the given parts, in a layout and its default epoch';
+    'ID with the given parts, encoded with a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text, timestamptz) IS
-    'ID with the given parts, in a layout and an epoch';
+    'ID with the given parts, encoded with a layout and an epoch';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
-    'first ID of the tick that contains the given time, in a layout and its default epoch';
+    'first ID of the tick that contains the given time, for a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text, timestamptz) IS
-    'first ID of the tick that contains the given time, in a layout and an epoch';
+    'first ID of the tick that contains the given time, for a layout and an epoch';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS
-    'last ID of the tick that contains the given time, in a layout and its default epoch';
+    'last ID of the tick that contains the given time, for a layout and its default epoch';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text, timestamptz) IS
-    'last ID of the tick that contains the given time, in a layout and an epoch';
+    'last ID of the tick that contains the given time, for a layout and an epoch';
 COMMENT ON FUNCTION snowflake_to_text(bigint) IS
-    'ID as a text of 13 characters that sorts in the same order';
+    'ID as a string of 13 characters that sorts like the ID';
 COMMENT ON FUNCTION snowflake_from_text(text) IS
-    'ID of a text that snowflake_to_text() returned';
+    'ID for a string that snowflake_to_text() returned';
 COMMENT ON DOMAIN snowflake_text IS
-    'ID as text, sorted by bytes regardless of the collation of the database';
+    'ID as text, sorted by byte value regardless of the collation of the database';
 COMMENT ON FUNCTION snowflake_layouts() IS
     'layouts that have a name, as shown by view snowflake_layouts';
 COMMENT ON VIEW snowflake_layouts IS
@@ -85,4 +85,4 @@ COMMENT ON FUNCTION snowflake_partition_bounds(timestamptz, timestamptz, interva
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, timestamptz) IS
     'create the missing partitions of a table for the interval that contains a time and for the following intervals';
 COMMENT ON FUNCTION snowflake_version() IS
-    'version of the library that this session runs';
+    'version of the extension library that is loaded in this session';

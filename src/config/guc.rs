@@ -122,8 +122,8 @@ pub fn define() {
     GucRegistry::define_int_guc(
         WORKER_ID,
         c"Sets the worker ID of this server.",
-        c"It must be unique among all servers whose IDs are used together, from 0 to the largest number that fits the worker field \
-          of snowflake_pg.layout. -1 means that it is not set, and that the server does not issue IDs.",
+        c"The worker ID must be unique among all servers whose IDs are used together. It can be from 0 to the largest number that \
+          fits the worker field of snowflake_pg.layout. -1 means that it is not set, so the server does not issue IDs.",
         &WORKER,
         UNSET,
         i32::MAX,
@@ -133,8 +133,8 @@ pub fn define() {
     GucRegistry::define_int_guc(
         DATACENTER_ID,
         c"Sets the datacenter ID of this server.",
-        c"From 0 to the largest number that fits the datacenter field of snowflake_pg.layout. It must be 0 if the layout has no \
-          datacenter field.",
+        c"The datacenter ID can be from 0 to the largest number that fits the datacenter field of snowflake_pg.layout. It must be 0 \
+          if the layout has no datacenter field.",
         &DATACENTER,
         0,
         i32::MAX,
@@ -146,8 +146,9 @@ pub fn define() {
         GucRegistry::define_string_guc_with_hooks(
             LAYOUT,
             c"Sets the layout of IDs.",
-            c"The field widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, at most 63 bits in \
-              total, optionally followed by @10ms or @1s for a longer tick. Or a name from view snowflake_layouts.",
+            c"A layout is either a name from view snowflake_layouts or a list of field widths in bits, in the form \
+              timestamp:worker:sequence or timestamp:datacenter:worker:sequence. The widths can add up to at most 63 bits. Append \
+              @10ms or @1s to the list for a longer tick.",
             &LAYOUT_TEXT,
             GucContext::Postmaster,
             GucFlags::default(),
@@ -158,8 +159,8 @@ pub fn define() {
         GucRegistry::define_string_guc_with_hooks(
             EPOCH,
             c"Sets the time at which the timestamp of an ID is 0.",
-            c"A time in ISO 8601 format with Z or an offset, or milliseconds since 1970. An empty string means the epoch of the \
-              named layout, or Twitter's epoch if the layout is given in bits.",
+            c"The epoch is a time in ISO 8601 format with Z or an offset, or a number of milliseconds since 1970. If the value is \
+              empty, the epoch is that of the named layout, or Twitter's epoch if the layout is given in bits.",
             &EPOCH_TEXT,
             GucContext::Postmaster,
             GucFlags::default(),
@@ -181,7 +182,8 @@ pub fn define() {
     GucRegistry::define_enum_guc(
         c"snowflake_pg.sequence_start",
         c"Sets the number at which the sequence of a new tick begins.",
-        c"With zero, most IDs of a table with few inserts are multiples of a power of two. With random, they are not.",
+        c"If set to \"zero\", most IDs in a table with few inserts are multiples of a large power of two. If set to \"random\", they \
+          are not.",
         &SEQUENCE_START,
         GucContext::Sighup,
         GucFlags::default(),
@@ -189,8 +191,9 @@ pub fn define() {
     GucRegistry::define_enum_guc(
         c"snowflake_pg.on_clock_regression",
         c"Sets what happens if the wall clock is set back by more than snowflake_pg.max_ahead.",
-        c"With continue, IDs continue at the speed of the monotonic clock. With wait, sessions wait for the clock if \
-          that takes at most 10 seconds, and otherwise get an error. With error, they get an error until the clock has caught up.",
+        c"If set to \"continue\", new IDs advance at the rate of the monotonic clock. If set to \"wait\", sessions wait for the clock \
+          if the wait takes at most 10 seconds, and otherwise get an error. If set to \"error\", sessions get an error until the \
+          clock has caught up.",
         &ON_CLOCK_REGRESSION,
         GucContext::Sighup,
         GucFlags::default(),
@@ -198,7 +201,7 @@ pub fn define() {
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_clock_jump",
         c"Sets the largest forward step of the wall clock that IDs follow.",
-        c"IDs follow a larger step after a superuser has called snowflake_accept_clock().",
+        c"IDs follow a larger step only after a superuser has called snowflake_accept_clock().",
         &MAX_CLOCK_JUMP,
         1,
         MAX_MAX_CLOCK_JUMP_S,

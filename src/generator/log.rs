@@ -73,8 +73,8 @@ fn restored(identity: &Identity, mark: Mark, now: Nanos) {
     warn_of(
         "restored from a backup or an archive, so the high-water mark may be below existing IDs".into(),
         format!(
-            "This server does not know the IDs that were issued after the restored state. The mark is at {}, and the clock shows \
-             {}.",
+            "This server does not know which IDs were issued after the point to which it was restored. The mark is at {}, and the \
+             clock shows {}.",
             timestamp::utc(identity.instant(identity.first_word(mark))),
             timestamp::utc(timestamp::of(now)),
         ),

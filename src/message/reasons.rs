@@ -205,7 +205,7 @@ pub fn step_detail(problem: StepProblem) -> &'static str {
         StepProblem::TooLong => "The interval is out of range.",
         StepProblem::UnderATick => "The interval is shorter than a tick of the layout.",
         StepProblem::Mixed => "Months cannot be combined with days or hours, because months differ in length.",
-        StepProblem::NotMinutes => "The names of partitions contain times in whole minutes.",
+        StepProblem::NotMinutes => "Names of partitions contain times with a precision of one minute.",
     }
 }
 

@@ -87,8 +87,8 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid value for parameter \"snowflake_pg.epoch\": \"{text}\""),
                 reasons::epoch_detail(*problem).into(),
-                "Write the time with \"Z\" or an offset, for example \"2010-11-04T01:42:54.657Z\", or write the milliseconds \
-                 since 1970, from 0 to 7258118399999."
+                "Write a time with \"Z\" or an offset, for example \"2010-11-04T01:42:54.657Z\", or a number of milliseconds \
+                 since 1970-01-01 UTC, from 0 to 7258118399999."
                     .into(),
             ),
             Error::LayoutArgument { text, error } => (
@@ -134,7 +134,7 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 "interval cannot be used as the length of a partition".into(),
                 reasons::step_detail(*problem).into(),
-                "Pass whole months, or whole days, hours and minutes, for example '1 day'.".into(),
+                "Pass either a whole number of months, or a combination of whole days, hours and minutes, for example '1 day'.".into(),
             ),
             Error::PartitionKey { table } => (
                 ERRCODE_WRONG_OBJECT_TYPE,
@@ -157,9 +157,9 @@ impl Error {
             Error::NameTooLong { name, partition } => (
                 ERRCODE_NAME_TOO_LONG,
                 format!("name {} is too long", relation::shown(name)),
-                format!("A name can have at most {} bytes.", relation::MAX_BYTES),
+                format!("A name can be at most {} bytes long.", relation::MAX_BYTES),
                 match partition {
-                    true => "Rename the partitioned table to a shorter name, because the names of its partitions begin with it.",
+                    true => "Give the partitioned table a shorter name. Names of partitions begin with the name of the table.",
                     false => "Pass the name of an existing column.",
                 }
                 .into(),
@@ -200,8 +200,8 @@ impl Error {
                 ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 format!("the timestamps of layout \"{}\" are exhausted", format.layout),
                 format!("The last tick of this layout ends at {}.", timestamp::utc(format.end())),
-                "Check the server's clock. If the clock is right, no more IDs can be issued with this layout, and IDs of \
-                 another layout or epoch can be duplicates of existing IDs."
+                "Check the server's clock. If the clock is right, no more IDs can be issued with this layout. IDs with a \
+                 different layout or epoch can be duplicates of existing IDs."
                     .into(),
             ),
             Error::ClockBeforeEpoch { epoch } => (
@@ -240,9 +240,9 @@ impl Error {
                     timestamp::utc(format.instant(0)),
                 ),
                 "Check the server's clock, and check whether \"snowflake_pg.epoch\", \"snowflake_pg.layout\" or \
-                 \"snowflake_pg.datacenter_id\" was changed. If all of them are right, the clock was wrong before, or the \
-                 layout was changed on purpose, which is safe only if no IDs of the old layout remain. Then set the mark with \
-                 snowflake_set_mark(): see \"Issuing is refused\" in docs/bad-day.md."
+                 \"snowflake_pg.datacenter_id\" was changed. If the clock and these settings are right, either the clock \
+                 was wrong earlier, or the layout was changed on purpose, which is safe only if no IDs with the old layout \
+                 remain. In both cases, set the mark with snowflake_set_mark(): see \"Issuing is refused\" in docs/bad-day.md."
                     .into(),
             ),
             Error::MarkRange { mark, layout } => (
@@ -255,7 +255,7 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("mark {mark} is more than a day ahead of the clock"),
                 format!("The clock shows {}. With this mark, the server could not issue IDs.", timestamp::utc(*clock)),
-                "Pass a mark that is at most a day ahead of the clock. If rows have IDs of that time, first change these IDs or \
+                "Pass a mark that is at most a day ahead of the clock. If rows have IDs from that time, first change these IDs or \
                  the worker ID of the server: see \"IDs from the future\" in docs/bad-day.md."
                     .into(),
             ),
@@ -298,7 +298,7 @@ impl Error {
                 format!("mark {mark} is below the high-water mark, which is {current}"),
                 "IDs between the two may have been issued, and could be issued again.".into(),
                 "After you have checked every other database, pass the table whose IDs must stay below the mark, or a view of \
-                 all such tables. To skip this check, pass force => true."
+                 all such tables. To set the mark without this check, pass force => true."
                     .into(),
             ),
             Error::MarkBelowIds { mark, table, highest } => (
