@@ -1,6 +1,6 @@
-//! Faults that the tests switch on one at a time, to check that they are detected. Only a build with the cargo feature
-//! `faults` has them, and no release is built with it. The environment variable `SNOWFLAKE_PG_FAULT` of the server
-//! names the fault that is on.
+//! Faults that the tests switch on one at a time, to check that the tests detect each fault. Only a build with the Cargo feature
+//! `faults` contains these faults, and no release is built with this feature. The server's environment variable
+//! `SNOWFLAKE_PG_FAULT` names the fault that is switched on.
 #![allow(unsafe_code)]
 
 use std::collections::HashSet;
@@ -10,113 +10,115 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use flake::{Drawn, Hybrid, Mark, Nanos, Obstacle, Reading, Reservation, Run, State};
 use pgrx::prelude::*;
 
-/// A mistake that a generator could make, or an event that the test of a mistake needs.
+/// A mistake that a generator could make, or an event that the test for a mistake needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Every session draws from a state of its own.
+    /// Every session draws IDs from its own state instead of the shared state.
     StatePerBackend,
     /// The clock counts microseconds as milliseconds.
     MicrosAsMillis,
-    /// The clock is read before the state, not after it.
+    /// The clock is read before the state instead of after it.
     ClockBeforeState,
     /// A throttled session sleeps without serving interrupts.
     DeafWait,
     /// Nothing is throttled.
     UnboundedLead,
-    /// The IDs of a run are counted as consecutive numbers, which changes the node bits.
+    /// The IDs in a run are counted as consecutive numbers, which changes the node bits.
     RunIntoNodeBits,
-    /// Every session may set the worker ID.
+    /// Every session is allowed to change the worker ID.
     WorkerForEverybody,
-    /// A server without a worker ID takes 0.
+    /// A server without a worker ID uses worker ID 0.
     DefaultWorker,
     /// A standby issues IDs.
     IssueInRecovery,
-    /// The first ID follows the last one.
+    /// After the last ID of the layout, the server begins again with the first ID.
     SilentWrap,
     /// Decoding counts from the Unix epoch.
     DecodeIgnoresEpoch,
     /// A lock is held while an error is raised.
     PoisonedLock,
-    /// IDs are issued by the wall clock, not by generator time.
+    /// IDs are issued according to the wall clock instead of generator time.
     WallClock,
-    /// Not a mistake: the process loses the processor between two reads of the clocks.
+    /// Not a mistake: The process loses the processor between two clock reads.
     ReadsApart,
-    /// The same, and the reads are considered simultaneous.
+    /// The process loses the processor between two clock reads, but the reads are considered simultaneous.
     ReadsTrusted,
-    /// Not a mistake: a flush takes two seconds.
+    /// Not a mistake: A flush takes two seconds.
     SlowDisk,
     /// A mark is published before it is flushed.
     PublishBeforeFlush,
-    /// A mark is published when the wait for the synchronous standby is cancelled.
+    /// A mark is published even though the wait for the synchronous standby was cancelled.
     PublishAfterCancel,
     /// A session that gives up waiting for the synchronous standby discards the mark that it has written.
     PendingForgotten,
-    /// A pending mark that is durable is published without a check of the mark that is stored.
+    /// A pending mark that is durable is published without checking the stored mark.
     PendingTrusted,
     /// A request for many IDs waits as long as other sessions keep requesting single IDs.
     NeverOverdue,
     /// The server does not check whether the monotonic clock went back.
     RestoreUnnoticed,
-    /// The background worker waits for a lock without a limit, and does not react to SIGTERM meanwhile.
+    /// The background worker waits for a lock without a timeout, and does not react to SIGTERM while it waits.
     DeafWorker,
-    /// A session that cannot extend in advance raises an error.
+    /// A session that cannot extend the reservation in advance raises an error.
     RenewalRaises,
-    /// Sessions that wait for another one to extend poll every millisecond.
+    /// Sessions that wait for another session to extend the reservation poll every millisecond.
     PollingWait,
-    /// A session that gives up extending keeps its claim until the claim expires.
+    /// A session that gives up extending the reservation keeps its claim until the claim expires.
     ClaimKept,
-    /// The mark is written below the IDs that are issued, not above them.
+    /// The mark is written below the issued IDs instead of above them.
     MarkBehind,
-    /// The mark is not loaded after a start.
+    /// The mark is not loaded after a server start.
     MarkNotLoaded,
-    /// Every forward step of the clock is followed.
+    /// IDs follow every forward step of the clock.
     JumpFollowed,
-    /// The transaction of CREATE EXTENSION creates the mark.
+    /// The transaction that runs CREATE EXTENSION creates the mark.
     MarkMadeByUser,
-    /// The counts of a backend are lost when it ends.
+    /// A backend's counts are lost when the backend ends.
     CountsForgotten,
     /// A session that waits shows no wait event.
     HiddenWait,
-    /// Every occurrence is logged.
+    /// Every occurrence of an event is logged.
     TalkativeLog,
-    /// The elements of an array that a caller passes are copied before they are read.
+    /// The elements of an array argument are copied before they are read.
     ArgumentCopied,
-    /// Not a mistake: a cancel request arrives when the elements of such an array begin to be read.
+    /// Not a mistake: A cancel request arrives when a function begins to read the elements of an array argument.
     CancelWhileReading,
-    /// The same, but the function checks for the cancel request only after it has read all elements.
+    /// A cancel request arrives when a function begins to read the elements of an array argument, but the function checks for
+    /// cancel requests only after it has read all elements.
     DeafReading,
     /// A session keeps its last ID after `DISCARD`.
     DiscardIgnored,
 }
 
-/// True if this fault is switched on.
+/// Returns true if this fault is switched on.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub const fn on(_: Fault) -> bool {
     false
 }
 
-/// True if this fault is switched on.
+/// Returns true if this fault is switched on.
 #[cfg(feature = "faults")]
 pub fn on(fault: Fault) -> bool {
     static SELECTED: OnceLock<String> = OnceLock::new();
     *SELECTED.get_or_init(|| std::env::var("SNOWFLAKE_PG_FAULT").unwrap_or_default()) == format!("{fault:?}")
 }
 
-/// [`Fault::PoisonedLock`]: a lock that is held until the IDs are drawn, also if an error is raised meanwhile.
+/// Returns a lock for [`Fault::PoisonedLock`]. The lock is held until the IDs are drawn, even if an error is raised in the
+/// meantime.
 #[inline(always)]
 pub fn lock_held_while_drawing() -> Option<std::sync::MutexGuard<'static, ()>> {
     static LOCK: Mutex<()> = Mutex::new(());
     on(Fault::PoisonedLock).then(|| LOCK.lock().expect("no session panics while it holds the lock"))
 }
 
-/// [`Fault::ClockBeforeState`]: the clock, which is read before the state.
+/// Reads the clock before the state is read, if [`Fault::ClockBeforeState`] is on.
 #[inline(always)]
 pub fn clock_read_early(read: impl FnOnce() -> Nanos) -> Option<Nanos> {
     on(Fault::ClockBeforeState).then(read)
 }
 
-/// [`Fault::ClockBeforeState`] or [`Fault::WallClock`]: another time instead of generator time.
+/// Returns a different time instead of generator time if [`Fault::ClockBeforeState`] or [`Fault::WallClock`] is on.
 #[inline(always)]
 pub fn time_of_other_clock(time: Nanos, early: Option<Nanos>, offset: u64) -> Nanos {
     match early {
@@ -126,7 +128,7 @@ pub fn time_of_other_clock(time: Nanos, early: Option<Nanos>, offset: u64) -> Na
     }
 }
 
-/// [`Fault::SilentWrap`]: the first ID after the last.
+/// Returns the first ID after the last ID of the layout if [`Fault::SilentWrap`] is on.
 #[inline(always)]
 pub fn wrapped(drawn: Result<Drawn, Obstacle>) -> Result<Drawn, Obstacle> {
     match drawn {
@@ -137,42 +139,43 @@ pub fn wrapped(drawn: Result<Drawn, Obstacle>) -> Result<Drawn, Obstacle> {
     }
 }
 
-/// [`Fault::RunIntoNodeBits`]: the number after the last ID.
+/// Returns the last ID plus 1 instead of `id` if [`Fault::RunIntoNodeBits`] is on.
 #[inline(always)]
 pub fn counted_on(id: i64, last: Option<i64>) -> i64 {
     last.filter(|_| on(Fault::RunIntoNodeBits)).map_or(id, |last| last + 1)
 }
 
-/// [`Fault::StatePerBackend`]: a state that is not shared.
+/// Returns a state that is not shared if [`Fault::StatePerBackend`] is on.
 #[inline(always)]
 pub fn state_of_this_backend() -> Option<&'static State> {
     static OWN: OnceLock<State> = OnceLock::new();
     on(Fault::StatePerBackend).then(|| OWN.get_or_init(State::new))
 }
 
-/// [`Fault::MarkNotLoaded`] or [`Fault::StatePerBackend`]: nothing was issued.
+/// Returns a mark that means that no ID has been issued if [`Fault::MarkNotLoaded`] or [`Fault::StatePerBackend`] is on.
 pub fn forgotten_mark() -> Option<Mark> {
     (on(Fault::MarkNotLoaded) || on(Fault::StatePerBackend)).then_some(Mark::NOTHING_ISSUED)
 }
 
-/// [`Fault::IssueInRecovery`]: issuing begins without a mark, because a standby cannot write one.
+/// Begins issuing IDs without a mark for [`Fault::IssueInRecovery`], because a standby cannot write a mark.
 pub fn begin_without_mark(state: &State, reading: Reading) {
     let generation = state.generation();
     state.load(1, Hybrid::start(reading, 0));
     state.publish(generation, Reservation { ceiling: u64::MAX, renew: u64::MAX }, 0);
 }
 
-/// [`Fault::MarkBehind`]: the first word that may not have been issued yet, instead of the ceiling.
+/// Returns the first word that may not have been issued yet instead of the ceiling if [`Fault::MarkBehind`] is on.
 pub fn mark_behind(ceiling: u64, next: u64) -> u64 {
     if on(Fault::MarkBehind) { next } else { ceiling }
 }
 
-/// [`Fault::MarkBehind`] or [`Fault::PendingTrusted`]: a reservation is published whatever the mark is.
+/// Returns true if [`Fault::MarkBehind`] or [`Fault::PendingTrusted`] is on. A reservation is then published regardless of the
+/// stored mark.
 pub fn any_mark_covers() -> bool {
     on(Fault::MarkBehind) || on(Fault::PendingTrusted)
 }
 
-/// [`Fault::ArgumentCopied`]: the workers that were found and that are not in a copy of the array.
+/// Returns the workers that were found but are not in a copy of the array if [`Fault::ArgumentCopied`] is on.
 pub fn searched_in_a_copy(found: &HashSet<i32>, workers: Option<&Array<'_, i32>>) -> Option<HashSet<i32>> {
     on(Fault::ArgumentCopied).then(|| {
         let copied: Vec<i32> = workers.into_iter().flat_map(|workers| workers.iter()).flatten().collect();
@@ -180,7 +183,7 @@ pub fn searched_in_a_copy(found: &HashSet<i32>, workers: Option<&Array<'_, i32>>
     })
 }
 
-/// [`Fault::DeafWait`]: sleeps ten times as long, and responds to no interrupt.
+/// Sleeps ten times as long without responding to interrupts if [`Fault::DeafWait`] is on. Returns true if the fault is on.
 pub fn deaf_wait(time: Duration) -> bool {
     let deaf = on(Fault::DeafWait);
     if deaf {
@@ -189,23 +192,23 @@ pub fn deaf_wait(time: Duration) -> bool {
     deaf
 }
 
-/// [`Fault::MicrosAsMillis`]: a clock that runs a thousand times as fast.
+/// Makes the clock run a thousand times as fast if [`Fault::MicrosAsMillis`] is on.
 #[inline(always)]
 pub fn micros_as_millis(time: Nanos) -> Nanos {
     if on(Fault::MicrosAsMillis) { time * 1_000 } else { time }
 }
 
-/// [`Fault::ReadsTrusted`]: reads of the clocks that claim to be simultaneous.
+/// Claims that the clock reads are simultaneous if [`Fault::ReadsTrusted`] is on.
 pub fn trusted_reads(apart: Nanos) -> Nanos {
     if on(Fault::ReadsTrusted) { 0 } else { apart }
 }
 
-/// [`Fault::JumpFollowed`]: no jump is too large.
+/// Returns a limit that no jump exceeds if [`Fault::JumpFollowed`] is on.
 pub fn any_jump(max: Nanos) -> Nanos {
     if on(Fault::JumpFollowed) { Nanos::MAX } else { max }
 }
 
-/// [`Fault::UnboundedLead`]: no lead is too large.
+/// Returns a limit that no lead exceeds if [`Fault::UnboundedLead`] is on.
 #[inline(always)]
 pub fn any_lead(max: Nanos) -> Nanos {
     if on(Fault::UnboundedLead) { Nanos::MAX / 2 } else { max }
@@ -215,17 +218,17 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Takes up to 150 ms if [`Fault::ReadsApart`] or [`Fault::ReadsTrusted`] is on.
+/// Sleeps for up to 150 ms if [`Fault::ReadsApart`] or [`Fault::ReadsTrusted`] is on.
 pub fn lose_the_processor() {
     if on(Fault::ReadsApart) || on(Fault::ReadsTrusted) {
         std::thread::sleep(Duration::from_millis(u64::from(since_1970().subsec_micros()) % 150));
     }
 }
 
-/// A cancel request arrives here, as from a signal, if [`Fault::CancelWhileReading`] or [`Fault::DeafReading`] is on.
+/// Simulates a cancel request that arrives as a signal, if [`Fault::CancelWhileReading`] or [`Fault::DeafReading`] is on.
 pub fn cancel_here() {
     if on(Fault::CancelWhileReading) || on(Fault::DeafReading) {
-        // SAFETY: flags of this process, which PostgreSQL's signal handler sets in the same way.
+        // SAFETY: these are flags of this process, which PostgreSQL's signal handler sets in the same way.
         unsafe {
             pgrx::pg_sys::QueryCancelPending = 1;
             pgrx::pg_sys::InterruptPending = 1;
@@ -233,20 +236,21 @@ pub fn cancel_here() {
     }
 }
 
-/// Logs that nothing checked for the cancel request of [`cancel_here`].
+/// Logs that nothing checked for the cancel request from [`cancel_here`].
 pub fn cancel_outlived() {
     if on(Fault::CancelWhileReading) || on(Fault::DeafReading) {
         pgrx::log!("snowflake_pg: read to the end");
     }
 }
 
-/// [`Fault::PublishAfterCancel`]: true if a cancel request ends the wait for the synchronous standby without an error.
+/// Returns true if [`Fault::PublishAfterCancel`] is on and a cancel request has arrived. The request then ends the wait for the
+/// synchronous standby without an error.
 pub fn cancel_ends_wait() -> bool {
-    // SAFETY: a plain flag of this process.
+    // SAFETY: the flag is a plain variable of this process.
     on(Fault::PublishAfterCancel) && unsafe { pgrx::pg_sys::InterruptPending } != 0
 }
 
-/// The wait event that is shown, or none if [`Fault::HiddenWait`] is on.
+/// Returns the wait event to show, or 0 if [`Fault::HiddenWait`] is on.
 pub fn shown_event(event: u32) -> u32 {
     if on(Fault::HiddenWait) { 0 } else { event }
 }

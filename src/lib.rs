@@ -1,6 +1,6 @@
 //! Snowflake IDs as PostgreSQL primary keys: `id bigint PRIMARY KEY DEFAULT snowflake_nextval()`.
 //!
-//! This crate is the part that uses PostgreSQL. `crates/flake` decides which ID comes next and what its bits mean.
+//! This crate is the part that uses PostgreSQL. Crate `crates/flake` decides which ID comes next and what the bits of an ID mean.
 
 use pgrx::prelude::*;
 
@@ -34,29 +34,31 @@ pgrx::extension_sql_file!(
     name = "grants",
     requires = [admin::snowflake_accept_clock, admin::snowflake_set_mark, status::snowflake_stat_reset, "status"]
 );
-// Requires another script, so that every build puts it in the same place.
+// The `requires` puts this script at the same place in the extension script in every build.
 pgrx::extension_sql_file!("../sql/preload.sql", name = "preload", requires = ["grants"]);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
-/// Runs once in the postmaster, or, where the library is not preloaded, in each session that calls one of its functions. In such a
-/// session, PostgreSQL allows neither shared memory nor settings of the postmaster. Nothing is set up, and every function that
-/// needs them raises an error ([`message::error::Error::NotPreloaded`]).
+/// PostgreSQL calls this function once in the postmaster. If the library is not preloaded, PostgreSQL instead calls this function
+/// in each session that calls one of the library's functions. In such a session, PostgreSQL does not allow the library to request
+/// shared memory or to define settings that only the postmaster can set. Therefore, this function sets up nothing there, and every
+/// function that needs the shared memory or the settings raises an error ([`message::error::Error::NotPreloaded`]).
 #[allow(unsafe_code)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    // SAFETY: a plain flag of this process, set by PostgreSQL before it calls us.
+    // SAFETY: the flag is a plain variable of this process, which PostgreSQL sets before it calls this function.
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
-    // Stage 1, identity: read from the text of the configuration, before PostgreSQL can replace an invalid value by a default.
+    // Stage 1: Read the identity from the text of the configuration, before PostgreSQL can replace an invalid value with a
+    // default.
     identity::establish();
-    // Stage 2, settings.
+    // Stage 2: Define the settings.
     guc::define();
-    // Stage 3, shared memory, and the background worker that creates the origin of the mark.
+    // Stage 3: Request shared memory, and register the background workers.
     shmem::request();
     stats::request();
     mark_worker::register();
     standby_watch::register();
-    // Stage 4, hooks that run in each session.
+    // Stage 4: Install the hooks that run in each session.
     discard::after_discard(draw::forget);
 }

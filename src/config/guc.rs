@@ -1,7 +1,8 @@
-//! The settings: their names, defaults, ranges and when they can change.
+//! The settings: their names, their defaults, their ranges, and when each setting can change.
 //!
-//! The values of the four identity settings are read in [`crate::config::identity`], which runs first; here they are defined so
-//! that `SHOW`, `pg_settings` and `ALTER SYSTEM` know them and nothing but the server's configuration can set them.
+//! The module [`crate::config::identity`], which runs first, reads the values of the four identity settings. This module defines
+//! these settings so that `SHOW`, `pg_settings` and `ALTER SYSTEM` know them, and so that only the server's configuration can set
+//! them.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -14,61 +15,63 @@ use crate::config::epoch;
 use crate::faults::{self, Fault};
 use crate::message::error::Error;
 
-/// Name of the setting for the worker ID of this server.
+/// The name of the setting for this server's worker ID.
 pub const WORKER_ID: &CStr = c"snowflake_pg.worker_id";
-/// Name of the setting for the datacenter ID of this server.
+/// The name of the setting for this server's datacenter ID.
 pub const DATACENTER_ID: &CStr = c"snowflake_pg.datacenter_id";
-/// Name of the setting for the layout.
+/// The name of the setting for the layout.
 pub const LAYOUT: &CStr = c"snowflake_pg.layout";
-/// Name of the setting for the epoch.
+/// The name of the setting for the epoch.
 pub const EPOCH: &CStr = c"snowflake_pg.epoch";
 
-/// Twitter's layout.
+/// The default layout, which is Twitter's layout.
 pub const DEFAULT_LAYOUT: &CStr = c"41:10:12";
 
-/// Shortest run-ahead, in milliseconds: below it the sleep of a throttled session, a millisecond at the shortest, would
-/// lose IDs that the layout allows.
+/// The minimum of `snowflake_pg.max_ahead`, in milliseconds. A throttled session sleeps for at least one millisecond. With a
+/// smaller `max_ahead`, this sleep would lose IDs that the layout allows.
 const MIN_MAX_AHEAD_MS: i32 = 2;
 const DEFAULT_MAX_AHEAD_MS: i32 = 100;
-/// Longest run-ahead, in milliseconds: the time of an ID is a promise, if not an exact one.
+/// The maximum of `snowflake_pg.max_ahead`, in milliseconds. The value is limited because users can rely on the time of an ID,
+/// even though this time is not exact.
 pub const MAX_MAX_AHEAD_MS: i32 = 10_000;
 
-/// How far IDs and the mark can be ahead of the clock in normal operation, in nanoseconds: after a crash IDs begin up to a window
-/// ahead, and run ahead of that by `snowflake_pg.max_ahead`.
+/// How far IDs and the mark can be ahead of the clock in normal operation, in nanoseconds. After a crash, IDs begin up to one
+/// window ahead of the clock, and can run ahead of that beginning by `snowflake_pg.max_ahead`.
 pub const FARTHEST_AHEAD: Nanos = MAX_WINDOW + MAX_MAX_AHEAD_MS as Nanos * 1_000_000;
 
-/// Largest step forward that is followed, in seconds.
+/// The default of `snowflake_pg.max_clock_jump`, the largest forward step of the clock that IDs follow, in seconds.
 const DEFAULT_MAX_CLOCK_JUMP_S: i32 = 3_600;
-/// A year, in seconds. A superuser can accept larger jumps manually.
+/// The maximum of `snowflake_pg.max_clock_jump`: one year, in seconds. A superuser can accept larger jumps manually.
 const MAX_MAX_CLOCK_JUMP_S: i32 = 31_536_000;
 
-/// A parameter that users may set by mistake instead of the worker ID, because the name of the extension begins with this prefix.
+/// A parameter that users may set by mistake instead of `snowflake_pg.worker_id`, because the name of the extension begins with
+/// `snowflake`.
 pub const OTHER_WORKER_ID: &CStr = c"snowflake.worker_id";
 
-/// "Not set", of the worker ID.
+/// The value that means that the worker ID is not set.
 pub const UNSET: i32 = -1;
 
 /// Where the sequence of a new tick begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
 pub enum SequenceStart {
-    /// At 0.
+    /// The sequence begins at 0.
     #[name = c"zero"]
     Zero,
-    /// At a random number.
+    /// The sequence begins at a random number.
     #[name = c"random"]
     Random,
 }
 
-/// What to do when the wall clock was set back.
+/// What the server does after the wall clock was set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
 pub enum ClockRegression {
-    /// Go on at the speed of the monotonic clock.
+    /// The server continues at the speed of the monotonic clock.
     #[name = c"continue"]
     Continue,
-    /// Wait for the clock, if that takes no longer than 10 s; else an error.
+    /// A session waits for the clock if the wait takes no longer than 10 s. Otherwise, the session raises an error.
     #[name = c"wait"]
     Wait,
-    /// An error.
+    /// A session raises an error.
     #[name = c"error"]
     Error,
 }
@@ -83,16 +86,16 @@ static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::
 static ON_CLOCK_REGRESSION: GucSetting<ClockRegression> = GucSetting::<ClockRegression>::new(ClockRegression::Continue);
 static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_CLOCK_JUMP_S);
 
-/// What to do when the wall clock was set back.
+/// Returns what the server does after the wall clock was set back.
 pub fn on_clock_regression() -> ClockRegression {
     ON_CLOCK_REGRESSION.get()
 }
 
-/// The settings about the clock, as the hybrid clock takes them.
+/// Returns the clock settings in the form that the hybrid clock takes.
 pub fn clock_rules() -> ClockRules {
     ClockRules {
         slack: pace().max_ahead,
-        // Not negative: PostgreSQL keeps the setting in its range.
+        // The value is not negative, because PostgreSQL keeps the setting in its range.
         max_jump: faults::any_jump(MAX_CLOCK_JUMP.get() as u64 * 1_000_000_000),
         on_regression: match on_clock_regression() {
             ClockRegression::Continue => OnRegression::Continue,
@@ -101,23 +104,22 @@ pub fn clock_rules() -> ClockRules {
     }
 }
 
-/// The settings that a reload can change, as the generator takes them. Read where PostgreSQL keeps them: `GucSetting::get`
-/// would look up a thread-local for each.
+/// Returns the settings that a reload can change, in the form that the generator takes. The values are read where PostgreSQL
+/// stores them, because `GucSetting::get` would look up a thread-local for each setting.
 #[inline]
 pub fn pace() -> Pace {
-    // SAFETY: the pointers are those of the two statics, which are written only by this process's one thread, between
-    // statements.
+    // SAFETY: the pointers refer to the two statics. Only the one thread of this process writes them, between statements.
     let (max_ahead, start) = unsafe { (*MAX_AHEAD.as_ptr(), *SEQUENCE_START.as_ptr()) };
     Pace {
-        // Not negative: PostgreSQL keeps the setting in its range.
+        // The value is not negative, because PostgreSQL keeps the setting in its range.
         max_ahead: faults::any_lead(max_ahead as u64 * 1_000_000),
         random_start: start == SequenceStart::Random as i32,
         overdue: false,
     }
 }
 
-/// Defines every setting and reserves the prefix, so that a misspelt name is reported. In the postmaster, while it
-/// preloads libraries.
+/// Defines every setting and reserves the prefix, so that PostgreSQL reports a misspelt name. This function is called in the
+/// postmaster while it preloads libraries.
 pub fn define() {
     GucRegistry::define_int_guc(
         WORKER_ID,
@@ -208,11 +210,11 @@ pub fn define() {
         GucContext::Sighup,
         GucFlags::UNIT_S,
     );
-    // SAFETY: a C string; PostgreSQL copies it.
+    // SAFETY: the argument is a C string, which PostgreSQL copies.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
 }
 
-/// Refuses a malformed layout when `ALTER SYSTEM` writes it, not at the next start.
+/// Refuses a malformed layout when `ALTER SYSTEM` writes it instead of at the next server start.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_layout(
     value: *mut *mut c_char,
@@ -224,7 +226,7 @@ unsafe extern "C-unwind" fn check_layout(
     accept(Layout::parse(&text).map(|_| ()).map_err(|error| Error::Layout { text, error }))
 }
 
-/// Refuses a malformed epoch when `ALTER SYSTEM` writes it, not at the next start.
+/// Refuses a malformed epoch when `ALTER SYSTEM` writes it instead of at the next server start.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_epoch(
     value: *mut *mut c_char,
@@ -237,22 +239,23 @@ unsafe extern "C-unwind" fn check_epoch(
     accept(checked.map_err(|problem| Error::Epoch { text, problem }))
 }
 
-/// The text of a string setting.
+/// Returns the text of a string setting.
 ///
 /// # Safety
 ///
 /// `value` points to a null pointer or to a C string.
 unsafe fn text_of(value: *mut *mut c_char) -> String {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `value` is a valid pointer.
     let text = unsafe { *value };
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: the caller's promise, and not null.
+    // SAFETY: the pointer is not null, and the caller guarantees that it then points to a C string.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// A check hook's answer; an error's detail and hint go where PostgreSQL's own error picks them up.
+/// Returns the result of a check hook. If there is an error, its detail and hint are stored where PostgreSQL finds them when it
+/// raises its own error.
 fn accept(checked: Result<(), Error>) -> bool {
     let Err(error) = checked else {
         return true;

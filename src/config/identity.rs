@@ -1,9 +1,9 @@
-//! The identity of this server: worker ID, datacenter ID, layout and epoch. They are read once at server start and checked
-//! together.
+//! This server's identity: worker ID, datacenter ID, layout and epoch. These settings are read once at server start and are
+//! checked together.
 //!
 //! If an extension's setting has an invalid value, PostgreSQL logs a WARNING and uses the default. A server that issued IDs with a
-//! default worker ID could repeat those of another server. Therefore these four settings are read as text from the configuration
-//! before PostgreSQL knows them as settings, and the server does not start if one is invalid.
+//! default worker ID could issue the same IDs as another server. Therefore these four settings are read as text from the
+//! configuration before PostgreSQL knows them as settings, and the server does not start if one of them is invalid.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -18,32 +18,33 @@ use crate::pg::{setting, timestamp};
 /// The average number of days in a Gregorian year.
 pub const YEAR_DAYS: f64 = 365.2425;
 
-/// What the configuration says about the IDs of this server.
+/// What the configuration says about the IDs from this server.
 pub struct Identity {
-    /// Layout and epoch.
+    /// The layout and the epoch.
     pub format: IdFormat,
     /// The generator's fixed limits, derived from the format.
     pub limits: Limits,
     /// This server's worker ID and datacenter ID.
     pub node: Node,
-    /// Turns words into IDs of this server.
+    /// Converts words into this server's IDs.
     pub stamp: Stamp,
-    /// False if `snowflake_pg.worker_id` is not set. Then this server issues no IDs.
+    /// False if `snowflake_pg.worker_id` is not set. In that case, this server issues no IDs.
     pub worker_set: bool,
 }
 
 impl Identity {
-    /// The first word whose ID is at or above a mark. If there is none, a word after the last one of the layout.
+    /// Returns the first word whose ID is at or above a mark. If there is no such word, returns a word after the last word of the
+    /// layout.
     pub fn first_word(&self, mark: Mark) -> u64 {
         mark.first_word(&self.stamp, self.limits.last_word())
     }
 
-    /// When the tick of a word begins, in microseconds since the Unix epoch.
+    /// Returns the time at which the tick of a word begins, in microseconds since the Unix epoch.
     pub fn instant(&self, word: u64) -> i128 {
         self.format.instant(word >> self.format.layout.sequence_bits())
     }
 
-    /// The error that every session gets if `snowflake_pg.worker_id` is not set; `None` if it is set.
+    /// Returns the error that every session gets if `snowflake_pg.worker_id` is not set, or returns `None` if it is set.
     pub fn refusal(&self) -> Option<Error> {
         (!self.worker_set).then(|| Error::WorkerUnset {
             layout: self.format.layout,
@@ -51,20 +52,21 @@ impl Identity {
         })
     }
 
-    /// The server that wrote a mark. Reservations end with a tick, so the ID below the mark is the last one of a tick, and contains
-    /// the server's worker ID and datacenter ID. `None` if the mark was set manually, or is above no ID.
+    /// Returns the server that wrote a mark. Every reservation ends at the end of a tick. Therefore, the ID below the mark is the
+    /// last ID of a tick, and contains the worker ID and the datacenter ID of the server that wrote the mark. Returns `None` if
+    /// the mark was set manually or if there is no ID below the mark.
     pub fn issuer(&self, mark: Mark) -> Option<Node> {
         let last = i64::try_from(mark.value() - 1).ok().filter(|_| mark > Mark::NOTHING_ISSUED)?;
         let parts = self.format.split(last).ok()?;
         (u64::from(parts.sequence) == self.format.layout.max(Part::Sequence)).then_some(parts.node)
     }
 
-    /// Years until the time of the layout is used up, if the wall clock shows `now`.
+    /// Returns the number of years until the timestamps of the layout are exhausted, if the wall clock shows `now`.
     pub fn years_left(&self, now: Nanos) -> f64 {
         (self.format.end() - timestamp::of(now)) as f64 / (YEAR_DAYS * 86_400e6)
     }
 
-    /// The worker ID and datacenter ID of a server, as messages show them.
+    /// Formats a server's worker ID and datacenter ID for messages.
     pub fn name(&self, node: Node) -> String {
         match self.format.layout.has_datacenter() {
             true => format!("datacenter ID {}, worker ID {}", node.datacenter, node.worker),
@@ -75,12 +77,12 @@ impl Identity {
 
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 
-/// This server's identity; `None` if the library is not preloaded.
+/// Returns this server's identity, or returns `None` if the library is not preloaded.
 pub fn find() -> Option<&'static Identity> {
     IDENTITY.get()
 }
 
-/// This server's identity. Raises an error if the library is not preloaded.
+/// Returns this server's identity. Raises an error if the library is not preloaded.
 #[inline]
 pub fn get() -> &'static Identity {
     match IDENTITY.get() {
@@ -89,11 +91,12 @@ pub fn get() -> &'static Identity {
     }
 }
 
-/// Reads and checks the four settings. Called in the postmaster before they are defined. An error keeps the server from starting.
+/// Reads and checks the four settings. This function is called in the postmaster before the settings are defined. An error keeps
+/// the server from starting.
 pub fn establish() {
     match read() {
         Ok(identity) => {
-            // A postmaster calls this once; backends inherit the value.
+            // The postmaster calls this function once, and backends inherit the value.
             let _ = IDENTITY.set(identity);
         }
         Err(error) => error.raise(),
@@ -124,15 +127,15 @@ fn read() -> Result<Identity, Error> {
     })
 }
 
-/// The number that the text of a setting stands for, if it fits its field. Only decimal digits are accepted: PostgreSQL would read
-/// `010` as 8 and round `1.5` to 2, and a server whose worker ID comes from a template must not get the worker ID of another
-/// server.
+/// Returns the number in the text of a setting, if the number fits its field. Only decimal digits are accepted. PostgreSQL would
+/// read `010` as 8 and would round `1.5` to 2, but a server whose worker ID comes from a template must not get the worker ID of
+/// another server.
 fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>, Error> {
     let Some(text) = setting::configured(name) else {
         return Ok(None);
     };
     let digits = text.trim();
-    // pg_settings shows this value while the setting is not set, so that ALTER SYSTEM can set it.
+    // While the setting is not set, pg_settings shows this value. The value is accepted here so that ALTER SYSTEM can set it.
     if setting == Setting::Worker && digits == guc::UNSET.to_string() {
         return Ok(None);
     }

@@ -1,28 +1,28 @@
-//! The clocks of the machine. The vDSO reads them without a system call.
+//! The machine's clocks. The vDSO reads these clocks without a system call.
 #![allow(unsafe_code)]
 
 use flake::{Nanos, Reading};
 
 use crate::faults;
 
-/// If two readings are further apart than this, they are repeated.
+/// The clocks are read again if the first and the last reading are further apart than this number of nanoseconds.
 const APART: Nanos = 1_000_000;
 
-/// How often readings are repeated. On a busy machine, the closest of them is used.
+/// How many times the clocks are read at most. On a busy machine, the readings that are closest together are used.
 const TRIES: usize = 20;
 
-/// The monotonic clock. It is the only clock that is read for each ID.
+/// Reads the monotonic clock, which is the only clock that is read for each ID.
 #[inline]
 pub fn monotonic() -> Nanos {
     faults::micros_as_millis(read(libc::CLOCK_MONOTONIC))
 }
 
-/// The wall clock, in nanoseconds since the Unix epoch, 0 before it.
+/// Reads the wall clock, in nanoseconds since the Unix epoch. Returns 0 if the wall clock is before the Unix epoch.
 pub fn wall() -> Nanos {
     read(libc::CLOCK_REALTIME)
 }
 
-/// All clocks, read as closely together as possible.
+/// Reads all clocks as closely together as possible.
 pub fn reading() -> Reading {
     let mut best = read_all();
     for _ in 1..TRIES {
@@ -49,7 +49,7 @@ fn read_all() -> Reading {
 #[inline]
 fn read(clock: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is valid for the call. It cannot fail: every Linux since 2.6.39 has these clocks.
+    // SAFETY: the pointer is valid for the call. The call cannot fail, because every Linux version since 2.6.39 has these clocks.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     match u64::try_from(time.tv_sec) {
         Ok(seconds) => seconds.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64),

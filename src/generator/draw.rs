@@ -21,22 +21,22 @@ pub struct Issued {
 /// The value of [`CURRENT`] before the first ID.
 const NONE: i64 = -1;
 
-/// The last ID issued to this session, negative before the first one. It is an atomic only because Rust requires it of a static.
-/// Each session is a process with one thread.
+/// The last ID issued to this session, or a negative number before the first ID. The variable is an atomic only because Rust
+/// requires this of a static variable that changes. Each session is a process with one thread.
 static CURRENT: AtomicI64 = AtomicI64::new(NONE);
 
 /// Whether a request for more than one ID has been throttled for so long that it is granted like a request for one ID. Without
-/// this, sessions that take all single IDs would keep it waiting forever.
+/// this rule, sessions that take all single IDs would keep the request waiting forever.
 #[derive(Default)]
 struct Overdue {
-    /// When the request was first throttled, by the monotonic clock; 0 before.
+    /// The time on the monotonic clock at which the request was first throttled, or 0 if it has not been throttled yet.
     since: Nanos,
-    /// True if the next attempt is made like one for a single ID.
+    /// True if the next attempt treats the request like a request for a single ID.
     now: bool,
 }
 
 impl Overdue {
-    /// After a sleep of a throttled request.
+    /// Updates this value after a throttled request has slept.
     fn waited(&mut self, request: Request, max_ahead: Nanos) {
         let now = clock::monotonic();
         if self.since == 0 {
@@ -46,7 +46,7 @@ impl Overdue {
         self.now = late && !faults::on(Fault::NeverOverdue) && shmem::state().bulk().takes_overdue(now, max_ahead);
     }
 
-    /// After a grant for more than one ID.
+    /// Records that a request for more than one ID has been granted.
     fn granted(&self, identity: &Identity, run: Run) {
         let (bulk, now) = (shmem::state().bulk(), clock::monotonic());
         if self.now {
@@ -57,7 +57,7 @@ impl Overdue {
     }
 }
 
-/// Issues the IDs of one request. Tries the lock-free path, and removes obstacles until the request is granted.
+/// Issues the IDs for one request. Tries the lock-free path, and removes obstacles until the request is granted.
 #[inline(always)]
 pub fn draw(request: Request) -> Issued {
     let identity = identity::get();
@@ -85,12 +85,12 @@ pub fn draw(request: Request) -> Issued {
     }
 }
 
-/// One try, without a lock, a call into PostgreSQL or an allocation.
+/// Tries once to draw, without a lock, a call into PostgreSQL, or an allocation.
 #[inline(always)]
 fn attempt(identity: &Identity, request: Request, overdue: bool) -> Result<Drawn, Obstacle> {
     let (state, pace) = (shmem::state(), Pace { overdue, ..guc::pace() });
     let early = faults::clock_read_early(clock::monotonic);
-    // The clock is read once per attempt.
+    // Each attempt reads the clock once, so the number of clock reads is the number of attempts.
     let mut attempts = 0;
     let drawn = state.draw(&identity.limits, pace, request, |offset| {
         attempts += 1;
@@ -102,13 +102,13 @@ fn attempt(identity: &Identity, request: Request, overdue: bool) -> Result<Drawn
     faults::wrapped(drawn)
 }
 
-/// The last ID issued to this session.
+/// Returns the last ID issued to this session.
 pub fn current() -> Option<i64> {
     Some(CURRENT.load(Ordering::Relaxed)).filter(|id| *id >= 0)
 }
 
-/// Clears the last ID of this session, as `DISCARD` clears the last value of a sequence. Otherwise, if a pooler hands a session from one
-/// client to the next, `snowflake_currval()` would return the ID of the previous client.
+/// Clears the last ID of this session, in the same way as `DISCARD` clears the last values of sequences. Otherwise, if a pooler
+/// hands a session from one client to the next, `snowflake_currval()` would return the ID of the previous client.
 pub fn forget() {
     if !faults::on(Fault::DiscardIgnored) {
         CURRENT.store(NONE, Ordering::Relaxed);
@@ -116,7 +116,7 @@ pub fn forget() {
 }
 
 impl Issued {
-    /// Takes the next ID, or `None` if all are taken.
+    /// Takes and returns the next ID, or returns `None` if all IDs are taken.
     #[inline]
     pub fn take(&mut self) -> Option<i64> {
         if self.run.count == 0 {
@@ -129,7 +129,7 @@ impl Issued {
         Some(id)
     }
 
-    /// Takes all remaining IDs as one block, and returns its first ID.
+    /// Takes all remaining IDs as one block, and returns the first ID of the block.
     pub fn take_block(self) -> i64 {
         let stamp = &self.identity.stamp;
         CURRENT.store(stamp.id(self.run.last()), Ordering::Relaxed);
@@ -137,8 +137,8 @@ impl Issued {
     }
 }
 
-/// Removes the obstacle that keeps the state from granting a request, or raises an error if it cannot be removed. Returns words if
-/// it has drawn them itself.
+/// Removes the obstacle that keeps the state from granting a request, or raises an error if the obstacle cannot be removed. If
+/// this function has already drawn the words for the request, it returns them.
 #[cold]
 fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mut Overdue) -> Option<Run> {
     match obstacle {
@@ -146,7 +146,7 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
         Obstacle::Throttled(time) => {
             let pace = guc::pace();
             let most = Duration::from_nanos(pace.max_ahead.saturating_add(2 * identity.limits.tick().nanos()));
-            // The wait is longer than the settings allow: they were changed, or the monotonic clock went back.
+            // If the wait is longer than the settings allow, either the settings were changed or the monotonic clock went back.
             if time <= most || !extend::recheck_clock(identity) {
                 wait::throttled(time);
                 overdue.waited(request, pace.max_ahead);
@@ -155,8 +155,9 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
         Obstacle::NotReserved(word) => {
             let time = extend::extend_to(identity, word)?;
             return match attempt(identity, request, overdue.now) {
-                // Draws at the time for which the reservation was made. If a disk or a standby takes longer than a window, the
-                // words are in the past before they can be issued, and this session would extend the reservation forever.
+                // The words are drawn at the time for which the reservation was made. If a disk or a standby takes longer than a
+                // window, the current time is already past the reservation when its mark becomes durable. If this session drew at
+                // the current time, it would extend the reservation forever.
                 Err(Obstacle::NotReserved(_)) => shmem::state().draw(&identity.limits, guc::pace(), request, |_| time),
                 drawn => drawn,
             }

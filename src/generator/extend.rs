@@ -1,10 +1,11 @@
-//! The slow path: extending the reservation. An ID is issued only below a mark that is on disk and that the synchronous standby, if
-//! one is configured, has acknowledged.
+//! The slow path: extending the reservation. An ID is issued only if it is below a mark that is on disk and that the synchronous
+//! standby, if one is configured, has acknowledged.
 //!
-//! An extension prepares a reservation, persists its mark, and publishes it once the mark is durable. The session that finds half
-//! of the reservation used extends it, while the others continue in the rest. No lock is held while waiting, and every wait can be
-//! cancelled. A mark that was written but is not known to be durable is pending in shared memory. The next session that extends
-//! waits for that mark and publishes it, so that sessions that time out do not undo each other's work.
+//! An extension prepares a reservation, persists the reservation's mark, and publishes the reservation once the mark is durable.
+//! The session that finds that half of the reservation has been used extends the reservation, while the other sessions continue in
+//! the rest. No lock is held while waiting, and every wait can be cancelled. A mark that was written but is not known to be
+//! durable is pending in shared memory. The next session that extends the reservation waits for that mark and publishes the
+//! reservation, so that sessions that time out do not undo each other's work.
 
 use std::time::Duration;
 
@@ -21,18 +22,20 @@ use crate::message::error::{Error, MarkProblem};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, wal};
 
-/// How long a session sleeps at first, and at most, before it checks whether the session that extends the reservation has given up.
-/// It is woken if the reservation is extended or the other session gives up, but not if the other session is stopped.
+/// How long a session sleeps at first, and at most, before it checks whether the session that extends the reservation has given
+/// up. The sleeping session is woken if the reservation is extended or the other session gives up, but not if the other session is
+/// stopped.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// How old a reservation may be when its mark becomes durable, for IDs to be issued at its time. Longer than the longest window, so
-/// that a server with storage slower than a window can still issue IDs.
+/// How old a reservation may be when its mark becomes durable, if IDs are still to be issued at the time of the reservation. This
+/// limit is longer than the longest window, so that a server with storage slower than a window can still issue IDs.
 const OLDEST: Nanos = 2 * MAX_WINDOW;
 
-/// Longest time for which the setting `wait` waits for the clock.
+/// The longest time for which a session waits for the clock if the clock was set back and the setting is `wait`.
 const LONGEST_WAIT: Nanos = 10_000_000_000;
 
-/// The right to extend. Released when it goes out of scope, also after an ERROR; a waiting session then takes over.
+/// The right to extend the reservation. The right is released when this value goes out of scope, even after an ERROR. A waiting
+/// session then takes over.
 struct Claim(flake::Claim);
 
 impl Claim {
@@ -40,7 +43,7 @@ impl Claim {
         shmem::state().claim(clock::monotonic(), in_advance).map(Claim)
     }
 
-    /// Keeps the claim during a pause. False if another session has taken it.
+    /// Keeps the claim during a pause. Returns false if another session has taken the claim.
     fn keep(&mut self, pause: Nanos) -> bool {
         shmem::state().keep(&mut self.0, clock::monotonic(), pause)
     }
@@ -56,7 +59,7 @@ impl Drop for Claim {
     }
 }
 
-/// A planned reservation, at generator time `time`.
+/// A planned reservation at generator time `time`.
 struct Plan {
     generation: Generation,
     reservation: Reservation,
@@ -68,7 +71,7 @@ struct Plan {
 /// A mark that is not known to be durable.
 struct Found {
     pending: Pending,
-    /// False if another session wrote it.
+    /// False if another session wrote the mark.
     written_here: bool,
 }
 
@@ -77,15 +80,16 @@ struct Found {
 enum Hindrance {
     /// The mark was set meanwhile, so the caller must begin again.
     Stale,
-    /// The wall clock was set back, and the configuration does not allow issuing to continue.
+    /// The wall clock was set back, and the configuration does not allow the server to continue issuing IDs.
     ClockBehind(Nanos),
     /// Another session is changing the replication origin.
     Locked,
     Mark(MarkProblem),
 }
 
-/// Extends the reservation in advance, while half of it is left, unless another session is extending it or it cannot be extended.
-/// Does not wait for a standby, because this session has its ID: the mark is left pending, and a later call publishes it.
+/// Extends the reservation in advance, while half of it is left. Does nothing if another session is extending the reservation or
+/// if the reservation cannot be extended. This function does not wait for a standby, because this session already has its ID.
+/// Instead, this function leaves the mark pending, and a later call publishes the reservation.
 #[cold]
 pub fn renew(identity: &Identity) {
     let state = shmem::state();
@@ -100,7 +104,7 @@ pub fn renew(identity: &Identity) {
         Ok(found) => found,
         Err(Hindrance::Mark(problem)) if faults::on(Fault::RenewalRaises) => Error::MarkMissing { problem }.raise(),
         Err(hindrance) => {
-            // The error is raised by the first session that gets no ID. Until then, half of the reservation is left.
+            // The first session that gets no ID raises the error. Until then, half of the reservation is left.
             debug1!("snowflake_pg: not extending the reservation in advance: {hindrance:?}");
             return state.postpone(now, flake::pause(0, now));
         }
@@ -114,8 +118,9 @@ pub fn renew(identity: &Identity) {
     }
 }
 
-/// Extends the reservation to cover all words below `needed`, or waits for the session that is extending it. Returns the time of
-/// the reservation, which may have passed before the mark was acknowledged; `None` if the caller must try again.
+/// Extends the reservation to cover all words below `needed`, or waits for the session that is extending the reservation. Returns
+/// the time of the reservation, which may have passed before the mark was acknowledged. Returns `None` if the caller must try
+/// again.
 #[cold]
 pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
     let state = shmem::state();
@@ -129,7 +134,8 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
         }
         debug2!("snowflake_pg: waiting for another session to extend the reservation");
         let waiting = shmem::extended().join();
-        // Checked again, because a claim that was released before this point has not woken this session.
+        // The session tries to take the claim again, because a claim that was released before this point has not woken this
+        // session.
         if let Some(claim) = Claim::take(false) {
             drop(waiting);
             return extend(identity, needed, claim);
@@ -143,8 +149,8 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
     }
 }
 
-/// True if IDs may be issued at `time`, for which a reservation was made whose mark was written at `written`. The session has waited
-/// since `begun`.
+/// Returns true if IDs may be issued at `time`, the time of a reservation whose mark was written at `written`. This session has
+/// been waiting since `begun`.
 fn is_recent(written: Nanos, time: Nanos, begun: Nanos) -> bool {
     let now = clock::monotonic();
     // The monotonic clock may have gone back meanwhile.
@@ -193,18 +199,19 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
     (published && waited && is_recent(pending.written, pending.time, begun)).then_some(pending.time)
 }
 
-/// How long it took until the mark, which has just become durable, was durable.
+/// Returns how long the mark, which has just become durable, took to become durable.
 fn took(pending: &Pending) -> Nanos {
     clock::monotonic().saturating_sub(pending.written)
 }
 
-/// Returns the pending mark. If there is none, writes one for all words below `needed`, or for the current time only.
+/// Returns the pending mark. If there is no pending mark, writes a mark for all words below `needed`, or only for the current time
+/// if `needed` is `None`.
 fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<Found, Hindrance> {
     if let Some(pending) = shmem::state().pending().filter(|_| !faults::on(Fault::PendingForgotten)) {
         return Ok(Found { pending, written_here: false });
     }
     let plan = prepare(identity, needed)?;
-    // A session that has its ID does not wait for a session that is changing the origin.
+    // A session that already has its ID does not wait for a session that is changing the origin.
     let patient = needed.is_some();
     persist(identity, &plan, patient).map(|pending| Found { pending, written_here: true })
 }
@@ -212,7 +219,7 @@ fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<Found, Hind
 /// Compares the clocks and plans the next reservation.
 fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> {
     let state = shmem::state();
-    // Read before `last`, which is `None` if the mark was set meanwhile.
+    // The generation is read before `last`, which is `None` if the mark was set meanwhile.
     let generation = state.generation();
     let last = state.last().ok_or(Hindrance::Stale)?;
     let disciplined = state.discipline(clock::reading, identity.limits.time(last), &guc::clock_rules());
@@ -229,14 +236,14 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     Ok(Plan { generation, reservation, time, next: last + 1 })
 }
 
-/// Writes the mark of a plan, and leaves it pending: it is not on disk yet.
+/// Writes the mark of a plan and leaves the mark pending, because the mark is not on disk yet.
 fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, Hindrance> {
     let state = shmem::state();
     let covered = faults::mark_behind(plan.reservation.ceiling, plan.next);
     let written = mark::raise(Mark::above(&identity.stamp, covered), patient, || {
         let published = state.published().filter(|_| !faults::on(Fault::MarkBehind));
         let least = published.map_or(Mark::NOTHING_ISSUED, |ceiling| Mark::above(&identity.stamp, ceiling));
-        // Read after the ceiling, which can belong to a later generation.
+        // The generation is read after the ceiling, because the ceiling can belong to a later generation.
         (state.generation() == plan.generation).then_some(least)
     });
     shmem::origin_state().note_write(written.as_ref().err(), clock::monotonic());
@@ -251,11 +258,11 @@ fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, H
     Ok(pending)
 }
 
-/// Makes the words of a reservation available, and wakes the sessions that wait for them. `took` is how long its mark took to
-/// become durable, if this session has measured it.
+/// Makes the words of a reservation available, and wakes the sessions that wait for these words. `took` is how long the mark of
+/// the reservation took to become durable, if this session has measured that time.
 fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &str) -> bool {
     let state = shmem::state();
-    // The mark may have been removed or lowered since it was written. The next attempt to write it reports that.
+    // The mark may have been removed or lowered since it was written. The next attempt to write the mark reports this problem.
     let least = Mark::above(&identity.stamp, pending.reservation.ceiling);
     let covered = mark::read().is_ok_and(|mark| mark >= least);
     if !covered && !faults::any_mark_covers() {
@@ -279,7 +286,8 @@ fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &st
     true
 }
 
-/// Flushes the WAL up to `position`. True if the synchronous standby has acknowledged it, or if none is configured.
+/// Flushes the WAL up to `position`. Returns true if the synchronous standby has acknowledged the WAL up to `position`, or if no
+/// synchronous standby is configured.
 fn is_durable(position: XLogRecPtr) -> bool {
     if faults::on(Fault::PublishBeforeFlush) {
         return true;
@@ -289,13 +297,13 @@ fn is_durable(position: XLogRecPtr) -> bool {
     sync_standby::acknowledged(position)
 }
 
-/// Waits until the synchronous standby has acknowledged the WAL up to `position`, or until none is configured.
+/// Waits until the synchronous standby has acknowledged the WAL up to `position`, or until no synchronous standby is configured.
 pub fn acknowledged(position: XLogRecPtr) {
     let begun = clock::monotonic();
     while !sync_standby::acknowledged(position) && wait_for_standby(flake::pause(begun, clock::monotonic())) {}
 }
 
-/// Sleeps for a pause. False if [`Fault::PublishAfterCancel`] ends the wait.
+/// Sleeps for a pause. Returns false if [`Fault::PublishAfterCancel`] ends the wait.
 fn wait_for_standby(pause: Nanos) -> bool {
     wait::sleep(WaitEvent::Mark, Duration::from_nanos(pause));
     if faults::cancel_ends_wait() {
@@ -305,7 +313,7 @@ fn wait_for_standby(pause: Nanos) -> bool {
     true
 }
 
-/// Compares the clocks because generator time is implausible. True if that has moved generator time far ahead.
+/// Compares the clocks because generator time is implausible. Returns true if generator time has moved far ahead as a result.
 #[cold]
 pub fn recheck_clock(identity: &Identity) -> bool {
     let state = shmem::state();
@@ -315,11 +323,11 @@ pub fn recheck_clock(identity: &Identity) -> bool {
     let before = state.clock().offset;
     let disciplined = state.discipline(clock::reading, identity.limits.time(last), &guc::clock_rules());
     log::clock(&disciplined);
-    // It was moved by this session's comparison or by another session's.
+    // Either this session's comparison or another session's comparison may have moved generator time.
     state.clock().offset.wrapping_sub(before) as i64 >= MIN_WINDOW as i64
 }
 
-/// Waits while the wall clock is behind its earlier value, or raises an error, depending on the setting.
+/// Waits while the wall clock is behind its earlier value, or raises an error, depending on `snowflake_pg.on_clock_regression`.
 fn wait_for_clock(behind: Nanos) {
     if refuses(behind) {
         Error::ClockBehind { behind: Duration::from_nanos(behind) }.raise();
@@ -328,7 +336,7 @@ fn wait_for_clock(behind: Nanos) {
     wait::on_latch(WaitEvent::Clock, Duration::from_nanos(behind));
 }
 
-/// True if the request is refused while the wall clock is this far behind. Otherwise the session waits.
+/// Returns true if a request is refused while the wall clock is this far behind. Otherwise, the session may wait.
 pub fn refuses(behind: Nanos) -> bool {
     match guc::on_clock_regression() {
         ClockRegression::Continue => false,

@@ -1,4 +1,4 @@
-//! The lines that the server logs by itself: its identity at the start, events of its clock, and the end of its layout.
+//! The messages that the server logs on its own: its identity at server start, clock events, and the end of its layout.
 
 use std::sync::atomic::Ordering;
 
@@ -13,23 +13,25 @@ use crate::message::wording::Report;
 use crate::pg::startup::Startup;
 use crate::pg::{recovery, timestamp};
 
-/// Each kind of clock event is logged at most once in this time, unless it is much larger than the one before. Otherwise a clock
-/// that is set back and forth repeatedly, for example by two daemons, would fill the log.
+/// Each kind of clock event is logged at most once within this time, unless an event is much larger than the last one that was
+/// logged. Otherwise, a clock that is set back and forth repeatedly, for example by two daemons, would fill the log.
 const CLOCK_EVERY: Nanos = 60_000_000_000;
 
-/// The end of the layout is logged once a day, while IDs are drawn.
+/// How often the server logs that the layout ends soon: once a day, while IDs are drawn.
 const END_EVERY: Nanos = 86_400_000_000_000;
 
-/// How many years before the end of the layout the warnings begin, because moving to another layout takes planning.
+/// How many years before the end of the layout the warnings begin. The warnings begin this early because moving to a different
+/// layout takes planning.
 const NOTICE_YEARS: f64 = 2.0;
 
-/// Logs one line with the identity of a server that has started or was promoted. Also logs a warning if the mark may not cover all
-/// existing IDs.
+/// Logs one line with the identity of a server that has started or has been promoted. Also logs a warning if the mark may not
+/// cover all existing IDs.
 pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
     let format = &identity.format;
     let name = identity.name(identity.node);
     let issuer = identity.issuer(mark);
-    // This server issued the last ID itself: it restarted as a standby and was promoted, as Patroni does after a crash.
+    // `alone` is true if this server itself issued the last ID, restarted as a standby, and was promoted, as happens with Patroni
+    // after a crash.
     let copied = startup == Startup::Standby { copied: true };
     let alone = issuer == Some(identity.node) && !copied && !recovery::followed();
     let begun = match (startup, issuer) {
@@ -56,7 +58,7 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
     }
 }
 
-/// Warns if a promoted server may have been a primary before: the IDs that it issued then can be above the mark.
+/// Warns that a promoted server may have been a primary before. The IDs that the server issued at that time can be above the mark.
 fn former_primary(begun: &str, lead: Nanos) {
     warn_of(
         format!("{begun}, while the high-water mark is {:.3} s ahead of the clock", lead as f64 / 1e9),
@@ -83,7 +85,8 @@ fn restored(identity: &Identity, mark: Mark, now: Nanos) {
     );
 }
 
-/// Warns if this standby and its primary have the same worker ID. Not an error, because synchronous replication allows it.
+/// Warns that this standby and its primary have the same worker ID. This problem is not an error, because synchronous replication
+/// allows the same worker ID on both servers.
 pub fn same_number(identity: &Identity) {
     warn_of(
         format!("this standby and its primary both have {}", identity.name(identity.node)),
@@ -101,7 +104,8 @@ pub fn refusal(error: &Error) {
     warn_of_error(error, "no IDs are issued: ");
 }
 
-/// Warns of a problem with the mark. Not an error, because a server that has issued IDs before runs without the background worker.
+/// Warns of a problem with the mark. The problem is not an error, because a server that has issued IDs before can run without the
+/// background worker.
 pub fn mark_problem(problem: MarkProblem) {
     warn_of_error(&Error::MarkMissing { problem }, "");
 }
@@ -131,7 +135,7 @@ pub fn end_of_layout(identity: &Identity, now: Nanos) {
     );
 }
 
-/// Logs an event of the clock once.
+/// Logs one clock event.
 pub fn clock(disciplined: &Disciplined) {
     let Some(event) = disciplined.event else {
         return;
@@ -139,7 +143,7 @@ pub fn clock(disciplined: &Disciplined) {
     let (state, limiters) = (shmem::state(), shmem::limiters());
     let far = disciplined.lead > MAX_LEAD;
     let (limiter, by) = match event {
-        // A smaller event does not hold back a larger one.
+        // Far steps back have their own limiter, so that a smaller event does not suppress a larger one.
         ClockEvent::Regression(by) if far => (&limiters.far, by),
         ClockEvent::Regression(by) => (&limiters.regression, by),
         ClockEvent::Jump(by) => (&limiters.jump, by),
@@ -193,7 +197,7 @@ fn counted(what: &str, incidents: Incidents) -> String {
     format!("This is clock {what} {} since {}.", incidents.count, timestamp::utc(since))
 }
 
-/// Writes a line at level LOG.
+/// Writes a message at level LOG.
 pub fn log(message: String, detail: String) {
     let code = PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
     tell(PgLogLevel::LOG, Report { code, message, detail, hint: String::new() });
@@ -209,7 +213,7 @@ fn warn_of(message: String, detail: String, hint: &str) {
     tell(PgLogLevel::WARNING, Report { code, message, detail, hint: hint.into() });
 }
 
-/// Adds the name of the extension, because the log also has the lines of other programs.
+/// Writes a message that begins with the name of the extension, because the log also contains messages from other programs.
 fn tell(level: PgLogLevel, report: Report) {
     let message = format!("snowflake_pg: {}", report.message);
     Report { message, ..report }.error().report(level);

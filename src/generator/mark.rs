@@ -1,8 +1,9 @@
-//! The durable high-water mark. No other file reads or writes its storage.
+//! The durable high-water mark. No other file reads or writes the storage of the mark.
 //!
-//! It is the progress of replication origin `snowflake_pg`: one number for the whole server, written to WAL by PostgreSQL itself,
-//! replayed by standbys that do not have this library, kept by checkpoints and base backups. The origin's row is transactional, and
-//! its progress is not. Therefore [`crate::generator::mark_worker`] creates the row, and never a user's transaction.
+//! The mark is the progress of replication origin `snowflake_pg`, which is one number for the whole server. PostgreSQL itself
+//! writes the progress to WAL. Standbys replay the progress even if they do not have this library, and checkpoints and base
+//! backups keep it. The origin's row is transactional, but its progress is not. Therefore, [`crate::generator::mark_worker`]
+//! creates the row, and a user's transaction never does.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -17,18 +18,19 @@ use crate::pg::origin::{self, Mode, Origin};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::wal;
 
-/// The origin's name.
+/// The name of the replication origin.
 const ORIGIN: &CStr = c"snowflake_pg";
 
-/// How long an extension waits for a session that changes replication origins, in attempts 10 ms apart. See [`Guard`].
+/// How many times an extension tries to lock the catalog while another session is changing replication origins. The attempts are
+/// 10 ms apart. See [`Guard`].
 const TRIES: u32 = 10;
 
-/// The origin, locked until this goes out of scope or the transaction ends.
+/// The origin, which is locked until this value goes out of scope or the transaction ends.
 ///
 /// The lock is on the origin itself and not on the catalog, because `DROP SUBSCRIPTION` locks the catalog and keeps the lock while
-/// it talks to a publisher, which may not answer. From PostgreSQL 16 on, dropping our origin also locks the origin. Earlier
-/// versions lock only the catalog. There this guard takes that lock as well, but waits for it only as long as it takes to drop an
-/// origin.
+/// it communicates with a publisher, which may not answer. From PostgreSQL 16 on, dropping the origin of this extension also locks
+/// the origin. Earlier versions lock only the catalog. Therefore, this guard also takes the lock on the catalog, but waits for
+/// this lock only as long as it takes to drop an origin.
 struct Guard {
     origin: Origin,
     mode: Mode,
@@ -36,12 +38,12 @@ struct Guard {
 }
 
 impl Guard {
-    /// Waits for the lock, interruptibly.
+    /// Takes the lock. The wait for the lock can be interrupted.
     fn take(mode: Mode) -> Result<Guard, MarkProblem> {
         Ok(Guard::acquire(mode, true)?.expect("a lock that was waited for is there"))
     }
 
-    /// `None` if another session has the lock and `wait` is not set.
+    /// Takes the lock. Returns `None` if another session has the lock and `wait` is not set.
     fn acquire(mode: Mode, wait: bool) -> Result<Option<Guard>, MarkProblem> {
         loop {
             let catalog = lock_catalog(if wait { TRIES } else { 1 });
@@ -64,7 +66,7 @@ impl Guard {
     }
 }
 
-/// Locks the catalog so that no origin can be dropped. False if another session keeps it locked.
+/// Locks the catalog so that no origin can be dropped. Returns false if another session keeps the catalog locked.
 fn lock_catalog(tries: u32) -> bool {
     for attempt in 1..=tries {
         if origin::try_lock_catalog() {
@@ -91,7 +93,7 @@ impl Drop for Guard {
     }
 }
 
-/// Reads the mark and passes it on. Meanwhile no session can set it.
+/// Reads the mark and passes it to `load`. No session can set the mark while `load` runs.
 pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     let locked = Guard::take(Mode::Shared).and_then(|guard| Ok((progress(guard.origin)?, guard)));
     let (mark, guard) = locked.unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
@@ -108,16 +110,16 @@ pub fn read() -> Result<Mark, MarkProblem> {
 
 /// The result of an attempt to raise the mark.
 pub enum Raised {
-    /// Written; the end of the WAL record, which is not flushed yet.
+    /// The mark was written. The value is the end of the WAL record, which is not flushed yet.
     To(XLogRecPtr),
     /// The mark is no longer needed.
     Unwanted,
-    /// Another session is changing the origin, and this one does not wait for it.
+    /// Another session is changing the origin, and this session does not wait for that session.
     Locked,
 }
 
-/// Raises the mark to `mark`. `wanted` returns the value that the stored mark must have reached by now, or `None` if the mark is no
-/// longer needed. If `wait` is set, waits for a session that is changing the origin.
+/// Raises the mark to `mark`. `wanted` returns the value that the stored mark must have reached by now, or `None` if the mark is
+/// no longer needed. If `wait` is set, this function waits for a session that is changing the origin.
 pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> Result<Raised, MarkProblem> {
     let Some(guard) = Guard::acquire(Mode::Shared, wait)? else {
         return Ok(Raised::Locked);
@@ -125,15 +127,16 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
     let Some(least) = wanted() else {
         return Ok(Raised::Unwanted);
     };
-    // A mark that was removed or lowered is not repaired silently, because it may have reached the disk in that state.
+    // A mark that was removed or lowered is not repaired silently, because the removal or the lower mark may have reached the
+    // disk.
     if progress(guard.origin)? < least {
         return Err(MarkProblem::SetBack);
     }
     write(guard.origin, mark, false).map(Raised::To)
 }
 
-/// Sets the mark, which may lower it, after `check` has been called with the previous mark and has not raised an error. No session
-/// loads or raises the mark while this runs. Returns the end of the WAL record, which is on disk.
+/// Sets the mark, possibly to a lower value, after `check` has been called with the previous mark and has not raised an error. No
+/// session loads or raises the mark while this function runs. Returns the end of the WAL record, which is on disk.
 pub fn set(mark: Mark, check: impl FnOnce(Option<Mark>)) -> XLogRecPtr {
     let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
     check(progress(guard.origin).ok());
@@ -143,8 +146,8 @@ pub fn set(mark: Mark, check: impl FnOnce(Option<Mark>)) -> XLogRecPtr {
     written
 }
 
-/// Creates the origin, with a mark that means that no ID was issued. Returns false if the origin exists. The transaction must write
-/// nothing else.
+/// Creates the origin with a mark that means that no ID has been issued. Returns false if the origin already exists. The
+/// transaction must not write anything else.
 pub fn make() -> Result<bool, MarkProblem> {
     match find() {
         Ok(origin) => progress(origin).map(|_| false),
@@ -155,7 +158,7 @@ pub fn make() -> Result<bool, MarkProblem> {
     }
 }
 
-/// True if the origin exists.
+/// Returns true if the origin exists.
 pub fn exists() -> bool {
     origin::see_changes();
     find().is_ok()

@@ -1,7 +1,8 @@
-//! The background worker that creates the replication origin, in which the mark is kept, and then exits.
+//! The background worker that creates the replication origin in which the mark is stored, and then exits.
 //!
-//! It runs after the server has become a primary, by a start or a promotion. It creates the origin in a transaction of its own,
-//! because a user's transaction could be rolled back and leave progress behind, which the next subscription would inherit.
+//! The worker runs after the server has become a primary, by a start or by a promotion. The worker creates the origin in its own
+//! transaction. A user's transaction could be rolled back and leave the progress behind, and the next subscription would inherit
+//! this progress.
 
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use crate::pg::{background_worker, versions};
 /// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// Registers the background worker, if this server can issue IDs. Called in the postmaster while it preloads libraries. An error
-/// keeps the server from starting.
+/// Registers the background worker if this server can issue IDs. This function is called in the postmaster while it preloads
+/// libraries. An error keeps the server from starting.
 pub fn register() {
     let identity = identity::get();
     if let Some(error) = identity.refusal() {
@@ -40,7 +41,7 @@ pub fn register() {
     }
 }
 
-/// The background worker. An error ends it, and it is started again after [`RETRY`].
+/// Runs the background worker. An error ends the worker, and PostgreSQL starts it again after [`RETRY`].
 #[allow(unsafe_code)]
 #[pg_guard]
 #[unsafe(no_mangle)]
@@ -73,7 +74,7 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
     announce();
 }
 
-/// Logs the identity of the server, and what keeps it from issuing IDs now or soon.
+/// Logs the server's identity, and logs the reason if the server cannot issue IDs now or will soon be unable to issue IDs.
 fn announce() {
     let identity = identity::get();
     let Ok(mark) = BackgroundWorker::transaction(mark::read) else {

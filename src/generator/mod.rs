@@ -1,5 +1,5 @@
-//! The generator on this server: from a request for an ID to the durable high-water mark. Which ID comes next is decided in
-//! `crates/flake`.
+//! The generator on this server: from a request for an ID to the durable high-water mark. Crate `crates/flake` decides which ID
+//! comes next.
 
 pub mod clock;
 pub mod draw;

@@ -5,9 +5,9 @@
 //!
 //! No lock guards this memory. Every access goes through [`flake::State`], whose methods are safe to call from any number of
 //! processes at once and never wait; `unload` requires a lock, which [`crate::generator::mark`] takes. The condition variable has
-//! its own spinlock, which is held for a few instructions. Everything else is a single atomic. PostgreSQL's `AddinShmemInitLock` is
-//! held only while the segment is set up, in the postmaster. After a backend crash, the postmaster sets the segment up again, and
-//! the state is "not loaded".
+//! its own spinlock, which is held for a few instructions. Every other item is a single atomic. PostgreSQL's `AddinShmemInitLock`
+//! is held only while the segment is set up, in the postmaster. After a backend crash, the postmaster sets the segment up again,
+//! and the state is then "not loaded".
 #![allow(unsafe_code)]
 
 use std::sync::atomic::AtomicU64;
@@ -47,46 +47,50 @@ impl Shared {
 
 const _: () = assert!(align_of::<Shared>() <= SHARED_ALIGNMENT);
 
-// SAFETY: consists of atomics, plain values, and a condition variable, which guards itself; contains no pointer. Every process that
-// maps the segment has inherited this library from the same postmaster, and therefore has the same layout.
+// SAFETY: the type consists of atomics, plain values, and a condition variable that guards itself. It contains no pointer. Every
+// process that maps the segment has inherited this library from the same postmaster, and therefore has the same layout.
 unsafe impl PGRXSharedMemory for Shared {}
 
 // SAFETY: the name is the extension's own, so no other library uses it.
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 
-/// Requests the segment. Called in the postmaster while it preloads libraries.
-#[allow(clippy::undocumented_unsafe_blocks)] // The macro's own blocks.
+/// Requests the segment. This function is called in the postmaster while it preloads libraries.
+#[allow(clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn request() {
     pg_shmem_init!(SHARED = Shared::new());
 }
 
-/// The state. It can be used only after [`request`]. A process that has an [`crate::config::identity::Identity`] has called it.
+/// Returns the state. This function can be used only after [`request`]. A process that has an
+/// [`crate::config::identity::Identity`] has called `request`.
 #[inline]
 pub fn state() -> &'static State {
     faults::state_of_this_backend().unwrap_or_else(|| &SHARED.get().state)
 }
 
-/// The state of the mark's replication origin. Like [`state`].
+/// Returns the state of the mark's replication origin. This function can be used only after [`request`].
 pub fn origin_state() -> &'static OriginState {
     &SHARED.get().origin_state
 }
 
-/// The limits on repeated log lines. Like [`state`].
+/// Returns the limits on repeated log lines. This function can be used only after [`request`].
 pub fn limiters() -> &'static Limiters {
     &SHARED.get().limiters
 }
 
-/// The condition on which sessions wait until another one has extended the reservation. Like [`state`].
+/// Returns the condition on which sessions wait until another session has extended the reservation. This function can be used only
+/// after [`request`].
 pub fn extended() -> &'static Condition {
     &SHARED.get().extended
 }
 
-/// How long the slowest extension of the reservation took, in nanoseconds. Like [`state`].
+/// Returns how long the slowest extension of the reservation took, in nanoseconds. This function can be used only after
+/// [`request`].
 pub fn slowest_extension() -> &'static AtomicU64 {
     &SHARED.get().slowest_extension
 }
 
-/// The wall clock when the counts began, in nanoseconds since the Unix epoch. Like [`state`].
+/// Returns the time on the wall clock at which the counts began, in nanoseconds since the Unix epoch. This function can be used
+/// only after [`request`].
 pub fn counting_since() -> &'static AtomicU64 {
     &SHARED.get().counting_since
 }

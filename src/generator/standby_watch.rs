@@ -1,8 +1,8 @@
-//! The background worker of a standby that checks whether its primary has the same worker ID. Nothing else shows this before a
-//! failover.
+//! The background worker that checks on a standby whether the standby and its primary have the same worker ID. Before a failover,
+//! nothing else shows this problem.
 //!
-//! It exits when it has the answer, or when the server is promoted. If a server starts as a standby and is promoted without a
-//! primary, as Patroni does after a crash, there is no warning.
+//! The worker exits when it has the answer, or when the server is promoted. If a server starts as a standby and is promoted
+//! without a primary, as happens with Patroni after a crash, the worker logs no warning.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::pg::{background_worker, recovery, versions};
 /// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// How often it checks whether the server streams, and from which server.
+/// How often the worker checks whether the server streams, and which server wrote the mark.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Registers the background worker if the server starts as a standby. Called in the postmaster while it preloads libraries. A
-/// standby that accepts no connections (`hot_standby = off`) never starts it.
+/// Registers the background worker if the server starts as a standby. This function is called in the postmaster while it preloads
+/// libraries. A standby that accepts no connections (`hot_standby = off`) never starts the worker.
 pub fn register() {
     if !identity::get().worker_set || !matches!(Startup::now(), Startup::Standby { .. }) {
         return;
@@ -35,7 +35,7 @@ pub fn register() {
         .load();
 }
 
-/// The background worker.
+/// Runs the background worker.
 #[allow(unsafe_code)]
 #[pg_guard]
 #[unsafe(no_mangle)]
@@ -44,7 +44,7 @@ pub extern "C-unwind" fn snowflake_pg_watch_primary(_argument: pg_sys::Datum) {
     background_worker::connect(&shmem::origin_state().unconnected);
     let identity = identity::get();
     while recovery::in_recovery() {
-        // There is no issuer before the first ID.
+        // Before the first ID is issued, the mark does not show which server wrote it.
         let streams = recovery::streams();
         let mark = streams.then(|| BackgroundWorker::transaction(mark::read)).and_then(Result::ok);
         if let Some(node) = mark.and_then(|mark| identity.issuer(mark)) {

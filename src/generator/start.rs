@@ -12,11 +12,11 @@ use crate::message::error::{Error, MarkProblem};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{recovery, timestamp};
 
-/// How long a session waits for the background worker after the first start of a server, and how often it checks.
+/// How long a session waits for the background worker after a server's first start, and how often the session checks.
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Begins issuing at the clock or at the mark, whichever is later. Raises an error if this server cannot issue IDs.
+/// Begins issuing IDs at the clock or at the mark, whichever is later. Raises an error if this server cannot issue IDs.
 pub fn load(identity: &Identity) {
     match refusal(identity) {
         Some(Error::Standby) if faults::on(Fault::IssueInRecovery) => {
@@ -32,7 +32,7 @@ pub fn load(identity: &Identity) {
     mark::with_mark(|mark| begin(identity, mark));
 }
 
-/// The reason why this server issues no IDs, if there is one that depends neither on the clock nor on the mark.
+/// Returns the reason why this server issues no IDs, if there is a reason that depends neither on the clock nor on the mark.
 pub fn refusal(identity: &Identity) -> Option<Error> {
     identity.refusal().or_else(|| recovery::in_recovery().then_some(Error::Standby))
 }
@@ -56,7 +56,7 @@ fn begin(identity: &Identity, mark: Mark) {
     );
 }
 
-/// The first word to issue if the wall clock shows `wall`, or the error if no ID may be issued.
+/// Returns the first word to issue if the wall clock shows `wall`, or returns the error if no ID may be issued.
 pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Error> {
     let (limits, format) = (&identity.limits, identity.format);
     match limits.word_at(wall) {
@@ -77,7 +77,7 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
     Ok(first)
 }
 
-/// After the first start of a server, the origin may not have been created yet.
+/// Waits until the origin exists, because the background worker may not have created it yet after a server's first start.
 pub fn wait_for_origin() {
     let begun = clock::monotonic();
     while !mark::exists() && shmem::origin_state().problem() == MarkProblem::NotMade {

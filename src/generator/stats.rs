@@ -1,11 +1,11 @@
-//! Counts of what each backend has done. They are in shared memory, in one slot for each possible backend.
+//! Counts of what each backend has done. The counts are in shared memory, in one slot for each possible backend.
 //!
 //! # Locking contract
 //!
-//! Only the backend that has a slot counts in it, with plain loads and stores. Any process can read it at any time. The counters of
-//! a slot are never set back. The counts at the start of its backend and at the last [`reset`] are stored beside them, and are
-//! subtracted when the counters are read. Therefore counts outlive their backend. A reader can subtract numbers of the previous
-//! backend, which is acceptable because no ID depends on these numbers.
+//! Only the backend that has a slot counts in that slot, with plain loads and stores. Any process can read the slot at any time.
+//! The counters in a slot are never set back. Instead, the slot also stores the counts at the start of its backend and at the last
+//! [`reset`], and a reader subtracts these counts from the counters. Therefore, counts outlive their backend. A reader can
+//! subtract the previous backend's counts, which is acceptable because no ID depends on these counts.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -21,23 +21,23 @@ use crate::pg::wait_event::WaitEvent;
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// IDs drawn.
+    /// The number of IDs drawn.
     Issued,
-    /// Attempts to draw that failed because another session was faster.
+    /// The number of attempts to draw that failed because another session was faster.
     Retries,
-    /// Extensions of the reservation.
+    /// The number of extensions of the reservation.
     Extensions,
-    /// Sleeps, by reason. Their total times follow.
+    /// The number of sleeps because the lead was at its limit.
     ThrottledWaits,
-    /// Nanoseconds asleep.
+    /// The total duration of these sleeps, in nanoseconds.
     ThrottledTime,
-    /// As above.
+    /// The number of sleeps that waited for the mark.
     MarkWaits,
-    /// As above.
+    /// The total duration of the sleeps that waited for the mark, in nanoseconds.
     MarkTime,
-    /// As above.
+    /// The number of sleeps that waited for the wall clock.
     ClockWaits,
-    /// As above.
+    /// The total duration of the sleeps that waited for the wall clock, in nanoseconds.
     ClockTime,
 }
 
@@ -48,12 +48,12 @@ const COUNTS: usize = Count::ClockTime as usize + 1;
 pub struct Counts([u64; COUNTS]);
 
 impl Counts {
-    /// One of the counts.
+    /// Returns one of the counts.
     pub fn get(&self, count: Count) -> u64 {
         self.0[count as usize]
     }
 
-    /// A count of nanoseconds, converted to the milliseconds that the views show.
+    /// Returns a count of nanoseconds, converted to the milliseconds that the views show.
     pub fn milliseconds(&self, count: Count) -> f64 {
         self.get(count) as f64 / 1e6
     }
@@ -68,7 +68,7 @@ impl Counts {
 struct Counters([AtomicU64; COUNTS]);
 
 impl Counters {
-    /// Only the backend that has the slot counts in it, so no locked instruction is needed.
+    /// Adds to a counter. Only the backend that has the slot counts in it, so no locked instruction is needed.
     #[inline(always)]
     fn add(&self, count: Count, number: u64) {
         let counter = &self.0[count as usize];
@@ -87,25 +87,25 @@ impl Counters {
 /// The slot of one backend.
 #[derive(Default)]
 struct Slot {
-    /// On cache lines of its own, because no other backend writes it.
+    /// The counters are on their own cache lines, because no other backend writes them.
     counters: CachePadded<Counters>,
     /// The counters when the slot's backend began.
     at_start: Counters,
     /// The counters when the statistics were reset.
     at_reset: Counters,
-    /// The process ID of the backend, 0 if the slot is free.
+    /// The process ID of the backend, or 0 if the slot is free.
     pid: AtomicI32,
-    /// What the backend sleeps for: the number of a [`WaitEvent`] plus 1, or 0 while it does not sleep.
+    /// What the backend is waiting for: the number of a [`WaitEvent`] plus 1, or 0 while the backend does not sleep.
     asleep: AtomicU32,
 }
 
-/// What the views show of a backend.
+/// What the views show about a backend.
 pub struct Backend {
-    /// Its process ID.
+    /// The backend's process ID.
     pub pid: i32,
-    /// Its counts since it began, or since the statistics were reset.
+    /// The backend's counts since it began, or since the statistics were reset.
     pub counts: Counts,
-    /// What it is waiting for.
+    /// What the backend is waiting for.
     pub asleep: Option<WaitEvent>,
 }
 
@@ -130,11 +130,11 @@ impl Slot {
 #[allow(unsafe_code)]
 static SLOTS: BackendSlots<Slot> = unsafe { BackendSlots::new(c"snowflake_pg slots") };
 
-/// This backend's slot, after it was first needed.
+/// The slot of this backend, which is taken when it is first needed.
 static OWN: OwnSlot<Slot> = OwnSlot::new();
 
-/// Requests the slots. Called in the postmaster while it preloads libraries.
-#[allow(unsafe_code, clippy::undocumented_unsafe_blocks)] // The macro's own blocks.
+/// Requests the slots. This function is called in the postmaster while it preloads libraries.
+#[allow(unsafe_code, clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn request() {
     pg_shmem_init!(SLOTS = ());
 }
@@ -148,7 +148,7 @@ pub fn add(count: Count, number: u64) {
     own().counters.add(count, number);
 }
 
-/// Counts a sleep, and shows it in the views while it lasts.
+/// Counts a sleep, and shows the sleep in the views while it lasts.
 pub fn asleep<R>(what: WaitEvent, sleep: impl FnOnce() -> R) -> R {
     let slot = own();
     slot.asleep.store(what as u32 + 1, Ordering::Relaxed);
@@ -156,7 +156,7 @@ pub fn asleep<R>(what: WaitEvent, sleep: impl FnOnce() -> R) -> R {
     sleep()
 }
 
-/// A sleep. It is counted when it ends, even if an error ends it.
+/// A sleep, which is counted when it ends, even if an error ends it.
 struct Asleep {
     slot: &'static Slot,
     what: WaitEvent,
@@ -183,12 +183,12 @@ pub fn extended(took: Nanos) {
     shmem::slowest_extension().fetch_max(took, Ordering::Relaxed);
 }
 
-/// The backends that have drawn or waited since they began.
+/// Returns the backends that have drawn IDs or waited since they began.
 pub fn backends() -> impl Iterator<Item = Backend> {
     SLOTS.all().iter().filter_map(Slot::backend)
 }
 
-/// The counts of all backends, including those that have ended, since the server started or the statistics were reset.
+/// Returns the counts of all backends, including those that have ended, since the server started or the statistics were reset.
 pub fn total() -> Counts {
     SLOTS.all().iter().map(Slot::total).fold(Counts::default(), |sum, next| sum.combine(next, u64::wrapping_add))
 }
@@ -208,7 +208,7 @@ fn own() -> &'static Slot {
     OWN.get_or_take(attach)
 }
 
-/// Takes the slot of this backend, by the backend's number.
+/// Takes the slot with the number of this backend.
 #[cold]
 fn attach() -> &'static Slot {
     // The counts of a process that is not a backend are dropped.
@@ -223,7 +223,7 @@ fn attach() -> &'static Slot {
     slot
 }
 
-/// Leaves the slot to the next backend, with its counts.
+/// Leaves the slot and its counts to the next backend.
 fn detach() {
     own().pid.store(0, Ordering::Release);
 }

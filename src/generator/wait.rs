@@ -1,4 +1,4 @@
-//! The only place where a session waits. It waits on its latch, reacts to interrupts, and holds no lock.
+//! The only place where a session waits. While the session waits, it waits on its latch, reacts to interrupts, and holds no lock.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use crate::pg::condition_variable::Waiting;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{latch, versions};
 
-/// The longest single sleep. A longer wait consists of several sleeps; after each, the clock and the settings are read again.
+/// The longest single sleep. A longer wait consists of several sleeps. After each sleep, the clock and the settings are read
+/// again.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Sleeps until the lead has fallen.
+/// Sleeps for `time`, until the lead has fallen.
 pub fn throttled(time: Duration) {
     if faults::deaf_wait(time) {
         return;
@@ -34,8 +35,8 @@ pub fn sleep(what: WaitEvent, time: Duration) {
     stats::asleep(what, || latch::sleep(milliseconds(time), faults::shown_event(versions::wait_event(what))));
 }
 
-/// Sleeps until another session wakes this one, for `time` at most; returns true if woken. Cancelling the statement or terminating
-/// the session takes effect immediately.
+/// Sleeps until another session wakes this session, but for `time` at most. Returns true if this session was woken. A request to
+/// cancel the statement or to terminate the session takes effect immediately.
 pub fn until_woken(waiting: &Waiting<'_>, what: WaitEvent, time: Duration) -> bool {
     if faults::on(Fault::PollingWait) {
         on_latch(what, Duration::from_millis(1));
@@ -44,12 +45,13 @@ pub fn until_woken(waiting: &Waiting<'_>, what: WaitEvent, time: Duration) -> bo
     stats::asleep(what, || waiting.sleep(milliseconds(time), versions::wait_event(what)))
 }
 
-/// A duration in milliseconds for PostgreSQL's waits: rounded up, from 1 ms to [`LONGEST`].
+/// Converts a duration to milliseconds for PostgreSQL's wait functions. The result is rounded up, and is at least 1 ms and at most
+/// [`LONGEST`].
 fn milliseconds(time: Duration) -> i64 {
     time.min(LONGEST).as_micros().div_ceil(1_000).max(1) as i64
 }
 
-/// Takes two seconds if [`Fault::SlowDisk`] is on. It can be cancelled.
+/// Sleeps for two seconds if [`Fault::SlowDisk`] is on. The sleep can be cancelled.
 pub fn slow_disk() {
     if faults::on(Fault::SlowDisk) {
         for _ in 0..40 {
