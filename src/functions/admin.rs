@@ -1,4 +1,4 @@
-//! The functions that a superuser calls after the clock or the mark was wrong. Each call writes a line to the server log.
+//! The functions that a superuser calls after the clock or the mark was wrong. Each call writes a message to the server log.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{relation, row_security, timestamp, transaction};
 
-/// Accepts the server's clock as correct: IDs follow it from now on. Returns by how much generator time moved.
+/// Accepts the server's clock as correct. From then on, IDs follow the clock. Returns the interval by which generator time moved.
 #[pg_extern(volatile, parallel_unsafe)]
 fn snowflake_accept_clock() -> Interval {
     let identity @ Identity { format, limits, .. } = identity::get();
     start::load(identity);
-    // The clock is read once, so that the time that is checked is the time that is accepted.
+    // The clock is read once, so that the time that is accepted is the time that was checked.
     let reading = clock::reading();
     let shown = reading.wall;
     if limits.word_at(shown).is_none_or(|word| word > limits.last_word()) {
@@ -37,8 +37,8 @@ fn snowflake_accept_clock() -> Interval {
     Interval::new(0, 0, moved as i64).expect("two readings of a clock that ends in 2554 are in range")
 }
 
-/// Sets the high-water mark and returns its previous value, NULL if there was no mark. The mark is lowered only if `relation` has
-/// no ID at or above the new mark, or if `force` is set.
+/// Sets the high-water mark and returns its previous value, or returns NULL if there was no mark. The mark is lowered only if
+/// `relation` has no ID at or above the new mark, or if `force` is set.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_set_mark(mark bigint, relation regclass DEFAULT NULL, \
            key text DEFAULT 'id', force boolean DEFAULT false) RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c \
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
@@ -83,7 +83,8 @@ fn snowflake_set_mark(
     before.map(|before| i64::try_from(before.value()).unwrap_or(i64::MAX))
 }
 
-/// With a mark more than a day ahead of the clock, the server would refuse to issue IDs after a restart.
+/// Raises an error if the mark is more than a day ahead of the clock. With such a mark, the server would refuse to issue IDs after
+/// a restart.
 fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
     let (begins, clock) = (identity.limits.time(identity.first_word(mark)), clock::wall());
     if begins.saturating_sub(clock) > MAX_LEAD {
@@ -91,9 +92,10 @@ fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
     }
 }
 
-/// Searches for this server's IDs at or above the mark. The table is locked against writers until the transaction ends, because
-/// rows that are not committed yet are not visible. Neither are rows that are newer than this transaction's snapshot, that this
-/// transaction has deleted, or that a policy hides.
+/// Raises an error if the table has this server's IDs at or above the mark. The search cannot see rows that are not committed yet,
+/// so the table is locked against writers until the transaction ends. The search also cannot see rows that are newer than this
+/// transaction's snapshot, that this transaction has deleted, or that a policy hides. An error is raised if there can be such
+/// rows.
 fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: &str) {
     if transaction::keeps_snapshot() || transaction::has_written() {
         Error::MarkTransaction.raise();

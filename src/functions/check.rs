@@ -1,4 +1,5 @@
-//! The search for duplicate IDs in a table, and for IDs that this server cannot have issued. A DBA runs it after an incident.
+//! The search for duplicate IDs in a table, and for IDs that this server could not have issued. A DBA runs this search after an
+//! incident.
 
 use std::collections::HashSet;
 
@@ -15,15 +16,17 @@ use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
 use crate::pg::{relation, row_security, timestamp};
 
-/// The number of servers whose IDs are told apart: all servers of a layout with 16 bits of worker and datacenter ID.
+/// The maximum number of servers whose IDs can be distinguished. It is the number of all servers in a layout with 16 bits for the
+/// worker ID and the datacenter ID.
 const MOST_NODES: usize = 1 << 16;
 
-/// How many array elements are read between two checks for a cancel, in a fraction of a millisecond.
+/// How many array elements are read between two checks for a cancel request. Reading this many elements takes a fraction of a
+/// millisecond.
 const BETWEEN_LOOKS: usize = 4_096;
 
-/// IDs that belong together.
+/// A group of IDs from one server, or a group of values that are not IDs.
 struct Group {
-    /// The bits of an ID that identify its server; `None` for numbers that are not IDs, and for NULL.
+    /// The bits of an ID that identify its server, or `None` for NULL and for numbers that are not IDs.
     node: Option<i64>,
     ids: i64,
     /// The number of rows in which the ID is NULL.
@@ -36,15 +39,16 @@ struct Group {
 struct Column<'call> {
     identity: &'call Identity,
     table: String,
-    /// The column's name, and an expression of type `bigint` with its value.
+    /// The name of the column.
     name: String,
+    /// An expression of type `bigint` with the value of the column.
     id: String,
 }
 
 /// A row of the result of `snowflake_check`.
 type Finding = (&'static str, Option<i32>, Option<i32>, i64, Option<i64>, Option<i64>);
 
-/// The problems with the IDs of a table: one row for each kind of problem and each server.
+/// Returns the problems with the IDs in a table, in one row for each kind of problem and each server.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_check(relation regclass, key text DEFAULT 'id', workers integer[] DEFAULT NULL) \
            RETURNS TABLE (problem text, datacenter_id integer, worker_id integer, ids bigint, first_id bigint, \
@@ -73,9 +77,9 @@ fn snowflake_check(
     let name = relation::identifier(&key.name());
     match relation::column_type(table, key.0) {
         Some(pg_sys::INT8OID | pg_sys::INT4OID | pg_sys::INT2OID) => {}
-        // A cast would turn other values into numbers.
+        // A cast would convert values of other types to numbers.
         Some(_) => Error::NotIntegers { column: name }.raise(),
-        // PostgreSQL raises its own error.
+        // If there is no such column, PostgreSQL raises its own error.
         None => {}
     }
     let table = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
@@ -89,8 +93,8 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     let identity = column.identity;
     let (_, own) = identity.stamp.node_field();
     let own = identity.worker_set.then_some(own);
-    // The rows are read first, then the mark, then the clock. IDs that this server issues meanwhile are therefore below the mark
-    // and near the clock.
+    // The rows are read first, then the mark, and then the clock. IDs that this server issues in the meantime are therefore below
+    // the mark and near the clock.
     let groups = column.nodes();
     let row = |problem, group: &Group| {
         let node = group.node.map(|node| identity.format.layout.split(node).node);
@@ -134,8 +138,9 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     findings
 }
 
-/// The workers found that are not in the array. The array can have any length. Nothing is allocated for its elements, because Rust
-/// aborts the process when it runs out of memory. A cancel is checked for while they are read.
+/// Returns the workers that were found but are not in the array. The array can have any length. No memory is allocated for its
+/// elements, because Rust aborts the process when it runs out of memory. While this function reads the elements, it checks for a
+/// cancel request.
 fn unnamed(mut found: HashSet<i32>, workers: Option<&Array<'_, i32>>) -> HashSet<i32> {
     if let Some(left) = faults::searched_in_a_copy(&found, workers) {
         return left;
@@ -152,26 +157,27 @@ fn unnamed(mut found: HashSet<i32>, workers: Option<&Array<'_, i32>>) -> HashSet
 }
 
 impl Column<'_> {
-    /// The IDs of each node, and the group of values that are not IDs, including NULLs.
+    /// Returns one group for the IDs of each node, and one group for the values that are not IDs, including NULLs.
     fn nodes(&self) -> Vec<Group> {
         self.groups("", None)
     }
 
-    /// The IDs of each node at or above a given ID.
+    /// Returns, for each node, its IDs that are greater than or equal to a given ID.
     fn from(&self, first: i64) -> Vec<Group> {
         let id = &self.id;
         let rows = format!("WHERE {id} OPERATOR(pg_catalog.>=) $3 AND {id} OPERATOR(pg_catalog.<=) $2");
         self.groups(&rows, Some(first))
     }
 
-    /// The duplicate IDs of each node.
+    /// Returns the duplicate IDs of each node.
     fn duplicates(&self) -> Vec<Group> {
         let id = &self.id;
         let twice = format!("HAVING pg_catalog.count({id}) OPERATOR(pg_catalog.>) 1");
         self.groups(&format!("WHERE {id} IS NOT NULL GROUP BY {id} {twice}"), None)
     }
 
-    /// The IDs of some rows by their node. Parameters of `rows`: the bits of the node, the largest ID, and `first`.
+    /// Returns the IDs in the rows that `rows` selects, grouped by node. The parameters that `rows` can use are the bits of the
+    /// node, the largest ID, and `first`.
     fn groups(&self, rows: &str, first: Option<i64>) -> Vec<Group> {
         let Column { table, id, .. } = self;
         let query = format!(
@@ -184,7 +190,7 @@ impl Column<'_> {
         let (mask, _) = self.identity.stamp.node_field();
         let mut arguments: Vec<DatumWithOid> = vec![mask.into(), self.identity.format.layout.last_id().into()];
         arguments.extend(first.map(DatumWithOid::from));
-        // Read-only, so that it works on a standby.
+        // The query is read-only, so that it works on a standby.
         let groups = Spi::connect(|client| {
             let rows = client.select(&query, Some(MOST_NODES as i64 + 2), &arguments)?;
             rows.map(|row| {

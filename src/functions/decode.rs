@@ -1,4 +1,5 @@
-//! Decoding: the parts of an ID, by this server's layout and epoch or by those that are passed.
+//! Decoding: the parts of an ID according to this server's layout and epoch, or according to a layout and epoch that the caller
+//! passes.
 
 use flake::{IdFormat, Parts};
 use pgrx::JsonB;
@@ -13,18 +14,18 @@ use crate::pg::composite;
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp::{self, timestamptz};
 
-/// The parts of an ID as a record.
+/// Returns the parts of an ID as a record.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_decode(id bigint, OUT created_at timestamptz, OUT datacenter_id integer, \
            OUT worker_id integer, OUT sequence integer) RETURNS record STABLE STRICT PARALLEL SAFE LANGUAGE c \
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
 )]
 fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> pgrx::composite_type!('static, "record") {
-    // If this server's layout has no such field, the value is 0, as in the settings.
+    // If this server's layout has no field for a part, the value of the part is 0, as in the settings.
     record(Decoded::of(id, &identity::get().format), Some(0), fcinfo)
 }
 
-/// The parts of an ID of a layout.
+/// Returns the parts of an ID in a given layout.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_decode(id bigint, layout text, OUT created_at timestamptz, \
            OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer) RETURNS record \
            IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
@@ -36,7 +37,7 @@ fn snowflake_decode_layout(
     record(Decoded::of(id, &layout.format()), None, fcinfo)
 }
 
-/// The parts of an ID of a layout with an epoch other than its own.
+/// Returns the parts of an ID in a given layout with an epoch other than the layout's own.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_decode(id bigint, layout text, epoch timestamptz, OUT created_at timestamptz, \
            OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer) RETURNS record \
@@ -51,44 +52,45 @@ fn snowflake_decode_layout_epoch(
     record(Decoded::of(id, &layout.format_since(epoch)), None, fcinfo)
 }
 
-/// The parts of an ID, and the settings by which they were read.
+/// Returns the parts of an ID, and the settings that were used to decode the ID.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_describe(id: i64) -> JsonB {
     let format = &identity::get().format;
     Decoded::of(id, format).describe(id, Some(0))
 }
 
-/// The parts of an ID of a layout, with the layout and epoch used to read them.
+/// Returns the parts of an ID in a given layout, and the layout and epoch that were used to decode the ID.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_describe")]
 fn snowflake_describe_layout(id: i64, layout: Text<'_>) -> JsonB {
     Decoded::of(id, &layout.format()).describe(id, None)
 }
 
-/// The parts of an ID of a layout with an epoch other than its own, with the layout and epoch used to read them.
+/// Returns the parts of an ID in a given layout with an epoch other than the layout's own, and the layout and epoch that were used
+/// to decode the ID.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_describe")]
 fn snowflake_describe_layout_epoch(id: i64, layout: Text<'_>, epoch: TimestampWithTimeZone) -> JsonB {
     Decoded::of(id, &layout.format_since(epoch)).describe(id, None)
 }
 
-/// The time of an ID.
+/// Returns the time of an ID.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
     Decoded::of(id, &identity::get().format).created_at
 }
 
-/// The time of an ID of a layout.
+/// Returns the time of an ID in a given layout.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_timestamp")]
 fn snowflake_timestamp_layout(id: i64, layout: Text<'_>) -> TimestampWithTimeZone {
     Decoded::of(id, &layout.format()).created_at
 }
 
-/// The time of an ID of a layout with an epoch other than its own.
+/// Returns the time of an ID in a given layout with an epoch other than the layout's own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_timestamp")]
 fn snowflake_timestamp_layout_epoch(id: i64, layout: Text<'_>, epoch: TimestampWithTimeZone) -> TimestampWithTimeZone {
     Decoded::of(id, &layout.format_since(epoch)).created_at
 }
 
-/// The parts of an ID, with its time.
+/// The parts of an ID, and the time of the ID.
 struct Decoded<'format> {
     format: &'format IdFormat,
     created_at: TimestampWithTimeZone,
@@ -110,15 +112,15 @@ impl Decoded<'_> {
         Decoded { format, created_at, instant, parts }
     }
 
-    /// The ID and its parts as JSON, with `absent` for a field that the layout does not have.
+    /// Returns the ID and its parts as JSON. `absent` stands for a field that the layout does not have.
     fn describe(&self, id: i64, absent: Option<u32>) -> JsonB {
         let Parts { tick, node, sequence } = self.parts;
         let described = Description {
-            // A string, because JavaScript and similar JSON parsers would round the number.
+            // The ID is a string, because JavaScript and similar JSON parsers would round a number.
             id: id.to_string(),
             text: text::of(id),
             created_at: timestamp::utc(self.instant),
-            // This is in range, because created_at fits timestamptz.
+            // This number is in range, because created_at fits timestamptz.
             unix_ms: (self.instant / 1_000) as i64,
             tick,
             datacenter_id: if self.format.layout.has_datacenter() { Some(node.datacenter) } else { absent },
@@ -146,7 +148,8 @@ struct Description {
     epoch: String,
 }
 
-/// The row that a function declared like `snowflake_decode` returns. `absent` stands for a field that the layout does not have.
+/// Returns the result row of a function that is declared like `snowflake_decode`. `absent` stands for a field that the layout does
+/// not have.
 fn record(
     decoded: Decoded<'_>,
     absent: Option<u32>,

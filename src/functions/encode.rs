@@ -1,4 +1,4 @@
-//! The IDs of an instant: the ID with given parts, the first and the last ID of the tick, and the bounds of a range of time.
+//! IDs for an instant: the ID with given parts, the first and the last ID in the tick, and the bounds of a time range.
 
 use flake::{FormatError, IdFormat, Node, Part, PartError};
 use pgrx::prelude::*;
@@ -8,7 +8,7 @@ use crate::message::error::Error;
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp::instant;
 
-/// The ID with the given parts.
+/// Returns the ID with the given parts.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_encode(
     created_at: TimestampWithTimeZone,
@@ -19,13 +19,13 @@ fn snowflake_encode(
     encode(own(), created_at, datacenter_id, worker_id, sequence)
 }
 
-/// The ID of a layout with the given parts and datacenter ID 0.
+/// Returns the ID with the given parts and datacenter ID 0 in a given layout.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
 fn snowflake_encode_layout(created_at: TimestampWithTimeZone, worker_id: i32, sequence: i32, layout: Text<'_>) -> i64 {
     encode(&layout.format(), created_at, 0, worker_id, sequence)
 }
 
-/// The ID of a layout, with an epoch other than its own, with the given parts and datacenter ID 0.
+/// Returns the ID with the given parts and datacenter ID 0 in a given layout with an epoch other than the layout's own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
 fn snowflake_encode_layout_epoch(
     created_at: TimestampWithTimeZone,
@@ -37,7 +37,7 @@ fn snowflake_encode_layout_epoch(
     encode(&layout.format_since(epoch), created_at, 0, worker_id, sequence)
 }
 
-/// The ID of a layout with the given parts.
+/// Returns the ID with the given parts in a given layout.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
 fn snowflake_encode_datacenter_layout(
     created_at: TimestampWithTimeZone,
@@ -49,7 +49,7 @@ fn snowflake_encode_datacenter_layout(
     encode(&layout.format(), created_at, datacenter_id, worker_id, sequence)
 }
 
-/// The ID of a layout, with an epoch other than its own, with the given parts.
+/// Returns the ID with the given parts in a given layout with an epoch other than the layout's own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
 fn snowflake_encode_datacenter_layout_epoch(
     created_at: TimestampWithTimeZone,
@@ -62,56 +62,56 @@ fn snowflake_encode_datacenter_layout_epoch(
     encode(&layout.format_since(epoch), created_at, datacenter_id, worker_id, sequence)
 }
 
-/// The first ID of an instant's tick.
+/// Returns the first ID in an instant's tick.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
     min_id(own(), at)
 }
 
-/// The first ID of an instant's tick in a layout.
+/// Returns the first ID in an instant's tick in a given layout.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_min_id")]
 fn snowflake_min_id_layout(at: TimestampWithTimeZone, layout: Text<'_>) -> i64 {
     min_id(&layout.format(), at)
 }
 
-/// The first ID of an instant's tick in a layout with an epoch other than its own.
+/// Returns the first ID in an instant's tick in a given layout with an epoch other than the layout's own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_min_id")]
 fn snowflake_min_id_layout_epoch(at: TimestampWithTimeZone, layout: Text<'_>, epoch: TimestampWithTimeZone) -> i64 {
     min_id(&layout.format_since(epoch), at)
 }
 
-/// The last ID of an instant's tick.
+/// Returns the last ID in an instant's tick.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_max_id(at: TimestampWithTimeZone) -> i64 {
     max_id(own(), at)
 }
 
-/// The last ID of an instant's tick in a layout.
+/// Returns the last ID in an instant's tick in a given layout.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_max_id")]
 fn snowflake_max_id_layout(at: TimestampWithTimeZone, layout: Text<'_>) -> i64 {
     max_id(&layout.format(), at)
 }
 
-/// The last ID of an instant's tick in a layout with an epoch other than its own.
+/// Returns the last ID in an instant's tick in a given layout with an epoch other than the layout's own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_max_id")]
 fn snowflake_max_id_layout_epoch(at: TimestampWithTimeZone, layout: Text<'_>, epoch: TimestampWithTimeZone) -> i64 {
     max_id(&layout.format_since(epoch), at)
 }
 
-/// The first ID at or after an instant. After the end of the layout, it is a number above all IDs of the layout, or NULL if
-/// `bigint` has no such number.
+/// Returns the first ID at or after an instant. After the end of the layout, returns a number above all IDs of the layout, or NULL
+/// if `bigint` has no such number.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_first_id_from(at: TimestampWithTimeZone) -> Option<i64> {
     own().first_id_from(instant(at))
 }
 
-/// The last ID before an instant, or -1 if there is none.
+/// Returns the last ID before an instant, or -1 if there is no such ID.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_last_id_before(at: TimestampWithTimeZone) -> i64 {
     own().last_id_before(instant(at))
 }
 
-/// This server's layout and epoch. Raises an error if the library is not preloaded.
+/// Returns this server's layout and epoch. Raises an error if the library is not preloaded.
 fn own() -> &'static IdFormat {
     &identity::get().format
 }
@@ -138,7 +138,7 @@ fn max_id(format: &IdFormat, at: TimestampWithTimeZone) -> i64 {
     format.max_id(at).unwrap_or_else(|error| refuse(format, at, error))
 }
 
-/// Raises the error for an instant or a part that no ID can have.
+/// Raises the error for an instant or a part that does not fit any ID.
 fn refuse(format: &IdFormat, at: i128, error: FormatError) -> ! {
     match error {
         FormatError::Part(error) => Error::Part { error, layout: format.layout },

@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 use crate::message::error::Error;
 use crate::pg::timestamp::timestamptz;
 
-/// All presets, for view `snowflake_layouts`.
+/// Returns all presets, for the view `snowflake_layouts`.
 #[pg_extern(immutable, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_layouts() -> TableIterator<

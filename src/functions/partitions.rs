@@ -13,11 +13,12 @@ use crate::pg::relation::{self, ANSWERED, Name};
 use crate::pg::timestamp::{instant, timestamptz};
 use crate::pg::transaction;
 
-/// The largest number of partitions that one call creates. PostgreSQL can plan queries with thousands of partitions, but not many
-/// more.
+/// The largest number of partitions that one call creates. PostgreSQL can plan queries with thousands of partitions, but not with
+/// many more.
 const MAX_PARTITIONS: i32 = 1_000;
 
-/// A range of time, and its IDs: from `from_id` to before `until_id`, or to the end if no `bigint` is above the last ID.
+/// A range of time and its IDs. The IDs begin at `from_id` and end before `until_id`. If no `bigint` is above the last ID, there
+/// is no upper bound.
 struct Part {
     from: i128,
     until: i128,
@@ -26,15 +27,15 @@ struct Part {
 }
 
 impl Part {
-    /// The bounds as they are written in a statement. The catalog shows the same text with quotes.
+    /// Returns the bounds in the form in which a statement contains them. The catalog shows the same text with quotes.
     fn bounds(&self) -> String {
         let until = self.until_id.map_or("MAXVALUE".into(), |id| id.to_string());
         format!("FOR VALUES FROM ({}) TO ({until})", self.from_id)
     }
 }
 
-/// The bounds of the partitions that cover a range of time. Each is one interval long, except that the last one ends with the
-/// range.
+/// Returns the bounds of the partitions that cover a range of time. Each partition is one interval long, except that the last
+/// partition ends at the end of the range.
 #[pg_extern(stable, strict, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_partition_bounds(
@@ -56,15 +57,16 @@ fn snowflake_partition_bounds(
     let (from, until) = (instant(start), instant(stop));
     inside(format, from, from);
     if until > from {
-        // A range can end at the end of the layout.
+        // A range can end at the end of the layout, which is not itself in the layout. Therefore, the last instant of the range is
+        // checked.
         inside(format, until, until - 1);
     }
     let parts = parts(from, until, step);
     TableIterator::new(parts.map(move |part| (time(part.from), time(part.until), part.from_id, part.until_id)))
 }
 
-/// Ensures that a table partitioned by ranges of IDs has a partition for the interval that contains `start` and for those that
-/// follow, `count` in all. Returns the partitions that were created.
+/// Ensures that a table that is partitioned by ranges of IDs has partitions for `count` consecutive intervals, the first of which
+/// contains `start`. Returns the partitions that were created.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_create_partitions(parent regclass, step interval, count integer, \
            start timestamptz DEFAULT pg_catalog.now()) RETURNS SETOF regclass VOLATILE STRICT PARALLEL UNSAFE \
            LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
@@ -86,7 +88,8 @@ fn snowflake_create_partitions(
     let step = Step::of(&step, format);
     let from = instant(start);
     inside(format, from, from);
-    // The first interval can begin before the epoch, and the last can end after the end of the layout. Their IDs do not.
+    // The first interval can begin before the epoch, and the last interval can end after the end of the layout. The IDs of these
+    // intervals are always within the layout.
     let begin = step.begin(from).unwrap_or(from);
     let end = step.after(begin, count.into()).map_or(format.end(), |end| end.min(format.end()));
     inside(format, end, end - 1);
@@ -98,7 +101,7 @@ fn snowflake_create_partitions(
         return SetOfIterator::new(Vec::new());
     }
     let table = lock(parent);
-    // Looks again, because another session may have created some of them meanwhile.
+    // The partitions are read again, because another session may have created some of them meanwhile.
     let there = partitions(parent);
     let missing: Vec<&Part> = wanted.iter().filter(|part| !there.contains_key(&part.bounds())).collect();
     for part in &missing {
@@ -108,13 +111,13 @@ fn snowflake_create_partitions(
         let (parent, bounds) = (table.quoted(), part.bounds());
         Spi::run(&format!("CREATE TABLE {partition} PARTITION OF {parent} {bounds}")).expect(ANSWERED);
     }
-    // Found by their bounds, because an event trigger may have renamed them.
+    // The new partitions are found by their bounds, because an event trigger may have renamed them.
     let there = partitions(parent);
     SetOfIterator::new(missing.into_iter().filter_map(|part| there.get(&part.bounds()).copied()).collect::<Vec<_>>())
 }
 
-/// Raises the error for a bound, `at`, that lies outside the layout, or outside the calendar. `within` is the last instant that is
-/// allowed.
+/// Raises an error for the bound `at` if the instant `within` is outside the layout or outside the calendar. `within` is the first
+/// or the last instant of the range that `at` bounds.
 fn inside(format: &IdFormat, at: i128, within: i128) {
     if format.min_id(within).is_err() {
         Error::Instant { at, format: *format }.raise();
@@ -124,11 +127,12 @@ fn inside(format: &IdFormat, at: i128, within: i128) {
     }
 }
 
-/// The parts of a range of time that ends at or before the end of the layout. Each part contains at least one tick.
+/// Divides a range of time into parts. The range must end at or before the end of the layout. Each part contains at least one
+/// tick.
 fn parts(from: i128, until: i128, step: Step) -> impl Iterator<Item = Part> {
     let format = &identity::get().format;
     let bound = move |count| step.after(from, count).map_or(until, |at| at.min(until));
-    // Rounded up to a tick, as in snowflake_between.
+    // The instant is rounded up to a tick, as in snowflake_between.
     let id = |at| format.first_id_from(at);
     (0..)
         .map(move |count| (bound(count), bound(count + 1)))
@@ -137,13 +141,13 @@ fn parts(from: i128, until: i128, step: Step) -> impl Iterator<Item = Part> {
         .filter(|part| part.until_id.is_none_or(|until_id| part.from_id < until_id))
 }
 
-/// The partitions of a table by their bounds, as PostgreSQL shows them but without the quotes. Partitions that are being detached
-/// are left out, because they accept no rows.
+/// Returns the partitions of a table by their bounds. The bounds are in the form that PostgreSQL shows, but without the quotes.
+/// Partitions that are being detached are omitted, because they accept no rows.
 fn partitions(parent: pg_sys::Oid) -> HashMap<String, pg_sys::Oid> {
     let query = "SELECT pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', ''), c.oid
          FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid
          WHERE i.inhparent OPERATOR(pg_catalog.=) $1 AND NOT i.inhdetachpending";
-    // Run as a statement that can write, so that it sees rows that were committed while this session waited.
+    // The query is run as a statement that can write, so that it sees rows that were committed while this session waited.
     let read = Spi::connect_mut(|client| {
         let rows = client.update(query, None, &[parent.into()])?;
         rows.map(|row| Ok((row.get::<String>(1)?, row.get::<pg_sys::Oid>(2)?))).collect::<Result<Vec<_>, SpiError>>()
@@ -169,7 +173,8 @@ fn refuse_other_keys(parent: pg_sys::Oid) {
     }
 }
 
-/// Locks a table as CREATE TABLE .. PARTITION OF does. Until the transaction ends, the table keeps the name that this returns.
+/// Locks a table in the same way as CREATE TABLE .. PARTITION OF. Until the transaction ends, the table keeps the name that this
+/// function returns.
 fn lock(parent: pg_sys::Oid) -> Name {
     if transaction::keeps_snapshot() {
         Error::PartitionTransaction.raise();
@@ -177,7 +182,7 @@ fn lock(parent: pg_sys::Oid) -> Name {
     loop {
         let table = relation::of_relation(parent).unwrap_or_else(|| Error::NoTable { table: parent.to_u32() }.raise());
         Spi::run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", table.quoted())).expect(ANSWERED);
-        // A table is locked by its name. While this session waited, another table may have taken the name.
+        // A table is locked by its name. Another table may have taken the name while this session waited.
         if table.oid() == Some(parent) {
             return table;
         }

@@ -1,12 +1,12 @@
-//! The warning of CREATE EXTENSION if the library is not preloaded.
+//! The warning that CREATE EXTENSION raises if the library is not preloaded.
 
 use pgrx::prelude::*;
 
 use crate::config::identity;
 use crate::message::error::Error;
 
-/// Warns if the library is not preloaded. Otherwise the user would learn of it only at the first use of the extension. The
-/// extension script creates this function, calls it and drops it.
+/// Warns if the library is not preloaded. Without this warning, users would notice the problem only when they first use the
+/// extension. The extension script creates this function, calls it and drops it.
 #[pg_extern(sql = false)]
 fn snowflake_warn_unless_preloaded() {
     if identity::find().is_none() {

@@ -12,8 +12,8 @@ use crate::message::error::{Error, MarkProblem, WaitCause};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, timestamp, wal};
 
-/// The state of the generator in one row, for view `snowflake_status`. Loads nothing, writes nothing and does not wait. If the
-/// library is not preloaded, the row shows that.
+/// Returns the state of the generator in one row, for the view `snowflake_status`. This function loads nothing, writes nothing and
+/// does not wait. If the library is not preloaded, the row shows this fact.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_status() -> TableIterator<
@@ -114,18 +114,18 @@ fn snowflake_status() -> TableIterator<
     ))
 }
 
-/// The IDs of the server that wrote the mark, for view `snowflake_status`. A separate function, because the result columns of an
-/// existing C function cannot be changed.
+/// Returns the worker ID and the datacenter ID of the server that wrote the mark, for the view `snowflake_status`. This is a
+/// separate function because the result columns of an existing C function cannot be changed.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_last_issuer()
 -> TableIterator<'static, (name!(last_issuer_worker_id, Option<i32>), name!(last_issuer_datacenter_id, Option<i32>))> {
-    // No node if the library is not preloaded: snowflake_status() reports that.
+    // If the library is not preloaded, there is no node. In this case, snowflake_status() reports the problem.
     let node = identity::find().and_then(|identity| identity.issuer(mark::read().ok()?));
     TableIterator::once((node.map(|node| node.worker as i32), node.map(|node| node.datacenter as i32)))
 }
 
-/// The backends that have drawn IDs or waited, for view `snowflake_stat_backends`.
+/// Returns the backends that have drawn IDs or waited, for the view `snowflake_stat_backends`.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_stat_backends() -> TableIterator<
@@ -144,7 +144,7 @@ fn snowflake_stat_backends() -> TableIterator<
         name!(extensions, i64),
     ),
 > {
-    // If the library is not preloaded, this error is raised first.
+    // If the library is not preloaded, this call raises the error that says so.
     identity::get();
     TableIterator::new(stats::backends().map(|backend| {
         let counts = backend.counts;
@@ -172,10 +172,10 @@ fn snowflake_stat_reset() {
     stats::reset();
 }
 
-/// The mark, and the error that `snowflake_nextval()` would raise now.
+/// Returns the mark, and the error that `snowflake_nextval()` would raise now.
 fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) {
     let state = shmem::state();
-    // The ceiling is read first: words below it are below the mark that is read later.
+    // The ceiling is read first, so that the words below the ceiling are also below the mark that is read later.
     let (generation, published) = (state.generation(), state.published());
     let mark = mark::read();
     let error = start::refusal(identity).or_else(|| match (&mark, state.last()) {
@@ -202,7 +202,7 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     (mark.ok(), error)
 }
 
-/// What the next ID will wait for. `last` is the last word issued, and `now` is generator time.
+/// Returns what the next ID will wait for. `last` is the last word issued, and `now` is generator time.
 fn waiting(identity: &Identity, last: u64, now: Nanos) -> Option<Error> {
     let state = shmem::state();
     let pending = state.pending()?;
@@ -223,7 +223,7 @@ fn time(at: Nanos) -> Option<TimestampWithTimeZone> {
     timestamp::timestamptz(timestamp::of(at))
 }
 
-/// An interval of microseconds, or the longest possible interval if it is too long.
+/// Returns an interval of `micros` microseconds, or the longest possible interval if `micros` is too large.
 fn interval(micros: i128) -> Interval {
     Interval::new(0, 0, micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64).expect("microseconds alone are in range")
 }

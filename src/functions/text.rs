@@ -5,7 +5,7 @@ use pgrx::prelude::*;
 use crate::message::error::Error;
 use crate::pg::text_arg::Text;
 
-/// An ID as 13 characters, which sort like the number.
+/// Returns an ID as 13 characters. These texts sort in the same order as the numbers.
 #[pg_extern(
     requires = ["text"],
     sql = "CREATE FUNCTION snowflake_to_text(id bigint) RETURNS snowflake_text IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c \
@@ -15,7 +15,7 @@ fn snowflake_to_text(id: i64) -> String {
     of(id)
 }
 
-/// The text of an ID; raises an error for a number that is not an ID.
+/// Returns the text of an ID. Raises an error for a number that is not an ID.
 pub fn of(id: i64) -> String {
     match flake::to_text(id) {
         Some(text) => text.map(char::from).iter().collect(),
@@ -23,7 +23,7 @@ pub fn of(id: i64) -> String {
     }
 }
 
-/// The ID of a text.
+/// Returns the ID that a text represents.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_from_text(text: Text<'_>) -> i64 {
     flake::from_text(text.0).unwrap_or_else(|error| Error::Text { text: text.shown(), error }.raise())

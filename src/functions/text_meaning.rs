@@ -1,4 +1,4 @@
-//! The meaning of a `text` argument: a layout, with its own epoch or another one, or the name of a column.
+//! The meaning of a `text` argument: a layout, with its own or a different epoch, or the name of a column.
 
 use flake::{Epoch, IdFormat, LayoutError};
 use pgrx::prelude::*;
@@ -8,12 +8,13 @@ use crate::pg::relation;
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp::instant;
 
-/// The longest text that is read as a layout, which is four times the longest that is printed. A longer text, which can
-/// be a gigabyte, is refused before memory is allocated for it, because Rust terminates the process if memory runs out.
+/// The maximum length of a text that is read as a layout. It is four times the length of the longest layout that is printed. A
+/// longer text, which can be a gigabyte in size, is refused before memory is allocated for the text, because Rust terminates the
+/// process if memory runs out.
 const MAX_LAYOUT: usize = 100;
 
 impl Text<'_> {
-    /// The layout that this text names, with the epoch that belongs to it.
+    /// Returns the layout that this text names, with the epoch that belongs to the layout.
     pub fn format(self) -> IdFormat {
         let short = (self.0.len() <= MAX_LAYOUT).then_some(self.0);
         let text = short.and_then(|bytes| std::str::from_utf8(bytes).ok());
@@ -21,12 +22,12 @@ impl Text<'_> {
             .unwrap_or_else(|error| Error::LayoutArgument { text: self.shown(), error }.raise())
     }
 
-    /// The layout that this text names, with the epoch that is passed.
+    /// Returns the layout that this text names, with the epoch that is passed.
     pub fn format_since(self, epoch: TimestampWithTimeZone) -> IdFormat {
         IdFormat { epoch: since(epoch), ..self.format() }
     }
 
-    /// This text as a name, in UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
+    /// Returns this text as a name in UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
     pub fn name(self) -> String {
         if self.0.len() > relation::MAX_BYTES {
             Error::NameTooLong { name: format!("\"{}\"", self.shown()), partition: false }.raise();
@@ -35,7 +36,7 @@ impl Text<'_> {
     }
 }
 
-/// The epoch that an argument specifies.
+/// Returns the epoch that an argument specifies.
 fn since(at: TimestampWithTimeZone) -> Epoch {
     let at = instant(at);
     let refuse = |problem| Error::EpochArgument { at, problem }.raise();

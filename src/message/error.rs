@@ -1,7 +1,7 @@
 //! The errors that a user can get, as facts. [`crate::message::wording`] turns them into text.
 //!
-//! Instants are microseconds since the Unix epoch. The text of an argument is in ASCII, and truncated if it is long. Names of tables
-//! and columns are quoted for use in a statement.
+//! Instants are microseconds since the Unix epoch. The text of an argument is in ASCII, and is truncated if it is long. Names of
+//! tables and columns are quoted for use in a statement.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub enum Error {
     EpochArgument { at: i128, problem: EpochProblem },
     /// A part of an ID does not fit its field.
     Part {
-        /// Which part, and what would fit.
+        /// The part, and the values that would fit.
         error: PartError,
         layout: Layout,
     },
@@ -72,7 +72,7 @@ pub enum Error {
     Count {
         count: i32,
         max: u64,
-        /// How to get more, or why there are no more, as sentences.
+        /// Sentences that say how to get more IDs, or why there are no more IDs.
         more: &'static str,
     },
     /// The layout has no consecutive IDs to reserve.
@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// The clock cannot be accepted, because it shows a time outside the range of the layout.
     ClockOutside {
-        /// The time that it shows, in microseconds since the Unix epoch.
+        /// The time that the clock shows, in microseconds since the Unix epoch.
         clock: i128,
         format: IdFormat,
     },
@@ -98,9 +98,9 @@ pub enum Error {
     MarkMissing { problem: MarkProblem },
     /// The high-water mark is more than a day ahead of the clock.
     MarkAhead {
-        /// The time of the first ID that is not below it, in microseconds since the Unix epoch.
+        /// The time of the first ID that is not below the mark, in microseconds since the Unix epoch.
         mark: i128,
-        /// The time that the clock shows, in the same unit.
+        /// The time that the clock shows, in microseconds since the Unix epoch.
         clock: i128,
         format: IdFormat,
     },
@@ -123,26 +123,26 @@ pub enum Error {
     /// An argument that must name something is NULL.
     NullArgument {
         argument: &'static str,
-        /// The kind of object that it must name.
+        /// The kind of object that the argument must name.
         names: &'static str,
     },
     /// A column that should contain IDs is not of an integer type.
     NotIntegers {
-        /// Its name, quoted.
+        /// The name of the column, quoted.
         column: String,
     },
     /// A column has IDs of more servers than can be distinguished.
     ManyNodes {
-        /// Its name, quoted.
+        /// The name of the column, quoted.
         column: String,
         /// The number of servers that can be distinguished.
         most: usize,
-        /// The layout that the IDs are decoded with.
+        /// The layout with which the IDs are decoded.
         layout: Layout,
     },
     /// A table does not exist.
     NoTable { table: u32 },
-    /// The requested mark is lower than the current one, and no table shows that this is safe.
+    /// The requested mark is lower than the current mark, and no table shows that lowering the mark is safe.
     MarkLowered {
         mark: i64,
         /// The current mark.
@@ -152,7 +152,7 @@ pub enum Error {
     MarkBelowIds {
         mark: i64,
         table: String,
-        /// The highest ID of this server in it.
+        /// This server's highest ID in the table.
         highest: i64,
     },
     /// The server cannot store the progress of a replication origin.
@@ -174,32 +174,32 @@ pub enum Setting {
 /// Why a text is not an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EpochProblem {
-    /// Neither a time in ISO 8601 format nor a number.
+    /// The text is neither a time in ISO 8601 format nor a number.
     Malformed,
-    /// A time without a time zone, which would depend on the setting `TimeZone`.
+    /// The text is a time without a time zone, which would depend on the setting `TimeZone`.
     NoZone,
-    /// Not a whole number of milliseconds.
+    /// The time is not a whole number of milliseconds.
     Fraction,
-    /// Outside 1970 to 2199.
+    /// The time is outside the range from 1970 to 2199.
     Range,
 }
 
 /// Why an interval cannot be used as the length of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepProblem {
-    /// Zero or negative.
+    /// The interval is zero or negative.
     NotPositive,
-    /// More microseconds than an integer of 64 bits can hold.
+    /// The interval has more microseconds than a 64-bit integer can hold.
     TooLong,
-    /// Shorter than a tick.
+    /// The interval is shorter than a tick.
     UnderATick,
-    /// Months combined with days or hours.
+    /// The interval combines months with days or hours.
     Mixed,
-    /// Not a whole number of minutes, although the names of partitions contain no seconds.
+    /// The interval is not a whole number of minutes, but the names of partitions contain no seconds.
     NotMinutes,
 }
 
-/// What a written mark waits for before it is durable.
+/// What a written mark waits for before it becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitCause {
     /// The server's disk.

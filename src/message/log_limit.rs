@@ -1,4 +1,4 @@
-//! Limits how often a message is written, so that it cannot fill the log.
+//! Limits how often a message is written, so that the message cannot fill the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,8 @@ use flake::Nanos;
 
 use crate::faults::{self, Fault};
 
-/// When a message can be written again, and how many were suppressed since the last one. In shared memory, for all sessions together.
+/// When a message can be written again, and how many messages have been suppressed since the last one that was written. This state
+/// is in shared memory and applies to all sessions together.
 #[derive(Default)]
 pub struct Limiter {
     next: AtomicU64,
@@ -14,17 +15,19 @@ pub struct Limiter {
     withheld: AtomicU64,
 }
 
-/// A message is not suppressed if its subject is this many times larger than that of the last message.
+/// A message is not suppressed if the event that it reports is at least this many times as large as the event in the last message.
 const LARGER: u64 = 4;
 
 impl Limiter {
-    /// `Some` with the number of suppressed messages if a message about something of this size can be written, because no such message
-    /// was written within the time `every`. `now` is the monotonic clock.
+    /// Decides whether a message about an event of size `size` can be written. The message can be written if no message was
+    /// written within the time `every`, or if the event is much larger than the last event. Returns the number of messages that
+    /// were suppressed before this message, or returns `None` if this message is suppressed. `now` is the time on the monotonic
+    /// clock.
     pub fn pass(&self, now: Nanos, every: Nanos, size: u64) -> Option<u64> {
         let next = self.next.load(Ordering::Relaxed);
         let larger = size / LARGER >= self.size.load(Ordering::Relaxed).max(1);
-        // With compare-and-swap, only one of several concurrent callers passes.
-        // A time too far ahead is from before the monotonic clock went back.
+        // Because of the compare-and-swap, only one of several concurrent callers passes. A time that is too far ahead was stored
+        // before the monotonic clock went back.
         let passed = (next <= now || next > now + 2 * every || larger)
             && self.next.compare_exchange(next, now + every, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if passed || faults::on(Fault::TalkativeLog) {
@@ -36,21 +39,21 @@ impl Limiter {
     }
 }
 
-/// The limiters, one for each message.
+/// The limiters, one for each kind of message.
 #[derive(Default)]
 pub struct Limiters {
-    /// Steps back.
+    /// The limiter for steps back.
     pub regression: Limiter,
-    /// Steps back so far that the server would not issue IDs after a restart.
+    /// The limiter for steps back so far that the server would not issue IDs after a restart.
     pub far: Limiter,
-    /// Steps forward that IDs do not follow.
+    /// The limiter for steps forward that IDs do not follow.
     pub jump: Limiter,
-    /// Steps forward that IDs follow.
+    /// The limiter for steps forward that IDs follow.
     pub step: Limiter,
-    /// Returns from such a step.
+    /// The limiter for returns from a step forward that IDs did not follow.
     pub returned: Limiter,
-    /// A monotonic clock that went back.
+    /// The limiter for a monotonic clock that went back.
     pub restored: Limiter,
-    /// The end of the layout.
+    /// The limiter for the end of the layout.
     pub end: Limiter,
 }

@@ -6,10 +6,10 @@ use pgrx::prelude::*;
 use crate::message::error::{EpochProblem, MarkProblem, Setting, StepProblem, WaitCause};
 use crate::pg::{timestamp, versions};
 
-/// SQLSTATE, message, detail and hint.
+/// An SQLSTATE, a message, a detail and a hint.
 pub type Sentences = (PgSqlErrorCode, String, String, String);
 
-/// The high-water mark is missing or cannot be stored.
+/// Returns the error for a high-water mark that is missing or cannot be stored.
 pub fn mark_missing(problem: MarkProblem) -> Sentences {
     use PgSqlErrorCode::{
         ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_OBJECT_IN_USE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -72,7 +72,7 @@ pub fn mark_missing(problem: MarkProblem) -> Sentences {
     }
 }
 
-/// The next ID waits for the mark. Shown in the status, but never raised.
+/// Returns the error for a next ID that waits for the mark. The status shows this error, but it is never raised.
 pub fn mark_waits(cause: WaitCause, since: i128) -> Sentences {
     let (message, hint) = match cause {
         WaitCause::Disk => (
@@ -87,7 +87,7 @@ pub fn mark_waits(cause: WaitCause, since: i128) -> Sentences {
     (PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, String::new(), hint.into())
 }
 
-/// What to do if the worker ID is not set.
+/// Returns advice for a server whose worker ID is not set.
 pub fn worker_unset(layout: &Layout, misnamed: bool) -> String {
     let set = match layout.max(Part::Worker) {
         0 => format!(
@@ -108,7 +108,7 @@ pub fn worker_unset(layout: &Layout, misnamed: bool) -> String {
     set
 }
 
-/// The name of the number in a field, as users know it.
+/// Returns the name by which users know the number in a field.
 pub fn numbered(part: Part) -> &'static str {
     match part {
         Part::Timestamp => "timestamp",
@@ -118,7 +118,7 @@ pub fn numbered(part: Part) -> &'static str {
     }
 }
 
-/// How many servers can use a layout without a worker field.
+/// Returns a clause that says how many servers can use a layout without a worker field.
 pub fn without_worker(layout: &Layout) -> &'static str {
     match layout.has_datacenter() {
         true => "so servers differ only by their datacenter ID",
@@ -126,7 +126,7 @@ pub fn without_worker(layout: &Layout) -> &'static str {
     }
 }
 
-/// The value of a numeric setting is not a number or does not fit its field.
+/// Returns the error for a numeric setting whose value is not a number or does not fit its field.
 pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Sentences {
     let (name, field) = match setting {
         Setting::Datacenter => ("datacenter_id", "datacenter"),
@@ -154,7 +154,7 @@ pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Senten
     )
 }
 
-/// Why a text is not a layout.
+/// Returns the reason why a text is not a layout.
 pub fn layout_detail(error: &LayoutError) -> String {
     match error {
         LayoutError::Malformed => {
@@ -170,7 +170,7 @@ pub fn layout_detail(error: &LayoutError) -> String {
     }
 }
 
-/// A text is not an ID.
+/// Returns the error for a text that is not an ID.
 pub fn text_report(text: &str, error: TextError) -> Sentences {
     let code = match error {
         TextError::TooLarge => PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
@@ -192,13 +192,13 @@ pub fn text_report(text: &str, error: TextError) -> Sentences {
     (code, format!("\"{text}\" is not an ID in text form"), detail, hint)
 }
 
-/// The times for which a layout and an epoch have IDs.
+/// Returns a text with the range of time for which a layout and an epoch have IDs.
 pub fn range(format: &IdFormat) -> String {
     let (begin, end) = (timestamp::utc(format.instant(0)), timestamp::utc(format.end()));
     format!("IDs of this layout and epoch begin at {begin} and end before {end}.")
 }
 
-/// Why an interval cannot be used as the length of a partition.
+/// Returns the reason why an interval cannot be used as the length of a partition.
 pub fn step_detail(problem: StepProblem) -> &'static str {
     match problem {
         StepProblem::NotPositive => "The interval must be longer than zero.",
@@ -209,7 +209,7 @@ pub fn step_detail(problem: StepProblem) -> &'static str {
     }
 }
 
-/// Why a time is not an epoch.
+/// Returns the reason why a time is not an epoch.
 pub fn epoch_detail(problem: EpochProblem) -> &'static str {
     match problem {
         EpochProblem::Malformed => "The value is neither an ISO 8601 time nor a number of milliseconds.",

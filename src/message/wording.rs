@@ -16,14 +16,14 @@ pub struct Report {
     pub code: PgSqlErrorCode,
     /// What happened.
     pub message: String,
-    /// Facts, or empty.
+    /// Facts, or an empty string.
     pub detail: String,
-    /// Advice, or empty.
+    /// Advice, or an empty string.
     pub hint: String,
 }
 
 impl Report {
-    /// The report in the form that pgrx raises or logs.
+    /// Converts the report to the form that pgrx raises or logs.
     pub fn error(self) -> ErrorReport {
         let mut error = ErrorReport::new(self.code, self.message, "snowflake_pg");
         if !self.detail.is_empty() {
@@ -37,14 +37,14 @@ impl Report {
 }
 
 impl Error {
-    /// Raises the error as an ERROR. In the postmaster, nothing can catch it, and it ends the start of the server.
+    /// Raises the error as an ERROR. In the postmaster, nothing can catch the error, so the server does not start.
     #[cold]
     pub fn raise(self) -> ! {
         self.report().error().report(PgLogLevel::ERROR);
         unreachable!("an ERROR does not return")
     }
 
-    /// The report of the error.
+    /// Returns the report of the error.
     pub fn report(&self) -> Report {
         use PgSqlErrorCode::{
             ERRCODE_ACTIVE_SQL_TRANSACTION, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_DATATYPE_MISMATCH,

@@ -1,4 +1,5 @@
-//! An array in shared memory with one slot for each possible backend. Its length is known only when the server starts.
+//! An array in shared memory with one slot for each possible backend. The length of the array is known only when the server
+//! starts.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -11,7 +12,7 @@ use pgrx::{pg_guard, pg_sys};
 
 use crate::pg::versions;
 
-/// The alignment of shared memory: `PG_CACHE_LINE_SIZE` of `pg_config_manual.h`, to which `ShmemAlloc` rounds up.
+/// The alignment of shared memory, which is `PG_CACHE_LINE_SIZE` in `pg_config_manual.h`. `ShmemAlloc` rounds up to this size.
 pub const SHARED_ALIGNMENT: usize = 128;
 
 /// The slots. A `static` of this type is set up with pgrx's macro `pg_shmem_init!(SLOTS = ())`, in the postmaster while it preloads
@@ -21,28 +22,28 @@ pub struct BackendSlots<T: 'static> {
     slots: UnsafeCell<&'static [T]>,
 }
 
-// SAFETY: the slice is written only by the postmaster, each time it sets up shared memory, and is only read otherwise.
-// `T` is `Sync`, so that several processes may use one slot.
+// SAFETY: only the postmaster writes the slice, each time it sets up shared memory. Otherwise, the slice is only read. `T` is
+// `Sync`, so several processes may use one slot.
 unsafe impl<T: Sync> Sync for BackendSlots<T> {}
 
 impl<T: Default> BackendSlots<T> {
-    /// Slots that are not set up yet.
+    /// Returns slots that are not set up yet.
     ///
     /// # Safety
     ///
-    /// No other segment of shared memory has this name. `T` contains no pointer, and no value that a process owns: every backend
-    /// reads the slots of all others.
+    /// No other segment of shared memory has this name. `T` contains no pointer, and no value that a process owns, because every
+    /// backend reads the slots of all other backends.
     pub const unsafe fn new(name: &'static CStr) -> BackendSlots<T> {
         BackendSlots { name, slots: UnsafeCell::new(&[]) }
     }
 
-    /// All slots, or none if the library is not preloaded.
+    /// Returns all slots, or returns no slots if the library is not preloaded.
     pub fn all(&self) -> &'static [T] {
         // SAFETY: the process has one thread, and the slice was written before the process started.
         unsafe { *self.slots.get() }
     }
 
-    /// The slot of this backend, by its number; `None` in a process that is not a backend.
+    /// Returns the slot with the number of this backend, or returns `None` in a process that is not a backend.
     pub fn own(&self) -> Option<&'static T> {
         versions::backend_number().and_then(|number| self.all().get(number))
     }
@@ -53,19 +54,20 @@ impl<T: Default> BackendSlots<T> {
     }
 }
 
-/// The slot that this process has taken. Read for every ID, so it costs one load: `OnceLock` has two.
+/// The slot that this process has taken. The slot is read for every ID, and reading it takes one load, whereas `OnceLock` takes
+/// two loads.
 pub struct OwnSlot<T: 'static>(AtomicPtr<T>);
 
 impl<T: Sync> OwnSlot<T> {
-    /// No slot yet.
+    /// Returns a value that holds no slot yet.
     pub const fn new() -> OwnSlot<T> {
         OwnSlot(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// The slot; the first time, the one that `take` returns.
+    /// Returns the slot that this process has taken. If the process has not taken a slot yet, takes the slot that `take` returns.
     #[inline(always)]
     pub fn get_or_take(&self, take: fn() -> &'static T) -> &'static T {
-        // SAFETY: null, or a reference that lives as long as this process.
+        // SAFETY: the pointer is null, or it comes from a reference that lives as long as this process.
         unsafe { self.0.load(Ordering::Relaxed).as_ref() }.unwrap_or_else(|| {
             let slot = take();
             self.0.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
@@ -78,15 +80,15 @@ impl<T: Default> PgSharedMemoryInitialization for BackendSlots<T> {
     type Value = ();
 
     unsafe fn on_shmem_request(&'static self) {
-        // SAFETY: called from `shmem_request_hook`.
+        // SAFETY: this function is called from `shmem_request_hook`.
         unsafe { pg_sys::RequestAddinShmemSpace(Self::number() * size_of::<T>()) };
     }
 
     unsafe fn on_shmem_startup(&'static self, (): ()) {
         let (number, mut found) = (Self::number(), false);
         const { assert!(align_of::<T>() <= SHARED_ALIGNMENT) };
-        // SAFETY: called from `shmem_startup_hook`, in the one process there is, so the segment's list needs no lock. The memory
-        // is aligned, lives as long as the process, and every slot is written before it is read.
+        // SAFETY: this function is called from `shmem_startup_hook`. At that time there is only one process, so the segment's list
+        // needs no lock. The memory is aligned and lives as long as the process, and every slot is written before it is read.
         unsafe {
             let bytes = number * size_of::<T>();
             let memory = pg_sys::ShmemInitStruct(self.name.as_ptr(), bytes, &raw mut found).cast::<T>();
@@ -98,13 +100,13 @@ impl<T: Default> PgSharedMemoryInitialization for BackendSlots<T> {
     }
 }
 
-/// The process ID of this process, as `pg_stat_activity` shows it.
+/// Returns the process ID of this process, as `pg_stat_activity` shows it.
 pub fn process_id() -> i32 {
-    // SAFETY: a plain variable of this process.
+    // SAFETY: this is a plain variable of this process.
     unsafe { pg_sys::MyProcPid }
 }
 
-/// Calls `leave` when this backend ends. Called once per process.
+/// Calls `leave` when this backend ends. This function is called once per process.
 pub fn at_exit(leave: fn()) {
     static LEAVE: OnceLock<fn()> = OnceLock::new();
     #[pg_guard]
@@ -114,6 +116,6 @@ pub fn at_exit(leave: fn()) {
         }
     }
     let _ = LEAVE.set(leave);
-    // SAFETY: a callback that stays loaded as long as this process.
+    // SAFETY: the callback stays loaded as long as this process lives.
     unsafe { pg_sys::on_shmem_exit(Some(call), pg_sys::Datum::from(0)) };
 }

@@ -11,30 +11,30 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use crate::faults::{self, Fault};
 use crate::pg::setting;
 
-/// The databases to connect to. All databases share the origins, but the index of the origins can be opened only with a
-/// connection to a database. These databases exist unless they were dropped. template0 comes first because no session
-/// uses it.
+/// The databases to which a background worker can connect. All databases share the replication origins, but a process can open the
+/// index of the origins only while it is connected to a database. These databases exist unless they were dropped. template0 comes
+/// first because no session uses it.
 const DATABASES: [&CStr; 3] = [c"template0", c"template1", c"postgres"];
 
 /// How long a background worker waits for a lock, in PostgreSQL's notation. The wait is limited because template0
 /// cannot be copied while the worker is connected to it.
 const LOCK_TIMEOUT: &CStr = c"2s";
 
-/// True if there was no slot. The postmaster sets it, and its children inherit it.
+/// True if there was no slot for a background worker. The postmaster sets this flag, and its children inherit it.
 static TURNED_AWAY: AtomicBool = AtomicBool::new(false);
 
-/// The previous hook.
+/// The hook that was set before [`look`].
 static PREVIOUS: OnceLock<pg_sys::emit_log_hook_type> = OnceLock::new();
 
-/// Registers a background worker; false if `max_worker_processes` leaves no slot for it. Called in the postmaster while it
-/// preloads libraries.
+/// Registers a background worker. Returns false if `max_worker_processes` leaves no slot for the worker. This function is called
+/// in the postmaster while it preloads libraries.
 ///
 /// If there is no slot, PostgreSQL logs a line that does not name the worker, and reports no error to the caller. This
 /// function detects that line.
 pub fn register(worker: BackgroundWorkerBuilder) -> bool {
-    // SAFETY: a variable of this process, which has one thread. The hook is set only while PostgreSQL registers the
-    // worker. (PostgreSQL does not call it if log_min_messages is FATAL or higher. Then the first session waits until
-    // it gives up.)
+    // SAFETY: the hook is a variable of this process, which has one thread. The hook is set only while PostgreSQL registers the
+    // worker. (PostgreSQL does not call the hook if log_min_messages is FATAL or higher. In that case, the first session waits for
+    // the worker until the session gives up.)
     unsafe {
         let previous = *PREVIOUS.get_or_init(|| pg_sys::emit_log_hook);
         pg_sys::emit_log_hook = Some(look);
@@ -44,18 +44,18 @@ pub fn register(worker: BackgroundWorkerBuilder) -> bool {
     !was_turned_away()
 }
 
-/// True if there was no slot for a background worker.
+/// Returns true if there was no slot for a background worker.
 pub fn was_turned_away() -> bool {
     TURNED_AWAY.load(Ordering::Relaxed)
 }
 
-/// Detects the log line about too few slots, and passes every line on.
+/// Detects the log line about too few slots, and passes every line on to the previous hook.
 ///
 /// # Safety
 ///
-/// PostgreSQL calls it with the line that it is about to write.
+/// PostgreSQL calls this function with the line that PostgreSQL is about to write.
 unsafe extern "C-unwind" fn look(line: *mut pg_sys::ErrorData) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `line` is a valid pointer.
     if unsafe { (*line).sqlerrcode } == PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED as i32 {
         TURNED_AWAY.store(true, Ordering::Relaxed);
     }
@@ -65,12 +65,12 @@ unsafe extern "C-unwind" fn look(line: *mut pg_sys::ErrorData) {
     }
 }
 
-/// Connects a background worker to a database. It is called once per process. `unconnected` counts the attempts that
+/// Connects a background worker to a database. This function is called once per process. `unconnected` counts the attempts that
 /// have not succeeded so far.
 pub fn connect(unconnected: &AtomicU32) {
     // If the database does not exist, this process exits, and the next one tries another database.
     let database = DATABASES[unconnected.fetch_add(1, Ordering::Relaxed) as usize % DATABASES.len()];
-    // SAFETY: C strings; the first call of its kind in this process.
+    // SAFETY: the arguments are C strings, and this is the first call of its kind in this process.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnection(
             database.as_ptr(),
@@ -84,8 +84,8 @@ pub fn connect(unconnected: &AtomicU32) {
     setting::set(c"lock_timeout", if faults::on(Fault::DeafWorker) { c"0" } else { LOCK_TIMEOUT });
 }
 
-/// True if the server runs for `pg_upgrade`, which copies the data.
+/// Returns true if the server runs for `pg_upgrade`, which copies the data.
 pub fn in_pg_upgrade() -> bool {
-    // SAFETY: a plain flag of the server, set at its start.
+    // SAFETY: this is a plain flag of the server, which is set when the server starts.
     unsafe { pg_sys::IsBinaryUpgrade }
 }

@@ -4,16 +4,16 @@
 use pgrx::PgTupleDesc;
 use pgrx::prelude::*;
 
-/// The row of these columns, with the result type of the call. `fcinfo` is what PostgreSQL passed to the current call.
-/// The function must be declared to return exactly these columns, and none of them may be of a type that is passed by
+/// Returns a row of these columns, with the result type of the call. `fcinfo` is the value that PostgreSQL passed to the current
+/// call. The function must be declared to return exactly these columns, and none of them may be of a type that is passed by
 /// reference.
 pub fn row<const N: usize>(
     fcinfo: pg_sys::FunctionCallInfo,
     columns: [Option<pg_sys::Datum>; N],
 ) -> PgHeapTuple<'static, AllocatedByRust> {
     let mut descriptor: pg_sys::TupleDesc = std::ptr::null_mut();
-    // SAFETY: the caller passes the current call's `fcinfo`, and columns of the declared types, which are passed by value. `descriptor`
-    // is set if the call says composite.
+    // SAFETY: the caller passes the current call's `fcinfo`, and columns of the declared types, which are passed by value.
+    // `descriptor` is set if `get_call_result_type` reports a composite type.
     let tuple = unsafe {
         let class = pg_sys::get_call_result_type(fcinfo, std::ptr::null_mut(), &raw mut descriptor);
         assert!(class == pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE, "the function is not declared to return a record");

@@ -8,15 +8,15 @@ use std::sync::OnceLock;
 use pgrx::pg_sys;
 use pgrx::pg_sys::DiscardMode::{DISCARD_ALL, DISCARD_SEQUENCES};
 
-/// The previous hook.
+/// The hook that was set before [`utility`].
 static PREVIOUS: OnceLock<pg_sys::ProcessUtility_hook_type> = OnceLock::new();
 
 /// The function to call after a `DISCARD` of sequences.
 static AFTER_DISCARD: OnceLock<fn()> = OnceLock::new();
 
 unsafe extern "C-unwind" {
-    // Declared here because the wrapper of pgrx turns an error into a panic, which would then have to be caught and
-    // raised again for each statement that fails. See `utility`.
+    // This function is declared here because the pgrx wrapper turns an error into a panic. The panic would then have to be caught
+    // and raised again for each statement that fails. See `utility`.
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,
         text: *const c_char,
@@ -33,7 +33,7 @@ unsafe extern "C-unwind" {
 /// This function is called in the postmaster while it preloads libraries.
 pub fn after_discard(after: fn()) {
     let _ = AFTER_DISCARD.set(after);
-    // SAFETY: a variable of this process, which has one thread; libraries may set this hook when they are loaded.
+    // SAFETY: the hook is a variable of this process, which has one thread. Libraries may set this hook when they are loaded.
     unsafe {
         let _ = PREVIOUS.set(pg_sys::ProcessUtility_hook);
         pg_sys::ProcessUtility_hook = Some(utility);
@@ -42,12 +42,12 @@ pub fn after_discard(after: fn()) {
 
 /// Passes each utility statement on, and detects a successful `DISCARD` of sequences.
 ///
-/// It has no pgrx guard, because nothing in it panics. An error in the statement leaves this frame through PostgreSQL's
+/// This function has no pgrx guard, because nothing in it panics. An error in the statement leaves this frame through PostgreSQL's
 /// `longjmp`, which is safe because the frame has nothing to drop.
 ///
 /// # Safety
 ///
-/// PostgreSQL calls it as it calls `standard_ProcessUtility`.
+/// PostgreSQL calls this function in the same way as `standard_ProcessUtility`.
 unsafe extern "C-unwind" fn utility(
     statement: *mut pg_sys::PlannedStmt,
     text: *const c_char,
@@ -58,8 +58,8 @@ unsafe extern "C-unwind" fn utility(
     destination: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: PostgreSQL passes a valid node. It is read before the statement runs, because a statement that ends the
-    // transaction can free it.
+    // SAFETY: PostgreSQL passes a valid node. The node is read before the statement runs, because a statement that ends the
+    // transaction can free the node.
     let discards = unsafe { discards_sequences((*statement).utilityStmt) };
     let next = PREVIOUS.get().copied().flatten().unwrap_or(standard_ProcessUtility);
     // SAFETY: the arguments are passed on unchanged.
@@ -69,13 +69,14 @@ unsafe extern "C-unwind" fn utility(
     }
 }
 
-/// True for `DISCARD ALL` and `DISCARD SEQUENCES`.
+/// Returns true for `DISCARD ALL` and `DISCARD SEQUENCES`.
 ///
 /// # Safety
 ///
-/// `statement` is null or a node.
+/// `statement` is null or points to a node.
 unsafe fn discards_sequences(statement: *mut pg_sys::Node) -> bool {
-    // SAFETY: the caller's promise; the tag says that the node is a DiscardStmt.
+    // SAFETY: the caller guarantees that the pointer is null or points to a node, and the tag shows that the node is a
+    // DiscardStmt.
     unsafe {
         !statement.is_null()
             && (*statement).type_ == pg_sys::NodeTag::T_DiscardStmt

@@ -1,5 +1,5 @@
-//! A replication origin by its name: its row in the catalog, its progress, and the locks that keep others from dropping it or from
-//! changing the progress. Every function here is called in a transaction, as in any SQL function.
+//! A replication origin by its name: its row in the catalog, its progress, and the locks that keep other sessions from dropping it
+//! or from changing its progress. Every function here is called in a transaction, as in any SQL function.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -7,10 +7,11 @@ use std::ffi::CStr;
 use pgrx::pg_sys::{self, RepOriginId, XLogRecPtr};
 use pgrx::{PgSqlErrorCode, PgTryBuilder};
 
-/// `InvalidRepOriginId` of `replication/origin.h`.
+/// The value of `InvalidRepOriginId` in `replication/origin.h`.
 const NONE: RepOriginId = 0;
 
-/// The mode of the lock on the catalog. It conflicts with the lock that PostgreSQL before 16 takes to drop an origin.
+/// The mode of the lock on the catalog. This mode conflicts with the lock that PostgreSQL versions before 16 take to drop an
+/// origin.
 const CATALOG_LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
 /// A replication origin, or [`Origin::ABSENT`].
@@ -20,9 +21,9 @@ pub struct Origin(RepOriginId);
 /// How an origin is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Shared with other sessions that advance the progress.
+    /// Several sessions that advance the progress can hold the lock at the same time.
     Shared = pg_sys::RowExclusiveLock as isize,
-    /// Held by one session only.
+    /// Only one session can hold the lock.
     Exclusive = pg_sys::AccessExclusiveLock as isize,
 }
 
@@ -37,29 +38,29 @@ impl Mode {
 }
 
 impl Origin {
-    /// Stands for an origin that does not exist. It can be locked, and nothing else.
+    /// Represents an origin that does not exist. The only thing that a caller can do with this value is to lock it.
     pub const ABSENT: Origin = Origin(NONE);
 
-    /// The origin with this name.
+    /// Returns the origin with this name.
     pub fn find(name: &CStr) -> Option<Origin> {
-        // SAFETY: reads the catalog cache, in a transaction; the name is a C string.
+        // SAFETY: the call reads the catalog cache in a transaction, and the name is a C string.
         Some(unsafe { pg_sys::replorigin_by_name(name.as_ptr(), true) }).filter(|id| *id != NONE).map(Origin)
     }
 
     /// Creates an origin.
     pub fn create(name: &CStr) -> Origin {
-        // SAFETY: in a transaction; the name is a C string.
+        // SAFETY: the call is made in a transaction, and the name is a C string.
         Origin(unsafe { pg_sys::replorigin_create(name.as_ptr()) })
     }
 
-    /// The progress, or 0 if there is none.
+    /// Returns the progress, or returns 0 if there is none.
     pub fn progress(self) -> XLogRecPtr {
-        // SAFETY: reads shared memory under locks of its own.
+        // SAFETY: the call reads shared memory under its own locks.
         unsafe { pg_sys::replorigin_get_progress(self.0, false) }
     }
 
-    /// Sets the progress, downwards only if `backward` is set. Returns the end of the WAL record, which is not flushed yet. The
-    /// caller has found or created the origin, and locked it.
+    /// Sets the progress, and lowers it only if `backward` is set. Returns the end of the WAL record, which is not flushed yet.
+    /// The caller has found or created the origin, and has locked it.
     pub fn advance(self, progress: XLogRecPtr, backward: bool) -> Result<XLogRecPtr, InUse> {
         // SAFETY: the origin exists, and a lock of this process prevents it from being dropped. The end of the record
         // is a variable of this process. (The insert position cannot be used instead, because it can be after the
@@ -79,11 +80,11 @@ impl Origin {
 
     /// Locks the origin. The wait for the lock can be interrupted.
     pub fn lock(self, mode: Mode) {
-        // SAFETY: in a transaction, as in any SQL function.
+        // SAFETY: the call is made in a transaction, as in any SQL function.
         unsafe { pg_sys::LockSharedObject(pg_sys::ReplicationOriginRelationId, self.object(), 0, mode.lock()) };
     }
 
-    /// Locks the origin without waiting. Returns false if another session has a lock that conflicts.
+    /// Locks the origin without waiting. Returns false if another session has a conflicting lock.
     pub fn try_lock(self, mode: Mode) -> bool {
         let tag = pg_sys::LOCKTAG {
             locktag_field1: 0,
@@ -93,8 +94,8 @@ impl Origin {
             locktag_type: pg_sys::LockTagType::LOCKTAG_OBJECT as u8,
             locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
         };
-        // SAFETY: in a transaction. This code does what LockSharedObject does, but does not wait. PostgreSQL has a
-        // function for this only from 17 on.
+        // SAFETY: the calls are made in a transaction. This code does what LockSharedObject does, but does not wait. PostgreSQL
+        // provides a function for this purpose only from version 17 on.
         unsafe {
             let locked = pg_sys::LockAcquire(&raw const tag, mode.lock(), false, true);
             if locked == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL {
@@ -105,9 +106,9 @@ impl Origin {
         }
     }
 
-    /// Releases the lock that this process took in this transaction.
+    /// Releases the lock on the origin that this process took in this transaction.
     pub fn unlock(self, mode: Mode) {
-        // SAFETY: the caller has taken it; PostgreSQL warns if not.
+        // SAFETY: the caller has taken the lock. If the caller has not, PostgreSQL only warns.
         unsafe { pg_sys::UnlockSharedObject(pg_sys::ReplicationOriginRelationId, self.object(), 0, mode.lock()) };
     }
 
@@ -116,20 +117,20 @@ impl Origin {
     }
 }
 
-/// Locks the catalog of origins, so that none is dropped. Returns false if another session has a lock that conflicts.
+/// Locks the catalog of origins so that no origin is dropped. Returns false if another session has a conflicting lock.
 pub fn try_lock_catalog() -> bool {
-    // SAFETY: the catalog always exists, and this is in a transaction, as in any SQL function.
+    // SAFETY: the catalog always exists, and the call is made in a transaction, as in any SQL function.
     unsafe { pg_sys::ConditionalLockRelationOid(pg_sys::ReplicationOriginRelationId, CATALOG_LOCK) }
 }
 
-/// Releases the lock that this process took in this transaction.
+/// Releases the lock on the catalog that this process took in this transaction.
 pub fn unlock_catalog() {
-    // SAFETY: the caller has taken it; PostgreSQL warns if not.
+    // SAFETY: the caller has taken the lock. If the caller has not, PostgreSQL only warns.
     unsafe { pg_sys::UnlockRelationOid(pg_sys::ReplicationOriginRelationId, CATALOG_LOCK) };
 }
 
-/// Makes the changes of other sessions to the catalogs visible to this session. Taking a lock does the same.
+/// Makes changes that other sessions have made to the catalogs visible to this session. Taking a lock has the same effect.
 pub fn see_changes() {
-    // SAFETY: in a transaction.
+    // SAFETY: the call is made in a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }

@@ -1,23 +1,23 @@
-//! Whether this server is in recovery, and follows a primary.
+//! Whether this server is in recovery, and whether it follows a primary.
 #![allow(unsafe_code)]
 
 use pgrx::pg_sys;
 
-/// True while the server is in recovery, as a standby is.
+/// Returns true while the server is in recovery, as a standby is.
 pub fn in_recovery() -> bool {
-    // SAFETY: reads shared memory that every backend is attached to.
+    // SAFETY: the call reads shared memory to which every backend is attached.
     unsafe { pg_sys::RecoveryInProgress() }
 }
 
-/// True while a standby receives the WAL of another server.
+/// Returns true while a standby receives the WAL of another server.
 pub fn streams() -> bool {
-    // SAFETY: reads shared memory that every backend is attached to.
+    // SAFETY: the call reads shared memory to which every backend is attached.
     unsafe { pg_sys::WalRcvStreaming() && followed() }
 }
 
-/// True if this server has been connected to a primary since it started, even if it has been promoted since.
+/// Returns true if this server has been connected to a primary since it started, even if it has been promoted since.
 pub fn followed() -> bool {
-    // SAFETY: in shared memory that every backend is attached to. Read without its lock: one number, which is zero until the
-    // first connection.
+    // SAFETY: the number is in shared memory to which every backend is attached. It can be read without its lock, because it is a
+    // single number that is zero until the first connection.
     unsafe { !pg_sys::WalRcv.is_null() && (&raw const (*pg_sys::WalRcv).sender_port).read_volatile() != 0 }
 }

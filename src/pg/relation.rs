@@ -8,7 +8,8 @@ use pgrx::prelude::*;
 /// The maximum number of bytes in a name: `NAMEDATALEN` without the terminating zero byte.
 pub const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
 
-/// Why a query through SPI always returns a result: if the query fails, PostgreSQL raises the error itself.
+/// The message to `expect` for the result of a query through SPI. There is always a result, because PostgreSQL itself raises the
+/// error if the query fails.
 pub const ANSWERED: &str = "PostgreSQL raises the errors of a query";
 
 /// A table's schema and name.
@@ -19,9 +20,9 @@ pub struct Name {
     bytes: usize,
 }
 
-/// The current name of a table, view or other relation; `None` if it does not exist.
+/// Returns the current name of a table, view or other relation, or returns `None` if it does not exist.
 pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
-    // SAFETY: reads the catalog caches, in a transaction. Each function returns null or a C string in the memory of
+    // SAFETY: the functions read the catalog caches in a transaction. Each function returns null or a C string in the memory of
     // this call.
     let (schema, table) = unsafe {
         let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(oid));
@@ -34,10 +35,10 @@ pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
     Some(Name { schema: utf8(schema), table: utf8(table), bytes: table.len() })
 }
 
-/// The type of a column, or the base type if it is a domain; `None` if there is no such column.
+/// Returns the type of a column, or the base type if the type is a domain. Returns `None` if there is no such column.
 pub fn column_type(table: pg_sys::Oid, column: &[u8]) -> Option<pg_sys::Oid> {
     let column = CString::new(column).ok()?;
-    // SAFETY: reads the catalog caches, in a transaction; the name is a C string in the database's encoding.
+    // SAFETY: the functions read the catalog caches in a transaction, and the name is a C string in the database's encoding.
     unsafe {
         let number = pg_sys::get_attnum(table, column.as_ptr());
         let found = (number != 0).then(|| pg_sys::get_atttype(table, number));
@@ -45,10 +46,10 @@ pub fn column_type(table: pg_sys::Oid, column: &[u8]) -> Option<pg_sys::Oid> {
     }
 }
 
-/// Converts a text of the database to UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
+/// Converts a text in the encoding of the database to UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
 pub fn utf8(text: &[u8]) -> String {
-    // SAFETY: the pointer and the length describe the text. The result is that pointer, or a C string in the memory of
-    // this call.
+    // SAFETY: the pointer and the length describe the text. The result is the same pointer, or a C string in the memory of this
+    // call.
     let bytes = unsafe {
         let length = text.len() as i32;
         let converted = pg_sys::pg_server_to_any(text.as_ptr().cast(), length, pg_sys::pg_enc::PG_UTF8 as i32);
@@ -60,19 +61,20 @@ pub fn utf8(text: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A quoted identifier, or several with dots between them, as messages show it: in double quotes even if a statement needs none.
+/// Formats a quoted identifier, or several quoted identifiers with dots between them, for messages. The result is in double quotes
+/// even if a statement does not need them.
 pub fn shown(quoted: &str) -> String {
     if quoted.contains('"') { quoted.into() } else { format!("\"{quoted}\"") }
 }
 
 impl Name {
-    /// The schema and the name, quoted for use in a statement.
+    /// Returns the schema and the name, quoted for use in a statement.
     pub fn quoted(&self) -> String {
         format!("{}.{}", identifier(&self.schema), identifier(&self.table))
     }
 
-    /// This name followed by `_` and `suffix`, in the same schema. If it is too long, the error is that name, quoted,
-    /// without the schema.
+    /// Returns this name followed by `_` and `suffix`, in the same schema. If the new name is too long, the error is the new name,
+    /// quoted and without the schema.
     pub fn sibling(&self, suffix: &str) -> Result<Name, String> {
         let table = format!("{}_{suffix}", self.table);
         let bytes = self.bytes + 1 + suffix.len();
@@ -82,7 +84,7 @@ impl Name {
         Ok(Name { schema: self.schema.clone(), table, bytes })
     }
 
-    /// The OID of the table that has this name now.
+    /// Returns the OID of the table that has this name now.
     pub fn oid(&self) -> Option<pg_sys::Oid> {
         let oid = Spi::get_one_with_args(
             "SELECT (SELECT c.oid
@@ -96,10 +98,10 @@ impl Name {
     }
 }
 
-/// An identifier, quoted for use in a statement. If the encoding of the database is not UTF-8, the result is in ASCII.
-/// A database without an encoding (SQL_ASCII) accepts the bytes as they are.
+/// Quotes an identifier for use in a statement. If the encoding of the database is not UTF-8, the result is in ASCII. A database
+/// without an encoding (SQL_ASCII) accepts the bytes as they are.
 pub fn identifier(name: &str) -> String {
-    // SAFETY: reads a variable of this process.
+    // SAFETY: the call reads a variable of this process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
     if name.is_ascii() || [pg_sys::pg_enc::PG_UTF8, pg_sys::pg_enc::PG_SQL_ASCII].contains(&encoding) {
         return pgrx::spi::quote_identifier(name);

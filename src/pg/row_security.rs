@@ -3,14 +3,14 @@
 
 use pgrx::pg_sys;
 
-/// Row security is off while this value lives. PostgreSQL raises an error if a policy would hide rows.
+/// Keeps row security off while this value lives. PostgreSQL raises an error if a policy would hide rows.
 pub struct Off(i32);
 
 impl Off {
     /// Switches row security off.
     pub fn new() -> Off {
-        // SAFETY: the arguments are C strings. `drop` leaves the level again, or the end of the transaction after an
-        // error.
+        // SAFETY: the arguments are C strings. `drop` leaves the level again. After an error, the end of the transaction leaves
+        // the level.
         unsafe {
             let level = pg_sys::NewGUCNestLevel();
             pg_sys::set_config_option(

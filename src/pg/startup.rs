@@ -8,20 +8,20 @@ use pgrx::pg_sys;
 /// How the server started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Startup {
-    /// With its own data, possibly after a crash.
+    /// The server started with its own data, possibly after a crash.
     Primary,
-    /// As a standby.
+    /// The server started as a standby.
     Standby {
-        /// True if it is a copy of another server, made by a base backup or `pg_rewind`.
+        /// True if the server is a copy of another server, made by a base backup or `pg_rewind`.
         copied: bool,
     },
-    /// From a backup or an archive. The latest changes can be missing.
+    /// The server started from a backup or an archive. The latest changes can be missing.
     Restored,
 }
 
 impl Startup {
-    /// Determines it from files in the data directory, before recovery removes them. It is called in the postmaster,
-    /// whose working directory is the data directory.
+    /// Determines how the server starts, from files in the data directory, before recovery removes these files. This function is
+    /// called in the postmaster, whose working directory is the data directory.
     pub fn now() -> Startup {
         let there = |file: &CStr| file.to_str().is_ok_and(|name| Path::new(name).exists());
         let copied = there(pg_sys::BACKUP_LABEL_FILE);

@@ -1,14 +1,14 @@
 //! What the synchronous standby has acknowledged, read from PostgreSQL's shared memory.
 //!
-//! `SyncRepWaitForLSN` cannot be used, because it returns without an error if the wait is cancelled, and returns at
-//! once if the session has `synchronous_commit` set to off or local.
+//! `SyncRepWaitForLSN` cannot be used. It returns without an error if the wait is cancelled, and it returns immediately if the
+//! session has `synchronous_commit` set to off or local.
 #![allow(unsafe_code)]
 
 use pgrx::pg_sys::{self, LWLockMode, XLogRecPtr};
 
 use crate::pg::versions;
 
-/// True if the synchronous standby has flushed the WAL up to `lsn`, or if none is configured.
+/// Returns true if the synchronous standby has flushed the WAL up to `lsn`, or if no synchronous standby is configured.
 pub fn acknowledged(lsn: XLogRecPtr) -> bool {
     // SAFETY: the control structure and the lock are in shared memory, to which every backend is attached before its
     // first statement. The lock is held only while two numbers are read.

@@ -6,10 +6,11 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 
-/// How many bytes of an invalid text its error message shows.
+/// How many bytes of an invalid text the error message shows.
 const SHOWN: usize = 60;
 
-/// A `text`, as bytes, because pgrx's `&str` panics on some characters of databases whose encoding is not UTF-8.
+/// A `text` argument as bytes. The type `&str` of pgrx is not used, because it panics on some characters in databases whose
+/// encoding is not UTF-8.
 #[derive(Clone, Copy)]
 pub struct Text<'call>(pub &'call [u8]);
 
@@ -32,8 +33,8 @@ unsafe impl SqlTranslatable for Text<'_> {
 }
 
 impl Text<'_> {
-    /// The text in ASCII, truncated if it is long. It is ASCII because the message of an error is in the encoding of
-    /// the database, too.
+    /// Returns the text in ASCII, truncated if it is long. The text is in ASCII because an error message must be valid in the
+    /// encoding of the database.
     pub fn shown(self) -> String {
         let start = &self.0[..self.0.len().min(SHOWN)];
         format!("{}{}", start.escape_ascii(), if start.len() < self.0.len() { "..." } else { "" })

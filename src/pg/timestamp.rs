@@ -3,17 +3,17 @@
 use flake::Nanos;
 use pgrx::prelude::*;
 
-/// Microseconds from the Unix epoch to 2000-01-01, from which PostgreSQL counts (`POSTGRES_EPOCH_JDATE` minus
+/// The number of microseconds from the Unix epoch to 2000-01-01, from which PostgreSQL counts (`POSTGRES_EPOCH_JDATE` minus
 /// `UNIX_EPOCH_JDATE`, 10,957 days).
 const POSTGRES_EPOCH: i128 = 10_957 * 86_400 * 1_000_000;
 
-/// The instant of a clock's time.
+/// Converts the time on a clock to an instant.
 pub fn of(time: Nanos) -> i128 {
     i128::from(time / 1_000)
 }
 
-/// The instant of a timestamp. An infinite timestamp becomes an instant outside the range of every layout, with room
-/// for arithmetic.
+/// Converts a timestamp to an instant. An infinite timestamp becomes an instant outside the range of every layout, with room for
+/// arithmetic.
 pub fn instant(at: TimestampWithTimeZone) -> i128 {
     match at.into_inner() {
         i64::MIN => i128::MIN / 4,
@@ -22,19 +22,19 @@ pub fn instant(at: TimestampWithTimeZone) -> i128 {
     }
 }
 
-/// The timestamp of an instant; `None` outside the range of the type, which a layout with many timestamp bits can
+/// Converts an instant to a timestamp. Returns `None` outside the range of the type, which a layout with many timestamp bits can
 /// exceed.
 pub fn timestamptz(instant: i128) -> Option<TimestampWithTimeZone> {
     let micros = i64::try_from(instant - POSTGRES_EPOCH).ok()?;
     match micros {
-        // The type uses these values for infinity. They are not instants.
+        // The type uses these values for infinity, so they are not instants.
         i64::MIN | i64::MAX => None,
         _ => TimestampWithTimeZone::try_from(micros).ok(),
     }
 }
 
-/// An instant in ISO 8601, in UTC whatever the time zone of the session is; infinity outside the range of
-/// `timestamptz`.
+/// Formats an instant in ISO 8601 format, in UTC regardless of the time zone of the session. Outside the range of `timestamptz`,
+/// the result is infinity.
 pub fn utc(instant: i128) -> String {
     match timestamptz(instant) {
         Some(at) => at.to_iso_string_with_timezone("UTC").unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! What differs between the versions of PostgreSQL.
+//! The differences between the versions of PostgreSQL.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -8,13 +8,15 @@ use pgrx::pg_sys;
 use crate::faults::{self, Fault};
 use crate::pg::wait_event::WaitEvent;
 
-/// The wait event that `pg_stat_activity` shows for a session that waits. Before 17, all extensions share one.
+/// Returns the wait event that `pg_stat_activity` shows for a session that waits. Before PostgreSQL 17, all extensions share one
+/// wait event.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub fn wait_event(_: WaitEvent) -> u32 {
     pg_sys::PG_WAIT_EXTENSION
 }
 
-/// The wait event that `pg_stat_activity` shows for a session that waits. From 17 on, extensions define their own.
+/// Returns the wait event that `pg_stat_activity` shows for a session that waits. From PostgreSQL 17 on, extensions define their
+/// own wait events.
 #[cfg(any(feature = "pg17", feature = "pg18"))]
 pub fn wait_event(what: WaitEvent) -> u32 {
     use std::sync::OnceLock;
@@ -28,8 +30,8 @@ pub fn wait_event(what: WaitEvent) -> u32 {
     *event.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
 }
 
-/// Makes SIGTERM terminate this background worker as it terminates a session, at the next check for interrupts, for
-/// example during a wait for a lock.
+/// Makes SIGTERM terminate this background worker in the same way as it terminates a session. The worker ends at the next check
+/// for interrupts, for example during a wait for a lock.
 pub fn end_on_sigterm() {
     unsafe extern "C-unwind" {
         fn die(signal: std::ffi::c_int);
@@ -37,7 +39,7 @@ pub fn end_on_sigterm() {
     if faults::on(Fault::DeafWorker) {
         return pgrx::bgworkers::BackgroundWorker::attach_signal_handlers(pgrx::bgworkers::SignalWakeFlags::SIGTERM);
     }
-    // SAFETY: PostgreSQL's own handler, set before signals are unblocked, as its background workers do.
+    // SAFETY: the handler is PostgreSQL's own. It is set before signals are unblocked, as in PostgreSQL's background workers.
     unsafe {
         #[cfg(not(feature = "pg18"))]
         pg_sys::pqsignal(libc::SIGTERM, Some(die));
@@ -47,24 +49,25 @@ pub fn end_on_sigterm() {
     }
 }
 
-/// The number of this backend, which is below `MaxBackends` and which no other backend has at the same time; `None` in
-/// a process that is not a backend. Before 17, it is the number in the shared invalidation queue, which begins at 1.
+/// Returns the number of this backend, or returns `None` in a process that is not a backend. The number is below `MaxBackends`,
+/// and no other backend has the same number at the same time. Before PostgreSQL 17, it is the number in the shared invalidation
+/// queue, which begins at 1.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub fn backend_number() -> Option<usize> {
-    // SAFETY: a plain variable of this process.
+    // SAFETY: this is a plain variable of this process.
     usize::try_from(unsafe { pg_sys::MyBackendId }).ok()?.checked_sub(1)
 }
 
-/// The number of this backend, which is below `MaxBackends` and which no other backend has at the same time; `None` in
-/// a process that is not a backend.
+/// Returns the number of this backend, or returns `None` in a process that is not a backend. The number is below `MaxBackends`,
+/// and no other backend has the same number at the same time.
 #[cfg(any(feature = "pg17", feature = "pg18"))]
 pub fn backend_number() -> Option<usize> {
-    // SAFETY: a plain variable of this process.
+    // SAFETY: this is a plain variable of this process.
     usize::try_from(unsafe { pg_sys::MyProcNumber }).ok()
 }
 
-/// The setting that limits how many replication origins can have progress. Before 18, it limits replication slots as
-/// well.
+/// The setting that limits how many replication origins can have progress. Before PostgreSQL 18, this setting also limits the
+/// number of replication slots.
 #[cfg(not(feature = "pg18"))]
 pub const ORIGINS_SETTING: &str = "max_replication_slots";
 
@@ -72,29 +75,29 @@ pub const ORIGINS_SETTING: &str = "max_replication_slots";
 #[cfg(feature = "pg18")]
 pub const ORIGINS_SETTING: &str = "max_active_replication_origins";
 
-/// The value of [`ORIGINS_SETTING`].
+/// Returns the value of [`ORIGINS_SETTING`].
 #[cfg(not(feature = "pg18"))]
 pub fn origins() -> i32 {
     // SAFETY: this setting changes only when the server starts.
     unsafe { pg_sys::max_replication_slots }
 }
 
-/// The value of [`ORIGINS_SETTING`].
+/// Returns the value of [`ORIGINS_SETTING`].
 #[cfg(feature = "pg18")]
 pub fn origins() -> i32 {
     // SAFETY: this setting changes only when the server starts.
     unsafe { pg_sys::max_active_replication_origins }
 }
 
-/// The number of `SyncRepLock` among the main locks. It is 32 in `lwlocknames.txt` (from 17 on, `lwlocklist.h`) of all
-/// supported versions, because the numbers of removed locks are not used again.
+/// The number of `SyncRepLock` among the main locks. It is 32 in all supported versions, because PostgreSQL does not reuse the
+/// numbers of removed locks. The number is defined in `lwlocknames.txt`, or in `lwlocklist.h` from PostgreSQL 17 on.
 pub const SYNC_REP_LOCK: usize = 32;
 
-/// True if a synchronous standby is configured, according to the flags in shared memory and the
+/// Returns true if a synchronous standby is configured, according to the flags in shared memory and the
 /// `synchronous_standby_names` of this process.
 ///
-/// From the minor releases of May 2025 on (15.13, 16.9, 17.5) the flags are INIT and DEFINED, and INIT is set once the
-/// checkpointer has run. Older releases have one flag, which is true if a standby is configured.
+/// From the minor releases of May 2025 on (15.13, 16.9, 17.5), the flags are INIT and DEFINED. INIT is set once the checkpointer
+/// has run. Older releases have one flag, which is true if a synchronous standby is configured.
 pub fn standby_configured(flags: u8, names_given: bool) -> bool {
     let flag = |bit: u32| u32::from(flags) & bit != 0;
     if server_version() < FLAGS_SINCE {
@@ -117,7 +120,7 @@ const FLAGS_SINCE: u32 = if cfg!(feature = "pg15") {
     180_000
 };
 
-/// The version of the running server, which can be an older minor release than the one that this library was built for.
+/// Returns the version of the running server, which can be an older minor release than the one for which this library was built.
 fn server_version() -> u32 {
     // SAFETY: the setting exists in every version, so the pointer is a C string that stays valid.
     let text = unsafe { CStr::from_ptr(pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false)) };

@@ -4,11 +4,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum WaitEvent {
-    /// The clock, because the lead is at its limit.
+    /// The session waits for the clock, because the lead is at its limit.
     Throttled,
-    /// The mark, because another session extends it, or because the synchronous standby has not acknowledged it yet.
+    /// The session waits for the mark, because another session is extending the reservation, or because the synchronous standby
+    /// has not acknowledged the mark yet.
     Mark,
-    /// The wall clock, because it was set back.
+    /// The session waits for the wall clock, because the wall clock was set back.
     Clock,
 }
 
@@ -16,7 +17,7 @@ impl WaitEvent {
     /// All events.
     pub const ALL: [WaitEvent; 3] = [WaitEvent::Throttled, WaitEvent::Mark, WaitEvent::Clock];
 
-    /// The name that views show.
+    /// Returns the name that views show.
     pub fn name(self) -> &'static str {
         match self {
             WaitEvent::Throttled => "throttled",

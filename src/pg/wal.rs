@@ -3,15 +3,15 @@
 
 use pgrx::pg_sys::{self, XLogRecPtr};
 
-/// Waits until the WAL up to `position` is on disk, as a COMMIT does. `position` is the end of a record that a process
+/// Waits until the WAL up to `position` is on disk, in the same way as a COMMIT. `position` is the end of a record that a process
 /// of this server has written.
 pub fn flush(position: XLogRecPtr) {
-    // SAFETY: reads and writes files and shared memory of this server under locks of its own.
+    // SAFETY: the call reads and writes files and shared memory of this server under its own locks.
     unsafe { pg_sys::XLogFlush(position) };
 }
 
-/// True if the WAL up to `position` is on disk.
+/// Returns true if the WAL up to `position` is on disk.
 pub fn is_flushed(position: XLogRecPtr) -> bool {
-    // SAFETY: reads shared memory. A null pointer means that the timeline is not requested.
+    // SAFETY: the call reads shared memory. A null pointer means that the timeline is not requested.
     unsafe { pg_sys::GetFlushRecPtr(std::ptr::null_mut()) >= position }
 }
