@@ -151,7 +151,7 @@ fn assert_conflict(outcome: Result<(), String>) {
 
 #[test]
 fn one_worker_id_for_both_servers_is_caught() {
-    // This is the negative control of the section.
+    // The control of this section: with different worker IDs, the rows of both servers arrive.
     assert_conflict(check_one_way("one_worker", [1, 1], "10"));
 }
 
