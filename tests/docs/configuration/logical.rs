@@ -201,7 +201,7 @@ fn from_16_on_rows_go_both_ways() {
 
 #[test]
 fn from_16_on_one_worker_id_for_both_ways_is_caught() {
-    // This is the negative control of the section.
+    // The control of this section: with different worker IDs, the rows of both servers arrive.
     if !both_ways() {
         return;
     }
