@@ -1,9 +1,9 @@
 COMMENT ON FUNCTION snowflake_nextval() IS
     'issue one ID';
 COMMENT ON FUNCTION snowflake_nextval_batch(integer) IS
-    'issue count IDs, increasing but not necessarily consecutive';
+    'issue the given number of IDs, increasing but not necessarily consecutive';
 COMMENT ON FUNCTION snowflake_reserve(integer) IS
-    'issue count consecutive IDs of one tick and return the first';
+    'issue the given number of consecutive IDs in one tick and return the first';
 COMMENT ON FUNCTION snowflake_currval() IS
     'last ID issued to this session since its start or its last DISCARD; with a transaction pooler, it can belong to another client';
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
