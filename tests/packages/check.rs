@@ -117,8 +117,7 @@ pub fn stripped(library: &Path) -> Result<(), String> {
 /// Whether the page states the size of the library.
 pub fn page_size(bytes: u64) -> Result<(), String> {
     let text = page("docs/installing.md").replace('\n', " ");
-    let stated =
-        text.split("library in them takes ").nth(1).and_then(|rest| rest.split(" MB").next()?.parse::<f64>().ok());
+    let stated = text.split("library takes ").nth(1).and_then(|rest| rest.split(" MB").next()?.parse::<f64>().ok());
     let stated = stated.ok_or("the page does not say how large the library is")?;
     let found = bytes as f64 / 1e6;
     // The size differs slightly between versions of PostgreSQL.
