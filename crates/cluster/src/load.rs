@@ -69,7 +69,7 @@ impl Ask {
 pub struct History {
     /// The IDs that each connection received, in the order in which it received them.
     pub stretches: Vec<Vec<i64>>,
-    /// The number of statements that ended in each error. The key is the SQLSTATE and the message, or an empty text if the
+    /// The number of statements that ended in each error. The key is the SQLSTATE and the message, or an empty string if the
     /// connection broke.
     pub errors: BTreeMap<String, u64>,
     /// The longest duration of a statement that returned IDs.

@@ -1,8 +1,8 @@
 //! IDs as text: 13 digits of Crockford's base 32 (<https://www.crockford.com/base32.html>), most significant digit first.
 //!
-//! A text always has 13 digits. Therefore, texts sort like the numbers if digits sort before letters and letters sort
-//! alphabetically. The text is for people, URLs and JavaScript, so it contains no letter that looks like a digit, and no
-//! punctuation.
+//! The text form of an ID always has 13 characters. Therefore, text forms sort in the same order as the IDs if digits sort before
+//! letters and letters sort alphabetically. Because people read it, the text form contains no letter that looks like a digit. Because
+//! it is used in URLs, it contains no punctuation.
 
 /// The number of digits. Each digit has 5 bits and an ID has 63 bits, so the first digit is at most `7`.
 pub const TEXT_LENGTH: usize = 13;
