@@ -40,8 +40,12 @@ WHERE oid IN (
     'snowflake_partition_bounds(timestamptz, timestamptz, interval)'::pg_catalog.regprocedure,
     'snowflake_set_mark(bigint, regclass, text, boolean)'::pg_catalog.regprocedure);
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-    'true if the time of an ID is at or after start and before stop; inlined, so that queries can use an index on the ID';
+    'true if the time of the given ID is at or after start and before stop; inlined, so that queries can use an index on the ID';
 
+COMMENT ON FUNCTION snowflake_nextval_batch(integer) IS
+    'issue the given number of IDs, increasing but not necessarily consecutive';
+COMMENT ON FUNCTION snowflake_reserve(integer) IS
+    'issue the given number of consecutive IDs in one tick and return the first';
 COMMENT ON FUNCTION snowflake_currval() IS
     'last ID issued to this session since its start or its last DISCARD; with a transaction pooler, it can belong to another client';
 
@@ -50,11 +54,11 @@ COMMENT ON FUNCTION snowflake_describe(bigint) IS
 CREATE FUNCTION snowflake_describe(id bigint, layout text) RETURNS jsonb IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_describe_layout_wrapper';
 COMMENT ON FUNCTION snowflake_describe(bigint, text) IS
-    'parts of an ID as JSON, decoded with a layout and its default epoch';
+    'parts of an ID as JSON, decoded with the given layout and its default epoch';
 CREATE FUNCTION snowflake_describe(id bigint, layout text, epoch timestamptz) RETURNS jsonb IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_describe_layout_epoch_wrapper';
 COMMENT ON FUNCTION snowflake_describe(bigint, text, timestamptz) IS
-    'parts of an ID as JSON, decoded with a layout and an epoch';
+    'parts of an ID as JSON, decoded with the given layout and epoch';
 
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
     'parts of an ID, decoded with the layout and epoch of this server';
@@ -67,11 +71,11 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
     'last ID of the tick that contains the given time';
 COMMENT ON FUNCTION snowflake_first_id_from(timestamptz) IS
-    'first ID at or after the given time; after the end of the layout, a number above all its IDs, or NULL if no bigint is above them';
+    'first ID at or after the given time; after the last tick of the layout, a number above all its IDs, or NULL if there is none';
 COMMENT ON FUNCTION snowflake_last_id_before(timestamptz) IS
     'last ID before the given time, or -1 if there is none';
 COMMENT ON FUNCTION snowflake_accept_clock() IS
-    'accept the time of the server''s clock, so that IDs follow it; returns how far IDs moved forward';
+    'accept the time of the server''s clock, so that new IDs follow the clock; returns how far the time of new IDs moved forward';
 COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
     'set the high-water mark and return the previous mark; the mark is lowered only if it stays above the IDs in a table, or by force';
 COMMENT ON FUNCTION snowflake_check(regclass, text, integer[]) IS
@@ -81,46 +85,46 @@ COMMENT ON FUNCTION snowflake_status() IS
 COMMENT ON VIEW snowflake_status IS
     'state of the generator: identity of this server, last ID, clock, high-water mark, and counts for all backends';
 COMMENT ON FUNCTION snowflake_stat_backends() IS
-    'number of IDs issued to each backend, and number of its waits, as shown by view snowflake_stat_backends';
+    'IDs issued to each backend, and waits of each backend, as shown by view snowflake_stat_backends';
 COMMENT ON VIEW snowflake_stat_backends IS
-    'number of IDs issued to each backend, and number of its waits';
+    'IDs issued to each backend, and waits of each backend';
 COMMENT ON FUNCTION snowflake_stat_reset() IS
     'reset all counts of snowflake_status and snowflake_stat_backends to 0';
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
-    'parts of an ID, decoded with a layout and its default epoch';
+    'parts of an ID, decoded with the given layout and its default epoch';
 COMMENT ON FUNCTION snowflake_decode(bigint, text, timestamptz) IS
-    'parts of an ID, decoded with a layout and an epoch';
+    'parts of an ID, decoded with the given layout and epoch';
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
-    'time of an ID, decoded with a layout and its default epoch';
+    'time of an ID, decoded with the given layout and its default epoch';
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text, timestamptz) IS
-    'time of an ID, decoded with a layout and an epoch';
+    'time of an ID, decoded with the given layout and epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text) IS
-    'ID with the given parts, encoded with a layout and its default epoch';
+    'ID with the given parts, encoded with the given layout and its default epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text, timestamptz) IS
-    'ID with the given parts, encoded with a layout and an epoch';
+    'ID with the given parts, encoded with the given layout and epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text) IS
-    'ID with the given parts, encoded with a layout and its default epoch';
+    'ID with the given parts, encoded with the given layout and its default epoch';
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, integer, text, timestamptz) IS
-    'ID with the given parts, encoded with a layout and an epoch';
+    'ID with the given parts, encoded with the given layout and epoch';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
-    'first ID of the tick that contains the given time, for a layout and its default epoch';
+    'first ID of the tick that contains the given time, for the given layout and its default epoch';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text, timestamptz) IS
-    'first ID of the tick that contains the given time, for a layout and an epoch';
+    'first ID of the tick that contains the given time, for the given layout and epoch';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS
-    'last ID of the tick that contains the given time, for a layout and its default epoch';
+    'last ID of the tick that contains the given time, for the given layout and its default epoch';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text, timestamptz) IS
-    'last ID of the tick that contains the given time, for a layout and an epoch';
+    'last ID of the tick that contains the given time, for the given layout and epoch';
 COMMENT ON FUNCTION snowflake_to_text(bigint) IS
-    'ID as a string of 13 characters that sorts like the ID';
+    'ID as a 13-character string that sorts like the ID';
 COMMENT ON FUNCTION snowflake_from_text(text) IS
-    'ID for a string that snowflake_to_text() returned';
+    'ID for a string returned by snowflake_to_text()';
 COMMENT ON DOMAIN snowflake_text IS
-    'ID as text, sorted by byte value regardless of the collation of the database';
+    'ID as text that sorts by byte value, regardless of the database collation';
 COMMENT ON FUNCTION snowflake_layouts() IS
-    'layouts that have a name, as shown by view snowflake_layouts';
+    'named layouts, as shown by view snowflake_layouts';
 COMMENT ON VIEW snowflake_layouts IS
-    'layouts that have a name: their bits, tick and epoch, and the contents of each field';
+    'named layouts, with their bits, tick and epoch, and the contents of each field';
 COMMENT ON FUNCTION snowflake_partition_bounds(timestamptz, timestamptz, interval) IS
     'bounds of the partitions that cover a range of time, as times and as IDs';
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, timestamptz) IS
-    'create the missing partitions of a table for the interval that contains a time and for the following intervals';
+    'create the missing partitions of a table, for the interval that contains the given time and for the following intervals';

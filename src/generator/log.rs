@@ -62,8 +62,8 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
 fn former_primary(begun: &str, lead: Nanos) {
     warn_of(
         format!("{begun}, while the high-water mark is {:.3} s ahead of the clock", lead as f64 / 1e9),
-        "IDs have been ahead of the clock. If this server was a primary before, it may have issued IDs above the mark, \
-         because pg_rewind and base backups replace the mark."
+        "IDs have been ahead of the clock. If this server was previously a primary, the mark may be lower than IDs that it \
+         issued then, because pg_rewind and base backups replace the mark."
             .into(),
         "If so, set the mark above the IDs that this server issued then, or give it a worker ID that no server has had: see \
          \"Streaming replication\" in docs/configuration.md.",
@@ -90,7 +90,7 @@ fn restored(identity: &Identity, mark: Mark, now: Nanos) {
 pub fn same_number(identity: &Identity) {
     warn_of(
         format!("this standby and its primary both have {}", identity.name(identity.node)),
-        "If the standby is promoted while the primary is still running, or without the last WAL of the primary, both servers \
+        "If the standby is promoted while the primary is still running, or before it has received all WAL of the primary, both servers \
          can issue the same IDs. This message can also mean that this server was the primary before, and that the new primary \
          has not issued an ID yet."
             .into(),
@@ -156,15 +156,15 @@ pub fn clock(disciplined: &Disciplined) {
     };
     let withheld = match withheld {
         0 => String::new(),
-        1 => "1 similar message was suppressed since the previous one.".into(),
-        _ => format!("{withheld} similar messages were suppressed since the previous one."),
+        1 => "1 similar message has been suppressed since the last one was logged.".into(),
+        _ => format!("{withheld} similar messages have been suppressed since the last one was logged."),
     };
     let seconds = format!("{:.3}", by as f64 / 1e9);
     match event {
         ClockEvent::Regression(_) => {
             let going_on = match guc::clock_rules().on_regression {
-                OnRegression::Continue => "IDs continue at the speed of the monotonic clock.",
-                OnRegression::Hold => "The server reserves no more IDs until the clock has caught up.",
+                OnRegression::Continue => "New IDs advance at the rate of the monotonic clock.",
+                OnRegression::Hold => "The server will not reserve more IDs until the clock has caught up.",
             };
             let restart = match far {
                 true => {

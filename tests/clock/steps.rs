@@ -115,7 +115,7 @@ fn an_hour_back_costs_nothing_and_the_lead_bleeds_off() {
     history.check(1_000).unwrap();
     let log = server.log();
     assert_eq!(log.matches("the clock was set back").count(), 1, "{log}");
-    assert!(log.contains("IDs continue at the speed of the monotonic clock. This is clock regression 1 since 20"));
+    assert!(log.contains("New IDs advance at the rate of the monotonic clock. This is clock regression 1 since 20"));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn the_setting_error_refuses_until_the_clock_is_right_or_the_setting_is_changed(
     assert_eq!(error.0, "55000");
     assert!(error.1.starts_with("the clock was set back and is behind by 29"), "{error:?}");
     assert!(error.3.contains("set \"snowflake_pg.on_clock_regression\" to \"continue\""), "{error:?}");
-    assert!(server.log().contains("The server reserves no more IDs until the clock has caught up."));
+    assert!(server.log().contains("The server will not reserve more IDs until the clock has caught up."));
     server.set("snowflake_pg.on_clock_regression", "continue");
     server.reload();
     assert!(within(NOTICED, || session.code("SELECT snowflake_nextval()").is_none()), "{}", server.log());

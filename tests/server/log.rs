@@ -226,7 +226,11 @@ fn check_limit(builder: Builder) -> Result<(), String> {
     // A much larger regression is logged at once, and so is one after which a restart would refuse to issue.
     set_clock("-200")?;
     ensure!(told() == 2, "a much larger one is not told");
-    ensure!(server.log().contains("3 similar messages were suppressed since the previous one."), "{}", server.log());
+    ensure!(
+        server.log().contains("3 similar messages have been suppressed since the last one was logged."),
+        "{}",
+        server.log()
+    );
     set_clock("-172800")?;
     let log = server.log();
     ensure!(
@@ -240,7 +244,7 @@ fn check_limit(builder: Builder) -> Result<(), String> {
     set_clock("-5")?;
     let log = server.log();
     ensure!(
-        log.contains("1 similar message was suppressed since the previous one."),
+        log.contains("1 similar message has been suppressed since the last one was logged."),
         "nothing of what was withheld:\n{log}"
     );
     ensure!(log.contains("This is clock regression 8 since 20"), "not counted:\n{log}");
