@@ -124,8 +124,8 @@ pub fn define() {
     GucRegistry::define_int_guc(
         WORKER_ID,
         c"Sets the worker ID of this server.",
-        c"The worker ID must be unique among all servers whose IDs are used together. It can be from 0 to the largest number that \
-          fits the worker field of snowflake_pg.layout. -1 means that it is not set, so the server does not issue IDs.",
+        c"The worker ID must be unique among all servers whose IDs are used together. It can range from 0 to the largest \
+          number that fits in the worker field of snowflake_pg.layout. -1 means that it is not set, so the server does not issue IDs.",
         &WORKER,
         UNSET,
         i32::MAX,
@@ -135,7 +135,7 @@ pub fn define() {
     GucRegistry::define_int_guc(
         DATACENTER_ID,
         c"Sets the datacenter ID of this server.",
-        c"The datacenter ID can be from 0 to the largest number that fits the datacenter field of snowflake_pg.layout. It must be 0 \
+        c"The datacenter ID can range from 0 to the largest number that fits in the datacenter field of snowflake_pg.layout. It must be 0 \
           if the layout has no datacenter field.",
         &DATACENTER,
         0,
@@ -162,7 +162,7 @@ pub fn define() {
             EPOCH,
             c"Sets the time at which the timestamp of an ID is 0.",
             c"The epoch is a time in ISO 8601 format with Z or an offset, or a number of milliseconds since 1970. If the value is \
-              empty, the epoch is that of the named layout, or Twitter's epoch if the layout is given in bits.",
+              empty, a named layout uses its own epoch, and any other layout uses Twitter's epoch.",
             &EPOCH_TEXT,
             GucContext::Postmaster,
             GucFlags::default(),
@@ -194,8 +194,8 @@ pub fn define() {
         c"snowflake_pg.on_clock_regression",
         c"Sets what happens if the wall clock is set back by more than snowflake_pg.max_ahead.",
         c"If set to \"continue\", new IDs advance at the rate of the monotonic clock. If set to \"wait\", sessions wait for the clock \
-          if the wait takes at most 10 seconds, and otherwise get an error. If set to \"error\", sessions get an error until the \
-          clock has caught up.",
+          to catch up, but get an error immediately if the wait would exceed 10 seconds. If set to \"error\", sessions get an error \
+          until the clock has caught up.",
         &ON_CLOCK_REGRESSION,
         GucContext::Sighup,
         GucFlags::default(),

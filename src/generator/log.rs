@@ -130,7 +130,7 @@ pub fn end_of_layout(identity: &Identity, now: Nanos) {
     warn_of(
         format!("the timestamps of layout \"{layout}\" will be exhausted in {left}"),
         format!("The last tick of this layout ends at {end}. After that, the server does not issue IDs."),
-        "Plan the move to a layout with a wider timestamp field or to other keys. IDs of another layout can be duplicates of \
+        "Plan the move to a layout with a wider timestamp field or to other keys. IDs with a different layout can be duplicates of \
          existing IDs.",
     );
 }
@@ -178,14 +178,15 @@ pub fn clock(disciplined: &Disciplined) {
         ClockEvent::Jump(_) => {
             let count = counted("jump", state.clock_jumps());
             let limit = "This is more than \"snowflake_pg.max_clock_jump\".";
-            let hint = "If the clock is right now, call snowflake_accept_clock() as a superuser, so that IDs follow the clock.";
+            let hint =
+                "If the new time is right, call snowflake_accept_clock() as a superuser, so that IDs follow the clock.";
             let message = format!("the clock was set forward by {seconds} s, and IDs do not follow it");
             warn(message, [limit, &count, &withheld, ""], hint);
         }
         ClockEvent::Step(_) => log(format!("the clock was set forward by {seconds} s, and IDs follow it"), withheld),
         ClockEvent::Restored(_) => warn(
             format!("the monotonic clock went back by {seconds} s: the machine or the container was restored"),
-            ["IDs continue at the clock or after the last ID, whichever is later.", &withheld, "", ""],
+            ["New IDs begin at the current clock time or after the last ID, whichever is later.", &withheld, "", ""],
             "If the original is still running, stop it or this server, because both have the same worker ID.",
         ),
         ClockEvent::Returned => log("the clock has returned from a jump that IDs did not follow".into(), withheld),
@@ -194,7 +195,7 @@ pub fn clock(disciplined: &Disciplined) {
 
 fn counted(what: &str, incidents: Incidents) -> String {
     let since = timestamp::of(shmem::counting_since().load(Ordering::Relaxed));
-    format!("This is clock {what} {} since {}.", incidents.count, timestamp::utc(since))
+    format!("Clock {what}s since {}: {}.", timestamp::utc(since), incidents.count)
 }
 
 /// Writes a message at level LOG.

@@ -66,7 +66,7 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
         Ok(true) => log::log(
             "created replication origin \"snowflake_pg\" to store the high-water mark".into(),
             "This is expected at the first start of a server. If this server has issued IDs before, the origin was dropped: IDs \
-             begin at the clock, which must be ahead of the last ID."
+             begin at the current clock time, which must be after the last ID."
                 .into(),
         ),
         Err(problem) => log::mark_problem(problem),

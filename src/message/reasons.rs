@@ -23,7 +23,7 @@ pub fn mark_missing(problem: MarkProblem) -> Sentences {
             "Replication origin \"snowflake_pg\" does not exist. Background worker \"snowflake_pg mark worker\" has not \
              created it yet, or it was dropped."
                 .into(),
-            "Look for messages of the background worker in the server log. If there are none, make sure that the clock is \
+            "Look for messages from the background worker in the server log. If there are none, make sure that the clock is \
              ahead of the last ID and that \"max_worker_processes\" leaves room for the background worker, then restart the \
              server."
                 .into(),
@@ -48,7 +48,7 @@ pub fn mark_missing(problem: MarkProblem) -> Sentences {
             missing,
             "Replication origin \"snowflake_pg\" was dropped.".into(),
             "Make sure that the clock is ahead of the last ID, then restart the server. It creates the origin, and IDs begin \
-             at the clock."
+             at the current clock time."
                 .into(),
         ),
         MarkProblem::SetBack => (

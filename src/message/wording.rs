@@ -95,8 +95,8 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("\"{text}\" is not a layout"),
                 reasons::layout_detail(error),
-                "Pass a name from view \"snowflake_layouts\", or the field widths in bits, for example \"41:10:12\", or \
-                 \"39:8s:16@10ms\" if the sequence is the second field."
+                "Pass either a name from view \"snowflake_layouts\" or the field widths in bits, for example \"41:10:12\". If the \
+                 sequence is the second field, mark it with \"s\", for example \"39:8s:16@10ms\"."
                     .into(),
             ),
             Error::EpochArgument { at, problem } => (
@@ -283,7 +283,7 @@ impl Error {
             ),
             Error::ManyNodes { column, most, layout } => (
                 ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                format!("column {} has IDs of more than {most} servers", relation::shown(column)),
+                format!("column {} contains IDs from more than {most} servers", relation::shown(column)),
                 format!("The IDs are decoded with layout \"{layout}\"."),
                 "Check that the column contains IDs of this layout.".into(),
             ),
@@ -296,7 +296,7 @@ impl Error {
             Error::MarkLowered { mark, current } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("mark {mark} is below the high-water mark, which is {current}"),
-                "IDs between the two may have been issued, and could be issued again.".into(),
+                "IDs between these two marks may have been issued, and could be issued again.".into(),
                 "After you have checked every other database, pass the table whose IDs must stay below the mark, or a view of \
                  all such tables. To set the mark without this check, pass force => true."
                     .into(),

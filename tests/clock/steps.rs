@@ -115,7 +115,7 @@ fn an_hour_back_costs_nothing_and_the_lead_bleeds_off() {
     history.check(1_000).unwrap();
     let log = server.log();
     assert_eq!(log.matches("the clock was set back").count(), 1, "{log}");
-    assert!(log.contains("New IDs advance at the rate of the monotonic clock. This is clock regression 1 since 20"));
+    assert!(log.contains("New IDs advance at the rate of the monotonic clock. Clock regressions since 20"));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
     load.finish().check(1_000).unwrap();
     let log = server.log();
     assert_eq!(log.matches("WARNING:  snowflake_pg: the clock was set forward").count(), 1, "{log}");
-    assert!(log.contains("This is clock jump 1 since 20"), "{log}");
+    assert!(log.lines().any(|line| line.contains("Clock jumps since 20") && line.contains(": 1.")), "{log}");
     assert!(!log.contains("set back"), "{log}");
 }
 

@@ -22,7 +22,7 @@ const ELSEWHERE: [&str; 16] = [
     "query would be affected by row-level security policy for table \"...\"",
     "could not find function \"snowflake_..._wrapper\" in file ...",
     "cannot store the high-water mark while \"max_replication_slots\" is 0",
-    "column \"...\" has IDs of more than 65536 servers",
+    "column \"...\" contains IDs from more than 65536 servers",
 ];
 
 /// Returns the contents of all files below a folder.

@@ -250,7 +250,7 @@ fn a_column_with_the_numbers_of_too_many_servers_is_refused() {
     session.batch_execute("INSERT INTO wide VALUES (NULL)").expect("a row");
     assert_eq!(check(&mut session, "'wide'").len(), 65_537);
     let (code, message) = session.refusal("SELECT * FROM snowflake_check('wider')");
-    assert_eq!((code.as_str(), message.as_str()), ("54000", "column \"id\" has IDs of more than 65536 servers"));
+    assert_eq!((code.as_str(), message.as_str()), ("54000", "column \"id\" contains IDs from more than 65536 servers"));
 }
 
 #[test]
