@@ -193,7 +193,7 @@ pub fn define() {
     GucRegistry::define_enum_guc(
         c"snowflake_pg.on_clock_regression",
         c"Sets what happens if the wall clock is set back by more than snowflake_pg.max_ahead.",
-        c"If set to \"continue\", new IDs advance at the rate of the monotonic clock. If set to \"wait\", sessions wait for the clock \
+        c"If set to \"continue\", new IDs advance with the monotonic clock. If set to \"wait\", sessions wait for the clock \
           to catch up, but get an error immediately if the wait would exceed 10 seconds. If set to \"error\", sessions get an error \
           until the clock has caught up.",
         &ON_CLOCK_REGRESSION,

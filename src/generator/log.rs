@@ -163,7 +163,7 @@ pub fn clock(disciplined: &Disciplined) {
     match event {
         ClockEvent::Regression(_) => {
             let going_on = match guc::clock_rules().on_regression {
-                OnRegression::Continue => "New IDs advance at the rate of the monotonic clock.",
+                OnRegression::Continue => "The timestamps of new IDs advance with the monotonic clock.",
                 OnRegression::Hold => "The server will not reserve more IDs until the clock has caught up.",
             };
             let restart = match far {

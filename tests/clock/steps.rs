@@ -115,7 +115,7 @@ fn an_hour_back_costs_nothing_and_the_lead_bleeds_off() {
     history.check(1_000).unwrap();
     let log = server.log();
     assert_eq!(log.matches("the clock was set back").count(), 1, "{log}");
-    assert!(log.contains("New IDs advance at the rate of the monotonic clock. Clock regressions since 20"));
+    assert!(log.contains("The timestamps of new IDs advance with the monotonic clock. Clock regressions since 20"));
 }
 
 #[test]
