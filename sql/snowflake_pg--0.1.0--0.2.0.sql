@@ -43,14 +43,14 @@ COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
     'true if the time of the given ID is at or after start and before stop; inlined, so that queries can use an index on the ID';
 
 COMMENT ON FUNCTION snowflake_nextval_batch(integer) IS
-    'issue the given number of IDs, increasing but not necessarily consecutive';
+    'issue the given number of IDs, which increase but are not necessarily consecutive';
 COMMENT ON FUNCTION snowflake_reserve(integer) IS
     'issue the given number of consecutive IDs in one tick and return the first';
 COMMENT ON FUNCTION snowflake_currval() IS
     'last ID issued to this session since its start or its last DISCARD; with a transaction pooler, it can belong to another client';
 
 COMMENT ON FUNCTION snowflake_describe(bigint) IS
-    'parts of an ID as JSON, decoded with the layout and epoch of this server; "id" is a string, because JSON parsers round numbers';
+    'parts of an ID as JSON, decoded with the layout and epoch of this server; "id" is a string, so that JSON parsers do not round it';
 CREATE FUNCTION snowflake_describe(id bigint, layout text) RETURNS jsonb IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_describe_layout_wrapper';
 COMMENT ON FUNCTION snowflake_describe(bigint, text) IS
@@ -71,13 +71,13 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
     'last ID of the tick that contains the given time';
 COMMENT ON FUNCTION snowflake_first_id_from(timestamptz) IS
-    'first ID at or after the given time; after the last tick of the layout, a number above all its IDs, or NULL if there is none';
+    'first ID at or after the given time; if the layout ends earlier, a number above all its IDs, or NULL if no such number exists';
 COMMENT ON FUNCTION snowflake_last_id_before(timestamptz) IS
     'last ID before the given time, or -1 if there is none';
 COMMENT ON FUNCTION snowflake_accept_clock() IS
-    'accept the time of the server''s clock, so that new IDs follow the clock; returns how far the time of new IDs moved forward';
+    'accept the time of the server''s clock, and return the interval by which the time in new IDs moved forward';
 COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
-    'set the high-water mark and return the previous mark; the mark is lowered only if it stays above the IDs in a table, or by force';
+    'set the high-water mark and return the old one; to lower it, pass a table whose IDs are below the new mark, or force => true';
 COMMENT ON FUNCTION snowflake_check(regclass, text, integer[]) IS
     'duplicate IDs in a table, IDs that this server has not issued, and values that are not IDs; no rows if nothing is wrong';
 COMMENT ON FUNCTION snowflake_status() IS

@@ -125,7 +125,7 @@ pub fn define() {
         WORKER_ID,
         c"Sets the worker ID of this server.",
         c"The worker ID must be unique among all servers whose IDs are used together. It can range from 0 to the largest \
-          number that fits in the worker field of snowflake_pg.layout. -1 means that it is not set, so the server does not issue IDs.",
+          number that fits in the worker field of snowflake_pg.layout. If it is -1, it is not set, and the server does not issue IDs.",
         &WORKER,
         UNSET,
         i32::MAX,
@@ -160,7 +160,7 @@ pub fn define() {
         );
         GucRegistry::define_string_guc_with_hooks(
             EPOCH,
-            c"Sets the time at which the timestamp of an ID is 0.",
+            c"Sets the time of an ID whose timestamp field is 0.",
             c"The epoch is a time in ISO 8601 format with Z or an offset, or a number of milliseconds since 1970. If the value is \
               empty, a named layout uses its own epoch, and any other layout uses Twitter's epoch.",
             &EPOCH_TEXT,

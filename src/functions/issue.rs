@@ -55,10 +55,10 @@ fn snowflake_reserve(count: i32) -> i64 {
             max,
             more: match max < layout.sequence_capacity() {
                 true => {
-                    "A block must fit into half of \"snowflake_pg.max_ahead\". Increase this parameter, or use \
+                    "Reserved IDs must not span more than half of \"snowflake_pg.max_ahead\". Increase this parameter, or use \
                      snowflake_nextval_batch()."
                 }
-                false => "A block must fit into one tick. For more IDs, use snowflake_nextval_batch().",
+                false => "All reserved IDs must fit into one tick. For more IDs, use snowflake_nextval_batch().",
             },
         }
         .raise(),

@@ -11,8 +11,8 @@ use crate::message::error::Error;
 fn snowflake_warn_unless_preloaded() {
     if identity::find().is_none() {
         let mut report = Error::NotPreloaded.report();
-        report.detail = "Until it is preloaded, the server cannot issue IDs, and only functions that are passed a layout can decode \
-             IDs.".into();
+        report.detail = "Until the library is preloaded, the server cannot issue IDs, and only functions called with a layout argument can \
+             decode IDs.".into();
         report.error().report(PgLogLevel::WARNING);
     }
 }

@@ -62,8 +62,8 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
 fn former_primary(begun: &str, lead: Nanos) {
     warn_of(
         format!("{begun}, while the high-water mark is {:.3} s ahead of the clock", lead as f64 / 1e9),
-        "IDs have been ahead of the clock. If this server was previously a primary, the mark may be lower than IDs that it \
-         issued then, because pg_rewind and base backups replace the mark."
+        "IDs have been issued ahead of the clock. If this server was previously a primary, the mark might be lower than IDs that \
+         the server issued then, because pg_rewind and base backups replace the mark."
             .into(),
         "If so, set the mark above the IDs that this server issued then, or give it a worker ID that no server has had: see \
          \"Streaming replication\" in docs/configuration.md.",
@@ -73,7 +73,7 @@ fn former_primary(begun: &str, lead: Nanos) {
 /// Logs the warning for a server that was restored from a backup or an archive.
 fn restored(identity: &Identity, mark: Mark, now: Nanos) {
     warn_of(
-        "restored from a backup or an archive, so the high-water mark may be below existing IDs".into(),
+        "restored from a backup or an archive, so the high-water mark might be below existing IDs".into(),
         format!(
             "This server does not know which IDs were issued after the point to which it was restored. The mark is at {}, and the \
              clock shows {}.",
@@ -90,9 +90,9 @@ fn restored(identity: &Identity, mark: Mark, now: Nanos) {
 pub fn same_number(identity: &Identity) {
     warn_of(
         format!("this standby and its primary both have {}", identity.name(identity.node)),
-        "If the standby is promoted while the primary is still running, or before it has received all WAL of the primary, both servers \
-         can issue the same IDs. This message can also mean that this server was the primary before, and that the new primary \
-         has not issued an ID yet."
+        "If the standby is promoted while the primary is still running, or before the standby has received all WAL from the \
+         primary, both servers might issue the same IDs. This message might also mean that this server was previously the \
+         primary, and that the new primary has not issued an ID yet."
             .into(),
         "Give this server its own worker ID, and set it outside the data directory: see \"Streaming replication\" in \
          docs/configuration.md.",
@@ -129,9 +129,9 @@ pub fn end_of_layout(identity: &Identity, now: Nanos) {
     let end = timestamp::utc(identity.format.end());
     warn_of(
         format!("the timestamps of layout \"{layout}\" will be exhausted in {left}"),
-        format!("The last tick of this layout ends at {end}. After that, the server does not issue IDs."),
-        "Plan the move to a layout with a wider timestamp field or to other keys. IDs with a different layout can be duplicates of \
-         existing IDs.",
+        format!("The last tick of this layout ends at {end}. After that, the server will not issue any IDs."),
+        "Plan a move to a layout with a wider timestamp field, or to another kind of key. IDs with a different layout might be \
+         duplicates of existing IDs.",
     );
 }
 
@@ -187,7 +187,7 @@ pub fn clock(disciplined: &Disciplined) {
         ClockEvent::Restored(_) => warn(
             format!("the monotonic clock went back by {seconds} s: the machine or the container was restored"),
             ["New IDs begin at the current clock time or after the last ID, whichever is later.", &withheld, "", ""],
-            "If the original is still running, stop it or this server, because both have the same worker ID.",
+            "If the original machine or container is still running, stop one of the two servers, because they have the same worker ID.",
         ),
         ClockEvent::Returned => log("the clock has returned from a jump that IDs did not follow".into(), withheld),
     }

@@ -118,7 +118,7 @@ pub enum Error {
         /// The time that the clock shows, in microseconds since the Unix epoch.
         clock: i128,
     },
-    /// The transaction may not see all rows of the table that a mark is compared with.
+    /// The transaction might not see all rows of the table that a mark is compared with.
     MarkTransaction,
     /// An argument that must name something is NULL.
     NullArgument {

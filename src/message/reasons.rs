@@ -47,15 +47,15 @@ pub fn mark_missing(problem: MarkProblem) -> Sentences {
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             missing,
             "Replication origin \"snowflake_pg\" was dropped.".into(),
-            "Make sure that the clock is ahead of the last ID, then restart the server. It creates the origin, and IDs begin \
-             at the current clock time."
+            "Make sure that the clock is ahead of the last ID, then restart the server. The server then creates the origin, and \
+             new IDs begin at the current clock time."
                 .into(),
         ),
         MarkProblem::SetBack => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the high-water mark was set back".into(),
-            "The progress of replication origin \"snowflake_pg\" is below IDs that may have been issued.".into(),
-            "Set the mark above every ID that this server has issued, with snowflake_set_mark().".into(),
+            "The progress of replication origin \"snowflake_pg\" is behind IDs that might have been issued.".into(),
+            "Call snowflake_set_mark() to set the mark above every ID that this server has issued.".into(),
         ),
         MarkProblem::InUse => (
             ERRCODE_OBJECT_IN_USE,
@@ -67,7 +67,7 @@ pub fn mark_missing(problem: MarkProblem) -> Sentences {
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             missing,
             "Replication origin \"snowflake_pg\" has lost its progress.".into(),
-            "Set the mark above every ID that this server has issued, with snowflake_set_mark().".into(),
+            "Call snowflake_set_mark() to set the mark above every ID that this server has issued.".into(),
         ),
     }
 }
@@ -80,7 +80,10 @@ pub fn mark_waits(cause: WaitCause, since: i128) -> Sentences {
             "Check the disk that stores the write-ahead log.",
         ),
         WaitCause::Standby => (
-            format!("the synchronous standby has not acknowledged the high-water mark since {}", timestamp::utc(since)),
+            format!(
+                "the high-water mark has been waiting for acknowledgment from a synchronous standby since {}",
+                timestamp::utc(since)
+            ),
             "Check view \"pg_stat_replication\", or change \"synchronous_standby_names\" and reload the configuration.",
         ),
     };
@@ -121,8 +124,8 @@ pub fn numbered(part: Part) -> &'static str {
 /// Returns a clause that says how many servers can use a layout without a worker field.
 pub fn without_worker(layout: &Layout) -> &'static str {
     match layout.has_datacenter() {
-        true => "so servers differ only by their datacenter ID",
-        false => "so only one server can use it",
+        true => "so servers are distinguished only by their datacenter IDs",
+        false => "so only one server can use this layout",
     }
 }
 
@@ -143,7 +146,7 @@ pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Senten
         ),
         _ => (
             format!("The value must be a number from 0 to {max}, to fit the {field} field of layout \"{layout}\"."),
-            "Write a number in that range in decimal digits, without a leading zero.",
+            "Write a number in that range as decimal digits without leading zeros.",
         ),
     };
     (
@@ -195,7 +198,7 @@ pub fn text_report(text: &str, error: TextError) -> Sentences {
 /// Returns a text with the range of time for which a layout and an epoch have IDs.
 pub fn range(format: &IdFormat) -> String {
     let (begin, end) = (timestamp::utc(format.instant(0)), timestamp::utc(format.end()));
-    format!("IDs of this layout and epoch begin at {begin} and end before {end}.")
+    format!("IDs with this layout and epoch represent times from {begin} up to, but not including, {end}.")
 }
 
 /// Returns the reason why an interval cannot be used as the length of a partition.
@@ -205,7 +208,9 @@ pub fn step_detail(problem: StepProblem) -> &'static str {
         StepProblem::TooLong => "The interval is out of range.",
         StepProblem::UnderATick => "The interval is shorter than a tick of the layout.",
         StepProblem::Mixed => "Months cannot be combined with days or hours, because months differ in length.",
-        StepProblem::NotMinutes => "Names of partitions contain times with a precision of one minute.",
+        StepProblem::NotMinutes => {
+            "The interval must be a whole number of minutes, because partition names show times only to the minute."
+        }
     }
 }
 

@@ -103,7 +103,7 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("time {} is not a valid epoch", timestamp::utc(*at)),
                 reasons::epoch_detail(*problem).into(),
-                "Pass the time at which the timestamp field of these IDs is 0.".into(),
+                "Pass the time of an ID whose timestamp field is 0.".into(),
             ),
             Error::Part { error: PartError { part, value, max }, layout } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
@@ -145,7 +145,7 @@ impl Error {
             Error::PartitionTransaction => (
                 ERRCODE_ACTIVE_SQL_TRANSACTION,
                 "cannot create partitions in this transaction".into(),
-                "The transaction uses a single snapshot, so it may not see partitions that other sessions have created.".into(),
+                "The transaction uses a single snapshot, so it might not see partitions that other sessions have created.".into(),
                 "Call snowflake_create_partitions() in a transaction with isolation level READ COMMITTED.".into(),
             ),
             Error::Calendar { at } => (
@@ -169,7 +169,7 @@ impl Error {
                 format!("time {} is outside the range of layout \"{}\"", timestamp::utc(*at), format.layout),
                 reasons::range(format),
                 "Pass a time in that range. Only snowflake_between(), snowflake_first_id_from() and \
-                 snowflake_last_id_before() accept any time."
+                 snowflake_last_id_before() accept times outside that range."
                     .into(),
             ),
             Error::TimestampRange => (
@@ -201,7 +201,7 @@ impl Error {
                 format!("the timestamps of layout \"{}\" are exhausted", format.layout),
                 format!("The last tick of this layout ends at {}.", timestamp::utc(format.end())),
                 "Check the server's clock. If the clock is right, no more IDs can be issued with this layout. IDs with a \
-                 different layout or epoch can be duplicates of existing IDs."
+                 different layout or epoch might be duplicates of existing IDs."
                     .into(),
             ),
             Error::ClockBeforeEpoch { epoch } => (
@@ -232,8 +232,8 @@ impl Error {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the high-water mark is more than a day ahead of the clock".into(),
                 format!(
-                    "IDs up to {} may have been issued, but the clock shows {}. The layout is \"{}\", and the epoch is {}. If one \
-                     of these is wrong, new IDs could be duplicates.",
+                    "IDs with timestamps up to {} might have been issued, but the clock shows {}. The layout is \"{}\", and the epoch \
+                     is {}. If the clock, the layout or the epoch is wrong, new IDs might be duplicates.",
                     timestamp::utc(*mark),
                     timestamp::utc(*clock),
                     format.layout,
@@ -249,20 +249,20 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("mark {mark} is out of range"),
                 format!("The mark must be from 1 to {}, the largest ID of layout \"{layout}\".", layout.last_id()),
-                "Pass the highest ID that may have been issued, plus 1.".into(),
+                "Pass the highest ID that might have been issued, plus 1.".into(),
             ),
             Error::MarkTooHigh { mark, clock } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("mark {mark} is more than a day ahead of the clock"),
-                format!("The clock shows {}. With this mark, the server could not issue IDs.", timestamp::utc(*clock)),
-                "Pass a mark that is at most a day ahead of the clock. If rows have IDs from that time, first change these IDs or \
-                 the worker ID of the server: see \"IDs from the future\" in docs/bad-day.md."
+                format!("The clock shows {}. With this mark, the server would refuse to issue IDs.", timestamp::utc(*clock)),
+                "Pass a mark that is at most a day ahead of the clock. If any rows have IDs that are further ahead, first change those \
+                 IDs or the worker ID of the server: see \"IDs from the future\" in docs/bad-day.md."
                     .into(),
             ),
             Error::MarkTransaction => (
                 ERRCODE_ACTIVE_SQL_TRANSACTION,
                 "cannot compare a mark with a table in this transaction".into(),
-                "The transaction may not see all rows, because it has already written data, or because it uses a single \
+                "The transaction might not see all rows, because it has already written data, or because it uses a single \
                  snapshot."
                     .into(),
                 "Call snowflake_set_mark() in a separate transaction with isolation level READ COMMITTED.".into(),
@@ -296,15 +296,15 @@ impl Error {
             Error::MarkLowered { mark, current } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("mark {mark} is below the high-water mark, which is {current}"),
-                "IDs between these two marks may have been issued, and could be issued again.".into(),
-                "After you have checked every other database, pass the table whose IDs must stay below the mark, or a view of \
-                 all such tables. To set the mark without this check, pass force => true."
+                "IDs between these two marks might already have been issued. If so, they could be issued again.".into(),
+                "Check every other database, then pass the table whose IDs must be below the mark, or a view that combines all \
+                 such tables. To set the mark without comparing it with a table, pass force => true."
                     .into(),
             ),
             Error::MarkBelowIds { mark, table, highest } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("mark {mark} is not above the IDs of {}", relation::shown(table)),
-                format!("The highest ID of this server in this relation is {highest}, and it could be issued again."),
+                format!("The highest ID from this server in this relation is {highest}, and this ID could be issued again."),
                 "Pass a mark above this ID. If the ID is more than a day ahead of the clock, first change the ID of the row or \
                  the worker ID of the server: see \"IDs from the future\" in docs/bad-day.md."
                     .into(),

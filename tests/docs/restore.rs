@@ -13,7 +13,7 @@ use cluster::{
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const WARNING: &str = "01000 WARNING:  snowflake_pg: restored from a backup or an archive, \
-    so the high-water mark may be below existing IDs";
+    so the high-water mark might be below existing IDs";
 
 /// What is done before clients connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,7 +45,7 @@ fn check_server(name: &str, worker: u32, datacenter: u32, reserves: bool) -> Res
     server.set("snowflake_pg.worker_id", &(worker + 1).to_string());
     let log = server.try_start().expect_err("a worker ID that does not fit");
     let reason = match worker {
-        0 => format!("Layout \"{}\" has no worker field, so only one server can use it.", "47:0:16"),
+        0 => format!("Layout \"{}\" has no worker field, so only one server can use this layout.", "47:0:16"),
         _ => format!("The value must be a number from 0 to {worker}, to fit the worker field"),
     };
     ensure!(log.contains(&reason), "{name}: {log}");
@@ -83,8 +83,8 @@ fn a_preset_whose_time_is_used_up_says_so_and_works_with_a_later_epoch() {
 #[test]
 fn a_layout_without_a_worker_field_says_that_its_number_is_0() {
     for (name, layout, why) in [
-        ("preset_no_worker", "mastodon", "so only one server can use it"),
-        ("preset_no_worker_bits", "41:5:0:12", "so servers differ only by their datacenter ID"),
+        ("preset_no_worker", "mastodon", "so only one server can use this layout"),
+        ("preset_no_worker_bits", "41:5:0:12", "so servers are distinguished only by their datacenter IDs"),
     ] {
         let server = Cluster::builder(name).set("snowflake_pg.layout", layout).unset("snowflake_pg.worker_id").start();
         let refused = server.session().batch_execute("SELECT snowflake_nextval()");

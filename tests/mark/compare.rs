@@ -61,7 +61,7 @@ fn ids_are_found_in_tables_of_every_kind() {
         assert_eq!((code.as_str(), message), ("55000", format!("mark {id} is not above the IDs of {name}")));
         assert_eq!(
             detail,
-            format!("The highest ID of this server in this relation is {id}, and it could be issued again.")
+            format!("The highest ID from this server in this relation is {id}, and this ID could be issued again.")
         );
         assert!(hint.contains("see \"IDs from the future\" in docs/bad-day.md"), "{hint}");
         assert_eq!(session.code(&set(id + 1)), None, "{table}");
@@ -118,7 +118,7 @@ fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_com
         sqlstate(&session.batch_execute(&format!("BEGIN; DELETE FROM b; {}", set("'b', 'key'"))).expect_err("refused"));
     assert_eq!((code.as_str(), message.as_str()), ("25001", "cannot compare a mark with a table in this transaction"));
     assert!(
-        detail.starts_with("The transaction may not see all rows") && hint.contains("READ COMMITTED"),
+        detail.starts_with("The transaction might not see all rows") && hint.contains("READ COMMITTED"),
         "{detail} {hint}"
     );
     session.batch_execute("ROLLBACK").expect("a rollback");

@@ -101,7 +101,7 @@ fn a_mark_out_of_range_is_refused() {
         let (code, message, detail, hint) = ask(&mut session, mark).expect("refused");
         assert_eq!((code.as_str(), message), ("22023", format!("mark {mark} is out of range")));
         assert_eq!(detail, "The mark must be from 1 to 4611686018427387903, the largest ID of layout \"41:5:5:11\".");
-        assert_eq!(hint, "Pass the highest ID that may have been issued, plus 1.");
+        assert_eq!(hint, "Pass the highest ID that might have been issued, plus 1.");
     }
     // No ID could be issued above it for a while.
     let (code, message, ..) = ask(&mut session, "snowflake_max_id(now() + interval '2 days')").expect("refused");

@@ -193,7 +193,8 @@ fn the_status_says_what_the_next_id_waits_for_and_since_when() {
         let row = watcher.query_one("SELECT problem, hint FROM snowflake_status", &[]).expect("one row");
         (row.get(0), row.get(1))
     };
-    let since = problem.strip_prefix("the synchronous standby has not acknowledged the high-water mark since ");
+    let since = problem
+        .strip_prefix("the high-water mark has been waiting for acknowledgment from a synchronous standby since ");
     let since = since.unwrap_or_else(|| panic!("{problem}"));
     let sane = format!("SELECT now() - '{since}'::timestamptz BETWEEN '0' AND '1 minute'");
     assert!(watcher.one::<bool>(&sane), "{problem}");

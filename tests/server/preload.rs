@@ -88,7 +88,8 @@ fn create_extension_warns_where_the_library_is_not_preloaded() {
     let warned = told(&server);
     for line in [
         "WARNING:  library \"snowflake_pg\" is not preloaded",
-        "DETAIL:  Until it is preloaded, the server cannot issue IDs, and only functions that are passed a layout can decode IDs.",
+        "DETAIL:  Until the library is preloaded, the server cannot issue IDs, and only functions called with a layout argument can \
+         decode IDs.",
         "HINT:  Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.",
     ] {
         assert!(warned.lines().any(|told| told == line), "{line} is not in {warned}");
