@@ -35,7 +35,7 @@ fn check_controls(text: &str) -> Result<(), String> {
     for part in text.split("#[test]\n").skip(1) {
         let body = part.split("\n}\n").next().unwrap_or_default();
         let name = body.strip_prefix("fn ").and_then(|rest| rest.split('(').next()).unwrap_or_default();
-        let has_control = body.contains("assert_caught(") || body.contains("The control of");
+        let has_control = body.contains("assert_caught") || body.contains("The control of");
         if name.ends_with("_caught") {
             ensure!(has_control, "{name} neither uses assert_caught nor says of what it is the control");
         } else {

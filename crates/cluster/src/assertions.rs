@@ -22,6 +22,23 @@ pub fn assert_caught(outcome: Result<(), String>, reason: &str) {
     }
 }
 
+/// How often [`assert_caught_by_chance`] runs a check. A check of ten crashes misses a fault in a few of a hundred runs.
+const RUNS: usize = 5;
+
+/// Asserts what [`assert_caught`] asserts, for a check whose random choices decide whether the fault shows. The check runs again
+/// if it has not failed for this reason, up to five times.
+pub fn assert_caught_by_chance(mut check: impl FnMut() -> Result<(), String>, reason: &str) {
+    let mut outcome = check();
+    for _ in 1..RUNS {
+        if outcome.as_ref().is_err_and(|found| found.contains(reason)) {
+            break;
+        }
+        println!("the fault did not show: {outcome:?}");
+        outcome = check();
+    }
+    assert_caught(outcome, reason);
+}
+
 /// Checks that all IDs are positive and that no ID occurs twice. Sorts the IDs.
 pub fn check_unique(ids: &mut [i64]) -> Result<(), String> {
     ids.sort_unstable();

@@ -24,7 +24,7 @@ mod tool;
 mod versions;
 mod watcher;
 
-pub use assertions::{assert_caught, check_increasing, check_unique, not_tested};
+pub use assertions::{assert_caught, assert_caught_by_chance, check_increasing, check_unique, not_tested};
 pub use client::{Answer, copy_ids, end_of, limit_memory, printed, sqlstate, waiting};
 pub use host::{Host, repository};
 pub use installation::Installation;
