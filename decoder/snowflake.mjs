@@ -129,13 +129,13 @@ function parseBits(bits, shown) {
     const at = bits.indexOf("@");
     const [widths, tick] = at < 0 ? [bits, "1ms"] : [bits.slice(0, at), lowerCase(bits.slice(at + 1))];
     if (!Object.hasOwn(TICKS, tick)) {
-        throw new RangeError(`"${shown}" is not a layout: a tick is @1ms, @10ms or @1s`);
+        throw new RangeError(`"${shown}" is not a valid layout: a tick is @1ms, @10ms or @1s`);
     }
     const texts = widths.split(":");
     const sequenceSecond = /s$/i.test(texts[1] ?? "");
     if (sequenceSecond) texts[1] = texts[1].slice(0, -1);
     if (texts.length < 3 || texts.length > 4 || !texts.every((text) => /^[0-9]+$/.test(text))) {
-        throw new RangeError(`"${shown}" is not a layout: write a name, or bits such as 41:10:12, 41:5:5:12 or 39:8s:16@10ms`);
+        throw new RangeError(`"${shown}" is not a valid layout: write a name, or bits such as 41:10:12, 41:5:5:12 or 39:8s:16@10ms`);
     }
     const numbers = texts.map(Number);
     const timestampBits = numbers.shift();
@@ -149,11 +149,11 @@ function parseBits(bits, shown) {
         ["sequence", sequenceBits, 1, 31],
     ]) {
         if (width < min || width > max) {
-            throw new RangeError(`"${shown}" is not a layout: the ${name} has ${min} to ${max} bits, not ${width}`);
+            throw new RangeError(`"${shown}" is not a valid layout: the ${name} has ${min} to ${max} bits, not ${width}`);
         }
     }
     const sum = timestampBits + datacenterBits + workerBits + sequenceBits;
-    if (sum > 63) throw new RangeError(`"${shown}" is not a layout: it has ${sum} bits, and an ID has at most 63`);
+    if (sum > 63) throw new RangeError(`"${shown}" is not a valid layout: it has ${sum} bits, and an ID has at most 63`);
     return { bits, timestampBits, datacenterBits, workerBits, sequenceBits, sequenceLowest: !sequenceSecond, tickMs: TICKS[tick] };
 }
 

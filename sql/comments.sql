@@ -5,7 +5,7 @@ COMMENT ON FUNCTION snowflake_nextval_batch(integer) IS
 COMMENT ON FUNCTION snowflake_reserve(integer) IS
     'issue the given number of consecutive IDs in one tick and return the first';
 COMMENT ON FUNCTION snowflake_currval() IS
-    'last ID issued to this session since its start or its last DISCARD; with a transaction pooler, it can belong to another client';
+    'last ID issued to this session; with a transaction pooler, the ID might have been issued to another client';
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
     'parts of an ID, decoded with the layout and epoch of this server';
 COMMENT ON FUNCTION snowflake_describe(bigint) IS
@@ -23,7 +23,7 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
     'last ID of the tick that contains the given time';
 COMMENT ON FUNCTION snowflake_first_id_from(timestamptz) IS
-    'first ID at or after the given time; if the layout ends earlier, a number above all its IDs, or NULL if no such number exists';
+    'first ID at or after the given time; if the time is past the range of the layout, a number above all IDs of the layout, or NULL if no such number exists';
 COMMENT ON FUNCTION snowflake_last_id_before(timestamptz) IS
     'last ID before the given time, or -1 if there is none';
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS

@@ -124,8 +124,8 @@ pub fn define() {
     GucRegistry::define_int_guc(
         WORKER_ID,
         c"Sets the worker ID of this server.",
-        c"The worker ID must be unique among all servers whose IDs are used together. It can range from 0 to the largest \
-          number that fits in the worker field of snowflake_pg.layout. If it is -1, it is not set, and the server does not issue IDs.",
+        c"The worker ID must be unique among all servers that issue IDs for use together. It can range from 0 to the largest \
+          number that fits in the worker field of snowflake_pg.layout. A value of -1 means that no worker ID is set and that the server does not issue IDs.",
         &WORKER,
         UNSET,
         i32::MAX,
@@ -148,8 +148,8 @@ pub fn define() {
         GucRegistry::define_string_guc_with_hooks(
             LAYOUT,
             c"Sets the layout of IDs.",
-            c"A layout is either a name from view snowflake_layouts or a list of field widths in bits, in the form \
-              timestamp:worker:sequence or timestamp:datacenter:worker:sequence. The widths can add up to at most 63 bits. Append \
+            c"The value is either the name of a layout in view snowflake_layouts or a list of field widths in bits, in the form \
+              timestamp:worker:sequence or timestamp:datacenter:worker:sequence. The widths must not add up to more than 63 bits. Append \
               @10ms or @1s to the list for a longer tick.",
             &LAYOUT_TEXT,
             GucContext::Postmaster,
@@ -184,7 +184,7 @@ pub fn define() {
     GucRegistry::define_enum_guc(
         c"snowflake_pg.sequence_start",
         c"Sets the number at which the sequence of a new tick begins.",
-        c"If set to \"zero\", most IDs in a table with few inserts are multiples of a large power of two. If set to \"random\", they \
+        c"With \"zero\", most IDs in a table with few inserts are multiples of a large power of two. With \"random\", they \
           are not.",
         &SEQUENCE_START,
         GucContext::Sighup,
@@ -193,8 +193,8 @@ pub fn define() {
     GucRegistry::define_enum_guc(
         c"snowflake_pg.on_clock_regression",
         c"Sets what happens if the wall clock is set back by more than snowflake_pg.max_ahead.",
-        c"If set to \"continue\", new IDs advance with the monotonic clock. If set to \"wait\", sessions wait for the clock \
-          to catch up, but get an error immediately if the wait would exceed 10 seconds. If set to \"error\", sessions get an error \
+        c"With \"continue\", new IDs advance with the monotonic clock. With \"wait\", sessions wait for the clock \
+          to catch up, but get an error immediately if the wait would exceed 10 seconds. With \"error\", sessions get an error \
           until the clock has caught up.",
         &ON_CLOCK_REGRESSION,
         GucContext::Sighup,

@@ -31,8 +31,8 @@ fn snowflake_accept_clock() -> Interval {
         }
     };
     log::log(
-        format!("the clock was accepted at {}", timestamp::utc(timestamp::of(shown))),
-        format!("Generator time moved forward by {:.3} s.", moved as f64 / 1e6),
+        format!("clock time {} was accepted", timestamp::utc(timestamp::of(shown))),
+        format!("The time in new IDs moved forward by {:.3} s.", moved as f64 / 1e6),
     );
     Interval::new(0, 0, moved as i64).expect("two readings of a clock that ends in 2554 are in range")
 }
@@ -77,7 +77,7 @@ fn snowflake_set_mark(
     let text = before.map_or("missing".into(), |before| before.value().to_string());
     log::log(
         format!("the high-water mark was set to {given}{}", if force { " by force" } else { "" }),
-        format!("The mark was {text} before."),
+        format!("The previous mark was {text}."),
     );
     extend::acknowledged(written);
     before.map(|before| i64::try_from(before.value()).unwrap_or(i64::MAX))

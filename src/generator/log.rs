@@ -36,7 +36,7 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
     let alone = issuer == Some(identity.node) && !copied && !recovery::followed();
     let begun = match (startup, issuer) {
         (Startup::Standby { .. }, Some(issuer)) if issuer != identity.node => {
-            format!("promoted with {name}, after {}", identity.name(issuer))
+            format!("promoted with {name}, last ID issued with {}", identity.name(issuer))
         }
         (Startup::Standby { .. }, Some(_)) if alone => format!("promoted, continuing with {name}"),
         (Startup::Standby { .. }, Some(_)) => format!("promoted, taking over {name}"),
@@ -52,21 +52,21 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
     log(format!("{begun}, layout \"{}\", epoch {epoch}, {at}", format.layout), String::new());
     let lead = identity.limits.time(first).saturating_sub(now);
     match startup {
-        Startup::Standby { .. } if lead > guc::FARTHEST_AHEAD && !alone => former_primary(&begun, lead),
+        Startup::Standby { .. } if lead > guc::FARTHEST_AHEAD && !alone => former_primary(&name, lead),
         Startup::Restored if mark > Mark::NOTHING_ISSUED => restored(identity, mark, now),
         _ => {}
     }
 }
 
 /// Warns that a promoted server may have been a primary before. The IDs that the server issued at that time can be above the mark.
-fn former_primary(begun: &str, lead: Nanos) {
+fn former_primary(name: &str, lead: Nanos) {
     warn_of(
-        format!("{begun}, while the high-water mark is {:.3} s ahead of the clock", lead as f64 / 1e9),
+        format!("the server was promoted with {name}, but the high-water mark is {:.3} s ahead of the clock", lead as f64 / 1e9),
         "IDs have been issued ahead of the clock. If this server was previously a primary, the mark might be lower than IDs that \
-         the server issued then, because pg_rewind and base backups replace the mark."
+         the server issued then, because running pg_rewind or restoring a base backup replaces the mark."
             .into(),
-        "If so, set the mark above the IDs that this server issued then, or give it a worker ID that no server has had: see \
-         \"Streaming replication\" in docs/configuration.md.",
+        "If this server was previously a primary, either set the mark above all IDs that the server issued as a primary, or give the server a worker ID that no server has used. See \
+             \"Streaming replication\" in docs/configuration.md.",
     );
 }
 
@@ -80,8 +80,8 @@ fn restored(identity: &Identity, mark: Mark, now: Nanos) {
             timestamp::utc(identity.instant(identity.first_word(mark))),
             timestamp::utc(timestamp::of(now)),
         ),
-        "Before clients connect, set the mark above those IDs, or give this server a worker ID that no server has had: see \
-         \"After a restore\" in docs/bad-day.md.",
+        "Before clients connect, set the mark above all IDs that this server has issued, or give this server a worker ID that no server has used. See \
+             \"After a restore\" in docs/bad-day.md.",
     );
 }
 
@@ -94,14 +94,14 @@ pub fn same_number(identity: &Identity) {
          primary, both servers might issue the same IDs. This message might also mean that this server was previously the \
          primary, and that the new primary has not issued an ID yet."
             .into(),
-        "Give this server its own worker ID, and set it outside the data directory: see \"Streaming replication\" in \
+        "Give this server its own worker ID, and set that ID in a configuration file outside the data directory. See \"Streaming replication\" in \
          docs/configuration.md.",
     );
 }
 
 /// Logs a warning about an error that every session will get.
 pub fn refusal(error: &Error) {
-    warn_of_error(error, "no IDs are issued: ");
+    warn_of_error(error, "cannot issue IDs: ");
 }
 
 /// Warns of a problem with the mark. The problem is not an error, because a server that has issued IDs before can run without the
@@ -168,34 +168,38 @@ pub fn clock(disciplined: &Disciplined) {
             };
             let restart = match far {
                 true => {
-                    "After a restart, the server would issue no IDs, because the last ID is more than a day ahead of the clock."
+                    "After a restart, the server would issue no IDs, because the time of the last ID is more than a day ahead of the clock."
                 }
                 false => "",
             };
-            let count = counted("regression", state.clock_regressions());
+            let count = counted("gone back", state.clock_regressions());
             warn(format!("the clock was set back by {seconds} s"), [going_on, &count, restart, &withheld], "");
         }
         ClockEvent::Jump(_) => {
-            let count = counted("jump", state.clock_jumps());
+            let count = counted("jumped", state.clock_jumps());
             let limit = "This is more than \"snowflake_pg.max_clock_jump\".";
             let hint =
                 "If the new time is right, call snowflake_accept_clock() as a superuser, so that IDs follow the clock.";
-            let message = format!("the clock was set forward by {seconds} s, and IDs do not follow it");
+            let message = format!("the clock was set forward by {seconds} s, but IDs do not follow it");
             warn(message, [limit, &count, &withheld, ""], hint);
         }
         ClockEvent::Step(_) => log(format!("the clock was set forward by {seconds} s, and IDs follow it"), withheld),
         ClockEvent::Restored(_) => warn(
-            format!("the monotonic clock went back by {seconds} s: the machine or the container was restored"),
+            format!("the monotonic clock went back by {seconds} s, because the machine or the container was restored"),
             ["New IDs begin at the current clock time or after the last ID, whichever is later.", &withheld, "", ""],
             "If the original machine or container is still running, stop one of the two servers, because they have the same worker ID.",
         ),
-        ClockEvent::Returned => log("the clock has returned from a jump that IDs did not follow".into(), withheld),
+        ClockEvent::Returned => log("the clock was corrected after a jump that IDs did not follow".into(), withheld),
     }
 }
 
 fn counted(what: &str, incidents: Incidents) -> String {
     let since = timestamp::of(shmem::counting_since().load(Ordering::Relaxed));
-    format!("Clock {what}s since {}: {}.", timestamp::utc(since), incidents.count)
+    let times = match incidents.count {
+        1 => "once".into(),
+        count => format!("{count} times"),
+    };
+    format!("The clock has {what} {times} since {}.", timestamp::utc(since))
 }
 
 /// Writes a message at level LOG.

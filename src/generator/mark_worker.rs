@@ -65,8 +65,9 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
         Ok(false) => {}
         Ok(true) => log::log(
             "created replication origin \"snowflake_pg\" to store the high-water mark".into(),
-            "This is expected at the first start of a server. If this server has issued IDs before, the origin was dropped, so \
-             new IDs begin at the current clock time. Make sure that this time is later than the last ID."
+            "This is expected the first time that a server starts. If this server has issued IDs before, its previous origin must \
+             have been dropped, and new IDs begin at the current clock time. In that case, make sure that this time is later \
+             than the time of the last ID that this server issued."
                 .into(),
         ),
         Err(problem) => log::mark_problem(problem),

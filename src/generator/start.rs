@@ -51,7 +51,7 @@ fn begin(identity: &Identity, mark: Mark) {
     }
     let time = |nanos: Nanos| timestamp::utc(timestamp::of(nanos));
     log::log(
-        format!("issuing begins at {}", time(reading.wall.max(begins))),
+        format!("new IDs begin at {}", time(reading.wall.max(begins))),
         format!("The clock shows {}, and the high-water mark is at {}.", time(reading.wall), time(begins)),
     );
 }

@@ -31,8 +31,8 @@ pub fn mark_missing(problem: MarkProblem) -> Sentences {
         MarkProblem::NoPlace => (
             ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
             "no free slot for background worker \"snowflake_pg mark worker\"".into(),
-            "The background worker creates replication origin \"snowflake_pg\", which stores the high-water mark. Other \
-             background workers use all slots of \"max_worker_processes\"."
+            "The background worker creates replication origin \"snowflake_pg\", which stores the high-water mark. All \
+             slots allowed by \"max_worker_processes\" are in use by other background workers."
                 .into(),
             "Increase \"max_worker_processes\" by 1 or more and restart the server.".into(),
         ),
@@ -66,7 +66,7 @@ pub fn mark_missing(problem: MarkProblem) -> Sentences {
         MarkProblem::NoProgress => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             missing,
-            "Replication origin \"snowflake_pg\" has lost its progress.".into(),
+            "Replication origin \"snowflake_pg\" exists, but its progress has been lost.".into(),
             "Call snowflake_set_mark() to set the mark above every ID that this server has issued.".into(),
         ),
     }
@@ -98,7 +98,7 @@ pub fn worker_unset(layout: &Layout, misnamed: bool) -> String {
             without_worker(layout)
         ),
         max => format!(
-            "Set \"snowflake_pg.worker_id\" in postgresql.conf to a number from 0 to {max} that no other server has, and \
+            "Set \"snowflake_pg.worker_id\" in postgresql.conf to a number from 0 to {max} that no other server uses, and \
              restart the server."
         ),
     };
@@ -191,7 +191,9 @@ pub fn text_report(text: &str, error: TextError) -> Sentences {
         }
         TextError::Digit { position, .. } => format!("Character {position} is not a base-32 digit."),
     };
-    let hint = "Pass 13 characters, each a digit or a letter except U, as snowflake_to_text() returns them.".into();
+    let hint =
+        "Pass 13 characters, each of which is a digit or a letter other than U, as returned by snowflake_to_text()."
+            .into();
     (code, format!("\"{text}\" is not an ID in text form"), detail, hint)
 }
 
@@ -219,7 +221,7 @@ pub fn epoch_detail(problem: EpochProblem) -> &'static str {
     match problem {
         EpochProblem::Malformed => "The value is neither an ISO 8601 time nor a number of milliseconds.",
         EpochProblem::NoZone => "A time without a time zone would depend on the setting of \"TimeZone\".",
-        EpochProblem::Fraction => "An epoch must be a whole number of milliseconds.",
+        EpochProblem::Fraction => "An epoch must not include a fraction of a millisecond.",
         EpochProblem::Range => "An epoch must be between 1970-01-01 and 2199-12-31.",
     }
 }

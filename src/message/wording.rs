@@ -93,7 +93,7 @@ impl Error {
             ),
             Error::LayoutArgument { text, error } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("\"{text}\" is not a layout"),
+                format!("\"{text}\" is not a valid layout"),
                 reasons::layout_detail(error),
                 "Pass either a name from view \"snowflake_layouts\" or the field widths in bits, for example \"41:10:12\". If the \
                  sequence is the second field, mark it with \"s\", for example \"39:8s:16@10ms\"."
@@ -103,7 +103,7 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("time {} is not a valid epoch", timestamp::utc(*at)),
                 reasons::epoch_detail(*problem).into(),
-                "Pass the time of an ID whose timestamp field is 0.".into(),
+                "Pass the time that a timestamp field of 0 represents.".into(),
             ),
             Error::Part { error: PartError { part, value, max }, layout } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
@@ -127,7 +127,7 @@ impl Error {
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("{id} is not an ID"),
                 "An ID is never negative.".into(),
-                "Pass a number that is not negative.".into(),
+                "Pass a number greater than or equal to zero.".into(),
             ),
             Error::Text { text, error } => reasons::text_report(text, *error),
             Error::Step { problem } => (
@@ -176,7 +176,7 @@ impl Error {
                 ERRCODE_DATETIME_FIELD_OVERFLOW,
                 "timestamp out of range".into(),
                 "The time of this ID is outside the range of type timestamp with time zone.".into(),
-                "Pass an ID that was issued with this layout.".into(),
+                "Pass an ID that was issued with the layout used to decode it.".into(),
             ),
             Error::Count { count, max, more } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
@@ -186,7 +186,7 @@ impl Error {
             ),
             Error::NotConsecutive { layout } => (
                 ERRCODE_FEATURE_NOT_SUPPORTED,
-                format!("layout \"{layout}\" has no consecutive IDs to reserve"),
+                format!("cannot reserve consecutive IDs with layout \"{layout}\""),
                 "The sequence is not the lowest field of this layout.".into(),
                 "Use snowflake_nextval_batch(), or a layout in which the sequence is the lowest field.".into(),
             ),
@@ -212,7 +212,7 @@ impl Error {
             ),
             Error::ClockBehind { behind } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("the clock was set back and is behind by {:.3} s", behind.as_secs_f64()),
+                format!("the clock was set back and is now {:.3} s behind its earlier time", behind.as_secs_f64()),
                 "All reserved IDs have been issued, and \"snowflake_pg.on_clock_regression\" does not allow the server to \
                  reserve more until the clock has caught up."
                     .into(),
@@ -242,7 +242,7 @@ impl Error {
                 "Check the server's clock, and check whether \"snowflake_pg.epoch\", \"snowflake_pg.layout\" or \
                  \"snowflake_pg.datacenter_id\" was changed. If the clock and these settings are right, either the clock \
                  was wrong earlier, or the layout was changed on purpose, which is safe only if no IDs with the old layout \
-                 remain. In both cases, set the mark with snowflake_set_mark(): see \"Issuing is refused\" in docs/bad-day.md."
+                 remain. In both cases, set the mark with snowflake_set_mark(). See \"Issuing is refused\" in docs/bad-day.md."
                     .into(),
             ),
             Error::MarkRange { mark, layout } => (
@@ -256,7 +256,7 @@ impl Error {
                 format!("mark {mark} is more than a day ahead of the clock"),
                 format!("The clock shows {}. With this mark, the server would refuse to issue IDs.", timestamp::utc(*clock)),
                 "Pass a mark that is at most a day ahead of the clock. If any rows have IDs that are further ahead, first change those \
-                 IDs or the worker ID of the server: see \"IDs from the future\" in docs/bad-day.md."
+                 IDs or the worker ID of the server. See \"IDs from the future\" in docs/bad-day.md."
                     .into(),
             ),
             Error::MarkTransaction => (
@@ -296,17 +296,17 @@ impl Error {
             Error::MarkLowered { mark, current } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("mark {mark} is below the high-water mark, which is {current}"),
-                "IDs between these two marks might already have been issued. If so, they could be issued again.".into(),
-                "Check every other database, then pass the table whose IDs must be below the mark, or a view that combines all \
+                "IDs between these two marks that have already been issued might be issued again with this mark.".into(),
+                "Check the IDs in every other database, then pass the table whose IDs must be below the mark, or a view that combines all \
                  such tables. To set the mark without comparing it with a table, pass force => true."
                     .into(),
             ),
             Error::MarkBelowIds { mark, table, highest } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("mark {mark} is not above the IDs of {}", relation::shown(table)),
-                format!("The highest ID from this server in this relation is {highest}, and this ID could be issued again."),
+                format!("mark {mark} is not above all IDs in {} that this server issued", relation::shown(table)),
+                format!("The highest of these IDs is {highest}, which might be issued again with this mark."),
                 "Pass a mark above this ID. If the ID is more than a day ahead of the clock, first change the ID of the row or \
-                 the worker ID of the server: see \"IDs from the future\" in docs/bad-day.md."
+                 the worker ID of the server. See \"IDs from the future\" in docs/bad-day.md."
                     .into(),
             ),
             Error::NoOrigins { setting } => (

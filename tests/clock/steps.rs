@@ -117,7 +117,11 @@ fn an_hour_back_costs_nothing_and_the_lead_bleeds_off() {
     history.check(1_000).unwrap();
     let log = server.log();
     assert_eq!(log.matches("the clock was set back").count(), 1, "{log}");
-    assert!(log.contains("The timestamps of new IDs advance with the monotonic clock. Clock regressions since 20"));
+    assert!(
+        log.contains(
+            "The timestamps of new IDs advance with the monotonic clock. The clock has gone back once since 20"
+        )
+    );
 }
 
 #[test]
@@ -133,7 +137,7 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
     assert!((-7_201.0..-7_198.0).contains(&session.lead()));
     thread::sleep(Duration::from_secs(2));
     server.set_clock("+0");
-    let returned = || server.log().contains("the clock has returned from a jump that IDs did not follow");
+    let returned = || server.log().contains("the clock was corrected after a jump that IDs did not follow");
     assert!(within(NOTICED, returned), "the return is not noticed:\n{}", server.log());
     assert!(session.lead().abs() < 1.0);
     // A jump of ten minutes is followed.
@@ -143,7 +147,7 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
     load.finish().check(1_000).unwrap();
     let log = server.log();
     assert_eq!(log.matches("WARNING:  snowflake_pg: the clock was set forward").count(), 1, "{log}");
-    assert!(log.lines().any(|line| line.contains("Clock jumps since 20") && line.contains(": 1.")), "{log}");
+    assert!(log.lines().any(|line| line.contains("The clock has jumped once since 20")), "{log}");
     assert!(!log.contains("set back"), "{log}");
 }
 
@@ -195,7 +199,7 @@ fn the_setting_wait_waits_for_a_short_step_and_refuses_a_long_one() {
     assert!(within(NOTICED, refused), "not refused:\n{}", server.log());
     let error = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
     assert_eq!(error.0, "55000");
-    assert!(error.1.starts_with("the clock was set back and is behind by 5"), "{error:?}");
+    assert!(error.1.starts_with("the clock was set back and is now 5"), "{error:?}");
     // With the correct clock, issuing continues at once.
     server.set_clock("+0");
     assert!(within(NOTICED, || session.code("SELECT snowflake_nextval()").is_none()), "{}", server.log());
@@ -212,7 +216,7 @@ fn the_setting_error_refuses_until_the_clock_is_right_or_the_setting_is_changed(
     assert!(within(NOTICED, refused), "not refused:\n{}", server.log());
     let error = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
     assert_eq!(error.0, "55000");
-    assert!(error.1.starts_with("the clock was set back and is behind by 29"), "{error:?}");
+    assert!(error.1.starts_with("the clock was set back and is now 29"), "{error:?}");
     assert!(error.3.contains("set \"snowflake_pg.on_clock_regression\" to \"continue\""), "{error:?}");
     assert!(server.log().contains("The server will not reserve more IDs until the clock has caught up."));
     server.set("snowflake_pg.on_clock_regression", "continue");

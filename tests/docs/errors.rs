@@ -84,7 +84,7 @@ fn check_list(page: &str) -> Result<(), String> {
 fn the_messages_are_those_of_the_server() {
     let page = page("docs/errors.md");
     check_messages(&page).unwrap();
-    assert_caught(check_messages(&page.replace("is not a layout", "is no layout")), "no message of the server");
+    assert_caught(check_messages(&page.replace("is not a valid layout", "is no layout")), "no message of the server");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn debug_levels_show_each_decision_of_the_slow_path_and_the_usual_level_none() {
     server.restart(Stop::Fast);
     draw(&server).expect("IDs");
     let log = server.log();
-    assert!(log.contains("snowflake_pg: issuing begins at") && !log.contains("DEBUG"), "{log}");
+    assert!(log.contains("snowflake_pg: new IDs begin at") && !log.contains("DEBUG"), "{log}");
 }
 
 #[test]

@@ -238,7 +238,7 @@ fn progress_that_is_lost_is_given_back_without_a_restart() {
     let highest = ids.iter().max().expect("IDs were drawn");
     let given = format!("SELECT snowflake_set_mark({highest} + 1)");
     assert_eq!(session.one::<Option<i64>>(&given), None);
-    assert!(server.log().contains("DETAIL:  The mark was missing before."), "{}", server.log());
+    assert!(server.log().contains("DETAIL:  The previous mark was missing."), "{}", server.log());
     let next = session.batch(5000);
     check_above(&next, &ids, "at once").unwrap();
     server.stop(Stop::Immediate);

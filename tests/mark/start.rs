@@ -44,7 +44,7 @@ fn check_hour(builder: Builder) -> Result<(), String> {
             let times = format!("snowflake_timestamp({}) - snowflake_timestamp({})", after[0], before[0]);
             let gap: f64 = session.one(&format!("SELECT extract(epoch FROM {times})::float8"));
             ensure!((0.0..2.5).contains(&gap), "issuing begins {gap} s above the last ID");
-            ensure!(server.log().contains("snowflake_pg: issuing begins at "), "{}", server.log());
+            ensure!(server.log().contains("snowflake_pg: new IDs begin at "), "{}", server.log());
         }
     }
     Ok(())
@@ -188,5 +188,5 @@ fn when_parallel_workers_ask_first_one_of_them_loads() {
     assert_eq!(ids.len(), 20_000);
     check_unique(&mut ids).unwrap();
     let log = server.log();
-    assert_eq!(log.matches("snowflake_pg: issuing begins at ").count(), 1, "{log}");
+    assert_eq!(log.matches("snowflake_pg: new IDs begin at ").count(), 1, "{log}");
 }

@@ -42,7 +42,7 @@ fn without_its_origin_issuing_stops_with_a_hint() {
     let (code, _, detail, hint) = refusal(&mut session);
     assert_eq!(
         (code.as_str(), detail.as_str()),
-        ("55000", "Replication origin \"snowflake_pg\" has lost its progress.")
+        ("55000", "Replication origin \"snowflake_pg\" exists, but its progress has been lost.")
     );
     assert!(hint.contains("snowflake_set_mark()"), "{hint}");
     server.restart(Stop::Fast);

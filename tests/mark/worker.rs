@@ -42,7 +42,7 @@ fn without_a_place_for_the_worker_the_log_and_the_first_session_are_told() {
 
 #[test]
 fn a_worker_id_with_another_prefix_is_found() {
-    let own = "Set \"snowflake_pg.worker_id\" in postgresql.conf to a number from 0 to 1023 that no other server has, and restart the \
+    let own = "Set \"snowflake_pg.worker_id\" in postgresql.conf to a number from 0 to 1023 that no other server uses, and restart the \
                server.";
     let found = " Parameter \"snowflake.worker_id\" is set, but this extension does not use it: rename it to \"snowflake_pg.worker_id\".";
     let mut server =

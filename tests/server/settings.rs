@@ -186,7 +186,7 @@ fn check_unset(builder: Builder) -> Result<(), String> {
         let (code, message, _, hint) = sqlstate(&error);
         ensure!(code == "55000" && message == "parameter \"snowflake_pg.worker_id\" is not set", "{code} {message}");
         ensure!(
-            hint == "Set \"snowflake_pg.worker_id\" in postgresql.conf to a number from 0 to 1023 that no other server has, and \
+            hint == "Set \"snowflake_pg.worker_id\" in postgresql.conf to a number from 0 to 1023 that no other server uses, and \
                     restart the server.",
             "the hint is {hint:?}"
         );

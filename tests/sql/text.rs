@@ -256,14 +256,18 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
     ];
     for (text, shown, code, detail) in wrong {
         let error = session.query("SELECT snowflake_from_text($1)", &[&text]).expect_err(&text);
-        let hint = "Pass 13 characters, each a digit or a letter except U, as snowflake_to_text() returns them.";
+        let hint = "Pass 13 characters, each of which is a digit or a letter other than U, as returned by snowflake_to_text().";
         let expected = (code.into(), format!("\"{shown}\" is not an ID in text form"), detail, hint.into());
         assert_eq!(sqlstate(&error), expected, "{text:?}");
     }
     for id in [-1, i64::MIN] {
         let error = session.query("SELECT snowflake_to_text($1)::text", &[&id]).expect_err("a negative number");
-        let expected =
-            ("22003", format!("{id} is not an ID"), "An ID is never negative.", "Pass a number that is not negative.");
+        let expected = (
+            "22003",
+            format!("{id} is not an ID"),
+            "An ID is never negative.",
+            "Pass a number greater than or equal to zero.",
+        );
         let (code, message, detail, hint) = sqlstate(&error);
         assert_eq!((code.as_str(), message, detail.as_str(), hint.as_str()), expected);
     }
