@@ -22,8 +22,8 @@ fn without_a_place_for_the_worker_the_log_and_the_first_session_are_told() {
     assert_eq!(message, "no free slot for background worker \"snowflake_pg mark worker\"");
     assert_eq!(
         detail,
-        "The background worker creates replication origin \"snowflake_pg\", which stores the high-water mark. Other background \
-         workers use all slots of \"max_worker_processes\"."
+        "The background worker creates replication origin \"snowflake_pg\", which stores the high-water mark. All slots allowed by \
+         \"max_worker_processes\" are in use by other background workers."
     );
     assert_eq!(hint, "Increase \"max_worker_processes\" by 1 or more and restart the server.");
     let status = "SELECT state || ': ' || problem FROM snowflake_status";

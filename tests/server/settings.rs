@@ -44,7 +44,7 @@ const REFUSED: [Refused; 26] = [
     (&[("epoch", "2020-01-01Zulu")], "\"2020-01-01Zulu\"", "neither an ISO 8601 time nor a number"),
     (&[("epoch", "-")], "\"snowflake_pg.epoch\": \"-\"", "neither an ISO 8601 time nor a number"),
     (&[("epoch", "yesterday")], "\"yesterday\"", "neither an ISO 8601 time nor a number"),
-    (&[("epoch", "2020-01-01T00:00:00.0001Z")], "\"2020-01-01T00:00:00.0001Z\"", "whole number of milliseconds"),
+    (&[("epoch", "2020-01-01T00:00:00.0001Z")], "\"2020-01-01T00:00:00.0001Z\"", "fraction of a millisecond"),
     (&[("epoch", "2200-01-01T00:00:00Z")], "\"2200-01-01T00:00:00Z\"", "between 1970-01-01 and 2199-12-31"),
 ];
 
