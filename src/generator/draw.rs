@@ -64,23 +64,19 @@ pub fn draw(request: Request) -> Issued {
     let _held = faults::lock_held_while_drawing();
     let mut overdue = Overdue::default();
     loop {
-        match attempt(identity, request, overdue.now) {
-            Ok(drawn) => {
-                if !request.is_single() {
-                    overdue.granted(identity, drawn.run);
-                }
-                if drawn.renew {
-                    extend::renew(identity);
-                }
-                stats::add(Count::Issued, drawn.run.count);
-                return Issued { identity, run: drawn.run };
+        let drawn = match attempt(identity, request, overdue.now) {
+            Ok(drawn) => Some(drawn),
+            Err(obstacle) => clear(identity, obstacle, request, &mut overdue),
+        };
+        if let Some(Drawn { run, renew }) = drawn {
+            if !request.is_single() {
+                overdue.granted(identity, run);
             }
-            Err(obstacle) => {
-                if let Some(run) = clear(identity, obstacle, request, &mut overdue) {
-                    stats::add(Count::Issued, run.count);
-                    return Issued { identity, run };
-                }
+            if renew {
+                extend::renew(identity);
             }
+            stats::add(Count::Issued, run.count);
+            return Issued { identity, run };
         }
     }
 }
@@ -140,7 +136,7 @@ impl Issued {
 /// Removes the obstacle that keeps the state from granting a request, or raises an error if the obstacle cannot be removed. If
 /// this function has already drawn the words for the request, it returns them.
 #[cold]
-fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mut Overdue) -> Option<Run> {
+fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mut Overdue) -> Option<Drawn> {
     match obstacle {
         Obstacle::NotLoaded => start::load(identity),
         Obstacle::Throttled(time) => {
@@ -162,7 +158,8 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
                 drawn => drawn,
             }
             .ok()
-            .map(|drawn| drawn.run);
+            // This session has just extended the reservation.
+            .map(|drawn| Drawn { renew: false, ..drawn });
         }
         Obstacle::Exhausted => Error::Exhausted { format: identity.format }.raise(),
         Obstacle::BeforeEpoch => {
