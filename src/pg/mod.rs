@@ -11,6 +11,7 @@ pub mod origin;
 pub mod recovery;
 pub mod relation;
 pub mod row_security;
+pub mod server;
 pub mod setting;
 pub mod startup;
 pub mod sync_standby;

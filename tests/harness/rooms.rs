@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use cluster::repository;
 
 /// The rooms from the lowest to the highest. `faults.rs` is below all.
-const ROOMS: [&str; 5] = ["pg", "message", "config", "generator", "functions"];
+const ROOMS: [&str; 6] = ["os", "pg", "message", "config", "generator", "functions"];
 
 /// The files of the rooms, as `room::file`, and the code of each.
 type Sources = BTreeMap<String, String>;

@@ -1,0 +1,3 @@
+//! Wrappers around the operating system. No wrapper uses PostgreSQL or knows how IDs are made.
+
+pub mod memory_file;

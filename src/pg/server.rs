@@ -1,0 +1,31 @@
+//! What PostgreSQL knows about this server: its system identifier, data directory, port and postmaster.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// Returns the system identifier, which a server shares with its standbys and copies. The postmaster reads it before it preloads
+/// libraries.
+pub fn system_identifier() -> u64 {
+    // SAFETY: every process has read the control file or has inherited its contents.
+    unsafe { pg_sys::GetSystemIdentifier() }
+}
+
+/// Returns the absolute path of the data directory.
+pub fn data_directory() -> String {
+    // SAFETY: the postmaster sets the pointer to a C string before it preloads libraries, and nothing changes it.
+    unsafe { CStr::from_ptr(pg_sys::DataDir) }.to_string_lossy().into_owned()
+}
+
+/// Returns the port on which the server listens.
+pub fn port() -> i32 {
+    // SAFETY: the variable is a plain number that PostgreSQL sets before it preloads libraries.
+    unsafe { pg_sys::PostPortNumber }
+}
+
+/// Returns the process ID of the postmaster.
+pub fn postmaster() -> i32 {
+    // SAFETY: the variable is a plain number that the postmaster sets before it preloads libraries.
+    unsafe { pg_sys::PostmasterPid }
+}
