@@ -92,6 +92,13 @@ impl Host {
         dir
     }
 
+    /// Creates an empty directory with this name in a memory filesystem.
+    pub(crate) fn memory_dir(&self, name: &str) -> PathBuf {
+        let dir = Path::new("/dev/shm").join(format!("{}-{name}", private_name()));
+        self.make_empty(&dir);
+        dir
+    }
+
     fn make_empty(&self, dir: &Path) {
         let _ = fs::remove_dir_all(dir);
         make_dir(dir);

@@ -8,6 +8,7 @@
 //! except those that it started.
 
 mod assertions;
+mod boot;
 mod client;
 mod host;
 mod installation;
@@ -25,6 +26,7 @@ mod versions;
 mod watcher;
 
 pub use assertions::{assert_caught, assert_caught_by_chance, check_increasing, check_unique, not_tested};
+pub use boot::Boot;
 pub use client::{Answer, copy_ids, end_of, limit_memory, printed, sqlstate, waiting};
 pub use host::{Host, repository};
 pub use installation::Installation;

@@ -57,6 +57,15 @@ impl Chance {
     }
 }
 
+/// A logging collector that does not run until this value goes out of scope.
+pub struct FrozenLogger(u32);
+
+impl Drop for FrozenLogger {
+    fn drop(&mut self) {
+        signal(self.0, "CONT");
+    }
+}
+
 impl Cluster {
     /// Kills the postmaster with SIGKILL, and waits until all of its processes have ended.
     pub fn kill_postmaster(&mut self) {
@@ -100,6 +109,17 @@ impl Cluster {
     /// Lets the frozen processes continue.
     pub fn thaw(&self) {
         self.all_processes().iter().for_each(|pid| signal(*pid, "CONT"));
+    }
+
+    /// Stops the process that writes the log files with SIGSTOP, until the returned value goes out of scope. The postmaster does
+    /// not wait for this process when it shuts down. Requires `logging_collector`.
+    pub fn frozen_logger(&self) -> FrozenLogger {
+        let is_logger = |pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"postgres: logger"))
+        };
+        let pid = self.all_processes().into_iter().find(is_logger).expect("the server has a logging collector");
+        signal(pid, "STOP");
+        FrozenLogger(pid)
     }
 
     /// Waits until the server answers again after the postmaster has ended all sessions.

@@ -156,12 +156,13 @@ impl Builder {
 }
 
 impl Cluster {
-    /// Configures a server called `name`, which no other test uses, with the library preloaded and with worker ID 1. `fsync` is
-    /// off, so the server does not survive a power loss.
+    /// Configures a server called `name`, which no other test uses, with the library preloaded, with worker ID 1 and without
+    /// a witness. `fsync` is off, so the server does not survive a power loss.
     pub fn builder(name: &str) -> Builder {
         let settings = [
             ("shared_preload_libraries", "snowflake_pg"),
             ("snowflake_pg.worker_id", "1"),
+            ("snowflake_pg.witness_directory", ""),
             ("fsync", "off"),
             ("max_connections", "100"),
             ("timezone", "UTC"),
