@@ -71,7 +71,7 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS
     'last ID of the tick that contains the given time';
 COMMENT ON FUNCTION snowflake_first_id_from(timestamptz) IS
-    'first ID at or after the given time; if the time is past the range of the layout, a number above all IDs of the layout, or NULL if no such number exists';
+    'first ID at or after the given time; past the end of the layout, a number above all its IDs, or NULL if there is no such number';
 COMMENT ON FUNCTION snowflake_last_id_before(timestamptz) IS
     'last ID before the given time, or -1 if there is none';
 COMMENT ON FUNCTION snowflake_accept_clock() IS

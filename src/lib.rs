@@ -9,10 +9,11 @@ mod faults;
 mod functions;
 mod generator;
 mod message;
+mod os;
 mod pg;
 
 use config::{guc, identity};
-use generator::{draw, mark_worker, shmem, standby_watch, stats};
+use generator::{draw, mark_worker, shmem, standby_watch, stats, witness};
 use pg::discard;
 
 ::pgrx::pg_module_magic!(name, version);
@@ -54,7 +55,8 @@ pub extern "C-unwind" fn _PG_init() {
     identity::establish();
     // Stage 2: Define the settings.
     guc::define();
-    // Stage 3: Request shared memory, and register the background workers.
+    // Stage 3: Open the witness, request shared memory, and register the background workers.
+    witness::open(identity::get());
     shmem::request();
     stats::request();
     mark_worker::register();

@@ -24,6 +24,9 @@ pub const LAYOUT: &CStr = c"snowflake_pg.layout";
 /// The name of the setting for the epoch.
 pub const EPOCH: &CStr = c"snowflake_pg.epoch";
 
+/// The name of the setting for the directory of the witness.
+const WITNESS_DIRECTORY: &CStr = c"snowflake_pg.witness_directory";
+
 /// The default layout, which is Twitter's layout.
 pub const DEFAULT_LAYOUT: &CStr = c"41:10:12";
 
@@ -80,6 +83,7 @@ static WORKER: GucSetting<i32> = GucSetting::<i32>::new(UNSET);
 static DATACENTER: GucSetting<i32> = GucSetting::<i32>::new(0);
 static LAYOUT_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
 static EPOCH_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static WITNESS_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"/dev/shm"));
 static MAX_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_AHEAD_MS);
 static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::new(SequenceStart::Zero);
 
@@ -89,6 +93,11 @@ static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_CLOC
 /// Returns what the server does after the wall clock was set back.
 pub fn on_clock_regression() -> ClockRegression {
     ON_CLOCK_REGRESSION.get()
+}
+
+/// Returns the directory of the witness, or an empty string if the server runs without a witness.
+pub fn witness_directory() -> String {
+    WITNESS_TEXT.get().map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Returns the clock settings in the form that the hybrid clock takes.
@@ -125,7 +134,8 @@ pub fn define() {
         WORKER_ID,
         c"Sets the worker ID of this server.",
         c"The worker ID must be unique among all servers that issue IDs for use together. It can range from 0 to the largest \
-          number that fits in the worker field of snowflake_pg.layout. A value of -1 means that no worker ID is set and that the server does not issue IDs.",
+          number that fits in the worker field of snowflake_pg.layout. A value of -1 means that no worker ID is set and that \
+          the server does not issue IDs.",
         &WORKER,
         UNSET,
         i32::MAX,
@@ -171,6 +181,15 @@ pub fn define() {
             None,
         );
     }
+    GucRegistry::define_string_guc(
+        WITNESS_DIRECTORY,
+        c"Sets the directory of the witness.",
+        c"The witness is a file that remembers what this machine has issued until it is restarted. The directory must be in a \
+          memory filesystem. If the value is empty, the server runs without a witness.",
+        &WITNESS_TEXT,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_ahead",
         c"Sets how far issued IDs can be ahead of the clock before sessions are throttled.",

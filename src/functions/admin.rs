@@ -6,7 +6,7 @@ use flake::{MAX_LEAD, Mark};
 use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
-use crate::generator::{clock, extend, log, mark, shmem, start, wait};
+use crate::generator::{clock, extend, log, mark, shmem, start, wait, witness};
 use crate::message::error::Error;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
@@ -62,13 +62,17 @@ fn snowflake_set_mark(
             refuse_below_ids(identity, given, table, &column);
         }
     }
+    witness::claim(identity);
     start::wait_for_origin();
     let state = shmem::state();
     let mut before = None;
     let written = mark::set(mark, |current| {
         before = current;
-        if let Some(current) = current.filter(|current| mark < *current && relation.is_none() && !force) {
-            Error::MarkLowered { mark: given, current: current.value() }.raise();
+        let witness = witness::mark();
+        let highest = current.map_or(witness, |current| current.max(witness));
+        if mark < highest && relation.is_none() && !force {
+            let of_witness = current.is_none_or(|current| current < witness);
+            Error::MarkLowered { mark: given, current: highest.value(), of_witness }.raise();
         }
         state.unload();
     });

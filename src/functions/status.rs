@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
 use crate::generator::stats::{self, Count};
-use crate::generator::{clock, extend, mark, shmem, start};
+use crate::generator::{clock, extend, mark, shmem, start, witness};
 use crate::message::error::{Error, MarkProblem, WaitCause};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, timestamp, wal};
@@ -178,7 +178,8 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     // The ceiling is read first, so that the words below the ceiling are also below the mark that is read later.
     let (generation, published) = (state.generation(), state.published());
     let mark = mark::read();
-    let error = start::refusal(identity).or_else(|| match (&mark, state.last()) {
+    let refused = || start::refusal(identity).or_else(|| witness::refusal(identity));
+    let error = refused().or_else(|| match (&mark, state.last()) {
         (Err(problem), _) => Some(Error::MarkMissing { problem: *problem }),
         (Ok(mark), None) => start::beginning(identity, *mark, wall).err(),
         (Ok(mark), Some(last)) => {

@@ -1,5 +1,6 @@
 //! The messages that the server logs on its own: its identity at server start, clock events, and the end of its layout.
 
+use std::io;
 use std::sync::atomic::Ordering;
 
 use flake::{ClockEvent, Disciplined, Incidents, MAX_LEAD, Mark, Nanos, OnRegression};
@@ -65,8 +66,8 @@ fn former_primary(name: &str, lead: Nanos) {
         "IDs have been issued ahead of the clock. If this server was previously a primary, the mark might be lower than IDs that \
          the server issued then, because running pg_rewind or restoring a base backup replaces the mark."
             .into(),
-        "If this server was previously a primary, either set the mark above all IDs that the server issued as a primary, or give the server a worker ID that no server has used. See \
-             \"Streaming replication\" in docs/configuration.md.",
+        "If this server was previously a primary, either set the mark above all IDs that the server issued as a primary, \
+         or give the server a worker ID that no server has used. See \"Streaming replication\" in docs/configuration.md.",
     );
 }
 
@@ -80,8 +81,8 @@ fn restored(identity: &Identity, mark: Mark, now: Nanos) {
             timestamp::utc(identity.instant(identity.first_word(mark))),
             timestamp::utc(timestamp::of(now)),
         ),
-        "Before clients connect, set the mark above all IDs that this server has issued, or give this server a worker ID that no server has used. See \
-             \"After a restore\" in docs/bad-day.md.",
+        "Before clients connect, set the mark above all IDs that this server has issued, or give this server a worker ID \
+         that no server has used. See \"After a restore\" in docs/bad-day.md.",
     );
 }
 
@@ -94,14 +95,26 @@ pub fn same_number(identity: &Identity) {
          primary, both servers might issue the same IDs. This message might also mean that this server was previously the \
          primary, and that the new primary has not issued an ID yet."
             .into(),
-        "Give this server its own worker ID, and set that ID in a configuration file outside the data directory. See \"Streaming replication\" in \
-         docs/configuration.md.",
+        "Give this server its own worker ID, and set that ID in a configuration file outside the data directory. See \
+         \"Streaming replication\" in docs/configuration.md.",
     );
 }
 
 /// Logs a warning about an error that every session will get.
 pub fn refusal(error: &Error) {
     warn_of_error(error, "cannot issue IDs: ");
+}
+
+/// Warns that the server runs without a witness.
+pub fn no_witness(directory: &str, error: &io::Error) {
+    warn_of(
+        format!("cannot use directory \"{directory}\" for the witness: {error}"),
+        "Without a witness, this server does not notice that its data directory was put back to an earlier state, or that another \
+         server on this machine has the same worker ID."
+            .into(),
+        "Set \"snowflake_pg.witness_directory\" to a directory in a memory filesystem, or to an empty string to run without a \
+         witness.",
+    );
 }
 
 /// Warns of a problem with the mark. The problem is not an error, because a server that has issued IDs before can run without the

@@ -12,7 +12,7 @@ use flake::Mark;
 use pgrx::debug1;
 use pgrx::pg_sys::XLogRecPtr;
 
-use crate::generator::{shmem, wait};
+use crate::generator::{shmem, wait, witness};
 use crate::message::error::{Error, MarkProblem};
 use crate::pg::origin::{self, Mode, Origin};
 use crate::pg::wait_event::WaitEvent;
@@ -132,7 +132,10 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
     if progress(guard.origin)? < least {
         return Err(MarkProblem::SetBack);
     }
-    write(guard.origin, mark, false).map(Raised::To)
+    let written = write(guard.origin, mark, false)?;
+    // The lock keeps `set` from lowering the witness at the same time.
+    witness::raise(mark);
+    Ok(Raised::To(written))
 }
 
 /// Sets the mark, possibly to a lower value, after `check` has been called with the previous mark and has not raised an error. No
@@ -141,6 +144,7 @@ pub fn set(mark: Mark, check: impl FnOnce(Option<Mark>)) -> XLogRecPtr {
     let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
     check(progress(guard.origin).ok());
     let written = write(guard.origin, mark, true).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
+    witness::set(mark);
     drop(guard);
     wal::flush(written);
     written

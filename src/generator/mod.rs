@@ -13,3 +13,4 @@ pub mod standby_watch;
 pub mod start;
 pub mod stats;
 pub mod wait;
+pub mod witness;

@@ -10,7 +10,7 @@
 //! and the state is then "not loaded".
 #![allow(unsafe_code)]
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use flake::State;
 use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
@@ -30,6 +30,7 @@ struct Shared {
     extended: Condition,
     slowest_extension: AtomicU64,
     counting_since: AtomicU64,
+    worker_in_use: AtomicBool,
 }
 
 impl Shared {
@@ -41,6 +42,7 @@ impl Shared {
             extended: Condition::new(),
             slowest_extension: AtomicU64::new(0),
             counting_since: AtomicU64::new(clock::wall()),
+            worker_in_use: AtomicBool::new(false),
         }
     }
 }
@@ -93,4 +95,10 @@ pub fn slowest_extension() -> &'static AtomicU64 {
 /// only after [`request`].
 pub fn counting_since() -> &'static AtomicU64 {
     &SHARED.get().counting_since
+}
+
+/// Returns whether the last session that tried to lock the witness found it locked by another server. This function can be used
+/// only after [`request`].
+pub fn worker_in_use() -> &'static AtomicBool {
+    &SHARED.get().worker_in_use
 }

@@ -7,7 +7,7 @@ use pgrx::debug1;
 
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
-use crate::generator::{clock, log, mark, shmem, wait};
+use crate::generator::{clock, log, mark, shmem, wait, witness};
 use crate::message::error::{Error, MarkProblem};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{recovery, timestamp};
@@ -16,7 +16,7 @@ use crate::pg::{recovery, timestamp};
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Begins issuing IDs at the clock or at the mark, whichever is later. Raises an error if this server cannot issue IDs.
+/// Begins issuing IDs at the clock, at the mark or at the witness, whichever is latest. Raises an error if this server cannot issue IDs.
 pub fn load(identity: &Identity) {
     match refusal(identity) {
         Some(Error::Standby) if faults::on(Fault::IssueInRecovery) => {
@@ -28,6 +28,7 @@ pub fn load(identity: &Identity) {
     if faults::on(Fault::MarkMadeByUser) {
         let _ = mark::make();
     }
+    witness::claim(identity);
     wait_for_origin();
     mark::with_mark(|mark| begin(identity, mark));
 }
@@ -50,13 +51,21 @@ fn begin(identity: &Identity, mark: Mark) {
         return;
     }
     let time = |nanos: Nanos| timestamp::utc(timestamp::of(nanos));
-    log::log(
-        format!("new IDs begin at {}", time(reading.wall.max(begins))),
-        format!("The clock shows {}, and the high-water mark is at {}.", time(reading.wall), time(begins)),
-    );
+    let (clock, at) = (time(reading.wall), |mark| time(identity.limits.time(identity.first_word(mark))));
+    let witness = witness::mark();
+    let detail = match witness > mark {
+        true => format!(
+            "The clock shows {clock}, the high-water mark is at {}, and this machine has issued IDs up to {}.",
+            at(mark),
+            at(witness)
+        ),
+        false => format!("The clock shows {clock}, and the high-water mark is at {}.", at(mark)),
+    };
+    log::log(format!("new IDs begin at {}", time(reading.wall.max(begins))), detail);
 }
 
-/// Returns the first word to issue if the wall clock shows `wall`, or returns the error if no ID may be issued.
+/// Returns the first word to issue if the wall clock shows `wall`, or returns the error if no ID may be issued. The word is above
+/// the mark and above what the witness remembers.
 pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Error> {
     let (limits, format) = (&identity.limits, identity.format);
     match limits.word_at(wall) {
@@ -66,10 +75,12 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
         }
         Some(_) => {}
     }
-    let first = identity.first_word(mark);
+    let witness = witness::mark();
+    let first = identity.first_word(mark.max(witness));
     let begins = limits.time(first);
     if begins.saturating_sub(wall) > MAX_LEAD {
-        return Err(Error::MarkAhead { mark: identity.instant(first), clock: timestamp::of(wall), format });
+        let (of_witness, at) = (witness > mark, identity.instant(first));
+        return Err(Error::MarkAhead { of_witness, mark: at, clock: timestamp::of(wall), format });
     }
     if first > limits.last_word() && !faults::on(Fault::SilentWrap) {
         return Err(Error::Exhausted { format });

@@ -3,6 +3,7 @@
 //! Instants are microseconds since the Unix epoch. The text of an argument is in ASCII, and is truncated if it is long. Names of
 //! tables and columns are quoted for use in a statement.
 
+use std::fmt;
 use std::time::Duration;
 
 use flake::{Epoch, FormatError, IdFormat, Layout, LayoutError, PartError, TextError};
@@ -94,10 +95,18 @@ pub enum Error {
         clock: i128,
         format: IdFormat,
     },
+    /// Another server on this machine has issued IDs with this server's worker ID.
+    WorkerInUse {
+        /// This server's worker ID and datacenter ID, as text.
+        name: String,
+        holder: Holder,
+    },
     /// The high-water mark is missing, or cannot be stored.
     MarkMissing { problem: MarkProblem },
     /// The high-water mark is more than a day ahead of the clock.
     MarkAhead {
+        /// True if only the mark that the witness remembers is ahead of the clock.
+        of_witness: bool,
         /// The time of the first ID that is not below the mark, in microseconds since the Unix epoch.
         mark: i128,
         /// The time that the clock shows, in microseconds since the Unix epoch.
@@ -145,8 +154,10 @@ pub enum Error {
     /// The requested mark is lower than the current mark, and no table shows that lowering the mark is safe.
     MarkLowered {
         mark: i64,
-        /// The current mark.
+        /// The current mark, or the mark that the witness remembers if that one is higher.
         current: u64,
+        /// True if `current` is the mark that the witness remembers.
+        of_witness: bool,
     },
     /// A table has IDs of this server at or above the requested mark.
     MarkBelowIds {
@@ -160,6 +171,32 @@ pub enum Error {
         /// The setting that is 0.
         setting: &'static str,
     },
+}
+
+/// A server on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The process ID of the postmaster.
+    pub postmaster: i32,
+    pub port: i32,
+    /// The data directory.
+    pub directory: String,
+}
+
+impl Holder {
+    /// Parses the text that `to_string` returns. What cannot be parsed is 0 or empty.
+    pub fn parse(text: &str) -> Holder {
+        let mut lines = text.splitn(3, '\n');
+        let mut number = || lines.next().and_then(|line| line.parse().ok()).unwrap_or(0);
+        let (postmaster, port) = (number(), number());
+        Holder { postmaster, port, directory: lines.next().unwrap_or_default().into() }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}\n{}", self.postmaster, self.port, self.directory)
+    }
 }
 
 /// A setting that identifies this server by a number.

@@ -50,7 +50,7 @@ impl Error {
             ERRCODE_ACTIVE_SQL_TRANSACTION, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_DATATYPE_MISMATCH,
             ERRCODE_DATETIME_FIELD_OVERFLOW, ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_INVALID_PARAMETER_VALUE,
             ERRCODE_NAME_TOO_LONG, ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            ERRCODE_OBJECT_IN_USE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_UNDEFINED_TABLE,
             ERRCODE_WRONG_OBJECT_TYPE,
         };
@@ -226,11 +226,24 @@ impl Error {
                 reasons::range(format),
                 "Correct the server's clock.".into(),
             ),
+            Error::WorkerInUse { name, holder } => (
+                ERRCODE_OBJECT_IN_USE,
+                format!("{name} is in use by another server on this machine"),
+                format!(
+                    "The server with process ID {}, port {} and data directory \"{}\" has issued IDs with this worker ID.",
+                    holder.postmaster, holder.port, holder.directory
+                ),
+                "Give one of the two servers a different worker ID and restart it, or stop the other server.".into(),
+            ),
             Error::MarkMissing { problem } => reasons::mark_missing(*problem),
             Error::MarkWaits { cause, since } => reasons::mark_waits(*cause, *since),
-            Error::MarkAhead { mark, clock, format } => (
+            Error::MarkAhead { of_witness, mark, clock, format } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "the high-water mark is more than a day ahead of the clock".into(),
+                match of_witness {
+                    true => "the witness is more than a day ahead of the clock",
+                    false => "the high-water mark is more than a day ahead of the clock",
+                }
+                .into(),
                 format!(
                     "IDs with timestamps up to {} might have been issued, but the clock shows {}. The layout is \"{}\", and the epoch \
                      is {}. If the clock, the layout or the epoch is wrong, new IDs might be duplicates.",
@@ -293,9 +306,12 @@ impl Error {
                 String::new(),
                 "Pass the name of an existing table.".into(),
             ),
-            Error::MarkLowered { mark, current } => (
+            Error::MarkLowered { mark, current, of_witness } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("mark {mark} is below the high-water mark, which is {current}"),
+                match of_witness {
+                    true => format!("mark {mark} is below the mark of the witness, which is {current}"),
+                    false => format!("mark {mark} is below the high-water mark, which is {current}"),
+                },
                 "IDs between these two marks that have already been issued might be issued again with this mark.".into(),
                 "Check the IDs in every other database, then pass the table whose IDs must be below the mark, or a view that combines all \
                  such tables. To set the mark without comparing it with a table, pass force => true."

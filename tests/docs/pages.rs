@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cluster::{Cluster, Host, code_blocks, command, repository, typed};
+use cluster::{Answer, Cluster, Host, code_blocks, command, repository, typed};
 
 /// A block, with the output that a `text` block directly after it shows.
 struct Block {
@@ -44,7 +44,9 @@ fn every_sql_block_does_what_the_page_says() {
     for (name, value) in cluster::settings(&configuration.text) {
         builder = builder.set(name, value);
     }
-    let server = builder.start();
+    // A page shows the default.
+    let server = builder.unset("snowflake_pg.witness_directory").start();
+    let _removed = DefaultWitness::of(&server);
     let mut session = server.connect();
     let (mut run, introduction) = (0, &pages[0].1);
     for (number, (page, blocks)) in pages.iter().enumerate() {
@@ -63,6 +65,23 @@ fn every_sql_block_does_what_the_page_says() {
         }
     }
     assert!(run >= 2, "the pages have {run} SQL blocks");
+}
+
+/// The witness of a server with the default directory, which is removed even if the test fails.
+struct DefaultWitness(String);
+
+impl DefaultWitness {
+    fn of(server: &Cluster) -> DefaultWitness {
+        DefaultWitness(server.connect().one("SELECT 'snowflake_pg.1.' || system_identifier FROM pg_control_system()"))
+    }
+}
+
+impl Drop for DefaultWitness {
+    fn drop(&mut self) {
+        let files = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+        let own = files.filter(|file| file.file_name().to_string_lossy().starts_with(&self.0));
+        own.for_each(|file| drop(fs::remove_file(file.path())));
+    }
 }
 
 /// The name that `make run` gives its server here, so that the user's server continues to run.

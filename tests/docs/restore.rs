@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Builder, Client, Cluster, Host, Stop, assert_caught, block_with, blocks, check_unique, ensure, page, typed,
-    within,
+    Answer, Boot, Builder, Client, Cluster, Host, Stop, assert_caught, block_with, blocks, check_unique, ensure, page,
+    typed, within,
 };
 
 /// The longest wait for something that happens within seconds.
@@ -23,6 +23,8 @@ enum Done {
     MarkSet,
     /// The server gets a worker ID that no server has had.
     AnotherNumber,
+    /// Nothing is done, but the old server ran on the same machine, which was not restarted since.
+    SameMachine,
 }
 
 /// Lets a server issue only a few IDs a second, without gaps, up to ten seconds ahead of the clock.
@@ -54,6 +56,11 @@ impl Drop for Archive {
 fn check_restore(name: &str, done: Done) -> Result<(), String> {
     let archive = Archive(Host::get().fresh_dir(&format!("{name}.archive")));
     let file = |file: &str| archive.0.join(file).display().to_string();
+    let boot = Boot::new(name);
+    let like = |name: &str| match done {
+        Done::SameMachine => like(name).on(&boot),
+        _ => like(name),
+    };
     let mut old = like(&format!("{name}_old"))
         .set("archive_mode", "on")
         .set("archive_command", &format!("cp %p {}", file("%f")))
@@ -119,6 +126,11 @@ fn a_restored_server_whose_mark_was_set_repeats_nothing() {
 #[test]
 fn a_restored_server_with_another_number_repeats_nothing() {
     check_restore("restore_number", Done::AnotherNumber).unwrap();
+}
+
+#[test]
+fn a_server_restored_on_the_same_machine_repeats_nothing() {
+    check_restore("restore_same", Done::SameMachine).unwrap();
 }
 
 #[test]

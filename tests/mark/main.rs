@@ -8,4 +8,6 @@ mod origin;
 mod set_mark;
 mod start;
 mod storage;
+mod witness;
+mod witness_lock;
 mod worker;

@@ -1,7 +1,7 @@
 //! Streaming replication: a former primary has issued IDs that the other server does not know. When the former primary is rewound
 //! and promoted again, it does not repeat these IDs, although its clock is behind them, because its mark was carried over.
 
-use cluster::{Answer, Builder, Stop, assert_caught, check_unique, ensure, within};
+use cluster::{Answer, Boot, Builder, Stop, assert_caught, check_unique, ensure, within};
 
 use crate::configuration::page::{Machine, PATIENCE, Recipe};
 
@@ -11,6 +11,8 @@ enum Mark {
     /// The mark is carried over, as the page says.
     CarriedOver,
     Forgotten,
+    /// The mark is forgotten, but the machine was not restarted since.
+    Witnessed,
 }
 
 /// Lets a server issue only a few IDs a second, without gaps, up to ten seconds ahead of the clock.
@@ -36,8 +38,12 @@ fn draw_above(machine: &Machine, from: i64) -> Result<Vec<i64>, String> {
 }
 
 fn check(test: &str, what: Mark) -> Result<(), String> {
+    let boot = Boot::new(test);
     let mut recipe = Recipe::of("Streaming replication");
     let mut db1 = Machine::new(test, "db1", like);
+    if what == Mark::Witnessed {
+        db1.server.set("snowflake_pg.witness_directory", &boot.dir().to_string_lossy());
+    }
     let mut db2 = Machine::without_data(test, "db2", like);
     db1.shell(&recipe.block("sh db1"))?;
     db2.shell(&recipe.block("sh db2"))?;
@@ -88,4 +94,9 @@ fn a_former_primary_whose_mark_was_carried_over_repeats_nothing() {
 #[test]
 fn a_former_primary_whose_mark_was_forgotten_is_caught() {
     assert_caught(check("forgotten", Mark::Forgotten), "IDs came twice");
+}
+
+#[test]
+fn a_former_primary_on_a_machine_that_was_not_restarted_repeats_nothing() {
+    check("witnessed", Mark::Witnessed).unwrap();
 }

@@ -1,0 +1,240 @@
+//! The witness: what a server issues on a machine that has not been restarted since.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cluster::{Answer, Boot, Client, Cluster, Host, Stop, assert_caught, check_unique, ensure, sqlstate, within};
+
+use crate::witness_lock::{PER_SECOND, copy, like};
+
+/// The longest wait for something that happens within seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Draws until the IDs of five seconds are above the mark `from`.
+fn draw_above(session: &mut Client, from: i64) -> Vec<i64> {
+    let mut ids = Vec::new();
+    let until: i64 = session.one(&format!("SELECT snowflake_max_id(snowflake_timestamp({from}) + interval '5 s')"));
+    while ids.last() <= Some(&until) {
+        ids.extend(session.batch(PER_SECOND));
+    }
+    ids
+}
+
+/// Runs a program on the data directory of a stopped server.
+fn run(server: &Cluster, program: &str, arguments: &[&str]) -> Result<(), String> {
+    let ended = server.program(program).args(arguments).arg(server.dir()).output().expect("the program can be run");
+    ensure!(ended.status.success(), "{program}: {}", String::from_utf8_lossy(&ended.stderr));
+    Ok(())
+}
+
+/// What happens to the mark of a stopped server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    /// The data directory is replaced by an earlier copy of it.
+    RestoredInPlace,
+    /// The earlier copy is started elsewhere on the same machine.
+    RestoredBeside,
+    /// The replication origin is dropped.
+    OriginDropped,
+    /// The write-ahead log is reset after a crash, so that the mark of the last checkpoint remains.
+    WalReset,
+}
+
+/// Lets a server issue IDs, loses its mark, and lets it issue IDs again with a clock that is behind.
+fn check_loss(name: &str, loss: Loss, machine: Option<&Boot>) -> Result<(), String> {
+    let builder = |name: &str| {
+        let builder = like(Cluster::builder(name));
+        match machine {
+            Some(machine) => builder.on(machine),
+            None => builder,
+        }
+    };
+    let mut server = builder(name).start();
+    let mut ids = server.session().batch(PER_SECOND);
+    let mark = server.shown_mark();
+    server.stop(Stop::Fast);
+    let aside = Host::get().fresh_dir(&format!("{name}.aside"));
+    copy(server.dir(), &aside);
+    server.start();
+    ids.extend(draw_above(&mut server.connect(), mark));
+    if loss == Loss::OriginDropped {
+        let mut session = server.connect();
+        session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    }
+    server.stop(if loss == Loss::WalReset { Stop::Immediate } else { Stop::Fast });
+    let mut other = None;
+    match loss {
+        Loss::RestoredInPlace => {
+            fs::remove_dir_all(server.dir()).expect("the server is stopped");
+            Host::get().fresh_dir(name);
+            copy(&aside, server.dir());
+        }
+        Loss::RestoredBeside => {
+            let beside = builder(&format!("{name}_beside")).empty();
+            copy(&aside, beside.dir());
+            other = Some(beside);
+        }
+        Loss::WalReset => run(&server, "pg_resetwal", &["--force", "--pgdata"])?,
+        Loss::OriginDropped => {}
+    }
+    let _ = fs::remove_dir_all(&aside);
+    let again = other.as_mut().unwrap_or(&mut server);
+    again.set_clock("-8");
+    again.start();
+    ids.extend(draw_above(&mut again.connect(), mark));
+    check_unique(&mut ids)?;
+    ensure!(
+        machine.is_none() || again.log().contains(", and this machine has issued IDs up to 20"),
+        "the log does not say so:\n{}",
+        again.log()
+    );
+    Ok(())
+}
+
+#[test]
+fn after_a_lost_mark_ids_begin_above_what_this_machine_has_issued() {
+    for loss in [Loss::RestoredInPlace, Loss::RestoredBeside, Loss::OriginDropped, Loss::WalReset] {
+        let name = format!("witness_{loss:?}").to_lowercase();
+        let machine = Boot::new(&name);
+        check_loss(&name, loss, Some(&machine)).unwrap_or_else(|reason| panic!("{loss:?}: {reason}"));
+    }
+}
+
+#[test]
+fn a_lost_mark_without_a_witness_is_caught() {
+    for loss in [Loss::RestoredInPlace, Loss::RestoredBeside, Loss::OriginDropped, Loss::WalReset] {
+        let name = format!("unwitnessed_{loss:?}").to_lowercase();
+        assert_caught(check_loss(&name, loss, None), "IDs came twice");
+    }
+}
+
+#[test]
+fn a_restarted_machine_begins_at_the_mark() {
+    let machine = Boot::new("witness_reboot");
+    let mut server = Cluster::builder("witness_reboot").on(&machine).clock("+0").start();
+    let mut ids = server.session().batch(100);
+    for stop in [Stop::Fast, Stop::Immediate] {
+        server.stop(stop);
+        machine.reboot();
+        server.set_clock("-3600");
+        server.start();
+        ids.extend(server.connect().batch(100));
+        assert!(server.log().contains(", and the high-water mark is at 20"), "{}", server.log());
+    }
+    check_unique(&mut ids).unwrap();
+}
+
+#[test]
+fn setting_the_mark_by_force_sets_the_witness_and_nothing_else_lowers_it() {
+    let machine = Boot::new("witness_set");
+    let mut server = Cluster::builder("witness_set").on(&machine).start();
+    let mut session = server.session();
+    let first: i64 = session.one("SELECT snowflake_nextval()");
+    session.batch_execute("CREATE TABLE orders (id bigint)").expect("a superuser may");
+    session
+        .batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now() + interval '12 hours'))")
+        .expect("it is higher");
+    let ahead = server.shown_mark();
+    // The mark is lost, and the witness is not.
+    session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    server.restart(Stop::Fast);
+    let mut session = server.connect();
+    let lower = "SELECT snowflake_set_mark(snowflake_max_id(now()))";
+    let refused = sqlstate(&session.query(lower, &[]).expect_err("the witness is higher"));
+    assert_eq!(
+        (refused.0.as_str(), refused.1.ends_with(&format!("is below the mark of the witness, which is {ahead}"))),
+        ("55000", true),
+        "{refused:?}"
+    );
+    assert!(session.one::<i64>("SELECT snowflake_nextval()") >= ahead);
+    session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')").expect("the table is empty");
+    let next: i64 = session.one("SELECT snowflake_nextval()");
+    assert!(next < ahead && next > first);
+    server.restart(Stop::Fast);
+    let next: i64 = server.connect().one("SELECT snowflake_nextval()");
+    assert!(next < ahead, "the witness was not lowered");
+}
+
+#[test]
+fn a_witness_of_the_future_is_refused_and_can_be_set() {
+    let machine = Boot::new("witness_future");
+    let mut server = Cluster::builder("witness_future").on(&machine).clock("+604800").start();
+    server.session().batch(10);
+    let mut session = server.connect();
+    session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    server.stop(Stop::Fast);
+    server.set_clock("+0");
+    server.start();
+    let message = "the witness is more than a day ahead of the clock";
+    let refused = sqlstate(&server.connect().query("SELECT snowflake_nextval()", &[]).expect_err("a week ahead"));
+    assert_eq!((refused.0.as_str(), refused.1.as_str()), ("55000", message));
+    assert_eq!(server.connect().one::<String>("SELECT problem FROM snowflake_status"), message);
+    assert!(within(PATIENCE, || server.log().contains(&format!("cannot issue IDs: {message}"))), "{}", server.log());
+    server
+        .connect()
+        .batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), force => true)")
+        .expect("the hint works");
+    server.connect().batch(10);
+}
+
+/// A file that cannot be the witness, at the place of the witness.
+fn check_hostile(name: &str, make: fn(&Path)) {
+    let machine = Boot::new(name);
+    let mut server = Cluster::builder(name).on(&machine).start();
+    server.session().batch(10);
+    server.stop(Stop::Fast);
+    let witness: PathBuf = machine.witnesses().remove(0);
+    make(&witness);
+    server.start();
+    let expected =
+        format!("WARNING:  snowflake_pg: cannot use directory \"{}\" for the witness: ", machine.dir().display());
+    assert!(server.log().contains(&expected), "{name}:\n{}", server.log());
+    server.connect().batch(10);
+}
+
+#[test]
+fn what_another_program_has_put_in_the_place_of_the_witness_is_not_used() {
+    check_hostile("witness_symlink", |witness| {
+        let target = witness.with_extension("target");
+        fs::rename(witness, &target).expect("the witness can be renamed");
+        symlink(&target, witness).expect("a link can be made");
+    });
+    check_hostile("witness_link", |witness| {
+        fs::hard_link(witness, witness.with_extension("link")).expect("a link can be made");
+    });
+    check_hostile("witness_mode", |witness| {
+        fs::set_permissions(witness, PermissionsExt::from_mode(0o644)).expect("the mode can be changed");
+    });
+    check_hostile("witness_size", |witness| {
+        let file = fs::File::options().write(true).open(witness).expect("the witness can be opened");
+        file.set_len(100).expect("the witness can be shortened");
+    });
+    check_hostile("witness_directory", |witness| {
+        fs::remove_file(witness).expect("the witness can be removed");
+        fs::create_dir(witness).expect("a directory can be made");
+    });
+    check_hostile("witness_fifo", |witness| {
+        fs::remove_file(witness).expect("the witness can be removed");
+        let made = Host::get().command(Path::new("mkfifo")).arg("-m").arg("600").arg(witness).status();
+        assert!(made.is_ok_and(|made| made.success()), "no FIFO");
+    });
+}
+
+#[test]
+fn a_directory_on_a_disk_or_nowhere_gives_a_warning_and_no_witness() {
+    let disk = cluster::repository().join("target");
+    for (name, directory, reason) in [
+        ("witness_disk", disk.display().to_string(), "the directory is not in a memory filesystem"),
+        ("witness_nowhere", "/nowhere".to_string(), "No such file or directory"),
+        ("witness_relative", "pg_stat_tmp".to_string(), "the path is not absolute"),
+    ] {
+        let server = Cluster::builder(name).set("snowflake_pg.witness_directory", &directory).start();
+        let warning = format!("WARNING:  snowflake_pg: cannot use directory \"{directory}\" for the witness: {reason}");
+        assert!(server.log().contains(&warning), "{}", server.log());
+        server.session().batch(10);
+    }
+    let server = Cluster::builder("no_memory").start();
+    assert!(!server.log().contains("witness"), "{}", server.log());
+}

@@ -1,0 +1,184 @@
+//! The lock of the witness: which of several servers on one machine may issue IDs.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Answer, Boot, Builder, Chance, Cluster, Host, Stop, assert_caught, check_unique, ensure, sqlstate};
+
+/// Lets a server issue only a few IDs a second, without gaps, up to ten seconds ahead of the clock.
+pub fn like(builder: Builder) -> Builder {
+    builder.set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s").set("fsync", "on").clock("+0")
+}
+
+pub const PER_SECOND: u32 = 16;
+
+/// Copies a data directory while its server is stopped.
+pub fn copy(from: &Path, to: &Path) {
+    let mut cp = Host::get().command(Path::new("cp"));
+    let copied = cp.arg("-a").arg(from.join(".")).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cannot copy {}", from.display());
+}
+
+/// Lets two servers on copies of one data directory issue IDs at the same time.
+fn check_twins(name: &str, machine: Option<&Boot>) -> Result<(), String> {
+    let builder = |name: &str| match machine {
+        Some(machine) => like(Cluster::builder(name)).on(machine),
+        None => like(Cluster::builder(name)),
+    };
+    let mut server = builder(name).start();
+    let mut ids = server.session().batch(PER_SECOND);
+    server.stop(Stop::Fast);
+    let mut twin = builder(&format!("{name}_twin")).empty();
+    copy(server.dir(), twin.dir());
+    let mut refused = 0;
+    for server in [&mut server, &mut twin] {
+        server.start();
+        match server.connect().query("SELECT snowflake_nextval_batch(100)", &[]) {
+            Ok(rows) => ids.extend(rows.iter().map(|row| row.get::<_, i64>(0))),
+            Err(error) => {
+                ensure!(sqlstate(&error).0 == "55006", "{error:?}");
+                refused += 1;
+            }
+        }
+    }
+    check_unique(&mut ids)?;
+    ensure!(refused == 1, "{refused} servers were refused");
+    Ok(())
+}
+
+#[test]
+fn two_servers_on_copies_of_one_directory_repeat_nothing() {
+    let machine = Boot::new("witness_twins");
+    check_twins("witness_twins", Some(&machine)).unwrap();
+}
+
+#[test]
+fn two_servers_on_copies_of_one_directory_without_a_witness_are_caught() {
+    assert_caught(check_twins("unwitnessed_twins", None), "IDs came twice");
+}
+
+/// Starts a copy of a server beside it. Returns the machine, the server, the copy, and the IDs issued so far.
+fn beside(name: &str, machine: &Boot, number: &str) -> (Cluster, Cluster, Vec<i64>) {
+    let mut server = Cluster::builder(name).on(machine).start();
+    let ids = server.session().batch(1_000);
+    server.stop(Stop::Fast);
+    let mut twin = Cluster::builder(&format!("{name}_twin")).on(machine).set("snowflake_pg.worker_id", number).empty();
+    copy(server.dir(), twin.dir());
+    server.start();
+    twin.start();
+    (server, twin, ids)
+}
+
+#[test]
+fn a_second_server_with_the_same_number_is_refused_and_says_who_has_it() {
+    let machine = Boot::new("witness_twin");
+    let (mut server, twin, mut ids) = beside("witness_twin", &machine, "1");
+    // Which server may issue IDs is decided by the first ID, not by the start.
+    ids.extend(server.connect().batch(1_000));
+    let mut session = twin.connect();
+    assert_eq!(session.one::<String>("SELECT state FROM snowflake_status"), "idle");
+    let directory = server.dir().display();
+    let postmaster = fs::read_to_string(server.dir().join("postmaster.pid")).expect("the server runs");
+    let detail = format!(
+        "The server with process ID {}, port 5432 and data directory \"{directory}\" has issued IDs with this worker ID.",
+        postmaster.lines().next().expect("the process ID")
+    );
+    let message = "worker ID 1 is in use by another server on this machine";
+    let hint = "Give one of the two servers a different worker ID and restart it, or stop the other server.";
+    let calls = [
+        "snowflake_nextval()",
+        "snowflake_nextval_batch(5)",
+        "snowflake_reserve(5)",
+        "snowflake_set_mark(1, force => true)",
+    ];
+    for call in calls {
+        let error = session.query(&format!("SELECT {call}"), &[]).expect_err("the number is in use");
+        assert_eq!(sqlstate(&error), ("55006".into(), message.into(), detail.clone(), hint.into()), "{call}");
+    }
+    let status = "SELECT concat_ws(': ', state, problem, hint) FROM snowflake_status";
+    assert_eq!(session.one::<String>(status), format!("refused: {message}: {hint}"));
+    ids.extend(server.connect().batch(1_000));
+    // The hint works: the twin begins above all IDs of the other server, which is then refused.
+    server.stop(Stop::Immediate);
+    assert_eq!(session.one::<String>("SELECT state FROM snowflake_status"), "idle");
+    ids.extend(session.batch(1_000));
+    server.start();
+    assert_eq!(sqlstate(&server.connect().query("SELECT snowflake_nextval()", &[]).unwrap_err()).0, "55006");
+    check_unique(&mut ids).unwrap();
+}
+
+#[test]
+fn a_second_server_with_another_number_issues_ids_too() {
+    let machine = Boot::new("witness_other");
+    let (server, twin, mut ids) = beside("witness_other", &machine, "2");
+    for server in [&server, &twin] {
+        ids.extend(server.connect().batch(1_000));
+    }
+    check_unique(&mut ids).unwrap();
+}
+
+#[test]
+fn a_standby_with_the_number_of_its_primary_issues_ids_when_the_primary_has_stopped() {
+    let machine = Boot::new("witness_standby");
+    let mut primary = Cluster::builder("witness_primary").on(&machine).start();
+    let mut ids = primary.session().batch(1_000);
+    let standby = primary.standby(Cluster::builder("witness_standby").on(&machine).clock("-60"));
+    ids.extend(primary.connect().batch(1_000));
+    standby.promote();
+    let mut session = standby.connect();
+    let refused = sqlstate(&session.query("SELECT snowflake_nextval()", &[]).expect_err("the primary runs"));
+    assert_eq!(refused.0, "55006");
+    ids.extend(primary.connect().batch(1_000));
+    primary.stop(Stop::Fast);
+    ids.extend(session.batch(1_000));
+    check_unique(&mut ids).unwrap();
+}
+
+#[test]
+fn a_server_whose_postmaster_was_killed_issues_ids_as_soon_as_it_is_started_again() {
+    let machine = Boot::new("witness_killed");
+    let mut server = Cluster::builder("witness_killed").on(&machine).start();
+    let mut ids = server.session().batch(100);
+    for _ in 0..3 {
+        server.kill_postmaster();
+        server.start();
+        ids.extend(server.connect().batch(100));
+    }
+    check_unique(&mut ids).unwrap();
+}
+
+/// The kernel releases the lock with the last process of the old server, which can end after its postmaster.
+#[test]
+fn a_session_waits_for_the_last_process_of_the_old_server() {
+    let machine = Boot::new("witness_logger");
+    let mut server = Cluster::builder("witness_logger").on(&machine).set("logging_collector", "on").start();
+    let mut ids = server.session().batch(100);
+    let logger = server.frozen_logger();
+    server.restart(Stop::Fast);
+    let mut session = server.connect();
+    session.batch_execute("SET statement_timeout = '300ms'").expect("a session may");
+    let error = session.query("SELECT snowflake_nextval()", &[]).expect_err("the lock is held");
+    assert_eq!(sqlstate(&error).0, "57014", "the wait can be cancelled");
+    session.batch_execute("SET statement_timeout = 0").expect("a session may");
+    let waiting = thread::spawn(move || session.batch(100));
+    thread::sleep(Duration::from_millis(500));
+    assert!(!waiting.is_finished(), "the session did not wait");
+    drop(logger);
+    ids.extend(waiting.join().expect("the session gets its IDs"));
+    check_unique(&mut ids).unwrap();
+}
+
+#[test]
+fn a_backend_crash_keeps_the_lock() {
+    let machine = Boot::new("witness_crash");
+    let (server, twin, mut ids) = beside("witness_crash", &machine, "1");
+    ids.extend(server.connect().batch(100));
+    assert!(server.kill_session(&mut Chance::of("witness_crash")) || !ids.is_empty());
+    server.wait_until_back();
+    let refused = sqlstate(&twin.connect().query("SELECT snowflake_nextval()", &[]).expect_err("the server runs"));
+    assert_eq!(refused.0, "55006");
+    ids.extend(server.connect().batch(100));
+    check_unique(&mut ids).unwrap();
+}
