@@ -26,7 +26,7 @@ pub struct Layout {
 }
 
 /// The server that issues IDs: the part of an ID that is the same in all IDs from one server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node {
     /// The datacenter ID, or 0 in a layout without a datacenter field.
     pub datacenter: u32,

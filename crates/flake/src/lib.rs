@@ -10,10 +10,13 @@
 //! - *mark*: a number at or above which no ID was ever issued ([`Mark`]); *reservation*: the words below the mark that may be
 //!   issued.
 //! - *last issued*: the highest word issued so far; *lead*: how far the tick of this word is ahead of the clock.
+//!
+//! The module [`fleet`] decides which server of a fleet has which worker ID.
 
 mod bulk;
 mod epoch;
 mod error;
+pub mod fleet;
 mod generator;
 mod hybrid;
 mod id_format;

@@ -1,0 +1,299 @@
+//! The server's side.
+
+use core::time::Duration;
+
+use crate::{IdFormat, Mark, Node, Stamp};
+
+use super::{Answer, Call, Claim, Loss, Point, Record, Refusal, Renew, Request, Scale, Uuid};
+
+/// What a server knows about itself before it has met the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The fleet that the server belongs to, or `None` if the server joins the fleet of the registry that it meets.
+    pub fleet: Option<Uuid>,
+    /// The layout and the epoch.
+    pub format: IdFormat,
+    /// The datacenter ID, or 0 if the layout has no datacenter field.
+    pub datacenter: u32,
+}
+
+/// A server's side of the protocol. The [`Record`] is its persistent part; everything else is lost with the process, and is not
+/// needed.
+///
+/// The driver repeats these steps, once at the start and then once in each heartbeat:
+///
+/// 1. Call [`Member::request`].
+/// 2. Store [`Member::record`] in the witness if the record has changed. This step must come before the next one: a server that
+///    forgets the nonce that it has sent looks like a copy of itself.
+/// 3. Send the call, and pass the answer to [`Member::answer`]. If there is no answer, repeat all steps.
+/// 4. Store the record again, or make the witness void if there is none, and do what the [`Effect`] says.
+///
+/// A heartbeat is two calls, `hello` and then the claim or the renewal. It ends with an effect that is neither
+/// [`Effect::Continue`] nor [`Effect::Ignored`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    identity: Identity,
+    /// The fleet that the server has met since it started, or the one that the record or the identity names.
+    fleet: Option<Uuid>,
+    state: State,
+    refused: Option<Refusal>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Without a worker ID. The life and the nonce come from the last `hello`.
+    Seeking { ready: Option<(u64, Uuid)> },
+    /// With a worker ID. The nonce comes from the last `hello`.
+    Holding { record: Record, ready: Option<Uuid> },
+    /// A copy of this server holds the worker ID.
+    Fenced { seen: Point },
+}
+
+/// Whether a server has a worker ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The server has no worker ID and asks for one.
+    Seeking,
+    /// The server has a worker ID.
+    Holding(Grant),
+    /// A copy of the server has renewed the grant. This server issues no IDs until it restarts.
+    Fenced {
+        /// When the copy made its last renewal, by the registry's clock.
+        seen: Point,
+    },
+}
+
+/// What an answer has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The answer belongs to an earlier call, or contradicts the layout. It has changed nothing.
+    Ignored,
+    /// The server can send the claim or the renewal now.
+    Continue,
+    /// The server has a worker ID. Load the generator, from [`Grant::begin`].
+    Assigned,
+    /// The bound is higher.
+    Renewed,
+    /// The server has no worker ID any more. Unload the generator, and claim again.
+    Lost(Loss),
+    /// A copy of the server has renewed the grant. Unload the generator.
+    Fenced,
+    /// The registry has refused the call. A grant stays as it is, up to its bound.
+    Refused(Refusal),
+}
+
+/// The IDs that a server may issue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The datacenter ID and the worker ID.
+    pub node: Node,
+    /// The lowest ID that the server may issue.
+    pub start: Point,
+    /// The highest ID that the server may issue.
+    pub bound: Point,
+    /// No ID at or above this mark was issued with this grant.
+    pub used: Mark,
+}
+
+impl Grant {
+    /// Returns the mark at which the server begins to issue IDs after a start. `mark` is the one in the server's data directory.
+    /// The witness and the data directory can each be older than the other.
+    pub fn begin(&self, mark: Mark) -> Mark {
+        let start = Mark::stored(self.start.id() as u64).unwrap_or(Mark::NOTHING_ISSUED);
+        mark.max(start).max(self.used)
+    }
+
+    /// Returns the first word that `stamp` turns into an ID above the bound, or the word after `last_word` if there is no such word.
+    /// A reservation must not exceed this word, whatever else it is computed from.
+    pub fn ceiling(&self, stamp: &Stamp, last_word: u64) -> u64 {
+        Mark::stored(self.bound.id() as u64 + 1).map_or(0, |above| above.first_word(stamp, last_word))
+    }
+}
+
+impl Member {
+    /// Returns a server that has just started, with the record of its witness. A record of another fleet, layout, epoch or datacenter
+    /// is void, and so is a record whose bound and one margin have passed at `clock`, the server's wall clock.
+    pub fn start(identity: Identity, record: Option<Record>, clock: Point) -> Member {
+        let margin = Scale::new(identity.format).margin();
+        let record = record.filter(|record| {
+            identity.fleet.is_none_or(|fleet| fleet == record.fleet)
+                && record.format == identity.format
+                && record.node.datacenter == identity.datacenter
+                && !record.bound.plus(margin).passed(clock)
+        });
+        let fleet = identity.fleet.or(record.map(|record| record.fleet));
+        let state = record.map_or(State::Seeking { ready: None }, |record| State::Holding { record, ready: None });
+        Member { identity, fleet, state, refused: None }
+    }
+
+    /// Returns the member of a registrar that has restarted while the server is fenced. The fence ends only with a restart of the
+    /// server.
+    pub const fn fenced(identity: Identity, seen: Point) -> Member {
+        Member { identity, fleet: identity.fleet, state: State::Fenced { seen }, refused: None }
+    }
+
+    /// Returns the record that the witness must contain, or `None` if the witness must be void.
+    pub const fn record(&self) -> Option<&Record> {
+        match &self.state {
+            State::Holding { record, .. } => Some(record),
+            State::Seeking { .. } | State::Fenced { .. } => None,
+        }
+    }
+
+    /// Returns whether the server has a worker ID, and which IDs it may issue.
+    pub fn standing(&self) -> Standing {
+        match &self.state {
+            State::Seeking { .. } => Standing::Seeking,
+            State::Fenced { seen } => Standing::Fenced { seen: *seen },
+            State::Holding { record: Record { node, start, bound, used, .. }, .. } => {
+                Standing::Holding(Grant { node: *node, start: *start, bound: *bound, used: *used })
+            }
+        }
+    }
+
+    /// Returns the fleet that the server belongs to, or `None` while the server does not know it.
+    pub const fn fleet(&self) -> Option<Uuid> {
+        self.fleet
+    }
+
+    /// Returns why the registry refused the last call, or `None` if it did not.
+    pub const fn refused(&self) -> Option<Refusal> {
+        self.refused
+    }
+
+    /// Stores that IDs below `mark` may be issued. Store the record in the witness before these IDs can be issued. If other processes
+    /// raise the number in the witness itself, pass the number that the witness contains before the record is stored.
+    pub fn use_below(&mut self, mark: Mark) {
+        if let State::Holding { record, .. } = &mut self.state {
+            record.used = record.used.max(mark);
+        }
+    }
+
+    /// Returns the next call, or `None` if the server is fenced. `clock` is the server's wall clock, `lease` the lease that it wants.
+    /// The record can change, and must be stored before the call is sent.
+    pub fn request(&mut self, clock: Point, lease: Duration) -> Option<Call> {
+        let datacenter = self.identity.datacenter;
+        let request = match &mut self.state {
+            State::Fenced { .. } => return None,
+            State::Seeking { ready: None } => Request::Hello,
+            // The nonce also identifies the holder. The registry has made it, so that nobody else has it.
+            State::Seeking { ready: Some((life, nonce)) } => {
+                Request::Claim(Claim { datacenter, holder: *nonce, life: *life, nonce: *nonce, clock, lease })
+            }
+            State::Holding { record, ready } => {
+                record.pending = record.pending.or_else(|| ready.take());
+                match record.pending {
+                    None => Request::Hello,
+                    Some(next_nonce) => Request::Renew(Renew {
+                        datacenter,
+                        worker: record.node.worker,
+                        holder: record.holder,
+                        count: record.count,
+                        life: record.life,
+                        nonce: record.nonce,
+                        next_nonce,
+                        start: record.start,
+                        bound: record.bound,
+                        clock,
+                        lease,
+                    }),
+                }
+            }
+        };
+        Some(Call { fleet: self.fleet, format: self.identity.format, request })
+    }
+
+    /// Takes the answer to a call that this server has sent. An answer can be late or doubled.
+    pub fn answer(&mut self, call: &Call, answer: &Answer) -> Effect {
+        let effect = match (&call.request, answer) {
+            (Request::Hello, Answer::Hello { fleet, life, nonce }) => self.greeted(*fleet, *life, *nonce),
+            (Request::Claim(claim), Answer::Claimed { .. }) => self.claimed(claim, answer),
+            (Request::Renew(renew), Answer::Renewed { nonce, .. }) if *nonce == renew.next_nonce => {
+                self.renewed(answer)
+            }
+            (Request::Renew(renew), Answer::Lost(loss)) if self.awaits(renew) => {
+                self.state = State::Seeking { ready: None };
+                Effect::Lost(*loss)
+            }
+            (Request::Renew(renew), Answer::Conflict { seen }) if self.awaits(renew) => {
+                self.state = State::Fenced { seen: *seen };
+                Effect::Fenced
+            }
+            (request, Answer::Refused(refusal)) => self.refused_by(request, *refusal),
+            _ => Effect::Ignored,
+        };
+        match effect {
+            Effect::Ignored => {}
+            Effect::Refused(refusal) => self.refused = Some(refusal),
+            _ => self.refused = None,
+        }
+        effect
+    }
+
+    /// Returns true if a renewal is the one whose answer the server awaits.
+    fn awaits(&self, renew: &Renew) -> bool {
+        self.record().is_some_and(|record| record.holder == renew.holder && record.pending == Some(renew.next_nonce))
+    }
+
+    fn greeted(&mut self, fleet: Uuid, life: u64, nonce: Uuid) -> Effect {
+        if self.fleet.is_some_and(|known| known != fleet) {
+            return Effect::Ignored;
+        }
+        match &mut self.state {
+            State::Seeking { ready } if ready.is_none() => *ready = Some((life, nonce)),
+            // A nonce that was used already would hide a copy of this server for one more heartbeat.
+            State::Holding { record, ready } if record.pending.is_none() && record.nonce != nonce => {
+                *ready = Some(nonce);
+            }
+            _ => return Effect::Ignored,
+        }
+        self.fleet = Some(fleet);
+        Effect::Continue
+    }
+
+    fn claimed(&mut self, claim: &Claim, answer: &Answer) -> Effect {
+        let Answer::Claimed { worker, nonce, count, life, start, bound } = *answer else { return Effect::Ignored };
+        let node = Node { datacenter: claim.datacenter, worker };
+        let (Some(fleet), State::Seeking { ready: Some((_, ready)) }) = (self.fleet, &self.state) else {
+            return Effect::Ignored;
+        };
+        if nonce != claim.nonce || nonce != *ready || self.identity.format.layout.stamp(node).is_err() {
+            return Effect::Ignored;
+        }
+        let format = self.identity.format;
+        let (holder, pending, used) = (claim.holder, None, Mark::NOTHING_ISSUED);
+        let record = Record { fleet, format, node, holder, nonce, pending, count, life, start, bound, used };
+        self.state = State::Holding { record, ready: None };
+        Effect::Assigned
+    }
+
+    fn renewed(&mut self, answer: &Answer) -> Effect {
+        let (Answer::Renewed { nonce, count, life, bound }, State::Holding { record, .. }) = (*answer, &mut self.state)
+        else {
+            return Effect::Ignored;
+        };
+        if record.pending != Some(nonce) {
+            return Effect::Ignored;
+        }
+        *record = Record { nonce, pending: None, count, life, bound: record.bound.max(bound), ..*record };
+        Effect::Renewed
+    }
+
+    fn refused_by(&mut self, request: &Request, refusal: Refusal) -> Effect {
+        let awaited = match (request, &self.state) {
+            (Request::Hello, _) => true,
+            (Request::Claim(claim), State::Seeking { ready: Some((_, nonce)) }) => *nonce == claim.nonce,
+            (Request::Renew(renew), _) => self.awaits(renew),
+            (Request::Claim(_), _) => false,
+        };
+        if !awaited {
+            return Effect::Ignored;
+        }
+        // A refused claim says hello again. A refused renewal is repeated as it is, because an earlier copy of it may have been
+        // answered.
+        if let (Request::Claim(_), State::Seeking { ready }) = (request, &mut self.state) {
+            *ready = None;
+        }
+        Effect::Refused(refusal)
+    }
+}

@@ -1,0 +1,52 @@
+//! Which server of a fleet has which worker ID: the protocol between a registry and its servers.
+//!
+//! A *registry* grants a server the IDs of one worker ID up to a *bound*. The next holder of this worker ID begins above that bound.
+//! Safety therefore depends on the order of numbers, and not on time: a server that sleeps past the end of its grant finds that it
+//! may not issue any more IDs, whatever its clock shows. A server renews its grant regularly, and each renewal raises the bound by
+//! up to one *lease*. Between two renewals, the server needs no connection.
+//!
+//! All times in the protocol are [`Point`]s: the first ID of the tick that contains the time. [`Scale`] does the conversion. Points
+//! are compared with bounds and with each other. A point has *passed* if it is below the point of the clock in question.
+//!
+//! # The parts
+//!
+//! - [`Registry`] is the registry: [`Registry::call`] answers a [`Call`]. It is the reference for the functions that run in the
+//!   registry's database. These functions must give the same answers and store the same records.
+//! - [`Member`] is the server's side: which call to send next, what an answer means, and which IDs may be issued ([`Grant`]).
+//! - [`Record`] is the part of a member that outlives a restart of PostgreSQL: the content of the *witness*, a file in a memory
+//!   filesystem that is lost when the machine restarts.
+//!
+//! # The rules
+//!
+//! 1. [`Request::Hello`] returns a *nonce* that the registry makes. Every claim and every renewal needs a new one, because a copy of
+//!    a server's memory produces the same random numbers as the original.
+//! 2. [`Request::Claim`] returns the next worker ID in ring order for which a start has passed. The start is one [`MARGIN`] above
+//!    the previous holder's bound and above the floor, which is the end of the last quarantine. The start must have passed by the
+//!    clocks of the registry and of the server. The first bound is only one margin ahead, so that a server that crashes repeatedly
+//!    does not use up the worker IDs.
+//! 3. [`Request::Renew`] raises the bound. It names the previous nonce and the next one. The server stores the next nonce before it
+//!    sends the request, and repeats the request with the same nonce until it has an answer. If the registry has neither nonce, a
+//!    copy of the server has renewed the grant: the answer is [`Answer::Conflict`], and the server issues no IDs until it restarts.
+//! 4. If the registry's state might be older than what it has answered, the registry begins a new *life* and a *quarantine*
+//!    ([`Registry`] says when). The quarantine lasts until everything that can have been granted has passed. Until then, the ring has
+//!    no worker IDs to give. Claims get *spare* worker IDs if it is certain that none of these was granted in the lost part.
+//! 5. In a new life, a renewal replaces the registry's row if the row is older. The order in ID space decides.
+//! 6. A server issues IDs from the greatest of its clock, its mark, the start of its grant and [`Record::used`], up to the bound.
+//! 7. A change of the layout or the epoch sets a floor above every ID that can have been granted with the previous one.
+//!
+//! Copied disks, restored backups, promoted standbys, partitions, and any clocks of the servers are harmless. The clocks of hosts
+//! that run the registry one after the other must not differ by more than one [`MARGIN`].
+
+mod member;
+mod message;
+mod point;
+mod record;
+mod registry;
+mod rows;
+
+pub use member::{Effect, Grant, Identity, Member, Standing};
+pub use message::{Answer, Call, Claim, Loss, Refusal, Renew, Request, Uuid};
+pub use point::{FAR, FIRST_GRANT, MARGIN, MAX_LEASE, MIN_LEASE, Point, Scale, Span};
+pub use record::{RECORD_SIZE, Record, USED_OFFSET};
+pub use registry::{Moment, Registry};
+pub use rows::{Cursor, Fleet, Ring, Row, Source};

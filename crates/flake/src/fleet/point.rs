@@ -1,0 +1,128 @@
+//! Times as numbers in the range of IDs.
+
+use core::time::Duration;
+
+use crate::{IdFormat, Layout};
+
+/// The distance that separates two holders of a worker ID. It is also how far the clocks of the registry's hosts may differ.
+pub const MARGIN: Duration = Duration::from_mins(10);
+
+/// How far the bound of a first grant is ahead of the registry's clock.
+pub const FIRST_GRANT: Duration = MARGIN;
+
+/// The shortest lease that a server can ask for.
+pub const MIN_LEASE: Duration = Duration::from_mins(10);
+
+/// The longest lease that a server can ask for.
+pub const MAX_LEASE: Duration = Duration::from_hours(24);
+
+/// How far the end of a quarantine is ahead of the registry's clock. It is later than every bound that can have been granted. It is
+/// not computed from the leases that the registry has seen, because the records of these leases can be lost, too.
+pub const FAR: Duration = Duration::from_mins(24 * 60 + 20);
+
+/// A time as a number in the range of IDs, from 0 to 2^63 - 1: the first ID, over all nodes, of the tick that contains the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Point(u64);
+
+/// A duration as a distance between two points, from 0 to 2^63 - 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(u64);
+
+impl Point {
+    /// The lowest point. As the end of a quarantine, it means that there was none.
+    pub const ZERO: Point = Point(0);
+
+    /// The highest point, the largest `bigint`.
+    pub const MAX: Point = Point(i64::MAX as u64);
+
+    /// Returns the point with this number, or `None` if the number is negative.
+    pub const fn new(number: i64) -> Option<Point> {
+        if number < 0 { None } else { Some(Point(number as u64)) }
+    }
+
+    /// Returns the number, which is an ID.
+    pub const fn id(self) -> i64 {
+        self.0 as i64
+    }
+
+    /// Returns the point that is `span` above this one, at most [`Point::MAX`].
+    pub const fn plus(self, span: Span) -> Point {
+        // Both numbers are below 2^63, so the sum fits into `u64`.
+        let sum = self.0 + span.0;
+        if sum > Point::MAX.0 { Point::MAX } else { Point(sum) }
+    }
+
+    /// Returns true if a clock that shows `now` is above this point.
+    pub const fn passed(self, now: Point) -> bool {
+        self.0 < now.0
+    }
+}
+
+impl Span {
+    /// Returns twice this span, at most 2^63 - 1.
+    pub const fn twice(self) -> Span {
+        Span(Point(self.0).plus(self).0)
+    }
+}
+
+/// Converts times to points, with one layout and one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    format: IdFormat,
+    margin: Span,
+    far: Span,
+}
+
+impl Scale {
+    /// Returns the scale of a layout and an epoch.
+    pub const fn new(format: IdFormat) -> Scale {
+        let margin = span(&format.layout, MARGIN);
+        let far = Point(span(&format.layout, MAX_LEASE).0).plus(margin.twice());
+        Scale { format, margin, far: Span(far.0) }
+    }
+
+    /// Returns the layout and the epoch.
+    pub const fn format(&self) -> IdFormat {
+        self.format
+    }
+
+    /// Returns the span of [`MARGIN`].
+    pub const fn margin(&self) -> Span {
+        self.margin
+    }
+
+    /// Returns the span of [`FAR`].
+    pub const fn far(&self) -> Span {
+        self.far
+    }
+
+    /// Returns the point of a time in microseconds since the Unix epoch. A time before the layout's epoch is point 0. A time after
+    /// the layout's last tick is the layout's last ID.
+    pub fn point(&self, at: i64) -> Point {
+        let layout = &self.format.layout;
+        let since = i128::from(at) - i128::from(self.format.epoch.unix_ms()) * 1_000;
+        match since.div_euclid(i128::from(layout.tick().micros())) {
+            ..0 => Point::ZERO,
+            tick if tick > i128::from(layout.max(crate::Part::Timestamp)) => Point(layout.last_id() as u64),
+            tick => Point((tick as u64) << layout.timestamp_shift()),
+        }
+    }
+
+    /// Returns the time at which the tick of a point begins, in microseconds since the Unix epoch.
+    pub fn time(&self, point: Point) -> i128 {
+        self.format.instant(point.0 >> self.format.layout.timestamp_shift())
+    }
+
+    /// Returns the span of a duration, rounded up to whole ticks.
+    pub const fn span(&self, duration: Duration) -> Span {
+        span(&self.format.layout, duration)
+    }
+}
+
+const fn span(layout: &Layout, duration: Duration) -> Span {
+    let ticks = duration.as_nanos().div_ceil(layout.tick().nanos() as u128);
+    let max = Point::MAX.0 as u128;
+    // The shift is at most 62 bits. A number of ticks that would lose bits is above the maximum before the shift.
+    let shift = layout.timestamp_shift();
+    if ticks > max >> shift { Span(Point::MAX.0) } else { Span((ticks as u64) << shift) }
+}

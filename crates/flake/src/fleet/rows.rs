@@ -1,0 +1,80 @@
+//! The registry's records.
+
+use crate::{IdFormat, Layout, Part};
+
+use super::{Point, Uuid};
+
+/// The server that runs the registry: what PostgreSQL changes when the registry's data comes from a backup or a standby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// PostgreSQL's system identifier.
+    pub system: u64,
+    /// PostgreSQL's timeline.
+    pub timeline: u32,
+}
+
+/// The registry's one record about the fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    /// The identity of the fleet.
+    pub id: Uuid,
+    /// The fleet's layout and epoch.
+    pub format: IdFormat,
+    /// How many times the registry might have lost something, from 1.
+    pub life: u64,
+    /// The server that ran the registry in this life.
+    pub source: Source,
+    /// The end of the last quarantine, and the floor of the ring. [`Point::ZERO`] if there was no quarantine.
+    pub quarantine_until: Point,
+    /// The floor of the spare worker IDs, and what `open` restores: the end of the quarantine before the current one.
+    pub quarantine_before: Point,
+    /// The latest `seen` of all rows when the current life began.
+    pub newest_seen: Point,
+    /// True if the spare worker IDs might have been given to others in what the registry has lost.
+    pub spare_closed: bool,
+}
+
+/// The registry's record about one worker ID. A row is never deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The current or last holder.
+    pub holder: Uuid,
+    /// The nonce of the last claim or renewal.
+    pub nonce: Uuid,
+    /// How often the worker ID was claimed and renewed, from 1.
+    pub count: u64,
+    /// The life in which the last claim or renewal was made.
+    pub life: u64,
+    /// The lowest ID that the holder may issue.
+    pub start: Point,
+    /// The highest ID that the holder may issue.
+    pub bound: Point,
+    /// The registry's clock at the last claim or renewal.
+    pub seen: Point,
+}
+
+/// The worker IDs that the registry gives out next in a datacenter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The worker ID after the last one of the ring that was given out, or 0 at the ring's end.
+    pub ring: u32,
+    /// The distance from the first spare worker ID to the one after the last spare worker ID that was given out, or 0 at the end.
+    pub spare: u32,
+}
+
+/// The division of a datacenter's worker IDs: `0..spare` is the ring, `spare..end` is spare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// The first spare worker ID.
+    pub spare: u32,
+    /// The number of worker IDs, up to 2^31.
+    pub end: u32,
+}
+
+impl Ring {
+    /// Returns the division of the worker IDs of a layout. The last eighth is spare. With fewer than 8 worker IDs, none is spare.
+    pub const fn of(layout: &Layout) -> Ring {
+        let end = (layout.max(Part::Worker) + 1) as u32;
+        Ring { spare: end - end / 8, end }
+    }
+}
