@@ -36,6 +36,7 @@ pub struct Member {
     /// The fleet that the server has met since it started, or the one that the record or the identity names.
     fleet: Option<Uuid>,
     state: State,
+    hello: Hello,
     refused: Option<Refusal>,
 }
 
@@ -47,6 +48,26 @@ enum State {
     Holding { record: Record, ready: Option<Uuid> },
     /// A copy of this server holds the worker ID.
     Fenced { seen: Point },
+}
+
+/// The last hello. Its answer is taken once: a nonce that is used again would make an old renewal that arrives late look like a new
+/// one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Hello {
+    serial: u64,
+    awaited: bool,
+}
+
+impl Hello {
+    fn next(&mut self) -> Request {
+        self.serial += 1;
+        self.awaited = true;
+        Request::Hello { serial: self.serial }
+    }
+
+    fn takes(&mut self, serial: u64) -> bool {
+        serial == self.serial && core::mem::take(&mut self.awaited)
+    }
 }
 
 /// Whether a server has a worker ID.
@@ -123,13 +144,19 @@ impl Member {
         });
         let fleet = identity.fleet.or(record.map(|record| record.fleet));
         let state = record.map_or(State::Seeking { ready: None }, |record| State::Holding { record, ready: None });
-        Member { identity, fleet, state, refused: None }
+        Member { identity, fleet, state, hello: Hello { serial: 0, awaited: false }, refused: None }
     }
 
     /// Returns the member of a registrar that has restarted while the server is fenced. The fence ends only with a restart of the
     /// server.
     pub const fn fenced(identity: Identity, seen: Point) -> Member {
-        Member { identity, fleet: identity.fleet, state: State::Fenced { seen }, refused: None }
+        Member {
+            identity,
+            fleet: identity.fleet,
+            state: State::Fenced { seen },
+            hello: Hello { serial: 0, awaited: false },
+            refused: None,
+        }
     }
 
     /// Returns the record that the witness must contain, or `None` if the witness must be void.
@@ -175,7 +202,7 @@ impl Member {
         let datacenter = self.identity.datacenter;
         let request = match &mut self.state {
             State::Fenced { .. } => return None,
-            State::Seeking { ready: None } => Request::Hello,
+            State::Seeking { ready: None } => self.hello.next(),
             // The nonce also identifies the holder. The registry has made it, so that nobody else has it.
             State::Seeking { ready: Some((life, nonce)) } => {
                 Request::Claim(Claim { datacenter, holder: *nonce, life: *life, nonce: *nonce, clock, lease })
@@ -183,7 +210,7 @@ impl Member {
             State::Holding { record, ready } => {
                 record.pending = record.pending.or_else(|| ready.take());
                 match record.pending {
-                    None => Request::Hello,
+                    None => self.hello.next(),
                     Some(next_nonce) => Request::Renew(Renew {
                         datacenter,
                         worker: record.node.worker,
@@ -206,7 +233,9 @@ impl Member {
     /// Takes the answer to a call that this server has sent. An answer can be late or doubled.
     pub fn answer(&mut self, call: &Call, answer: &Answer) -> Effect {
         let effect = match (&call.request, answer) {
-            (Request::Hello, Answer::Hello { fleet, life, nonce }) => self.greeted(*fleet, *life, *nonce),
+            (Request::Hello { serial }, Answer::Hello { fleet, life, nonce }) if self.hello.takes(*serial) => {
+                self.greeted(*fleet, *life, *nonce)
+            }
             (Request::Claim(claim), Answer::Claimed { .. }) => self.claimed(claim, answer),
             (Request::Renew(renew), Answer::Renewed { nonce, .. }) if *nonce == renew.next_nonce => {
                 self.renewed(answer)
@@ -241,8 +270,7 @@ impl Member {
         }
         match &mut self.state {
             State::Seeking { ready } if ready.is_none() => *ready = Some((life, nonce)),
-            // A nonce that was used already would hide a copy of this server for one more heartbeat.
-            State::Holding { record, ready } if record.pending.is_none() && record.nonce != nonce => {
+            State::Holding { record, ready } if record.pending.is_none() => {
                 *ready = Some(nonce);
             }
             _ => return Effect::Ignored,
@@ -281,7 +309,7 @@ impl Member {
 
     fn refused_by(&mut self, request: &Request, refusal: Refusal) -> Effect {
         let awaited = match (request, &self.state) {
-            (Request::Hello, _) => true,
+            (Request::Hello { .. }, _) => true,
             (Request::Claim(claim), State::Seeking { ready: Some((_, nonce)) }) => *nonce == claim.nonce,
             (Request::Renew(renew), _) => self.awaits(renew),
             (Request::Claim(_), _) => false,

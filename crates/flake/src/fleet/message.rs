@@ -25,7 +25,10 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Asks for the registry's life and for a nonce.
-    Hello,
+    Hello {
+        /// The number of this call, which stays with the server: an answer is taken once, and only as the answer to the last hello.
+        serial: u64,
+    },
     /// Asks for a worker ID.
     Claim(Claim),
     /// Asks for a higher bound.

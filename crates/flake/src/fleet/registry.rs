@@ -68,7 +68,7 @@ impl Registry {
         }
         self.compare_source(moment);
         match &call.request {
-            Request::Hello => Answer::Hello { fleet: self.fleet.id, life: self.fleet.life, nonce: moment.nonce },
+            Request::Hello { .. } => Answer::Hello { fleet: self.fleet.id, life: self.fleet.life, nonce: moment.nonce },
             Request::Claim(claim) => self.claim(moment.now, claim).unwrap_or_else(Answer::Refused),
             Request::Renew(renew) => self.renew(moment.now, renew),
         }
@@ -133,7 +133,7 @@ impl Registry {
             return Some(Refusal::Layout);
         }
         let (datacenter, worker, lease) = match call.request {
-            Request::Hello => return None,
+            Request::Hello { .. } => return None,
             Request::Claim(claim) => (claim.datacenter, 0, claim.lease),
             Request::Renew(renew) => (renew.datacenter, renew.worker, renew.lease),
         };

@@ -1,0 +1,121 @@
+//! What must never happen.
+
+use std::collections::{HashMap, HashSet};
+
+use flake::Node;
+use flake::fleet::{Answer, Call, Grant, Moment, Request, Uuid};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Two servers issued this ID.
+    Duplicate { id: i64 },
+    /// Two servers could issue the same IDs, if their clocks showed these times.
+    Overlap { first: Span, second: Span },
+    /// A server without a copy was fenced.
+    Fenced,
+    /// A worker ID was granted from a point that a clock has not reached.
+    Ahead,
+    /// A server is stuck although everything works again.
+    Stuck(&'static str),
+}
+
+impl Failure {
+    /// The kind of the failure, which a shorter trace must share.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Failure::Duplicate { .. } | Failure::Overlap { .. } => "duplicate",
+            Failure::Fenced => "fenced without a copy",
+            Failure::Ahead => "ahead of a clock",
+            Failure::Stuck(what) => what,
+        }
+    }
+}
+
+/// The IDs that a holder could issue so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    holder: Uuid,
+    /// True for IDs of the second layout.
+    second: bool,
+    node: Node,
+    start: i64,
+    bound: i64,
+}
+
+/// Who issued an ID. A server without a holder can issue nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Issuer {
+    pub server: usize,
+    pub holder: Option<Uuid>,
+}
+
+#[derive(Default)]
+pub struct Checks {
+    pub failure: Option<Failure>,
+    issued: HashMap<i64, Issuer>,
+    spans: Vec<Span>,
+    /// The holders whose memory was copied.
+    pub copied: HashSet<Uuid>,
+    pub fences: usize,
+    pub grants: usize,
+    /// The claims that were answered.
+    claims: HashSet<(Uuid, u64)>,
+}
+
+impl Checks {
+    pub fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
+    pub fn issued(&mut self, id: i64, issuer: Issuer) {
+        if let Some(other) = self.issued.insert(id, issuer) {
+            // Two copies of a memory can issue the same IDs until they meet the registry.
+            let copies = other.holder == issuer.holder
+                && other.server != issuer.server
+                && issuer.holder.is_some_and(|holder| self.copied.contains(&holder));
+            if !copies {
+                self.fail(Failure::Duplicate { id });
+            }
+        }
+    }
+
+    pub fn granted(&mut self, holder: Uuid, second: bool, grant: &Grant) {
+        self.grants += 1;
+        let span = Span { holder, second, node: grant.node, start: grant.start.id(), bound: grant.bound.id() };
+        let place = self
+            .spans
+            .iter()
+            .position(|other| other.holder == holder && other.second == second && other.node == grant.node);
+        // IDs of different layouts have their nodes in different positions, so these spans must not overlap at all.
+        let overlap = self.spans.iter().find(|other| {
+            other.holder != holder
+                && (other.second != second || other.node == grant.node)
+                && other.start <= span.bound
+                && span.start <= other.bound
+        });
+        if let Some(first) = overlap.copied() {
+            self.fail(Failure::Overlap { first, second: span });
+        }
+        match place {
+            Some(place) => self.spans[place] = Span { bound: span.bound.max(self.spans[place].bound), ..span },
+            None => self.spans.push(span),
+        }
+    }
+
+    pub fn fenced(&mut self, holder: Option<Uuid>) {
+        self.fences += 1;
+        if !holder.is_some_and(|holder| self.copied.contains(&holder)) {
+            self.fail(Failure::Fenced);
+        }
+    }
+
+    pub fn answer(&mut self, moment: &Moment, call: &Call, answer: &Answer) {
+        if let (Request::Claim(claim), Answer::Claimed { start, count, .. }) = (&call.request, answer) {
+            // A repeated claim gets the same answer, and can show another clock.
+            let first = self.claims.insert((claim.nonce, *count));
+            if first && !(start.passed(moment.now) && start.passed(claim.clock)) {
+                self.fail(Failure::Ahead);
+            }
+        }
+    }
+}

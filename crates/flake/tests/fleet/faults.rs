@@ -1,0 +1,261 @@
+//! Rules taken away, one at a time. The code under test has no switch: a fault changes what goes into it or what comes out of it.
+
+use std::time::Duration;
+
+use flake::fleet::{
+    Answer, Call, Grant, Identity, Loss, Member, Moment, Point, Record, Registry, Renew, Request, Row, Uuid,
+};
+use flake::{IdFormat, Mark, Node, Stamp};
+
+use crate::server::Process;
+
+/// The rule that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    // Claims.
+    /// A worker ID is granted as soon as its bound has passed, without a margin.
+    ClaimMargin,
+    /// A worker ID is granted although its start has not passed by the server's clock.
+    ClaimClock,
+    /// Worker IDs of the ring begin above their row's bound, and not above the last quarantine.
+    RingFloor,
+    /// Spare worker IDs begin above their row's bound, and not above the quarantine before.
+    SparesFloor,
+    /// Spare worker IDs are granted even if their holder might have renewed in the lost part.
+    SpareSeen,
+    /// The first grant is a whole lease.
+    FirstLease,
+    /// A repeated claim gets another worker ID.
+    ClaimRepeated,
+    // Renewals.
+    /// A renewal whose answer was lost is taken for one of a copy.
+    Repeated,
+    /// A holder is renewed after its bound and one margin have passed.
+    Expired,
+    /// A holder is renewed although another one has the worker ID.
+    GivenAway,
+    /// A copy is renewed.
+    Copied,
+    /// The first renewal in a new life has a margin.
+    FirstMargin,
+    /// The bound follows the server's clock without limit.
+    Wanted,
+    /// A renewal that was left in a proxy is taken for one of a copy.
+    AdoptLower,
+    /// A renewal whose row is lost gets no bound.
+    AdoptAbsent,
+    /// A later holder gets no bound if its claim is lost.
+    AdoptLater,
+    /// Any holder replaces an older row.
+    AdoptAny,
+    // Discontinuities.
+    /// Another host of the registry begins no life.
+    Source,
+    /// What a renewal tells is ignored.
+    Told,
+    /// A new life without a quarantine.
+    Quarantine,
+    /// A quarantine is as long as one short lease.
+    Far,
+    /// A quarantine can end earlier than the one before.
+    Earlier,
+    /// The spare slice stays open although the timeline is not the next one.
+    Jump,
+    /// The spare slice stays open although a renewal told.
+    ToldOpen,
+    /// The spare slice stays open within a quarantine.
+    Within,
+    /// The spare slice stays open although the state can be from within a quarantine.
+    Stale,
+    /// An administrator's word ends all quarantines.
+    OpenAll,
+    /// A new layout has no floor.
+    LayoutFloor,
+    // The server.
+    /// A renewal is repeated with another nonce.
+    PendingChanged,
+    /// The nonce of a renewal is stored after the answer.
+    PendingNotStored,
+    /// The bound does not limit what is issued.
+    Bound,
+    /// The start of the grant is ignored.
+    Start,
+    /// The witness does not know what was issued.
+    Used,
+    /// The witness is copied together with the disk.
+    WitnessOnDisk,
+}
+
+fn span_above(registry: &Registry, point: Point) -> Point {
+    point.plus(registry.scale().margin())
+}
+
+/// Answers a call, with the fault.
+pub fn call(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> Answer {
+    if fault == Fault::None {
+        return registry.call(moment, call);
+    }
+    if fault == Fault::Source {
+        registry.fleet.source = moment.source;
+    }
+    // A hello first notices another host, so that the rest of the call is within one life.
+    let hello = Call { request: Request::Hello { serial: 0 }, ..*call };
+    live(fault, registry, moment.now, true, |registry| registry.call(moment, &hello));
+    match call.request {
+        Request::Hello { .. } => registry.call(moment, call),
+        Request::Claim(_) => claim(fault, registry, moment, call),
+        Request::Renew(renew) => {
+            let told = fault == Fault::Told;
+            let renew = if told { Renew { life: renew.life.min(registry.fleet.life - 1), ..renew } } else { renew };
+            let call = Call { request: Request::Renew(renew), ..*call };
+            live(fault, registry, moment.now, false, |registry| self::renew(fault, registry, moment, &call, renew))
+        }
+    }
+}
+
+/// Makes a call that can begin a new life, and changes what the new life has stored.
+fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call: impl Fn(&mut Registry) -> T) -> T {
+    let old = registry.fleet;
+    let quarantined = registry.in_quarantine(now);
+    let answer = call(registry);
+    let scale = registry.scale();
+    let fleet = &mut registry.fleet;
+    if fleet.life == old.life {
+        return answer;
+    }
+    let margin = scale.margin();
+    let stale = old.quarantine_until > Point::ZERO && !old.quarantine_until.plus(margin).passed(fleet.newest_seen);
+    let successor = fleet.source.system == old.source.system && fleet.source.timeline == old.source.timeline + 1;
+    let missed = if moved { !successor && fault != Fault::Jump } else { fault != Fault::ToldOpen };
+    fleet.spare_closed = missed || (quarantined && fault != Fault::Within) || (stale && fault != Fault::Stale);
+    match fault {
+        Fault::Quarantine => fleet.quarantine_until = old.quarantine_until,
+        Fault::Earlier => fleet.quarantine_until = now.plus(scale.far()),
+        Fault::Far => {
+            let end = now.plus(scale.span(Duration::from_mins(10))).plus(margin.twice());
+            fleet.quarantine_until = old.quarantine_until.max(end);
+        }
+        _ => {}
+    }
+    answer
+}
+
+fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> Answer {
+    let Request::Claim(mut claim) = call.request else { return registry.call(moment, call) };
+    let mut moment = *moment;
+    let old = registry.fleet;
+    let quarantined = registry.in_quarantine(moment.now);
+    match fault {
+        Fault::ClaimMargin => {
+            claim.clock = span_above(registry, claim.clock);
+            moment.now = span_above(registry, moment.now);
+        }
+        Fault::ClaimClock => claim.clock = Point::MAX,
+        Fault::RingFloor if !quarantined => registry.fleet.quarantine_until = Point::ZERO,
+        Fault::SparesFloor if quarantined => registry.fleet.quarantine_before = Point::ZERO,
+        Fault::SpareSeen => registry.fleet.newest_seen = Point::MAX,
+        Fault::ClaimRepeated => {
+            for row in registry.rows.values_mut().filter(|row| row.nonce == claim.nonce) {
+                row.nonce = Uuid(1);
+            }
+        }
+        _ => {}
+    }
+    let rows = registry.rows.clone();
+    let mut answer = registry.call(&moment, &Call { request: Request::Claim(claim), ..*call });
+    registry.fleet = old;
+    if let (Fault::FirstLease, Answer::Claimed { worker, bound, .. }) = (fault, &mut answer) {
+        let node = Node { datacenter: claim.datacenter, worker: *worker };
+        let lease = registry.scale().span(claim.lease);
+        if let Some(row) = registry.rows.get_mut(&node).filter(|row| rows.get(&node) != Some(row)) {
+            row.bound = moment.now.plus(lease);
+            *bound = row.bound;
+        }
+    }
+    answer
+}
+
+fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, renew: Renew) -> Answer {
+    let node = Node { datacenter: renew.datacenter, worker: renew.worker };
+    let life = registry.fleet.life;
+    let row = registry.rows.get(&node).copied();
+    let own = row.filter(|row| row.holder == renew.holder);
+    let older = row.is_none_or(|row| row.life < life);
+    let mut moment = *moment;
+    let change = |registry: &mut Registry, change: &dyn Fn(&mut Row)| {
+        if let Some(row) = registry.rows.get_mut(&node) {
+            change(row);
+        }
+    };
+    match (fault, own) {
+        (Fault::Repeated, Some(row)) if row.nonce == renew.next_nonce => change(registry, &|row| row.nonce = Uuid(1)),
+        (Fault::Expired, Some(row)) if row.life == life => {
+            change(registry, &|row| row.bound = row.bound.max(moment.now));
+        }
+        (Fault::GivenAway, None) => change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce)),
+        (Fault::AdoptAny, None) if older => {
+            change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce));
+        }
+        (Fault::Copied, Some(_)) => change(registry, &|row| row.nonce = renew.nonce),
+        (Fault::FirstMargin, _) if older => {
+            // The registry's clock a margin ago gives the renewal a margin more.
+            let margin = Point::ZERO.plus(registry.scale().margin()).id();
+            moment.now = Point::new(moment.now.id() - margin).unwrap_or(Point::ZERO);
+        }
+        (Fault::AdoptLower, Some(row)) if row.count < renew.count => return Answer::Conflict { seen: row.seen },
+        (Fault::AdoptAbsent, None) if row.is_none() => return Answer::Lost(Loss::GivenAway),
+        (Fault::AdoptLater, None) if row.is_some() => return Answer::Lost(Loss::GivenAway),
+        _ => {}
+    }
+    let mut answer = registry.call(&moment, call);
+    if let (Fault::Wanted, Answer::Renewed { bound, .. }) = (fault, &mut answer) {
+        *bound = (*bound).max(renew.clock.plus(registry.scale().span(renew.lease)));
+        let bound = *bound;
+        change(registry, &|row| row.bound = bound);
+    }
+    answer
+}
+
+pub fn open(fault: Fault, registry: &mut Registry, moment: &Moment) {
+    let opened = registry.open(moment);
+    if opened && fault == Fault::OpenAll {
+        registry.fleet.quarantine_until = Point::ZERO;
+        registry.fleet.quarantine_before = Point::ZERO;
+    }
+}
+
+pub fn change_layout(fault: Fault, registry: &mut Registry, moment: &Moment, format: IdFormat) {
+    registry.change_layout(moment, format);
+    if fault == Fault::LayoutFloor {
+        registry.rows.clear();
+        registry.fleet.quarantine_until = Point::ZERO;
+        registry.fleet.quarantine_before = Point::ZERO;
+    }
+}
+
+/// The record with which a server starts.
+pub fn start(fault: Fault, record: Option<Record>) -> Option<Record> {
+    record.map(|record| if fault == Fault::Used { Record { used: Mark::NOTHING_ISSUED, ..record } } else { record })
+}
+
+/// Changes the process before its next request.
+pub fn request(fault: Fault, process: &mut Process) {
+    let record = match (fault, process.member.record()) {
+        (Fault::PendingChanged, Some(record)) if record.pending.is_some() => Record { pending: None, ..*record },
+        _ => return,
+    };
+    let identity = Identity { fleet: Some(record.fleet), format: record.format, datacenter: record.node.datacenter };
+    process.member = Member::start(identity, Some(record), Point::ZERO);
+}
+
+pub fn begin(fault: Fault, grant: &Grant, mark: Mark) -> Mark {
+    match fault {
+        Fault::Start => mark.max(grant.used),
+        _ => grant.begin(mark),
+    }
+}
+
+pub fn ceiling(fault: Fault, grant: &Grant, stamp: &Stamp, last_word: u64) -> u64 {
+    if fault == Fault::Bound { last_word + 1 } else { grant.ceiling(stamp, last_word) }
+}

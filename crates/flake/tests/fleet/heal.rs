@@ -1,0 +1,80 @@
+//! Everything works again: nobody is stuck, a newcomer gets a worker ID, and no worker ID is lost.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use flake::fleet::{Ring, Scale};
+
+use crate::checks::Failure;
+use crate::server::At;
+use crate::world::{HOUR, World};
+
+impl World {
+    pub fn heal(&mut self) {
+        self.wire.clear();
+        self.ahead = 0;
+        let format = self.registry.fleet.format;
+        for server in &mut self.servers {
+            (server.cut, server.ahead, server.format) = (false, 0, format);
+            server.lease = Duration::from_hours(12);
+            if server.fenced() || server.process.as_ref().is_some_and(|process| process.format != format) {
+                server.process = None;
+            }
+        }
+        self.start_all();
+        // Longer than a quarantine and the longest lease that can have been granted when it began.
+        for _ in 0..12 {
+            self.time += 7 * HOUR;
+            self.beat_all();
+            for server in self.servers.iter_mut().filter(|server| server.fenced()) {
+                server.process = None;
+            }
+            self.start_all();
+        }
+        self.beat_all();
+        self.check_health();
+    }
+
+    fn start_all(&mut self) {
+        for server in 0..self.servers.len() {
+            self.start(server);
+        }
+    }
+
+    fn check_health(&mut self) {
+        let format = self.registry.fleet.format;
+        let ring = Ring::of(&format.layout);
+        let mut holders = BTreeMap::new();
+        for server in 0..self.servers.len() {
+            let Some(grant) = self.servers[server].grant() else {
+                if self.servers.len() <= ring.spare as usize {
+                    self.checks.fail(Failure::Stuck("a server gets no worker ID"));
+                }
+                continue;
+            };
+            if holders.insert(grant.node, server).is_some() {
+                self.checks.fail(Failure::Stuck("two servers hold one worker ID"));
+            }
+            // A mark that was written under a clock of the future can be above the bound.
+            let clock = Scale::new(format).point(self.time).id() as u64;
+            let begin = grant.begin(self.servers[server].mark);
+            if begin.value() < clock && !self.issue(server, At::Clock) {
+                self.checks.fail(Failure::Stuck("a server with a worker ID issues nothing"));
+            }
+        }
+        let now = self.now();
+        let margin = self.registry.scale().margin();
+        let leaked =
+            |(node, row): (_, &flake::fleet::Row)| !holders.contains_key(node) && !row.bound.plus(margin).passed(now);
+        if self.registry.rows.iter().any(leaked) {
+            self.checks.fail(Failure::Stuck("a worker ID is lost"));
+        }
+        let taken = holders.keys().filter(|node| node.worker < ring.spare).count();
+        let newcomer = self.add_server();
+        self.start(newcomer);
+        self.beat(newcomer);
+        if taken < ring.spare as usize && self.servers[newcomer].grant().is_none() {
+            self.checks.fail(Failure::Stuck("a newcomer gets no worker ID"));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A server: a machine with its memory, a data directory with its mark, and a process.
+
+use std::time::Duration;
+
+use flake::fleet::{Answer, Call, Effect, Grant, Identity, Member, Record, Request, Scale, Standing, Uuid};
+use flake::{IdFormat, Mark, Node};
+
+use crate::checks::{Checks, Issuer};
+use crate::faults::{self, Fault};
+use crate::world::World;
+
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The witnesses in the memory of the machine, by data directory.
+    pub memory: Vec<(u64, Record)>,
+    pub disk: u64,
+    /// The mark in the data directory.
+    pub mark: Mark,
+    /// The mark in the last backup of the data directory.
+    pub backup: Option<Mark>,
+    /// How far the wall clock is ahead, in microseconds.
+    pub ahead: i64,
+    /// True if the server cannot reach the registry.
+    pub cut: bool,
+    pub lease: Duration,
+    /// The layout in the configuration.
+    pub format: IdFormat,
+    pub process: Option<Process>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub member: Member,
+    /// A different number for each start of the registrar.
+    pub number: u64,
+    /// The layout that the process has read.
+    pub format: IdFormat,
+    /// The lowest word that can be issued next. The server has loaded its mark, and never goes back.
+    pub next: u64,
+}
+
+/// Which of the IDs that it may issue a server issues: its clock can show any time.
+#[derive(Clone, Copy, Debug)]
+pub enum At {
+    Clock,
+    Lowest,
+    Highest,
+}
+
+impl Server {
+    pub fn new(disk: u64, format: IdFormat) -> Server {
+        Server {
+            memory: Vec::new(),
+            disk,
+            mark: Mark::NOTHING_ISSUED,
+            backup: None,
+            ahead: 0,
+            cut: false,
+            lease: Duration::from_hours(12),
+            format,
+            process: None,
+        }
+    }
+
+    fn witness(&self) -> Option<Record> {
+        self.memory.iter().find(|(disk, _)| *disk == self.disk).map(|(_, record)| *record)
+    }
+
+    /// Stores the record, or makes the witness void.
+    fn store(&mut self) {
+        let record = self.process.as_ref().and_then(|process| process.member.record()).copied();
+        self.memory.retain(|(disk, _)| *disk != self.disk);
+        self.memory.extend(record.map(|record| (self.disk, record)));
+    }
+
+    /// PostgreSQL starts.
+    pub fn start(&mut self, time: i64, number: u64, fault: Fault) {
+        if self.process.is_some() {
+            return;
+        }
+        let identity = Identity { fleet: None, format: self.format, datacenter: 0 };
+        let clock = Scale::new(self.format).point(time + self.ahead);
+        let record = self.witness().and_then(|record| Record::decode(&record.encode()));
+        let member = Member::start(identity, faults::start(fault, record), clock);
+        self.process = Some(Process { member, number, format: self.format, next: 0 });
+        self.store();
+        self.load(fault);
+    }
+
+    /// The registrar crashes and starts again. It knows what the witness knows, and the fence.
+    pub fn restart_registrar(&mut self, time: i64, number: u64) {
+        let Some(process) = &mut self.process else { return };
+        let identity = Identity { fleet: None, format: process.format, datacenter: 0 };
+        let clock = Scale::new(process.format).point(time + self.ahead);
+        process.number = number;
+        process.member = match process.member.standing() {
+            Standing::Fenced { seen } => Member::fenced(identity, seen),
+            Standing::Seeking | Standing::Holding(_) => {
+                Member::start(identity, process.member.record().copied(), clock)
+            }
+        };
+        self.store();
+    }
+
+    /// Loads the mark: after a start, and with a new worker ID.
+    fn load(&mut self, fault: Fault) {
+        let mark = self.mark;
+        if let (Some(grant), Some(process)) = (self.grant(), &mut self.process) {
+            let stamp = process.format.layout.stamp(grant.node).unwrap();
+            let begin = faults::begin(fault, &grant, mark);
+            process.next = begin.first_word(&stamp, process.format.layout.last_word());
+        }
+    }
+
+    pub fn grant(&self) -> Option<Grant> {
+        match self.process.as_ref()?.member.standing() {
+            Standing::Holding(grant) => Some(grant),
+            Standing::Seeking | Standing::Fenced { .. } => None,
+        }
+    }
+
+    pub fn fenced(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| matches!(process.member.standing(), Standing::Fenced { .. }))
+    }
+
+    /// The holder that this server is, or will be if its next claim succeeds.
+    pub fn holder(&self) -> Option<Uuid> {
+        let process = self.process.as_ref()?;
+        let clock = Scale::new(process.format).point(0);
+        match process.member.clone().request(clock, self.lease)?.request {
+            Request::Claim(claim) => Some(claim.holder),
+            Request::Renew(renew) => Some(renew.holder),
+            Request::Hello { .. } => process.member.record().map(|record| record.holder),
+        }
+    }
+
+    /// The next call. The witness has the pending nonce before the call is sent.
+    pub fn request(&mut self, time: i64, fault: Fault) -> Option<Call> {
+        let process = self.process.as_mut()?;
+        faults::request(fault, process);
+        let clock = Scale::new(process.format).point(time + self.ahead);
+        let call = process.member.request(clock, self.lease);
+        if fault != Fault::PendingNotStored {
+            self.store();
+        }
+        call
+    }
+
+    /// Takes an answer. Returns the effect.
+    pub fn answer(&mut self, call: &Call, answer: &Answer, fault: Fault) -> Effect {
+        let Some(process) = &mut self.process else { return Effect::Ignored };
+        let effect = process.member.answer(call, answer);
+        self.store();
+        if effect == Effect::Assigned {
+            self.load(fault);
+        }
+        effect
+    }
+
+    /// Issues one ID, and returns it with its node, or `None` if no ID can be issued.
+    pub fn issue(&mut self, at: At, time: i64, fault: Fault) -> Option<(i64, Node)> {
+        let grant = self.grant()?;
+        let process = self.process.as_mut()?;
+        let layout = process.format.layout;
+        let stamp = layout.stamp(grant.node).unwrap();
+        let ceiling = faults::ceiling(fault, &grant, &stamp, layout.last_word());
+        let clock = Scale::new(process.format).point(time + self.ahead);
+        let word = match at {
+            At::Clock => process.next.max(layout.word(clock.id())),
+            At::Lowest => process.next,
+            At::Highest => process.next.max(ceiling.saturating_sub(1)),
+        };
+        if word >= ceiling {
+            return None;
+        }
+        // The mark and the witness come first, then the ID.
+        let above = Mark::above(&stamp, word + 1);
+        self.mark = self.mark.max(above);
+        process.member.use_below(above);
+        process.next = word + 1;
+        self.store();
+        Some((stamp.id(word), grant.node))
+    }
+}
+
+impl World {
+    pub fn take_answer(&mut self, server: usize, call: &Call, answer: &Answer) {
+        let holder = self.servers[server].holder();
+        match self.servers[server].answer(call, answer, self.fault) {
+            Effect::Assigned | Effect::Renewed => self.note_grant(server),
+            Effect::Fenced => self.checks.fenced(holder),
+            _ => {}
+        }
+    }
+
+    fn note_grant(&mut self, server: usize) {
+        let (Some(grant), Some(holder)) = (self.servers[server].grant(), self.servers[server].holder()) else { return };
+        let process = self.servers[server].process.as_ref();
+        let second = process.is_some_and(|process| process.format == self.formats[1]);
+        self.checks.granted(holder, second, &grant);
+    }
+
+    pub fn issue(&mut self, server: usize, at: At) -> bool {
+        let holder = self.servers[server].holder();
+        let Some((id, _)) = self.servers[server].issue(at, self.time, self.fault) else { return false };
+        Checks::issued(&mut self.checks, id, Issuer { server, holder });
+        true
+    }
+}

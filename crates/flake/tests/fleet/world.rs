@@ -1,0 +1,261 @@
+//! A world: a registry with the hosts that run it one after the other, servers, and messages on their way.
+
+use flake::fleet::{Answer, Call, FAR, MARGIN, Moment, Point, Registry, Request, Source, Uuid};
+use flake::{Epoch, IdFormat, Layout, Tick};
+
+use crate::checks::{Checks, Failure};
+use crate::faults::{self, Fault};
+use crate::server::Server;
+
+pub const SECOND: i64 = 1_000_000;
+pub const MINUTE: i64 = 60 * SECOND;
+pub const HOUR: i64 = 60 * MINUTE;
+pub const GAP: i64 = MARGIN.as_micros() as i64;
+pub const LONG: i64 = FAR.as_micros() as i64;
+/// When every world begins: in November 2023.
+pub const BEGIN: i64 = 1_700_000_000 * SECOND;
+
+/// A call or an answer on its way. An answer contains its call.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// The server that sent the call.
+    pub server: usize,
+    /// The process that sent it. Only this process can get the answer to a hello, which has no nonce of its own.
+    pub process: u64,
+    pub call: Call,
+    pub answer: Option<Answer>,
+}
+
+pub struct World {
+    pub time: i64,
+    pub fault: Fault,
+    pub formats: [IdFormat; 2],
+    pub registry: Registry,
+    pub source: Source,
+    /// The highest timeline and system identifier that any host of the registry had.
+    pub newest: Source,
+    /// How far the registry's clock is ahead, from 0 to [`GAP`].
+    pub ahead: i64,
+    /// Earlier states, with the times at which they were replaced.
+    pub history: Vec<(i64, Registry)>,
+    /// True if the registry has lost something that it does not know of yet, and if it has lost something since its quarantine began.
+    pub lost: bool,
+    pub lost_in_quarantine: bool,
+    nonces: u128,
+    pub numbers: u64,
+    pub wire: Vec<Packet>,
+    pub servers: Vec<Server>,
+    /// The number of servers at most.
+    pub places: usize,
+    pub checks: Checks,
+}
+
+/// The layout of a world, and the one that it changes to. IDs with the second one are the same numbers at the beginning of the
+/// world, and grow twice as fast.
+pub fn formats(worker_bits: u32, datacenter_bits: Option<u32>) -> [IdFormat; 2] {
+    let layout = |sequence| Layout::of(34, datacenter_bits, worker_bits, sequence, Tick::S1).unwrap();
+    let first = Epoch::from_unix_ms(1_600_000_000_000).unwrap();
+    let second = Epoch::from_unix_ms((first.unix_ms() + BEGIN / 1_000) / 2).unwrap();
+    [IdFormat { layout: layout(3), epoch: first }, IdFormat { layout: layout(4), epoch: second }]
+}
+
+impl World {
+    pub fn new(fault: Fault, worker_bits: u32, servers: usize) -> World {
+        let formats = formats(worker_bits, None);
+        let source = Source { system: 1, timeline: 1 };
+        let mut world = World {
+            time: BEGIN,
+            fault,
+            formats,
+            registry: Registry::new(Uuid(7), formats[0], source),
+            source,
+            newest: source,
+            ahead: 0,
+            history: Vec::new(),
+            lost: false,
+            lost_in_quarantine: false,
+            nonces: 1_000,
+            numbers: 0,
+            wire: Vec::new(),
+            servers: Vec::new(),
+            places: 6,
+            checks: Checks::default(),
+        };
+        for _ in 0..servers {
+            world.add_server();
+        }
+        world
+    }
+
+    /// Adds a server on a new machine with an empty disk.
+    pub fn add_server(&mut self) -> usize {
+        let disk = self.new_number();
+        self.servers.push(Server::new(disk, self.registry.fleet.format));
+        self.servers.len() - 1
+    }
+
+    pub fn new_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// The registry's clock, as a point of the fleet's layout.
+    pub fn now(&self) -> Point {
+        self.registry.scale().point(self.time + self.ahead)
+    }
+
+    pub fn moment(&mut self) -> Moment {
+        self.nonces += 1;
+        Moment { now: self.now(), source: self.source, nonce: Uuid(self.nonces) }
+    }
+
+    /// The registry answers a call.
+    pub fn ask(&mut self, call: &Call) -> Answer {
+        let moment = self.moment();
+        if !matches!(call.request, Request::Hello { .. }) || self.registry.fleet.source != self.source {
+            self.remember();
+        }
+        let before = self.registry.fleet;
+        let quarantined = self.registry.in_quarantine(moment.now);
+        let answer = faults::call(self.fault, &mut self.registry, &moment, call);
+        self.note_life(before.life, before.source, quarantined);
+        self.checks.answer(&moment, call, &answer);
+        answer
+    }
+
+    /// Keeps the current state as one to which the registry can be set back.
+    pub fn remember(&mut self) {
+        if self.history.last().is_none_or(|(_, state)| *state != self.registry) {
+            self.history.push((self.time, self.registry.clone()));
+        }
+    }
+
+    /// Notes what a discontinuity that the registry has noticed makes of what an administrator can say.
+    pub fn note_life(&mut self, life: u64, source: Source, quarantined: bool) {
+        if self.registry.fleet.life == life {
+            return;
+        }
+        let moved = source != self.source;
+        self.lost_in_quarantine &= quarantined;
+        if moved {
+            self.lost_in_quarantine |= self.lost;
+            self.lost = false;
+        }
+        // A renewal has told that there was a loss.
+        self.lost_in_quarantine |= self.registry.fleet.life > life + u64::from(moved);
+    }
+
+    /// Another host runs the registry, with one of the states of the last `age` microseconds, or with the current one.
+    pub fn fail_over(&mut self, age: Option<i64>, pick: usize, skipped: u32, new_system: bool) {
+        if new_system {
+            self.newest = Source { system: self.newest.system + 1, timeline: 1 };
+            self.source = self.newest;
+        } else {
+            self.newest.timeline += 1 + skipped;
+            self.source = Source { timeline: self.newest.timeline, ..self.source };
+        }
+        if let Some(age) = age {
+            let begin = self.history.partition_point(|(time, _)| *time < self.time - age);
+            // Without a change in this time, the last state before the current one is as old as any.
+            let begin = begin.min(self.history.len().saturating_sub(1));
+            if begin < self.history.len() {
+                let chosen = begin + pick % (self.history.len() - begin);
+                self.lost |= self.history[chosen].1 != self.registry;
+                self.registry = self.history[chosen].1.clone();
+                self.history.truncate(chosen + 1);
+            }
+        }
+    }
+
+    /// The administrator says that nothing was lost, if this is true.
+    pub fn open(&mut self) {
+        let moment = self.moment();
+        let quarantined = self.registry.in_quarantine(moment.now);
+        let moved = self.registry.fleet.source != self.source;
+        let lost = (quarantined && self.lost_in_quarantine) || (moved && self.lost);
+        if lost || !(quarantined || moved) {
+            return;
+        }
+        self.remember();
+        let before = self.registry.fleet;
+        faults::open(self.fault, &mut self.registry, &moment);
+        self.note_life(before.life, before.source, quarantined);
+    }
+
+    /// The administrator changes the layout, once.
+    pub fn change_layout(&mut self) {
+        if self.registry.fleet.format == self.formats[1] {
+            return;
+        }
+        let moment = self.moment();
+        let before = self.registry.fleet;
+        let quarantined = self.registry.in_quarantine(moment.now);
+        faults::change_layout(self.fault, &mut self.registry, &moment, self.formats[1]);
+        self.note_life(before.life, before.source, quarantined);
+        // Losing a change of the layout is outside the promise.
+        self.history.clear();
+    }
+
+    /// Time passes until the registry's clock is at a point where a decision changes: at a bound or the end of a quarantine, or one
+    /// or two margins later.
+    pub fn pass_to(&mut self, pick: usize, offset: i64) {
+        let mut points: Vec<Point> = self.registry.rows.values().map(|row| row.bound).collect();
+        points.extend([self.registry.fleet.quarantine_until, self.registry.fleet.newest_seen]);
+        let point = points[pick / 3 % points.len()];
+        let at = self.registry.scale().time(point) as i64 + (pick % 3) as i64 * GAP + offset - self.ahead;
+        if at > self.time && at < self.time + 3 * LONG {
+            self.time = at;
+        }
+    }
+
+    /// Delivers a message. A call becomes an answer, which is on its way then.
+    pub fn deliver(&mut self, pick: usize, keep: bool) {
+        if self.wire.is_empty() || (keep && self.wire.len() > 20) {
+            return;
+        }
+        let at = pick % self.wire.len();
+        let packet = if keep { self.wire[at] } else { self.wire.remove(at) };
+        match packet.answer {
+            None => {
+                let answer = self.ask(&packet.call);
+                self.wire.push(Packet { answer: Some(answer), ..packet });
+            }
+            Some(answer) => {
+                let server = &self.servers[packet.server];
+                let same = server.process.as_ref().is_some_and(|process| process.number == packet.process);
+                if !server.cut && (same || !matches!(packet.call.request, Request::Hello { .. })) {
+                    self.take_answer(packet.server, &packet.call, &answer);
+                }
+            }
+        }
+    }
+
+    /// Sends a server's next call and returns it. It is lost if the server is cut off.
+    pub fn send(&mut self, server: usize) -> Option<Call> {
+        let call = self.servers[server].request(self.time, self.fault)?;
+        if self.servers[server].cut {
+            return None;
+        }
+        Some(call)
+    }
+
+    /// A heartbeat without disturbance: two calls and their answers.
+    pub fn beat(&mut self, server: usize) {
+        for _ in 0..2 {
+            if let Some(call) = self.send(server) {
+                let answer = self.ask(&call);
+                self.take_answer(server, &call, &answer);
+            }
+        }
+    }
+
+    pub fn beat_all(&mut self) {
+        for server in 0..self.servers.len() {
+            self.beat(server);
+        }
+    }
+
+    pub fn failed(&self) -> Option<&Failure> {
+        self.checks.failure.as_ref()
+    }
+}
