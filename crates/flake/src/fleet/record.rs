@@ -36,7 +36,7 @@ pub struct Record {
 }
 
 /// The size of an encoded record in bytes.
-pub const RECORD_SIZE: usize = 168;
+pub const RECORD_SIZE: usize = 160;
 
 /// The position of [`Record::used`] in an encoded record: 8 bytes, little-endian, at a multiple of 8. The checksum does not cover
 /// them, so that any process can raise the number with one atomic store, while only the registrar writes the rest.
@@ -45,7 +45,7 @@ pub const USED_OFFSET: usize = RECORD_SIZE - 8;
 const CHECKSUM_OFFSET: usize = USED_OFFSET - 8;
 const MAGIC: [u8; 4] = *b"sfpg";
 const VERSION: u32 = 1;
-/// The longest text of a layout, `31:31s:31:31@10ms`, has fewer characters than this.
+/// More than the longest text of a layout, such as `39:8s:8:8@10ms`: the widths have at most two digits each.
 const LAYOUT_SIZE: usize = 24;
 
 impl Record {

@@ -239,7 +239,7 @@ impl World {
             Kind::FailOverLong => self.fail_over(Some([6 * HOUR, LONG, 3 * LONG, 10 * LONG][b % 4]), a, 0, false),
             Kind::FailOverLossless => self.fail_over(None, 0, 0, false),
             Kind::RestoreRegistry => {
-                self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, (b / 4 % 3) as u32, false)
+                self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, (b / 4 % 3) as u32, false);
             }
             Kind::RebuildRegistry => self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, 0, true),
             Kind::RegistryClock => self.ahead = [0, GAP / 2, GAP][a % 3],

@@ -24,6 +24,8 @@ pub enum Fault {
     SparesFloor,
     /// Spare worker IDs are granted even if their holder might have renewed in the lost part.
     SpareSeen,
+    /// Spare worker IDs are granted with one margin instead of two.
+    SpareMargin,
     /// The first grant is a whole lease.
     FirstLease,
     /// A repeated claim gets another worker ID.
@@ -33,6 +35,8 @@ pub enum Fault {
     Repeated,
     /// A holder is renewed after its bound and one margin have passed.
     Expired,
+    /// A holder is renewed until its bound and one margin have passed by its own clock, too.
+    ExpiredByBoth,
     /// A holder is renewed although another one has the worker ID.
     GivenAway,
     /// A copy is renewed.
@@ -72,6 +76,8 @@ pub enum Fault {
     OpenAll,
     /// A new layout has no floor.
     LayoutFloor,
+    /// The floor of a new layout is above the rows, and not above the quarantine.
+    LayoutQuarantine,
     // The server.
     /// A renewal is repeated with another nonce.
     PendingChanged,
@@ -155,11 +161,9 @@ fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) ->
         Fault::RingFloor if !quarantined => registry.fleet.quarantine_until = Point::ZERO,
         Fault::SparesFloor if quarantined => registry.fleet.quarantine_before = Point::ZERO,
         Fault::SpareSeen => registry.fleet.newest_seen = Point::MAX,
-        Fault::ClaimRepeated => {
-            for row in registry.rows.values_mut().filter(|row| row.nonce == claim.nonce) {
-                row.nonce = Uuid(1);
-            }
-        }
+        Fault::SpareMargin => registry.fleet.newest_seen = span_above(registry, old.newest_seen),
+        // A claim with another nonce is another claim.
+        Fault::ClaimRepeated => claim.nonce = moment.nonce,
         _ => {}
     }
     let rows = registry.rows.clone();
@@ -182,6 +186,7 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
     let row = registry.rows.get(&node).copied();
     let own = row.filter(|row| row.holder == renew.holder);
     let older = row.is_none_or(|row| row.life < life);
+    let seen = moment.now;
     let mut moment = *moment;
     let change = |registry: &mut Registry, change: &dyn Fn(&mut Row)| {
         if let Some(row) = registry.rows.get_mut(&node) {
@@ -203,12 +208,18 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
             let margin = Point::ZERO.plus(registry.scale().margin()).id();
             moment.now = Point::new(moment.now.id() - margin).unwrap_or(Point::ZERO);
         }
+        (Fault::ExpiredByBoth, _) => moment.now = moment.now.min(renew.clock),
         (Fault::AdoptLower, Some(row)) if row.count < renew.count => return Answer::Conflict { seen: row.seen },
         (Fault::AdoptAbsent, None) if row.is_none() => return Answer::Lost(Loss::GivenAway),
         (Fault::AdoptLater, None) if row.is_some() => return Answer::Lost(Loss::GivenAway),
         _ => {}
     }
     let mut answer = registry.call(&moment, call);
+    change(registry, &|row| {
+        if row.nonce == renew.next_nonce && row.holder == renew.holder {
+            row.seen = row.seen.max(seen);
+        }
+    });
     if let (Fault::Wanted, Answer::Renewed { bound, .. }) = (fault, &mut answer) {
         *bound = (*bound).max(renew.clock.plus(registry.scale().span(renew.lease)));
         let bound = *bound;
@@ -226,6 +237,11 @@ pub fn open(fault: Fault, registry: &mut Registry, moment: &Moment) {
 }
 
 pub fn change_layout(fault: Fault, registry: &mut Registry, moment: &Moment, format: IdFormat) {
+    if fault == Fault::LayoutQuarantine {
+        let request = Request::Hello { serial: 0 };
+        registry.call(moment, &Call { fleet: None, format: registry.fleet.format, request });
+        registry.fleet.quarantine_until = Point::ZERO;
+    }
     registry.change_layout(moment, format);
     if fault == Fault::LayoutFloor {
         registry.rows.clear();

@@ -69,8 +69,9 @@ impl World {
         if self.registry.rows.iter().any(leaked) {
             self.checks.fail(Failure::Stuck("a worker ID is lost"));
         }
-        let taken = holders.keys().filter(|node| node.worker < ring.spare).count();
         let newcomer = self.add_server();
+        let datacenter = self.servers[newcomer].datacenter;
+        let taken = holders.keys().filter(|node| node.datacenter == datacenter && node.worker < ring.spare).count();
         self.start(newcomer);
         self.beat(newcomer);
         if taken < ring.spare as usize && self.servers[newcomer].grant().is_none() {

@@ -1,11 +1,15 @@
-//! The registry and its servers in random worlds and in directed schedules.
-#![allow(dead_code)]
+//! The registry and its servers: random worlds, worlds without one rule, and schedules in which one rule decides.
 
 mod actions;
 mod checks;
+mod controls;
+mod directed;
 mod explore;
 mod faults;
 mod heal;
+mod holds;
 mod random;
+mod schedules;
 mod server;
+mod steps;
 mod world;

@@ -25,6 +25,7 @@ pub struct Server {
     pub lease: Duration,
     /// The layout in the configuration.
     pub format: IdFormat,
+    pub datacenter: u32,
     pub process: Option<Process>,
 }
 
@@ -48,7 +49,7 @@ pub enum At {
 }
 
 impl Server {
-    pub fn new(disk: u64, format: IdFormat) -> Server {
+    pub fn new(disk: u64, format: IdFormat, datacenter: u32) -> Server {
         Server {
             memory: Vec::new(),
             disk,
@@ -58,6 +59,7 @@ impl Server {
             cut: false,
             lease: Duration::from_hours(12),
             format,
+            datacenter,
             process: None,
         }
     }
@@ -78,7 +80,7 @@ impl Server {
         if self.process.is_some() {
             return;
         }
-        let identity = Identity { fleet: None, format: self.format, datacenter: 0 };
+        let identity = Identity { fleet: None, format: self.format, datacenter: self.datacenter };
         let clock = Scale::new(self.format).point(time + self.ahead);
         let record = self.witness().and_then(|record| Record::decode(&record.encode()));
         let member = Member::start(identity, faults::start(fault, record), clock);
@@ -90,7 +92,7 @@ impl Server {
     /// The registrar crashes and starts again. It knows what the witness knows, and the fence.
     pub fn restart_registrar(&mut self, time: i64, number: u64) {
         let Some(process) = &mut self.process else { return };
-        let identity = Identity { fleet: None, format: process.format, datacenter: 0 };
+        let identity = Identity { fleet: None, format: process.format, datacenter: self.datacenter };
         let clock = Scale::new(process.format).point(time + self.ahead);
         process.number = number;
         process.member = match process.member.standing() {

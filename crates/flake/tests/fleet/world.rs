@@ -26,9 +26,21 @@ pub struct Packet {
     pub answer: Option<Answer>,
 }
 
+/// How a world begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub fault: Fault,
+    /// The width of the worker field. The ring has few numbers.
+    pub worker_bits: u32,
+    /// The datacenters that the servers are in, 1 or 2.
+    pub datacenters: u32,
+    pub servers: usize,
+}
+
 pub struct World {
     pub time: i64,
     pub fault: Fault,
+    pub datacenters: u32,
     pub formats: [IdFormat; 2],
     pub registry: Registry,
     pub source: Source,
@@ -52,20 +64,22 @@ pub struct World {
 
 /// The layout of a world, and the one that it changes to. IDs with the second one are the same numbers at the beginning of the
 /// world, and grow twice as fast.
-pub fn formats(worker_bits: u32, datacenter_bits: Option<u32>) -> [IdFormat; 2] {
-    let layout = |sequence| Layout::of(34, datacenter_bits, worker_bits, sequence, Tick::S1).unwrap();
+fn formats(setup: Setup) -> [IdFormat; 2] {
+    let datacenter_bits = (setup.datacenters > 1).then_some(1);
+    let layout = |sequence| Layout::of(34, datacenter_bits, setup.worker_bits, sequence, Tick::S1).unwrap();
     let first = Epoch::from_unix_ms(1_600_000_000_000).unwrap();
     let second = Epoch::from_unix_ms((first.unix_ms() + BEGIN / 1_000) / 2).unwrap();
     [IdFormat { layout: layout(3), epoch: first }, IdFormat { layout: layout(4), epoch: second }]
 }
 
 impl World {
-    pub fn new(fault: Fault, worker_bits: u32, servers: usize) -> World {
-        let formats = formats(worker_bits, None);
+    pub fn new(setup: Setup) -> World {
+        let formats = formats(setup);
         let source = Source { system: 1, timeline: 1 };
         let mut world = World {
             time: BEGIN,
-            fault,
+            fault: setup.fault,
+            datacenters: setup.datacenters,
             formats,
             registry: Registry::new(Uuid(7), formats[0], source),
             source,
@@ -81,7 +95,7 @@ impl World {
             places: 6,
             checks: Checks::default(),
         };
-        for _ in 0..servers {
+        for _ in 0..setup.servers {
             world.add_server();
         }
         world
@@ -90,7 +104,8 @@ impl World {
     /// Adds a server on a new machine with an empty disk.
     pub fn add_server(&mut self) -> usize {
         let disk = self.new_number();
-        self.servers.push(Server::new(disk, self.registry.fleet.format));
+        let datacenter = self.servers.len() as u32 % self.datacenters;
+        self.servers.push(Server::new(disk, self.registry.fleet.format, datacenter));
         self.servers.len() - 1
     }
 

@@ -1,0 +1,272 @@
+//! Schedules, step by step, in which one rule decides. Each one holds with all rules, and fails without the rule.
+
+use std::time::Duration;
+
+use flake::{Epoch, IdFormat, Layout, Tick};
+
+use crate::checks::Failure;
+use crate::faults::Fault;
+use crate::steps::{begin, needed};
+use crate::world::{GAP, HOUR, LONG, MINUTE, SECOND};
+
+#[test]
+fn the_quarantine_is_a_floor_for_a_first_claim_that_was_lost_caught() {
+    needed(Fault::RingFloor, |world| {
+        world.up(0);
+        world.quiet(3, MINUTE);
+        let state = world.registry.clone();
+        world.up(1);
+        world.quiet(1, MINUTE);
+        world.cut(1);
+        world.promote(&state);
+        world.beat(0);
+        world.quiet(5, 6 * HOUR);
+        world.turn_to(1);
+        world.servers[2].ahead = -HOUR;
+        world.up(2);
+        assert_eq!(world.worker(2), world.worker(1));
+    });
+}
+
+#[test]
+fn the_spare_slice_is_closed_if_a_timeline_is_missing_caught() {
+    needed(Fault::Jump, |world| {
+        world.up(0);
+        world.quiet(2, MINUTE);
+        let state = world.registry.clone();
+        world.promote(&state);
+        world.up(1);
+        assert_eq!(world.worker(1), Some(7));
+        world.cut(1);
+        world.promote(&state);
+        world.up(2);
+    });
+}
+
+#[test]
+fn the_spare_slice_is_closed_if_the_state_is_from_within_a_quarantine_caught() {
+    needed(Fault::Stale, |world| {
+        world.up(0);
+        world.quiet(2, MINUTE);
+        world.promote(&world.registry.clone());
+        world.beat(0);
+        world.quiet(3, 6 * HOUR);
+        let state = world.registry.clone();
+        world.up(1);
+        world.quiet(2, 3 * HOUR);
+        world.cut(1);
+        world.time += 3 * HOUR;
+        world.promote(&state);
+        world.beat(0);
+        world.up(2);
+    });
+}
+
+#[test]
+fn the_spare_slice_is_closed_within_a_quarantine_caught() {
+    needed(Fault::Within, |world| {
+        world.up(0);
+        world.promote(&world.registry.clone());
+        world.beat(0);
+        // A clock one margin ahead has seen the end of the quarantine. The next one has not, and the one after it neither.
+        let until = world.registry.fleet.quarantine_until;
+        let end = world.registry.scale().time(until) as i64 + GAP;
+        world.quiet(3, 6 * HOUR);
+        world.time = end - GAP + 2 * SECOND;
+        world.ahead = GAP;
+        world.beat(0);
+        world.ahead = 0;
+        let state = world.registry.clone();
+        world.up(1);
+        assert_eq!(world.worker(1), Some(7));
+        world.quiet(1, SECOND);
+        world.cut(1);
+        world.promote(&state);
+        world.time += GAP / 2;
+        world.beat(0);
+        world.up(2);
+    });
+}
+
+#[test]
+fn the_first_renewal_in_a_life_has_no_margin_caught() {
+    needed(Fault::FirstMargin, |world| {
+        world.up(0);
+        world.quiet(2, MINUTE);
+        world.cut(0);
+        let state = world.registry.clone();
+        // By a clock that is one margin ahead, the bound and a margin have passed. By the next one, only the bound has.
+        world.time = world.bound(0) + 2 * SECOND;
+        world.ahead = GAP;
+        world.servers[1].ahead = GAP;
+        world.turn_to(0);
+        world.up(1);
+        assert_eq!(world.worker(1), world.worker(0));
+        world.ahead = 0;
+        world.promote(&state);
+        world.join(0);
+        world.beat(0);
+    });
+}
+
+#[test]
+fn a_spare_worker_id_stays_with_a_holder_that_renewed_at_the_last_moment_caught() {
+    needed(Fault::SpareMargin, |world| {
+        world.up(0);
+        world.promote(&world.registry.clone());
+        world.up(1);
+        assert_eq!(world.worker(1), Some(7));
+        world.quiet(5, 6 * HOUR);
+        world.cut(1);
+        // The last call that is not lost is seen by a clock that is one margin ahead.
+        world.time = world.bound(1) - HOUR;
+        world.beat(0);
+        world.time = world.bound(1) + GAP - SECOND;
+        world.ahead = GAP;
+        world.beat(0);
+        world.ahead = 0;
+        let state = world.registry.clone();
+        world.join(1);
+        world.beat(1);
+        world.cut(1);
+        world.time += 3 * SECOND;
+        world.promote(&state);
+        world.up(2);
+    });
+}
+
+#[test]
+fn an_expired_holder_of_a_spare_worker_id_is_not_renewed_caught() {
+    for fault in [Fault::Expired, Fault::ExpiredByBoth] {
+        needed(fault, |world| {
+            world.up(0);
+            world.promote(&world.registry.clone());
+            world.up(1);
+            world.quiet(5, 6 * HOUR);
+            world.cut(1);
+            world.quiet(2, 7 * HOUR);
+            let state = world.registry.clone();
+            world.join(1);
+            // By the server's own clock, the bound is an hour away.
+            world.servers[1].ahead = -3 * HOUR;
+            world.beat(1);
+            world.cut(1);
+            world.promote(&state);
+            world.up(2);
+        });
+    }
+}
+
+#[test]
+fn a_quarantine_never_ends_earlier_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 3, 4);
+        // IDs of the new layout are a quarter of the same time's IDs in the previous one, so the floor is far away.
+        let layout = Layout::of(34, None, 3, 1, Tick::S1).unwrap();
+        world.formats[1] = IdFormat { layout, epoch: Epoch::from_unix_ms(1_600_000_000_000).unwrap() };
+        world.up(0);
+        world.quiet(2, MINUTE);
+        world.cut(0);
+        world.change_layout();
+        world.promote(&world.registry.clone());
+        world.servers[1].format = world.formats[1];
+        world.up(1);
+        assert_eq!(world.worker(1), None);
+        world.time += 2 * LONG;
+        world.up(1);
+        world.failed().map(Failure::kind).or(world.worker(1).map(|_| "a worker ID is granted"))
+    };
+    assert_eq!(schedule(Fault::None), None);
+    assert!(schedule(Fault::Earlier).is_some());
+}
+
+#[test]
+fn a_quarantine_is_longer_than_every_lease_caught() {
+    needed(Fault::Far, |world| {
+        world.up(0);
+        world.quiet(2, MINUTE);
+        let state = world.registry.clone();
+        world.servers[1].lease = Duration::from_hours(24);
+        world.up(1);
+        world.quiet(1, MINUTE);
+        world.cut(1);
+        world.promote(&state);
+        world.quiet(3, 7 * HOUR);
+        world.turn_to(1);
+        world.up(2);
+    });
+}
+
+#[test]
+fn a_new_layout_begins_above_a_lost_grant_caught() {
+    needed(Fault::LayoutQuarantine, |world| {
+        world.start(0);
+        world.beat(0);
+        world.off(0);
+        let state = world.registry.clone();
+        world.up(1);
+        world.quiet(1, MINUTE);
+        world.cut(1);
+        world.promote(&state);
+        world.change_layout();
+        world.servers[2].format = world.formats[1];
+        world.start(2);
+        world.quiet(8, HOUR);
+    });
+}
+
+#[test]
+fn open_returns_to_the_quarantine_before_caught() {
+    needed(Fault::OpenAll, |world| {
+        world.up(0);
+        world.quiet(3, MINUTE);
+        let state = world.registry.clone();
+        world.up(1);
+        world.quiet(1, MINUTE);
+        world.cut(1);
+        world.promote(&state);
+        world.beat(0);
+        world.quiet(5, 6 * HOUR);
+        world.promote(&world.registry.clone());
+        world.beat(0);
+        world.open();
+        assert!(!world.registry.in_quarantine(world.now()));
+        world.turn_to(1);
+        world.servers[2].ahead = -HOUR;
+        world.up(2);
+        assert_eq!(world.worker(2), world.worker(1));
+    });
+}
+
+#[test]
+fn what_a_renewal_tells_of_a_registry_without_a_new_timeline_begins_a_life_caught() {
+    needed(Fault::Told, |world| {
+        world.up(0);
+        let state = world.registry.clone();
+        world.up(1);
+        world.up(2);
+        world.cut(2);
+        // The registry's volume is set back, so that PostgreSQL does not change the timeline.
+        world.registry = state;
+        world.beat(1);
+        assert_eq!(world.worker(1), Some(1));
+        world.turn_to(2);
+        world.up(3);
+    });
+}
+
+#[test]
+fn the_spare_slice_is_closed_if_a_renewal_tells_of_a_lost_life_caught() {
+    needed(Fault::ToldOpen, |world| {
+        world.up(0);
+        let (state, source) = (world.registry.clone(), world.source);
+        world.promote(&state);
+        world.beat(0);
+        world.up(1);
+        assert_eq!(world.worker(1), Some(7));
+        world.cut(1);
+        (world.registry, world.source) = (state, source);
+        world.beat(0);
+        world.up(2);
+    });
+}

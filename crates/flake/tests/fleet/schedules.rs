@@ -1,0 +1,181 @@
+//! Schedules, step by step: what a renewal, a claim and a crash must not do, and what must go on working.
+
+use flake::fleet::Request;
+
+use crate::checks::Failure;
+use crate::faults::Fault;
+use crate::steps::begin;
+use crate::world::{GAP, HOUR, MINUTE, Packet, SECOND};
+
+#[test]
+fn one_failover_is_one_life_however_many_renewals_were_lost() {
+    let mut world = begin(Fault::None, 3, 4);
+    world.up(0);
+    world.up(1);
+    world.quiet(3, MINUTE);
+    let state = world.registry.clone();
+    world.quiet(2, MINUTE);
+    world.promote(&state);
+    world.cut(1);
+    world.beat(0);
+    let until = world.registry.fleet.quarantine_until;
+    world.quiet(5, HOUR);
+    world.join(1);
+    world.quiet(1, MINUTE);
+    assert_eq!((world.registry.fleet.life, world.registry.fleet.quarantine_until), (2, until));
+    assert!(!world.registry.fleet.spare_closed);
+    world.up(2);
+    assert_eq!((world.worker(0), world.worker(1), world.worker(2)), (Some(0), Some(1), Some(7)));
+    assert_eq!(world.failed(), None);
+}
+
+#[test]
+fn a_renewal_that_was_left_in_a_proxy_fences_nobody_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 3, 4);
+        world.up(0);
+        world.quiet(3, MINUTE);
+        let state = world.registry.clone();
+        world.beat(0);
+        let call = world.send(0).expect("the server has a call");
+        let answer = world.ask(&call);
+        world.take_answer(0, &call, &answer);
+        let renewal = if matches!(call.request, Request::Renew(_)) { call } else { world.send(0).expect("a renewal") };
+        world.quiet(2, MINUTE);
+        world.promote(&state);
+        world.wire.push(Packet { server: 0, process: 0, call: renewal, answer: None });
+        world.deliver(0, false);
+        world.wire.clear();
+        world.quiet(2, MINUTE);
+        (world.worker(0), world.failed().map(Failure::kind))
+    };
+    assert_eq!(schedule(Fault::None), (Some(0), None));
+    assert_eq!(schedule(Fault::AdoptLower), (None, Some("fenced without a copy")));
+}
+
+#[test]
+fn a_holder_whose_claim_was_lost_keeps_its_worker_id_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 3, 4);
+        world.up(0);
+        world.quiet(2, MINUTE);
+        world.cut(0);
+        world.up(3);
+        let state = world.registry.clone();
+        world.time = world.bound(0) + GAP + 2 * SECOND;
+        world.turn(0);
+        world.up(1);
+        assert_eq!(world.worker(1), Some(0));
+        world.quiet(1, MINUTE);
+        world.cut(1);
+        // Two failovers, both without the claim.
+        for _ in 0..2 {
+            world.promote(&state);
+            world.beat(3);
+        }
+        world.join(1);
+        world.quiet(2, MINUTE);
+        world.join(0);
+        world.quiet(2, MINUTE);
+        assert_eq!(world.failed(), None);
+        assert_ne!(world.worker(0), Some(0));
+        world.worker(1)
+    };
+    assert_eq!(schedule(Fault::None), Some(0));
+    assert_ne!(schedule(Fault::AdoptLater), Some(0));
+}
+
+#[test]
+fn a_holder_whose_row_was_lost_keeps_its_worker_id_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 3, 4);
+        let state = world.registry.clone();
+        world.up(0);
+        world.promote(&state);
+        world.quiet(2, MINUTE);
+        assert_eq!(world.failed(), None);
+        world.worker(0)
+    };
+    assert_eq!(schedule(Fault::None), Some(0));
+    assert_ne!(schedule(Fault::AdoptAbsent), Some(0));
+}
+
+#[test]
+fn a_crash_loop_uses_up_minutes_and_not_leases_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 4, 2);
+        let mut refused = 0;
+        for _ in 0..120 {
+            world.off(0);
+            world.start(0);
+            world.beat(0);
+            refused += usize::from(world.worker(0).is_none());
+            world.time += 2 * MINUTE;
+        }
+        assert_eq!(world.failed(), None);
+        refused
+    };
+    assert_eq!(schedule(Fault::None), 0);
+    assert!(schedule(Fault::FirstLease) > 0);
+}
+
+#[test]
+fn a_repeated_claim_gets_the_same_answer_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 3, 1);
+        world.start(0);
+        let hello = world.send(0).expect("a hello");
+        let answer = world.ask(&hello);
+        world.take_answer(0, &hello, &answer);
+        let claim = world.send(0).expect("a claim");
+        let first = world.ask(&claim);
+        world.time += SECOND;
+        first == world.ask(&claim)
+    };
+    assert!(schedule(Fault::None));
+    assert!(!schedule(Fault::ClaimRepeated));
+}
+
+#[test]
+fn a_server_whose_clock_is_behind_takes_no_worker_id_from_others() {
+    let mut world = begin(Fault::None, 1, 3);
+    world.up(0);
+    world.up(1);
+    world.quiet(2, MINUTE);
+    world.off(1);
+    world.time = world.bound(0) + GAP + MINUTE;
+    world.beat(0);
+    world.beat(0);
+    // A worker ID is free since a minute, but not yet by the clock of a server that is an hour behind.
+    world.servers[2].ahead = -HOUR;
+    for _ in 0..5 {
+        world.time += MINUTE;
+        world.up(2);
+        assert_eq!(world.worker(2), None);
+    }
+    world.up(1);
+    assert_eq!(world.failed(), None);
+    assert!(world.worker(0).is_some() && world.worker(1).is_some());
+}
+
+#[test]
+fn a_failover_without_a_loss_leaves_a_spare_worker_id_for_one_newcomer_each() {
+    let mut world = begin(Fault::None, 4, 1);
+    world.up(0);
+    world.quiet(2, MINUTE);
+    let mut workers = vec![world.worker(0)];
+    for _ in 0..3 {
+        world.promote(&world.registry.clone());
+        world.quiet(1, MINUTE);
+        let newcomer = world.add_server();
+        world.up(newcomer);
+        workers.push(world.worker(newcomer));
+        // The spare holders restart their machines after the quarantine, and get worker IDs of the ring.
+        world.quiet(6, 6 * HOUR);
+        world.off(newcomer);
+        world.quiet(3, 6 * HOUR);
+        world.up(newcomer);
+    }
+    assert_eq!(workers, [Some(0), Some(14), Some(15), Some(14)]);
+    assert_eq!(world.failed(), None);
+}

@@ -1,0 +1,85 @@
+//! The steps of directed schedules.
+
+use flake::fleet::Registry;
+
+use crate::checks::Failure;
+use crate::faults::Fault;
+use crate::world::{Setup, World};
+
+impl World {
+    pub fn up(&mut self, server: usize) {
+        self.start(server);
+        self.beat(server);
+        self.beat(server);
+    }
+
+    /// Heartbeats while time passes.
+    pub fn quiet(&mut self, times: usize, step: i64) {
+        for _ in 0..times {
+            self.time += step;
+            self.beat_all();
+        }
+    }
+
+    /// Another host runs the registry, with this state and on the next timeline.
+    pub fn promote(&mut self, state: &Registry) {
+        self.lost |= self.registry != *state;
+        self.registry = state.clone();
+        self.newest.timeline += 1;
+        self.source.timeline = self.newest.timeline;
+    }
+
+    /// The server is cut off from the registry, and goes on.
+    pub fn cut(&mut self, server: usize) {
+        self.servers[server].cut = true;
+    }
+
+    pub fn join(&mut self, server: usize) {
+        self.servers[server].cut = false;
+    }
+
+    /// The machine of a server is switched off, and what is in its memory is lost.
+    pub fn off(&mut self, server: usize) {
+        self.servers[server].process = None;
+        self.servers[server].memory.clear();
+    }
+
+    pub fn worker(&self, server: usize) -> Option<u32> {
+        self.servers[server].grant().map(|grant| grant.node.worker)
+    }
+
+    /// The next claim in the ring gets this worker ID, if it is free.
+    pub fn turn(&mut self, worker: u32) {
+        self.registry.cursors.entry(0).or_default().ring = worker;
+    }
+
+    pub fn turn_to(&mut self, server: usize) {
+        let worker = self.worker(server).expect("the server has a worker ID");
+        self.turn(worker);
+    }
+
+    /// The time at which the registry's clock shows the server's bound.
+    pub fn bound(&self, server: usize) -> i64 {
+        let grant = self.servers[server].grant().expect("the server has a worker ID");
+        self.registry.scale().time(grant.bound) as i64 - self.ahead
+    }
+}
+
+/// Returns a world with one datacenter.
+pub fn begin(fault: Fault, worker_bits: u32, servers: usize) -> World {
+    World::new(Setup { fault, worker_bits, datacenters: 1, servers })
+}
+
+/// Runs a schedule with 8 worker IDs, of which one is spare.
+pub fn run(fault: Fault, schedule: impl Fn(&mut World)) -> Option<&'static str> {
+    let mut world = begin(fault, 3, 4);
+    schedule(&mut world);
+    world.failed().map(Failure::kind)
+}
+
+/// Checks that a schedule holds, and that it fails without the rule.
+#[track_caller]
+pub fn needed(fault: Fault, schedule: impl Fn(&mut World)) {
+    assert_eq!(run(Fault::None, &schedule), None);
+    assert_eq!(run(fault, &schedule), Some("duplicate"), "{fault:?}");
+}

@@ -1,0 +1,207 @@
+//! The registry's answers, one call at a time, and the conversion of times to points.
+
+use std::time::Duration;
+
+use flake::fleet::{
+    Answer, Call, Claim, FAR, MARGIN, MAX_LEASE, Moment, Point, Refusal, Registry, Renew, Request, Ring, Scale, Source,
+    Uuid,
+};
+use flake::{Epoch, IdFormat, Layout, Node};
+use proptest::prelude::*;
+
+const FORMAT: IdFormat = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
+const NOW: i64 = 1_700_000_000_000_000;
+const SOURCE: Source = Source { system: 1, timeline: 1 };
+const LEASE: Duration = Duration::from_hours(12);
+
+fn at(micros: i64) -> Point {
+    Scale::new(FORMAT).point(NOW + micros)
+}
+
+fn moment(micros: i64) -> Moment {
+    Moment { now: at(micros), source: SOURCE, nonce: Uuid(99) }
+}
+
+fn registry() -> Registry {
+    Registry::new(Uuid(7), FORMAT, SOURCE)
+}
+
+fn claim(nonce: u128) -> Claim {
+    Claim { datacenter: 0, holder: Uuid(nonce), life: 1, nonce: Uuid(nonce), clock: at(0), lease: LEASE }
+}
+
+fn call(request: Request) -> Call {
+    Call { fleet: Some(Uuid(7)), format: FORMAT, request }
+}
+
+fn renew(nonce: u128, next_nonce: u128) -> Renew {
+    Renew {
+        datacenter: 0,
+        worker: 0,
+        holder: Uuid(1),
+        count: 1,
+        life: 1,
+        nonce: Uuid(nonce),
+        next_nonce: Uuid(next_nonce),
+        start: Scale::new(FORMAT).point(0).plus(Scale::new(FORMAT).margin()),
+        bound: at(600_000_000),
+        clock: at(1_000),
+        lease: LEASE,
+    }
+}
+
+#[test]
+fn a_claim_and_a_renewal() {
+    let mut registry = registry();
+    let hello = registry.call(&moment(0), &Call { fleet: None, ..call(Request::Hello { serial: 1 }) });
+    assert_eq!(hello, Answer::Hello { fleet: Uuid(7), life: 1, nonce: Uuid(99) });
+    let (start, bound) = (renew(1, 2).start, at(600_000_000));
+    let claimed = Answer::Claimed { worker: 0, nonce: Uuid(1), count: 1, life: 1, start, bound };
+    assert_eq!(registry.call(&moment(0), &call(Request::Claim(claim(1)))), claimed);
+    let renewed = Answer::Renewed { nonce: Uuid(2), count: 2, life: 1, bound: at(LEASE.as_micros() as i64 + 1_000) };
+    for _ in 0..2 {
+        assert_eq!(registry.call(&moment(1_000), &call(Request::Renew(renew(1, 2)))), renewed);
+    }
+    assert_eq!(registry.call(&moment(2_000), &call(Request::Renew(renew(3, 4)))), Answer::Conflict { seen: at(1_000) });
+}
+
+#[test]
+fn a_bound_is_at_most_a_lease_and_a_margin_ahead_of_the_registry() {
+    let mut registry = registry();
+    registry.call(&moment(0), &call(Request::Claim(claim(1))));
+    let answer = registry.call(&moment(0), &call(Request::Renew(Renew { clock: Point::MAX, ..renew(1, 2) })));
+    let bound = at((LEASE + MARGIN).as_micros() as i64);
+    assert_eq!(answer, Answer::Renewed { nonce: Uuid(2), count: 2, life: 1, bound });
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() {
+    let good = registry();
+    let other = IdFormat { epoch: Epoch::SONYFLAKE, ..FORMAT };
+    let (hello, claim) = (call(Request::Hello { serial: 1 }), claim(1));
+    // Another host runs the registry, but a refused call does not tell.
+    let moment = Moment { source: Source { timeline: 2, ..SOURCE }, ..moment(0) };
+    let lease = |lease| call(Request::Claim(Claim { lease, ..claim }));
+    for (call, refusal) in [
+        (Call { fleet: Some(Uuid(8)), ..hello }, Refusal::ForeignFleet),
+        (Call { format: other, ..hello }, Refusal::Layout),
+        (call(Request::Claim(Claim { datacenter: 1, ..claim })), Refusal::Range),
+        (call(Request::Renew(Renew { worker: 1_024, ..renew(1, 2) })), Refusal::Range),
+        (lease(Duration::from_millis(599_999)), Refusal::Lease),
+        (lease(MAX_LEASE + Duration::from_millis(1)), Refusal::Lease),
+    ] {
+        let mut registry = good.clone();
+        assert_eq!(registry.call(&moment, &call), Answer::Refused(refusal));
+        assert_eq!(registry, good);
+    }
+}
+
+#[test]
+fn a_new_life_refuses_the_nonces_of_the_old_one() {
+    let mut registry = registry();
+    let moment = Moment { source: Source { timeline: 2, ..SOURCE }, ..moment(0) };
+    assert_eq!(registry.call(&moment, &call(Request::Claim(claim(1)))), Answer::Refused(Refusal::Life));
+    let spare = registry.call(&moment, &call(Request::Claim(Claim { life: 2, ..claim(1) })));
+    assert!(matches!(spare, Answer::Claimed { worker: 896, life: 2, .. }), "{spare:?}");
+    assert_eq!(registry.fleet.quarantine_until, at(FAR.as_micros() as i64));
+}
+
+#[test]
+fn a_closed_spare_slice_says_until_when_and_can_be_opened() {
+    let mut registry = registry();
+    let moment = Moment { source: Source { timeline: 3, ..SOURCE }, ..moment(0) };
+    let claim = call(Request::Claim(Claim { life: 2, ..claim(1) }));
+    registry.call(&moment, &call(Request::Hello { serial: 1 }));
+    let until = at((FAR + MARGIN).as_micros() as i64);
+    assert_eq!(registry.call(&moment, &claim), Answer::Refused(Refusal::Quarantine { until }));
+    assert!(registry.open(&moment));
+    assert!(!registry.open(&moment));
+    assert!(matches!(registry.call(&moment, &claim), Answer::Claimed { worker: 0, .. }));
+}
+
+#[test]
+fn worker_ids_are_granted_in_ring_order_until_none_is_free() {
+    let format = IdFormat { layout: Layout::parse("41:3:12").unwrap(), ..FORMAT };
+    let mut registry = Registry::new(Uuid(7), format, SOURCE);
+    let scale = Scale::new(format);
+    let mut claimed = |nonce: u128, micros: i64| {
+        let now = scale.point(NOW + micros);
+        let request = Request::Claim(Claim { clock: now, ..claim(nonce) });
+        let call = Call { fleet: None, format, request };
+        match registry.call(&Moment { now, ..moment(0) }, &call) {
+            Answer::Claimed { worker, .. } => Some(worker),
+            answer => {
+                assert_eq!(answer, Answer::Refused(Refusal::Full));
+                None
+            }
+        }
+    };
+    for worker in 0..7 {
+        assert_eq!(claimed(u128::from(worker) + 1, i64::from(worker) * 1_000), Some(worker));
+    }
+    assert_eq!(claimed(8, 1_000_000), None);
+    let later = 2 * MARGIN.as_micros() as i64;
+    assert_eq!(claimed(9, later), None, "the bound and a margin must have passed");
+    assert_eq!(claimed(10, later + 1_000), Some(0));
+    assert_eq!(claimed(11, later + 3_000), Some(1));
+}
+
+#[test]
+fn the_last_eighth_is_spare() {
+    for (text, spare, end) in [("41:0:12", 1, 1), ("41:2:12", 4, 4), ("41:3:12", 7, 8), ("41:10:12", 896, 1_024)] {
+        assert_eq!(Ring::of(&Layout::parse(text).unwrap()), Ring { spare, end });
+    }
+    // A claim does not look at each of two billion worker IDs.
+    let format = IdFormat { layout: Layout::parse("30:31:2").unwrap(), ..FORMAT };
+    let mut registry = Registry::new(Uuid(7), format, SOURCE);
+    registry.fleet.quarantine_until = Point::MAX;
+    registry.fleet.quarantine_before = Point::MAX;
+    let call = Call { fleet: None, format, request: Request::Claim(claim(1)) };
+    assert!(matches!(registry.call(&moment(0), &call), Answer::Refused(Refusal::Quarantine { .. })));
+}
+
+#[test]
+fn a_change_of_the_layout_begins_above_everything_that_was_granted() {
+    let mut registry = registry();
+    registry.call(&moment(0), &call(Request::Claim(claim(1))));
+    let bound = registry.rows[&Node { datacenter: 0, worker: 0 }].bound;
+    let format = IdFormat { layout: Layout::parse("42:9:12").unwrap(), ..FORMAT };
+    assert_eq!(registry.change_layout(&moment(0), format), bound);
+    assert_eq!((registry.fleet.life, registry.fleet.format), (2, format));
+    let now = Scale::new(format).point(NOW);
+    let later = Moment { now, ..moment(0) };
+    let claim = Claim { life: 2, clock: now, ..claim(2) };
+    let answer = registry.call(&later, &Call { format, ..call(Request::Claim(claim)) });
+    assert!(matches!(answer, Answer::Refused(Refusal::Quarantine { .. })), "{answer:?}");
+}
+
+#[test]
+fn points_outside_the_layout_are_its_first_and_last_ids() {
+    let scale = Scale::new(FORMAT);
+    assert_eq!(scale.point(0), Point::ZERO);
+    assert_eq!(scale.point(i64::MIN), Point::ZERO);
+    assert_eq!(scale.point(i64::MAX).id(), FORMAT.layout.last_id());
+    assert_eq!(scale.point(Epoch::TWITTER.unix_ms() * 1_000 + 1_999).id(), 1 << 22);
+    assert_eq!(scale.time(Point::new(1 << 22).unwrap()), i128::from(Epoch::TWITTER.unix_ms() + 1) * 1_000);
+    assert_eq!(Point::MAX.plus(scale.margin()), Point::MAX);
+    assert_eq!(Point::ZERO.plus(scale.span(Duration::from_micros(1))).id(), 1 << 22);
+    assert_eq!(Point::ZERO.plus(scale.span(Duration::MAX)), Point::MAX);
+    assert_eq!(scale.span(FAR), scale.far());
+}
+
+proptest! {
+    #[test]
+    fn a_point_is_the_first_id_of_its_tick(micros in 1_300_000_000_000_000i64..3_400_000_000_000_000) {
+        let scale = Scale::new(FORMAT);
+        prop_assert_eq!(Ok(scale.point(micros).id()), FORMAT.min_id(i128::from(micros)));
+        prop_assert_eq!(scale.time(scale.point(micros)), i128::from(micros / 1_000 * 1_000));
+    }
+
+    #[test]
+    fn a_span_is_never_shorter_than_its_duration(micros in 1_300_000_000_000_000i64..3_000_000_000_000_000, nanos in 0..90_000_000_000_000u64) {
+        let scale = Scale::new(FORMAT);
+        let duration = Duration::from_nanos(nanos);
+        let later = scale.point(micros + nanos as i64 / 1_000);
+        prop_assert!(scale.point(micros).plus(scale.span(duration)) >= later);
+    }
+}
