@@ -32,7 +32,8 @@
 //!    no worker IDs to give. Claims get *spare* worker IDs if it is certain that none of these was granted in the lost part.
 //! 5. In a new life, a renewal replaces the registry's row if the row is older. The order in ID space decides.
 //! 6. A server issues IDs from the greatest of its clock, its mark, the start of its grant and [`Record::used`], up to the bound.
-//! 7. A change of the layout or the epoch sets a floor above every ID that can have been granted with the previous one.
+//! 7. A change of the layout or the epoch sets a floor above every ID that can have been granted with the previous one. No grant
+//!    that begins below the floor is renewed, because the administrator can change the layout back within a lease.
 //!
 //! Copied disks, restored backups, promoted standbys, partitions, and any clocks of the servers are harmless. The clocks of hosts
 //! that run the registry one after the other must not differ by more than one [`MARGIN`].

@@ -55,6 +55,7 @@ impl Registry {
             quarantine_until: Point::ZERO,
             quarantine_before: Point::ZERO,
             newest_seen: Point::ZERO,
+            floor: Point::ZERO,
             spare_closed: false,
         };
         Registry { fleet, rows: BTreeMap::new(), cursors: BTreeMap::new() }
@@ -75,7 +76,8 @@ impl Registry {
     }
 
     /// Ends a quarantine, on the word of the administrator that nothing was lost since the quarantine began. The floor is then the
-    /// end of the quarantine before. Returns false, and changes nothing, if there is no quarantine.
+    /// end of the quarantine before. Returns false if no quarantine has ended: because there was none, or because the floor of a
+    /// change of the layout has not passed.
     pub fn open(&mut self, moment: &Moment) -> bool {
         self.compare_source(moment);
         if !self.in_quarantine(moment.now) {
@@ -83,7 +85,7 @@ impl Registry {
         }
         self.fleet.quarantine_until = self.fleet.quarantine_before;
         self.fleet.spare_closed = false;
-        true
+        !self.in_quarantine(moment.now)
     }
 
     /// Changes the layout or the epoch of the fleet, and begins a new life. `moment.now` is a point of the previous layout. Returns
@@ -105,6 +107,7 @@ impl Registry {
             quarantine_until: floor,
             quarantine_before: floor,
             newest_seen: Point::ZERO,
+            floor,
             spare_closed: false,
             ..self.fleet
         };
@@ -233,6 +236,11 @@ impl Registry {
     fn renew(&mut self, now: Point, renew: &Renew) -> Answer {
         let node = Node { datacenter: renew.datacenter, worker: renew.worker };
         let row = self.rows.get(&node).copied();
+        if renew.start < self.fleet.floor {
+            // The layout was changed and changed back since this grant began. In between, other servers were granted the IDs above
+            // the grant's bound.
+            return Answer::Lost(Loss::GivenAway);
+        }
         if self.knows_more(renew, row.as_ref()) {
             self.begin_life(now, true);
         }

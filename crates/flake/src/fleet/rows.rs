@@ -30,6 +30,9 @@ pub struct Fleet {
     pub quarantine_before: Point,
     /// The latest `seen` of all rows when the current life began.
     pub newest_seen: Point,
+    /// The floor of the last change of the layout or the epoch: the highest number that can have been granted before.
+    /// [`Point::ZERO`] if there was no change. No grant that begins below the floor is renewed.
+    pub floor: Point,
     /// True if the spare worker IDs might have been given to others in what the registry has lost.
     pub spare_closed: bool,
 }

@@ -57,6 +57,7 @@ fn a_discontinuity_without_a_rule_is_caught() {
     caught(Fault::OpenAll, &[], "duplicate");
     caught(Fault::LayoutFloor, &[], "duplicate");
     caught(Fault::LayoutQuarantine, &[], "duplicate");
+    caught(Fault::LayoutBack, &["layouts"], "duplicate");
 }
 
 #[test]

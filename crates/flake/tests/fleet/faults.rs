@@ -78,6 +78,8 @@ pub enum Fault {
     LayoutFloor,
     /// The floor of a new layout is above the rows, and not above the quarantine.
     LayoutQuarantine,
+    /// A grant of a layout is renewed after the layout was changed and changed back.
+    LayoutBack,
     // The server.
     /// A renewal is repeated with another nonce.
     PendingChanged,
@@ -214,7 +216,12 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
         (Fault::AdoptLater, None) if row.is_some() => return Answer::Lost(Loss::GivenAway),
         _ => {}
     }
+    let floor = registry.fleet.floor;
+    if fault == Fault::LayoutBack {
+        registry.fleet.floor = Point::ZERO;
+    }
     let mut answer = registry.call(&moment, call);
+    registry.fleet.floor = floor;
     change(registry, &|row| {
         if row.nonce == renew.next_nonce && row.holder == renew.holder {
             row.seen = row.seen.max(seen);

@@ -197,15 +197,13 @@ impl World {
         self.note_life(before.life, before.source, quarantined);
     }
 
-    /// The administrator changes the layout, once.
+    /// The administrator changes the layout, or changes it back.
     pub fn change_layout(&mut self) {
-        if self.registry.fleet.format == self.formats[1] {
-            return;
-        }
+        let second = self.registry.fleet.format == self.formats[0];
         let moment = self.moment();
         let before = self.registry.fleet;
         let quarantined = self.registry.in_quarantine(moment.now);
-        faults::change_layout(self.fault, &mut self.registry, &moment, self.formats[1]);
+        faults::change_layout(self.fault, &mut self.registry, &moment, self.formats[usize::from(second)]);
         self.note_life(before.life, before.source, quarantined);
         // Losing a change of the layout is outside the promise.
         self.history.clear();
