@@ -49,7 +49,7 @@ test-controls:
 	@scripts/test controls
 
 ci:
-	@ALSO='16 17 18' scripts/test lint core interleavings all
+	@FLEET_WORLDS=1000000 ALSO='16 17 18' scripts/test lint core interleavings all
 
 docs:
 	@scripts/docs

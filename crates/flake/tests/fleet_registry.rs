@@ -198,7 +198,10 @@ proptest! {
     }
 
     #[test]
-    fn a_span_is_never_shorter_than_its_duration(micros in 1_300_000_000_000_000i64..3_000_000_000_000_000, nanos in 0..90_000_000_000_000u64) {
+    fn a_span_is_never_shorter_than_its_duration(
+        micros in 1_300_000_000_000_000i64..3_000_000_000_000_000,
+        nanos in 0..90_000_000_000_000u64,
+    ) {
         let scale = Scale::new(FORMAT);
         let duration = Duration::from_nanos(nanos);
         let later = scale.point(micros + nanos as i64 / 1_000);

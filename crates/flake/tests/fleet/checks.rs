@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use flake::Node;
-use flake::fleet::{Answer, Call, Grant, Moment, Request, Uuid};
+use flake::fleet::{Answer, Call, Grant, Moment, Point, Request, Uuid};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -13,6 +13,8 @@ pub enum Failure {
     Overlap { first: Span, second: Span },
     /// A server without a copy was fenced.
     Fenced,
+    /// A server lost its worker ID before its bound had passed.
+    Displaced,
     /// A worker ID was granted from a point that a clock has not reached.
     Ahead,
     /// A server is stuck although everything works again.
@@ -25,6 +27,7 @@ impl Failure {
         match self {
             Failure::Duplicate { .. } | Failure::Overlap { .. } => "duplicate",
             Failure::Fenced => "fenced without a copy",
+            Failure::Displaced => "displaced",
             Failure::Ahead => "ahead of a clock",
             Failure::Stuck(what) => what,
         }
@@ -106,6 +109,14 @@ impl Checks {
         self.fences += 1;
         if !holder.is_some_and(|holder| self.copied.contains(&holder)) {
             self.fail(Failure::Fenced);
+        }
+    }
+
+    /// A server has lost its grant. `now` is later than any clock of the registry.
+    pub fn lost(&mut self, holder: Option<Uuid>, grant: &Grant, floor: Point, now: Point) {
+        let copied = holder.is_some_and(|holder| self.copied.contains(&holder));
+        if !copied && grant.start >= floor && !grant.bound.passed(now) {
+            self.fail(Failure::Displaced);
         }
     }
 

@@ -44,6 +44,8 @@ fn a_renewal_without_a_rule_is_caught() {
 #[test]
 fn an_adoption_without_a_rule_is_caught() {
     caught(Fault::AdoptLower, &[], "fenced without a copy");
+    caught(Fault::AdoptAbsent, &[], "displaced");
+    caught(Fault::AdoptLater, &[], "displaced");
     caught(Fault::AdoptAny, &[], "duplicate");
 }
 

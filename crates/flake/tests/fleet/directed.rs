@@ -110,6 +110,28 @@ fn the_first_renewal_in_a_life_has_no_margin_caught() {
 }
 
 #[test]
+fn a_new_life_raises_no_bound_caught() {
+    needed(Fault::Raised, |world| {
+        world.up(0);
+        world.quiet(2, MINUTE);
+        world.cut(0);
+        // Another server is seen when the bound has just passed.
+        world.time = world.bound(0) + SECOND;
+        world.up(3);
+        let state = world.registry.clone();
+        world.time += GAP + SECOND;
+        world.turn_to(0);
+        world.up(1);
+        assert_eq!(world.worker(1), world.worker(0));
+        world.cut(1);
+        world.promote(&state);
+        world.beat(3);
+        world.join(0);
+        world.beat(0);
+    });
+}
+
+#[test]
 fn a_spare_worker_id_stays_with_a_holder_that_renewed_at_the_last_moment_caught() {
     needed(Fault::SpareMargin, |world| {
         world.up(0);

@@ -64,6 +64,8 @@ pub enum Fault {
     Far,
     /// A quarantine can end earlier than the one before.
     Earlier,
+    /// The bounds of holders that might live are raised to the end of the quarantine.
+    Raised,
     /// The spare slice stays open although the timeline is not the next one.
     Jump,
     /// The spare slice stays open although a renewal told.
@@ -139,6 +141,11 @@ fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call:
     fleet.spare_closed = missed || (quarantined && fault != Fault::Within) || (stale && fault != Fault::Stale);
     match fault {
         Fault::Quarantine => fleet.quarantine_until = old.quarantine_until,
+        Fault::Raised => {
+            let end = fleet.quarantine_until;
+            let live = registry.rows.values_mut().filter(|row| !row.bound.plus(margin).passed(fleet.newest_seen));
+            live.for_each(|row| row.bound = end);
+        }
         Fault::Earlier => fleet.quarantine_until = now.plus(scale.far()),
         Fault::Far => {
             let end = now.plus(scale.span(Duration::from_mins(10))).plus(margin.twice());

@@ -1,4 +1,5 @@
-//! Worlds with all rules: no ID is issued twice, nobody is fenced without a copy, and nobody is stuck.
+//! Worlds with all rules: no ID is issued twice, nobody is fenced without a copy, nobody loses a worker ID before its bound, and
+//! nobody is stuck.
 //!
 //! The environment variable `FLEET_WORLDS` is the number of worlds in all tests together. A test that fails prints the seed of its
 //! world. With `SEED`, the same test runs only this world again.

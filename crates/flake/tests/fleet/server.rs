@@ -7,7 +7,7 @@ use flake::{IdFormat, Mark, Node};
 
 use crate::checks::{Checks, Issuer};
 use crate::faults::{self, Fault};
-use crate::world::World;
+use crate::world::{GAP, World};
 
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -188,9 +188,15 @@ impl Server {
 impl World {
     pub fn take_answer(&mut self, server: usize, call: &Call, answer: &Answer) {
         let holder = self.servers[server].holder();
+        let grant = self.servers[server].grant();
+        let fleet = self.registry.fleet;
         match self.servers[server].answer(call, answer, self.fault) {
             Effect::Assigned | Effect::Renewed => self.note_grant(server),
             Effect::Fenced => self.checks.fenced(holder),
+            Effect::Lost(_) if call.format == fleet.format => {
+                let now = self.registry.scale().point(self.time + GAP);
+                grant.iter().for_each(|grant| self.checks.lost(holder, grant, fleet.floor, now));
+            }
             _ => {}
         }
     }
