@@ -146,9 +146,9 @@ pub enum Refusal {
     Layout,
     /// The registry has begun a new life since the server said hello. The server says hello again.
     Life,
-    /// The registry gives no worker IDs during its quarantine, or has no spare worker ID left.
+    /// The registry gives no worker IDs during its quarantine, has no spare worker ID left, or has a floor that has not passed.
     Quarantine {
-        /// The point after which claims succeed again: one margin above the end of the quarantine.
+        /// The point after which claims succeed again: one margin above the end of the quarantine, or above the floor.
         until: Point,
     },
     /// No worker ID is free.

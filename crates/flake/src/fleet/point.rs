@@ -113,6 +113,19 @@ impl Scale {
         self.format.instant(point.0 >> self.format.layout.timestamp_shift())
     }
 
+    /// Returns the first point of a tick that is above this number, at most [`Point::MAX`], or point 0 for the number 0.
+    pub const fn tick_above(&self, number: Point) -> Point {
+        let shift = self.format.layout.timestamp_shift();
+        let above = ((number.0 >> shift) + 1) << shift;
+        if number.0 == 0 {
+            Point::ZERO
+        } else if above > Point::MAX.0 {
+            Point::MAX
+        } else {
+            Point(above)
+        }
+    }
+
     /// Returns the span of a duration, rounded up to whole ticks.
     pub const fn span(&self, duration: Duration) -> Span {
         span(&self.format.layout, duration)

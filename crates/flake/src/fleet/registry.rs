@@ -89,28 +89,30 @@ impl Registry {
     }
 
     /// Changes the layout or the epoch of the fleet, and begins a new life. `moment.now` is a point of the previous layout. Returns
-    /// the new floor: no ID at or below this number is granted with the new layout. Claims are refused until the floor and one
-    /// margin have passed by clocks of the new layout.
+    /// the new floor: no ID below this number is granted with the new layout. Claims are refused until the floor and one margin have
+    /// passed by clocks of the new layout, which can take long if the new layout's IDs are lower.
     pub fn change_layout(&mut self, moment: &Moment, format: IdFormat) -> Point {
         self.compare_source(moment);
+        let fleet = &self.fleet;
         let granted = self.rows.values().map(|row| row.bound).max().unwrap_or(Point::ZERO);
-        // Grants that were lost are below the end of the quarantine, so the quarantine becomes part of the floor.
-        let floor = granted.max(self.fleet.quarantine_until);
-        for row in self.rows.values_mut() {
-            // This is a point of the previous layout, which cannot be compared with clocks of the new one.
-            row.seen = Point::ZERO;
-        }
-        self.cursors.clear();
+        // Grants that were lost are below the end of the quarantine.
+        let top = granted.max(fleet.quarantine_until).max(fleet.floor);
+        let (old, new) = (self.scale(), Scale::new(format));
+        let floor = new.tick_above(top);
+        // These points stand for times of the registry's clock. No other code compares a point with one of another layout.
+        let convert = |point| if point == Point::ZERO { point } else { new.point(old.time(point) as i64) };
         self.fleet = Fleet {
             format,
-            life: self.fleet.life + 1,
-            quarantine_until: floor,
-            quarantine_before: floor,
-            newest_seen: Point::ZERO,
+            life: fleet.life + 1,
+            quarantine_until: convert(fleet.quarantine_until),
+            quarantine_before: convert(fleet.quarantine_before),
+            newest_seen: convert(fleet.newest_seen),
             floor,
-            spare_closed: false,
-            ..self.fleet
+            ..*fleet
         };
+        // Worker IDs and bounds of the previous layout mean nothing in the new one. The floor replaces all of them.
+        self.rows.clear();
+        self.cursors.clear();
         floor
     }
 
@@ -187,17 +189,19 @@ impl Registry {
         }
         let ring = Ring::of(&self.fleet.format.layout);
         let cursor = self.cursors.get(&claim.datacenter).copied().unwrap_or_default();
-        let (first, end, next) = match spare {
+        let (begin, end, next) = match spare {
             false => (0, ring.spare, cursor.ring),
             true => (ring.spare, ring.end, ring.spare + cursor.spare),
         };
-        let floor = if spare { self.fleet.quarantine_before } else { self.fleet.quarantine_until };
+        let quarantine = if spare { self.fleet.quarantine_before } else { self.fleet.quarantine_until };
+        let floor = quarantine.max(self.fleet.floor);
         // Without this check, a claim in a wide field would look at every worker ID.
-        if !floor.plus(self.scale().margin()).passed(now.min(claim.clock)) {
-            return Err(refusal);
+        let first = self.above(floor);
+        if !first.passed(now.min(claim.clock)) {
+            return Err(if spare || first.passed(now) { refusal } else { Refusal::Quarantine { until: first } });
         }
         let free = |worker: &u32| self.start(now, claim, *worker, floor, spare).is_some();
-        let worker = (next..end).chain(first..next).find(free).ok_or(refusal)?;
+        let worker = (next..end).chain(begin..next).find(free).ok_or(refusal)?;
         let node = Node { datacenter: claim.datacenter, worker };
         let row = Row {
             holder: claim.holder,
@@ -210,7 +214,7 @@ impl Registry {
         };
         self.rows.insert(node, row);
         let cursor = self.cursors.entry(claim.datacenter).or_default();
-        let position = if worker + 1 == end { 0 } else { worker + 1 - first };
+        let position = if worker + 1 == end { 0 } else { worker + 1 - begin };
         *(if spare { &mut cursor.spare } else { &mut cursor.ring }) = position;
         Ok(answer(node, &row))
     }
@@ -227,10 +231,15 @@ impl Registry {
         let row = self.rows.get(&Node { datacenter: claim.datacenter, worker });
         let margin = self.scale().margin();
         let bound = row.map_or(Point::ZERO, |row| row.bound);
-        let start = bound.max(floor).plus(margin);
+        let start = self.above(bound.max(floor));
         // A holder that renewed late in the lost part was seen by a clock that can be one margin behind this one.
         let renewed = spare && row.is_some() && !bound.plus(margin.twice()).passed(self.fleet.newest_seen);
         (start.passed(now) && start.passed(claim.clock) && !renewed).then_some(start)
+    }
+
+    /// Returns the lowest start above a point, which is 0 if nothing was granted or lost.
+    const fn above(&self, point: Point) -> Point {
+        if point.id() == 0 { point } else { point.plus(self.scale().margin()) }
     }
 
     fn renew(&mut self, now: Point, renew: &Renew) -> Answer {

@@ -30,14 +30,14 @@ pub struct Fleet {
     pub quarantine_before: Point,
     /// The latest `seen` of all rows when the current life began.
     pub newest_seen: Point,
-    /// The floor of the last change of the layout or the epoch: the highest number that can have been granted before.
-    /// [`Point::ZERO`] if there was no change. No grant that begins below the floor is renewed.
+    /// The floor of the last change of the layout or the epoch: every number that can have been granted before is below it.
+    /// [`Point::ZERO`] if there was no change. No grant begins below the floor, and none that does is renewed.
     pub floor: Point,
     /// True if the spare worker IDs might have been given to others in what the registry has lost.
     pub spare_closed: bool,
 }
 
-/// The registry's record about one worker ID. A row is never deleted.
+/// The registry's record about one worker ID. Only a change of the layout deletes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The current or last holder.

@@ -57,6 +57,7 @@ fn a_discontinuity_without_a_rule_is_caught() {
     caught(Fault::Jump, &[], "duplicate");
     caught(Fault::Stale, &[], "duplicate");
     caught(Fault::OpenAll, &[], "duplicate");
+    caught(Fault::Before, &["opened"], "duplicate");
     caught(Fault::LayoutFloor, &[], "duplicate");
     caught(Fault::LayoutQuarantine, &[], "duplicate");
     caught(Fault::LayoutBack, &["layouts"], "duplicate");

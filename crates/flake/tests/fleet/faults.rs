@@ -68,6 +68,8 @@ pub enum Fault {
     Raised,
     /// The spare slice stays open although the timeline is not the next one.
     Jump,
+    /// `open` returns to before a quarantine that has ended, if nobody was seen since.
+    Before,
     /// The spare slice stays open although a renewal told.
     ToldOpen,
     /// The spare slice stays open within a quarantine.
@@ -141,6 +143,7 @@ fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call:
     fleet.spare_closed = missed || (quarantined && fault != Fault::Within) || (stale && fault != Fault::Stale);
     match fault {
         Fault::Quarantine => fleet.quarantine_until = old.quarantine_until,
+        Fault::Before if stale => fleet.quarantine_before = old.quarantine_before,
         Fault::Raised => {
             let end = fleet.quarantine_until;
             let live = registry.rows.values_mut().filter(|row| !row.bound.plus(margin).passed(fleet.newest_seen));
@@ -255,12 +258,11 @@ pub fn change_layout(fault: Fault, registry: &mut Registry, moment: &Moment, for
         let request = Request::Hello { serial: 0 };
         registry.call(moment, &Call { fleet: None, format: registry.fleet.format, request });
         registry.fleet.quarantine_until = Point::ZERO;
+        registry.fleet.floor = Point::ZERO;
     }
     registry.change_layout(moment, format);
     if fault == Fault::LayoutFloor {
-        registry.rows.clear();
-        registry.fleet.quarantine_until = Point::ZERO;
-        registry.fleet.quarantine_before = Point::ZERO;
+        registry.fleet.floor = Point::ZERO;
     }
 }
 

@@ -27,7 +27,7 @@ impl World {
         let mut steps = 12;
         while steps > 0 {
             steps -= 1;
-            if steps == 0 && self.registry.in_quarantine(self.now()) && self.time < BEGIN + 100 * LONG {
+            if steps == 0 && !self.grants() && self.time < BEGIN + 100 * LONG {
                 steps = 4;
             }
             self.time += 7 * HOUR;
@@ -39,6 +39,13 @@ impl World {
         }
         self.beat_all();
         self.check_health();
+    }
+
+    /// Returns true if the ring has worker IDs to give.
+    fn grants(&self) -> bool {
+        let now = self.now();
+        let floor = self.registry.fleet.floor.plus(self.registry.scale().margin());
+        floor.passed(now) && !self.registry.in_quarantine(now)
     }
 
     fn start_all(&mut self) {
