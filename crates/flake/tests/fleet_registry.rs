@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use flake::fleet::{
-    Answer, Call, Claim, FAR, MARGIN, MAX_LEASE, Moment, Point, Refusal, Registry, Renew, Request, Ring, Scale, Source,
-    Uuid,
+    Answer, Call, Claim, FAR, Loss, MARGIN, MAX_LEASE, Moment, Point, Refusal, Registry, Renew, Request, Ring, Scale,
+    Source, Uuid,
 };
 use flake::{Epoch, IdFormat, Layout, Node};
 use proptest::prelude::*;
@@ -174,6 +174,16 @@ fn a_change_of_the_layout_begins_above_everything_that_was_granted() {
     let claim = Claim { life: 2, clock: now, ..claim(2) };
     let answer = registry.call(&later, &Call { format, ..call(Request::Claim(claim)) });
     assert!(matches!(answer, Answer::Refused(Refusal::Quarantine { .. })), "{answer:?}");
+}
+
+#[test]
+fn the_reasons_are_those_of_the_interface() {
+    let until = Point::ZERO;
+    let refusals =
+        [Refusal::ForeignFleet, Refusal::Layout, Refusal::Life, Refusal::Quarantine { until }, Refusal::Full];
+    assert_eq!(refusals.map(Refusal::reason), ["foreign fleet", "layout", "life", "quarantine", "full"]);
+    assert_eq!([Refusal::Range, Refusal::Lease].map(Refusal::reason), ["range", "lease"]);
+    assert_eq!([Loss::Expired, Loss::GivenAway].map(Loss::reason), ["expired", "given away"]);
 }
 
 #[test]

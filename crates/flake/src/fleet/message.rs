@@ -158,3 +158,28 @@ pub enum Refusal {
     /// The lease is outside its range.
     Lease,
 }
+
+impl Loss {
+    /// Returns the reason in the registry's answer.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Loss::Expired => "expired",
+            Loss::GivenAway => "given away",
+        }
+    }
+}
+
+impl Refusal {
+    /// Returns the reason in the registry's answer.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Refusal::ForeignFleet => "foreign fleet",
+            Refusal::Layout => "layout",
+            Refusal::Life => "life",
+            Refusal::Quarantine { .. } => "quarantine",
+            Refusal::Full => "full",
+            Refusal::Range => "range",
+            Refusal::Lease => "lease",
+        }
+    }
+}

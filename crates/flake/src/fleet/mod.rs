@@ -21,16 +21,18 @@
 //! 1. [`Request::Hello`] returns a *nonce* that the registry makes. Every claim and every renewal needs a new one, because a copy of
 //!    a server's memory produces the same random numbers as the original.
 //! 2. [`Request::Claim`] returns the next worker ID in ring order for which a start has passed. The start is one [`MARGIN`] above
-//!    the previous holder's bound and above the floor, which is the end of the last quarantine. The start must have passed by the
-//!    clocks of the registry and of the server. The first bound is only one margin ahead, so that a server that crashes repeatedly
-//!    does not use up the worker IDs.
+//!    the previous holder's bound, the end of the last quarantine and the floor of rule 7. The start must have passed by the clocks of
+//!    the registry and of the server. All other points need to have passed only by the registry's clock. The first bound is only one
+//!    margin ahead, so that a server that crashes repeatedly does not use up the worker IDs.
 //! 3. [`Request::Renew`] raises the bound. It names the previous nonce and the next one. The server stores the next nonce before it
 //!    sends the request, and repeats the request with the same nonce until it has an answer. If the registry has neither nonce, a
 //!    copy of the server has renewed the grant: the answer is [`Answer::Conflict`], and the server issues no IDs until it restarts.
 //! 4. If the registry's state might be older than what it has answered, the registry begins a new *life* and a *quarantine*
 //!    ([`Registry`] says when). The quarantine lasts until everything that can have been granted has passed. Until then, the ring has
-//!    no worker IDs to give. Claims get *spare* worker IDs if it is certain that none of these was granted in the lost part.
-//! 5. In a new life, a renewal replaces the registry's row if the row is older. The order in ID space decides.
+//!    no worker IDs to give. Claims get *spare* worker IDs if it is certain that none of these was granted in the lost part. The end
+//!    of the quarantine before is then enough as a floor.
+//! 5. In a new life, a renewal replaces the registry's row if the row is older. The order in ID space decides. The first renewal in a
+//!    new life must come before the bound has passed, and the later ones before the bound and one margin have passed.
 //! 6. A server issues IDs from the greatest of its clock, its mark, the start of its grant and [`Record::used`], up to the bound.
 //! 7. A change of the layout or the epoch sets a floor above every ID that can have been granted with the previous one. No grant
 //!    that begins below the floor is renewed, because the administrator can change the layout back within a lease.
