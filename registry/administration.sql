@@ -1,0 +1,148 @@
+-- The functions for the owner of the registry.
+
+CREATE FUNCTION snowflake_registry.create_fleet(
+    layout text, epoch timestamptz DEFAULT NULL, not_before timestamptz DEFAULT NULL
+) RETURNS uuid
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    l snowflake_registry.layout := snowflake_registry.parse_layout(create_fleet.layout);
+    ms bigint := snowflake_registry.epoch_ms(create_fleet.epoch);
+    i snowflake_registry.identity := snowflake_registry.identity_now();
+    f snowflake_registry.fleet;
+BEGIN
+    IF NOT isfinite(not_before) THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'argument "not_before" must be finite',
+            HINT = 'Pass the time before which no ID is to be granted, or NULL.';
+    END IF;
+    LOCK TABLE snowflake_registry.fleet IN SHARE ROW EXCLUSIVE MODE;
+    SELECT * INTO f FROM snowflake_registry.fleet;
+    IF FOUND THEN
+        IF (f.layout, f.epoch) IS DISTINCT FROM (l.layout, ms) THEN
+            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = 'the fleet exists with another layout or epoch',
+                DETAIL = format('The layout is "%s", and the epoch is %s.', f.layout, snowflake_registry.time_of(f, 0)),
+                HINT = 'To change them, stop the servers and run "SELECT snowflake_registry.change_layout(layout, epoch)".';
+        END IF;
+        RAISE NOTICE 'the fleet exists already';
+        RETURN f.fleet_id;
+    END IF;
+    INSERT INTO snowflake_registry.fleet
+    VALUES (true, gen_random_uuid(), l.layout, ms, l.timestamp_bits, l.datacenter_bits, l.worker_bits, l.low_bits, l.tick_us,
+        1, clock_timestamp(), 'the fleet was created', i.system_identifier, i.timeline, i.database_oid, i.table_oid, 0, 0, 0, false,
+        coalesce(snowflake_registry.point_of(not_before, ms, l.timestamp_bits, l.low_bits, l.tick_us), 0))
+    RETURNING * INTO f;
+    RETURN f.fleet_id;
+END
+$$;
+
+CREATE FUNCTION snowflake_registry.change_layout(layout text, epoch timestamptz DEFAULT NULL) RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    l snowflake_registry.layout := snowflake_registry.parse_layout(change_layout.layout);
+    ms bigint := snowflake_registry.epoch_ms(change_layout.epoch);
+    i snowflake_registry.identity := snowflake_registry.identity_now();
+    f snowflake_registry.fleet;
+    n snowflake_registry.node;
+    now_at timestamptz;
+    top bigint;
+    floor_point bigint;
+    first_grant timestamptz;
+BEGIN
+    PERFORM snowflake_registry.read_fleet();
+    PERFORM snowflake_registry.commit_durably();
+    SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
+    now_at := clock_timestamp();
+    IF (f.layout, f.epoch) IS NOT DISTINCT FROM (l.layout, ms) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'the fleet has this layout and this epoch already',
+            HINT = 'Pass the new layout and the new epoch. Without an epoch, Twitter''s epoch is used.';
+    END IF;
+    IF snowflake_registry.moved(f, i) THEN
+        f := snowflake_registry.begin_life(f, i, false, now_at);
+    END IF;
+    SELECT greatest(max(t.bound), f.quarantine_until, f.floor) INTO top FROM snowflake_registry.node AS t;
+    -- The first tick of the new layout whose IDs are all above the old ones.
+    floor_point := CASE WHEN top = 0 THEN 0 ELSE
+        least((div(top::numeric, 2::numeric ^ l.low_bits) + 1) * 2::numeric ^ l.low_bits, 9223372036854775807)::bigint END;
+    first_grant := snowflake_registry.time_of(
+        snowflake_registry.sum_of(floor_point, CASE WHEN top = 0 THEN 0 ELSE
+            snowflake_registry.span_of(interval '10 minutes', l.low_bits, l.tick_us) END), ms, l.low_bits, l.tick_us);
+    IF floor_point > snowflake_registry.sum_of(snowflake_registry.point_of(now_at, ms, l.timestamp_bits, l.low_bits, l.tick_us),
+        snowflake_registry.span_of(interval '24 hours 20 minutes', l.low_bits, l.tick_us))
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'the IDs of the new layout would be lower than the existing IDs',
+            DETAIL = format('With the new layout and epoch, no server could issue IDs until %s.', first_grant),
+            HINT = 'Choose an earlier epoch or more bits below the timestamp.';
+    END IF;
+    -- Bounds of the old layout mean nothing in the new one. The floor replaces all of them.
+    FOR n IN SELECT * FROM snowflake_registry.node LOOP
+        PERFORM snowflake_registry.end_tenure(f, n, now_at, 'layout change');
+    END LOOP;
+    DELETE FROM snowflake_registry.node;
+    DELETE FROM snowflake_registry.ring;
+    UPDATE snowflake_registry.fleet AS u SET
+        layout = l.layout, epoch = ms, timestamp_bits = l.timestamp_bits, datacenter_bits = l.datacenter_bits,
+        worker_bits = l.worker_bits, low_bits = l.low_bits, tick_us = l.tick_us,
+        life = f.life + 1, life_since = now_at, life_reason = format('the layout "%s" was changed', f.layout),
+        floor = floor_point,
+        quarantine_until = CASE WHEN f.quarantine_until = 0 THEN 0 ELSE snowflake_registry.point_of(
+            snowflake_registry.time_of(f, f.quarantine_until), ms, l.timestamp_bits, l.low_bits, l.tick_us) END,
+        quarantine_before = CASE WHEN f.quarantine_before = 0 THEN 0 ELSE snowflake_registry.point_of(
+            snowflake_registry.time_of(f, f.quarantine_before), ms, l.timestamp_bits, l.low_bits, l.tick_us) END,
+        newest_seen = CASE WHEN f.newest_seen = 0 THEN 0 ELSE snowflake_registry.point_of(
+            snowflake_registry.time_of(f, f.newest_seen), ms, l.timestamp_bits, l.low_bits, l.tick_us) END;
+    RETURN greatest(first_grant, now_at);
+END
+$$;
+
+CREATE FUNCTION snowflake_registry.open() RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    i snowflake_registry.identity := snowflake_registry.identity_now();
+    f snowflake_registry.fleet;
+    now_at timestamptz;
+BEGIN
+    PERFORM snowflake_registry.read_fleet();
+    SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
+    now_at := clock_timestamp();
+    -- A restore that no server has noticed yet counts, too: otherwise the next request would begin a quarantine.
+    IF snowflake_registry.moved(f, i) THEN
+        f := snowflake_registry.begin_life(f, i, false, now_at);
+    END IF;
+    IF f.quarantine_until = 0 OR snowflake_registry.point_of(f, now_at)
+        > snowflake_registry.sum_of(f.quarantine_until, snowflake_registry.margin(f))
+    THEN
+        RAISE NOTICE 'the fleet is not in quarantine';
+        RETURN false;
+    END IF;
+    PERFORM snowflake_registry.commit_durably();
+    UPDATE snowflake_registry.fleet SET quarantine_until = f.quarantine_before, spare_closed = false;
+    RAISE LOG 'the quarantine of fleet % was ended by "%"', f.fleet_id, session_user;
+    -- The clock may have been set back to a time within the quarantine before.
+    RETURN f.quarantine_before = 0 OR snowflake_registry.point_of(f, now_at)
+        > snowflake_registry.sum_of(f.quarantine_before, snowflake_registry.margin(f));
+END
+$$;
+
+-- Creating a role in a script would need CREATEROLE, and roles are not part of a dump of one database. The owner names the role.
+CREATE FUNCTION snowflake_registry.grant_server(role name) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF role IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'argument "role" must not be null',
+            HINT = 'Pass the role as which the servers connect to the registry.';
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = role) THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('role "%s" does not exist', role),
+            HINT = 'Create the role first. The registry cannot be opened to PUBLIC.';
+    END IF;
+    EXECUTE format('GRANT USAGE ON SCHEMA snowflake_registry TO %I', role);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_registry.hello, snowflake_registry.claim, snowflake_registry.renew TO %I',
+        role);
+END
+$$;

@@ -1,0 +1,133 @@
+-- Comments.
+
+COMMENT ON TABLE snowflake_registry.fleet IS
+    'the fleet: one row, which create_fleet() inserts';
+COMMENT ON COLUMN snowflake_registry.fleet.one IS
+    'always true, so that there is at most one row';
+COMMENT ON COLUMN snowflake_registry.fleet.epoch IS
+    'epoch of the layout in milliseconds since 1970-01-01 UTC';
+COMMENT ON COLUMN snowflake_registry.fleet.low_bits IS
+    'number of bits below the timestamp';
+COMMENT ON COLUMN snowflake_registry.fleet.tick_us IS
+    'length of a tick in microseconds';
+COMMENT ON COLUMN snowflake_registry.fleet.life IS
+    'number of the life of the registry, which increases when the registry might have lost changes';
+COMMENT ON COLUMN snowflake_registry.fleet.life_reason IS
+    'why this life began';
+COMMENT ON COLUMN snowflake_registry.fleet.system_identifier IS
+    'system identifier of the cluster in which the registry was last used';
+COMMENT ON COLUMN snowflake_registry.fleet.timeline IS
+    'timeline on which the registry was last used';
+COMMENT ON COLUMN snowflake_registry.fleet.database_oid IS
+    'OID of the database in which the registry was last used';
+COMMENT ON COLUMN snowflake_registry.fleet.table_oid IS
+    'OID of this table when the registry was last used, which differs after a dump is restored';
+COMMENT ON COLUMN snowflake_registry.fleet.quarantine_until IS
+    'end of the last quarantine without its margin, as a point in ID space, or 0';
+COMMENT ON COLUMN snowflake_registry.fleet.quarantine_before IS
+    'quarantine_until before the present quarantine, to which open() returns';
+COMMENT ON COLUMN snowflake_registry.fleet.newest_seen IS
+    'time of the newest heartbeat in the table "node" when this life began, as a point in ID space';
+COMMENT ON COLUMN snowflake_registry.fleet.spare_closed IS
+    'whether servers are refused the spare worker IDs during the quarantine';
+COMMENT ON COLUMN snowflake_registry.fleet.floor IS
+    'point in ID space below which no ID is granted, because of not_before or a change of the layout';
+COMMENT ON TABLE snowflake_registry.ring IS
+    'the worker IDs that are examined next, one row for each datacenter ID';
+COMMENT ON TABLE snowflake_registry.node IS
+    'the worker IDs that were assigned, and to whom; do not delete rows, because their bounds prevent duplicate IDs';
+COMMENT ON COLUMN snowflake_registry.node.holder IS
+    'UUID of the witness of the server that has the worker ID';
+COMMENT ON COLUMN snowflake_registry.node.nonce IS
+    'nonce of the last claim or renewal, which distinguishes a server from its clone';
+COMMENT ON COLUMN snowflake_registry.node.count IS
+    'number of grants of this worker ID';
+COMMENT ON COLUMN snowflake_registry.node.life IS
+    'life of the registry in which the last grant was made';
+COMMENT ON COLUMN snowflake_registry.node.start IS
+    'first ID that the holder can issue';
+COMMENT ON COLUMN snowflake_registry.node.bound IS
+    'last ID that is granted to the holder';
+COMMENT ON COLUMN snowflake_registry.node.about IS
+    'what the server says about itself, cut to 16 keys';
+COMMENT ON TABLE snowflake_registry.history IS
+    'earlier holders of worker IDs; the registry never reads it, so that old rows can be deleted';
+COMMENT ON VIEW snowflake_registry.status IS
+    'the fleet and its quarantine, with times instead of points in ID space';
+COMMENT ON VIEW snowflake_registry.servers IS
+    'one row for each worker ID: who has it, until when, and whether the server is live, late or gone';
+COMMENT ON VIEW snowflake_registry.handovers IS
+    'which server had which worker ID, and when; in the rows of present holders, "ended" is NULL';
+COMMENT ON TYPE snowflake_registry.answer IS
+    'answer to a request of a server';
+COMMENT ON TYPE snowflake_registry.identity IS
+    'what identifies the place of the registry: a change shows a restore or a failover';
+COMMENT ON TYPE snowflake_registry.layout IS
+    'parts of a layout';
+COMMENT ON FUNCTION snowflake_registry.hello(uuid, text, bigint) IS
+    'for servers: the life of the registry and a new nonce';
+COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, bigint, integer, uuid, bigint, uuid, bigint, interval, jsonb) IS
+    'for servers: ask for a worker ID';
+COMMENT ON FUNCTION snowflake_registry.renew(uuid, text, bigint, integer, integer, uuid, bigint, bigint, uuid, uuid, bigint, bigint,
+    bigint, interval, jsonb) IS
+    'for servers: ask for more IDs of the worker ID that the server has';
+COMMENT ON FUNCTION snowflake_registry.create_fleet(text, timestamptz, timestamptz) IS
+    'create the fleet with the given layout and epoch; IDs from before not_before are never granted';
+COMMENT ON FUNCTION snowflake_registry.change_layout(text, timestamptz) IS
+    'change the layout and the epoch, and return the time from which servers can issue IDs again';
+COMMENT ON FUNCTION snowflake_registry.open() IS
+    'end the quarantine; call it only if no change of the registry was lost since the quarantine began';
+COMMENT ON FUNCTION snowflake_registry.grant_server(name) IS
+    'allow a role to call the functions for servers';
+COMMENT ON FUNCTION snowflake_registry.sum_of(bigint, bigint) IS
+    'internal: sum of a point and a span';
+COMMENT ON FUNCTION snowflake_registry.time_of(bigint, bigint, integer, bigint) IS
+    'internal: time of a point in ID space';
+COMMENT ON FUNCTION snowflake_registry.time_of(snowflake_registry.fleet, bigint) IS
+    'internal: time of a point in ID space';
+COMMENT ON FUNCTION snowflake_registry.point_of(timestamptz, bigint, integer, integer, bigint) IS
+    'internal: first ID of the tick of a time';
+COMMENT ON FUNCTION snowflake_registry.point_of(snowflake_registry.fleet, timestamptz) IS
+    'internal: first ID of the tick of a time';
+COMMENT ON FUNCTION snowflake_registry.span_of(interval, integer, bigint) IS
+    'internal: number of IDs in a duration';
+COMMENT ON FUNCTION snowflake_registry.span_of(snowflake_registry.fleet, interval) IS
+    'internal: number of IDs in a duration';
+COMMENT ON FUNCTION snowflake_registry.margin(snowflake_registry.fleet) IS
+    'internal: number of IDs in the margin of 10 minutes';
+COMMENT ON FUNCTION snowflake_registry.far(snowflake_registry.fleet) IS
+    'internal: number of IDs in the longest lease and two margins';
+COMMENT ON FUNCTION snowflake_registry.parse_layout(text) IS
+    'internal: parts of a layout that is given as field widths';
+COMMENT ON FUNCTION snowflake_registry.epoch_ms(timestamptz) IS
+    'internal: an epoch in milliseconds since 1970-01-01 UTC';
+COMMENT ON FUNCTION snowflake_registry.identity_now() IS
+    'internal: where the registry is now';
+COMMENT ON FUNCTION snowflake_registry.moved(snowflake_registry.fleet, snowflake_registry.identity) IS
+    'internal: whether the registry is in another place than before';
+COMMENT ON FUNCTION snowflake_registry.read_fleet() IS
+    'internal: the row of the fleet, without a lock';
+COMMENT ON FUNCTION snowflake_registry.commit_durably() IS
+    'internal: raise synchronous_commit for this transaction';
+COMMENT ON FUNCTION snowflake_registry.lock_fleet(boolean) IS
+    'internal: the row of the fleet, locked';
+COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, boolean, timestamptz) IS
+    'internal: begin a life of the registry, and with it a quarantine';
+COMMENT ON FUNCTION snowflake_registry.clean_about(jsonb) IS
+    'internal: a bounded part of what a server says about itself';
+COMMENT ON FUNCTION snowflake_registry.about_number(jsonb, text) IS
+    'internal: the integer value of a key';
+COMMENT ON FUNCTION snowflake_registry.other_of(snowflake_registry.node) IS
+    'internal: what an answer says about another holder';
+COMMENT ON FUNCTION snowflake_registry.check_argument(text, boolean, text) IS
+    'internal: raise an error unless an argument is valid';
+COMMENT ON FUNCTION snowflake_registry.check_arguments(uuid, text, bigint, integer, uuid, bigint, uuid, bigint, interval, jsonb) IS
+    'internal: check the arguments that claim() and renew() have in common';
+COMMENT ON FUNCTION snowflake_registry.refusal(snowflake_registry.fleet, uuid, text, bigint, timestamptz) IS
+    'internal: the refusal of a request with another fleet, layout or epoch';
+COMMENT ON FUNCTION snowflake_registry.lease_valid(interval) IS
+    'internal: whether a lease is from 10 minutes to 1 day';
+COMMENT ON FUNCTION snowflake_registry.end_tenure(snowflake_registry.fleet, snowflake_registry.node, timestamptz, text) IS
+    'internal: record the end of a tenure of a worker ID';
+COMMENT ON FUNCTION snowflake_registry.knows_more(snowflake_registry.fleet, snowflake_registry.node, bigint, bigint) IS
+    'internal: whether a renewal shows that the registry has lost changes';

@@ -1,0 +1,122 @@
+-- What the registry knows about the server it is on. The OIDs reveal a dump that is restored into the same cluster, because it
+-- changes neither the system identifier nor the timeline.
+CREATE FUNCTION snowflake_registry.identity_now() RETURNS snowflake_registry.identity
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    result snowflake_registry.identity;
+BEGIN
+    IF pg_is_in_recovery() THEN
+        RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction', MESSAGE = 'the registry is on a standby',
+            HINT = 'Connect to the primary, for example with "target_session_attrs=read-write" in the connection string.';
+    END IF;
+    SELECT c.system_identifier INTO STRICT result.system_identifier FROM pg_control_system() AS c;
+    result.timeline := ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
+    SELECT d.oid INTO STRICT result.database_oid FROM pg_database AS d WHERE d.datname = current_database();
+    result.table_oid := 'snowflake_registry.fleet'::regclass;
+    RETURN result;
+END
+$$;
+
+CREATE FUNCTION snowflake_registry.moved(f snowflake_registry.fleet, i snowflake_registry.identity) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT (f.system_identifier, f.timeline, f.database_oid, f.table_oid)
+        IS DISTINCT FROM (i.system_identifier, i.timeline, i.database_oid, i.table_oid)
+$$;
+
+CREATE FUNCTION snowflake_registry.read_fleet() RETURNS snowflake_registry.fleet
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    f snowflake_registry.fleet;
+BEGIN
+    SELECT * INTO f FROM snowflake_registry.fleet;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the registry has no fleet',
+            HINT = 'As the owner of the registry, run "SELECT snowflake_registry.create_fleet(layout)" with the layout of the servers.';
+    END IF;
+    RETURN f;
+END
+$$;
+
+-- An answer must survive a crash and a failover. "remote_apply" is stronger than "on" and stays. The value lasts until the end of the
+-- transaction, not only until the end of the function.
+CREATE FUNCTION snowflake_registry.commit_durably() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+END
+$$;
+
+-- Prepares the transaction of a server, and locks the row of the fleet.
+CREATE FUNCTION snowflake_registry.lock_fleet(exclusive boolean) RETURNS snowflake_registry.fleet
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    f snowflake_registry.fleet;
+BEGIN
+    PERFORM snowflake_registry.commit_durably();
+    -- A caller that leaves its transaction open keeps the lock, and all other servers wait.
+    IF current_setting('idle_in_transaction_session_timeout')::interval NOT BETWEEN interval '1 ms' AND interval '10 s' THEN
+        PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
+    END IF;
+    IF exclusive THEN
+        SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
+    ELSE
+        SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR SHARE;
+    END IF;
+    RETURN f;
+END
+$$;
+
+-- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" means that a renewal knew more than the
+-- registry. No row in "node" is changed: the quarantine covers everything that can have been granted and lost.
+CREATE FUNCTION snowflake_registry.begin_life(
+    f snowflake_registry.fleet, i snowflake_registry.identity, told boolean, now_at timestamptz
+) RETURNS snowflake_registry.fleet
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    now_point bigint := snowflake_registry.point_of(f, now_at);
+    margin bigint := snowflake_registry.margin(f);
+    newest bigint;
+    quarantine_end bigint := snowflake_registry.sum_of(f.quarantine_until, margin);
+    quarantined boolean;
+    stale boolean;
+    same_server boolean := (f.system_identifier, f.database_oid, f.table_oid)
+        IS NOT DISTINCT FROM (i.system_identifier, i.database_oid, i.table_oid);
+    reason text;
+BEGIN
+    SELECT coalesce(snowflake_registry.point_of(f, max(n.seen)), 0) INTO newest FROM snowflake_registry.node AS n;
+    quarantined := f.quarantine_until > 0 AND now_point <= quarantine_end;
+    -- Without a request after the previous quarantine, the state can be from within it, and spare worker IDs were granted then.
+    stale := f.quarantine_until > 0 AND newest <= quarantine_end;
+    reason := CASE
+        WHEN NOT same_server THEN 'the registry is in another cluster or database than before'
+        WHEN i.timeline <> f.timeline THEN format('timeline %s follows timeline %s', i.timeline, f.timeline)
+        ELSE 'a server knew of renewals that the registry has lost'
+    END;
+    UPDATE snowflake_registry.fleet AS u SET
+        life = f.life + 1,
+        life_since = now_at,
+        life_reason = reason,
+        system_identifier = i.system_identifier,
+        timeline = i.timeline,
+        database_oid = i.database_oid,
+        table_oid = i.table_oid,
+        quarantine_before = CASE WHEN quarantined THEN f.quarantine_before ELSE f.quarantine_until END,
+        quarantine_until = greatest(f.quarantine_until,
+            snowflake_registry.sum_of(now_point, snowflake_registry.far(f))),
+        newest_seen = newest,
+        spare_closed = quarantined OR stale OR told OR NOT same_server OR i.timeline <> f.timeline + 1
+    RETURNING u.* INTO STRICT f;
+    RAISE LOG USING MESSAGE = format('life %s of fleet %s begins: %s', f.life, f.fleet_id, reason),
+        DETAIL = format('The quarantine ends at %s.',
+            snowflake_registry.time_of(f, snowflake_registry.sum_of(f.quarantine_until, margin)));
+    RETURN f;
+END
+$$;

@@ -1,0 +1,140 @@
+-- The registry of a fleet: tables and functions that assign worker IDs to servers. No library is needed.
+--
+-- Run this script in one of two ways:
+--   CREATE EXTENSION snowflake_registry;
+--   psql -X -1 -v ON_ERROR_STOP=1 -f snowflake_registry--@VERSION@.sql    (where extension files cannot be installed)
+--
+-- Points: every bound, start, end of a quarantine and clock is a number in ID space, 0 .. 2^63 - 1. A time becomes the first ID of
+-- its tick, and a duration becomes the IDs of its ticks, rounded up. Sums stop at 2^63 - 1. A bound is the last ID that is granted.
+--
+-- Locks: a function that assigns a worker ID or begins a life locks the row in "fleet" FOR UPDATE, a renewal locks it FOR SHARE, and
+-- both lock it before any row in "node". A function decides which of the two locks it needs before it takes the first. It never
+-- takes the stronger lock while it holds the weaker one, because two sessions would then wait for each other.
+
+DO $install$
+BEGIN
+    IF to_regclass('snowflake_registry.fleet') IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
+            MESSAGE = 'the registry is already installed in this database',
+            HINT = 'To see its state, run "SELECT * FROM snowflake_registry.status".';
+    END IF;
+    -- CREATE EXTENSION has created the schema already.
+    IF to_regnamespace('snowflake_registry') IS NULL THEN
+        CREATE SCHEMA snowflake_registry;
+    END IF;
+END
+$install$;
+
+REVOKE ALL ON SCHEMA snowflake_registry FROM PUBLIC;
+
+-- Tables. They contain no rows until create_fleet() is called, so that a dump can be restored into a new extension.
+
+CREATE TABLE snowflake_registry.fleet (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    fleet_id uuid NOT NULL,
+    layout text NOT NULL,
+    epoch bigint NOT NULL,
+    timestamp_bits integer NOT NULL,
+    datacenter_bits integer NOT NULL,
+    worker_bits integer NOT NULL,
+    low_bits integer NOT NULL,
+    tick_us bigint NOT NULL,
+    life bigint NOT NULL CHECK (life > 0),
+    life_since timestamptz NOT NULL,
+    life_reason text NOT NULL,
+    system_identifier bigint NOT NULL,
+    timeline bigint NOT NULL,
+    database_oid oid NOT NULL,
+    table_oid oid NOT NULL,
+    quarantine_until bigint NOT NULL CHECK (quarantine_until >= 0),
+    quarantine_before bigint NOT NULL CHECK (quarantine_before >= 0),
+    newest_seen bigint NOT NULL CHECK (newest_seen >= 0),
+    spare_closed boolean NOT NULL,
+    floor bigint NOT NULL CHECK (floor >= 0)
+);
+
+CREATE TABLE snowflake_registry.ring (
+    datacenter_id integer PRIMARY KEY,
+    next_worker bigint NOT NULL,
+    next_spare bigint NOT NULL
+);
+
+-- A heartbeat updates one row. Half of each page is left free, and no column that a heartbeat changes has an index, so that the
+-- update stays in its page.
+CREATE TABLE snowflake_registry.node (
+    datacenter_id integer NOT NULL,
+    worker_id integer NOT NULL,
+    holder uuid NOT NULL,
+    nonce uuid NOT NULL,
+    count bigint NOT NULL CHECK (count > 0),
+    life bigint NOT NULL CHECK (life > 0),
+    start bigint NOT NULL CHECK (start >= 0),
+    bound bigint NOT NULL CHECK (bound >= 0),
+    since timestamptz NOT NULL,
+    seen timestamptz NOT NULL,
+    lease interval NOT NULL,
+    about jsonb NOT NULL,
+    PRIMARY KEY (datacenter_id, worker_id)
+) WITH (fillfactor = 50);
+
+CREATE INDEX node_holder ON snowflake_registry.node (holder);
+
+CREATE TABLE snowflake_registry.history (
+    datacenter_id integer NOT NULL,
+    worker_id integer NOT NULL,
+    holder uuid NOT NULL,
+    life bigint NOT NULL,
+    start bigint NOT NULL,
+    bound bigint NOT NULL,
+    since timestamptz NOT NULL,
+    seen timestamptz NOT NULL,
+    granted_until timestamptz NOT NULL,
+    ended timestamptz NOT NULL,
+    ended_by text NOT NULL,
+    about jsonb NOT NULL
+);
+
+CREATE INDEX history_worker ON snowflake_registry.history (datacenter_id, worker_id, ended);
+
+DO $config$
+BEGIN
+    IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'snowflake_registry') THEN
+        PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.fleet', '');
+        PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.ring', '');
+        PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.node', '');
+        PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.history', '');
+    END IF;
+END
+$config$;
+
+CREATE TYPE snowflake_registry.answer AS (
+    answer text,
+    reason text,
+    datacenter integer,
+    worker integer,
+    fleet uuid,
+    life bigint,
+    nonce uuid,
+    count bigint,
+    start bigint,
+    bound bigint,
+    until timestamptz,
+    now timestamptz,
+    other jsonb
+);
+
+CREATE TYPE snowflake_registry.identity AS (
+    system_identifier bigint,
+    timeline bigint,
+    database_oid oid,
+    table_oid oid
+);
+
+CREATE TYPE snowflake_registry.layout AS (
+    layout text,
+    timestamp_bits integer,
+    datacenter_bits integer,
+    worker_bits integer,
+    low_bits integer,
+    tick_us bigint
+);

@@ -1,0 +1,68 @@
+-- Views.
+
+CREATE VIEW snowflake_registry.status AS
+SELECT
+    f.fleet_id,
+    f.layout,
+    snowflake_registry.time_of(0, f.epoch, f.low_bits, f.tick_us) AS epoch,
+    f.life,
+    f.life_since,
+    f.life_reason,
+    q.until AS quarantine_until,
+    CASE WHEN q.until IS NULL THEN NULL ELSE NOT f.spare_closed AND f.worker_bits >= 3 END AS spare_open,
+    CASE WHEN f.floor > 0 THEN snowflake_registry.time_of(f.floor, f.epoch, f.low_bits, f.tick_us) END AS floor,
+    (SELECT count(*) FROM snowflake_registry.node) AS worker_ids_used
+FROM snowflake_registry.fleet AS f,
+    LATERAL (SELECT clock_timestamp() AS now_at) AS c,
+    LATERAL (
+        SELECT CASE WHEN f.quarantine_until > 0 AND e.quarantine_end >= c.now_at THEN e.quarantine_end END AS until
+        FROM (SELECT snowflake_registry.time_of(f.quarantine_until, f.epoch, f.low_bits, f.tick_us) + interval '10 minutes'
+            AS quarantine_end) AS e
+    ) AS q;
+
+CREATE VIEW snowflake_registry.servers AS
+SELECT
+    n.datacenter_id,
+    n.worker_id,
+    CASE
+        WHEN t.granted_until + interval '10 minutes' < c.now_at THEN 'gone'
+        WHEN n.seen >= c.now_at - greatest(n.lease / 144, interval '10 seconds') THEN 'live'
+        ELSE 'late'
+    END AS state,
+    n.about ->> 'host' AS host,
+    snowflake_registry.about_number(n.about, 'port') AS port,
+    n.about ->> 'data_directory' AS data_directory,
+    n.about ->> 'system_identifier' AS system_identifier,
+    n.about ->> 'role' AS role,
+    n.about ->> 'server_version' AS server_version,
+    n.about ->> 'extension_version' AS extension_version,
+    n.since,
+    n.seen,
+    t.granted_until,
+    n.lease,
+    snowflake_registry.about_number(n.about, 'clock_offset_us') * interval '1 microsecond' AS clock_offset,
+    snowflake_registry.about_number(n.about, 'round_trip_us') * interval '1 microsecond' AS round_trip,
+    n.life,
+    n.holder
+FROM snowflake_registry.fleet AS f
+    CROSS JOIN snowflake_registry.node AS n
+    CROSS JOIN LATERAL (SELECT snowflake_registry.time_of(n.bound, f.epoch, f.low_bits, f.tick_us) AS granted_until) AS t
+    CROSS JOIN LATERAL (SELECT clock_timestamp() AS now_at) AS c;
+
+CREATE VIEW snowflake_registry.handovers AS
+SELECT h.datacenter_id, h.worker_id, h.about ->> 'host' AS host, snowflake_registry.about_number(h.about, 'port') AS port,
+    h.about ->> 'data_directory' AS data_directory, h.since, h.seen, h.granted_until, h.ended, h.ended_by, h.start AS first_id,
+    h.bound AS last_id, h.life, h.holder
+FROM snowflake_registry.history AS h
+UNION ALL
+SELECT s.datacenter_id, s.worker_id, s.host, s.port, s.data_directory, s.since, s.seen, s.granted_until, NULL, NULL, n.start,
+    n.bound, n.life, n.holder
+FROM snowflake_registry.servers AS s JOIN snowflake_registry.node AS n USING (datacenter_id, worker_id);
+
+-- Privileges. The functions that the views call are granted with the views.
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
+GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
+GRANT SELECT ON snowflake_registry.status, snowflake_registry.servers, snowflake_registry.handovers TO pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint, bigint, integer, bigint),
+    snowflake_registry.about_number(jsonb, text) TO pg_monitor;

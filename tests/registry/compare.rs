@@ -1,0 +1,309 @@
+//! The registry's functions make the same decisions as [`flake::fleet::Registry`], on which the exploration of the protocol is based.
+//!
+//! Random servers send random calls, also old ones, to both, while the clocks are stepped and the registry loses what it has stored.
+//! After each call, the answers and the stored records must be the same.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure};
+use flake::fleet::{
+    Answer, Call, Cursor, Identity, MAX_LEASE, Member, Moment, Point, Registry, Request, Ring, Row, Scale, Source, Uuid,
+};
+use flake::{Epoch, Node};
+
+use crate::calls::{format, micros, send, uuid, with_registry};
+
+/// The clocks begin at this time. The tests must not depend on the time at which they run.
+const BEGIN: &str = "2026-03-01 12:00:00";
+
+/// The timelines of the model are higher than those of the server by this number, because the server is on the first one, and the
+/// model's are not negative.
+const SHIFT: u32 = 10;
+
+/// Both registries, and what was stored in them at some time.
+struct Both {
+    server: Cluster,
+    client: Client,
+    reference: Registry,
+    saved: Option<Registry>,
+    scale: Scale,
+    /// Seconds since [`BEGIN`].
+    clock: i64,
+    begin: i64,
+    timeline: u32,
+}
+
+impl Both {
+    fn new(name: &str, layout: &str) -> Both {
+        let format = format(layout);
+        // The clock stands still between the steps, so that both registries see the same time.
+        let server = with_registry(Cluster::builder(name).clock(BEGIN), layout);
+        let mut client = server.connect();
+        let begin = client.one(&format!("SELECT {}", micros("clock_timestamp()")));
+        let id: String = client.one("SELECT replace(fleet_id::text, '-', '') FROM snowflake_registry.fleet");
+        let system: i64 = client.one("SELECT system_identifier FROM snowflake_registry.fleet");
+        let timeline: i64 = client.one("SELECT timeline FROM snowflake_registry.fleet");
+        let timeline = timeline as u32;
+        let source = Source { system: system as u64, timeline: timeline + SHIFT };
+        client
+            .batch_execute(
+                "CREATE TABLE saved_fleet AS TABLE snowflake_registry.fleet;
+                 CREATE TABLE saved_node AS TABLE snowflake_registry.node;
+                 CREATE TABLE saved_ring AS TABLE snowflake_registry.ring",
+            )
+            .expect("a superuser may");
+        let reference = Registry::new(uuid(&id), format, source);
+        let scale = Scale::new(format);
+        Both { server, client, reference, saved: None, scale, clock: 0, begin, timeline }
+    }
+
+    fn now(&self) -> i64 {
+        self.begin + self.clock * 1_000_000
+    }
+
+    fn step(&mut self, seconds: i64) {
+        self.clock += seconds;
+        let at: String = self.client.one(&format!(
+            "SELECT to_char(timestamp '{BEGIN}' + {} * interval '1 s', 'YYYY-MM-DD HH24:MI:SS')",
+            self.clock
+        ));
+        self.server.set_clock(&at);
+    }
+
+    /// Stores a copy of everything that the registry knows.
+    fn save(&mut self) {
+        self.saved = Some(self.reference.clone());
+        self.client
+            .batch_execute(
+                "TRUNCATE saved_fleet, saved_node, saved_ring;
+                 INSERT INTO saved_fleet TABLE snowflake_registry.fleet;
+                 INSERT INTO saved_node TABLE snowflake_registry.node;
+                 INSERT INTO saved_ring TABLE snowflake_registry.ring",
+            )
+            .expect("a superuser may");
+    }
+
+    /// Puts the registry back to the stored copy, as a promoted standby or a restored backup does. The recorded timeline is
+    /// `behind` timelines before the server's. A test cannot change the server's timeline, so it changes the record.
+    fn lose(&mut self, behind: u32) {
+        let Some(saved) = &self.saved else { return };
+        self.reference = saved.clone();
+        self.scale = self.reference.scale();
+        self.reference.fleet.source.timeline = self.timeline + SHIFT - behind;
+        self.client
+            .batch_execute(
+                "TRUNCATE snowflake_registry.fleet, snowflake_registry.node, snowflake_registry.ring;
+                 INSERT INTO snowflake_registry.fleet TABLE saved_fleet;
+                 INSERT INTO snowflake_registry.node TABLE saved_node;
+                 INSERT INTO snowflake_registry.ring TABLE saved_ring",
+            )
+            .expect("a superuser may");
+        let recorded = i64::from(self.timeline) - i64::from(behind);
+        self.client
+            .batch_execute(&format!("UPDATE snowflake_registry.fleet SET timeline = {recorded}"))
+            .expect("a superuser may");
+    }
+
+    /// Changes the epoch of the fleet to a day earlier, with which IDs are higher.
+    fn change_epoch(&mut self) -> Result<(), String> {
+        let mut format = self.scale.format();
+        let earlier = format.epoch.unix_ms() - 86_400_000;
+        format.epoch = Epoch::from_unix_ms(earlier).expect("the epoch is after 1970");
+        let moment = self.moment(Uuid(0));
+        self.reference.change_layout(&moment, format);
+        self.client
+            .batch_execute(&format!(
+                "SELECT snowflake_registry.change_layout('{}', timestamptz 'epoch' + {earlier} * interval '1 ms')",
+                format.layout
+            ))
+            .map_err(|error| format!("change_layout: {error:?}"))?;
+        self.scale = Scale::new(format);
+        self.compare().map_err(|reason| format!("after a change of the epoch: {reason}"))
+    }
+
+    /// Returns what the registry's server adds to a call.
+    fn moment(&self, nonce: Uuid) -> Moment {
+        let source = Source { timeline: self.timeline + SHIFT, ..self.reference.fleet.source };
+        Moment { now: self.scale.point(self.now()), source, nonce }
+    }
+
+    /// Sends a call to both registries, and compares the answers and what is stored.
+    fn call(&mut self, call: &Call) -> Result<Answer, String> {
+        let (answer, now) = send(&mut self.client, call).map_err(|error| format!("{call:?}: {error:?}"))?;
+        ensure!(now == self.now(), "the registry's clock shows {now}, not {}", self.now());
+        let nonce = match answer {
+            Answer::Hello { nonce, .. } => nonce,
+            _ => Uuid(0),
+        };
+        let moment = self.moment(nonce);
+        let expected = self.reference.call(&moment, call);
+        ensure!(answer == expected, "{call:?}\n gives {answer:?},\n not   {expected:?}");
+        self.compare().map_err(|reason| format!("after {call:?}: {reason}"))?;
+        Ok(answer)
+    }
+
+    fn compare(&mut self) -> Result<(), String> {
+        let row = self
+            .client
+            .query_one(
+                "SELECT life, quarantine_until, quarantine_before, newest_seen, spare_closed, floor FROM snowflake_registry.fleet",
+                &[],
+            )
+            .expect("the fleet exists");
+        let point = |number: i64| Point::new(number).expect("points are not negative");
+        let fleet = &self.reference.fleet;
+        let points: Vec<Point> = [1, 2, 3, 5].map(|column: usize| point(row.get(column))).into();
+        let found = (row.get::<_, i64>(0) as u64, points, row.get::<_, bool>(4));
+        let points = vec![fleet.quarantine_until, fleet.quarantine_before, fleet.newest_seen, fleet.floor];
+        let expected = (fleet.life, points, fleet.spare_closed);
+        ensure!(found == expected, "the fleet is {found:?}, not {expected:?}");
+        let rows = self.client.query(
+            &format!(
+                "SELECT datacenter_id, worker_id, replace(holder::text, '-', ''), replace(nonce::text, '-', ''), count, life, start,
+                        bound, {} FROM snowflake_registry.node",
+                micros("seen")
+            ),
+            &[],
+        );
+        let rows: BTreeMap<Node, Row> = rows
+            .expect("the table exists")
+            .iter()
+            .map(|row| {
+                let node = Node { datacenter: row.get::<_, i32>(0) as u32, worker: row.get::<_, i32>(1) as u32 };
+                let (holder, nonce) = (uuid(row.get(2)), uuid(row.get(3)));
+                let (count, life) = (row.get::<_, i64>(4) as u64, row.get::<_, i64>(5) as u64);
+                let (start, bound) = (point(row.get(6)), point(row.get(7)));
+                (node, Row { holder, nonce, count, life, start, bound, seen: self.scale.point(row.get(8)) })
+            })
+            .collect();
+        ensure!(rows == self.reference.rows, "the rows are {rows:#?},\nnot {:#?}", self.reference.rows);
+        let ring = Ring::of(&self.scale.format().layout);
+        let cursors =
+            self.client.query("SELECT datacenter_id, next_worker, next_spare FROM snowflake_registry.ring", &[]);
+        for row in cursors.expect("the table exists") {
+            let known = self.reference.cursors.get(&(row.get::<_, i32>(0) as u32)).copied().unwrap_or_default();
+            let spare = row.get::<_, i64>(2) as u32 - ring.spare;
+            let found = Cursor { ring: row.get::<_, i64>(1) as u32, spare };
+            ensure!(found == known, "the cursor is {found:?}, not {known:?}");
+        }
+        Ok(())
+    }
+}
+
+/// A random lease in the range, and sometimes one outside it.
+fn lease(chance: &mut Chance) -> Duration {
+    match chance.between(0, 19) {
+        0 => Duration::from_secs(599),
+        1 => MAX_LEASE + Duration::from_secs(1),
+        2..=9 => Duration::from_hours(12),
+        _ => Duration::from_secs(chance.between(600, 86_400).unsigned_abs()),
+    }
+}
+
+/// Counts of answers, by their kind.
+type Kinds = BTreeMap<String, usize>;
+
+/// Lets random servers send random calls to both registries. Returns how many answers of each kind they got.
+fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) -> Result<Kinds, String> {
+    let mut chance = Chance::of(name);
+    let mut both = Both::new(name, layout);
+    spoil(&mut both.client);
+    let server = |format, record, clock| Member::start(Identity { fleet: None, format, datacenter: 0 }, record, clock);
+    let mut servers: Vec<(Member, i64)> = (0..5).map(|_| (server(format(layout), None, Point::ZERO), 0)).collect();
+    let mut old: Vec<Call> = Vec::new();
+    let mut answers = Kinds::new();
+    for _ in 0..steps {
+        let which = chance.between(0, servers.len() as i64 - 1) as usize;
+        match chance.between(0, 99) {
+            0..=9 => both.step(*chance.pick(&[1, 60, 300, 601, 1_300, 21_600, 43_300, 90_000])),
+            10 => both.step(-chance.between(0, 500)),
+            11..=12 => both.save(),
+            13..=14 => both.lose(*chance.pick(&[0, 1, 1, 1, 2])),
+            15 => {
+                let moment = both.moment(Uuid(0));
+                let expected = both.reference.open(&moment);
+                let opened: bool = both.client.one("SELECT snowflake_registry.open()");
+                ensure!(opened == expected, "open returns {opened}");
+                both.compare()?;
+            }
+            // A restart, with or without the witness.
+            16..=18 => {
+                let (member, skew) = &servers[which];
+                let clock = both.scale.point(both.now() + skew);
+                let record = member.record().copied().filter(|_| chance.one_in(2));
+                servers[which].0 = server(both.scale.format(), record, clock);
+            }
+            // A copy of a server with its memory.
+            19..=22 => {
+                let copy = servers[which].clone();
+                let other = chance.between(0, servers.len() as i64 - 1) as usize;
+                servers[other] = copy;
+            }
+            23 => servers[which].1 = chance.between(-90_000, 90_000) * 1_000_000,
+            24..=25 => servers[which].1 = 0,
+            31 if chance.one_in(5) => both.change_epoch()?,
+            // A call that was on its way for a long time.
+            26..=30 if !old.is_empty() => {
+                let call = *chance.pick(&old);
+                both.call(&call)?;
+            }
+            _ => {
+                let (member, skew) = &mut servers[which];
+                let clock = both.scale.point(both.now() + *skew);
+                let Some(call) = member.request(clock, lease(&mut chance)) else {
+                    servers[which].0 = server(both.scale.format(), None, clock);
+                    continue;
+                };
+                let answer = both.call(&call)?;
+                let kind = format!("{answer:?}").split([' ', '(']).take(2).collect::<Vec<_>>().join(" ");
+                *answers.entry(kind).or_default() += 1;
+                if !matches!(call.request, Request::Hello { .. }) {
+                    old.push(call);
+                }
+                // One answer in ten is lost.
+                if !chance.one_in(10) {
+                    servers[which].0.answer(&call, &answer);
+                }
+            }
+        }
+    }
+    println!("{name}: life {}, {answers:#?}", both.reference.fleet.life);
+    Ok(answers)
+}
+
+#[test]
+fn the_functions_answer_and_store_what_the_model_does() {
+    let mut answers = Kinds::new();
+    for (layout, steps) in [("41:3:12", 4_000), ("31:2:22@1s", 2_000), ("39:8s:4@10ms", 2_000), ("40:2:4:12", 1_000)] {
+        let name = format!("registry_compare_{}", layout.replace([':', '@'], "_"));
+        let found = check(&name, layout, steps, |_| {}).unwrap_or_else(|reason| panic!("{layout}: {reason}"));
+        found.into_iter().for_each(|(kind, times)| *answers.entry(kind).or_default() += times);
+    }
+    // Otherwise, nothing was shown about some of the rules.
+    for kind in [
+        "Hello",
+        "Claimed",
+        "Renewed",
+        "Lost Expired",
+        "Lost GivenAway",
+        "Conflict",
+        "Refused Quarantine",
+        "Refused Full",
+        "Refused Layout",
+    ] {
+        assert!(answers.keys().any(|found| found.starts_with(kind)), "no answer was {kind}: {answers:?}");
+    }
+}
+
+#[test]
+fn a_function_with_another_rule_is_caught() {
+    let spoil = |client: &mut Client| {
+        let definition: String = client
+            .one("SELECT pg_get_functiondef('snowflake_registry.margin(snowflake_registry.fleet)'::regprocedure)");
+        let wrong = definition.replace("10 minutes", "9 minutes");
+        assert_ne!(wrong, definition);
+        client.batch_execute(&wrong).expect("a superuser may");
+    };
+    assert_caught(check("registry_spoiled", "41:3:12", 1_500, spoil).map(drop), " gives ");
+}

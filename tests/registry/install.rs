@@ -1,0 +1,112 @@
+//! Creating, dropping and dumping the registry, as an extension and by the script alone.
+
+use std::fs;
+use std::path::PathBuf;
+
+use cluster::{Answer as _, Cluster, Host, command, output, typed};
+use flake::fleet::Answer;
+
+use crate::calls::{claim, registry};
+
+const LAYOUT: &str = "41:10:12";
+
+/// Every object of the schema, with its definition and its privileges.
+const OBJECTS: &str = "
+    SELECT concat_ws(' ', 'function', p.oid::regprocedure, p.proacl, md5(pg_get_functiondef(p.oid)), obj_description(p.oid, 'pg_proc'))
+        FROM pg_proc p WHERE pronamespace = 'snowflake_registry'::regnamespace
+    UNION ALL
+    SELECT concat_ws(' ', 'relation', c.relname, c.relkind, c.relacl, c.reloptions, obj_description(c.oid, 'pg_class'),
+            CASE WHEN relkind = 'v' THEN md5(pg_get_viewdef(c.oid)) END)
+        FROM pg_class c WHERE relnamespace = 'snowflake_registry'::regnamespace
+    UNION ALL
+    SELECT concat_ws(' ', 'column', a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull)
+        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        WHERE c.relnamespace = 'snowflake_registry'::regnamespace AND a.attnum > 0
+    ORDER BY 1";
+
+/// The script, where the extension's files are installed.
+fn script() -> PathBuf {
+    let share = output(command(Host::get().installation().bin.join("pg_config")).arg("--sharedir"));
+    let version = env!("CARGO_PKG_VERSION");
+    PathBuf::from(share.trim()).join(format!("extension/snowflake_registry--{version}.sql"))
+}
+
+/// Runs the script in a database, as its first lines say.
+fn run_script(server: &Cluster, database: &str) -> Result<String, String> {
+    let mut psql = server.psql();
+    psql.args(["-X", "-1", "-v", "ON_ERROR_STOP=1", "-d", database]);
+    typed(psql, &fs::read_to_string(script()).expect("the script is installed"))
+}
+
+#[test]
+fn the_script_alone_creates_what_the_extension_has() {
+    let server = registry("registry_script", LAYOUT);
+    server.connect().batch_execute("CREATE DATABASE managed").expect("a superuser may");
+    run_script(&server, "managed").expect("the script runs");
+    let by_extension: Vec<String> = server.connect().all(OBJECTS);
+    let by_script: Vec<String> = server.connect_to("managed").all(OBJECTS);
+    assert!(by_extension.len() > 50, "{by_extension:?}");
+    assert_eq!(by_script, by_extension);
+    // A second run changes nothing.
+    let again = run_script(&server, "managed").expect_err("the registry is there");
+    assert!(again.contains("the registry is already installed in this database"), "{again}");
+    let mut client = server.connect_to("managed");
+    client.one::<String>(&format!("SELECT snowflake_registry.create_fleet('{LAYOUT}')::text"));
+    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(0));
+}
+
+#[test]
+fn an_ordinary_owner_can_create_and_drop_the_registry() {
+    let server = Cluster::builder("registry_owner").unset("shared_preload_libraries").start();
+    server
+        .connect()
+        .batch_execute("CREATE ROLE owner LOGIN; GRANT CREATE ON DATABASE postgres TO owner")
+        .expect("a superuser may");
+    let mut owner = server.connect_as("owner");
+    for _ in 0..2 {
+        owner.batch_execute("CREATE EXTENSION snowflake_registry").expect("no superuser is needed");
+        let create = format!("SELECT snowflake_registry.create_fleet('{LAYOUT}')::text");
+        let fleet: String = owner.one(&create);
+        assert_eq!(owner.one::<String>(&create), fleet, "the same layout again is no change");
+        let other = owner.refusal("SELECT snowflake_registry.create_fleet('41:9:13')");
+        assert_eq!(other, ("55000".into(), "the fleet exists with another layout or epoch".into()));
+        assert_eq!(claim(&mut owner, LAYOUT).map(|node| node.worker), Ok(0));
+        owner.batch_execute("DROP EXTENSION snowflake_registry").expect("the owner may");
+    }
+}
+
+/// Dumps the database of a registry and restores it on another server, which must notice that it might have lost something.
+#[test]
+fn a_dump_contains_the_rows_and_a_restored_registry_begins_a_new_life() {
+    let server = registry("registry_dumped", LAYOUT);
+    let mut client = server.connect();
+    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(0));
+    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(1));
+    let rows = "SELECT concat_ws(' ', worker_id, holder, nonce, count, life, start, bound, seen) FROM snowflake_registry.node ORDER BY 1";
+    let known: Vec<String> = client.all(rows);
+    let dump = output(&mut server.program("pg_dump"));
+
+    let other = Cluster::builder("registry_restored").unset("shared_preload_libraries").start();
+    // All servers of a test run have the system identifier of one template. The database has another OID.
+    other.connect().batch_execute("CREATE DATABASE fleet").expect("a superuser may");
+    let mut psql = other.psql();
+    psql.args(["-X", "-v", "ON_ERROR_STOP=1", "-d", "fleet"]);
+    typed(psql, &dump).expect("the dump is restored");
+    let mut restored = other.connect_to("fleet");
+    assert_eq!(restored.all::<String>(rows), known);
+    let refused = claim(&mut restored, LAYOUT).expect_err("the registry may have lost something");
+    assert!(matches!(refused, Answer::Refused(flake::fleet::Refusal::Quarantine { .. })), "{refused:?}");
+    let status: (i64, String) = {
+        let row = restored
+            .query_one("SELECT life, life_reason FROM snowflake_registry.status", &[])
+            .expect("the view exists");
+        (row.get(0), row.get(1))
+    };
+    assert_eq!(status, (2, "the registry is in another cluster or database than before".into()));
+    // The administrator knows that nothing was lost.
+    assert!(restored.one::<bool>("SELECT snowflake_registry.open()"));
+    assert_eq!(claim(&mut restored, LAYOUT).map(|node| node.worker), Ok(2));
+    // The original has noticed nothing.
+    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(2));
+    assert_eq!(client.one::<i64>("SELECT life FROM snowflake_registry.status"), 1);
+}

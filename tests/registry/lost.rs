@@ -1,0 +1,103 @@
+//! A registry that loses what it has stored: a failover to a standby that is behind, and a restored backup.
+
+use std::path::Path;
+
+use cluster::{Answer as _, Client, Cluster, Host, Stop};
+use flake::fleet::{Answer, Effect, Identity, Member, Point, Refusal, Scale, Standing};
+
+use crate::calls::{claim, format, micros, registry, send};
+
+const LAYOUT: &str = "41:10:12";
+
+/// Runs one heartbeat of a server, and returns its effect.
+fn heartbeat(client: &mut Client, member: &mut Member) -> Effect {
+    let scale = Scale::new(format(LAYOUT));
+    loop {
+        let now: i64 = client.one(&format!("SELECT {}", micros("clock_timestamp()")));
+        let call =
+            member.request(scale.point(now), std::time::Duration::from_hours(12)).expect("the server is not fenced");
+        let (answer, _) = send(client, &call).expect("the registry answers");
+        match member.answer(&call, &answer) {
+            Effect::Continue => {}
+            effect => return effect,
+        }
+    }
+}
+
+fn server() -> Member {
+    Member::start(Identity { fleet: None, format: format(LAYOUT), datacenter: 0 }, None, Point::ZERO)
+}
+
+fn number(member: &Member) -> u32 {
+    match member.standing() {
+        Standing::Holding(grant) => grant.node.worker,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn life(client: &mut Client) -> (i64, String, bool) {
+    let row = client.query_one("SELECT life, life_reason, spare_closed FROM snowflake_registry.fleet", &[]);
+    let row = row.expect("the fleet exists");
+    (row.get(0), row.get(1), row.get(2))
+}
+
+#[test]
+fn after_a_failover_that_lost_a_claim_the_server_keeps_its_number_and_nobody_else_gets_it() {
+    let mut primary = registry("registry_primary", LAYOUT);
+    let mut client = primary.connect();
+    let (mut first, mut second) = (server(), server());
+    assert_eq!(heartbeat(&mut client, &mut first), Effect::Assigned);
+    assert_eq!(heartbeat(&mut client, &mut first), Effect::Renewed);
+    let standby = primary.standby(Cluster::builder("registry_behind").unset("shared_preload_libraries"));
+    let late = primary.leave_behind(&standby);
+    // The standby does not know of this claim.
+    assert_eq!(heartbeat(&mut client, &mut second), Effect::Assigned);
+    assert_eq!((number(&first), number(&second)), (0, 1));
+    drop(client);
+    primary.stop(Stop::Immediate);
+    drop(late);
+    standby.promote();
+    let mut client = standby.connect();
+    // A new server gets a spare number, because the numbers of the ring may have been granted.
+    let third = claim(&mut client, LAYOUT).expect("a spare number").worker;
+    assert_eq!(third, 1024 - 1024 / 8);
+    assert_eq!(life(&mut client), (2, "timeline 2 follows timeline 1".into(), false));
+    for member in [&mut first, &mut second] {
+        assert_eq!(heartbeat(&mut client, member), Effect::Renewed);
+        assert_eq!(heartbeat(&mut client, member), Effect::Renewed);
+    }
+    assert_eq!((number(&first), number(&second)), (0, 1));
+    let known: Vec<i32> = client.all("SELECT worker_id FROM snowflake_registry.servers ORDER BY 1");
+    assert_eq!(known, [0, 1, third as i32]);
+}
+
+/// A backup is restored on the same timeline, so only a server that knows more than the registry shows that something was lost.
+#[test]
+fn a_server_that_knows_more_than_the_registry_begins_a_new_life() {
+    let mut registry_server = registry("registry_backup", LAYOUT);
+    let mut member = server();
+    assert_eq!(heartbeat(&mut registry_server.connect(), &mut member), Effect::Assigned);
+    registry_server.stop(Stop::Fast);
+    let aside = Host::get().fresh_dir("registry_backup.aside");
+    let mut cp = Host::get().command(Path::new("cp"));
+    assert!(
+        cp.arg("-a").arg(registry_server.dir().join(".")).arg(&aside).status().is_ok_and(|copied| copied.success())
+    );
+    registry_server.start();
+    for _ in 0..3 {
+        assert_eq!(heartbeat(&mut registry_server.connect(), &mut member), Effect::Renewed);
+    }
+    registry_server.stop(Stop::Fast);
+    std::fs::remove_dir_all(registry_server.dir()).expect("the server is stopped");
+    let dir = Host::get().fresh_dir("registry_backup");
+    let mut cp = Host::get().command(Path::new("cp"));
+    assert!(cp.arg("-a").arg(aside.join(".")).arg(&dir).status().is_ok_and(|copied| copied.success()));
+    let _ = std::fs::remove_dir_all(&aside);
+    registry_server.start();
+    let mut client = registry_server.connect();
+    assert_eq!(heartbeat(&mut client, &mut member), Effect::Renewed);
+    assert_eq!(life(&mut client), (2, "a server knew of renewals that the registry has lost".into(), true));
+    let refused = claim(&mut client, LAYOUT).expect_err("numbers may have been granted");
+    assert!(matches!(refused, Answer::Refused(Refusal::Quarantine { .. })), "{refused:?}");
+    assert_eq!(heartbeat(&mut client, &mut member), Effect::Renewed, "the server is not disturbed");
+}
