@@ -90,6 +90,14 @@ BEGIN
     IF snowflake_registry.moved(f, i) THEN
         f := snowflake_registry.begin_life(f, i, false, now_at);
     END IF;
+    a.life := f.life;
+    -- The layout was changed and changed back since this grant began. In between, other servers were granted the IDs above its bound.
+    IF renew.start < f.floor THEN
+        a.answer := 'lost';
+        a.reason := 'given away';
+        a.nonce := renew.next_nonce;
+        RETURN a;
+    END IF;
     IF snowflake_registry.knows_more(f, n, renew.life, renew.count) THEN
         f := snowflake_registry.begin_life(f, i, true, now_at);
     END IF;

@@ -14,7 +14,7 @@ use cluster::{Builder, Cluster, Host, assert_caught, repository};
 type Configure = fn(Builder) -> Builder;
 
 /// The servers, by the first part of a file's name.
-const SERVERS: [(&str, Configure); 8] = [
+const SERVERS: [(&str, Configure); 9] = [
     ("default", |server| server),
     ("four_widths", |server| {
         server
@@ -30,6 +30,8 @@ const SERVERS: [(&str, Configure); 8] = [
     ("used_up", |server| server.set("snowflake_pg.layout", "20:4:10@1s")),
     ("not_begun", |server| server.set("snowflake_pg.epoch", "2199-01-01T00:00:00Z")),
     ("no_worker", |server| server.unset("snowflake_pg.worker_id")),
+    // The registry of a fleet does not need the library.
+    ("registry", |server| server.unset("shared_preload_libraries").unset("snowflake_pg.worker_id")),
     ("not_preloaded", |server| server.unset("shared_preload_libraries").unset("snowflake_pg.worker_id")),
 ];
 
