@@ -62,25 +62,35 @@ fn snowflake_set_mark(
             refuse_below_ids(identity, given, table, &column);
         }
     }
-    witness::claim(identity);
-    start::wait_for_origin();
-    let state = shmem::state();
-    let mut before = None;
-    let written = mark::set(mark, |current| {
-        before = current;
-        let witness = witness::mark();
-        let highest = current.map_or(witness, |current| current.max(witness));
-        if mark < highest && relation.is_none() && !force {
-            let of_witness = current.is_none_or(|current| current < witness);
-            Error::MarkLowered { mark: given, current: highest.value(), of_witness }.raise();
+    let check = |current: Option<Mark>| {
+        if let Some(current) = current.filter(|current| mark < *current && relation.is_none() && !force) {
+            Error::MarkLowered { mark: given, current: current.value() }.raise();
         }
+    };
+    start::wait_for_origin();
+    // A call that fails must not keep another server from issuing IDs.
+    if let Ok(current) = mark::read() {
+        check(Some(current));
+        witness::claim(identity);
+    }
+    let state = shmem::state();
+    let (mut before, mut set) = (None, mark);
+    let written = mark::set(|current| {
+        check(current);
+        // After a restore, a table does not contain the latest IDs, so it does not show that the mark in the witness can be lowered.
+        let reverted = current.is_none_or(|current| current < witness::mark());
+        if !force && (relation.is_none() || reverted) {
+            set = mark.max(witness::mark());
+        }
+        before = current;
         state.unload();
+        set
     });
     // Wakes the sessions that wait for an extension of the previous generation.
     shmem::extended().wake_all();
     let text = before.map_or("missing".into(), |before| before.value().to_string());
     log::log(
-        format!("the high-water mark was set to {given}{}", if force { " by force" } else { "" }),
+        format!("the high-water mark was set to {}{}", set.value(), if force { " by force" } else { "" }),
         format!("The previous mark was {text}."),
     );
     extend::acknowledged(written);

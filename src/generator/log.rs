@@ -109,11 +109,33 @@ pub fn refusal(error: &Error) {
 pub fn no_witness(directory: &str, error: &io::Error) {
     warn_of(
         format!("cannot use directory \"{directory}\" for the witness: {error}"),
-        "Without a witness, this server does not notice that its data directory was put back to an earlier state, or that another \
+        "Without a witness, this server does not notice that its data directory was reverted to an earlier state, or that another \
          server on this machine has the same worker ID."
             .into(),
-        "Set \"snowflake_pg.witness_directory\" to a directory in a memory filesystem, or to an empty string to run without a \
+        "Set \"snowflake_pg.witness_directory\" to a directory in an in-memory file system, or to an empty string to run without a \
          witness.",
+    );
+}
+
+/// Warns that the server cannot lock the witness.
+pub fn no_lock(error: &io::Error) {
+    warn_of(
+        format!("cannot lock the witness: {error}"),
+        "The server continues to issue IDs. It does not notice another server on this machine with the same worker ID."
+            .into(),
+        "Make sure that no other server has the same worker ID.",
+    );
+}
+
+/// Warns that the file of the witness was removed while the server is running.
+pub fn witness_removed() {
+    warn_of(
+        "the file of the witness was removed".into(),
+        "The server continues to issue IDs. Its next start begins without a witness, and it does not notice another server on this \
+         machine with the same worker ID."
+            .into(),
+        "Restart the server to create the file again. If systemd removes the file, run the server as a system user, or set \
+         RemoveIPC=no in logind.conf.",
     );
 }
 

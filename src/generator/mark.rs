@@ -138,11 +138,12 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
     Ok(Raised::To(written))
 }
 
-/// Sets the mark, possibly to a lower value, after `check` has been called with the previous mark and has not raised an error. No
-/// session loads or raises the mark while this function runs. Returns the end of the WAL record, which is on disk.
-pub fn set(mark: Mark, check: impl FnOnce(Option<Mark>)) -> XLogRecPtr {
+/// Sets the mark and the mark in the witness, possibly to a lower value. `decide` gets the previous mark, and returns the new one or
+/// raises an error. No session loads or raises the mark while this function runs. Returns the end of the WAL record, which is on
+/// disk.
+pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
     let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
-    check(progress(guard.origin).ok());
+    let mark = decide(progress(guard.origin).ok());
     let written = write(guard.origin, mark, true).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
     witness::set(mark);
     drop(guard);

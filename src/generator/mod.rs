@@ -14,3 +14,4 @@ pub mod start;
 pub mod stats;
 pub mod wait;
 pub mod witness;
+pub mod witness_holder;

@@ -16,7 +16,8 @@ use crate::pg::{recovery, timestamp};
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Begins issuing IDs at the clock, at the mark or at the witness, whichever is latest. Raises an error if this server cannot issue IDs.
+/// Begins issuing IDs at the clock, at the mark or at the mark in the witness, whichever is latest. Raises an error if this server
+/// cannot issue IDs.
 pub fn load(identity: &Identity) {
     match refusal(identity) {
         Some(Error::Standby) if faults::on(Fault::IssueInRecovery) => {
@@ -28,8 +29,14 @@ pub fn load(identity: &Identity) {
     if faults::on(Fault::MarkMadeByUser) {
         let _ = mark::make();
     }
-    witness::claim(identity);
+    if shmem::state().last().is_some() {
+        return;
+    }
     wait_for_origin();
+    // A server that cannot issue IDs must not keep another server from issuing them.
+    mark::with_mark(|mark| beginning(identity, faults::forgotten_mark().unwrap_or(mark), clock::wall()))
+        .unwrap_or_else(|error| error.raise());
+    witness::claim(identity);
     mark::with_mark(|mark| begin(identity, mark));
 }
 
@@ -44,7 +51,7 @@ fn begin(identity: &Identity, mark: Mark) {
         return;
     }
     let mark = faults::forgotten_mark().unwrap_or(mark);
-    let reading = clock::reading();
+    let (reading, witness) = (clock::reading(), witness::mark());
     let first = beginning(identity, mark, reading.wall).unwrap_or_else(|error| error.raise());
     let begins = identity.limits.time(first);
     if !state.load(first, Hybrid::start(reading, begins)) {
@@ -52,10 +59,9 @@ fn begin(identity: &Identity, mark: Mark) {
     }
     let time = |nanos: Nanos| timestamp::utc(timestamp::of(nanos));
     let (clock, at) = (time(reading.wall), |mark| time(identity.limits.time(identity.first_word(mark))));
-    let witness = witness::mark();
     let detail = match witness > mark {
         true => format!(
-            "The clock shows {clock}, the high-water mark is at {}, and this machine has issued IDs up to {}.",
+            "The clock shows {clock}, the high-water mark is at {}, and the mark in the witness is at {}.",
             at(mark),
             at(witness)
         ),
@@ -65,7 +71,7 @@ fn begin(identity: &Identity, mark: Mark) {
 }
 
 /// Returns the first word to issue if the wall clock shows `wall`, or returns the error if no ID may be issued. The word is above
-/// the mark and above what the witness remembers.
+/// the mark and the mark in the witness.
 pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Error> {
     let (limits, format) = (&identity.limits, identity.format);
     match limits.word_at(wall) {

@@ -1,8 +1,8 @@
-//! The witness: a file in a memory filesystem that remembers what this machine has issued with this server's worker ID.
+//! The witness: a file in an in-memory file system that holds a second copy of the mark.
 //!
 //! The mark is in the data directory. A restore, `pg_rewind`, `pg_resetwal` or a dropped replication origin puts the mark below
-//! issued IDs. The witness is not in the data directory. It lasts until the machine is restarted, so a server begins above every
-//! ID that this machine has issued since then.
+//! issued IDs. The witness is not in the data directory. It lasts until the machine is restarted, so new IDs begin above every ID
+//! that the server has issued on this machine since then.
 //!
 //! The server that issues the first ID locks the witness. A second server on the same machine with the same system identifier and
 //! the same worker ID finds the witness locked and does not issue IDs.
@@ -17,8 +17,9 @@ use pgrx::debug1;
 
 use crate::config::guc;
 use crate::config::identity::Identity;
+use crate::generator::witness_holder::Holder;
 use crate::generator::{clock, log, shmem, wait};
-use crate::message::error::{Error, Holder};
+use crate::message::error::Error;
 use crate::os::memory_file::MemoryFile;
 use crate::pg::server;
 use crate::pg::wait_event::WaitEvent;
@@ -26,10 +27,13 @@ use crate::pg::wait_event::WaitEvent;
 /// The version of the file's contents. It is part of the file's name, so that no version reads the contents of another one.
 const VERSION: u32 = 1;
 
-/// How long a session waits for the lock if the server in the same data directory has it, because the last processes of that
-/// server end after its postmaster. The second number is how often the session tries.
+/// How long a session waits for the lock if the server that holds it is ending, because the last processes of a server end after its
+/// postmaster. The second number is how often the session tries.
 const PATIENCE: Nanos = 5_000_000_000;
 const POLL: Duration = Duration::from_millis(10);
+
+/// How often the server logs that the witness was removed.
+const REMOVED_EVERY: Nanos = 3_600_000_000_000;
 
 static FILE: OnceLock<MemoryFile> = OnceLock::new();
 
@@ -47,66 +51,78 @@ pub fn open(identity: &Identity) {
     }
 }
 
-/// Returns the name of the file. A server with another layout, epoch, worker ID or datacenter ID issues other IDs, so it has
-/// another witness.
+/// Returns the name of the file. The layout and the epoch are not part of it, because different layouts can make the same IDs from
+/// the same worker ID, and a mark covers every layout.
 fn name(identity: &Identity) -> String {
-    let (format, node) = (&identity.format, identity.node);
-    format!(
-        "snowflake_pg.{VERSION}.{}.{}.{}.{}.{}",
-        server::system_identifier(),
-        format.layout,
-        format.epoch.unix_ms(),
-        node.datacenter,
-        node.worker
-    )
+    let node = identity.node;
+    format!("snowflake_pg.{VERSION}.{}.{}.{}", server::system_identifier(), node.datacenter, node.worker)
 }
 
-/// Locks the witness for this server. Raises an error if another server has locked it. This function is called before the server
-/// issues its first ID, so that a standby can run beside its primary.
+/// Locks the witness for this server. Raises an error if another server has locked it. This function is called when the server is
+/// able to issue its first ID, so that a standby can run beside its primary.
 pub fn claim(identity: &Identity) {
+    let Some(file) = FILE.get() else {
+        return;
+    };
     let begun = clock::monotonic();
-    while let Err(holder) = try_claim() {
-        let own = holder.directory == server::data_directory();
-        if !own || clock::monotonic().saturating_sub(begun) > PATIENCE {
-            Error::WorkerInUse { name: identity.name(identity.node), holder }.raise();
+    while !try_lock(file) {
+        let holder = holder(file);
+        let own = holder.is_in_this_directory();
+        if clock::monotonic().saturating_sub(begun) > PATIENCE {
+            // PostgreSQL itself makes sure that only one server runs in a data directory, so the lock belongs to a process of an
+            // earlier postmaster, which issues no IDs. The lock is taken when the reservation is extended.
+            if own {
+                break;
+            }
+            refuse(identity, holder);
         }
-        debug1!("snowflake_pg: waiting for the last process of the previous postmaster to release the witness");
+        if !own && !holder.has_stopped() {
+            refuse(identity, holder);
+        }
+        debug1!("snowflake_pg: waiting for the last process of another server to release the witness");
         wait::on_latch(WaitEvent::Mark, POLL);
     }
+    shmem::worker_in_use().store(false, Ordering::Relaxed);
 }
 
-/// Returns the error that [`claim`] would raise now, if a session has already been refused.
+fn refuse(identity: &Identity, holder: Holder) -> ! {
+    shmem::worker_in_use().store(true, Ordering::Relaxed);
+    in_use(identity, holder).raise()
+}
+
+fn in_use(identity: &Identity, holder: Holder) -> Error {
+    let Holder { postmaster, port, directory, .. } = holder;
+    Error::WorkerInUse { name: identity.name(identity.node), postmaster, port, directory }
+}
+
+/// Returns the error that [`claim`] would raise now, if a session has already been refused. Does not lock the witness.
 pub fn refusal(identity: &Identity) -> Option<Error> {
-    if !shmem::worker_in_use().load(Ordering::Relaxed) {
-        return None;
-    }
-    let holder = try_claim().err()?;
-    Some(Error::WorkerInUse { name: identity.name(identity.node), holder })
+    let file = FILE.get().filter(|_| shmem::worker_in_use().load(Ordering::Relaxed))?;
+    let locked = file.is_locked_by_another().is_ok_and(|locked| locked);
+    locked.then(|| in_use(identity, holder(file)))
 }
 
-fn try_claim() -> Result<(), Holder> {
-    let Some(file) = FILE.get() else {
-        return Ok(());
-    };
-    let locked = match file.try_lock() {
-        Ok(locked) => locked,
-        Err(error) => {
-            debug1!("snowflake_pg: continuing without the lock on the witness: {error}");
-            true
+/// Locks the file, and notes in it that this server has the lock. Returns false if another server has the lock.
+fn try_lock(file: &MemoryFile) -> bool {
+    let noted = file.try_lock().and_then(|locked| {
+        if locked {
+            file.set_note(&Holder::this_server().to_string())?;
         }
-    };
-    shmem::worker_in_use().store(!locked, Ordering::Relaxed);
-    if !locked {
-        return Err(Holder::parse(&file.note().unwrap_or_default()));
-    }
-    let holder = Holder { postmaster: server::postmaster(), port: server::port(), directory: server::data_directory() };
-    if let Err(error) = file.set_note(&holder.to_string()) {
-        debug1!("snowflake_pg: cannot write to the witness: {error}");
-    }
-    Ok(())
+        Ok(locked)
+    });
+    noted.unwrap_or_else(|error| {
+        if shmem::limiters().witness.pass(clock::monotonic(), REMOVED_EVERY, 0).is_some() {
+            log::no_lock(&error);
+        }
+        true
+    })
 }
 
-/// Returns a mark above every ID that this machine is known to have issued with this worker ID.
+fn holder(file: &MemoryFile) -> Holder {
+    Holder::parse(&file.note().unwrap_or_default())
+}
+
+/// Returns the mark in the witness, which is above every ID that this server has issued on this machine with a witness.
 pub fn mark() -> Mark {
     FILE.get().and_then(|file| Mark::stored(file.number().load(Ordering::Relaxed))).unwrap_or(Mark::NOTHING_ISSUED)
 }
@@ -114,13 +130,19 @@ pub fn mark() -> Mark {
 /// Notes that IDs below `mark` may be issued from now on. This function is called after the mark was written and before IDs are
 /// issued.
 pub fn raise(mark: Mark) {
-    if let Some(file) = FILE.get() {
-        file.number().fetch_max(mark.value(), Ordering::Relaxed);
+    let Some(file) = FILE.get() else {
+        return;
+    };
+    file.number().fetch_max(mark.value(), Ordering::Relaxed);
+    // The lock can still belong to the last process of an earlier postmaster.
+    try_lock(file);
+    if !file.exists() && shmem::limiters().witness.pass(clock::monotonic(), REMOVED_EVERY, 0).is_some() {
+        log::witness_removed();
     }
 }
 
-/// Replaces the mark of the witness, possibly with a lower one. No session raises it at the same time, because the caller has
-/// locked the mark.
+/// Replaces the mark in the witness, possibly with a lower one. No session raises it at the same time, because the caller has locked
+/// the mark.
 pub fn set(mark: Mark) {
     if let Some(file) = FILE.get() {
         file.number().store(mark.value(), Ordering::Relaxed);

@@ -3,7 +3,6 @@
 //! Instants are microseconds since the Unix epoch. The text of an argument is in ASCII, and is truncated if it is long. Names of
 //! tables and columns are quoted for use in a statement.
 
-use std::fmt;
 use std::time::Duration;
 
 use flake::{Epoch, FormatError, IdFormat, Layout, LayoutError, PartError, TextError};
@@ -95,17 +94,22 @@ pub enum Error {
         clock: i128,
         format: IdFormat,
     },
-    /// Another server on this machine has issued IDs with this server's worker ID.
+    /// Another server on this machine issues IDs with this server's worker ID.
     WorkerInUse {
         /// This server's worker ID and datacenter ID, as text.
         name: String,
-        holder: Holder,
+        /// The process ID of the other server's postmaster.
+        postmaster: i32,
+        /// The port on which the other server listens.
+        port: i32,
+        /// The other server's data directory.
+        directory: String,
     },
     /// The high-water mark is missing, or cannot be stored.
     MarkMissing { problem: MarkProblem },
     /// The high-water mark is more than a day ahead of the clock.
     MarkAhead {
-        /// True if only the mark that the witness remembers is ahead of the clock.
+        /// True if the mark is the one in the witness, which is above the one in the data directory.
         of_witness: bool,
         /// The time of the first ID that is not below the mark, in microseconds since the Unix epoch.
         mark: i128,
@@ -154,10 +158,8 @@ pub enum Error {
     /// The requested mark is lower than the current mark, and no table shows that lowering the mark is safe.
     MarkLowered {
         mark: i64,
-        /// The current mark, or the mark that the witness remembers if that one is higher.
+        /// The current mark.
         current: u64,
-        /// True if `current` is the mark that the witness remembers.
-        of_witness: bool,
     },
     /// A table has IDs of this server at or above the requested mark.
     MarkBelowIds {
@@ -171,32 +173,6 @@ pub enum Error {
         /// The setting that is 0.
         setting: &'static str,
     },
-}
-
-/// A server on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// The process ID of the postmaster.
-    pub postmaster: i32,
-    pub port: i32,
-    /// The data directory.
-    pub directory: String,
-}
-
-impl Holder {
-    /// Parses the text that `to_string` returns. What cannot be parsed is 0 or empty.
-    pub fn parse(text: &str) -> Holder {
-        let mut lines = text.splitn(3, '\n');
-        let mut number = || lines.next().and_then(|line| line.parse().ok()).unwrap_or(0);
-        let (postmaster, port) = (number(), number());
-        Holder { postmaster, port, directory: lines.next().unwrap_or_default().into() }
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}\n{}", self.postmaster, self.port, self.directory)
-    }
 }
 
 /// A setting that identifies this server by a number.

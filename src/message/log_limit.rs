@@ -56,4 +56,6 @@ pub struct Limiters {
     pub restored: Limiter,
     /// The limiter for the end of the layout.
     pub end: Limiter,
+    /// The limiter for a witness that cannot be locked or was removed.
+    pub witness: Limiter,
 }

@@ -226,21 +226,21 @@ impl Error {
                 reasons::range(format),
                 "Correct the server's clock.".into(),
             ),
-            Error::WorkerInUse { name, holder } => (
+            Error::WorkerInUse { name, postmaster, port, directory } => (
                 ERRCODE_OBJECT_IN_USE,
                 format!("{name} is in use by another server on this machine"),
                 format!(
-                    "The server with process ID {}, port {} and data directory \"{}\" has issued IDs with this worker ID.",
-                    holder.postmaster, holder.port, holder.directory
+                    "The worker ID is in use by the server with process ID {postmaster}, port {port} and data directory \
+                     \"{directory}\"."
                 ),
-                "Give one of the two servers a different worker ID and restart it, or stop the other server.".into(),
+                "Give one of the two servers a different worker ID and restart it, or stop the server named above.".into(),
             ),
             Error::MarkMissing { problem } => reasons::mark_missing(*problem),
             Error::MarkWaits { cause, since } => reasons::mark_waits(*cause, *since),
             Error::MarkAhead { of_witness, mark, clock, format } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 match of_witness {
-                    true => "the witness is more than a day ahead of the clock",
+                    true => "the mark in the witness is more than a day ahead of the clock",
                     false => "the high-water mark is more than a day ahead of the clock",
                 }
                 .into(),
@@ -306,12 +306,9 @@ impl Error {
                 String::new(),
                 "Pass the name of an existing table.".into(),
             ),
-            Error::MarkLowered { mark, current, of_witness } => (
+            Error::MarkLowered { mark, current } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                match of_witness {
-                    true => format!("mark {mark} is below the mark of the witness, which is {current}"),
-                    false => format!("mark {mark} is below the high-water mark, which is {current}"),
-                },
+                format!("mark {mark} is below the high-water mark, which is {current}"),
                 "IDs between these two marks that have already been issued might be issued again with this mark.".into(),
                 "Check the IDs in every other database, then pass the table whose IDs must be below the mark, or a view that combines all \
                  such tables. To set the mark without comparing it with a table, pass force => true."

@@ -1,13 +1,14 @@
-//! A small file in a memory filesystem. The file outlives the server, but not the boot of the machine, and no backup or copy of a
-//! disk contains it.
+//! A small file in an in-memory file system. The file outlives the server, but not the boot of the machine, and no backup or copy of
+//! a disk contains it.
 //!
 //! The postmaster opens and maps the file once. Backends inherit the mapping and the open file description, to which the lock of
 //! the file belongs. Therefore, the lock of one process is the lock of the whole server, and the kernel releases the lock when the
 //! last process of the server ends.
 #![allow(unsafe_code)]
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::ptr;
@@ -22,8 +23,9 @@ const SIZE: usize = 1_200;
 /// The offset of the note in bytes, after the number.
 const NOTE: usize = size_of::<AtomicU64>();
 
-/// The types of the memory filesystems tmpfs and ramfs in `statfs`, from `linux/magic.h`.
-const MEMORY_FILESYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+/// The type of the in-memory file system tmpfs in `statfs`, from `linux/magic.h`. ramfs is not used, because memory cannot be
+/// allocated in it in advance.
+const TMPFS: i64 = 0x0102_1994;
 
 /// An open and mapped file.
 pub struct MemoryFile {
@@ -41,8 +43,8 @@ impl MemoryFile {
         // The kernel's structure has this field as a signed or an unsigned number, depending on the platform.
         #[allow(clippy::unnecessary_cast)]
         let filesystem = statfs(directory)?.f_type as i64;
-        if !MEMORY_FILESYSTEMS.contains(&filesystem) {
-            return Err(io::Error::other("the directory is not in a memory filesystem"));
+        if filesystem != TMPFS {
+            return Err(io::Error::other("the directory is not in an in-memory file system (tmpfs)"));
         }
         // O_NONBLOCK, because opening a FIFO would wait for its other end.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -79,11 +81,38 @@ impl MemoryFile {
 
     /// Locks the file for this server. Returns false if another server has the lock. Does nothing if this server has the lock.
     pub fn try_lock(&self) -> io::Result<bool> {
-        match self.file.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
+        match self.lock_command(libc::F_OFD_SETLK) {
+            Ok(_) => Ok(true),
+            Err(error) if [Some(libc::EAGAIN), Some(libc::EACCES)].contains(&error.raw_os_error()) => Ok(false),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Returns true if another server has the lock. Does not lock the file.
+    pub fn is_locked_by_another(&self) -> io::Result<bool> {
+        Ok(self.lock_command(libc::F_OFD_GETLK)? != libc::F_UNLCK)
+    }
+
+    /// Runs a command for an exclusive lock on the whole file. The lock belongs to the open file description, which the processes of
+    /// a server share. Returns the type of the lock afterwards.
+    fn lock_command(&self, command: i32) -> io::Result<i32> {
+        let mut lock = libc::flock {
+            l_type: libc::F_WRLCK as i16,
+            l_whence: libc::SEEK_SET as i16,
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        };
+        // SAFETY: the descriptor is open, and the pointer refers to a complete structure, which the kernel reads and writes.
+        match unsafe { libc::fcntl(self.file.as_raw_fd(), command, &raw mut lock) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(i32::from(lock.l_type)),
+        }
+    }
+
+    /// Returns false if the file was removed, so that no other server can find it any more.
+    pub fn exists(&self) -> bool {
+        self.file.metadata().is_ok_and(|found| found.nlink() > 0)
     }
 
     /// Replaces the note. The note is truncated if it does not fit.

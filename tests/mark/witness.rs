@@ -86,7 +86,7 @@ fn check_loss(name: &str, loss: Loss, machine: Option<&Boot>) -> Result<(), Stri
     ids.extend(draw_above(&mut again.connect(), mark));
     check_unique(&mut ids)?;
     ensure!(
-        machine.is_none() || again.log().contains(", and this machine has issued IDs up to 20"),
+        machine.is_none() || again.log().contains(", and the mark in the witness is at 20"),
         "the log does not say so:\n{}",
         again.log()
     );
@@ -118,6 +118,7 @@ fn a_restarted_machine_begins_at_the_mark() {
     for stop in [Stop::Fast, Stop::Immediate] {
         server.stop(stop);
         machine.reboot();
+        assert!(machine.witnesses().is_empty(), "the machine was not restarted");
         server.set_clock("-3600");
         server.start();
         ids.extend(server.connect().batch(100));
@@ -127,34 +128,61 @@ fn a_restarted_machine_begins_at_the_mark() {
 }
 
 #[test]
-fn setting_the_mark_by_force_sets_the_witness_and_nothing_else_lowers_it() {
+fn setting_the_mark_sets_the_witness_and_lowers_it_only_if_nothing_was_reverted() {
     let machine = Boot::new("witness_set");
     let mut server = Cluster::builder("witness_set").on(&machine).start();
     let mut session = server.session();
     let first: i64 = session.one("SELECT snowflake_nextval()");
-    session.batch_execute("CREATE TABLE orders (id bigint)").expect("a superuser may");
-    session
-        .batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now() + interval '12 hours'))")
-        .expect("it is higher");
-    let ahead = server.shown_mark();
-    // The mark is lost, and the witness is not.
-    session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
-    server.restart(Stop::Fast);
-    let mut session = server.connect();
-    let lower = "SELECT snowflake_set_mark(snowflake_max_id(now()))";
-    let refused = sqlstate(&session.query(lower, &[]).expect_err("the witness is higher"));
-    assert_eq!(
-        (refused.0.as_str(), refused.1.ends_with(&format!("is below the mark of the witness, which is {ahead}"))),
-        ("55000", true),
-        "{refused:?}"
-    );
-    assert!(session.one::<i64>("SELECT snowflake_nextval()") >= ahead);
+    let ahead = "SELECT snowflake_set_mark(snowflake_max_id(now() + interval '12 hours'))";
+    session.batch_execute(&format!("CREATE TABLE orders (id bigint); {ahead}")).expect("it is higher");
+    let high = server.shown_mark();
+    // A table does not contain what was lost with the mark, so it does not show that the mark in the witness can be lowered.
+    for set in [
+        "SELECT snowflake_set_mark(snowflake_max_id(now()))",
+        "SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')",
+    ] {
+        session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+        server.restart(Stop::Fast);
+        session = server.connect();
+        assert!(server.shown_mark() < high, "the mark was not lost");
+        session.batch_execute(set).expect("the mark is raised");
+        let mark = server.shown_mark();
+        assert!(mark >= high, "{set}: {mark}");
+        assert!(server.log().contains(&format!("the high-water mark was set to {mark}\n")), "{}", server.log());
+        assert!(session.one::<i64>("SELECT snowflake_nextval()") >= high);
+    }
+    // Nothing is lost now, and the table has no ID.
     session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')").expect("the table is empty");
     let next: i64 = session.one("SELECT snowflake_nextval()");
-    assert!(next < ahead && next > first);
+    assert!(next < high && next > first);
     server.restart(Stop::Fast);
     let next: i64 = server.connect().one("SELECT snowflake_nextval()");
-    assert!(next < ahead, "the witness was not lowered");
+    assert!(next < high, "the mark in the witness was not lowered");
+    // With force, the mark in the witness is lowered whatever happened.
+    server.connect().batch_execute(ahead).expect("it is higher");
+    server.connect().batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    server.restart(Stop::Fast);
+    server
+        .connect()
+        .batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), force => true)")
+        .expect("a superuser may");
+    assert!(server.connect().one::<i64>("SELECT snowflake_nextval()") < high);
+}
+
+#[test]
+fn a_witness_that_is_removed_is_reported_and_the_server_goes_on() {
+    let machine = Boot::new("witness_removed");
+    let server = Cluster::builder("witness_removed").on(&machine).start();
+    let mut session = server.session();
+    session.batch(10);
+    machine.reboot();
+    let warning = "WARNING:  snowflake_pg: the file of the witness was removed";
+    let warned = || {
+        session.batch(10);
+        server.log().contains(warning)
+    };
+    assert!(within(PATIENCE, warned), "{}", server.log());
+    assert_eq!(server.log().matches(warning).count(), 1, "{}", server.log());
 }
 
 #[test]
@@ -167,7 +195,7 @@ fn a_witness_of_the_future_is_refused_and_can_be_set() {
     server.stop(Stop::Fast);
     server.set_clock("+0");
     server.start();
-    let message = "the witness is more than a day ahead of the clock";
+    let message = "the mark in the witness is more than a day ahead of the clock";
     let refused = sqlstate(&server.connect().query("SELECT snowflake_nextval()", &[]).expect_err("a week ahead"));
     assert_eq!((refused.0.as_str(), refused.1.as_str()), ("55000", message));
     assert_eq!(server.connect().one::<String>("SELECT problem FROM snowflake_status"), message);
@@ -226,7 +254,7 @@ fn what_another_program_has_put_in_the_place_of_the_witness_is_not_used() {
 fn a_directory_on_a_disk_or_nowhere_gives_a_warning_and_no_witness() {
     let disk = cluster::repository().join("target");
     for (name, directory, reason) in [
-        ("witness_disk", disk.display().to_string(), "the directory is not in a memory filesystem"),
+        ("witness_disk", disk.display().to_string(), "the directory is not in an in-memory file system (tmpfs)"),
         ("witness_nowhere", "/nowhere".to_string(), "No such file or directory"),
         ("witness_relative", "pg_stat_tmp".to_string(), "the path is not absolute"),
     ] {

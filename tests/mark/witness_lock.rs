@@ -82,11 +82,11 @@ fn a_second_server_with_the_same_number_is_refused_and_says_who_has_it() {
     let directory = server.dir().display();
     let postmaster = fs::read_to_string(server.dir().join("postmaster.pid")).expect("the server runs");
     let detail = format!(
-        "The server with process ID {}, port 5432 and data directory \"{directory}\" has issued IDs with this worker ID.",
+        "The worker ID is in use by the server with process ID {}, port 5432 and data directory \"{directory}\".",
         postmaster.lines().next().expect("the process ID")
     );
     let message = "worker ID 1 is in use by another server on this machine";
-    let hint = "Give one of the two servers a different worker ID and restart it, or stop the other server.";
+    let hint = "Give one of the two servers a different worker ID and restart it, or stop the server named above.";
     let calls = [
         "snowflake_nextval()",
         "snowflake_nextval_batch(5)",
@@ -100,12 +100,33 @@ fn a_second_server_with_the_same_number_is_refused_and_says_who_has_it() {
     let status = "SELECT concat_ws(': ', state, problem, hint) FROM snowflake_status";
     assert_eq!(session.one::<String>(status), format!("refused: {message}: {hint}"));
     ids.extend(server.connect().batch(1_000));
-    // The hint works: the twin begins above all IDs of the other server, which is then refused.
+    // A server that has only been asked for its status does not keep the other one from its worker ID.
     server.stop(Stop::Immediate);
     assert_eq!(session.one::<String>("SELECT state FROM snowflake_status"), "idle");
+    server.start();
+    ids.extend(server.connect().batch(1_000));
+    assert_eq!(session.one::<String>("SELECT state FROM snowflake_status"), "refused");
+    // The hint works: the twin begins above all IDs of the other server, which is then refused.
+    server.stop(Stop::Fast);
     ids.extend(session.batch(1_000));
     server.start();
     assert_eq!(sqlstate(&server.connect().query("SELECT snowflake_nextval()", &[]).unwrap_err()).0, "55006");
+    check_unique(&mut ids).unwrap();
+}
+
+/// A server that cannot issue IDs does not lock the witness.
+#[test]
+fn a_second_server_that_is_refused_for_another_reason_does_not_stop_the_first_one() {
+    let machine = Boot::new("witness_early");
+    let (mut server, mut twin, mut ids) = beside("witness_early", &machine, "1");
+    server.stop(Stop::Fast);
+    twin.connect().batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    for sql in ["SELECT snowflake_nextval()", "SELECT snowflake_set_mark(2, force => true)"] {
+        assert_eq!(twin.connect().code(sql).as_deref(), Some("55000"), "{sql}");
+    }
+    server.start();
+    ids.extend(server.connect().batch(1_000));
+    twin.stop(Stop::Immediate);
     check_unique(&mut ids).unwrap();
 }
 
@@ -119,21 +140,40 @@ fn a_second_server_with_another_number_issues_ids_too() {
     check_unique(&mut ids).unwrap();
 }
 
-#[test]
-fn a_standby_with_the_number_of_its_primary_issues_ids_when_the_primary_has_stopped() {
-    let machine = Boot::new("witness_standby");
-    let mut primary = Cluster::builder("witness_primary").on(&machine).start();
-    let mut ids = primary.session().batch(1_000);
-    let standby = primary.standby(Cluster::builder("witness_standby").on(&machine).clock("-60"));
-    ids.extend(primary.connect().batch(1_000));
+/// Promotes a standby on the machine of its primary, which has the same worker ID and continues to run.
+fn check_promoted(name: &str, machine: Option<&Boot>) -> Result<(), String> {
+    let builder = |name: &str| match machine {
+        Some(machine) => like(Cluster::builder(name)).on(machine),
+        None => like(Cluster::builder(name)),
+    };
+    let mut primary = builder(name).start();
+    let mut ids = primary.session().batch(PER_SECOND);
+    let standby = primary.standby(builder(&format!("{name}_standby")));
+    ids.extend(primary.connect().batch(PER_SECOND));
     standby.promote();
     let mut session = standby.connect();
-    let refused = sqlstate(&session.query("SELECT snowflake_nextval()", &[]).expect_err("the primary runs"));
-    assert_eq!(refused.0, "55006");
-    ids.extend(primary.connect().batch(1_000));
-    primary.stop(Stop::Fast);
-    ids.extend(session.batch(1_000));
-    check_unique(&mut ids).unwrap();
+    let early = session.query("SELECT snowflake_nextval_batch(100)", &[]);
+    ids.extend(primary.connect().batch(100));
+    match early {
+        Ok(rows) => ids.extend(rows.iter().map(|row| row.get::<_, i64>(0))),
+        Err(error) => {
+            ensure!(sqlstate(&error).0 == "55006", "{error:?}");
+            primary.stop(Stop::Fast);
+            ids.extend(session.batch(100));
+        }
+    }
+    check_unique(&mut ids)
+}
+
+#[test]
+fn a_standby_with_the_number_of_its_primary_issues_ids_when_the_primary_has_stopped() {
+    let machine = Boot::new("witness_primary");
+    check_promoted("witness_primary", Some(&machine)).unwrap();
+}
+
+#[test]
+fn a_standby_with_the_number_of_its_primary_without_a_witness_is_caught() {
+    assert_caught(check_promoted("unwitnessed_primary", None), "IDs came twice");
 }
 
 #[test]
@@ -170,13 +210,28 @@ fn a_session_waits_for_the_last_process_of_the_old_server() {
     check_unique(&mut ids).unwrap();
 }
 
+/// The data directory shows that no other server can have the lock.
+#[test]
+fn an_old_process_that_does_not_end_delays_ids_and_does_not_stop_them() {
+    let machine = Boot::new("witness_old");
+    let mut server = Cluster::builder("witness_old").on(&machine).set("logging_collector", "on").start();
+    let mut ids = server.session().batch(100);
+    let logger = server.frozen_logger();
+    server.restart(Stop::Fast);
+    ids.extend(server.connect().batch(100));
+    drop(logger);
+    check_unique(&mut ids).unwrap();
+}
+
 #[test]
 fn a_backend_crash_keeps_the_lock() {
     let machine = Boot::new("witness_crash");
     let (server, twin, mut ids) = beside("witness_crash", &machine, "1");
-    ids.extend(server.connect().batch(100));
-    assert!(server.kill_session(&mut Chance::of("witness_crash")) || !ids.is_empty());
+    let mut session = server.connect();
+    ids.extend(session.batch(100));
+    assert!(server.kill_session(&mut Chance::of("witness_crash")), "nobody to kill");
     server.wait_until_back();
+    assert!(server.log().contains("all server processes terminated; reinitializing"), "{}", server.log());
     let refused = sqlstate(&twin.connect().query("SELECT snowflake_nextval()", &[]).expect_err("the server runs"));
     assert_eq!(refused.0, "55006");
     ids.extend(server.connect().batch(100));

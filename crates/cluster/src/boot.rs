@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Builder, Host};
 
-/// The memory filesystem of a machine. Servers with different values behave like servers on different machines.
+/// The in-memory file system of a machine. Servers with different values behave like servers on different machines.
 pub struct Boot(PathBuf);
 
 impl Boot {
@@ -25,7 +25,7 @@ impl Boot {
         files.map(|file| file.expect("a file can be listed").path()).collect()
     }
 
-    /// Restarts the machine. The memory filesystem is empty again.
+    /// Restarts the machine. The in-memory file system is empty again.
     pub fn reboot(&self) {
         for file in self.witnesses() {
             fs::remove_file(file).expect("a witness can be removed");

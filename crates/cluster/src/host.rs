@@ -92,7 +92,7 @@ impl Host {
         dir
     }
 
-    /// Creates an empty directory with this name in a memory filesystem.
+    /// Creates an empty directory with this name in an in-memory file system.
     pub(crate) fn memory_dir(&self, name: &str) -> PathBuf {
         let dir = Path::new("/dev/shm").join(format!("{}-{name}", private_name()));
         self.make_empty(&dir);

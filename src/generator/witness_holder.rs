@@ -1,0 +1,60 @@
+//! The server that has locked the witness, as it describes itself in the witness.
+
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::pg::server;
+
+/// A server on this machine.
+pub struct Holder {
+    /// The process ID of the postmaster.
+    pub postmaster: i32,
+    pub port: i32,
+    /// The device and the inode of the data directory.
+    place: String,
+    /// The path of the data directory.
+    pub directory: String,
+}
+
+impl Holder {
+    /// Describes this server.
+    pub fn this_server() -> Holder {
+        let directory = server::data_directory();
+        Holder { postmaster: server::postmaster(), port: server::port(), place: place(&directory), directory }
+    }
+
+    /// Parses the text that `to_string` returns. What cannot be parsed is 0 or empty.
+    pub fn parse(text: &str) -> Holder {
+        let mut lines = text.splitn(4, '\n');
+        let mut next = || lines.next().unwrap_or_default();
+        let (postmaster, port) = (next().parse().unwrap_or(0), next().parse().unwrap_or(0));
+        Holder { postmaster, port, place: next().into(), directory: next().into() }
+    }
+
+    /// Returns true if this is a server in the data directory of the current server. The paths are not compared, because the data
+    /// directory can have been moved, and another container can have the same path.
+    pub fn is_in_this_directory(&self) -> bool {
+        !self.place.is_empty() && self.place == place(&server::data_directory())
+    }
+
+    /// Returns true if the postmaster of this server has ended, so that its last processes will end soon.
+    pub fn has_stopped(&self) -> bool {
+        match fs::read_to_string(Path::new(&self.directory).join("postmaster.pid")) {
+            Ok(text) => text.lines().next().and_then(|line| line.trim().parse().ok()) != Some(self.postmaster),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        }
+    }
+}
+
+fn place(directory: &str) -> String {
+    fs::metadata(directory).map_or(String::new(), |found| format!("{}:{}", found.dev(), found.ino()))
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}\n{}\n{}", self.postmaster, self.port, self.place, self.directory)
+    }
+}
