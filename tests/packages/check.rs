@@ -11,12 +11,14 @@ use serde_json::Value;
 
 use crate::build::{VERSION, docs};
 
-/// The control file and the scripts of the extension: the script of this version, and those of earlier versions in `sql/`.
+/// The control files and the scripts of both extensions: the scripts of this version, and those of earlier versions in `sql/`.
 fn extension_files() -> Vec<String> {
     let kept = fs::read_dir(repository().join("sql")).expect("sql/ can be read");
     let kept = kept.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let mut files: Vec<String> = kept.filter(|name| name.starts_with("snowflake_pg--")).collect();
-    files.extend([format!("snowflake_pg--{VERSION}.sql"), "snowflake_pg.control".into()]);
+    for extension in ["snowflake_pg", "snowflake_registry"] {
+        files.extend([format!("{extension}--{VERSION}.sql"), format!("{extension}.control")]);
+    }
     files.sort();
     files.dedup();
     files
