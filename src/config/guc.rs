@@ -133,7 +133,7 @@ pub fn define() {
     GucRegistry::define_int_guc(
         WORKER_ID,
         c"Sets the worker ID of this server.",
-        c"The worker ID must be unique among all servers that issue IDs for use together. It can range from 0 to the largest \
+        c"The worker ID must be unique among all servers whose IDs are used together. It can range from 0 to the largest \
           number that fits in the worker field of snowflake_pg.layout. A value of -1 means that no worker ID is set and that \
           the server does not issue IDs.",
         &WORKER,
@@ -192,7 +192,7 @@ pub fn define() {
     );
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_ahead",
-        c"Sets how far issued IDs can be ahead of the clock before sessions are throttled.",
+        c"Sets how far issued IDs can get ahead of the clock before sessions are throttled.",
         c"",
         &MAX_AHEAD,
         MIN_MAX_AHEAD_MS,
@@ -221,8 +221,8 @@ pub fn define() {
     );
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_clock_jump",
-        c"Sets the largest forward step of the wall clock that IDs follow.",
-        c"IDs follow a larger step only after a superuser has called snowflake_accept_clock().",
+        c"Sets how far the wall clock can step forward before new IDs stop following it.",
+        c"After a larger step, new IDs follow the clock again when a superuser calls snowflake_accept_clock().",
         &MAX_CLOCK_JUMP,
         1,
         MAX_MAX_CLOCK_JUMP_S,

@@ -55,7 +55,7 @@ fn snowflake_reserve(count: i32) -> i64 {
             max,
             more: match max < layout.sequence_capacity() {
                 true => {
-                    "Reserved IDs must not span more than half of \"snowflake_pg.max_ahead\". Increase this parameter, or use \
+                    "The time spanned by reserved IDs must not exceed half of \"snowflake_pg.max_ahead\". Increase this parameter, or use \
                      snowflake_nextval_batch()."
                 }
                 false => "All reserved IDs must fit into one tick. For more IDs, use snowflake_nextval_batch().",

@@ -63,8 +63,9 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
 fn former_primary(name: &str, lead: Nanos) {
     warn_of(
         format!("the server was promoted with {name}, but the high-water mark is {:.3} s ahead of the clock", lead as f64 / 1e9),
-        "IDs have been issued ahead of the clock. If this server was previously a primary, the mark might be lower than IDs that \
-         the server issued then, because running pg_rewind or restoring a base backup replaces the mark."
+        "IDs with timestamps ahead of the clock have been issued. If this server was previously a primary, the mark might \
+         be lower than IDs that the server issued as a primary, because running pg_rewind or restoring a base backup \
+             replaces the mark."
             .into(),
         "If this server was previously a primary, either set the mark above all IDs that the server issued as a primary, \
          or give the server a worker ID that no server has used. See \"Streaming replication\" in docs/configuration.md.",
@@ -165,8 +166,8 @@ pub fn end_of_layout(identity: &Identity, now: Nanos) {
     warn_of(
         format!("the timestamps of layout \"{layout}\" will be exhausted in {left}"),
         format!("The last tick of this layout ends at {end}. After that, the server will not issue any IDs."),
-        "Plan a move to a layout with a wider timestamp field, or to another kind of key. IDs with a different layout might be \
-         duplicates of existing IDs.",
+        "Plan a move to a layout with a wider timestamp field, or to another kind of key. IDs issued with a different layout might \
+         duplicate existing IDs.",
     );
 }
 
@@ -203,7 +204,8 @@ pub fn clock(disciplined: &Disciplined) {
             };
             let restart = match far {
                 true => {
-                    "After a restart, the server would issue no IDs, because the time of the last ID is more than a day ahead of the clock."
+                    "After a restart, the server would issue no IDs, because the time of the last ID is more than a day \
+                     ahead of the clock."
                 }
                 false => "",
             };
@@ -213,8 +215,7 @@ pub fn clock(disciplined: &Disciplined) {
         ClockEvent::Jump(_) => {
             let count = counted("jumped", state.clock_jumps());
             let limit = "This is more than \"snowflake_pg.max_clock_jump\".";
-            let hint =
-                "If the new time is right, call snowflake_accept_clock() as a superuser, so that IDs follow the clock.";
+            let hint = "If the new time is correct, call snowflake_accept_clock() as a superuser so that new IDs follow the clock.";
             let message = format!("the clock was set forward by {seconds} s, but IDs do not follow it");
             warn(message, [limit, &count, &withheld, ""], hint);
         }
@@ -222,7 +223,8 @@ pub fn clock(disciplined: &Disciplined) {
         ClockEvent::Restored(_) => warn(
             format!("the monotonic clock went back by {seconds} s, because the machine or the container was restored"),
             ["New IDs begin at the current clock time or after the last ID, whichever is later.", &withheld, "", ""],
-            "If the original machine or container is still running, stop one of the two servers, because they have the same worker ID.",
+            "If the original machine or container is still running, stop one of the two servers, because they have the same \
+             worker ID.",
         ),
         ClockEvent::Returned => log("the clock was corrected after a jump that IDs did not follow".into(), withheld),
     }
@@ -239,8 +241,13 @@ fn counted(what: &str, incidents: Incidents) -> String {
 
 /// Writes a message at level LOG.
 pub fn log(message: String, detail: String) {
+    log_with_hint(message, detail, String::new());
+}
+
+/// Writes a message with advice at level LOG.
+pub fn log_with_hint(message: String, detail: String, hint: String) {
     let code = PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
-    tell(PgLogLevel::LOG, Report { code, message, detail, hint: String::new() });
+    tell(PgLogLevel::LOG, Report { code, message, detail, hint });
 }
 
 fn warn(message: String, detail: [&str; 4], hint: &str) {

@@ -63,11 +63,12 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
     origin.note_made();
     match made {
         Ok(false) => {}
-        Ok(true) => log::log(
+        Ok(true) => log::log_with_hint(
             "created replication origin \"snowflake_pg\" to store the high-water mark".into(),
-            "This is expected the first time that a server starts. If this server has issued IDs before, its previous origin must \
-             have been dropped, and new IDs begin at the current clock time. In that case, make sure that this time is later \
-             than the time of the last ID that this server issued."
+            "This is expected the first time that a server starts. If this server has issued IDs before, its previous origin was \
+             dropped, and new IDs begin at the current clock time."
+                .into(),
+            "If this server has issued IDs before, make sure that its clock is ahead of the time of the last ID that it issued."
                 .into(),
         ),
         Err(problem) => log::mark_problem(problem),

@@ -20,12 +20,12 @@ pub fn mark_missing(problem: MarkProblem) -> Sentences {
         MarkProblem::NotMade => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             missing,
-            "Replication origin \"snowflake_pg\" does not exist. Background worker \"snowflake_pg mark worker\" has not \
-             created it yet, or it was dropped."
+            "Replication origin \"snowflake_pg\" does not exist. Either background worker \"snowflake_pg mark worker\" has not \
+             created it yet, or it has been dropped."
                 .into(),
-            "Look for messages from the background worker in the server log. If there are none, make sure that the clock is \
-             ahead of the last ID and that \"max_worker_processes\" leaves room for the background worker, then restart the \
-             server."
+            "Check the server log for messages from the background worker. If there are none, make sure that the clock is ahead of \
+             the time of the last ID and that \"max_worker_processes\" is high enough to allow the background worker to \
+                 start. Then restart the server."
                 .into(),
         ),
         MarkProblem::NoPlace => (
@@ -47,14 +47,14 @@ pub fn mark_missing(problem: MarkProblem) -> Sentences {
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             missing,
             "Replication origin \"snowflake_pg\" was dropped.".into(),
-            "Make sure that the clock is ahead of the last ID, then restart the server. The server then creates the origin, and \
-             new IDs begin at the current clock time."
+            "Make sure that the clock is ahead of the time of the last ID, then restart the server. The server then creates \
+             the origin, and new IDs begin at the current clock time."
                 .into(),
         ),
         MarkProblem::SetBack => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the high-water mark was set back".into(),
-            "The progress of replication origin \"snowflake_pg\" is behind IDs that might have been issued.".into(),
+            "The progress of replication origin \"snowflake_pg\" is behind IDs that this server might have issued.".into(),
             "Call snowflake_set_mark() to set the mark above every ID that this server has issued.".into(),
         ),
         MarkProblem::InUse => (
@@ -145,8 +145,8 @@ pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Senten
             "Set the parameter to 0, or choose a layout with a worker field, for example \"41:10:12\".",
         ),
         _ => (
-            format!("The value must be a number from 0 to {max}, to fit the {field} field of layout \"{layout}\"."),
-            "Write a number in that range as decimal digits without leading zeros.",
+            format!("To fit the {field} field of layout \"{layout}\", the value must be an integer from 0 to {max}."),
+            "Specify an integer in that range, in decimal digits without leading zeros.",
         ),
     };
     (
@@ -161,11 +161,12 @@ pub fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Senten
 pub fn layout_detail(error: &LayoutError) -> String {
     match error {
         LayoutError::Malformed => {
-            "A layout is three or four field widths in bits, or a name from view \"snowflake_layouts\".".into()
+            "A layout is specified as three or four field widths in bits, or as a name from view \"snowflake_layouts\"."
+                .into()
         }
         LayoutError::UnknownTick => "The tick after \"@\" must be \"1ms\", \"10ms\" or \"1s\".".into(),
         LayoutError::Width { part, min, max, .. } => {
-            format!("The {part} field must have {min} to {max} bits.")
+            format!("The {part} field must be {min} to {max} bits wide.")
         }
         LayoutError::TooWide { bits } => {
             format!("The widths add up to {bits} bits, but an ID can have at most 63.")
@@ -180,7 +181,7 @@ pub fn text_report(text: &str, error: TextError) -> Sentences {
         _ => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
     };
     let detail = match error {
-        TextError::TooLarge => "Character 1 is above \"7\", so the number is too large for type bigint.".into(),
+        TextError::TooLarge => "Character 1 is greater than \"7\", so the number is too large for type bigint.".into(),
         TextError::Short { length: 0 } => "The text is empty.".into(),
         TextError::Short { length } => {
             format!("The text ends after character {length}, but an ID has {TEXT_LENGTH} characters.")
@@ -192,7 +193,8 @@ pub fn text_report(text: &str, error: TextError) -> Sentences {
         TextError::Digit { position, .. } => format!("Character {position} is not a base-32 digit."),
     };
     let hint =
-        "Pass 13 characters, each of which is a digit or a letter other than U, as returned by snowflake_to_text()."
+        "Pass a string in the form returned by snowflake_to_text(): 13 characters, each of which is a digit or a letter \
+         other than U."
             .into();
     (code, format!("\"{text}\" is not an ID in text form"), detail, hint)
 }
@@ -206,10 +208,10 @@ pub fn range(format: &IdFormat) -> String {
 /// Returns the reason why an interval cannot be used as the length of a partition.
 pub fn step_detail(problem: StepProblem) -> &'static str {
     match problem {
-        StepProblem::NotPositive => "The interval must be longer than zero.",
+        StepProblem::NotPositive => "The interval must be greater than zero.",
         StepProblem::TooLong => "The interval is out of range.",
         StepProblem::UnderATick => "The interval is shorter than a tick of the layout.",
-        StepProblem::Mixed => "Months cannot be combined with days or hours, because months differ in length.",
+        StepProblem::Mixed => "Months cannot be combined with days or hours, because months vary in length.",
         StepProblem::NotMinutes => {
             "The interval must be a whole number of minutes, because partition names show times only to the minute."
         }

@@ -70,7 +70,7 @@ impl Error {
             Error::Standby => (
                 ERRCODE_READ_ONLY_SQL_TRANSACTION,
                 "cannot issue an ID during recovery".into(),
-                "The server is a standby, or it has not finished recovery.".into(),
+                "The server is a standby or has not finished recovery yet.".into(),
                 "Run the statement on the primary.".into(),
             ),
             Error::Number { setting, text, layout, max } => reasons::number(*setting, text, layout, *max),
@@ -78,39 +78,39 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid value for parameter \"snowflake_pg.layout\": \"{text}\""),
                 reasons::layout_detail(error),
-                "Write the field widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, for \
-                 example \"41:10:12\", or write a name from view \"snowflake_layouts\". Append \"@10ms\" or \"@1s\" for a \
-                 longer tick. If the sequence is the second field, mark it with \"s\", for example \"39:8s:16@10ms\"."
+                "Specify the field widths in bits as timestamp:worker:sequence or timestamp:datacenter:worker:sequence, for \
+                 example \"41:10:12\", or specify a layout name from view \"snowflake_layouts\". Append \"@10ms\" or \"@1s\" for a \
+                 longer tick. If the sequence is the second field, append \"s\" to its width, for example \"39:8s:16@10ms\"."
                     .into(),
             ),
             Error::Epoch { text, problem } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid value for parameter \"snowflake_pg.epoch\": \"{text}\""),
                 reasons::epoch_detail(*problem).into(),
-                "Write a time with \"Z\" or an offset, for example \"2010-11-04T01:42:54.657Z\", or a number of milliseconds \
-                 since 1970-01-01 UTC, from 0 to 7258118399999."
+                "Specify a time with \"Z\" or a UTC offset, for example \"2010-11-04T01:42:54.657Z\", or the number of \
+                 milliseconds since 1970-01-01 00:00:00 UTC, from 0 to 7258118399999."
                     .into(),
             ),
             Error::LayoutArgument { text, error } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("\"{text}\" is not a valid layout"),
                 reasons::layout_detail(error),
-                "Pass either a name from view \"snowflake_layouts\" or the field widths in bits, for example \"41:10:12\". If the \
-                 sequence is the second field, mark it with \"s\", for example \"39:8s:16@10ms\"."
+                "Pass either a layout name from view \"snowflake_layouts\" or the field widths in bits, for example \
+                 \"41:10:12\". If the sequence is the second field, append \"s\" to its width, for example \"39:8s:16@10ms\"."
                     .into(),
             ),
             Error::EpochArgument { at, problem } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("time {} is not a valid epoch", timestamp::utc(*at)),
                 reasons::epoch_detail(*problem).into(),
-                "Pass the time that a timestamp field of 0 represents.".into(),
+                "Pass the time that a timestamp value of 0 represents, with at most millisecond precision.".into(),
             ),
             Error::Part { error: PartError { part, value, max }, layout } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("{} {value} is out of range", reasons::numbered(*part)),
                 match max {
                     0 => format!("Layout \"{layout}\" has no {part} field."),
-                    _ => format!("The {part} field of layout \"{layout}\" holds numbers from 0 to {max}."),
+                    _ => format!("The {part} field of layout \"{layout}\" can hold a number from 0 to {max}."),
                 },
                 if *max == 0 { "Pass 0." } else { "Pass a number in that range." }.into(),
             ),
@@ -119,14 +119,14 @@ impl Error {
                 format!("{id} is not an ID of layout \"{}\"", format.layout),
                 match error {
                     FormatError::TooLarge { max } => format!("The largest ID of this layout is {max}."),
-                    _ => "An ID is never negative.".into(),
+                    _ => "An ID cannot be negative.".into(),
                 },
                 "Pass an ID that was issued with this layout.".into(),
             ),
             Error::Negative { id } => (
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("{id} is not an ID"),
-                "An ID is never negative.".into(),
+                "An ID cannot be negative.".into(),
                 "Pass a number greater than or equal to zero.".into(),
             ),
             Error::Text { text, error } => reasons::text_report(text, *error),
@@ -134,7 +134,8 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 "interval cannot be used as the length of a partition".into(),
                 reasons::step_detail(*problem).into(),
-                "Pass either a whole number of months, or a combination of whole days, hours and minutes, for example '1 day'.".into(),
+                "Pass either a whole number of months or a combination of whole days, hours and minutes, for example '1 \
+                 day'.".into(),
             ),
             Error::PartitionKey { table } => (
                 ERRCODE_WRONG_OBJECT_TYPE,
@@ -145,7 +146,8 @@ impl Error {
             Error::PartitionTransaction => (
                 ERRCODE_ACTIVE_SQL_TRANSACTION,
                 "cannot create partitions in this transaction".into(),
-                "The transaction uses a single snapshot, so it might not see partitions that other sessions have created.".into(),
+                "The transaction uses a single snapshot for all statements, so it might not see partitions that other \
+                 sessions have created since.".into(),
                 "Call snowflake_create_partitions() in a transaction with isolation level READ COMMITTED.".into(),
             ),
             Error::Calendar { at } => (
@@ -159,7 +161,8 @@ impl Error {
                 format!("name {} is too long", relation::shown(name)),
                 format!("A name can be at most {} bytes long.", relation::MAX_BYTES),
                 match partition {
-                    true => "Give the partitioned table a shorter name. Names of partitions begin with the name of the table.",
+                    true => "Give the partitioned table a shorter name. The name of each partition begins with the name of \
+                        the partitioned table.",
                     false => "Pass the name of an existing column.",
                 }
                 .into(),
@@ -175,8 +178,8 @@ impl Error {
             Error::TimestampRange => (
                 ERRCODE_DATETIME_FIELD_OVERFLOW,
                 "timestamp out of range".into(),
-                "The time of this ID is outside the range of type timestamp with time zone.".into(),
-                "Pass an ID that was issued with the layout used to decode it.".into(),
+                "The time encoded in the ID is outside the range of type timestamp with time zone.".into(),
+                "Decode the ID with the layout that was used to issue it.".into(),
             ),
             Error::Count { count, max, more } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
@@ -187,8 +190,8 @@ impl Error {
             Error::NotConsecutive { layout } => (
                 ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("cannot reserve consecutive IDs with layout \"{layout}\""),
-                "The sequence is not the lowest field of this layout.".into(),
-                "Use snowflake_nextval_batch(), or a layout in which the sequence is the lowest field.".into(),
+                "The sequence is not the least significant field of this layout.".into(),
+                "Use snowflake_nextval_batch(), or use a layout in which the sequence is the least significant field.".into(),
             ),
             Error::NoCurrentId => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -200,15 +203,15 @@ impl Error {
                 ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 format!("the timestamps of layout \"{}\" are exhausted", format.layout),
                 format!("The last tick of this layout ends at {}.", timestamp::utc(format.end())),
-                "Check the server's clock. If the clock is right, no more IDs can be issued with this layout. IDs with a \
-                 different layout or epoch might be duplicates of existing IDs."
+                "Check the server's clock. If the clock is correct, no more IDs can be issued with this layout. IDs issued \
+                 with a different layout or epoch might duplicate existing IDs."
                     .into(),
             ),
             Error::ClockBeforeEpoch { epoch } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the clock is before the epoch".into(),
                 format!("The epoch is {}.", timestamp::utc(i128::from(epoch.unix_ms()) * 1_000)),
-                "Correct the server's clock. Change \"snowflake_pg.epoch\" only if no ID has ever been issued.".into(),
+                "Correct the server's clock. Change \"snowflake_pg.epoch\" only if no IDs have ever been issued.".into(),
             ),
             Error::ClockBehind { behind } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -217,7 +220,7 @@ impl Error {
                  reserve more until the clock has caught up."
                     .into(),
                 "Correct the server's clock, or set \"snowflake_pg.on_clock_regression\" to \"continue\" and reload the \
-                 configuration. Neither causes duplicate IDs."
+                 configuration. Neither action causes duplicate IDs."
                     .into(),
             ),
             Error::ClockOutside { clock, format } => (
@@ -233,7 +236,7 @@ impl Error {
                     "The worker ID is in use by the server with process ID {postmaster}, port {port} and data directory \
                      \"{directory}\"."
                 ),
-                "Give one of the two servers a different worker ID and restart it, or stop the server named above.".into(),
+                "Give one of the two servers a different worker ID and restart it, or stop the other server.".into(),
             ),
             Error::MarkMissing { problem } => reasons::mark_missing(*problem),
             Error::MarkWaits { cause, since } => reasons::mark_waits(*cause, *since),
@@ -245,17 +248,18 @@ impl Error {
                 }
                 .into(),
                 format!(
-                    "IDs with timestamps up to {} might have been issued, but the clock shows {}. The layout is \"{}\", and the epoch \
-                     is {}. If the clock, the layout or the epoch is wrong, new IDs might be duplicates.",
+                    "IDs with timestamps up to {} might have been issued, but the clock shows {}. The layout is \"{}\", and \
+                     the epoch is {}. If the clock, the layout or the epoch is wrong, new IDs might duplicate existing IDs.",
                     timestamp::utc(*mark),
                     timestamp::utc(*clock),
                     format.layout,
                     timestamp::utc(format.instant(0)),
                 ),
                 "Check the server's clock, and check whether \"snowflake_pg.epoch\", \"snowflake_pg.layout\" or \
-                 \"snowflake_pg.datacenter_id\" was changed. If the clock and these settings are right, either the clock \
-                 was wrong earlier, or the layout was changed on purpose, which is safe only if no IDs with the old layout \
-                 remain. In both cases, set the mark with snowflake_set_mark(). See \"Issuing is refused\" in docs/bad-day.md."
+                 \"snowflake_pg.datacenter_id\" has been changed. If the clock and these settings are correct, either the clock \
+                 was wrong earlier or the layout was changed on purpose. Changing the layout is safe only if no IDs issued with \
+                 the old layout remain. In either case, set the mark with snowflake_set_mark(). See \"Issuing is refused\" in \
+                 docs/bad-day.md."
                     .into(),
             ),
             Error::MarkRange { mark, layout } => (
@@ -268,15 +272,14 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("mark {mark} is more than a day ahead of the clock"),
                 format!("The clock shows {}. With this mark, the server would refuse to issue IDs.", timestamp::utc(*clock)),
-                "Pass a mark that is at most a day ahead of the clock. If any rows have IDs that are further ahead, first change those \
-                 IDs or the worker ID of the server. See \"IDs from the future\" in docs/bad-day.md."
+                "Pass a mark whose timestamp is at most a day ahead of the clock. If any rows have IDs that are further \
+                 ahead, first change those IDs or the worker ID of the server. See \"IDs from the future\" in docs/bad-day.md."
                     .into(),
             ),
             Error::MarkTransaction => (
                 ERRCODE_ACTIVE_SQL_TRANSACTION,
-                "cannot compare a mark with a table in this transaction".into(),
-                "The transaction might not see all rows, because it has already written data, or because it uses a single \
-                 snapshot."
+                "cannot compare a mark with the IDs in a table in this transaction".into(),
+                "The transaction might not see all rows because it either has already written data or uses a single snapshot."
                     .into(),
                 "Call snowflake_set_mark() in a separate transaction with isolation level READ COMMITTED.".into(),
             ),
@@ -297,8 +300,8 @@ impl Error {
             Error::ManyNodes { column, most, layout } => (
                 ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!("column {} contains IDs from more than {most} servers", relation::shown(column)),
-                format!("The IDs are decoded with layout \"{layout}\"."),
-                "Check that the column contains IDs of this layout.".into(),
+                format!("The IDs were decoded with layout \"{layout}\"."),
+                "Check that the IDs in the column were issued with this layout.".into(),
             ),
             Error::NoTable { table } => (
                 ERRCODE_UNDEFINED_TABLE,
@@ -309,17 +312,17 @@ impl Error {
             Error::MarkLowered { mark, current } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("mark {mark} is below the high-water mark, which is {current}"),
-                "IDs between these two marks that have already been issued might be issued again with this mark.".into(),
-                "Check the IDs in every other database, then pass the table whose IDs must be below the mark, or a view that combines all \
-                 such tables. To set the mark without comparing it with a table, pass force => true."
+                "If this mark were set, the server might again issue IDs that lie between the two marks.".into(),
+                "Check the IDs in every other database, and then pass the table whose IDs must be below the mark, or a view \
+                 that combines all such tables. To set the mark without comparing it with the IDs in a table, pass force => true."
                     .into(),
             ),
             Error::MarkBelowIds { mark, table, highest } => (
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("mark {mark} is not above all IDs in {} that this server issued", relation::shown(table)),
-                format!("The highest of these IDs is {highest}, which might be issued again with this mark."),
-                "Pass a mark above this ID. If the ID is more than a day ahead of the clock, first change the ID of the row or \
-                 the worker ID of the server. See \"IDs from the future\" in docs/bad-day.md."
+                format!("mark {mark} is not above every ID issued by this server in {}", relation::shown(table)),
+                format!("The highest of these IDs is {highest}. If this mark were set, the server might issue that ID again."),
+                "Pass a mark above this ID. If the timestamp of this ID is more than a day ahead of the clock, first change \
+                 the ID of the row or the worker ID of the server. See \"IDs from the future\" in docs/bad-day.md."
                     .into(),
             ),
             Error::NoOrigins { setting } => (

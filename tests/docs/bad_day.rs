@@ -142,7 +142,10 @@ fn rows_of_the_future_get_other_ids_on_a_server_that_still_issues() {
 #[test]
 fn a_mark_below_rows_that_keep_their_ids_is_refused() {
     for (name, day) in [("bad_day_kept", Day::Restarted), ("bad_day_kept_running", Day::Running)] {
-        assert_caught(check_renumbered(name, day, false), "is not above all IDs in \"public.every_id\"");
+        assert_caught(
+            check_renumbered(name, day, false),
+            "is not above every ID issued by this server in \"public.every_id\"",
+        );
     }
 }
 
@@ -166,7 +169,10 @@ fn a_server_with_another_number_issues_beside_rows_of_the_future() {
 
 #[test]
 fn a_server_with_the_number_of_those_rows_is_caught() {
-    assert_caught(check_another_number("bad_day_own_number", "1"), "is not above all IDs in \"public.every_id\"");
+    assert_caught(
+        check_another_number("bad_day_own_number", "1"),
+        "is not above every ID issued by this server in \"public.every_id\"",
+    );
 }
 
 /// Every block of the section is typed in the tests above, and each refusal names the section that deals with it.
@@ -183,7 +189,7 @@ fn the_refusals_name_the_sections_that_end_them() {
         (
             "SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')",
             "55000",
-            "not above all IDs",
+            "not above every ID",
             "IDs from the future",
         ),
         (&format!("SELECT snowflake_set_mark({highest} + 1)"), "22023", "more than a day ahead", "IDs from the future"),

@@ -137,7 +137,7 @@ fn before_the_epoch_nothing_is_issued() {
     assert_eq!(error.2, "The epoch is 2199-01-01T00:00:00+00:00.");
     assert_eq!(
         error.3,
-        "Correct the server's clock. Change \"snowflake_pg.epoch\" only if no ID has ever been issued."
+        "Correct the server's clock. Change \"snowflake_pg.epoch\" only if no IDs have ever been issued."
     );
     drop(session);
     server.set("snowflake_pg.epoch", "2020-01-01T00:00:00Z");

@@ -74,7 +74,10 @@ fn a_layout_whose_sequence_is_not_lowest_reserves_nothing() {
     let error = sqlstate(&session.batch_execute("SELECT snowflake_reserve(2)").unwrap_err());
     assert_eq!(error.0, "0A000");
     assert_eq!(error.1, "cannot reserve consecutive IDs with layout \"39:8s:16@10ms\"");
-    assert_eq!(error.2, "The sequence is not the lowest field of this layout.");
-    assert_eq!(error.3, "Use snowflake_nextval_batch(), or a layout in which the sequence is the lowest field.");
+    assert_eq!(error.2, "The sequence is not the least significant field of this layout.");
+    assert_eq!(
+        error.3,
+        "Use snowflake_nextval_batch(), or use a layout in which the sequence is the least significant field."
+    );
     assert_eq!(session.all::<i64>("SELECT snowflake_nextval_batch(300)").len(), 300);
 }

@@ -90,11 +90,11 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
         sqlstate(&session.batch_execute(&format!("SELECT snowflake_set_mark({highest}, 'orders')")).unwrap_err());
     assert_eq!(
         (refused.0.as_str(), refused.1),
-        ("55000", format!("mark {highest} is not above all IDs in \"public.orders\" that this server issued"))
+        ("55000", format!("mark {highest} is not above every ID issued by this server in \"public.orders\""))
     );
     assert_eq!(
         refused.2,
-        format!("The highest of these IDs is {highest}, which might be issued again with this mark.")
+        format!("The highest of these IDs is {highest}. If this mark were set, the server might issue that ID again.")
     );
     let refused = sqlstate(&session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()))").unwrap_err());
     assert_eq!(refused.0, "55000");
@@ -151,7 +151,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     let set = "SELECT snowflake_set_mark(snowflake_max_id(now()), 'every_id')";
     let (code, message) = session.refusal(set);
     assert!(
-        code == "55000" && message.contains("is not above all IDs in \"public.every_id\" that"),
+        code == "55000" && message.contains("is not above every ID issued by this server in \"public.every_id\""),
         "{code} {message}"
     );
     session.batch_execute("DELETE FROM load_rows WHERE id > snowflake_max_id(now())").expect("a superuser may");

@@ -60,9 +60,12 @@ fn ids_are_found_in_tables_of_every_kind() {
         let name = if name.contains('"') { name } else { format!("\"{name}\"") };
         assert_eq!(
             (code.as_str(), message),
-            ("55000", format!("mark {id} is not above all IDs in {name} that this server issued"))
+            ("55000", format!("mark {id} is not above every ID issued by this server in {name}"))
         );
-        assert_eq!(detail, format!("The highest of these IDs is {id}, which might be issued again with this mark."));
+        assert_eq!(
+            detail,
+            format!("The highest of these IDs is {id}. If this mark were set, the server might issue that ID again.")
+        );
         assert!(hint.contains("See \"IDs from the future\" in docs/bad-day.md"), "{hint}");
         assert_eq!(session.code(&set(id + 1)), None, "{table}");
         assert_eq!(server.shown_mark(), id + 1);
@@ -109,14 +112,20 @@ fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_com
     assert_eq!(session.code(&set("'a'")), None);
     assert_eq!(session.refusal(&set("'b', 'key'")).0, "55000");
     let (code, message) = session.refusal(&set("'every_id'"));
-    assert!(code == "55000" && message.contains("is not above all IDs in \"public.every_id\" that"), "{message}");
+    assert!(
+        code == "55000" && message.contains("is not above every ID issued by this server in \"public.every_id\""),
+        "{message}"
+    );
     assert_eq!(session.code(&set("'b', 'key', force => true")), None);
     assert!(server.log().contains(&format!("the high-water mark was set to {mark} by force")), "{}", server.log());
     assert_eq!(session.refusal(&set("'b', 'missing'")).0, "42703");
     assert_eq!(session.refusal(&set("1")), ("42P01".into(), "relation with OID 1 does not exist".into()));
     let (code, message, detail, hint) =
         sqlstate(&session.batch_execute(&format!("BEGIN; DELETE FROM b; {}", set("'b', 'key'"))).expect_err("refused"));
-    assert_eq!((code.as_str(), message.as_str()), ("25001", "cannot compare a mark with a table in this transaction"));
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("25001", "cannot compare a mark with the IDs in a table in this transaction")
+    );
     assert!(
         detail.starts_with("The transaction might not see all rows") && hint.contains("READ COMMITTED"),
         "{detail} {hint}"

@@ -182,8 +182,8 @@ const REFUSED: &str = r#"
 'p', '1 day', 0 | 22023 | count 0 is out of range | The count must be from 1 to 1000. | Pass a count in that range.
 'p', '1 day', -1 | 22023 | count -1 is out of range | The count must be from 1 to 1000. | Pass a count in that range.
 'p', '1 day', 1001 | 22023 | count 1001 is out of range | The count must be from 1 to 1000. | For more partitions, %
-'p', '0', 1 | 22023 | interval cannot be used as the length of a partition | The interval must be longer than zero. | Pass %
-'p', '-1 day', 1 | 22023 | interval cannot be used as the length of a partition | The interval must be longer than zero. | Pass %
+'p', '0', 1 | 22023 | interval cannot be used as the length of a partition | The interval must be greater than zero. | Pass %
+'p', '-1 day', 1 | 22023 | interval cannot be used as the length of a partition | The interval must be greater than zero. | Pass %
 'p', '1 month 1 day', 1 | 22023 | interval cannot be used as the length of a partition | Months cannot be combined with % | Pass %
 'p', '1 month -1 day', 1 | 22023 | interval cannot be used as the length of a partition | Months cannot be combined with % | Pass %
 'p', '30 seconds', 1 | 22023 | interval cannot be used as the length of a partition | The interval must be a whole % | Pass %

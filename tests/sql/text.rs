@@ -227,7 +227,7 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
     };
     let ends = |length: usize| format!("The text ends after character {length}, but an ID has 13 characters.");
     let goes_on = "The text has more than 13 characters.".to_string();
-    let large = "Character 1 is above \"7\", so the number is too large for type bigint.".to_string();
+    let large = "Character 1 is greater than \"7\", so the number is too large for type bigint.".to_string();
     let wrong = [
         (String::new(), "", "22023", "The text is empty.".into()),
         ("0".into(), "0", "22023", ends(1)),
@@ -256,7 +256,8 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
     ];
     for (text, shown, code, detail) in wrong {
         let error = session.query("SELECT snowflake_from_text($1)", &[&text]).expect_err(&text);
-        let hint = "Pass 13 characters, each of which is a digit or a letter other than U, as returned by snowflake_to_text().";
+        let hint = "Pass a string in the form returned by snowflake_to_text(): 13 characters, each of which is a digit or a \
+                    letter other than U.";
         let expected = (code.into(), format!("\"{shown}\" is not an ID in text form"), detail, hint.into());
         assert_eq!(sqlstate(&error), expected, "{text:?}");
     }
@@ -265,7 +266,7 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
         let expected = (
             "22003",
             format!("{id} is not an ID"),
-            "An ID is never negative.",
+            "An ID cannot be negative.",
             "Pass a number greater than or equal to zero.",
         );
         let (code, message, detail, hint) = sqlstate(&error);
