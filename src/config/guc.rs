@@ -183,7 +183,7 @@ pub fn define() {
     }
     GucRegistry::define_string_guc(
         WITNESS_DIRECTORY,
-        c"Sets the directory of the witness.",
+        c"Sets the directory for the witness file.",
         c"The witness is a file that holds a second copy of the high-water mark until the machine is restarted. The directory must \
           be in an in-memory file system. If the value is empty, the server runs without a witness.",
         &WITNESS_TEXT,

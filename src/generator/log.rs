@@ -209,7 +209,7 @@ pub fn clock(disciplined: &Disciplined) {
                 }
                 false => "",
             };
-            let count = counted("gone back", state.clock_regressions());
+            let count = counted("been set back", state.clock_regressions());
             warn(format!("the clock was set back by {seconds} s"), [going_on, &count, restart, &withheld], "");
         }
         ClockEvent::Jump(_) => {
@@ -236,7 +236,7 @@ fn counted(what: &str, incidents: Incidents) -> String {
         1 => "once".into(),
         count => format!("{count} times"),
     };
-    format!("The clock has {what} {times} since {}.", timestamp::utc(since))
+    format!("The wall clock has {what} {times} since {}.", timestamp::utc(since))
 }
 
 /// Writes a message at level LOG.

@@ -236,7 +236,7 @@ impl Error {
                     "The worker ID is in use by the server with process ID {postmaster}, port {port} and data directory \
                      \"{directory}\"."
                 ),
-                "Give one of the two servers a different worker ID and restart it, or stop the other server.".into(),
+                "Stop one of the two servers, or give it a different worker ID and restart it.".into(),
             ),
             Error::MarkMissing { problem } => reasons::mark_missing(*problem),
             Error::MarkWaits { cause, since } => reasons::mark_waits(*cause, *since),

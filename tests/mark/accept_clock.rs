@@ -130,7 +130,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     thread::sleep(Duration::from_millis(300));
     let log = server.log();
     assert_eq!((log.matches(warning).count(), log.matches(" was accepted\n").count()), (1, 1), "{log}");
-    assert!(log.lines().any(|line| line.contains("The clock has jumped once since 20")), "{log}");
+    assert!(log.lines().any(|line| line.contains("The wall clock has jumped once since 20")), "{log}");
     // The same clock, a second behind.
     server.stop(Stop::Immediate);
     server.set_clock("+63071999");

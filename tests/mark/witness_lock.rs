@@ -86,7 +86,7 @@ fn a_second_server_with_the_same_number_is_refused_and_says_who_has_it() {
         postmaster.lines().next().expect("the process ID")
     );
     let message = "worker ID 1 is in use by another server on this machine";
-    let hint = "Give one of the two servers a different worker ID and restart it, or stop the other server.";
+    let hint = "Stop one of the two servers, or give it a different worker ID and restart it.";
     let calls = [
         "snowflake_nextval()",
         "snowflake_nextval_batch(5)",
