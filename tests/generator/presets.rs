@@ -46,7 +46,7 @@ fn check_server(name: &str, worker: u32, datacenter: u32, reserves: bool) -> Res
     let log = server.try_start().expect_err("a worker ID that does not fit");
     let reason = match worker {
         0 => format!("Layout \"{}\" has no worker field, so only one server can use this layout.", "47:0:16"),
-        _ => format!("The value must be a number from 0 to {worker}, to fit the worker field"),
+        _ => format!("the value must be an integer from 0 to {worker}."),
     };
     ensure!(log.contains(&reason), "{name}: {log}");
     Ok(())
