@@ -44,10 +44,11 @@ DECLARE
     ms bigint := snowflake_registry.epoch_ms(change_layout.epoch);
     i snowflake_registry.identity := snowflake_registry.identity_now();
     f snowflake_registry.fleet;
+    -- The fleet with the new layout.
+    g snowflake_registry.fleet;
     n snowflake_registry.node;
     now_at timestamptz;
     top bigint;
-    floor_point bigint;
     first_grant timestamptz;
 BEGIN
     PERFORM snowflake_registry.read_fleet();
@@ -63,15 +64,20 @@ BEGIN
         f := snowflake_registry.begin_life(f, i, false, now_at);
     END IF;
     SELECT greatest(max(t.bound), f.quarantine_until, f.floor) INTO top FROM snowflake_registry.node AS t;
+    g := f;
+    g.layout := l.layout;
+    g.epoch := ms;
+    g.timestamp_bits := l.timestamp_bits;
+    g.datacenter_bits := l.datacenter_bits;
+    g.worker_bits := l.worker_bits;
+    g.low_bits := l.low_bits;
+    g.tick_us := l.tick_us;
     -- The first tick of the new layout whose IDs are all above the old ones.
-    floor_point := CASE WHEN top = 0 THEN 0 ELSE
+    g.floor := CASE WHEN top = 0 THEN 0 ELSE
         least((div(top::numeric, 2::numeric ^ l.low_bits) + 1) * 2::numeric ^ l.low_bits, 9223372036854775807)::bigint END;
-    first_grant := snowflake_registry.time_of(
-        snowflake_registry.sum_of(floor_point, CASE WHEN top = 0 THEN 0 ELSE
-            snowflake_registry.span_of(interval '10 minutes', l.low_bits, l.tick_us) END), ms, l.low_bits, l.tick_us);
-    IF floor_point > snowflake_registry.sum_of(snowflake_registry.point_of(now_at, ms, l.timestamp_bits, l.low_bits, l.tick_us),
-        snowflake_registry.span_of(interval '24 hours 20 minutes', l.low_bits, l.tick_us))
-    THEN
+    first_grant := snowflake_registry.time_of(g,
+        CASE WHEN top = 0 THEN 0 ELSE snowflake_registry.sum_of(g.floor, snowflake_registry.margin(g)) END);
+    IF g.floor > snowflake_registry.sum_of(snowflake_registry.point_of(g, now_at), snowflake_registry.far(g)) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'the IDs of the new layout would be lower than the existing IDs',
             DETAIL = format('With the new layout and epoch, no server could issue IDs until %s.', first_grant),
@@ -83,17 +89,17 @@ BEGIN
     END LOOP;
     DELETE FROM snowflake_registry.node;
     DELETE FROM snowflake_registry.ring;
-    UPDATE snowflake_registry.fleet AS u SET
-        layout = l.layout, epoch = ms, timestamp_bits = l.timestamp_bits, datacenter_bits = l.datacenter_bits,
-        worker_bits = l.worker_bits, low_bits = l.low_bits, tick_us = l.tick_us,
+    UPDATE snowflake_registry.fleet SET
+        layout = g.layout, epoch = g.epoch, timestamp_bits = g.timestamp_bits, datacenter_bits = g.datacenter_bits,
+        worker_bits = g.worker_bits, low_bits = g.low_bits, tick_us = g.tick_us,
         life = f.life + 1, life_since = now_at, life_reason = format('the layout "%s" was changed', f.layout),
-        floor = floor_point,
-        quarantine_until = CASE WHEN f.quarantine_until = 0 THEN 0 ELSE snowflake_registry.point_of(
-            snowflake_registry.time_of(f, f.quarantine_until), ms, l.timestamp_bits, l.low_bits, l.tick_us) END,
-        quarantine_before = CASE WHEN f.quarantine_before = 0 THEN 0 ELSE snowflake_registry.point_of(
-            snowflake_registry.time_of(f, f.quarantine_before), ms, l.timestamp_bits, l.low_bits, l.tick_us) END,
-        newest_seen = CASE WHEN f.newest_seen = 0 THEN 0 ELSE snowflake_registry.point_of(
-            snowflake_registry.time_of(f, f.newest_seen), ms, l.timestamp_bits, l.low_bits, l.tick_us) END;
+        floor = g.floor,
+        quarantine_until = CASE WHEN f.quarantine_until = 0 THEN 0 ELSE
+            snowflake_registry.point_of(g, snowflake_registry.time_of(f, f.quarantine_until)) END,
+        quarantine_before = CASE WHEN f.quarantine_before = 0 THEN 0 ELSE
+            snowflake_registry.point_of(g, snowflake_registry.time_of(f, f.quarantine_before)) END,
+        newest_seen = CASE WHEN f.newest_seen = 0 THEN 0 ELSE
+            snowflake_registry.point_of(g, snowflake_registry.time_of(f, f.newest_seen)) END;
     RETURN greatest(first_grant, now_at);
 END
 $$;
@@ -113,18 +119,15 @@ BEGIN
     IF snowflake_registry.moved(f, i) THEN
         f := snowflake_registry.begin_life(f, i, false, now_at);
     END IF;
-    IF f.quarantine_until = 0 OR snowflake_registry.point_of(f, now_at)
-        > snowflake_registry.sum_of(f.quarantine_until, snowflake_registry.margin(f))
-    THEN
+    IF NOT snowflake_registry.in_quarantine(f, snowflake_registry.point_of(f, now_at)) THEN
         RAISE NOTICE 'the fleet is not in quarantine';
         RETURN false;
     END IF;
     PERFORM snowflake_registry.commit_durably();
-    UPDATE snowflake_registry.fleet SET quarantine_until = f.quarantine_before, spare_closed = false;
+    UPDATE snowflake_registry.fleet SET quarantine_until = f.quarantine_before, spare_closed = false RETURNING * INTO STRICT f;
     RAISE LOG 'the quarantine of fleet % was ended by "%"', f.fleet_id, session_user;
     -- The clock may have been set back to a time within the quarantine before.
-    RETURN f.quarantine_before = 0 OR snowflake_registry.point_of(f, now_at)
-        > snowflake_registry.sum_of(f.quarantine_before, snowflake_registry.margin(f));
+    RETURN NOT snowflake_registry.in_quarantine(f, snowflake_registry.point_of(f, now_at));
 END
 $$;
 

@@ -109,8 +109,8 @@ BEGIN
     -- During a quarantine, only the last eighth of the worker IDs is given out, because it is not used at other times.
     total := 1::bigint << f.worker_bits;
     spare := total / 8;
-    quarantine_end := snowflake_registry.sum_of(f.quarantine_until, margin);
-    in_quarantine := f.quarantine_until > 0 AND now_point <= quarantine_end;
+    quarantine_end := snowflake_registry.quarantine_end(f);
+    in_quarantine := snowflake_registry.in_quarantine(f, now_point);
     IF in_quarantine AND (f.spare_closed OR spare = 0) THEN
         a.reason := 'quarantine';
         a.until := snowflake_registry.time_of(f, quarantine_end);

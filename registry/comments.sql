@@ -111,6 +111,10 @@ COMMENT ON FUNCTION snowflake_registry.commit_durably() IS
     'internal: raise synchronous_commit for this transaction';
 COMMENT ON FUNCTION snowflake_registry.lock_fleet(boolean) IS
     'internal: the row of the fleet, locked';
+COMMENT ON FUNCTION snowflake_registry.quarantine_end(snowflake_registry.fleet) IS
+    'internal: end of the last quarantine with its margin, as a point in ID space';
+COMMENT ON FUNCTION snowflake_registry.in_quarantine(snowflake_registry.fleet, bigint) IS
+    'internal: whether a point lies within the last quarantine';
 COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, boolean, timestamptz) IS
     'internal: begin a life of the registry, and with it a quarantine';
 COMMENT ON FUNCTION snowflake_registry.clean_about(jsonb) IS

@@ -73,6 +73,15 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION snowflake_registry.quarantine_end(f snowflake_registry.fleet) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT snowflake_registry.sum_of(f.quarantine_until, snowflake_registry.margin(f)) $$;
+
+-- Whether a point lies within the last quarantine, which includes one margin after its end.
+CREATE FUNCTION snowflake_registry.in_quarantine(f snowflake_registry.fleet, point bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT f.quarantine_until > 0 AND point <= snowflake_registry.quarantine_end(f) $$;
+
 -- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" means that a renewal knew more than the
 -- registry. No row in "node" is changed: the quarantine covers everything that can have been granted and lost.
 CREATE FUNCTION snowflake_registry.begin_life(
@@ -82,9 +91,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     now_point bigint := snowflake_registry.point_of(f, now_at);
-    margin bigint := snowflake_registry.margin(f);
     newest bigint;
-    quarantine_end bigint := snowflake_registry.sum_of(f.quarantine_until, margin);
     quarantined boolean;
     stale boolean;
     same_server boolean := (f.system_identifier, f.database_oid, f.table_oid)
@@ -92,9 +99,9 @@ DECLARE
     reason text;
 BEGIN
     SELECT coalesce(snowflake_registry.point_of(f, max(n.seen)), 0) INTO newest FROM snowflake_registry.node AS n;
-    quarantined := f.quarantine_until > 0 AND now_point <= quarantine_end;
+    quarantined := snowflake_registry.in_quarantine(f, now_point);
     -- Without a request after the previous quarantine, the state can be from within it, and spare worker IDs were granted then.
-    stale := f.quarantine_until > 0 AND newest <= quarantine_end;
+    stale := snowflake_registry.in_quarantine(f, newest);
     reason := CASE
         WHEN NOT same_server THEN 'the registry is in another cluster or database than before'
         WHEN i.timeline <> f.timeline THEN format('timeline %s follows timeline %s', i.timeline, f.timeline)
@@ -116,7 +123,7 @@ BEGIN
     RETURNING u.* INTO STRICT f;
     RAISE LOG USING MESSAGE = format('life %s of fleet %s begins: %s', f.life, f.fleet_id, reason),
         DETAIL = format('The quarantine ends at %s.',
-            snowflake_registry.time_of(f, snowflake_registry.sum_of(f.quarantine_until, margin)));
+            snowflake_registry.time_of(f, snowflake_registry.quarantine_end(f)));
     RETURN f;
 END
 $$;

@@ -72,9 +72,7 @@ AS $$
 DECLARE
     result snowflake_registry.layout;
     part text[];
-    ticks bigint[];
     tick text;
-    width integer[];
     sequence integer;
     hint constant text := 'Pass field widths in bits, such as "41:10:12" or "39:8s:16@10ms". To see the field widths and the epoch '
         'of a named layout, run "SELECT name, bits, epoch FROM snowflake_layouts" on a server that has snowflake_pg.';
