@@ -9,7 +9,7 @@
 
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flake::{Mark, Nanos};
@@ -36,6 +36,10 @@ const POLL: Duration = Duration::from_millis(10);
 const REMOVED_EVERY: Nanos = 3_600_000_000_000;
 
 static FILE: OnceLock<MemoryFile> = OnceLock::new();
+
+/// True if this process has found the file locked for this server, which keeps the lock until its last process ends. The postmaster
+/// does not lock the file, so a backend begins with false.
+static LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Opens the witness of this server. This function is called in the postmaster while it preloads libraries. If the witness cannot
 /// be used, the server runs without it and logs a warning.
@@ -104,8 +108,12 @@ pub fn refusal(identity: &Identity) -> Option<Error> {
 
 /// Locks the file, and notes in it that this server has the lock. Returns false if another server has the lock.
 fn try_lock(file: &MemoryFile) -> bool {
+    if LOCKED.load(Ordering::Relaxed) {
+        return true;
+    }
     let noted = file.try_lock().and_then(|locked| {
         if locked {
+            LOCKED.store(true, Ordering::Relaxed);
             file.set_note(&Holder::this_server().to_string())?;
         }
         Ok(locked)
