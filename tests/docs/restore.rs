@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Boot, Builder, Client, Cluster, Host, Stop, assert_caught, block_with, blocks, check_unique, ensure, page,
-    typed, within,
+    Answer, Boot, Cluster, Host, SPARSE_PER_SECOND, Stop, assert_caught, block_with, blocks, check_unique, draw_above,
+    ensure, page, typed, within,
 };
 
 /// The longest wait for something that happens within seconds.
@@ -27,23 +27,6 @@ enum Done {
     SameMachine,
 }
 
-/// Lets a server issue only a few IDs a second, without gaps, up to ten seconds ahead of the clock.
-fn like(name: &str) -> Builder {
-    Cluster::builder(name).set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s").clock("+0")
-}
-
-const PER_SECOND: u32 = 16;
-
-/// Draws until the IDs of five seconds are above the mark `from`.
-fn draw_above(session: &mut Client, from: i64) -> Vec<i64> {
-    let mut ids = Vec::new();
-    let until: i64 = session.one(&format!("SELECT snowflake_max_id(snowflake_timestamp({from}) + interval '5 s')"));
-    while ids.last() <= Some(&until) {
-        ids.extend(session.batch(PER_SECOND));
-    }
-    ids
-}
-
 /// An archive, which is removed at the end.
 struct Archive(PathBuf);
 
@@ -57,16 +40,14 @@ fn check_restore(name: &str, done: Done) -> Result<(), String> {
     let archive = Archive(Host::get().fresh_dir(&format!("{name}.archive")));
     let file = |file: &str| archive.0.join(file).display().to_string();
     let boot = Boot::new(name);
-    let like = |name: &str| match done {
-        Done::SameMachine => like(name).on(&boot),
-        _ => like(name),
-    };
+    let machine = (done == Done::SameMachine).then_some(&boot);
+    let like = |name: &str| Cluster::builder(name).sparse().on(machine);
     let mut old = like(&format!("{name}_old"))
         .set("archive_mode", "on")
         .set("archive_command", &format!("cp %p {}", file("%f")))
         .start();
     let mut session = old.session();
-    let mut ids = session.batch(PER_SECOND);
+    let mut ids = session.batch(SPARSE_PER_SECOND);
 
     let number = if done == Done::AnotherNumber { "2" } else { "1" };
     let mut restored = like(&format!("{name}_restored"))
@@ -81,7 +62,7 @@ fn check_restore(name: &str, done: Done) -> Result<(), String> {
     ensure!(backup.as_ref().is_ok_and(|backup| backup.status.success()), "no backup: {backup:?}");
     Host::get().write(&restored.dir().join("recovery.signal"), "");
 
-    ids.extend(session.batch(PER_SECOND));
+    ids.extend(session.batch(SPARSE_PER_SECOND));
     let wal: String = session.one("SELECT pg_walfile_name(pg_create_restore_point('before'))");
     // The restored server does not know of the IDs that are drawn here.
     let mark = old.shown_mark();

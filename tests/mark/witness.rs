@@ -5,22 +5,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cluster::{Answer, Boot, Client, Cluster, Host, Stop, assert_caught, check_unique, ensure, sqlstate, within};
-
-use crate::witness_lock::{PER_SECOND, copy, like};
+use cluster::{
+    Answer, Boot, Cluster, Host, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, draw_above, ensure, sqlstate,
+    within,
+};
 
 /// The longest wait for something that happens within seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Draws until the IDs of five seconds are above the mark `from`.
-fn draw_above(session: &mut Client, from: i64) -> Vec<i64> {
-    let mut ids = Vec::new();
-    let until: i64 = session.one(&format!("SELECT snowflake_max_id(snowflake_timestamp({from}) + interval '5 s')"));
-    while ids.last() <= Some(&until) {
-        ids.extend(session.batch(PER_SECOND));
-    }
-    ids
-}
 
 /// Runs a program on the data directory of a stopped server.
 fn run(server: &Cluster, program: &str, arguments: &[&str]) -> Result<(), String> {
@@ -44,19 +35,13 @@ enum Loss {
 
 /// Lets a server issue IDs, loses its mark, and lets it issue IDs again with a clock that is behind.
 fn check_loss(name: &str, loss: Loss, machine: Option<&Boot>) -> Result<(), String> {
-    let builder = |name: &str| {
-        let builder = like(Cluster::builder(name));
-        match machine {
-            Some(machine) => builder.on(machine),
-            None => builder,
-        }
-    };
+    let builder = |name: &str| Cluster::builder(name).sparse().set("fsync", "on").on(machine);
     let mut server = builder(name).start();
-    let mut ids = server.session().batch(PER_SECOND);
+    let mut ids = server.session().batch(SPARSE_PER_SECOND);
     let mark = server.shown_mark();
     server.stop(Stop::Fast);
     let aside = Host::get().fresh_dir(&format!("{name}.aside"));
-    copy(server.dir(), &aside);
+    Host::get().copy_dir(server.dir(), &aside);
     server.start();
     ids.extend(draw_above(&mut server.connect(), mark));
     if loss == Loss::OriginDropped {
@@ -69,11 +54,11 @@ fn check_loss(name: &str, loss: Loss, machine: Option<&Boot>) -> Result<(), Stri
         Loss::RestoredInPlace => {
             fs::remove_dir_all(server.dir()).expect("the server is stopped");
             Host::get().fresh_dir(name);
-            copy(&aside, server.dir());
+            Host::get().copy_dir(&aside, server.dir());
         }
         Loss::RestoredBeside => {
             let beside = builder(&format!("{name}_beside")).empty();
-            copy(&aside, beside.dir());
+            Host::get().copy_dir(&aside, beside.dir());
             other = Some(beside);
         }
         Loss::WalReset => run(&server, "pg_resetwal", &["--force", "--pgdata"])?,

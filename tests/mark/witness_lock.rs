@@ -1,37 +1,21 @@
 //! The lock of the witness: which of several servers on one machine may issue IDs.
 
 use std::fs;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Boot, Builder, Chance, Cluster, Host, Stop, assert_caught, check_unique, ensure, sqlstate};
-
-/// Lets a server issue only a few IDs a second, without gaps, up to ten seconds ahead of the clock.
-pub fn like(builder: Builder) -> Builder {
-    builder.set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s").set("fsync", "on").clock("+0")
-}
-
-pub const PER_SECOND: u32 = 16;
-
-/// Copies a data directory while its server is stopped.
-pub fn copy(from: &Path, to: &Path) {
-    let mut cp = Host::get().command(Path::new("cp"));
-    let copied = cp.arg("-a").arg(from.join(".")).arg(to).status();
-    assert!(copied.is_ok_and(|status| status.success()), "cannot copy {}", from.display());
-}
+use cluster::{
+    Answer, Boot, Chance, Cluster, Host, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, ensure, sqlstate,
+};
 
 /// Lets two servers on copies of one data directory issue IDs at the same time.
 fn check_twins(name: &str, machine: Option<&Boot>) -> Result<(), String> {
-    let builder = |name: &str| match machine {
-        Some(machine) => like(Cluster::builder(name)).on(machine),
-        None => like(Cluster::builder(name)),
-    };
+    let builder = |name: &str| Cluster::builder(name).sparse().set("fsync", "on").on(machine);
     let mut server = builder(name).start();
-    let mut ids = server.session().batch(PER_SECOND);
+    let mut ids = server.session().batch(SPARSE_PER_SECOND);
     server.stop(Stop::Fast);
     let mut twin = builder(&format!("{name}_twin")).empty();
-    copy(server.dir(), twin.dir());
+    Host::get().copy_dir(server.dir(), twin.dir());
     let mut refused = 0;
     for server in [&mut server, &mut twin] {
         server.start();
@@ -65,7 +49,7 @@ fn beside(name: &str, machine: &Boot, number: &str) -> (Cluster, Cluster, Vec<i6
     let ids = server.session().batch(1_000);
     server.stop(Stop::Fast);
     let mut twin = Cluster::builder(&format!("{name}_twin")).on(machine).set("snowflake_pg.worker_id", number).empty();
-    copy(server.dir(), twin.dir());
+    Host::get().copy_dir(server.dir(), twin.dir());
     server.start();
     twin.start();
     (server, twin, ids)
@@ -142,14 +126,11 @@ fn a_second_server_with_another_number_issues_ids_too() {
 
 /// Promotes a standby on the machine of its primary, which has the same worker ID and continues to run.
 fn check_promoted(name: &str, machine: Option<&Boot>) -> Result<(), String> {
-    let builder = |name: &str| match machine {
-        Some(machine) => like(Cluster::builder(name)).on(machine),
-        None => like(Cluster::builder(name)),
-    };
+    let builder = |name: &str| Cluster::builder(name).sparse().set("fsync", "on").on(machine);
     let mut primary = builder(name).start();
-    let mut ids = primary.session().batch(PER_SECOND);
+    let mut ids = primary.session().batch(SPARSE_PER_SECOND);
     let standby = primary.standby(builder(&format!("{name}_standby")));
-    ids.extend(primary.connect().batch(PER_SECOND));
+    ids.extend(primary.connect().batch(SPARSE_PER_SECOND));
     standby.promote();
     let mut session = standby.connect();
     let early = session.query("SELECT snowflake_nextval_batch(100)", &[]);

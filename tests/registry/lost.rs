@@ -1,7 +1,5 @@
 //! A registry that loses what it has stored: a failover to a standby that is behind, and a restored backup.
 
-use std::path::Path;
-
 use cluster::{Answer as _, Client, Cluster, Host, Stop};
 use flake::fleet::{Answer, Effect, Identity, Member, Point, Refusal, Scale, Standing};
 
@@ -79,10 +77,7 @@ fn a_server_that_knows_more_than_the_registry_begins_a_new_life() {
     assert_eq!(heartbeat(&mut registry_server.connect(), &mut member), Effect::Assigned);
     registry_server.stop(Stop::Fast);
     let aside = Host::get().fresh_dir("registry_backup.aside");
-    let mut cp = Host::get().command(Path::new("cp"));
-    assert!(
-        cp.arg("-a").arg(registry_server.dir().join(".")).arg(&aside).status().is_ok_and(|copied| copied.success())
-    );
+    Host::get().copy_dir(registry_server.dir(), &aside);
     registry_server.start();
     for _ in 0..3 {
         assert_eq!(heartbeat(&mut registry_server.connect(), &mut member), Effect::Renewed);
@@ -90,8 +85,7 @@ fn a_server_that_knows_more_than_the_registry_begins_a_new_life() {
     registry_server.stop(Stop::Fast);
     std::fs::remove_dir_all(registry_server.dir()).expect("the server is stopped");
     let dir = Host::get().fresh_dir("registry_backup");
-    let mut cp = Host::get().command(Path::new("cp"));
-    assert!(cp.arg("-a").arg(aside.join(".")).arg(&dir).status().is_ok_and(|copied| copied.success()));
+    Host::get().copy_dir(&aside, &dir);
     let _ = std::fs::remove_dir_all(&aside);
     registry_server.start();
     let mut client = registry_server.connect();

@@ -41,8 +41,11 @@ impl Drop for Boot {
 
 impl Builder {
     /// Runs the server on this machine. By default, a server has no witness, as if every restart were on a different machine, so
-    /// that tests of the mark depend on nothing else.
-    pub fn on(self, machine: &Boot) -> Builder {
-        self.set("snowflake_pg.witness_directory", &machine.dir().to_string_lossy())
+    /// that tests of the mark depend on nothing else. `None` leaves this default.
+    pub fn on<'a>(self, machine: impl Into<Option<&'a Boot>>) -> Builder {
+        match machine.into() {
+            Some(machine) => self.set("snowflake_pg.witness_directory", &machine.dir().to_string_lossy()),
+            None => self,
+        }
     }
 }

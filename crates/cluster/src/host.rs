@@ -128,6 +128,12 @@ impl Host {
         socket
     }
 
+    /// Copies the contents of a directory, for example the data directory of a stopped server, into an existing directory.
+    pub fn copy_dir(&self, from: &Path, to: &Path) {
+        let copied = self.command(Path::new("cp")).arg("-a").arg(from.join(".")).arg(to).status();
+        assert!(copied.is_ok_and(|status| status.success()), "cannot copy {}", from.display());
+    }
+
     /// Writes a file that the servers' user owns.
     pub fn write(&self, path: &Path, text: &str) {
         fs::write(path, text).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));

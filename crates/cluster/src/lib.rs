@@ -20,6 +20,7 @@ mod proxy;
 mod ready;
 mod server;
 mod shell;
+mod sparse;
 mod standby;
 mod tool;
 mod versions;
@@ -36,6 +37,7 @@ pub use page::{Block, Section, block_with, blocks, code_blocks, page, sections, 
 pub use patience::within;
 pub use proxy::Proxy;
 pub use server::{Builder, Cluster, Stop};
+pub use sparse::{SPARSE_PER_SECOND, draw_above, last_to_draw};
 pub use tool::{Scratch, command, output, tool, typed};
 pub use versions::{alter_system_takes_unknown_names, both_ways, key_conflict, major, origins_setting, wait_event};
 pub use watcher::watch;

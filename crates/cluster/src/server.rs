@@ -94,8 +94,7 @@ impl Builder {
         let host = Host::get();
         let template = host.template();
         let cluster = self.empty();
-        let copied = host.command(Path::new("cp")).arg("-a").arg(template.join(".")).arg(&cluster.dir).status();
-        assert!(copied.is_ok_and(|status| status.success()), "cannot copy {}", template.display());
+        host.copy_dir(&template, &cluster.dir);
         cluster
     }
 

@@ -1,7 +1,7 @@
 //! Streaming replication: a former primary has issued IDs that the other server does not know. When the former primary is rewound
 //! and promoted again, it does not repeat these IDs, although its clock is behind them, because its mark was carried over.
 
-use cluster::{Answer, Boot, Builder, Stop, assert_caught, check_unique, ensure, within};
+use cluster::{Boot, Builder, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, ensure, last_to_draw, within};
 
 use crate::configuration::page::{Machine, PATIENCE, Recipe};
 
@@ -15,21 +15,15 @@ enum Mark {
     Witnessed,
 }
 
-/// Lets a server issue only a few IDs a second, without gaps, up to ten seconds ahead of the clock.
 fn like(builder: Builder) -> Builder {
-    builder
-        .set("snowflake_pg.layout", "31:28:4@1s")
-        .set("snowflake_pg.max_ahead", "10s")
-        .set("wal_retrieve_retry_interval", "100ms")
-        .clock("+0")
+    builder.sparse().set("wal_retrieve_retry_interval", "100ms")
 }
 
-const PER_SECOND: usize = 16;
+const PER_SECOND: usize = SPARSE_PER_SECOND as usize;
 
 /// Draws until the IDs of five seconds are above the mark `from`.
 fn draw_above(machine: &Machine, from: i64) -> Result<Vec<i64>, String> {
-    let until: i64 =
-        machine.server.connect().one(&format!("SELECT snowflake_max_id(snowflake_timestamp({from}) + interval '5 s')"));
+    let until = last_to_draw(&mut machine.server.connect(), from);
     let mut ids = Vec::new();
     while ids.last() <= Some(&until) {
         ids.extend(machine.insert(PER_SECOND)?);
