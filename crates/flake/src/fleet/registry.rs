@@ -61,8 +61,8 @@ impl Registry {
         Registry { fleet, rows: BTreeMap::new(), cursors: BTreeMap::new() }
     }
 
-    /// Returns the answer to a call, and stores what the answer promises. A refusal for a foreign fleet, for the layout, for a
-    /// number outside its range or for a lease is returned before anything else is looked at.
+    /// Returns the answer to a call, and stores what the answer promises. The fleet, the layout, the
+    /// ranges of the numbers and the lease are checked first. A call in which one of them is wrong changes nothing.
     pub fn call(&mut self, moment: &Moment, call: &Call) -> Answer {
         if let Some(refusal) = self.refusal(call) {
             return Answer::Refused(refusal);
