@@ -131,6 +131,21 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION snowflake_registry.close() RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    i snowflake_registry.identity := snowflake_registry.identity_now();
+    f snowflake_registry.fleet;
+BEGIN
+    PERFORM snowflake_registry.read_fleet();
+    PERFORM snowflake_registry.commit_durably();
+    SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
+    f := snowflake_registry.begin_life(f, i, true, clock_timestamp(), format('close() was called by "%s"', session_user));
+    RETURN snowflake_registry.time_of(f, snowflake_registry.quarantine_end(f));
+END
+$$;
+
 -- Creating a role in a script would need CREATEROLE, and roles are not part of a dump of one database. The owner names the role.
 CREATE FUNCTION snowflake_registry.grant_server(role name) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp

@@ -59,6 +59,7 @@ DECLARE
     chosen bigint;
     first_id bigint;
     stop bigint;
+    free bigint;
     found_row boolean := false;
 BEGIN
     PERFORM snowflake_registry.check_arguments(claim.fleet, claim.layout, claim.epoch, claim.datacenter, claim.holder, claim.life,
@@ -166,9 +167,8 @@ BEGIN
             a.until := snowflake_registry.time_of(f, quarantine_end);
             a.other := jsonb_build_object('why', f.life_reason, 'since', f.life_since);
         ELSIF first_id >= now_point THEN
-            a.reason := 'quarantine';
+            a.reason := 'floor';
             a.until := snowflake_registry.time_of(f, first_id);
-            a.other := jsonb_build_object('why', 'no ID is granted below the floor of the fleet');
         ELSE
             a.reason := 'full';
             IF claim.clock < now_point THEN
@@ -208,6 +208,15 @@ BEGIN
         next_worker = CASE WHEN in_quarantine THEN r.next_worker ELSE ring_next END,
         next_spare = CASE WHEN in_quarantine THEN ring_next ELSE r.next_spare END
     WHERE r.datacenter_id = claim.datacenter;
+    IF NOT in_quarantine THEN
+        SELECT past - count(*) INTO free FROM snowflake_registry.node AS t
+        WHERE t.datacenter_id = claim.datacenter AND t.worker_id < past AND t.bound >= now_point - margin;
+        IF free * 10 < past THEN
+            RAISE LOG USING MESSAGE = format('only %s of %s worker IDs of datacenter %s are free', free, past, claim.datacenter),
+                HINT = 'Servers that are gone free their worker IDs when their grants end. More servers need a layout with a wider '
+                    'worker field.';
+        END IF;
+    END IF;
     RETURN a;
 END
 $$;

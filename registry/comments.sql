@@ -56,6 +56,8 @@ COMMENT ON VIEW snowflake_registry.status IS
     'the fleet and its quarantine, with times instead of points in ID space';
 COMMENT ON VIEW snowflake_registry.servers IS
     'one row for each worker ID: who has it, until when, and whether the server is live, late or gone';
+COMMENT ON VIEW snowflake_registry.datacenters IS
+    'one row for each datacenter ID: how many worker IDs there are outside a quarantine, how many are used and how many are free';
 COMMENT ON VIEW snowflake_registry.handovers IS
     'which server had which worker ID, and when; in the rows of present holders, "ended" is NULL';
 COMMENT ON TYPE snowflake_registry.answer IS
@@ -77,6 +79,8 @@ COMMENT ON FUNCTION snowflake_registry.change_layout(text, timestamptz) IS
     'change the layout and the epoch, and return the time from which servers can issue IDs again';
 COMMENT ON FUNCTION snowflake_registry.open() IS
     'end the quarantine; call it only if no change of the registry was lost since the quarantine began';
+COMMENT ON FUNCTION snowflake_registry.close() IS
+    'begin a quarantine without spare worker IDs, and return its end; call it after a restore that the registry does not notice';
 COMMENT ON FUNCTION snowflake_registry.grant_server(name) IS
     'allow a role to call the functions for servers';
 COMMENT ON FUNCTION snowflake_registry.sum_of(bigint, bigint) IS
@@ -108,14 +112,14 @@ COMMENT ON FUNCTION snowflake_registry.moved(snowflake_registry.fleet, snowflake
 COMMENT ON FUNCTION snowflake_registry.read_fleet() IS
     'internal: the row of the fleet, without a lock';
 COMMENT ON FUNCTION snowflake_registry.commit_durably() IS
-    'internal: raise synchronous_commit for this transaction';
+    'internal: make the COMMIT of this transaction wait for the standby, and show its warnings';
 COMMENT ON FUNCTION snowflake_registry.lock_fleet(boolean) IS
     'internal: the row of the fleet, locked';
 COMMENT ON FUNCTION snowflake_registry.quarantine_end(snowflake_registry.fleet) IS
     'internal: end of the last quarantine with its margin, as a point in ID space';
 COMMENT ON FUNCTION snowflake_registry.in_quarantine(snowflake_registry.fleet, bigint) IS
     'internal: whether a point lies within the last quarantine';
-COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, boolean, timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, boolean, timestamptz, text) IS
     'internal: begin a life of the registry, and with it a quarantine';
 COMMENT ON FUNCTION snowflake_registry.clean_about(jsonb) IS
     'internal: a bounded part of what a server says about itself';

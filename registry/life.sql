@@ -40,14 +40,18 @@ BEGIN
 END
 $$;
 
--- An answer must survive a crash and a failover. "remote_apply" is stronger than "on" and stays. The value lasts until the end of the
--- transaction, not only until the end of the function.
+-- An answer must survive a crash and a failover, or its caller must see that it might not. "remote_apply" is stronger than "on" and stays.
+-- The values last until the end of the transaction, not only until the end of the function.
 CREATE FUNCTION snowflake_registry.commit_durably() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    -- A COMMIT whose wait for the standby was cancelled succeeds with a warning, which the caller must see.
+    IF current_setting('client_min_messages') = 'error' THEN
+        PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
 END
 $$;
@@ -82,10 +86,10 @@ CREATE FUNCTION snowflake_registry.in_quarantine(f snowflake_registry.fleet, poi
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT f.quarantine_until > 0 AND point <= snowflake_registry.quarantine_end(f) $$;
 
--- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" means that a renewal knew more than the
--- registry. No row in "node" is changed: the quarantine covers everything that can have been granted and lost.
+-- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" means that a renewal or the owner knew more
+-- than the registry. No row in "node" is changed: the quarantine covers everything that can have been granted and lost.
 CREATE FUNCTION snowflake_registry.begin_life(
-    f snowflake_registry.fleet, i snowflake_registry.identity, told boolean, now_at timestamptz
+    f snowflake_registry.fleet, i snowflake_registry.identity, told boolean, now_at timestamptz, why text DEFAULT NULL
 ) RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -103,6 +107,7 @@ BEGIN
     -- Without a request after the previous quarantine, the state can be from within it, and spare worker IDs were granted then.
     stale := snowflake_registry.in_quarantine(f, newest);
     reason := CASE
+        WHEN why IS NOT NULL THEN why
         WHEN NOT same_server THEN 'the registry is in another cluster or database than before'
         WHEN i.timeline <> f.timeline THEN format('timeline %s follows timeline %s', i.timeline, f.timeline)
         ELSE 'a server knew of renewals that the registry has lost'

@@ -59,10 +59,22 @@ SELECT s.datacenter_id, s.worker_id, s.host, s.port, s.data_directory, s.since, 
     n.bound, n.life, n.holder
 FROM snowflake_registry.servers AS s JOIN snowflake_registry.node AS n USING (datacenter_id, worker_id);
 
+CREATE VIEW snowflake_registry.datacenters AS
+SELECT r.datacenter_id, w.worker_ids, u.used, w.worker_ids - u.used AS free
+FROM snowflake_registry.fleet AS f
+    CROSS JOIN snowflake_registry.ring AS r
+    -- The last eighth is given out only during a quarantine.
+    CROSS JOIN LATERAL (SELECT (1::bigint << f.worker_bits) - (1::bigint << f.worker_bits) / 8 AS worker_ids) AS w
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS used FROM snowflake_registry.servers AS s
+        WHERE s.datacenter_id = r.datacenter_id AND s.worker_id < w.worker_ids AND s.state <> 'gone'
+    ) AS u;
+
 -- Privileges. The functions that the views call are granted with the views.
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
-GRANT SELECT ON snowflake_registry.status, snowflake_registry.servers, snowflake_registry.handovers TO pg_monitor;
+GRANT SELECT ON snowflake_registry.status, snowflake_registry.servers, snowflake_registry.handovers,
+    snowflake_registry.datacenters TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint, bigint, integer, bigint),
     snowflake_registry.about_number(jsonb, text) TO pg_monitor;

@@ -9,16 +9,7 @@ use postgres::Row;
 
 /// Starts a server without the library, and creates the registry of a fleet in its database `postgres`.
 pub fn registry(name: &str, layout: &str) -> Cluster {
-    with_registry(Cluster::builder(name), layout)
-}
-
-/// Starts this server, and creates the registry of a fleet in its database `postgres`.
-pub fn with_registry(builder: cluster::Builder, layout: &str) -> Cluster {
-    let server = builder.unset("shared_preload_libraries").start();
-    let mut client = server.connect();
-    client.batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension is installed");
-    client.one::<String>(&format!("SELECT snowflake_registry.create_fleet('{layout}')::text"));
-    server
+    Cluster::builder(name).start_registry(layout)
 }
 
 /// Returns a layout with Twitter's epoch.
@@ -116,7 +107,7 @@ fn answer(row: &Row, scale: Scale) -> Answer {
             "foreign fleet" => Refusal::ForeignFleet,
             "layout" => Refusal::Layout,
             "life" => Refusal::Life,
-            "quarantine" => Refusal::Quarantine { until: scale.point(row.get("until")) },
+            "quarantine" | "floor" => Refusal::Quarantine { until: scale.point(row.get("until")) },
             "full" => Refusal::Full,
             "range" => Refusal::Range,
             "lease" => Refusal::Lease,

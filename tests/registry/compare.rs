@@ -12,7 +12,7 @@ use flake::fleet::{
 };
 use flake::{Epoch, Node};
 
-use crate::calls::{format, micros, send, uuid, with_registry};
+use crate::calls::{format, micros, send, uuid};
 
 /// The clocks begin at this time. The tests must not depend on the time at which they run.
 const BEGIN: &str = "2026-03-01 12:00:00";
@@ -38,7 +38,7 @@ impl Both {
     fn new(name: &str, layout: &str) -> Both {
         let format = format(layout);
         // The clock stands still between the steps, so that both registries see the same time.
-        let server = with_registry(Cluster::builder(name).clock(BEGIN), layout);
+        let server = Cluster::builder(name).clock(BEGIN).start_registry(layout);
         let mut client = server.connect();
         let begin = client.one(&format!("SELECT {}", micros("clock_timestamp()")));
         let id: String = client.one("SELECT replace(fleet_id::text, '-', '') FROM snowflake_registry.fleet");

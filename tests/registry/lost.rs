@@ -1,6 +1,6 @@
 //! A registry that loses what it has stored: a failover to a standby that is behind, and a restored backup.
 
-use cluster::{Answer as _, Client, Cluster, Host, Stop};
+use cluster::{Answer as _, Client, Cluster, Host, Stop, assert_caught};
 use flake::fleet::{Answer, Effect, Identity, Member, Point, Refusal, Scale, Standing};
 
 use crate::calls::{claim, format, micros, registry, send};
@@ -69,25 +69,59 @@ fn after_a_failover_that_lost_a_claim_the_server_keeps_its_number_and_nobody_els
     assert_eq!(known, [0, 1, third as i32]);
 }
 
+/// Puts the server back to its present state after `lost` has happened, as a snapshot of its volume does.
+fn put_back(server: &mut Cluster, name: &str, lost: impl FnOnce(&mut Client)) {
+    server.stop(Stop::Fast);
+    let aside = Host::get().fresh_dir(&format!("{name}.aside"));
+    Host::get().copy_dir(server.dir(), &aside);
+    server.start();
+    lost(&mut server.connect());
+    server.stop(Stop::Fast);
+    std::fs::remove_dir_all(server.dir()).expect("the server is stopped");
+    let dir = Host::get().fresh_dir(name);
+    Host::get().copy_dir(&aside, &dir);
+    let _ = std::fs::remove_dir_all(&aside);
+    server.start();
+}
+
+/// The registry is put back without a new timeline while a server that got its worker ID later cannot reach it.
+fn check_closed(name: &str, close: bool) -> Result<(), String> {
+    let mut server = registry(name, LAYOUT);
+    let mut lost = 0;
+    put_back(&mut server, name, |client| lost = claim(client, LAYOUT).expect("a worker ID").worker);
+    let mut client = server.connect();
+    if close {
+        client.one::<std::time::SystemTime>("SELECT snowflake_registry.close()");
+    }
+    match claim(&mut client, LAYOUT) {
+        Ok(node) if node.worker == lost => Err(format!("worker ID {lost} was assigned twice")),
+        Ok(node) => Err(format!("worker ID {} was assigned during the quarantine", node.worker)),
+        Err(Answer::Refused(Refusal::Quarantine { .. })) => Ok(()),
+        Err(other) => Err(format!("{other:?}")),
+    }
+}
+
+#[test]
+fn a_registry_that_is_closed_by_hand_assigns_nothing_that_it_may_have_assigned() {
+    check_closed("registry_closed", true).unwrap();
+}
+
+#[test]
+fn a_registry_that_is_put_back_and_not_closed_is_caught() {
+    assert_caught(check_closed("registry_unclosed", false), "worker ID 0 was assigned twice");
+}
+
 /// A backup is restored on the same timeline, so only a server that knows more than the registry shows that something was lost.
 #[test]
 fn a_server_that_knows_more_than_the_registry_begins_a_new_life() {
     let mut registry_server = registry("registry_backup", LAYOUT);
     let mut member = server();
     assert_eq!(heartbeat(&mut registry_server.connect(), &mut member), Effect::Assigned);
-    registry_server.stop(Stop::Fast);
-    let aside = Host::get().fresh_dir("registry_backup.aside");
-    Host::get().copy_dir(registry_server.dir(), &aside);
-    registry_server.start();
-    for _ in 0..3 {
-        assert_eq!(heartbeat(&mut registry_server.connect(), &mut member), Effect::Renewed);
-    }
-    registry_server.stop(Stop::Fast);
-    std::fs::remove_dir_all(registry_server.dir()).expect("the server is stopped");
-    let dir = Host::get().fresh_dir("registry_backup");
-    Host::get().copy_dir(&aside, &dir);
-    let _ = std::fs::remove_dir_all(&aside);
-    registry_server.start();
+    put_back(&mut registry_server, "registry_backup", |client| {
+        for _ in 0..3 {
+            assert_eq!(heartbeat(client, &mut member), Effect::Renewed);
+        }
+    });
     let mut client = registry_server.connect();
     assert_eq!(heartbeat(&mut client, &mut member), Effect::Renewed);
     assert_eq!(life(&mut client), (2, "a server knew of renewals that the registry has lost".into(), true));

@@ -3,6 +3,8 @@
 mod calls;
 mod compare;
 mod concurrency;
+mod hundred;
 mod install;
 mod lost;
 mod roles;
+mod seen;

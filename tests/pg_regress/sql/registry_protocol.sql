@@ -108,6 +108,12 @@ SELECT * FROM test.fleet;
 SELECT * FROM test.renew(0, life => 100);
 SELECT * FROM test.fleet;
 SELECT snowflake_registry.open();
+-- The owner knows that something was lost.
+SELECT abs(extract(epoch FROM snowflake_registry.close() - now() - interval '24 hours 30 minutes')) < 60 AS until;
+SELECT * FROM test.fleet;
+SELECT life_reason LIKE 'close() was called by %' AS reason, spare_open FROM snowflake_registry.status;
+SELECT * FROM test.claim('s4');
+SELECT snowflake_registry.open();
 
 -- Rule 5: a renewal is taken over a row of an earlier life, by order in ID space.
 UPDATE snowflake_registry.node SET bound = test.point(30), life = 1 WHERE worker_id = 8;
