@@ -13,6 +13,7 @@
 //!
 //! The module [`fleet`] decides which server of a fleet has which worker ID.
 
+mod assignment;
 mod bulk;
 mod epoch;
 mod error;
@@ -31,6 +32,7 @@ mod sync;
 mod text;
 mod tick;
 
+pub use assignment::Assignment;
 pub use bulk::Bulk;
 pub use epoch::Epoch;
 pub use error::{FormatError, LayoutError, Part, PartError};

@@ -10,36 +10,33 @@
 //! - The callers take a lock so that [`State::unload`] and the reading of a mark for [`State::load`] exclude each other. Two
 //!   loads do not exclude each other, because the processes of a parallel query share their locks.
 //! - [`State::unload`] begins a new *generation*. A reservation that became durable for an earlier generation is no longer
-//!   published.
+//!   published, and a mark that was read in an earlier generation is no longer loaded.
+//! - Every loaded state belongs to one *assignment* of a worker ID ([`crate::Assignment`]). A caller that has drawn words compares
+//!   the assignment with the one for which it makes IDs, and drops the words if they differ.
 //! - The numbers of the clock are changed together by the caller that has made the *version* odd. A comparison changes nothing if
 //!   another comparison has overtaken it.
 //! - The oldest mark that is written but not known to be durable is *pending*. Any caller that finds this mark durable can
 //!   publish its reservation.
 
+mod claim;
+
 use crossbeam_utils::CachePadded;
 
+pub use claim::Claim;
+
+use crate::assignment::Assignment;
 use crate::bulk::Bulk;
 use crate::incidents::Record;
-use crate::pending::{LONGEST_PAUSE, Place};
+use crate::pending::Place;
 use crate::sync::{AtomicU64, Ordering};
 use crate::{
-    ClockEvent, ClockRules, Disciplined, Generation, Hybrid, Incidents, Limits, MIN_WINDOW, Nanos, Obstacle, Pace,
-    Pending, Reading, Request, Reservation, Run, next_window, step,
+    ClockEvent, ClockRules, Disciplined, Generation, Hybrid, Incidents, Limits, Nanos, Obstacle, Pace, Pending,
+    Reading, Request, Reservation, Run, next_window, step,
 };
 
-/// The value of `last` before the state is loaded. No word has this value, so no draw can succeed with it.
-pub const NOT_LOADED: u64 = u64::MAX;
-
-/// The duration after which a claim to extend the reservation ends by itself. It has to end because its holder may be stopped or
-/// may be waiting for a disk.
-const CLAIM: Nanos = 100_000_000;
-
-/// The duration of a claim in advance: half of the shortest window, in which the other callers need no extension.
-const RENEWAL: Nanos = MIN_WINDOW / 2;
-
-/// The longest time from now until the end of a claim. A claim that ends later was taken before the monotonic clock went back.
-/// The limit is twice as long as any claim, because a caller may have read the clock before another caller took a claim.
-const LONGEST_CLAIM: Nanos = 2 * RENEWAL;
+/// This value plus the generation is the value of `last` before the state is loaded. All words are below it, so no draw can succeed
+/// with it.
+pub const NOT_LOADED: u64 = 1 << 63;
 
 /// The values that every draw reads and only an extension writes.
 #[derive(Default)]
@@ -47,6 +44,7 @@ struct Terms {
     ceiling: AtomicU64,
     renew: AtomicU64,
     offset: AtomicU64,
+    assignment: Assignment,
 }
 
 /// The values that only extensions use.
@@ -89,10 +87,6 @@ pub struct Drawn {
     pub renew: bool,
 }
 
-/// The right to extend the reservation until the claim ends by itself.
-#[derive(Debug)]
-pub struct Claim(Nanos);
-
 impl State {
     /// Creates a state that issues nothing until it is loaded and a reservation is published.
     pub fn new() -> State {
@@ -118,15 +112,15 @@ impl State {
             // Acquire: this load pairs with the Release of `load`, so that the code below does not read a ceiling of an earlier
             // generation.
             let last = self.last.load(Ordering::Acquire);
-            if last == NOT_LOADED {
+            if last >= NOT_LOADED {
                 return Err(Obstacle::NotLoaded);
             }
             let ceiling = self.terms.ceiling.load(Ordering::Relaxed);
             let now = clock(self.terms.offset.load(Ordering::Relaxed));
             match step(last, now, ceiling, limits, pace, request) {
                 Ok(run) => {
-                    // Relaxed: the atomic swap alone decides who owns the words, and nothing else is published with them.
-                    let swap = self.last.compare_exchange_weak(last, run.last(), Ordering::Relaxed, Ordering::Relaxed);
+                    // The atomic swap alone decides who owns the words. Acquire: see [`Assignment`].
+                    let swap = self.last.compare_exchange_weak(last, run.last(), Ordering::Acquire, Ordering::Relaxed);
                     if swap.is_ok() {
                         let renew = run.last() >= self.terms.renew.load(Ordering::Relaxed);
                         return Ok(Drawn { run, renew });
@@ -139,7 +133,7 @@ impl State {
 
     /// Returns the last word issued, or `None` while the state is not loaded.
     pub fn last(&self) -> Option<u64> {
-        Some(self.last.load(Ordering::Acquire)).filter(|last| *last != NOT_LOADED)
+        Some(self.last.load(Ordering::Acquire)).filter(|last| *last < NOT_LOADED)
     }
 
     /// Returns the last word issued since the state was loaded, or `None` if there is none.
@@ -155,25 +149,27 @@ impl State {
     }
 
     /// Loads the state, so that words from `first` on are issued as soon as a reservation is published. Returns true for the one
-    /// caller that succeeds. Returns false if the state is already loaded, or if another caller is loading it. In this case, the
-    /// caller tries again.
-    pub fn load(&self, first: u64, clock: Hybrid) -> bool {
+    /// caller that succeeds. Returns false if the state is already loaded, if another caller is loading it, or if it was unloaded
+    /// after `generation` was read. In this case, the caller tries again.
+    pub fn load(&self, generation: Generation, first: u64, clock: Hybrid) -> bool {
         // The change of the clock below makes comparisons and loads that began earlier ineffective.
         let version = self.extension.version.load(Ordering::Acquire);
         if self.last().is_some() || !self.change_clock(version, clock) {
             return false;
         }
         // The first word is above the generation number, which takes the place of the ceiling until a reservation is published.
-        let first = first.max(self.extension.generation.load(Ordering::Relaxed) + 1);
+        let first = first.max(generation.0 + 1);
         self.extension.began.store(first - 1, Ordering::Relaxed);
         // This is a compare-and-swap, so that a caller that was stopped here does not set the state back. Release: a caller that
-        // sees that the state is loaded also sees its clock, and does not see a ceiling of an earlier generation.
-        self.last.compare_exchange(NOT_LOADED, first - 1, Ordering::Release, Ordering::Relaxed).is_ok()
+        // sees that the state is loaded also sees its clock and its assignment, and does not see a ceiling of an earlier generation.
+        let before = NOT_LOADED + generation.0;
+        self.last.compare_exchange(before, first - 1, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Stops the issuing of words until the state is loaded again.
     pub fn unload(&self) {
-        self.last.swap(NOT_LOADED, Ordering::SeqCst);
+        let next = self.extension.generation.load(Ordering::SeqCst) + 1;
+        self.last.swap(NOT_LOADED + next, Ordering::SeqCst);
         // The generation is written after `last`, so that a caller that reads this generation finds the state unloaded, or loaded
         // again.
         let generation = self.extension.generation.fetch_add(1, Ordering::SeqCst) + 1;
@@ -187,36 +183,26 @@ impl State {
         self.extension.look_at.store(0, Ordering::Relaxed);
     }
 
+    /// Returns the assignment of the worker ID for which the state is loaded. Why words that were drawn are compared with it is said
+    /// in [`crate::Assignment`].
+    #[inline(always)]
+    pub fn assignment(&self) -> &Assignment {
+        &self.terms.assignment
+    }
+
+    /// Unloads the state and changes its assignment from `from` to number `to`. The caller has the lock that [`State::unload`]
+    /// needs. Returns false if the assignment is not `from` any more, or changes at the same time.
+    pub fn assign(&self, from: u64, to: u64) -> bool {
+        let first = self.assignment().begin(from, to);
+        if first {
+            self.unload();
+        }
+        first && self.assignment().end(to)
+    }
+
     /// Returns the generation. Read the generation before [`State::last`].
     pub fn generation(&self) -> Generation {
         Generation(self.extension.generation.load(Ordering::SeqCst))
-    }
-
-    /// Takes the right to extend the reservation for the time [`CLAIM`], or for the time [`RENEWAL`] if the extension is in
-    /// advance. Returns `None` if another caller has the right. `now` is the time of the monotonic clock.
-    pub fn claim(&self, now: Nanos, in_advance: bool) -> Option<Claim> {
-        let claimed_until = &self.extension.claimed_until;
-        let until = claimed_until.load(Ordering::Relaxed);
-        let ends = now + if in_advance { RENEWAL } else { CLAIM };
-        let over = until <= now || until > now + LONGEST_CLAIM;
-        // Relaxed: claims limit how many callers extend the reservation at once, but several callers may do so.
-        let taken = over && claimed_until.compare_exchange(until, ends, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        taken.then_some(Claim(ends))
-    }
-
-    /// Keeps a claim during a pause that begins at `now`. Returns false if the claim has ended and another caller has the right.
-    pub fn keep(&self, claim: &mut Claim, now: Nanos, pause: Nanos) -> bool {
-        let ends = now + pause + CLAIM;
-        let kept = self.extension.claimed_until.compare_exchange(claim.0, ends, Ordering::Relaxed, Ordering::Relaxed);
-        if kept.is_ok() {
-            claim.0 = ends;
-        }
-        kept.is_ok()
-    }
-
-    /// Releases the claim, unless it has ended by itself.
-    pub fn release(&self, claim: &Claim) {
-        let _ = self.extension.claimed_until.compare_exchange(claim.0, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Returns the oldest mark of this generation that was written but is not known to be durable.
@@ -259,18 +245,6 @@ impl State {
     /// Returns the times at which requests for more than one word were granted.
     pub fn bulk(&self) -> &Bulk {
         &self.extension.bulk
-    }
-
-    /// Makes callers that extend in advance skip the check of the pending mark for the time `pause`.
-    pub fn postpone(&self, now: Nanos, pause: Nanos) {
-        self.extension.look_at.store(now + pause, Ordering::Relaxed);
-    }
-
-    /// Returns true while callers that extend in advance must not check the pending mark.
-    pub fn postponed(&self, now: Nanos) -> bool {
-        let look_at = self.extension.look_at.load(Ordering::Relaxed);
-        // A time that is too far ahead was stored before the monotonic clock went back.
-        now < look_at && look_at <= now + 2 * LONGEST_PAUSE
     }
 
     /// Returns the next reservation at generator time `now`. The reservation covers all words below `needed`.

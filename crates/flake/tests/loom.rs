@@ -36,7 +36,7 @@ fn below(ceiling: u64) -> Reservation {
 
 fn issuing(first: u64, ceiling: u64) -> State {
     let state = State::new();
-    state.load(first, CLOCK);
+    state.load(state.generation(), first, CLOCK);
     assert!(state.publish(state.generation(), below(ceiling), 0));
     state
 }
@@ -156,7 +156,7 @@ fn concurrent_loaders_load_once_and_each_can_draw_below_what_it_has_published() 
             thread::spawn(move || {
                 let state = &*shared;
                 // Without a lock, because the processes of a parallel query share their locks.
-                while !state.load(first, CLOCK) && state.last().is_none() {
+                while !state.load(state.generation(), first, CLOCK) && state.last().is_none() {
                     thread::yield_now();
                 }
                 assert!(state.publish(state.generation(), below(DUE + 300), 0));
@@ -243,7 +243,7 @@ impl Server {
     fn load(&self) {
         let guard = self.lock.lock().unwrap();
         if self.state.last().is_none() {
-            self.state.load(self.mark(), CLOCK);
+            self.state.load(self.state.generation(), self.mark(), CLOCK);
         }
         drop(guard);
     }
@@ -337,7 +337,7 @@ fn a_step_of_the_clock_is_reported_once_by_those_who_compare_meanwhile() {
     explore(Some(3), move || {
         // An atomic of loom, so that loom tries the step at every point at which it makes a difference.
         let shared = Arc::new((State::new(), AtomicU64::new(NOW)));
-        shared.0.load(DUE, Hybrid::start(at(NOW), 0));
+        shared.0.load(shared.0.generation(), DUE, Hybrid::start(at(NOW), 0));
         let comparing = |jitter| {
             let shared = shared.clone();
             move || {

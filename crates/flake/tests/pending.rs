@@ -22,7 +22,11 @@ fn due() -> u64 {
 
 fn loaded() -> State {
     let state = State::new();
-    assert!(state.load(due(), Hybrid::start(Reading { monotonic: UP, boot: UP, wall: START, apart: 0 }, 0)));
+    assert!(state.load(
+        state.generation(),
+        due(),
+        Hybrid::start(Reading { monotonic: UP, boot: UP, wall: START, apart: 0 }, 0)
+    ));
     state
 }
 
@@ -66,7 +70,7 @@ fn a_mark_of_an_earlier_generation_is_neither_seen_nor_published() {
     state.note(&earlier);
     state.unload();
     assert_eq!(state.pending(), None);
-    assert!(state.load(due(), state.clock()));
+    assert!(state.load(state.generation(), due(), state.clock()));
     assert_eq!(state.pending(), None);
     assert!(!state.settle(&earlier, Some(MS)));
     assert_eq!(drawn(&state), None);
