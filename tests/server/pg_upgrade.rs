@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use cluster::{Answer, Client, Host, assert_caught, blocks, command, ensure, major, not_tested, page, watch};
+use cluster::{Answer, Client, Host, assert_caught, blocks, command, ensure, faketime, major, not_tested, page, watch};
 use postgres::{Config, NoTls};
 
 /// The version from which the servers are upgraded.
@@ -70,8 +70,7 @@ impl Move {
         command.env("PGHOST", &self.socket).env("PGSOCKETDIR", &self.socket).env("PGPORT", "5432");
         command.env("PGUSER", "postgres").env("PGTZ", "UTC").env("LC_ALL", "C").env_remove("RUST_BACKTRACE");
         if script.contains("\"$NEW/pg_ctl\"") {
-            command.env("LD_PRELOAD", host.faketime()).env("FAKETIME", self.clock);
-            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+            command.envs(faketime()).env("FAKETIME", self.clock).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         }
         // The output goes into a file, because a server that the command starts would keep a pipe open.
         let path = self.directory.join("printed");

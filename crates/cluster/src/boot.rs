@@ -31,6 +31,11 @@ impl Boot {
             fs::remove_file(file).expect("a witness can be removed");
         }
     }
+
+    /// Leaves the directory in place when this process ends, for a server that outlives it.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for Boot {

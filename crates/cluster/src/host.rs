@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::patience::PATIENCE;
-use crate::{Installation, command, output, within};
+use crate::{Builder, Cluster, Installation, command, output, within};
 
 /// The maximum length of the path of a socket directory: `sun_path` in `sockaddr_un` has 108 bytes, from which the terminator and
 /// the length of `/.s.PGSQL.5432` are subtracted.
@@ -145,24 +145,32 @@ impl Host {
         static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
         DIRECTORY.get_or_init(|| {
             let built = repository().join("target/faults/libsnowflake_pg.so");
-            let dir = self.base.join("faults");
-            make_dir(&dir);
-            self.own(&dir);
-            let _alone = self.alone("faults");
-            let copy = dir.join("snowflake_pg.so");
-            let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
-            let built_at = age(&built).unwrap_or_else(|| panic!("scripts/faults makes {}", built.display()));
-            if age(&copy) != Some(built_at) {
-                // The new file replaces the old file by a rename, because a server may have the old file open.
-                let fresh = dir.join("snowflake_pg.new");
-                fs::copy(&built, &fresh).expect("the base directory can be written");
-                self.own(&fresh);
-                let stamped = File::options().write(true).open(&fresh).and_then(|file| file.set_modified(built_at));
-                stamped.expect("the time of a new file can be set");
-                fs::rename(&fresh, copy).expect("a file can be renamed in place");
-            }
-            dir
+            assert!(built.exists(), "scripts/faults makes {}", built.display());
+            let copy = self.copy_of(&built, "faults", "snowflake_pg.so");
+            copy.parent().expect("a file in a directory").into()
         })
+    }
+
+    /// Copies a file into a directory with this name, unless the copy is as old as the file, and returns the path of the copy. The
+    /// servers' user can read the copy.
+    pub(crate) fn copy_of(&self, file: &Path, directory: &str, name: &str) -> PathBuf {
+        let dir = self.base.join(directory);
+        make_dir(&dir);
+        self.own(&dir);
+        let _alone = self.alone(directory);
+        let copy = dir.join(name);
+        let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+        let made_at = age(file).unwrap_or_else(|| panic!("{} cannot be read", file.display()));
+        if age(&copy) != Some(made_at) {
+            // The new file replaces the old file by a rename, because a process may have the old file open.
+            let fresh = dir.join(format!("{name}.new"));
+            fs::copy(file, &fresh).expect("the base directory can be written");
+            self.own(&fresh);
+            let stamped = File::options().write(true).open(&fresh).and_then(|file| file.set_modified(made_at));
+            stamped.expect("the time of a new file can be set");
+            fs::rename(&fresh, &copy).expect("a file can be renamed in place");
+        }
+        copy
     }
 
     /// Waits until no other process is creating the files with this name. Other processes then wait until the returned file is
@@ -171,12 +179,6 @@ impl Host {
         let lock = lock_file(&self.base.join(format!("{name}.lock")));
         lock.lock().expect("a lock file can be locked");
         lock
-    }
-
-    /// Returns the path of Debian's libfaketime.
-    pub fn faketime(&self) -> String {
-        let listed = output(command("sh").args(["-c", "ls /usr/lib/*/faketime/libfaketime.so.1"]));
-        listed.lines().next().expect("the package faketime is installed").to_string()
     }
 
     /// Returns the data directory of which every new cluster is a copy. Copying it takes much less time than `initdb`, which
@@ -189,16 +191,21 @@ impl Host {
         if !dir.exists() {
             let fresh = self.base.join("template.new");
             self.make_empty(&fresh);
-            let initdb = self
-                .program("initdb")
-                .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"])
-                .arg(&fresh)
-                .output()
-                .expect("initdb can be run");
-            assert!(initdb.status.success(), "initdb failed: {}", String::from_utf8_lossy(&initdb.stderr));
+            self.initdb(&fresh);
             fs::rename(&fresh, &dir).expect("a directory can be renamed in place");
         }
         dir
+    }
+
+    /// Fills an empty directory with a new cluster.
+    pub(crate) fn initdb(&self, dir: &Path) {
+        let initdb = self
+            .program("initdb")
+            .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"])
+            .arg(dir)
+            .output()
+            .expect("initdb can be run");
+        assert!(initdb.status.success(), "initdb failed: {}", String::from_utf8_lossy(&initdb.stderr));
     }
 
     fn find() -> Host {
@@ -220,6 +227,16 @@ impl Host {
         if let Some(owner) = self.owner {
             std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid)).expect("root can give files away");
         }
+    }
+}
+
+impl Builder {
+    /// Creates the cluster with `initdb`, which takes a second. Unlike the clusters that [`Builder::create`] returns, it has a system
+    /// identifier of its own.
+    pub fn create_anew(self) -> Cluster {
+        let cluster = self.empty();
+        Host::get().initdb(cluster.dir());
+        cluster
     }
 }
 

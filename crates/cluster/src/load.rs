@@ -138,9 +138,14 @@ impl Load {
 
     /// Starts this many sessions. Each session runs the statements of `setup` and then gets IDs in these ways in turn.
     pub fn start(server: &Cluster, sessions: usize, asks: &'static [Ask], setup: &'static str) -> Load {
+        Load::at(&server.config("postgres"), sessions, asks, setup)
+    }
+
+    /// Does what [`Load::start`] does, with sessions that connect with these parameters.
+    pub fn at(config: &Config, sessions: usize, asks: &'static [Ask], setup: &'static str) -> Load {
         let stop = Arc::new(AtomicBool::new(false));
         let one = |number: usize| {
-            let (config, stop) = (server.config("postgres"), stop.clone());
+            let (config, stop) = (config.clone(), stop.clone());
             let cancel = Cancel::default();
             let token = cancel.clone();
             (thread::spawn(move || session(&config, &stop, number, asks, setup, &token)), cancel)

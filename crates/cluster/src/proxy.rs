@@ -1,4 +1,5 @@
-//! A proxy that delays acknowledgements between a standby and its primary.
+//! A proxy between a server and its clients, for example between a primary and its standby. It delays what clients send, and loses
+//! answers of the server.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -11,13 +12,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::{Cluster, Host};
+use crate::{Chance, Cluster, Host};
 
 /// The name of a server's socket for port 5432.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// Passes connections on to a server. Data from the server arrives at once. Data from the client arrives after a delay, which is
-/// zero at first. When a connection ends, data that was not yet sent is lost. Dropping this value ends all connections.
+/// Passes connections on to a server. Data from the server arrives at once or is lost. Data from the client arrives after a delay,
+/// which is zero at first. When a connection ends, data that was not yet sent is lost. Dropping this value ends all connections.
 pub struct Proxy {
     socket: PathBuf,
     state: Arc<State>,
@@ -33,6 +34,10 @@ struct State {
 struct Way {
     /// The delay of data from a client. `None` holds back all data.
     delay: Option<Duration>,
+    /// The random choices of the answers that are lost, and how many answers there are for each of them. `None` loses nothing.
+    loses: Option<(Chance, usize)>,
+    /// The number of answers that were lost.
+    lost: usize,
     ended: bool,
     /// Both ends of every connection, which are needed to end the connections.
     streams: Vec<UnixStream>,
@@ -47,7 +52,7 @@ impl Proxy {
         let _ = fs::remove_file(&listening);
         let listener = UnixListener::bind(&listening).expect("a directory of its own can have a socket");
         fs::set_permissions(&listening, Permissions::from_mode(0o777)).expect("the mode of a new socket can be set");
-        let way = Way { delay: Some(Duration::ZERO), ended: false, streams: Vec::new() };
+        let way = Way { delay: Some(Duration::ZERO), loses: None, lost: 0, ended: false, streams: Vec::new() };
         let state = Arc::new(State { way: Mutex::new(way), changed: Condvar::new() });
         let (server, shared) = (server.socket().join(SOCKET), state.clone());
         let acceptor = Some(thread::spawn(move || accept(&listener, &server, &shared)));
@@ -68,6 +73,22 @@ impl Proxy {
     /// back after `wal_sender_timeout`.
     pub fn hold(&self) {
         self.change(|way| way.delay = None);
+    }
+
+    /// Loses one in `times` answers of the server from now on, and ends their connections. The request has reached the server, and
+    /// the answer to the login is never lost.
+    pub fn lose_answers(&self, chance: Chance, times: usize) {
+        self.change(|way| way.loses = Some((chance, times)));
+    }
+
+    /// Loses no answers from now on.
+    pub fn lose_nothing(&self) {
+        self.change(|way| way.loses = None);
+    }
+
+    /// Returns how many answers were lost.
+    pub fn lost(&self) -> usize {
+        self.state.lock().lost
     }
 
     fn change(&self, change: impl FnOnce(&mut Way)) {
@@ -103,6 +124,14 @@ impl State {
         !way.ended
     }
 
+    /// Returns true if this answer is lost.
+    fn loses_answer(&self) -> bool {
+        let way = &mut *self.lock();
+        let loses = way.loses.as_mut().is_some_and(|(chance, times)| chance.one_in(*times));
+        way.lost += usize::from(loses);
+        loses
+    }
+
     /// Waits until data that was sent at this time is due. Returns false if the proxy ends first.
     fn due(&self, sent: Instant) -> bool {
         let mut way = self.lock();
@@ -130,7 +159,8 @@ fn accept(listener: &UnixListener, server: &Path, state: &Arc<State>) {
         let Ok(server) = server else { continue };
         let (sender, receiver) = channel();
         let (from, to) = (copy_of(&server), copy_of(&client));
-        threads.push(thread::spawn(move || pass_on(from, to)));
+        let answers = state.clone();
+        threads.push(thread::spawn(move || pass_on(from, to, &answers)));
         let (from, state) = (copy_of(&client), state.clone());
         threads.push(thread::spawn(move || note(from, &sender)));
         threads.push(thread::spawn(move || pass_on_late(&receiver, server, &client, &state)));
@@ -139,8 +169,15 @@ fn accept(listener: &UnixListener, server: &Path, state: &Arc<State>) {
 }
 
 /// Passes on the data that the server sends.
-fn pass_on(mut from: UnixStream, mut to: UnixStream) {
-    let _ = std::io::copy(&mut from, &mut to);
+fn pass_on(mut from: UnixStream, mut to: UnixStream, state: &State) {
+    let mut buffer = [0; 8_192];
+    let mut login = true;
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        if (!login && state.loses_answer()) || to.write_all(&buffer[..length]).is_err() {
+            break;
+        }
+        login = false;
+    }
     end(&from);
     end(&to);
 }

@@ -9,7 +9,7 @@ use crate::{Answer, Client, Cluster, within};
 const MOMENT: Duration = Duration::from_secs(2);
 
 /// The possible last messages of the background worker.
-const SAID: [&str; 2] = ["snowflake_pg: started with worker ID", "snowflake_pg: the high-water mark is missing"];
+const SAID: [&str; 2] = ["snowflake_pg: started with ", "snowflake_pg: the high-water mark is missing"];
 
 impl Cluster {
     /// Waits until the background worker, if there is one, has done its work. A request for an ID would also wait for the

@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use postgres::{Client, Config, NoTls};
 
 use crate::patience::{PATIENCE, within};
-use crate::{Host, command};
+use crate::{Host, command, faketime};
 
 /// How a server is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,16 +23,17 @@ pub enum Stop {
 pub struct Cluster {
     dir: PathBuf,
     socket: PathBuf,
-    like: Builder,
+    pub(crate) like: Builder,
     pub(crate) postmaster: Option<Child>,
-    kept: bool,
+    /// True for a server that continues to run after this process has ended.
+    pub(crate) kept: bool,
     /// Reserves the name of the server.
     claim: Option<File>,
 }
 
 /// The settings, environment and arguments of a server.
 pub struct Builder {
-    name: String,
+    pub(crate) name: String,
     settings: Vec<(String, String)>,
     env: Vec<(String, String)>,
     arguments: Vec<String>,
@@ -71,13 +72,13 @@ impl Builder {
 
     /// Lets a test step the server's wall clock. At each clock read, libfaketime reads the offset that [`Cluster::set_clock`]
     /// writes.
-    pub fn clock(self, offset: &str) -> Builder {
+    pub fn clock(mut self, offset: &str) -> Builder {
         let host = Host::get();
         let file = host.dir(&format!("{}.clock", self.name));
         host.write(&file, &format!("{offset}\n"));
         let file = file.to_string_lossy().into_owned();
-        self.env("LD_PRELOAD", &host.faketime())
-            .env("FAKETIME_TIMESTAMP_FILE", &file)
+        self.env.extend(faketime().map(|(name, value)| (name.to_string(), value)));
+        self.env("FAKETIME_TIMESTAMP_FILE", &file)
             .env("FAKETIME_NO_CACHE", "1")
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
     }
@@ -105,34 +106,6 @@ impl Builder {
         cluster
     }
 
-    /// Returns the cluster of an earlier run with its data, or a new cluster, for a server that outlives this process. If the
-    /// server is running, it is stopped first.
-    pub fn open(self) -> Cluster {
-        let dir = Host::get().dir(&self.name);
-        let mut cluster = if dir.join("PG_VERSION").exists() {
-            stop_stale(&dir, Stop::Fast);
-            self.into_cluster(dir, None)
-        } else {
-            self.create()
-        };
-        cluster.kept = true;
-        cluster
-    }
-
-    /// Returns the cluster of an earlier run, if its server is running.
-    pub fn running(self) -> Option<Cluster> {
-        let dir = Host::get().dir(&self.name);
-        let mut cluster = self.into_cluster(dir, None);
-        cluster.kept = true;
-        let reached = cluster.config("postgres").connect(NoTls).is_ok();
-        reached.then_some(cluster)
-    }
-
-    /// Stops the server that an earlier run left running. Returns false if no server was running.
-    pub fn stop(self) -> bool {
-        stop_stale(&Host::get().dir(&self.name), Stop::Fast)
-    }
-
     /// Returns the cluster with an empty data directory, which replaces the data directory of an earlier run. The caller fills
     /// the new directory.
     pub fn empty(self) -> Cluster {
@@ -143,9 +116,14 @@ impl Builder {
         self.into_cluster(dir, Some(claim))
     }
 
-    fn into_cluster(self, dir: PathBuf, claim: Option<File>) -> Cluster {
+    pub(crate) fn into_cluster(self, dir: PathBuf, claim: Option<File>) -> Cluster {
         let socket = Host::get().socket_dir(&self.name);
         Cluster { dir, socket, like: self, postmaster: None, kept: false, claim }
+    }
+
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.settings.iter().find(|(known, _)| known == name)?;
+        Some(value)
     }
 
     fn change(&mut self, name: &str, value: Option<&str>) {
@@ -230,7 +208,10 @@ impl Cluster {
     pub fn set_clock(&self, offset: &str) {
         let (_, file) =
             self.like.env.iter().find(|(name, _)| name == "FAKETIME_TIMESTAMP_FILE").expect("a faked clock");
-        Host::get().write(Path::new(file), &format!("{offset}\n"));
+        // The file is replaced at once, so that nobody reads an empty one.
+        let fresh = Path::new(file).with_extension("step");
+        Host::get().write(&fresh, &format!("{offset}\n"));
+        fs::rename(&fresh, file).expect("a file can be renamed in place");
     }
 
     /// Stops the server.
@@ -244,11 +225,6 @@ impl Cluster {
             let _ = postmaster.wait();
             panic!("the server of {} did not stop in {PATIENCE:?}:\n{}", self.dir.display(), self.log());
         }
-    }
-
-    /// Returns true for a server that continues to run after this process has ended.
-    pub(crate) fn outlives_us(&self) -> bool {
-        self.kept
     }
 
     /// Stops and starts the server.
@@ -376,7 +352,7 @@ impl Drop for Cluster {
 /// Stops the server that an earlier run left in this directory. Returns false if there is none. A PID file can outlive its
 /// server, and another process can get the same process ID. Therefore, a process is stopped only if this directory is its working
 /// directory.
-fn stop_stale(dir: &Path, how: Stop) -> bool {
+pub(crate) fn stop_stale(dir: &Path, how: Stop) -> bool {
     let file = fs::read_to_string(dir.join("postmaster.pid")).unwrap_or_default();
     let Some(pid) = file.lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return false };
     let works_here = || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == dir);
@@ -390,8 +366,9 @@ fn stop_stale(dir: &Path, how: Stop) -> bool {
     true
 }
 
-/// Sends a signal to a process that this harness started.
-pub(crate) fn signal(pid: u32, name: &str) {
+/// Sends a signal to a process that this harness started, or to a process group, whose ID has a minus sign in front of it.
+pub(crate) fn signal(process: impl ToString, name: &str) {
     // This is the shell's built-in `kill`, because a Debian system without procps has no program `kill`.
-    let _ = command("sh").args(["-c", "kill -s \"$0\" \"$1\"", name]).arg(pid.to_string()).status();
+    let kill = "kill -s \"$0\" -- \"$1\"";
+    let _ = command("sh").args(["-c", kill, name]).arg(process.to_string()).stderr(Stdio::null()).status();
 }

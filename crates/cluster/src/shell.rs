@@ -25,8 +25,11 @@ impl Cluster {
         let log = self.new_log();
         // The server must not inherit RUST_BACKTRACE. Otherwise, it would log a backtrace for every statement that is cancelled.
         command.env_remove("RUST_BACKTRACE").stdout(log.try_clone().expect("a file handle")).stderr(log);
-        if !self.outlives_us() {
+        if !self.kept {
             watch(self.dir());
+            if let Some(machine) = self.like.setting("snowflake_pg.witness_directory") {
+                watch(Path::new(machine));
+            }
         }
         self.postmaster = Some(command.spawn().expect("it can be run"));
         self.wait_until_up()

@@ -1,14 +1,41 @@
 //! Servers that issue only a few IDs a second, without gaps, so that IDs that are issued again are found for certain.
 
-use crate::{Answer, Builder, Client};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::{Answer, Builder, Client, Cluster};
 
 /// How many IDs a sparse server issues in a second.
 pub const SPARSE_PER_SECOND: u32 = 16;
 
+/// The layout of a sparse server.
+pub const SPARSE_LAYOUT: &str = "31:28:4@1s";
+
+/// How many bits of the ID of a sparse server are below its time.
+const BELOW_TIME: u32 = 28 + 4;
+
+/// The time of ID 0, which is the default of `snowflake_pg.epoch`, in milliseconds since 1970.
+const EPOCH_MS: i64 = 1_288_834_974_657;
+
+/// How many seconds [`Cluster::set_clock_behind`] leaves a server to start. A server that knows of the IDs can still continue after
+/// them, because it issues IDs up to ten seconds ahead of its clock.
+const BEHIND: i64 = 8;
+
 impl Builder {
     /// Lets the server issue [`SPARSE_PER_SECOND`] IDs a second, up to ten seconds ahead of its clock, which tests can step.
     pub fn sparse(self) -> Builder {
-        self.set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s").clock("+0")
+        self.set("snowflake_pg.layout", SPARSE_LAYOUT).set("snowflake_pg.max_ahead", "10s").clock("+0")
+    }
+}
+
+impl Cluster {
+    /// Steps the clock of a sparse server to eight seconds before the latest of these IDs. If the server does not know of them, it
+    /// issues some of them again, however much time has passed since they were drawn.
+    pub fn set_clock_behind(&self, ids: &[i64]) {
+        let latest = ids.iter().max().expect("IDs were drawn");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_millis();
+        let now = i64::try_from(now).expect("the time fits");
+        let ahead = (EPOCH_MS + (latest >> BELOW_TIME) * 1_000 - now).div_euclid(1_000);
+        self.set_clock(&format!("{:+}", ahead - BEHIND));
     }
 }
 

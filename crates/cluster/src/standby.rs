@@ -30,17 +30,29 @@ impl Cluster {
         self.standby_at(proxy.socket(), builder)
     }
 
-    fn standby_at(&self, socket: &Path, builder: Builder) -> Cluster {
-        let mut standby = builder.empty();
+    /// Creates a cluster with the settings of `builder` from a base backup of this server, which is running. If the cluster is
+    /// started, it recovers as after a crash.
+    pub fn backup(&self, builder: Builder) -> Cluster {
+        self.backup_from(self.socket(), builder, &[])
+    }
+
+    fn backup_from(&self, socket: &Path, builder: Builder, flags: &[&str]) -> Cluster {
+        let cluster = builder.empty();
         let backup = self
             .program("pg_basebackup")
-            // pg_basebackup configures the standby to connect to the host to which pg_basebackup itself connects.
             .env("PGHOST", socket)
-            .args(["--checkpoint=fast", "--write-recovery-conf", "--wal-method=stream", "--no-sync", "-D"])
-            .arg(standby.dir())
+            .args(["--checkpoint=fast", "--wal-method=stream", "--no-sync", "-D"])
+            .arg(cluster.dir())
+            .args(flags)
             .output()
             .expect("pg_basebackup can be run");
         assert!(backup.status.success(), "pg_basebackup failed: {}", String::from_utf8_lossy(&backup.stderr));
+        cluster
+    }
+
+    fn standby_at(&self, socket: &Path, builder: Builder) -> Cluster {
+        // pg_basebackup configures the standby to connect to the host to which pg_basebackup itself connects.
+        let mut standby = self.backup_from(socket, builder, &["--write-recovery-conf"]);
         standby.start();
         standby
     }
