@@ -14,20 +14,23 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # People and tests read the output of the tools below.
 export NO_COLOR := 1
 
-.PHONY: help run stop check test test-controls ci soak bench bench-plot bench-against bench-starvation all install package lint fuzz clean
-.PHONY: decoder docs setup setup-package setup-test setup-bench
+.PHONY: help run stop check test test-controls test-engines ci soak bench bench-plot bench-against bench-starvation
+.PHONY: all install package lint fuzz clean
+.PHONY: run-fleet decoder docs setup setup-package setup-test setup-bench
 
 help:
 	@echo "make run      build, install, start a private server, insert and decode, print how to connect"
-	@echo "make stop     stop the server that make run started"
+	@echo "make run-fleet   start a registry and three servers that get their worker IDs from it, insert, copy a server"
+	@echo "make stop     stop the servers that make run and make run-fleet started"
 	@echo "make check    formatting, clippy, the core and the SQL surface: a minute"
 	@echo "make test     every test except the negative controls: ten minutes"
 	@echo "make test-controls   the negative controls: tests that show that other tests detect a fault"
+	@echo "make test-engines   tests with Patroni, pg_auto_failover, pglogical, pgBackRest and other programs: five minutes"
 	@echo "make ci       all of these, and the tests that depend on PostgreSQL with 16, 17 and 18"
 	@echo "make docs     build a site from the pages in target/site"
 	@echo "make soak     faults in random order for SECONDS=3600, and ten minutes of idling"
-	@echo "make bench    compare with sequences and UUIDs (40 minutes); PART=cost, storage, oltp, contention or wire runs one part;"
-	@echo "              writes to bench/results, or to target/bench for a short run with ROUNDS=1 or SCALE=100 (fewer rows)"
+	@echo "make bench    compare with sequences and UUIDs (an hour); PART=cost, storage, oltp, contention, wire, fleet or"
+	@echo "              failovers runs one part; writes to bench/results, or to target/bench for a short run with ROUNDS=1 or SCALE=100"
 	@echo "make bench-plot   plot the results of make bench, next to them"
 	@echo "make bench-against REV=..  compare the cost of an ID with another revision, or with REV=--uncounted: this one without counts"
 	@echo "make bench-starvation REV=..  how long one ID takes while other sessions reserve blocks, compared with another revision"
@@ -48,18 +51,24 @@ test:
 test-controls:
 	@scripts/test controls
 
+test-engines:
+	@scripts/test engines
+
 ci:
-	@FLEET_WORLDS=1000000 ALSO='16 17 18' scripts/test lint core interleavings all
+	@FLEET_WORLDS=1000000 ALSO='16 17 18' scripts/test lint core interleavings all engines
 
 docs:
 	@scripts/docs
 
 ifeq ($(PG),all)
-run stop soak all install package setup:
+run run-fleet stop soak all install package setup:
 	@for version in 15 16 17 18; do $(MAKE) PG=$$version $@ || exit; done
 else
 run: install
 	@cargo run --quiet -p demo
+
+run-fleet: install
+	@cargo run --quiet -p demo -- run-fleet
 
 stop:
 	@cargo run --quiet -p demo -- stop

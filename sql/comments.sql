@@ -34,10 +34,18 @@ COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
     'set the high-water mark and return the old one; to lower it, pass a table whose IDs are below the new mark, or force => true';
 COMMENT ON FUNCTION snowflake_check(regclass, text, integer[]) IS
     'duplicate IDs in a table, IDs that this server has not issued, and values that are not IDs; no rows if nothing is wrong';
+COMMENT ON FUNCTION snowflake_guard(regclass, text) IS
+    'create or enable the guard of a table, which refuses replicated rows with the worker ID of this server';
+COMMENT ON FUNCTION snowflake_guard_row() IS
+    'trigger function of a guard; snowflake_guard() creates the trigger';
+COMMENT ON FUNCTION snowflake_guard_status() IS
+    'replicated rows that guards have refused, as shown by view snowflake_status';
 COMMENT ON FUNCTION snowflake_status() IS
     'state of the generator, as shown by view snowflake_status';
 COMMENT ON FUNCTION snowflake_last_issuer() IS
     'worker ID and datacenter ID of the server that wrote the high-water mark, as shown by view snowflake_status';
+COMMENT ON FUNCTION snowflake_registry_status() IS
+    'worker ID and grant of this server from the registry, as shown by view snowflake_status';
 COMMENT ON VIEW snowflake_status IS
     'state of the generator: identity of this server, last ID, clock, high-water mark, and counts for all backends';
 COMMENT ON FUNCTION snowflake_stat_backends() IS

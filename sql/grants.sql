@@ -7,9 +7,13 @@ REVOKE EXECUTE ON FUNCTION snowflake_stat_reset() FROM PUBLIC;
 -- needs EXECUTE on the functions in the view.
 REVOKE EXECUTE ON FUNCTION snowflake_status() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_last_issuer() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_registry_status() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_guard_status() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_stat_backends() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_status() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_last_issuer() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake_registry_status() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake_guard_status() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_stat_backends() TO pg_monitor;
 GRANT SELECT ON snowflake_status TO pg_monitor;
 GRANT SELECT ON snowflake_stat_backends TO pg_monitor;

@@ -23,7 +23,31 @@ REVOKE EXECUTE ON FUNCTION snowflake_last_issuer() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_last_issuer() TO pg_monitor;
 COMMENT ON FUNCTION snowflake_last_issuer() IS
     'worker ID and datacenter ID of the server that wrote the high-water mark, as shown by view snowflake_status';
-CREATE OR REPLACE VIEW snowflake_status AS SELECT * FROM snowflake_status(), snowflake_last_issuer();
+CREATE FUNCTION snowflake_registry_status() RETURNS TABLE (registry_state text, worker_id_since timestamptz,
+    granted_until timestamptz, last_heartbeat timestamptz, failed_heartbeats bigint, heartbeat_error text, clock_offset interval,
+    fenced_by text, fenced_at timestamptz)
+    VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_registry_status_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_registry_status() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_registry_status() TO pg_monitor;
+COMMENT ON FUNCTION snowflake_registry_status() IS
+    'worker ID and grant of this server from the registry, as shown by view snowflake_status';
+CREATE FUNCTION snowflake_guard(relation regclass, key text DEFAULT NULL) RETURNS void
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_guard_wrapper';
+CREATE FUNCTION snowflake_guard_row() RETURNS trigger
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_guard_row_wrapper';
+CREATE FUNCTION snowflake_guard_status() RETURNS TABLE (guard_refusals bigint, last_guard_refusal_id bigint,
+    last_guard_refusal_at timestamptz)
+    VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_guard_status_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_guard_status() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_guard_status() TO pg_monitor;
+COMMENT ON FUNCTION snowflake_guard(regclass, text) IS
+    'create or enable the guard of a table, which refuses replicated rows with the worker ID of this server';
+COMMENT ON FUNCTION snowflake_guard_row() IS
+    'trigger function of a guard; snowflake_guard() creates the trigger';
+COMMENT ON FUNCTION snowflake_guard_status() IS
+    'replicated rows that guards have refused, as shown by view snowflake_status';
+CREATE OR REPLACE VIEW snowflake_status AS
+    SELECT * FROM snowflake_status(), snowflake_last_issuer(), snowflake_registry_status(), snowflake_guard_status();
 -- Renames parameters so that named notation needs no quotes. Updates the catalog directly, because PostgreSQL renames parameters only
 -- by DROP FUNCTION, which would also drop the views, constraints and policies that call the function. These store the position of an
 -- argument. Their definitions still print the old names in named notation (docs/upgrading.md).

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use flake::fleet::{Identity, Member, Point, Record};
 use flake::{Drawn, Hybrid, Mark, Nanos, Obstacle, Reading, Reservation, Run, State};
 use pgrx::prelude::*;
 
@@ -88,6 +89,30 @@ pub enum Fault {
     DeafReading,
     /// A session keeps its last ID after `DISCARD`.
     DiscardIgnored,
+    /// A renewal is sent before its nonce is in the witness.
+    NonceForgotten,
+    /// A renewal that was not answered is sent again with another nonce.
+    NonceReplaced,
+    /// An answer of the registry is used even though its COMMIT gave a warning.
+    WarningTrusted,
+    /// Not a mistake: Looking up the addresses of a host takes 20 seconds.
+    SlowLookup,
+    /// Not a mistake: Every host has the address 127.0.0.2, which comes before its other addresses.
+    DeadAddress,
+    /// The postmaster does not lock the witness of a server with a registry.
+    WitnessShared,
+    /// A session does not check whether the worker ID has changed.
+    AssignmentIgnored,
+    /// IDs are issued above the bound of the grant.
+    BoundIgnored,
+    /// Issuing begins below the start of the grant, and below what the witness contains.
+    StartIgnored,
+    /// A guard refuses the IDs of this server's worker ID that are not in its grant.
+    GrantUnguarded,
+    /// A guard refuses the IDs that this server had issued before the guard was created.
+    GuardFromZero,
+    /// A guard refuses the rows that a trigger on this server inserts while it applies a replicated row.
+    GuardMistakesOwn,
 }
 
 /// Returns true if this fault is switched on.
@@ -102,6 +127,18 @@ pub const fn on(_: Fault) -> bool {
 pub fn on(fault: Fault) -> bool {
     static SELECTED: OnceLock<String> = OnceLock::new();
     *SELECTED.get_or_init(|| std::env::var("SNOWFLAKE_PG_FAULT").unwrap_or_default()) == format!("{fault:?}")
+}
+
+/// Waits if [`Fault::SlowLookup`] is on.
+pub fn slow_lookup() {
+    if on(Fault::SlowLookup) {
+        std::thread::sleep(Duration::from_secs(20));
+    }
+}
+
+/// Returns the first address of a host if [`Fault::DeadAddress`] is on.
+pub fn dead_address() -> Option<String> {
+    on(Fault::DeadAddress).then(|| "127.0.0.2".into())
 }
 
 /// Returns a lock for [`Fault::PoisonedLock`]. The lock is held until the IDs are drawn, even if an error is raised in the
@@ -160,7 +197,7 @@ pub fn forgotten_mark() -> Option<Mark> {
 /// Begins issuing IDs without a mark for [`Fault::IssueInRecovery`], because a standby cannot write a mark.
 pub fn begin_without_mark(state: &State, reading: Reading) {
     let generation = state.generation();
-    state.load(1, Hybrid::start(reading, 0));
+    state.load(generation, 1, Hybrid::start(reading, 0));
     state.publish(generation, Reservation { ceiling: u64::MAX, renew: u64::MAX }, 0);
 }
 
@@ -248,6 +285,14 @@ pub fn cancel_outlived() {
 pub fn cancel_ends_wait() -> bool {
     // SAFETY: the flag is a plain variable of this process.
     on(Fault::PublishAfterCancel) && unsafe { pgrx::pg_sys::InterruptPending } != 0
+}
+
+/// Forgets the nonce of a renewal that was not answered if [`Fault::NonceReplaced`] is on.
+pub fn forget_nonce(member: &mut Member, identity: Identity) {
+    let pending = member.record().copied().filter(|record| on(Fault::NonceReplaced) && record.pending.is_some());
+    if let Some(record) = pending {
+        *member = Member::start(identity, Some(Record { pending: None, ..record }), Point::ZERO);
+    }
 }
 
 /// Returns the wait event to show, or 0 if [`Fault::HiddenWait`] is on.

@@ -12,8 +12,9 @@ mod message;
 mod os;
 mod pg;
 
+use config::guc_hooks::Callbacks;
 use config::{guc, identity};
-use generator::{draw, mark_worker, shmem, standby_watch, stats, witness};
+use generator::{draw, fleet_witness, grant, log, mark_worker, registrar, shmem, standby_watch, stats, witness};
 use pg::discard;
 
 ::pgrx::pg_module_magic!(name, version);
@@ -28,7 +29,13 @@ pgrx::extension_sql_file!("../sql/layouts.sql", name = "layouts", requires = [la
 pgrx::extension_sql_file!(
     "../sql/status.sql",
     name = "status",
-    requires = [status::snowflake_status, status::snowflake_last_issuer, status::snowflake_stat_backends]
+    requires = [
+        status::snowflake_status,
+        status::snowflake_last_issuer,
+        registry_status::snowflake_registry_status,
+        guard::snowflake_guard_status,
+        status::snowflake_stat_backends
+    ]
 );
 pgrx::extension_sql_file!(
     "../sql/grants.sql",
@@ -54,11 +61,14 @@ pub extern "C-unwind" fn _PG_init() {
     // default.
     identity::establish();
     // Stage 2: Define the settings.
-    guc::define();
+    guc::define(Callbacks { assigned: grant::worker, registry_given: log::registry_given });
     // Stage 3: Open the witness, request shared memory, and register the background workers.
     witness::open(identity::get());
+    fleet_witness::open(identity::get());
     shmem::request();
     stats::request();
+    grant::request(identity::get());
+    registrar::register();
     mark_worker::register();
     standby_watch::register();
     // Stage 4: Install the hooks that run in each session.

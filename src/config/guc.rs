@@ -5,15 +5,18 @@
 //! them.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, CString};
+use std::time::Duration;
 
-use flake::{ClockRules, Layout, MAX_WINDOW, Nanos, OnRegression, Pace};
+use flake::fleet::{MAX_LEASE, MIN_LEASE};
+use flake::{ClockRules, MAX_WINDOW, Nanos, OnRegression, Pace};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
-use pgrx::{pg_sys, prelude::*};
+use pgrx::pg_sys;
 
-use crate::config::epoch;
+use crate::config::guc_hooks::{
+    CALLBACKS, Callbacks, UNSET, WORKER, check_epoch, check_layout, check_registry, show_worker,
+};
 use crate::faults::{self, Fault};
-use crate::message::error::Error;
 
 /// The name of the setting for this server's worker ID.
 pub const WORKER_ID: &CStr = c"snowflake_pg.worker_id";
@@ -23,6 +26,9 @@ pub const DATACENTER_ID: &CStr = c"snowflake_pg.datacenter_id";
 pub const LAYOUT: &CStr = c"snowflake_pg.layout";
 /// The name of the setting for the epoch.
 pub const EPOCH: &CStr = c"snowflake_pg.epoch";
+
+/// The name of the setting for the connection string of the registry.
+pub const REGISTRY: &CStr = c"snowflake_pg.registry";
 
 /// The name of the setting for the directory of the witness.
 const WITNESS_DIRECTORY: &CStr = c"snowflake_pg.witness_directory";
@@ -47,12 +53,19 @@ const DEFAULT_MAX_CLOCK_JUMP_S: i32 = 3_600;
 /// The maximum of `snowflake_pg.max_clock_jump`: one year, in seconds. A superuser can accept larger jumps manually.
 const MAX_MAX_CLOCK_JUMP_S: i32 = 31_536_000;
 
+/// The range and the default of `snowflake_pg.lease`, in seconds. A server with the default survives an outage of the registry that
+/// lasts a night.
+const MIN_LEASE_S: i32 = MIN_LEASE.as_secs() as i32;
+const DEFAULT_LEASE_S: i32 = 12 * 3_600;
+const MAX_LEASE_S: i32 = MAX_LEASE.as_secs() as i32;
+
+/// The default and the maximum of `snowflake_pg.max_clock_skew`, in milliseconds. The value 0 means that no warning is logged.
+const DEFAULT_MAX_CLOCK_SKEW_MS: i32 = 1_000;
+const MAX_MAX_CLOCK_SKEW_MS: i32 = 3_600_000;
+
 /// A parameter that users may set by mistake instead of `snowflake_pg.worker_id`, because the name of the extension begins with
 /// `snowflake`.
 pub const OTHER_WORKER_ID: &CStr = c"snowflake.worker_id";
-
-/// The value that means that the worker ID is not set.
-pub const UNSET: i32 = -1;
 
 /// Where the sequence of a new tick begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
@@ -79,11 +92,13 @@ pub enum ClockRegression {
     Error,
 }
 
-static WORKER: GucSetting<i32> = GucSetting::<i32>::new(UNSET);
 static DATACENTER: GucSetting<i32> = GucSetting::<i32>::new(0);
 static LAYOUT_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
 static EPOCH_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 static WITNESS_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"/dev/shm"));
+static REGISTRY_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static LEASE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_LEASE_S);
+static MAX_CLOCK_SKEW: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_CLOCK_SKEW_MS);
 static MAX_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_AHEAD_MS);
 static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::new(SequenceStart::Zero);
 
@@ -98,6 +113,26 @@ pub fn on_clock_regression() -> ClockRegression {
 /// Returns the directory of the witness, or an empty string if the server runs without a witness.
 pub fn witness_directory() -> String {
     WITNESS_TEXT.get().map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Returns the connection string of the registry, or an empty string if there is no registry. The string can contain a password.
+pub fn registry() -> String {
+    REGISTRY_TEXT.get().map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
+}
+
+/// Returns how far the server wants its grant to reach ahead of its clock.
+pub fn lease() -> Duration {
+    // The value is not negative, because PostgreSQL keeps the setting in its range.
+    Duration::from_secs(LEASE.get() as u64)
+}
+
+/// Returns the clock offset above which the server warns, or `None` if it does not warn.
+pub fn max_clock_skew() -> Option<Duration> {
+    match MAX_CLOCK_SKEW.get() {
+        0 => None,
+        // The value is not negative, because PostgreSQL keeps the setting in its range.
+        skew => Some(Duration::from_millis(skew as u64)),
+    }
 }
 
 /// Returns the clock settings in the form that the hybrid clock takes.
@@ -129,19 +164,26 @@ pub fn pace() -> Pace {
 
 /// Defines every setting and reserves the prefix, so that PostgreSQL reports a misspelt name. This function is called in the
 /// postmaster while it preloads libraries.
-pub fn define() {
-    GucRegistry::define_int_guc(
-        WORKER_ID,
-        c"Sets the worker ID of this server.",
-        c"The worker ID must be unique among all servers whose IDs are used together. It can range from 0 to the largest \
-          number that fits in the worker field of snowflake_pg.layout. A value of -1 means that no worker ID is set and that \
-          the server does not issue IDs.",
-        &WORKER,
-        UNSET,
-        i32::MAX,
-        if faults::on(Fault::WorkerForEverybody) { GucContext::Userset } else { GucContext::Postmaster },
-        GucFlags::default(),
-    );
+pub fn define(callbacks: Callbacks) {
+    let _ = CALLBACKS.set(callbacks);
+    // SAFETY: the hook is guarded, and returns a string that lives until the next call.
+    unsafe {
+        GucRegistry::define_int_guc_with_hooks(
+            WORKER_ID,
+            c"Sets the worker ID of this server.",
+            c"The worker ID must be unique among all servers whose IDs are used together. It can range from 0 to the largest \
+              number that fits in the worker field of snowflake_pg.layout. A value of -1 means that no worker ID is set and that \
+              the server does not issue IDs. If snowflake_pg.registry is set, the registry assigns the worker ID.",
+            &WORKER,
+            UNSET,
+            i32::MAX,
+            if faults::on(Fault::WorkerForEverybody) { GucContext::Userset } else { GucContext::Postmaster },
+            GucFlags::default(),
+            None,
+            None,
+            Some(show_worker),
+        );
+    }
     GucRegistry::define_int_guc(
         DATACENTER_ID,
         c"Sets the datacenter ID of this server.",
@@ -190,6 +232,43 @@ pub fn define() {
         GucContext::Postmaster,
         GucFlags::default(),
     );
+    // SAFETY: the hook is guarded, and does not change the value.
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            REGISTRY,
+            c"Sets the connection string of the registry.",
+            c"The registry assigns a worker ID to each server of a fleet. The value is a libpq connection string or URI, and is the \
+              same on every server. If the value is empty, the server uses snowflake_pg.worker_id.",
+            &REGISTRY_TEXT,
+            GucContext::Sighup,
+            GucFlags::SUPERUSER_ONLY,
+            Some(check_registry),
+            None,
+            None,
+        );
+    }
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.lease",
+        c"Sets how long the server can issue IDs without the registry.",
+        c"The server renews its grant 720 times in this time. A server with a longer lease survives a longer outage of the registry, \
+          and its worker ID is out of use for longer after the server has gone.",
+        &LEASE,
+        MIN_LEASE_S,
+        MAX_LEASE_S,
+        GucContext::Postmaster,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_clock_skew",
+        c"Sets the difference between the clocks of this server and of the registry above which the server logs a warning.",
+        c"IDs are unique whatever the clocks show, but the order of IDs from different servers follows their clocks. A value of 0 \
+          means that no warning is logged.",
+        &MAX_CLOCK_SKEW,
+        0,
+        MAX_MAX_CLOCK_SKEW_MS,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_ahead",
         c"Sets how far issued IDs can get ahead of the clock before sessions are throttled.",
@@ -231,62 +310,4 @@ pub fn define() {
     );
     // SAFETY: the argument is a C string, which PostgreSQL copies.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
-}
-
-/// Refuses a malformed layout when `ALTER SYSTEM` writes it instead of at the next server start.
-#[pg_guard]
-unsafe extern "C-unwind" fn check_layout(
-    value: *mut *mut c_char,
-    _extra: *mut *mut c_void,
-    _source: pg_sys::GucSource::Type,
-) -> bool {
-    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
-    let text = unsafe { text_of(value) };
-    accept(Layout::parse(&text).map(|_| ()).map_err(|error| Error::Layout { text, error }))
-}
-
-/// Refuses a malformed epoch when `ALTER SYSTEM` writes it instead of at the next server start.
-#[pg_guard]
-unsafe extern "C-unwind" fn check_epoch(
-    value: *mut *mut c_char,
-    _extra: *mut *mut c_void,
-    _source: pg_sys::GucSource::Type,
-) -> bool {
-    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
-    let text = unsafe { text_of(value) };
-    let checked = epoch::parse(&text).map(|_| ());
-    accept(checked.map_err(|problem| Error::Epoch { text, problem }))
-}
-
-/// Returns the text of a string setting.
-///
-/// # Safety
-///
-/// `value` points to a null pointer or to a C string.
-unsafe fn text_of(value: *mut *mut c_char) -> String {
-    // SAFETY: the caller guarantees that `value` is a valid pointer.
-    let text = unsafe { *value };
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: the pointer is not null, and the caller guarantees that it then points to a C string.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-}
-
-/// Returns the result of a check hook. If there is an error, its detail and hint are stored where PostgreSQL finds them when it
-/// raises its own error.
-fn accept(checked: Result<(), Error>) -> bool {
-    let Err(error) = checked else {
-        return true;
-    };
-    let report = error.report();
-    let c_text = |text: &str| CString::new(text).unwrap_or_default();
-    // SAFETY: pstrdup allocates in the current memory context, which outlives the error that PostgreSQL raises from these
-    // pointers as soon as the hook returns false.
-    unsafe {
-        pg_sys::GUC_check_errcode(report.code as i32);
-        pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(c_text(&report.detail).as_ptr());
-        pg_sys::GUC_check_errhint_string = pg_sys::pstrdup(c_text(&report.hint).as_ptr());
-    }
-    false
 }

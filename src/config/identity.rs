@@ -7,10 +7,11 @@
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use flake::{IdFormat, Layout, Limits, Mark, Nanos, Node, Part, Stamp};
 
-use crate::config::{epoch, guc};
+use crate::config::{epoch, guc, guc_hooks};
 use crate::faults::{self, Fault};
 use crate::message::error::{Error, Setting};
 use crate::pg::{setting, timestamp};
@@ -18,7 +19,8 @@ use crate::pg::{setting, timestamp};
 /// The average number of days in a Gregorian year.
 pub const YEAR_DAYS: f64 = 365.2425;
 
-/// What the configuration says about the IDs from this server.
+/// What is known about the IDs from this server: from the configuration, and from the registry if there is one.
+#[derive(Clone)]
 pub struct Identity {
     /// The layout and the epoch.
     pub format: IdFormat,
@@ -28,8 +30,15 @@ pub struct Identity {
     pub node: Node,
     /// Converts words into this server's IDs.
     pub stamp: Stamp,
-    /// False if `snowflake_pg.worker_id` is not set. In that case, this server issues no IDs.
+    /// False if `snowflake_pg.worker_id` is not set and the registry has not assigned a worker ID. In that case, this server issues
+    /// no IDs, and the worker ID is 0.
     pub worker_set: bool,
+    /// The number of the assignment of the worker ID ([`flake::Assignment`]). It is 0 without a registry.
+    pub assignment: u64,
+    /// No ID of this assignment is below this mark.
+    pub start: Mark,
+    /// True if `snowflake_pg.registry` was set when the server started. In that case, the registry assigns the worker ID.
+    pub registry_set: bool,
 }
 
 impl Identity {
@@ -44,9 +53,15 @@ impl Identity {
         self.format.instant(word >> self.format.layout.sequence_bits())
     }
 
-    /// Returns the error that every session gets if `snowflake_pg.worker_id` is not set, or returns `None` if it is set.
+    /// Returns this identity with a worker ID that the registry has assigned.
+    pub fn assigned(&self, assignment: u64, node: Node, start: Mark) -> Identity {
+        let stamp = self.format.layout.stamp(node).expect("the protocol checks the worker ID");
+        Identity { node, stamp, worker_set: true, assignment, start, ..self.clone() }
+    }
+
+    /// Returns the error that every session gets if neither `snowflake_pg.worker_id` nor `snowflake_pg.registry` is set.
     pub fn refusal(&self) -> Option<Error> {
-        (!self.worker_set).then(|| Error::WorkerUnset {
+        (!self.worker_set && !self.registry_set).then(|| Error::WorkerUnset {
             layout: self.format.layout,
             misnamed: setting::configured(guc::OTHER_WORKER_ID).is_some(),
         })
@@ -77,12 +92,17 @@ impl Identity {
 
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 
-/// Returns this server's identity, or returns `None` if the library is not preloaded.
+/// The identity with which this process issues IDs. With a registry, it is null until this process has asked for an ID, and is replaced
+/// when the registry has assigned another worker ID. What was replaced remains in memory, because there can be references to it.
+static ISSUING: AtomicPtr<Identity> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Returns this server's identity from the configuration, or `None` if the library is not preloaded. With a registry, it has no worker
+/// ID; [`crate::generator::grant::identity`] returns the one with the worker ID.
 pub fn find() -> Option<&'static Identity> {
     IDENTITY.get()
 }
 
-/// Returns this server's identity. Raises an error if the library is not preloaded.
+/// Returns the identity of [`find`]. Raises an error if the library is not preloaded.
 #[inline]
 pub fn get() -> &'static Identity {
     match IDENTITY.get() {
@@ -91,12 +111,30 @@ pub fn get() -> &'static Identity {
     }
 }
 
+/// Returns the identity with which this process issues IDs, or `None` if it has none yet.
+#[inline]
+#[allow(unsafe_code)]
+pub fn issuing() -> Option<&'static Identity> {
+    // SAFETY: the pointer is null, or points to a static variable or to a value in a box that is never freed.
+    unsafe { ISSUING.load(Ordering::Relaxed).as_ref() }
+}
+
+/// Makes this process issue IDs with this identity.
+pub fn issue_with(identity: Identity) -> &'static Identity {
+    let identity: &'static Identity = Box::leak(Box::new(identity));
+    ISSUING.store(std::ptr::from_ref(identity).cast_mut(), Ordering::Relaxed);
+    identity
+}
+
 /// Reads and checks the four settings. This function is called in the postmaster before the settings are defined. An error keeps
 /// the server from starting.
 pub fn establish() {
     match read() {
         Ok(identity) => {
             // The postmaster calls this function once, and backends inherit the value.
+            if !identity.registry_set {
+                issue_with(identity.clone());
+            }
             let _ = IDENTITY.set(identity);
         }
         Err(error) => error.raise(),
@@ -115,6 +153,10 @@ fn read() -> Result<Identity, Error> {
 
     let datacenter = number(Setting::Datacenter, guc::DATACENTER_ID, &layout)?.unwrap_or(0);
     let worker = number(Setting::Worker, guc::WORKER_ID, &layout)?;
+    let registry = setting::configured(guc::REGISTRY).is_some_and(|text| !text.trim().is_empty());
+    if let (Some(worker), true) = (worker, registry) {
+        return Err(Error::WorkerAndRegistry { worker });
+    }
     let node = Node { datacenter, worker: worker.unwrap_or(0) };
     let stamp = layout.stamp(node).expect("the numbers were checked");
     let format = IdFormat { layout, epoch };
@@ -123,6 +165,9 @@ fn read() -> Result<Identity, Error> {
         limits: Limits::of(&format),
         node,
         stamp,
+        assignment: 0,
+        start: Mark::NOTHING_ISSUED,
+        registry_set: registry,
         worker_set: worker.is_some() || faults::on(Fault::DefaultWorker),
     })
 }
@@ -136,7 +181,7 @@ fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>,
     };
     let digits = text.trim();
     // While the setting is not set, pg_settings shows this value. The value is accepted here so that ALTER SYSTEM can set it.
-    if setting == Setting::Worker && digits == guc::UNSET.to_string() {
+    if setting == Setting::Worker && digits == guc_hooks::UNSET.to_string() {
         return Ok(None);
     }
     let max = layout.max(match setting {

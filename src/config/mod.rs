@@ -2,4 +2,5 @@
 
 pub mod epoch;
 pub mod guc;
+pub mod guc_hooks;
 pub mod identity;

@@ -6,7 +6,7 @@ use flake::{MAX_LEAD, Mark};
 use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
-use crate::generator::{clock, extend, log, mark, shmem, start, wait, witness};
+use crate::generator::{assigned, clock, extend, log, mark, shmem, start, wait, witness};
 use crate::message::error::Error;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
@@ -16,7 +16,7 @@ use crate::pg::{relation, row_security, timestamp, transaction};
 /// Accepts the server's clock as correct. From then on, IDs follow the clock. Returns the interval by which generator time moved.
 #[pg_extern(volatile, parallel_unsafe)]
 fn snowflake_accept_clock() -> Interval {
-    let identity @ Identity { format, limits, .. } = identity::get();
+    let identity @ Identity { format, limits, .. } = assigned::take();
     start::load(identity);
     // The clock is read once, so that the time that is accepted is the time that was checked.
     let reading = clock::reading();
@@ -48,10 +48,11 @@ fn snowflake_set_mark(
     key: Option<Text<'_>>,
     force: Option<bool>,
 ) -> Option<i64> {
-    let identity = identity::get();
-    if let Some(error) = start::refusal(identity) {
+    let own = identity::get();
+    if let Some(error) = start::refusal(own) {
         error.raise();
     }
+    let identity = assigned::take();
     let (given, force) = (mark?, force.unwrap_or(false));
     let mark = u64::try_from(given).ok().and_then(Mark::stored).filter(|_| given <= identity.format.layout.last_id());
     let mark = mark.unwrap_or_else(|| Error::MarkRange { mark: given, layout: identity.format.layout }.raise());
@@ -67,7 +68,7 @@ fn snowflake_set_mark(
             Error::MarkLowered { mark: given, current: current.value() }.raise();
         }
     };
-    start::wait_for_origin();
+    mark::wait_for_origin();
     // A call that fails must not keep another server from issuing IDs.
     if let Ok(current) = mark::read() {
         check(Some(current));
@@ -76,6 +77,10 @@ fn snowflake_set_mark(
     let state = shmem::state();
     let (mut before, mut set) = (None, mark);
     let written = mark::set(|current| {
+        // The worker ID cannot change while the mark is locked.
+        if state.assignment().get() != identity.assignment {
+            Error::WorkerChanged.raise();
+        }
         check(current);
         // After a restore, a table does not contain the latest IDs, so it does not show that the mark in the witness can be lowered.
         let reverted = current.is_none_or(|current| current < witness::mark());

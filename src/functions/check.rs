@@ -8,9 +8,9 @@ use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 
 use crate::config::guc;
-use crate::config::identity::{self, Identity};
+use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
-use crate::generator::{clock, mark, shmem};
+use crate::generator::{clock, grant, mark, shmem};
 use crate::message::error::Error;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
@@ -70,7 +70,7 @@ fn snowflake_check(
         name!(last_id, Option<i64>),
     ),
 > {
-    let identity = identity::get();
+    let Some(identity) = &grant::identity() else { Error::NotPreloaded.raise() };
     // A NULL argument is an error, because an empty result would mean that there are no problems.
     let table = relation.unwrap_or_else(|| Error::NullArgument { argument: "relation", names: "table" }.raise());
     let key = key.unwrap_or_else(|| Error::NullArgument { argument: "key", names: "column" }.raise());

@@ -179,12 +179,5 @@ fn lock(parent: pg_sys::Oid) -> Name {
     if transaction::keeps_snapshot() {
         Error::PartitionTransaction.raise();
     }
-    loop {
-        let table = relation::of_relation(parent).unwrap_or_else(|| Error::NoTable { table: parent.to_u32() }.raise());
-        Spi::run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", table.quoted())).expect(ANSWERED);
-        // A table is locked by its name. Another table may have taken the name while this session waited.
-        if table.oid() == Some(parent) {
-            return table;
-        }
-    }
+    relation::lock(parent, "ACCESS EXCLUSIVE").unwrap_or_else(|| Error::NoTable { table: parent.to_u32() }.raise())
 }

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
 use crate::generator::stats::{self, Count};
-use crate::generator::{clock, extend, mark, shmem, start, witness};
+use crate::generator::{assigned, clock, extend, grant, mark, shmem, start, witness};
 use crate::message::error::{Error, MarkProblem, WaitCause};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, timestamp, wal};
@@ -52,7 +52,7 @@ fn snowflake_status() -> TableIterator<
         name!(stats_reset, Option<TimestampWithTimeZone>),
     ),
 > {
-    let Some(identity @ Identity { format, limits, .. }) = identity::find() else {
+    let Some(identity @ Identity { format, limits, .. }) = &grant::identity() else {
         let report = Error::NotPreloaded.report();
         let (state, problem, hint) = ("not preloaded", Some(report.message), Some(report.hint));
         return TableIterator::once((
@@ -62,7 +62,8 @@ fn snowflake_status() -> TableIterator<
     };
     let (state, wall) = (shmem::state(), clock::wall());
     let (mark, problem) = condition(identity, wall);
-    let phase = match (&problem, state.last()) {
+    let (loaded, issued) = of_assignment(identity, state.last(), state.last_issued());
+    let phase = match (&problem, loaded) {
         (Some(Error::Standby), _) => "standby",
         (Some(Error::MarkWaits { .. }), _) => "waiting",
         (Some(_), _) => "refused",
@@ -70,8 +71,8 @@ fn snowflake_status() -> TableIterator<
         (None, None) => "idle",
     };
     let report = problem.map(|error| error.report());
-    let last = state.last_issued();
-    let next = state.last().map(|last| state.clock().time(clock::monotonic()).max(limits.time(last)));
+    let last = issued;
+    let next = loaded.map(|last| state.clock().time(clock::monotonic()).max(limits.time(last)));
     let marked = mark.filter(|mark| *mark > Mark::NOTHING_ISSUED);
     let counts = stats::total();
     let count = |count| Some(counts.get(count) as i64);
@@ -179,7 +180,8 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     let (generation, published) = (state.generation(), state.published());
     let mark = mark::read();
     let refused = || start::refusal(identity).or_else(|| witness::refusal(identity));
-    let error = refused().or_else(|| match (&mark, state.last()) {
+    let (loaded, _) = of_assignment(identity, state.last(), None);
+    let error = refused().or_else(|| match (&mark, loaded) {
         (Err(problem), _) => Some(Error::MarkMissing { problem: *problem }),
         (Ok(mark), None) => start::beginning(identity, *mark, wall).err(),
         (Ok(mark), Some(last)) => {
@@ -195,6 +197,8 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
                 Some(Error::MarkMissing { problem })
             } else if last >= last_word || identity.limits.word_at(now).is_some_and(|word| word > last_word) {
                 Some(Error::Exhausted { format: identity.format })
+            } else if let Some(error) = assigned::ended_before(identity, next(identity, last, now)) {
+                Some(error)
             } else {
                 waiting(identity, last, now)
             }
@@ -203,12 +207,25 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     (mark.ok(), error)
 }
 
+/// Returns two words of the state, or nothing if the state is loaded for another worker ID than that of the identity.
+fn of_assignment(identity: &Identity, one: Option<u64>, other: Option<u64>) -> (Option<u64>, Option<u64>) {
+    // The words were read before, so that they are not of a later assignment.
+    match shmem::state().assignment().get() == identity.assignment {
+        true => (one, other),
+        false => (None, None),
+    }
+}
+
+/// Returns the next word at generator time `now`.
+fn next(identity: &Identity, last: u64, now: Nanos) -> u64 {
+    identity.limits.word_at(now).map_or(last, |word| word.max(last + 1))
+}
+
 /// Returns what the next ID will wait for. `last` is the last word issued, and `now` is generator time.
 fn waiting(identity: &Identity, last: u64, now: Nanos) -> Option<Error> {
     let state = shmem::state();
     let pending = state.pending()?;
-    let next = identity.limits.word_at(now).map_or(last, |word| word.max(last + 1));
-    if state.published().is_some_and(|ceiling| next < ceiling) {
+    if state.published().is_some_and(|ceiling| next(identity, last, now) < ceiling) {
         return None;
     }
     let cause = match wal::is_flushed(pending.position) {

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use flake::{Drawn, Nanos, Obstacle, Pace, Request, Run};
+use flake::{Drawn, Nanos, Obstacle, Pace, Request, Run, State};
 
 use crate::config::guc;
 use crate::config::identity::{self, Identity};
 use crate::faults::{self, Fault};
 use crate::generator::stats::{self, Count};
-use crate::generator::{clock, extend, shmem, start, wait};
+use crate::generator::{assigned, clock, extend, shmem, start, wait};
 use crate::message::error::Error;
 
 /// IDs that belong to this session, in the order in which they were issued.
@@ -60,15 +60,26 @@ impl Overdue {
 /// Issues the IDs for one request. Tries the lock-free path, and removes obstacles until the request is granted.
 #[inline(always)]
 pub fn draw(request: Request) -> Issued {
-    let identity = identity::get();
+    let mut identity = identity::issuing().unwrap_or_else(|| assigned::take());
+    let state = shmem::state();
     let _held = faults::lock_held_while_drawing();
     let mut overdue = Overdue::default();
     loop {
-        let drawn = match attempt(identity, request, overdue.now) {
+        let drawn = match attempt(state, identity, request, overdue.now) {
             Ok(drawn) => Some(drawn),
-            Err(obstacle) => clear(identity, obstacle, request, &mut overdue),
+            Err(obstacle) => {
+                if identity.registry_set {
+                    identity = assigned::take();
+                }
+                clear(identity, obstacle, request, &mut overdue)
+            }
         };
         if let Some(Drawn { run, renew }) = drawn {
+            // The words are dropped if the state is loaded for another worker ID, see [`flake::Assignment`].
+            if state.assignment().get() != identity.assignment && !faults::on(Fault::AssignmentIgnored) {
+                identity = assigned::take();
+                continue;
+            }
             if !request.is_single() {
                 overdue.granted(identity, run);
             }
@@ -83,8 +94,8 @@ pub fn draw(request: Request) -> Issued {
 
 /// Tries once to draw, without a lock, a call into PostgreSQL, or an allocation.
 #[inline(always)]
-fn attempt(identity: &Identity, request: Request, overdue: bool) -> Result<Drawn, Obstacle> {
-    let (state, pace) = (shmem::state(), Pace { overdue, ..guc::pace() });
+fn attempt(state: &State, identity: &Identity, request: Request, overdue: bool) -> Result<Drawn, Obstacle> {
+    let pace = Pace { overdue, ..guc::pace() };
     let early = faults::clock_read_early(clock::monotonic);
     // Each attempt reads the clock once, so the number of clock reads is the number of attempts.
     let mut attempts = 0;
@@ -150,7 +161,7 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
         }
         Obstacle::NotReserved(word) => {
             let time = extend::extend_to(identity, word)?;
-            return match attempt(identity, request, overdue.now) {
+            return match attempt(shmem::state(), identity, request, overdue.now) {
                 // The words are drawn at the time for which the reservation was made. If a disk or a standby takes longer than a
                 // window, the current time is already past the reservation when its mark becomes durable. If this session drew at
                 // the current time, it would extend the reservation forever.

@@ -16,6 +16,8 @@ use pgrx::{debug1, debug2};
 use crate::config::guc::{self, ClockRegression};
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
+use crate::generator::assigned::{self, Limit};
+use crate::generator::grant::Snapshot;
 use crate::generator::mark::Raised;
 use crate::generator::{clock, log, mark, shmem, stats, wait};
 use crate::message::error::{Error, MarkProblem};
@@ -85,6 +87,8 @@ enum Hindrance {
     /// Another session is changing the replication origin.
     Locked,
     Mark(MarkProblem),
+    /// The words that are needed are above the bound of the grant.
+    GrantEnded(Box<Snapshot>),
 }
 
 /// Extends the reservation in advance, while half of it is left. Does nothing if another session is extending the reservation or
@@ -174,6 +178,7 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
                 }
                 Hindrance::ClockBehind(behind) => wait_for_clock(behind),
                 Hindrance::Mark(problem) => Error::MarkMissing { problem }.raise(),
+                Hindrance::GrantEnded(snapshot) => assigned::ended(identity, &snapshot).raise(),
             }
             return None;
         }
@@ -207,7 +212,12 @@ fn took(pending: &Pending) -> Nanos {
 /// Returns the pending mark. If there is no pending mark, writes a mark for all words below `needed`, or only for the current time
 /// if `needed` is `None`.
 fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<Found, Hindrance> {
-    if let Some(pending) = shmem::state().pending().filter(|_| !faults::on(Fault::PendingForgotten)) {
+    let pending = shmem::state().pending();
+    // The assignment is read after the generation of the mark, which ends with the assignment.
+    if shmem::state().assignment().get() != identity.assignment && !faults::on(Fault::AssignmentIgnored) {
+        return Err(Hindrance::Stale);
+    }
+    if let Some(pending) = pending.filter(|_| !faults::on(Fault::PendingForgotten)) {
         return Ok(Found { pending, written_here: false });
     }
     let plan = prepare(identity, needed)?;
@@ -222,6 +232,9 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     // The generation is read before `last`, which is `None` if the mark was set meanwhile.
     let generation = state.generation();
     let last = state.last().ok_or(Hindrance::Stale)?;
+    if state.assignment().get() != identity.assignment && !faults::on(Fault::AssignmentIgnored) {
+        return Err(Hindrance::Stale);
+    }
     let disciplined = state.discipline(clock::reading, identity.limits.time(last), &guc::clock_rules());
     log::clock(&disciplined);
     if let Some(behind) = disciplined.behind {
@@ -233,6 +246,12 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     );
     let time = disciplined.clock.time(clock::monotonic());
     let reservation = state.next_reservation(&identity.limits, time, needed.unwrap_or(last + 1));
+    // In advance, a reservation that is no higher than the published one is of no use.
+    let needed = needed.unwrap_or_else(|| state.published().map_or(last + 1, |ceiling| ceiling + 1));
+    let reservation = assigned::within_grant(identity, reservation, needed).map_err(|limit| match limit {
+        Limit::Changed => Hindrance::Stale,
+        Limit::Ended(snapshot) => Hindrance::GrantEnded(snapshot),
+    })?;
     Ok(Plan { generation, reservation, time, next: last + 1 })
 }
 

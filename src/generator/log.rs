@@ -7,12 +7,12 @@ use flake::{ClockEvent, Disciplined, Incidents, MAX_LEAD, Mark, Nanos, OnRegress
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 use crate::config::guc;
-use crate::config::identity::{Identity, YEAR_DAYS};
+use crate::config::identity::{self, Identity, YEAR_DAYS};
 use crate::generator::{clock, shmem};
 use crate::message::error::{Error, MarkProblem};
 use crate::message::wording::Report;
 use crate::pg::startup::Startup;
-use crate::pg::{recovery, timestamp};
+use crate::pg::{recovery, server, timestamp};
 
 /// Each kind of clock event is logged at most once within this time, unless an event is much larger than the last one that was
 /// logged. Otherwise, a clock that is set back and forth repeatedly, for example by two daemons, would fill the log.
@@ -29,13 +29,18 @@ const NOTICE_YEARS: f64 = 2.0;
 /// cover all existing IDs.
 pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
     let format = &identity.format;
-    let name = identity.name(identity.node);
+    let name = match identity.worker_set {
+        true => identity.name(identity.node),
+        false => "a worker ID that the registry assigns".into(),
+    };
     let issuer = identity.issuer(mark);
     // `alone` is true if this server itself issued the last ID, restarted as a standby, and was promoted, as happens with Patroni
     // after a crash.
     let copied = startup == Startup::Standby { copied: true };
     let alone = issuer == Some(identity.node) && !copied && !recovery::followed();
     let begun = match (startup, issuer) {
+        // What the registry assigns does not depend on who issued the last ID.
+        (Startup::Standby { .. }, _) if identity.registry_set => format!("promoted with {name}"),
         (Startup::Standby { .. }, Some(issuer)) if issuer != identity.node => {
             format!("promoted with {name}, last ID issued with {}", identity.name(issuer))
         }
@@ -53,6 +58,7 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
     log(format!("{begun}, layout \"{}\", epoch {epoch}, {at}", format.layout), String::new());
     let lead = identity.limits.time(first).saturating_sub(now);
     match startup {
+        _ if identity.registry_set => {}
         Startup::Standby { .. } if lead > guc::FARTHEST_AHEAD && !alone => former_primary(&name, lead),
         Startup::Restored if mark > Mark::NOTHING_ISSUED => restored(identity, mark, now),
         _ => {}
@@ -138,6 +144,41 @@ pub fn witness_removed() {
         "Restart the server to create the file again. If systemd removes the file, run the server as a system user, or set \
          RemoveIPC=no in logind.conf.",
     );
+}
+
+/// Warns that a server with a registry runs without a witness.
+pub fn no_fleet_witness(directory: &str, error: &io::Error) {
+    warn_of(
+        format!("cannot use directory \"{directory}\" for the witness: {error}"),
+        "Without a witness, this server asks the registry for another worker ID at every start, and issues no IDs until the registry \
+         answers."
+            .into(),
+        "Set \"snowflake_pg.witness_directory\" to a directory in an in-memory file system, or to an empty string to run without a \
+         witness.",
+    );
+}
+
+/// Warns that there is no slot for the registrar.
+pub fn no_registrar() {
+    warn_of(
+        "no free slot for background worker \"snowflake_pg registrar\"".into(),
+        "The background worker gets the worker ID of this server from the registry. All slots allowed by \"max_worker_processes\" are \
+         in use by other background workers."
+            .into(),
+        "Increase \"max_worker_processes\" by 1 or more and restart the server.",
+    );
+}
+
+/// Warns in the postmaster that a registry was added to the configuration of a server that has started without one.
+pub fn registry_given() {
+    if server::is_postmaster() && identity::find().is_some_and(|identity| !identity.registry_set) {
+        warn_of(
+            "parameter \"snowflake_pg.registry\" was set, but takes effect only after a restart".into(),
+            "The server has started without a registry.".into(),
+            "Restart the server. If it has a worker ID in its configuration, first see \"Change from configured worker IDs to a registry\" \
+             in docs/fleet.md.",
+        );
+    }
 }
 
 /// Warns of a problem with the mark. The problem is not an error, because a server that has issued IDs before can run without the
@@ -255,13 +296,14 @@ fn warn(message: String, detail: [&str; 4], hint: &str) {
     warn_of(message, sentences.join(" "), hint);
 }
 
-fn warn_of(message: String, detail: String, hint: &str) {
+/// Writes a message at level WARNING.
+pub fn warn_of(message: String, detail: String, hint: &str) {
     let code = PgSqlErrorCode::ERRCODE_WARNING;
     tell(PgLogLevel::WARNING, Report { code, message, detail, hint: hint.into() });
 }
 
 /// Writes a message that begins with the name of the extension, because the log also contains messages from other programs.
-fn tell(level: PgLogLevel, report: Report) {
+pub fn tell(level: PgLogLevel, report: Report) {
     let message = format!("snowflake_pg: {}", report.message);
     Report { message, ..report }.error().report(level);
 }

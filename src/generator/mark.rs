@@ -12,7 +12,7 @@ use flake::Mark;
 use pgrx::debug1;
 use pgrx::pg_sys::XLogRecPtr;
 
-use crate::generator::{shmem, wait, witness};
+use crate::generator::{clock, shmem, wait, witness};
 use crate::message::error::{Error, MarkProblem};
 use crate::pg::origin::{self, Mode, Origin};
 use crate::pg::wait_event::WaitEvent;
@@ -24,6 +24,10 @@ const ORIGIN: &CStr = c"snowflake_pg";
 /// How many times an extension tries to lock the catalog while another session is changing replication origins. The attempts are
 /// 10 ms apart. See [`Guard`].
 const TRIES: u32 = 10;
+
+/// How long a session waits for the background worker after a server's first start, and how often the session checks.
+const PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(10);
 
 /// The origin, which is locked until this value goes out of scope or the transaction ends.
 ///
@@ -151,6 +155,17 @@ pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
     written
 }
 
+/// Changes the assignment of the state from `from` to number `to`, and unloads the state. No session loads or raises the mark while
+/// this function runs. Returns false if the assignment is not `from` any more.
+pub fn assign(from: u64, to: u64) -> bool {
+    let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
+    let assigned = shmem::state().assign(from, to);
+    drop(guard);
+    // Wakes the sessions that wait for an extension of the previous generation.
+    shmem::extended().wake_all();
+    assigned
+}
+
 /// Creates the origin with a mark that means that no ID has been issued. Returns false if the origin already exists. The
 /// transaction must not write anything else.
 pub fn make() -> Result<bool, MarkProblem> {
@@ -167,6 +182,18 @@ pub fn make() -> Result<bool, MarkProblem> {
 pub fn exists() -> bool {
     origin::see_changes();
     find().is_ok()
+}
+
+/// Waits until the origin exists, because the background worker may not have created it yet after a server's first start.
+pub fn wait_for_origin() {
+    let begun = clock::monotonic();
+    while !exists() && shmem::origin_state().problem() == MarkProblem::NotMade {
+        debug1!("snowflake_pg: waiting for the background worker to create the replication origin");
+        if clock::monotonic().saturating_sub(begun) > PATIENCE.as_nanos() as u64 {
+            return;
+        }
+        wait::on_latch(WaitEvent::Mark, POLL);
+    }
 }
 
 fn find() -> Result<Origin, MarkProblem> {

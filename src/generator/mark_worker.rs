@@ -11,7 +11,7 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_guard, pg_sys};
 
 use crate::config::identity;
 use crate::faults::{self, Fault};
-use crate::generator::{clock, log, mark, shmem, start};
+use crate::generator::{clock, grant, log, mark, shmem, start};
 use crate::message::error::{Error, MarkProblem};
 use crate::pg::{background_worker, versions};
 
@@ -78,12 +78,18 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
 
 /// Logs the server's identity, and logs the reason if the server cannot issue IDs now or will soon be unable to issue IDs.
 fn announce() {
-    let identity = identity::get();
+    let Some(identity) = &grant::identity() else {
+        return;
+    };
     let Ok(mark) = BackgroundWorker::transaction(mark::read) else {
         return;
     };
     let now = clock::wall();
     log::server(identity, mark, shmem::origin_state().startup, now);
+    // The registrar says itself that there is no worker ID.
+    if !identity.worker_set {
+        return log::end_of_layout(identity, now);
+    }
     match start::beginning(identity, mark, now) {
         Ok(_) => log::end_of_layout(identity, now),
         Err(error) => log::refusal(&error),

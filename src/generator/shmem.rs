@@ -18,6 +18,7 @@ use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 use crate::faults;
 use crate::generator::clock;
 use crate::generator::origin_state::OriginState;
+use crate::generator::refusals::Refusals;
 use crate::message::log_limit::Limiters;
 use crate::pg::backend_slots::SHARED_ALIGNMENT;
 use crate::pg::condition_variable::Condition;
@@ -31,6 +32,7 @@ struct Shared {
     slowest_extension: AtomicU64,
     counting_since: AtomicU64,
     worker_in_use: AtomicBool,
+    refusals: Refusals,
 }
 
 impl Shared {
@@ -43,6 +45,7 @@ impl Shared {
             slowest_extension: AtomicU64::new(0),
             counting_since: AtomicU64::new(clock::wall()),
             worker_in_use: AtomicBool::new(false),
+            refusals: Refusals::default(),
         }
     }
 }
@@ -101,4 +104,9 @@ pub fn counting_since() -> &'static AtomicU64 {
 /// only after [`request`].
 pub fn worker_in_use() -> &'static AtomicBool {
     &SHARED.get().worker_in_use
+}
+
+/// Returns the count of the rows that guards have refused. This function can be used only after [`request`].
+pub fn refusals() -> &'static Refusals {
+    &SHARED.get().refusals
 }

@@ -1,20 +1,12 @@
 //! The beginning of issuing. After a start, a crash or a promotion, the first session that requests an ID loads the mark.
 
-use std::time::Duration;
-
-use flake::{Hybrid, MAX_LEAD, Mark, Nanos};
-use pgrx::debug1;
+use flake::{Generation, Hybrid, MAX_LEAD, Mark, Nanos};
 
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
-use crate::generator::{clock, log, mark, shmem, wait, witness};
-use crate::message::error::{Error, MarkProblem};
-use crate::pg::wait_event::WaitEvent;
+use crate::generator::{assigned, clock, log, mark, shmem, witness};
+use crate::message::error::Error;
 use crate::pg::{recovery, timestamp};
-
-/// How long a session waits for the background worker after a server's first start, and how often the session checks.
-const PATIENCE: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(10);
 
 /// Begins issuing IDs at the clock, at the mark or at the mark in the witness, whichever is latest. Raises an error if this server
 /// cannot issue IDs.
@@ -29,41 +21,51 @@ pub fn load(identity: &Identity) {
     if faults::on(Fault::MarkMadeByUser) {
         let _ = mark::make();
     }
-    if shmem::state().last().is_some() {
-        return;
-    }
-    wait_for_origin();
-    // A server that cannot issue IDs must not keep another server from issuing them.
-    mark::with_mark(|mark| beginning(identity, faults::forgotten_mark().unwrap_or(mark), clock::wall()))
-        .unwrap_or_else(|error| error.raise());
-    witness::claim(identity);
-    mark::with_mark(|mark| begin(identity, mark));
-}
-
-/// Returns the reason why this server issues no IDs, if there is a reason that depends neither on the clock nor on the mark.
-pub fn refusal(identity: &Identity) -> Option<Error> {
-    identity.refusal().or_else(|| recovery::in_recovery().then_some(Error::Standby))
-}
-
-fn begin(identity: &Identity, mark: Mark) {
     let state = shmem::state();
     if state.last().is_some() {
         return;
     }
+    mark::wait_for_origin();
+    // A server that cannot issue IDs must not keep another server from issuing them.
+    mark::with_mark(|mark| beginning(identity, faults::forgotten_mark().unwrap_or(mark), clock::wall()))
+        .unwrap_or_else(|error| error.raise());
+    witness::claim(identity);
+    // The generation is read before the mark, so that a mark that is out of date is not loaded.
+    let generation = state.generation();
+    mark::with_mark(|mark| begin(identity, generation, mark));
+}
+
+/// Returns the reason why this server issues no IDs, if there is a reason that depends neither on the clock nor on the mark.
+pub fn refusal(identity: &Identity) -> Option<Error> {
+    let standby = || recovery::in_recovery().then_some(Error::Standby);
+    identity.refusal().or_else(standby).or_else(|| assigned::refusal(identity))
+}
+
+fn begin(identity: &Identity, generation: Generation, mark: Mark) {
+    let state = shmem::state();
+    // The assignment is read after the generation, see [`flake::Assignment`].
+    if state.last().is_some() || state.assignment().get() != identity.assignment {
+        return;
+    }
     let mark = faults::forgotten_mark().unwrap_or(mark);
-    let (reading, witness) = (clock::reading(), witness::mark());
+    let (reading, floor) = (clock::reading(), floor(identity));
     let first = beginning(identity, mark, reading.wall).unwrap_or_else(|error| error.raise());
     let begins = identity.limits.time(first);
-    if !state.load(first, Hybrid::start(reading, begins)) {
+    if !state.load(generation, first, Hybrid::start(reading, begins)) {
         return;
     }
     let time = |nanos: Nanos| timestamp::utc(timestamp::of(nanos));
     let (clock, at) = (time(reading.wall), |mark| time(identity.limits.time(identity.first_word(mark))));
-    let detail = match witness > mark {
+    let detail = match floor > mark {
+        true if identity.registry_set => format!(
+            "The clock shows {clock}, the high-water mark is at {}, and the unused part of the grant begins at {}.",
+            at(mark),
+            at(floor)
+        ),
         true => format!(
             "The clock shows {clock}, the high-water mark is at {}, and the mark in the witness is at {}.",
             at(mark),
-            at(witness)
+            at(floor)
         ),
         false => format!("The clock shows {clock}, and the high-water mark is at {}.", at(mark)),
     };
@@ -81,27 +83,27 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
         }
         Some(_) => {}
     }
-    let witness = witness::mark();
-    let first = identity.first_word(mark.max(witness));
+    let floor = floor(identity);
+    let first = identity.first_word(mark.max(floor));
     let begins = limits.time(first);
     if begins.saturating_sub(wall) > MAX_LEAD {
-        let (of_witness, at) = (witness > mark, identity.instant(first));
+        let (of_witness, at) = (floor > mark, identity.instant(first));
+        if identity.registry_set && floor > mark && floor == identity.start {
+            return Err(Error::GrantAhead { start: at, clock: timestamp::of(wall) });
+        }
         return Err(Error::MarkAhead { of_witness, mark: at, clock: timestamp::of(wall), format });
     }
     if first > limits.last_word() && !faults::on(Fault::SilentWrap) {
         return Err(Error::Exhausted { format });
     }
-    Ok(first)
+    let next = limits.word_at(wall).map_or(first, |word| word.max(first));
+    assigned::ended_before(identity, next).map_or(Ok(first), Err)
 }
 
-/// Waits until the origin exists, because the background worker may not have created it yet after a server's first start.
-pub fn wait_for_origin() {
-    let begun = clock::monotonic();
-    while !mark::exists() && shmem::origin_state().problem() == MarkProblem::NotMade {
-        debug1!("snowflake_pg: waiting for the background worker to create the replication origin");
-        if clock::monotonic().saturating_sub(begun) > PATIENCE.as_nanos() as u64 {
-            return;
-        }
-        wait::on_latch(WaitEvent::Mark, POLL);
+/// Returns the mark below which this machine has issued IDs, or another server of the fleet may have issued them.
+fn floor(identity: &Identity) -> Mark {
+    match faults::on(Fault::StartIgnored) {
+        true => Mark::NOTHING_ISSUED,
+        false => witness::mark().max(identity.start),
     }
 }

@@ -200,6 +200,7 @@ pub fn reset() {
     }
     shmem::slowest_extension().store(0, Ordering::Relaxed);
     shmem::state().forget_incidents();
+    shmem::refusals().reset();
     shmem::counting_since().store(clock::wall(), Ordering::Relaxed);
 }
 

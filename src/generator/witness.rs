@@ -16,13 +16,13 @@ use flake::{Mark, Nanos};
 use pgrx::debug1;
 
 use crate::config::guc;
-use crate::config::identity::Identity;
+use crate::config::identity::{self, Identity};
 use crate::generator::witness_holder::Holder;
-use crate::generator::{clock, log, shmem, wait};
+use crate::generator::{clock, fleet_witness, log, shmem, wait};
 use crate::message::error::Error;
 use crate::os::memory_file::MemoryFile;
-use crate::pg::server;
 use crate::pg::wait_event::WaitEvent;
+use crate::pg::{background_worker, server};
 
 /// The version of the file's contents. It is part of the file's name, so that no version reads the contents of another one.
 const VERSION: u32 = 1;
@@ -48,7 +48,7 @@ pub fn open(identity: &Identity) {
     if directory.is_empty() || !identity.worker_set {
         return;
     }
-    match MemoryFile::open(Path::new(&directory), &name(identity)) {
+    match MemoryFile::open(Path::new(&directory), &name(identity), 0) {
         // The postmaster calls this function once, and backends inherit the value.
         Ok(file) => drop(FILE.set(file)),
         Err(error) => log::no_witness(&directory, &error),
@@ -132,12 +132,23 @@ fn holder(file: &MemoryFile) -> Holder {
 
 /// Returns the mark in the witness, which is above every ID that this server has issued on this machine with a witness.
 pub fn mark() -> Mark {
+    if of_fleet() {
+        return fleet_witness::used();
+    }
     FILE.get().and_then(|file| Mark::stored(file.number().load(Ordering::Relaxed))).unwrap_or(Mark::NOTHING_ISSUED)
+}
+
+/// Returns true if the mark is in the witness of the fleet, because this server has a registry.
+fn of_fleet() -> bool {
+    identity::find().is_some_and(|identity| identity.registry_set) && background_worker::in_normal_server()
 }
 
 /// Notes that IDs below `mark` may be issued from now on. This function is called after the mark was written and before IDs are
 /// issued.
 pub fn raise(mark: Mark) {
+    if of_fleet() {
+        return fleet_witness::raise(mark);
+    }
     let Some(file) = FILE.get() else {
         return;
     };
@@ -152,6 +163,9 @@ pub fn raise(mark: Mark) {
 /// Replaces the mark in the witness, possibly with a lower one. No session raises it at the same time, because the caller has locked
 /// the mark.
 pub fn set(mark: Mark) {
+    if of_fleet() {
+        return fleet_witness::set(mark);
+    }
     if let Some(file) = FILE.get() {
         file.number().store(mark.value(), Ordering::Relaxed);
     }

@@ -18,8 +18,34 @@ pub enum Error {
         /// True if `snowflake.worker_id`, which has the wrong prefix, is set.
         misnamed: bool,
     },
+    /// Both `snowflake_pg.worker_id` and `snowflake_pg.registry` are set.
+    WorkerAndRegistry { worker: u32 },
     /// The server is in recovery.
     Standby,
+    /// The registry has not assigned a worker ID to this server, or this server has lost it.
+    NoWorker { outage: Box<Outage> },
+    /// The registry has assigned another worker ID while a function ran.
+    WorkerChanged,
+    /// The next ID is above the bound of the grant.
+    GrantEnded {
+        /// This server's worker ID and datacenter ID, as text.
+        name: String,
+        /// The time of the bound, and the time that this server's clock shows.
+        until: i128,
+        clock: i128,
+        outage: Box<Outage>,
+    },
+    /// A copy of this server has renewed the grant.
+    Fenced {
+        /// The worker ID and the datacenter ID, as text.
+        name: String,
+        /// The host of this server.
+        host: String,
+        /// The host, the port and the data directory of the copy, as text.
+        by: String,
+        /// When the copy last renewed the grant.
+        seen: i128,
+    },
     /// The value of a numeric setting is not a number or does not fit its field.
     Number {
         setting: Setting,
@@ -117,6 +143,13 @@ pub enum Error {
         clock: i128,
         format: IdFormat,
     },
+    /// The grant contains only IDs that are far ahead of the clock.
+    GrantAhead {
+        /// The time of the first ID of the grant, in microseconds since the Unix epoch.
+        start: i128,
+        /// The time that the clock shows, in microseconds since the Unix epoch.
+        clock: i128,
+    },
     /// The next ID waits until the mark is durable.
     MarkWaits {
         cause: WaitCause,
@@ -168,11 +201,66 @@ pub enum Error {
         /// This server's highest ID in the table.
         highest: i64,
     },
+    /// The guard of a table refuses a row or cannot work, or a table cannot have a guard.
+    Guard {
+        /// The table, quoted.
+        table: String,
+        problem: GuardProblem,
+    },
+    /// `snowflake_guard_row()` was called by something other than the guard of a table.
+    NotAGuard,
     /// The server cannot store the progress of a replication origin.
     NoOrigins {
         /// The setting that is 0.
         setting: &'static str,
     },
+}
+
+/// What the guard of a table reports.
+#[derive(Clone, Debug)]
+pub enum GuardProblem {
+    /// A replicated row has an ID that only this server can have issued.
+    Row {
+        id: i64,
+        /// When the ID was issued.
+        at: i128,
+        /// This server's worker ID and datacenter ID, as text.
+        name: String,
+        /// The first ID with this worker ID that the guard refuses, and its time.
+        first: i64,
+        since: i128,
+    },
+    /// The relation is of a kind that cannot have a guard. The text says which.
+    Kind { kind: &'static str },
+    /// It is not clear which column contains IDs.
+    NoKey,
+    /// The table has no such column, or no longer.
+    NoColumn {
+        /// The name of the column, quoted.
+        column: String,
+        /// True if the guard used the column before.
+        renamed: bool,
+    },
+    /// The column is not of type `bigint`.
+    NotBigint {
+        /// The name of the column, quoted.
+        column: String,
+    },
+}
+
+/// What the last heartbeats of this server have brought.
+#[derive(Clone, Debug, Default)]
+pub struct Outage {
+    /// When a heartbeat last succeeded, or `None` if none has succeeded since this server started.
+    pub succeeded: Option<i128>,
+    /// How many heartbeats have failed since then.
+    pub failures: u64,
+    /// Why the last heartbeat failed, or an empty text.
+    pub cause: String,
+    /// What to do about the cause, or an empty text.
+    pub hint: String,
+    /// True if the registrar has sent no heartbeat for much longer than the time between two heartbeats.
+    pub overdue: bool,
 }
 
 /// A setting that identifies this server by a number.

@@ -1,6 +1,9 @@
 //! The errors and warnings that a user gets.
 
 pub mod error;
+pub mod fleet;
+pub mod guard;
 pub mod log_limit;
 pub mod reasons;
+pub mod trouble;
 pub mod wording;

@@ -7,6 +7,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 use crate::message::error::Error;
+use crate::message::fleet;
+use crate::message::guard;
 use crate::message::reasons;
 use crate::pg::{relation, timestamp};
 
@@ -67,12 +69,23 @@ impl Error {
                 String::new(),
                 reasons::worker_unset(layout, *misnamed),
             ),
+            Error::WorkerAndRegistry { worker } => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                "parameters \"snowflake_pg.worker_id\" and \"snowflake_pg.registry\" are both set".into(),
+                format!("The worker ID is set to {worker}, but the registry assigns worker IDs."),
+                "Remove \"snowflake_pg.worker_id\" from the configuration of every server of the fleet. To use a worker ID of \
+                 your own choice, remove \"snowflake_pg.registry\"."
+                    .into(),
+            ),
             Error::Standby => (
                 ERRCODE_READ_ONLY_SQL_TRANSACTION,
                 "cannot issue an ID during recovery".into(),
                 "The server is a standby or has not finished recovery yet.".into(),
                 "Run the statement on the primary.".into(),
             ),
+            Error::NoWorker { outage } => fleet::no_worker(outage),
+            Error::GrantEnded { name, until, clock, outage } => fleet::grant_ended(name, *until, *clock, outage),
+            Error::Fenced { name, host, by, seen } => fleet::fenced(name, host, by, *seen),
             Error::Number { setting, text, layout, max } => reasons::number(*setting, text, layout, *max),
             Error::Layout { text, error } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
@@ -262,6 +275,8 @@ impl Error {
                  docs/bad-day.md."
                     .into(),
             ),
+            Error::WorkerChanged => fleet::worker_changed(),
+            Error::GrantAhead { start, clock } => fleet::grant_ahead(*start, *clock),
             Error::MarkRange { mark, layout } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("mark {mark} is out of range"),
@@ -325,6 +340,8 @@ impl Error {
                  the ID of the row or the worker ID of the server. See \"IDs from the future\" in docs/bad-day.md."
                     .into(),
             ),
+            Error::Guard { table, problem } => guard::report(table, problem),
+            Error::NotAGuard => guard::not_a_guard(),
             Error::NoOrigins { setting } => (
                 ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
                 format!("cannot store the high-water mark while \"{setting}\" is 0"),

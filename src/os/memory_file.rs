@@ -17,26 +17,29 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, fallocate, statfs};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
-/// The size of the file in bytes: the number, and a note with room for the longest path that PostgreSQL accepts.
+/// The size of a file without a head in bytes: the number, and a note with room for the longest path that PostgreSQL accepts.
 const SIZE: usize = 1_200;
 
-/// The offset of the note in bytes, after the number.
-const NOTE: usize = size_of::<AtomicU64>();
+/// The size of a word in bytes. The number is one word.
+const WORD: usize = size_of::<AtomicU64>();
 
 /// The type of the in-memory file system tmpfs in `statfs`, from `linux/magic.h`. ramfs is not used, because memory cannot be
 /// allocated in it in advance.
 const TMPFS: i64 = 0x0102_1994;
 
-/// An open and mapped file.
+/// An open and mapped file. It consists of a head, the number and a note.
 pub struct MemoryFile {
     file: File,
-    number: &'static AtomicU64,
+    /// The head and the number.
+    words: &'static [AtomicU64],
 }
 
 impl MemoryFile {
     /// Opens or creates the file `name` in `directory`, and maps it. The file is only used if it belongs to the user of this
-    /// process, no other user can open it, and it has no other name. A new file contains the number 0 and an empty note.
-    pub fn open(directory: &Path, name: &str) -> io::Result<MemoryFile> {
+    /// process, no other user can open it, and it has no other name. A new file contains a head of `head` words that are 0, the
+    /// number 0 and an empty note.
+    pub fn open(directory: &Path, name: &str, head: usize) -> io::Result<MemoryFile> {
+        let size = head * WORD + SIZE;
         if !directory.is_absolute() {
             return Err(io::Error::other("the path is not absolute"));
         }
@@ -60,23 +63,28 @@ impl MemoryFile {
             && found.uid() == rustix::process::geteuid().as_raw()
             && found.mode() & 0o077 == 0
             && found.nlink() == 1;
-        if !own || (found.len() != 0 && found.len() != SIZE as u64) {
+        if !own || (found.len() != 0 && found.len() != size as u64) {
             return Err(io::Error::other("the file belongs to another user or program"));
         }
         // Memory is allocated now, because a write to a mapped page without memory would end the process.
-        fallocate(&file, FallocateFlags::empty(), 0, SIZE as u64)?;
+        fallocate(&file, FallocateFlags::empty(), 0, size as u64)?;
         // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let address =
-            unsafe { mmap(ptr::null_mut(), SIZE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)? };
-        // SAFETY: the mapping begins at a page and is longer than the number. It is never unmapped, and every process accesses
-        // the number only as an atomic.
-        let number = unsafe { AtomicU64::from_ptr(address.cast()) };
-        Ok(MemoryFile { file, number })
+            unsafe { mmap(ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)? };
+        // SAFETY: the mapping begins at a page and is longer than these words. It is never unmapped, and every process accesses the
+        // words only as atomics.
+        let words = unsafe { std::slice::from_raw_parts(address.cast::<AtomicU64>(), head + 1) };
+        Ok(MemoryFile { file, words })
     }
 
     /// Returns the number in the file, which every process of every server that has opened the file can change.
     pub fn number(&self) -> &AtomicU64 {
-        self.number
+        &self.words[self.words.len() - 1]
+    }
+
+    /// Returns the head and the number.
+    pub fn words(&self) -> &'static [AtomicU64] {
+        self.words
     }
 
     /// Locks the file for this server. Returns false if another server has the lock. Does nothing if this server has the lock.
@@ -117,17 +125,21 @@ impl MemoryFile {
 
     /// Replaces the note. The note is truncated if it does not fit.
     pub fn set_note(&self, note: &str) -> io::Result<()> {
-        let mut bytes = [0; SIZE - NOTE];
+        let mut bytes = [0; SIZE - WORD];
         let length = note.len().min(bytes.len());
         bytes[..length].copy_from_slice(&note.as_bytes()[..length]);
-        self.file.write_all_at(&bytes, NOTE as u64)
+        self.file.write_all_at(&bytes, self.note_offset())
     }
 
     /// Returns the note. Bytes that are not UTF-8 are replaced.
     pub fn note(&self) -> io::Result<String> {
-        let mut bytes = [0; SIZE - NOTE];
-        self.file.read_exact_at(&mut bytes, NOTE as u64)?;
+        let mut bytes = [0; SIZE - WORD];
+        self.file.read_exact_at(&mut bytes, self.note_offset())?;
         let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    }
+
+    fn note_offset(&self) -> u64 {
+        (self.words.len() * WORD) as u64
     }
 }

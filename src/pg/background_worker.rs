@@ -1,14 +1,17 @@
-//! Background workers: their registration, which fails if no slot is free, and their connection to a database.
+//! Background workers: their registration, which fails if no slot is free, their connection to a database, their signals, and their
+//! waits, which end with a signal.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Instant;
 
-use pgrx::bgworkers::BackgroundWorkerBuilder;
+use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, SignalWakeFlags};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::faults::{self, Fault};
+use crate::pg::latch::{self, Readiness};
 use crate::pg::setting;
 
 /// The databases to which a background worker can connect. All databases share the replication origins, but a process can open the
@@ -88,4 +91,74 @@ pub fn connect(unconnected: &AtomicU32) {
 pub fn in_pg_upgrade() -> bool {
     // SAFETY: this is a plain flag of the server, which is set when the server starts.
     unsafe { pg_sys::IsBinaryUpgrade }
+}
+
+/// Returns true if background workers run beside this process: not in single-user mode, and not while `pg_upgrade` copies the data.
+pub fn in_normal_server() -> bool {
+    // SAFETY: this is a plain flag of the server, which is set before it preloads libraries.
+    !in_pg_upgrade() && unsafe { pg_sys::IsPostmasterEnvironment }
+}
+
+/// Lets a request to end, and a request to read the configuration again, set the latch of this background worker.
+pub fn heed_signals() {
+    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGTERM | SignalWakeFlags::SIGHUP);
+}
+
+/// Returns true if this background worker must end.
+pub fn ending() -> bool {
+    // SAFETY: the flag is a variable of this process that only its signal handler writes.
+    unsafe { (&raw const pg_sys::ShutdownRequestPending).read_volatile() != 0 }
+}
+
+/// Returns true if this background worker must end, or must read its configuration again.
+pub fn interrupted() -> bool {
+    // SAFETY: the flag is a variable of this process that its signal handler writes.
+    ending() || unsafe { (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0 }
+}
+
+/// Why [`wait_on_socket`] has stopped waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    Ready,
+    Late,
+    Interrupted,
+}
+
+/// Waits until the socket is ready, the deadline has passed, or this background worker must end or read its configuration again.
+pub fn wait_on_socket(socket: i32, readiness: Readiness, deadline: Instant) -> Wait {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if interrupted() {
+            return Wait::Interrupted;
+        } else if left.is_zero() {
+            return Wait::Late;
+        } else if latch::sleep_on_socket(socket, readiness, left) {
+            return Wait::Ready;
+        }
+    }
+}
+
+/// Reads the configuration again if this was requested. Returns true if it was.
+pub fn reload() -> bool {
+    // SAFETY: the flag is a variable of this process. It is cleared first, so that a request during the reading is not lost. The
+    // process is in no transaction, as PostgreSQL's own background processes when they read the configuration.
+    unsafe {
+        let requested = (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0;
+        if requested {
+            (&raw mut pg_sys::ConfigReloadPending).write_volatile(0);
+            pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
+        }
+        requested
+    }
+}
+
+/// Ends this background worker. PostgreSQL starts it again unless the server stops.
+pub fn end() -> ! {
+    // SAFETY: the process holds no lock, and the callers have dropped what they own.
+    unsafe { pg_sys::proc_exit(1) };
+    // Only before PostgreSQL 18 does the declaration say so.
+    #[allow(unreachable_code)]
+    {
+        unreachable!("proc_exit() does not return")
+    }
 }

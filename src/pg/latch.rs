@@ -1,6 +1,8 @@
 //! This process's latch, on which the process sleeps.
 #![allow(unsafe_code)]
 
+use std::time::Duration;
+
 use pgrx::pg_sys;
 
 /// Sleeps for this many milliseconds, or until the latch is set or the postmaster ends. `event` is the wait event that
@@ -11,6 +13,49 @@ pub fn sleep(milliseconds: i64, event: u32) {
     // be processed, as in any SQL function.
     unsafe {
         pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds, event);
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+    }
+}
+
+/// What a process waits for on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    Read,
+    Write,
+    ReadOrWrite,
+}
+
+/// Sleeps until the socket is ready, the latch is set, or `time` has passed, and ends this process if the postmaster has ended. Returns
+/// true if the socket is ready. `time` is rounded up to a millisecond.
+pub fn sleep_on_socket(socket: i32, readiness: Readiness, time: Duration) -> bool {
+    let ready = match readiness {
+        Readiness::Read => pg_sys::WL_SOCKET_READABLE,
+        Readiness::Write => pg_sys::WL_SOCKET_WRITEABLE,
+        Readiness::ReadOrWrite => pg_sys::WL_SOCKET_READABLE | pg_sys::WL_SOCKET_WRITEABLE,
+    };
+    let events = ready | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let milliseconds = time.as_micros().div_ceil(1_000).min(i32::MAX as u128) as _;
+    // SAFETY: MyLatch is the latch of this process as long as the process lives, and the socket is open. The latch is reset before the
+    // caller looks at what it has been set for.
+    unsafe {
+        let event = pg_sys::PG_WAIT_EXTENSION;
+        let happened = pg_sys::WaitLatchOrSocket(pg_sys::MyLatch, events as i32, socket, milliseconds, event) as u32;
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+        happened & ready != 0
+    }
+}
+
+/// Sleeps until the latch is set, but for `time` at most. Without a time, nothing but the latch ends the sleep. Ends this process if
+/// the postmaster has ended.
+pub fn sleep_until_set(time: Option<Duration>) {
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let (events, milliseconds) = match time {
+        Some(time) => (events | pg_sys::WL_TIMEOUT, time.as_micros().div_ceil(1_000).min(i32::MAX as u128) as _),
+        None => (events, -1),
+    };
+    // SAFETY: as in `sleep_on_socket`.
+    unsafe {
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds, pg_sys::PG_WAIT_EXTENSION);
         pg_sys::ResetLatch(pg_sys::MyLatch);
     }
 }

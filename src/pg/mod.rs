@@ -1,12 +1,16 @@
 //! Thin safe wrappers around PostgreSQL's own functions and variables. No wrapper knows how IDs are made, and no wrapper raises an
 //! error of this extension.
 
+pub mod answer;
 pub mod backend_slots;
 pub mod background_worker;
 pub mod composite;
 pub mod condition_variable;
+pub mod conninfo;
 pub mod discard;
 pub mod latch;
+pub mod libpq;
+pub mod lookup;
 pub mod origin;
 pub mod recovery;
 pub mod relation;
@@ -18,6 +22,7 @@ pub mod sync_standby;
 pub mod text_arg;
 pub mod timestamp;
 pub mod transaction;
+pub mod trigger;
 pub mod versions;
 pub mod wait_event;
 pub mod wal;

@@ -5,6 +5,8 @@ use std::ffi::{CStr, CString};
 
 use pgrx::prelude::*;
 
+use crate::pg::versions;
+
 /// The maximum number of bytes in a name: `NAMEDATALEN` without the terminating zero byte.
 pub const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
 
@@ -43,6 +45,49 @@ pub fn column_type(table: pg_sys::Oid, column: &[u8]) -> Option<pg_sys::Oid> {
         let number = pg_sys::get_attnum(table, column.as_ptr());
         let found = (number != 0).then(|| pg_sys::get_atttype(table, number));
         found.map(|kind| pg_sys::getBaseType(kind))
+    }
+}
+
+/// Returns the name of a column.
+pub fn column_name(table: pg_sys::Oid, number: i16) -> Option<Vec<u8>> {
+    // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string in the memory of this call.
+    unsafe {
+        let name = pg_sys::get_attname(table, number, true);
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_bytes().to_vec())
+    }
+}
+
+/// Returns the name of a schema, quoted.
+pub fn schema_name(schema: pg_sys::Oid) -> Option<String> {
+    // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string in the memory of this call.
+    unsafe {
+        let name = pg_sys::get_namespace_name(schema);
+        (!name.is_null()).then(|| identifier(&utf8(CStr::from_ptr(name).to_bytes())))
+    }
+}
+
+/// Locks a table in a mode of LOCK TABLE. Until the transaction ends, the table keeps the name that this function returns. Returns
+/// `None` if the table does not exist any more.
+pub fn lock(table: pg_sys::Oid, mode: &str) -> Option<Name> {
+    loop {
+        let name = of_relation(table)?;
+        Spi::run(&format!("LOCK TABLE ONLY {} IN {mode} MODE", name.quoted())).expect(ANSWERED);
+        // Another table may have taken the name while this session waited.
+        if name.oid() == Some(table) {
+            return Some(name);
+        }
+    }
+}
+
+/// Raises PostgreSQL's error unless the current user owns a relation that exists.
+pub fn check_owner(table: pg_sys::Oid) {
+    if versions::owns(table) {
+        return;
+    }
+    // SAFETY: the functions read the catalog caches in a transaction. The name of a relation that exists is a C string.
+    unsafe {
+        let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(table));
+        pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, pg_sys::get_rel_name(table));
     }
 }
 

@@ -24,6 +24,12 @@ pub fn port() -> i32 {
     unsafe { pg_sys::PostPortNumber }
 }
 
+/// Returns true in the postmaster, and false in all other processes.
+pub fn is_postmaster() -> bool {
+    // SAFETY: the variables are plain flags, which a process sets when it starts.
+    unsafe { pg_sys::IsPostmasterEnvironment && !pg_sys::IsUnderPostmaster }
+}
+
 /// Returns the process ID of the postmaster.
 pub fn postmaster() -> i32 {
     // SAFETY: the variable is a plain number that the postmaster sets before it preloads libraries.

@@ -126,3 +126,17 @@ fn server_version() -> u32 {
     let text = unsafe { CStr::from_ptr(pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false)) };
     text.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(pg_sys::PG_VERSION_NUM)
 }
+
+/// Returns true if the current user owns a relation, or is a member of the role that owns it.
+#[cfg(feature = "pg15")]
+pub fn owns(relation: pg_sys::Oid) -> bool {
+    // SAFETY: the functions read the catalog caches in a transaction.
+    unsafe { pg_sys::pg_class_ownercheck(relation, pg_sys::GetUserId()) }
+}
+
+/// Returns true if the current user owns a relation, or is a member of the role that owns it.
+#[cfg(not(feature = "pg15"))]
+pub fn owns(relation: pg_sys::Oid) -> bool {
+    // SAFETY: the functions read the catalog caches in a transaction.
+    unsafe { pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, pg_sys::GetUserId()) }
+}

@@ -1,12 +1,13 @@
-//! A test that is killed, by a signal or because it takes too long, leaves no server behind.
+//! A test that is killed, by a signal or because it takes too long, leaves no server, no other program and no witness behind.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Cluster, Host, command, ensure, within};
+use cluster::{Answer, Boot, Cluster, Host, Service, command, ensure, within};
 
 /// The longest time until a server has ended.
 const SOON: Duration = Duration::from_secs(30);
@@ -16,10 +17,15 @@ const VICTIM: &str = "SNOWFLAKE_VICTIM";
 
 /// Hangs like a test whose server is busy and has a session, or whose server is frozen.
 fn hang(name: &str) -> ! {
-    let server = Cluster::builder(name).start();
+    let machine = Boot::new(name);
+    let server = Cluster::builder(name).on(&machine).start();
     let mut session = server.connect();
+    // Only the process group of the service contains its child.
+    let mut service = command("sh");
+    service.args(["-c", "sleep 600 & wait"]).current_dir(server.dir());
+    let _service = Service::start(service, &Host::get().dir(&format!("{name}.log")));
     let _frozen = name.contains("frozen").then(|| server.frozen());
-    fs::write(ready(name), "").expect("the base directory can be written");
+    fs::write(ready(name), machine.dir().as_os_str().as_bytes()).expect("the base directory can be written");
     if !name.contains("frozen") {
         session.one::<i64>("SELECT count(*) FROM generate_series(1, 1000000000000)");
     }
@@ -27,15 +33,17 @@ fn hang(name: &str) -> ! {
     panic!("nobody has ended this");
 }
 
-/// The file that shows that the victim hangs.
+/// The file that shows that the victim hangs. It contains the path of the victim's witnesses.
 fn ready(name: &str) -> PathBuf {
     Host::get().dir(&format!("{name}.ready"))
 }
 
-/// The number of processes whose working directory is a data directory.
+/// The number of processes whose working directory is a data directory, which may have been removed.
 fn processes(dir: &Path) -> usize {
     let all = fs::read_dir("/proc").expect("a Linux system").flatten();
-    all.filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == dir)).count()
+    let removed = PathBuf::from(format!("{} (deleted)", dir.display()));
+    let works_here = |cwd: PathBuf| cwd == dir || cwd == removed;
+    all.filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(works_here)).count()
 }
 
 /// Runs this test in its own process and ends it by a signal.
@@ -43,28 +51,35 @@ fn check_end(name: &str, signal: &str) -> Result<(), String> {
     let this = std::env::current_exe().expect("this program");
     let _ = fs::remove_file(ready(name));
     let mut victim = command(this)
-        .args(["--exact", "end::a_test_that_is_killed_leaves_no_server"])
+        .args(["--exact", "end::a_test_that_is_killed_leaves_no_process"])
         .env(VICTIM, name)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("this program can be run");
-    let hangs = within(SOON, || ready(name).exists());
+    let mut machine = String::new();
+    let hangs = within(SOON, || {
+        machine = fs::read_to_string(ready(name)).unwrap_or_default();
+        !machine.is_empty()
+    });
     let dir = Host::get().dir(name);
     let before = processes(&dir);
     let killed = command("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal]).arg(victim.id().to_string()).status();
     let _ = victim.wait();
     assert!(killed.is_ok_and(|status| status.success()) && hangs && before > 3, "{name} did not hang: {before}");
     let ended = within(SOON, || processes(&dir) == 0);
+    let removed = within(SOON, || !Path::new(&machine).exists());
     let _ = fs::remove_file(ready(name));
+    let _ = fs::remove_file(Host::get().dir(&format!("{name}.log")));
     let _ = fs::remove_dir_all(&dir);
     let _ = fs::remove_dir_all(Host::get().socket_dir(name));
     ensure!(ended, "{name}: {} of {before} processes go on", processes(&dir));
+    ensure!(removed, "{name}: {machine} remains");
     Ok(())
 }
 
 #[test]
-fn a_test_that_is_killed_leaves_no_server() {
+fn a_test_that_is_killed_leaves_no_process() {
     if let Ok(name) = std::env::var(VICTIM) {
         hang(&name);
     }

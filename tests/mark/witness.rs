@@ -66,7 +66,7 @@ fn check_loss(name: &str, loss: Loss, machine: Option<&Boot>) -> Result<(), Stri
     }
     let _ = fs::remove_dir_all(&aside);
     let again = other.as_mut().unwrap_or(&mut server);
-    again.set_clock("-8");
+    again.set_clock_behind(&ids);
     again.start();
     ids.extend(draw_above(&mut again.connect(), mark));
     check_unique(&mut ids)?;

@@ -29,6 +29,7 @@ fn without_preload_every_function_says_what_to_do() {
         "snowflake_check('pg_class', 'oid')".into(),
         "snowflake_stat_backends()".into(),
         "snowflake_stat_reset()".into(),
+        "snowflake_guard('pg_class')".into(),
     ] {
         let error = session.batch_execute(&format!("SELECT {call}")).expect_err(&call);
         let (code, message, detail, hint) = sqlstate(&error);
@@ -39,7 +40,7 @@ fn without_preload_every_function_says_what_to_do() {
     assert_eq!(session.one::<i32>("SELECT 1"), 1);
     // The view returns a row that says so, so that monitoring shows it.
     let status = "SELECT state || ': ' || problem || '. ' || hint FROM snowflake_status AS s
-        WHERE (SELECT count(*) FROM jsonb_each_text(to_jsonb(s)) AS e WHERE e.value IS NULL) = 30";
+        WHERE (SELECT count(*) FROM jsonb_each_text(to_jsonb(s)) AS e WHERE e.value IS NULL) = 42";
     let expected = "not preloaded: library \"snowflake_pg\" is not preloaded. \
                     Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.";
     assert_eq!(session.all::<String>(status), [expected]);
@@ -66,12 +67,14 @@ fn without_preload_every_function_says_what_to_do() {
         "snowflake_version()".into(),
         "snowflake_status()".into(),
         "snowflake_last_issuer()".into(),
+        "snowflake_registry_status()".into(),
+        "snowflake_guard_status()".into(),
     ] {
         session.batch_execute(&format!("SELECT {call}")).expect(&call);
     }
-    // All functions of the extension were called above.
+    // All functions of the extension were called above, except the trigger function.
     let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'");
-    assert_eq!(functions, 20 + 20);
+    assert_eq!(functions, 21 + 22 + 1);
 }
 
 /// The warning of CREATE EXTENSION, and whether the output of pg_dump can be restored.

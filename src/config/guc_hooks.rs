@@ -1,0 +1,115 @@
+//! The functions that PostgreSQL calls when it shows a setting or checks a new value.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::sync::OnceLock;
+
+use flake::Layout;
+use pgrx::guc::GucSetting;
+use pgrx::{pg_sys, prelude::*};
+
+use crate::config::epoch;
+use crate::message::error::Error;
+
+/// The value of `snowflake_pg.worker_id` if it is not set.
+pub const UNSET: i32 = -1;
+
+/// The value of `snowflake_pg.worker_id`.
+pub static WORKER: GucSetting<i32> = GucSetting::<i32>::new(UNSET);
+
+/// What the settings need to know about the rest of the server.
+pub struct Callbacks {
+    /// Returns the worker ID that the registry has assigned.
+    pub assigned: fn() -> Option<u32>,
+    /// Takes note that the configuration contains a registry. It is called in each process that reads the configuration.
+    pub registry_given: fn(),
+}
+
+/// The postmaster sets this variable once, and its children inherit it.
+pub static CALLBACKS: OnceLock<Callbacks> = OnceLock::new();
+
+/// Shows the worker ID that the registry has assigned, if there is one.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn show_worker() -> *const c_char {
+    thread_local!(static SHOWN: RefCell<CString> = RefCell::default());
+    let assigned = CALLBACKS.get().and_then(|callbacks| (callbacks.assigned)());
+    let number = assigned.map_or(WORKER.get(), u32::cast_signed);
+    SHOWN.with_borrow_mut(|shown| {
+        *shown = CString::new(number.to_string()).unwrap_or_default();
+        shown.as_ptr()
+    })
+}
+
+/// Refuses a malformed layout when `ALTER SYSTEM` writes it instead of at the next server start.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn check_layout(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
+    let text = unsafe { text_of(value) };
+    accept(Layout::parse(&text).map(|_| ()).map_err(|error| Error::Layout { text, error }))
+}
+
+/// Refuses a malformed epoch when `ALTER SYSTEM` writes it instead of at the next server start.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn check_epoch(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
+    let text = unsafe { text_of(value) };
+    let checked = epoch::parse(&text).map(|_| ());
+    accept(checked.map_err(|problem| Error::Epoch { text, problem }))
+}
+
+/// Reports a registry in the configuration. PostgreSQL calls this hook in each process that reads the configuration.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn check_registry(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
+    let given = !unsafe { text_of(value) }.trim().is_empty();
+    if let Some(callbacks) = CALLBACKS.get().filter(|_| given) {
+        (callbacks.registry_given)();
+    }
+    true
+}
+
+/// Returns the text of a string setting.
+///
+/// # Safety
+///
+/// `value` points to a null pointer or to a C string.
+unsafe fn text_of(value: *mut *mut c_char) -> String {
+    // SAFETY: the caller guarantees that `value` is a valid pointer.
+    let text = unsafe { *value };
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the pointer is not null, and the caller guarantees that it then points to a C string.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// Returns the result of a check hook. If there is an error, its detail and hint are stored where PostgreSQL finds them when it
+/// raises its own error.
+fn accept(checked: Result<(), Error>) -> bool {
+    let Err(error) = checked else {
+        return true;
+    };
+    let report = error.report();
+    let c_text = |text: &str| CString::new(text).unwrap_or_default();
+    // SAFETY: pstrdup allocates in the current memory context, which outlives the error that PostgreSQL raises from these
+    // pointers as soon as the hook returns false.
+    unsafe {
+        pg_sys::GUC_check_errcode(report.code as i32);
+        pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(c_text(&report.detail).as_ptr());
+        pg_sys::GUC_check_errhint_string = pg_sys::pstrdup(c_text(&report.hint).as_ptr());
+    }
+    false
+}

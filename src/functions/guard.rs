@@ -1,0 +1,211 @@
+//! The guard of a table: a trigger that refuses replicated rows whose IDs only this server can have issued.
+
+use pgrx::prelude::*;
+use pgrx::spi::SpiError;
+
+use crate::config::identity;
+use crate::faults::{self, Fault};
+use crate::generator::{clock, draw, guard, shmem};
+use crate::message::error::{Error, GuardProblem};
+use crate::pg::relation::{self, ANSWERED};
+use crate::pg::text_arg::Text;
+use crate::pg::timestamp;
+use crate::pg::trigger::{self, Row, TriggerCall};
+
+/// The guard that a table has.
+struct Guard {
+    /// The name of the column, in the encoding of the database.
+    column: Vec<u8>,
+    /// The first ID that the guard refuses.
+    first: i64,
+}
+
+/// Ensures that a table has a guard, and that the guard is enabled. The guard refuses replicated rows that have this server's worker ID
+/// and an ID that is not below the IDs that this server issues from now on.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_guard(relation regclass, key text DEFAULT NULL) RETURNS void \
+           VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
+    // If the library is not preloaded, this call raises the error that says so.
+    identity::get();
+    let oid = relation.unwrap_or_else(|| Error::NullArgument { argument: "relation", names: "table" }.raise());
+    let name = relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+    relation::check_owner(oid);
+    let raise = |problem| -> ! { Error::Guard { table: name.quoted(), problem }.raise() };
+    if let Some(kind) = kind(oid) {
+        raise(GuardProblem::Kind { kind });
+    }
+    let name =
+        relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+
+    let there = existing(oid);
+    let column = match (key, &there) {
+        (Some(key), _) => key.0.to_vec(),
+        (None, Some(guard)) if relation::column_type(oid, &guard.column).is_some() => guard.column.clone(),
+        (None, _) => id_column(oid).unwrap_or_else(|| raise(GuardProblem::NoKey)),
+    };
+    let quoted = relation::identifier(&relation::utf8(&column));
+    match relation::column_type(oid, &column) {
+        Some(pg_sys::INT8OID) => {}
+        Some(_) => raise(GuardProblem::NotBigint { column: quoted }),
+        None => raise(GuardProblem::NoColumn { column: quoted, renamed: false }),
+    }
+    let table = name.quoted();
+    if there.as_ref().is_none_or(|guard| guard.column != column) {
+        let first = there.map_or_else(guard::next, |guard| guard.first);
+        let function = format!("{}.snowflake_guard_row({quoted}, '{first}')", schema());
+        let create = if has_other_trigger(oid) { "CREATE" } else { "CREATE OR REPLACE" };
+        Spi::run(&format!(
+            "{create} TRIGGER snowflake_guard BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {function}"
+        ))
+        .expect(ANSWERED);
+    }
+    // It does not fire for the rows that this server inserts, so these cost nothing.
+    Spi::run(&format!("ALTER TABLE {table} ENABLE REPLICA TRIGGER snowflake_guard")).expect(ANSWERED);
+}
+
+/// Refuses the row that is about to be inserted if only this server can have issued its ID, and this session has not.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_guard_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
+                   AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_guard_row(call: TriggerCall) -> Row {
+    let Some(row) = call.new_row() else { Error::NotAGuard.raise() };
+    if !trigger::replicates() {
+        return row.unchanged();
+    }
+    let raise = |problem| -> ! {
+        let table = relation::of_relation(row.table()).map(|table| table.quoted());
+        Error::Guard { table: table.unwrap_or_default(), problem }.raise()
+    };
+    let first = row.argument(1).and_then(|text| text.to_str().ok()?.parse::<i64>().ok());
+    let (Some(column), Some(first)) = (row.argument(0), first) else { Error::NotAGuard.raise() };
+    let Ok(id) = row.bigint(column) else {
+        let column = relation::identifier(&relation::utf8(column.to_bytes()));
+        raise(GuardProblem::NoColumn { column, renamed: true })
+    };
+    let first = if faults::on(Fault::GuardFromZero) { 0 } else { first };
+    let Some(id) = id.filter(|id| *id >= first) else { return row.unchanged() };
+    // A trigger on this server can insert a row with a new ID while a replicated row is applied.
+    let new = draw::current() == Some(id) && !faults::on(Fault::GuardMistakesOwn);
+    match guard::own(first) {
+        Some(own) if own.contains(id) && !new => {
+            shmem::refusals().add(id, clock::wall());
+            let (at, since) = (own.time(id), own.time(own.first));
+            raise(GuardProblem::Row { id, at, name: own.name(), first: own.first, since })
+        }
+        _ => row.unchanged(),
+    }
+}
+
+/// Returns what the guards have refused, for the view `snowflake_status`. This is a separate function because the result columns of an
+/// existing C function cannot be changed.
+#[pg_extern(volatile, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn snowflake_guard_status() -> TableIterator<
+    'static,
+    (
+        name!(guard_refusals, Option<i64>),
+        name!(last_guard_refusal_id, Option<i64>),
+        name!(last_guard_refusal_at, Option<TimestampWithTimeZone>),
+    ),
+> {
+    if identity::find().is_none() {
+        return TableIterator::once((None, None, None));
+    }
+    let refusals = shmem::refusals();
+    let last = refusals.last();
+    TableIterator::once((
+        Some(refusals.count() as i64),
+        last.map(|(id, _)| id),
+        last.and_then(|(_, at)| timestamp::timestamptz(timestamp::of(at))),
+    ))
+}
+
+/// Returns the kind of a relation that cannot have a guard.
+fn kind(table: pg_sys::Oid) -> Option<&'static str> {
+    let kind: Option<String> = Spi::get_one_with_args(
+        "SELECT CASE WHEN relpersistence OPERATOR(pg_catalog.=) 't' THEN 't' ELSE relkind END::pg_catalog.text
+         FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) $1",
+        &[table.into()],
+    )
+    .expect(ANSWERED);
+    match kind.as_deref() {
+        Some("r" | "p") | None => None,
+        Some("t") => Some("temporary table"),
+        Some("v") => Some("view"),
+        Some("m") => Some("materialized view"),
+        Some("f") => Some("foreign table"),
+        Some("S") => Some("sequence"),
+        Some(_) => Some("relation into which no rows are inserted"),
+    }
+}
+
+/// Returns the guard of a table. A trigger of the same name that calls another function is not a guard.
+fn existing(table: pg_sys::Oid) -> Option<Guard> {
+    let arguments: Option<Vec<u8>> = Spi::get_one_with_args(
+        "SELECT (SELECT t.tgargs
+                 FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
+                 WHERE t.tgrelid OPERATOR(pg_catalog.=) $1 AND t.tgname OPERATOR(pg_catalog.=) 'snowflake_guard'
+                   AND p.proname OPERATOR(pg_catalog.=) 'snowflake_guard_row')",
+        &[table.into()],
+    )
+    .expect(ANSWERED);
+    let arguments = arguments?;
+    let mut parts = arguments.split(|byte| *byte == 0);
+    let column = parts.next()?.to_vec();
+    let first = str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    Some(Guard { column, first })
+}
+
+/// Returns true if a table or a partition of it has a trigger with the name of a guard that is not a guard. PostgreSQL then raises the
+/// error for CREATE TRIGGER, whereas CREATE OR REPLACE TRIGGER would replace that trigger.
+fn has_other_trigger(table: pg_sys::Oid) -> bool {
+    let other = Spi::get_one_with_args(
+        "SELECT EXISTS (
+             SELECT FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
+             WHERE (t.tgrelid OPERATOR(pg_catalog.=) $1
+                     OR t.tgrelid OPERATOR(pg_catalog.=) ANY (SELECT relid FROM pg_catalog.pg_partition_tree($1)))
+               AND t.tgname OPERATOR(pg_catalog.=) 'snowflake_guard' AND p.proname OPERATOR(pg_catalog.<>) 'snowflake_guard_row')",
+        &[table.into()],
+    );
+    other.expect(ANSWERED) == Some(true)
+}
+
+/// Returns the name of the column that contains the IDs: the only one with the default `snowflake_nextval()`, or the one that is the
+/// primary key.
+fn id_column(table: pg_sys::Oid) -> Option<Vec<u8>> {
+    let with_default = "SELECT d.adnum
+         FROM pg_catalog.pg_attrdef AS d
+             JOIN pg_catalog.pg_depend AS n ON n.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+                 AND n.objid OPERATOR(pg_catalog.=) d.oid
+             JOIN pg_catalog.pg_proc AS p ON n.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+                 AND n.refobjid OPERATOR(pg_catalog.=) p.oid
+             JOIN pg_catalog.pg_extension AS e ON e.extnamespace OPERATOR(pg_catalog.=) p.pronamespace
+         WHERE d.adrelid OPERATOR(pg_catalog.=) $1 AND e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'
+           AND p.proname OPERATOR(pg_catalog.=) 'snowflake_nextval'";
+    let primary_key = "SELECT k.conkey[1]
+         FROM pg_catalog.pg_constraint AS k
+         WHERE k.conrelid OPERATOR(pg_catalog.=) $1 AND k.contype OPERATOR(pg_catalog.=) 'p'
+           AND pg_catalog.cardinality(k.conkey) OPERATOR(pg_catalog.=) 1";
+    let columns = |query| {
+        let read = Spi::connect(|client| {
+            let rows = client.select(query, None, &[table.into()])?;
+            rows.map(|row| row.get::<i16>(1)).collect::<Result<Vec<_>, SpiError>>()
+        });
+        read.expect(ANSWERED).into_iter().flatten().collect::<Vec<i16>>()
+    };
+    let (defaults, key) = (columns(with_default), columns(primary_key).first().copied());
+    let number = match defaults[..] {
+        [only] => Some(only),
+        _ => key.filter(|key| defaults.is_empty() || defaults.contains(key)),
+    };
+    let name = relation::column_name(table, number?)?;
+    (!defaults.is_empty() || relation::column_type(table, &name) == Some(pg_sys::INT8OID)).then_some(name)
+}
+
+/// Returns the schema of the extension, quoted.
+fn schema() -> String {
+    let schema: Option<pg_sys::Oid> = Spi::get_one(
+        "SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg'",
+    )
+    .expect(ANSWERED);
+    schema.and_then(relation::schema_name).expect("the extension exists, because this is its function")
+}

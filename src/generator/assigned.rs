@@ -1,0 +1,121 @@
+//! The worker ID that the registry has assigned, as sessions use it: which one a session issues IDs with, and up to which ID.
+//!
+//! A session keeps an [`Identity`] with the worker ID for which the state is loaded, and compares the numbers of the assignments after
+//! each draw ([`flake::Assignment`]). If the registrar has published another worker ID, the first session that notices it makes it
+//! the one of the state.
+
+use std::time::Duration;
+
+use flake::{Nanos, Reservation};
+
+use crate::config::identity::{self, Identity};
+use crate::faults::{self, Fault};
+use crate::generator::grant::{self, Snapshot, Standing};
+use crate::generator::{clock, fleet_log, mark, shmem, wait};
+use crate::message::error::Error;
+use crate::pg::recovery;
+use crate::pg::wait_event::WaitEvent;
+
+/// How long a session waits for the first worker ID while the server starts, and how often it checks.
+const PATIENCE: Nanos = 5_000_000_000;
+const POLL: Duration = Duration::from_millis(10);
+
+/// How many heartbeats have failed when sessions stop waiting. The first ones fail if the registry starts together with the server.
+const FIRST_FAILURES: u64 = 3;
+
+/// Returns the identity with which this session may issue IDs now. Raises an error if there is none. Without a registry, returns the
+/// identity of the configuration.
+#[cold]
+pub fn take() -> &'static Identity {
+    // If the library is not preloaded, this call raises the error that says so.
+    let own = identity::get();
+    let state = shmem::state();
+    if !own.registry_set {
+        return own;
+    }
+    let begun = clock::monotonic();
+    loop {
+        // The assignment is read before the snapshot: if it was revoked meanwhile, it cannot be changed.
+        let loaded = state.assignment().get();
+        let snapshot = grant::published().unwrap_or_else(|| Error::NoWorker { outage: Box::default() }.raise());
+        if snapshot.standing == Standing::Holding && snapshot.generation == loaded {
+            let known = identity::issuing().filter(|identity| identity.assignment == loaded);
+            return known.unwrap_or_else(|| identity::issue_with(snapshot.identity(own)));
+        }
+        if recovery::in_recovery() {
+            Error::Standby.raise();
+        }
+        let starting = snapshot.standing == Standing::Seeking && snapshot.failures <= FIRST_FAILURES;
+        let waited = clock::monotonic().saturating_sub(begun);
+        match refusal_in(own, &snapshot) {
+            Some(error) if !starting || waited > PATIENCE => error.raise(),
+            None => {
+                mark::wait_for_origin();
+                if mark::assign(loaded, snapshot.generation) {
+                    continue;
+                }
+            }
+            Some(_) => {}
+        }
+        wait::on_latch(WaitEvent::Mark, POLL);
+    }
+}
+
+/// Returns the reason why this server has no worker ID from the registry. Returns `None` if it has one, or has no registry.
+pub fn refusal(identity: &Identity) -> Option<Error> {
+    refusal_in(identity, &grant::published().unwrap_or_default()).filter(|_| identity.registry_set)
+}
+
+fn refusal_in(identity: &Identity, snapshot: &Snapshot) -> Option<Error> {
+    match snapshot.standing {
+        Standing::Holding => None,
+        Standing::Seeking => Some(Error::NoWorker { outage: Box::new(snapshot.outage()) }),
+        Standing::Fenced => Some(Error::Fenced {
+            name: identity.name(snapshot.node),
+            host: fleet_log::host(),
+            by: snapshot.fenced_by.clone(),
+            seen: grant::scale(identity).time(snapshot.fenced_seen),
+        }),
+    }
+}
+
+/// Returns the error of a session whose IDs would be above the bound.
+pub fn ended(identity: &Identity, snapshot: &Snapshot) -> Error {
+    Error::GrantEnded {
+        name: identity.name(identity.node),
+        until: snapshot.granted_until.into(),
+        clock: grant::now().into(),
+        outage: Box::new(snapshot.outage()),
+    }
+}
+
+/// Why a reservation cannot be made.
+pub enum Limit {
+    /// The registrar has published another worker ID, or none.
+    Changed,
+    /// The words are above the bound.
+    Ended(Box<Snapshot>),
+}
+
+/// Returns the part of a reservation that the grant contains. It must contain the word below `needed`. Without a registry, this is the
+/// whole reservation.
+pub fn within_grant(identity: &Identity, reservation: Reservation, needed: u64) -> Result<Reservation, Limit> {
+    if !identity.registry_set || faults::on(Fault::BoundIgnored) {
+        return Ok(reservation);
+    }
+    let snapshot = grant::published().filter(|snapshot| snapshot.holds(identity)).ok_or(Limit::Changed)?;
+    match snapshot.ceiling(identity) {
+        ceiling if ceiling < needed => Err(Limit::Ended(Box::new(snapshot))),
+        ceiling => Ok(Reservation { ceiling: reservation.ceiling.min(ceiling), renew: reservation.renew.min(ceiling) }),
+    }
+}
+
+/// Returns the error of a session that would need the word `next`, if the word is above the bound.
+pub fn ended_before(identity: &Identity, next: u64) -> Option<Error> {
+    match grant::published().filter(|snapshot| identity.registry_set && snapshot.holds(identity)) {
+        Some(snapshot) if snapshot.ceiling(identity) <= next && !faults::on(Fault::BoundIgnored) => {
+            Some(ended(identity, &snapshot))
+        }
+        _ => None,
+    }
+}

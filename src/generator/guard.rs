@@ -1,0 +1,75 @@
+//! The IDs that no server but this one can have issued. The guard of a table compares replicated rows with them.
+
+use flake::Mark;
+
+use crate::config::identity::{self, Identity};
+use crate::faults::{self, Fault};
+use crate::generator::grant::{self, Standing};
+use crate::generator::{clock, mark, shmem};
+use crate::pg::timestamp;
+
+/// A range of IDs with the worker ID of this server.
+pub struct Own {
+    identity: Identity,
+    /// The first ID and the last ID of the range.
+    pub first: i64,
+    last: i64,
+}
+
+impl Own {
+    /// Returns true if the range contains an ID.
+    pub fn contains(&self, id: i64) -> bool {
+        let (mask, number) = self.identity.stamp.node_field();
+        (self.first..=self.last).contains(&id) && id & mask == number
+    }
+
+    /// Returns the worker ID and the datacenter ID of this server, for messages.
+    pub fn name(&self) -> String {
+        self.identity.name(self.identity.node)
+    }
+
+    /// Returns the time of an ID, in microseconds since the Unix epoch.
+    pub fn time(&self, id: i64) -> i128 {
+        self.identity.format.instant((id >> self.identity.format.layout.timestamp_shift()) as u64)
+    }
+}
+
+/// Returns the IDs from `first` on that only this server can have issued. Returns `None` if this server issues no IDs.
+///
+/// With a registry, these are the IDs of the grant: another server can have issued IDs below its start, and another server can issue IDs
+/// above its bound. A server that has lost its worker ID or is fenced has issued IDs of its last grant, and still keeps the rows of
+/// another server from replacing them.
+pub fn own(first: i64) -> Option<Own> {
+    let identity = identity::find()?;
+    let Some(snapshot) = grant::published() else {
+        let last = identity.format.layout.last_id();
+        return identity.worker_set.then(|| Own { identity: identity.clone(), first, last });
+    };
+    if snapshot.granted_until == 0 {
+        return None;
+    }
+    let last = match snapshot.standing {
+        Standing::Holding => snapshot.bound,
+        // The bound is no longer published, so that nothing is issued below it.
+        Standing::Seeking | Standing::Fenced => grant::scale(identity).point(snapshot.granted_until),
+    };
+    let (start, last) =
+        if faults::on(Fault::GrantUnguarded) { (0, i64::MAX) } else { (snapshot.start.id(), last.id()) };
+    let identity = identity.assigned(snapshot.generation, snapshot.node, Mark::NOTHING_ISSUED);
+    Some(Own { identity, first: first.max(start), last })
+}
+
+/// Returns the first ID that this server can issue from now on. All IDs that it has issued are below this ID.
+pub fn next() -> i64 {
+    let identity = &grant::identity().unwrap_or_else(|| identity::get().clone());
+    let state = shmem::state();
+    let last = state.last().filter(|_| identity.worker_set && state.assignment().get() == identity.assignment);
+    if let Some(last) = last {
+        let now = identity.limits.word_at(state.clock().time(clock::monotonic())).unwrap_or(0);
+        return identity.stamp.id(now.max(last + 1).min(identity.limits.last_word()));
+    }
+    // Issuing begins at the clock or at the mark.
+    let mark = mark::read().ok().filter(|_| identity.worker_set).map_or(0, Mark::value);
+    let now = identity.format.min_id(timestamp::of(clock::wall())).unwrap_or(0);
+    now.max(i64::try_from(mark).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,41 @@
+//! How many replicated rows the guards have refused, and the last one. Each value is a single atomic, and the views can show the ID of
+//! one refusal with the time of another.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use flake::Nanos;
+
+/// The refusals of all guards since the server started or the statistics were reset.
+#[derive(Default)]
+pub struct Refusals {
+    count: AtomicU64,
+    id: AtomicI64,
+    /// The time on the wall clock, in nanoseconds since the Unix epoch, or 0 if there was no refusal.
+    at: AtomicU64,
+}
+
+impl Refusals {
+    /// Counts a refusal.
+    pub fn add(&self, id: i64, now: Nanos) {
+        self.id.store(id, Ordering::Relaxed);
+        self.at.store(now, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of refusals.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Returns the ID and the time of the last refusal.
+    pub fn last(&self) -> Option<(i64, Nanos)> {
+        let at = self.at.load(Ordering::Relaxed);
+        (at != 0).then(|| (self.id.load(Ordering::Relaxed), at))
+    }
+
+    /// Forgets all refusals.
+    pub fn reset(&self) {
+        self.count.store(0, Ordering::Relaxed);
+        self.at.store(0, Ordering::Relaxed);
+    }
+}

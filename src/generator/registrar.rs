@@ -1,0 +1,351 @@
+//! The registrar: the background worker that asks the registry for a worker ID and renews the grant. [`flake::fleet::Member`] decides
+//! what to send and what an answer means. Sessions read what the registrar publishes ([`crate::generator::grant`]) and never talk to
+//! the registry.
+//!
+//! The connection is closed after each heartbeat. A fleet of a thousand servers then needs a few connections of the registry at a
+//! time instead of a thousand, the next heartbeat finds the new primary after a failover, and no firewall drops an idle connection
+//! unnoticed. The price is one login each minute, or each second with the shortest lease.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use flake::IdFormat;
+use flake::fleet::{Effect, Member, Point, Refusal, Scale, Standing as State};
+use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
+use pgrx::{debug1, pg_guard, pg_sys};
+
+use crate::config::{guc, identity};
+use crate::faults::{self, Fault};
+use crate::generator::fleet_log::{self, Left};
+use crate::generator::grant::{self, Snapshot, Standing, ascii, now};
+use crate::generator::registry_call::{self, Clocks, Reply};
+use crate::generator::{clock, fleet_witness, log, shmem};
+use crate::message::trouble::{Facts, Trouble};
+use crate::pg::conninfo::ConnectionString;
+use crate::pg::libpq::{Connection, Failure, Unconnected};
+use crate::pg::{background_worker, latch, recovery, server, setting};
+
+/// The time between an error of the background worker itself and its next start.
+const RETRY: Duration = Duration::from_secs(3);
+
+/// How many requests one heartbeat sends at most. The most are a lost worker ID, a new life, and a new claim.
+const REQUESTS: usize = 8;
+
+/// How long after its start the registrar does not log that it cannot connect. A registry in the cluster that it serves accepts no
+/// connections until the server has started.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How often a warning about the clock is logged.
+const SKEW_EVERY: Duration = Duration::from_secs(60);
+
+/// Registers the background worker if the server has a registry. This function is called in the postmaster while it preloads
+/// libraries. The background worker needs no database, so it starts before recovery, and a standby has its worker ID before it is
+/// promoted.
+pub fn register() {
+    if !identity::get().registry_set || !background_worker::in_normal_server() {
+        return;
+    }
+    let worker = BackgroundWorkerBuilder::new("snowflake_pg registrar")
+        .set_library("snowflake_pg")
+        .set_function("snowflake_pg_keep_grant")
+        .enable_shmem_access(None)
+        .set_start_time(BgWorkerStartTime::PostmasterStart)
+        .set_restart_time(Some(RETRY));
+    if !background_worker::register(worker) {
+        grant::note_no_registrar();
+        log::no_registrar();
+    }
+}
+
+/// Runs the background worker. An error ends the worker, and PostgreSQL starts it again after [`RETRY`].
+#[allow(unsafe_code)]
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_pg_keep_grant(_argument: pg_sys::Datum) {
+    background_worker::heed_signals();
+    Registrar::new().run();
+    background_worker::end();
+}
+
+struct Registrar {
+    member: Member,
+    format: IdFormat,
+    scale: Scale,
+    /// What sessions see. Every change is published.
+    snapshot: Snapshot,
+    begun: Instant,
+    /// The connection string of the last heartbeat.
+    string: String,
+    /// The last failure that was logged since the last success.
+    logged: Option<Trouble>,
+    left: Left,
+    /// When a warning about the clock was last logged.
+    skew_logged: Option<Instant>,
+}
+
+impl Registrar {
+    fn new() -> Registrar {
+        let identity = grant::member_identity();
+        let scale = Scale::new(identity.format);
+        let snapshot = grant::published().unwrap_or_default();
+        let member = match snapshot.standing {
+            Standing::Fenced => Member::fenced(identity, snapshot.fenced_seen),
+            _ => Member::start(identity, fleet_witness::load(), scale.point(now())),
+        };
+        let mut registrar = Registrar {
+            member,
+            format: identity.format,
+            scale,
+            snapshot,
+            begun: Instant::now(),
+            string: String::new(),
+            logged: None,
+            left: Left::Enough,
+            skew_logged: None,
+        };
+        registrar.resume();
+        registrar
+    }
+
+    /// Publishes what the witness contains. Without this, a server whose witness became void since the postmaster looked would show a
+    /// worker ID that nobody renews.
+    fn resume(&mut self) {
+        let before = self.snapshot.generation;
+        match (self.member.standing(), self.snapshot.standing) {
+            (State::Holding(grant), standing) => {
+                if standing != Standing::Holding || self.snapshot.node != grant.node {
+                    self.snapshot.generation += 1;
+                    self.snapshot.since = now();
+                }
+                self.snapshot = std::mem::take(&mut self.snapshot).with(&grant, &self.scale);
+                fleet_log::holding(&self.snapshot, true);
+            }
+            (State::Seeking, Standing::Holding) => {
+                self.snapshot.standing = Standing::Seeking;
+                self.snapshot.generation += 1;
+            }
+            // The previous registrar can have ended before it made the witness void.
+            (State::Fenced { .. }, _) => self.store(),
+            _ => {}
+        }
+        match self.snapshot.generation == before {
+            true => grant::publish(&self.snapshot),
+            false => self.publish_change(),
+        }
+    }
+
+    fn run(&mut self) {
+        let mut due = Some(Instant::now());
+        while !background_worker::ending() {
+            // A new connection string may be the answer to a failure, so it is tried at once.
+            if background_worker::reload() && guc::registry() != self.string {
+                due = due.map(|_| Instant::now());
+            }
+            match due {
+                Some(at) if at <= Instant::now() => due = self.heartbeat().map(|pause| Instant::now() + pause),
+                _ => latch::sleep_until_set(due.map(|at| at.saturating_duration_since(Instant::now()))),
+            }
+        }
+    }
+
+    /// Returns the time until the next heartbeat, or `None` if there is no other, because the server is fenced.
+    fn heartbeat(&mut self) -> Option<Duration> {
+        self.string = guc::registry();
+        self.snapshot.attempted = clock::monotonic();
+        let period = grant::period();
+        let pause = match self.exchange() {
+            Ok(()) => {
+                self.succeeded();
+                // Servers that were started together spread over the period.
+                period.mul_f64(random_between(0.9, 1.0))
+            }
+            // The caller looks at what has happened.
+            Err(Trouble::NoAnswer(Failure::Interrupted)) => Duration::ZERO,
+            Err(trouble) => {
+                self.failed(trouble);
+                let doubled = grant::SHORTEST.saturating_mul(1 << (self.snapshot.failures - 1).min(10));
+                doubled.min(period).mul_f64(random_between(0.5, 1.0))
+            }
+        };
+        grant::publish(&self.snapshot);
+        (self.snapshot.standing != Standing::Fenced).then_some(pause)
+    }
+
+    /// Sends requests until the protocol needs no more, over a connection of its own.
+    fn exchange(&mut self) -> Result<(), Trouble> {
+        if self.string.is_empty() {
+            return Err(Trouble::NotSet);
+        }
+        let string = ConnectionString::parse(&self.string).ok_or(Trouble::Malformed)?;
+        // Several hosts that do not answer take a long time, in which the registrar is not dead.
+        let alive = || {
+            self.snapshot.attempted = clock::monotonic();
+            grant::publish(&self.snapshot);
+        };
+        let connection = Connection::open(&string, alive).map_err(Trouble::NoAnswer)?;
+        let mut clocks: Option<Clocks> = None;
+        faults::forget_nonce(&mut self.member, grant::member_identity());
+        for _ in 0..REQUESTS {
+            self.member.use_below(fleet_witness::used());
+            let Some(call) = self.member.request(self.scale.point(now()), guc::lease()) else { return Ok(()) };
+            // The nonce must be in the witness before the request is sent.
+            if !faults::on(Fault::NonceForgotten) {
+                self.store();
+            }
+            let reply = registry_call::send(&connection, &call, &self.about(clocks))?;
+            // The shortest request measures best.
+            clocks = clocks.into_iter().chain([reply.clocks]).min_by_key(|clocks| clocks.round_trip);
+            self.measured(clocks);
+            let effect = self.member.answer(&call, &reply.answer);
+            debug1!("snowflake_pg: the registry answered {:?}: {effect:?}", reply.answer);
+            match effect {
+                Effect::Continue | Effect::Refused(Refusal::Life) => self.store(),
+                Effect::Assigned => {
+                    fleet_witness::begin();
+                    self.store();
+                    self.snapshot.generation += 1;
+                    self.snapshot.since = now();
+                    self.take_grant();
+                    fleet_log::holding(&self.snapshot, false);
+                    return Ok(());
+                }
+                Effect::Renewed => {
+                    self.store();
+                    self.take_grant();
+                    return Ok(());
+                }
+                Effect::Lost(loss) => {
+                    fleet_log::lost(loss, &self.snapshot);
+                    self.leave(Standing::Seeking);
+                }
+                Effect::Fenced => {
+                    self.fence(reply);
+                    return Ok(());
+                }
+                Effect::Refused(refusal) => {
+                    let witness = fleet_witness::path().unwrap_or_default();
+                    let (facts, format) = (Box::new(Facts { witness, ..reply.facts }), self.format);
+                    return Err(Trouble::Refused { refusal, facts, format });
+                }
+                Effect::Ignored => break,
+            }
+        }
+        Err(Trouble::Strange { answer: "not an answer to the request".into() })
+    }
+
+    /// Stores the record of the grant in the witness.
+    fn store(&self) {
+        match self.member.record() {
+            Some(record) => fleet_witness::store(record),
+            None => fleet_witness::clear(),
+        }
+    }
+
+    /// Publishes the grant, which is stored already.
+    fn take_grant(&mut self) {
+        if let State::Holding(grant) = self.member.standing() {
+            self.snapshot = std::mem::take(&mut self.snapshot).with(&grant, &self.scale);
+            grant::publish(&self.snapshot);
+        }
+    }
+
+    /// Makes the witness void, and publishes that the server has no worker ID. In this order, a server that is killed in between
+    /// does not continue with the worker ID when it is started again.
+    fn leave(&mut self, standing: Standing) {
+        self.store();
+        self.snapshot.standing = standing;
+        self.snapshot.generation += 1;
+        self.snapshot.bound = Point::ZERO;
+        self.publish_change();
+    }
+
+    /// Publishes another worker ID, or that there is none, and ends the assignment for which the state is loaded. In this order, no
+    /// session that has read the previous snapshot loads the state for it any more.
+    fn publish_change(&self) {
+        grant::publish(&self.snapshot);
+        shmem::state().assignment().revoke(self.snapshot.generation);
+        shmem::extended().wake_all();
+    }
+
+    fn fence(&mut self, reply: Reply) {
+        if let State::Fenced { seen } = self.member.standing() {
+            self.snapshot.fenced_seen = seen;
+            self.snapshot.fenced_by = reply.holder;
+            self.leave(Standing::Fenced);
+            fleet_log::fenced(&self.snapshot, self.scale.time(seen));
+        }
+    }
+
+    fn succeeded(&mut self) {
+        let failures = std::mem::take(&mut self.snapshot.failures);
+        self.snapshot.cause.clear();
+        self.snapshot.detail.clear();
+        self.snapshot.hint.clear();
+        self.snapshot.last_heartbeat = now();
+        self.left = Left::Enough;
+        if self.logged.take().is_some() {
+            fleet_log::recovered(failures, &self.snapshot);
+        }
+    }
+
+    fn failed(&mut self, trouble: Trouble) {
+        self.snapshot.failures += 1;
+        let report = trouble.report();
+        self.snapshot.cause = report.message;
+        self.snapshot.detail = report.detail;
+        self.snapshot.hint = report.hint;
+        let unreachable =
+            matches!(trouble, Trouble::NoAnswer(Failure::NotConnected { cause: Unconnected::Unreachable, .. }));
+        let starting = unreachable && self.begun.elapsed() < GRACE;
+        if !starting && !self.logged.as_ref().is_some_and(|logged| logged.is_like(&trouble)) {
+            fleet_log::failed(&trouble, &self.snapshot);
+            self.logged = Some(trouble);
+        }
+        if self.snapshot.standing == Standing::Holding {
+            let left = fleet_log::left(&self.snapshot, now());
+            if left > self.left {
+                fleet_log::running_out(left, &self.snapshot);
+                self.left = left;
+            }
+        }
+    }
+
+    fn measured(&mut self, clocks: Option<Clocks>) {
+        let Some(clocks) = clocks else { return };
+        self.snapshot.offset_us = clocks.offset;
+        self.snapshot.round_trip_us = clocks.round_trip;
+        let Some(limit) = guc::max_clock_skew() else { return };
+        // The part of the offset that the measurement cannot explain.
+        let certain = clocks.offset.saturating_abs().saturating_sub(clocks.round_trip / 2);
+        if i128::from(certain) > limit.as_micros() as i128
+            && self.skew_logged.is_none_or(|logged| logged.elapsed() >= SKEW_EVERY)
+        {
+            fleet_log::skewed(clocks, limit);
+            self.skew_logged = Some(Instant::now());
+        }
+    }
+
+    /// Returns what this server says about itself, for the views of the registry.
+    fn about(&self, clocks: Option<Clocks>) -> String {
+        let mut about = serde_json::json!({
+            "host": ascii(&fleet_log::host()),
+            "port": server::port(),
+            "data_directory": ascii(&server::data_directory()),
+            "system_identifier": server::system_identifier().to_string(),
+            "role": if recovery::in_recovery() { "standby" } else { "primary" },
+            "server_version": ascii(&setting::configured(c"server_version").unwrap_or_default()),
+            "extension_version": env!("CARGO_PKG_VERSION"),
+        });
+        if let Some(clocks) = clocks {
+            about["clock_offset_us"] = clocks.offset.into();
+            about["round_trip_us"] = clocks.round_trip.into();
+        }
+        about.to_string()
+    }
+}
+
+/// Returns a random number, so that servers which fail together do not come back together.
+fn random_between(low: f64, high: f64) -> f64 {
+    let random = RandomState::new().hash_one(Instant::now());
+    low + (high - low) * (random as f64 / u64::MAX as f64)
+}

@@ -1,0 +1,263 @@
+//! What can go wrong between this server and the registry, as facts and as text. A session never gets these reports as errors: the
+//! registrar writes them into the log and into the status.
+
+use flake::IdFormat;
+use flake::fleet::Refusal;
+use pgrx::prelude::*;
+
+use crate::message::wording::Report;
+use crate::pg::libpq::{Failure, Unconnected};
+use crate::pg::timestamp;
+
+/// Why a heartbeat has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// `snowflake_pg.registry` is empty since the configuration was read again.
+    NotSet,
+    /// `snowflake_pg.registry` is not a connection string.
+    Malformed,
+    /// There is no answer.
+    NoAnswer(Failure),
+    /// The registry has refused the request.
+    Refused { refusal: Refusal, facts: Box<Facts>, format: IdFormat },
+    /// The answer is not one that this version knows, or does not belong to the request.
+    Strange {
+        /// The text of the answer.
+        answer: String,
+    },
+}
+
+/// What a refusal says beside its reason. A fact that the registry did not state is an empty text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Until when the refusal lasts, in microseconds since the Unix epoch.
+    pub until: Option<i128>,
+    /// True if no ID is granted before that time, whatever the state of the registry is.
+    pub below_floor: bool,
+    /// The path of the witness of this server, or an empty text.
+    pub witness: String,
+    /// Why there is a quarantine, or why all worker IDs are in use.
+    pub why: String,
+    /// The layout of the registry's fleet.
+    pub layout: String,
+    /// The epoch of the registry's fleet, in microseconds since the Unix epoch.
+    pub epoch: i128,
+}
+
+impl Trouble {
+    /// Returns true if both are of one kind. Only the first of several heartbeats that fail for one reason is logged.
+    pub fn is_like(&self, other: &Trouble) -> bool {
+        use std::mem::discriminant;
+        match (self, other) {
+            (
+                Trouble::NoAnswer(Failure::Raised { code: one, .. }),
+                Trouble::NoAnswer(Failure::Raised { code: two, .. }),
+            ) => one == two,
+            // A server that stops answers in several ways.
+            (
+                Trouble::NoAnswer(Failure::NotConnected { cause: one, .. }),
+                Trouble::NoAnswer(Failure::NotConnected { cause: two, .. }),
+            ) => one == two,
+            (Trouble::NoAnswer(one), Trouble::NoAnswer(two)) => discriminant(one) == discriminant(two),
+            (
+                Trouble::Refused { refusal: one, facts: of_one, .. },
+                Trouble::Refused { refusal: two, facts: of_two, .. },
+            ) => discriminant(one) == discriminant(two) && of_one.below_floor == of_two.below_floor,
+            _ => discriminant(self) == discriminant(other),
+        }
+    }
+
+    /// Returns the report.
+    pub fn report(&self) -> Report {
+        use PgSqlErrorCode::{
+            ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROTOCOL_VIOLATION,
+        };
+        let (code, message, detail, hint) = match self {
+            Trouble::NotSet => (
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "parameter \"snowflake_pg.registry\" is not set any more",
+                "The server started with a registry.".into(),
+                "Set \"snowflake_pg.registry\" again and reload the configuration. To run the server without a registry, set \
+                 \"snowflake_pg.worker_id\" and restart it."
+                    .into(),
+            ),
+            Trouble::Malformed => (
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                "the value of parameter \"snowflake_pg.registry\" is not a connection string",
+                "The value is not shown, because it can contain a password.".into(),
+                "Set a libpq connection string such as \"host=registry.example dbname=fleet\", or a URI, and reload the \
+                 configuration. In a URI, percent-encode the special characters of the password: write \"%40\" instead of \"@\", and \
+                 \"%2F\" instead of \"/\"."
+                    .into(),
+            ),
+            Trouble::NoAnswer(failure) => return no_answer(failure),
+            Trouble::Refused { refusal, facts, format } => return refused(*refusal, facts, *format),
+            Trouble::Strange { answer } => (
+                ERRCODE_PROTOCOL_VIOLATION,
+                "the answer of the registry is not understood",
+                format!("The answer is: {answer}"),
+                "Install the same version of snowflake_pg on this server and of snowflake_registry on the registry's server.".into(),
+            ),
+        };
+        Report { code, message: message.into(), detail, hint }
+    }
+}
+
+const READ_ONLY: &str = "The registry's server answers, but accepts no changes: it is a standby, or \
+                         \"default_transaction_read_only\" is on there. Name the primary in \"snowflake_pg.registry\", or make the \
+                         server accept changes.";
+
+fn no_answer(failure: &Failure) -> Report {
+    use PgSqlErrorCode::{
+        ERRCODE_CONNECTION_FAILURE, ERRCODE_OPERATOR_INTERVENTION, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+        ERRCODE_SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION, ERRCODE_WARNING,
+    };
+    let (code, message, detail, hint): (_, String, String, String) = match failure {
+        Failure::Interrupted => (
+            ERRCODE_OPERATOR_INTERVENTION,
+            "the request to the registry was interrupted".into(),
+            String::new(),
+            "The server sends it again.".into(),
+        ),
+        Failure::NotConnected { text, cause: Unconnected::Login } => (
+            ERRCODE_SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION,
+            "the registry's server refused the login".into(),
+            sentence(text),
+            "Check the user name, the password and the database in \"snowflake_pg.registry\" or in the password file, and pg_hba.conf \
+             and the connection limits of the registry's server."
+                .into(),
+        ),
+        Failure::NotConnected { text, cause } => (
+            ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+            "cannot connect to the registry".into(),
+            sentence(text),
+            match cause {
+                Unconnected::ReadOnly => READ_ONLY.into(),
+                _ => "Check that the registry's server runs and accepts connections from this server, and that \
+                          \"snowflake_pg.registry\" names its host, port, database and user."
+                    .into(),
+            },
+        ),
+        Failure::Raised { code, message, detail, hint } => (
+            ERRCODE_CONNECTION_FAILURE,
+            format!("the registry raised an error: {message}"),
+            format!("{}The SQLSTATE is {code}.", if detail.is_empty() { String::new() } else { format!("{detail} ") }),
+            match (code.as_str(), hint.is_empty()) {
+                // The schema, the function or the table does not exist.
+                ("3F000" | "42883" | "42P01", _) => {
+                    "In the database that \"snowflake_pg.registry\" names, run CREATE EXTENSION snowflake_registry and SELECT \
+                     snowflake_registry.create_fleet(layout), or correct \"snowflake_pg.registry\"."
+                        .into()
+                }
+                ("42501", _) => "As the owner of the registry, run SELECT snowflake_registry.grant_server(role) for the role as \
+                     which the servers connect."
+                    .into(),
+                (_, false) => hint.clone(),
+                ("25006", true) => READ_ONLY.into(),
+                (_, true) => "Check the log of the registry's server.".into(),
+            },
+        ),
+        Failure::Warned { message } => (
+            ERRCODE_WARNING,
+            format!("the registry answered with a warning: {message}"),
+            "The answer might be lost in a failover, so the server does not use it.".into(),
+            "Check the synchronous standby of the registry's server.".into(),
+        ),
+        Failure::Broken { text } => (
+            ERRCODE_CONNECTION_FAILURE,
+            "the registry did not answer".into(),
+            sentence(text),
+            "Check the registry's server and the network between the servers.".into(),
+        ),
+    };
+    Report { code, message, detail, hint }
+}
+
+fn refused(refusal: Refusal, facts: &Facts, format: IdFormat) -> Report {
+    use PgSqlErrorCode::{
+        ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_INVALID_PARAMETER_VALUE,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_T_R_SERIALIZATION_FAILURE,
+    };
+    let until = |text: &str| facts.until.map_or(String::new(), |at| format!("{text} {}.", timestamp::utc(at)));
+    let (code, message, detail, hint) = match refusal {
+        Refusal::ForeignFleet => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "the registry is the registry of another fleet",
+            "This server has a worker ID of another fleet, or has used the registry of another fleet since it started."
+                .into(),
+            "Correct \"snowflake_pg.registry\". To move this server to the fleet of the registry, stop it, remove its witness, and \
+             start it again.",
+        ),
+        Refusal::Layout => (
+            ERRCODE_INVALID_PARAMETER_VALUE,
+            "the fleet of the registry has another layout or another epoch",
+            format!(
+                "The fleet has layout \"{}\" and epoch {}. This server has layout \"{}\" and epoch {}.",
+                facts.layout,
+                timestamp::utc(facts.epoch),
+                format.layout,
+                timestamp::utc(format.instant(0)),
+            ),
+            "Set \"snowflake_pg.layout\" and \"snowflake_pg.epoch\" to those of the fleet, and restart this server.",
+        ),
+        Refusal::Life => (
+            ERRCODE_T_R_SERIALIZATION_FAILURE,
+            "the registry has begun a new life during the request",
+            String::new(),
+            "The server sends another request.",
+        ),
+        Refusal::Quarantine { .. } if facts.below_floor => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "the fleet grants no IDs yet",
+            format!(
+                "{} The layout of the fleet was changed, or create_fleet() was called with \"not_before\".",
+                until("The first IDs are granted at")
+            )
+            .trim()
+            .into(),
+            "Wait until then. If this takes longer than a day, check the clock of the registry's server.",
+        ),
+        Refusal::Quarantine { .. } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "the registry is in quarantine and gives out no worker IDs",
+            [until("The quarantine ends at"), because(&facts.why)].join(" ").trim().into(),
+            "Wait until then. If you are certain that the registry has lost nothing since the quarantine began, run \
+             SELECT snowflake_registry.open() as its owner.",
+        ),
+        Refusal::Full => (
+            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+            "all worker IDs of the fleet are in use",
+            [until("The next worker ID becomes free at"), because(&facts.why)].join(" ").trim().into(),
+            "Check view snowflake_registry.servers for servers that are gone, and the clock of this server. A fleet with more \
+             servers needs a layout with a wider worker field.",
+        ),
+        Refusal::Range => (
+            ERRCODE_INVALID_PARAMETER_VALUE,
+            "the datacenter ID of this server does not fit the layout of the fleet",
+            String::new(),
+            "Correct \"snowflake_pg.datacenter_id\" and restart this server.",
+        ),
+        Refusal::Lease => (
+            ERRCODE_INVALID_PARAMETER_VALUE,
+            "the registry does not accept the lease",
+            String::new(),
+            "Set \"snowflake_pg.lease\" to a time from 10 minutes to 1 day, and restart this server.",
+        ),
+    };
+    let hint = match refusal {
+        Refusal::ForeignFleet if !facts.witness.is_empty() => {
+            hint.replace("its witness", &format!("file \"{}\"", facts.witness))
+        }
+        _ => hint.into(),
+    };
+    Report { code, message: message.into(), detail, hint }
+}
+
+fn because(why: &str) -> String {
+    if why.is_empty() { String::new() } else { sentence(&format!("The reason is: {why}")) }
+}
+
+/// Returns a text of libpq or of the registry as a sentence, with a period.
+fn sentence(text: &str) -> String {
+    if text.ends_with(['.', '?', '!']) { text.into() } else { format!("{text}.") }
+}

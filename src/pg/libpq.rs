@@ -1,0 +1,338 @@
+//! A client of another PostgreSQL server, by libpq. Every wait is a wait on the latch and the socket of this process, with a
+//! deadline: libpq's own waits would neither see a shutdown nor end when the other server is frozen.
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+use std::time::{Duration, Instant};
+
+use pgrx::pg_sys;
+use pq_sys::{ConnStatusType, PGTransactionStatusType, PostgresPollingStatusType};
+
+use crate::faults::{self, Fault};
+use crate::pg::answer::{Answer, cut, one_line};
+pub use crate::pg::answer::{Failure, Row, Unconnected};
+use crate::pg::background_worker::{Wait, interrupted, wait_on_socket};
+use crate::pg::conninfo::{self, ConnectionString, Parameters, text_of};
+use crate::pg::latch::Readiness;
+use crate::pg::lookup::{self, Unknown};
+
+/// How many bytes may arrive for the login, and for each statement. Without a limit, a server that is no registry could use up the
+/// memory, and the operating system would then kill this process or another one of this server.
+const MAX_RECEIVED: u64 = 4 << 20;
+
+/// The functions of PostgreSQL whose warnings do not mean that an answer can be lost. They warn of a database that must be vacuumed, in
+/// each transaction that writes.
+const HARMLESS: [&str; 2] = ["GetNewTransactionId", "GetNewMultiXactId"];
+
+/// A connection. It is closed when the value is dropped.
+pub struct Connection {
+    raw: NonNull<pq_sys::PGconn>,
+    /// The messages of the warnings that have arrived. libpq writes here, so the address must not change.
+    warnings: Box<RefCell<Vec<String>>>,
+    /// How many bytes have arrived for the login or the statement, at least.
+    received: Cell<u64>,
+    /// Dropped after the connection is closed.
+    _descriptor: Descriptor,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // SAFETY: the pointer comes from libpq, and nothing uses it after this call. The call does not wait for the other server.
+        unsafe { pq_sys::PQfinish(self.raw.as_ptr()) };
+    }
+}
+
+/// A file descriptor that PostgreSQL counts, so that its own files find room.
+struct Descriptor;
+
+impl Descriptor {
+    fn reserve() -> Option<Descriptor> {
+        // SAFETY: the call only changes a count of this process.
+        unsafe { pg_sys::AcquireExternalFD() }.then_some(Descriptor)
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor was counted by `reserve`.
+        unsafe { pg_sys::ReleaseExternalFD() };
+    }
+}
+
+impl Connection {
+    /// Connects to the first host of a connection string that accepts the connection. Each address of each host has its own deadline.
+    /// `alive` is called before each wait that has a deadline.
+    pub fn open(string: &ConnectionString, mut alive: impl FnMut()) -> Result<Connection, Failure> {
+        let (mut texts, mut causes) = (Vec::new(), Vec::new());
+        for host in &string.hosts {
+            alive();
+            let addresses = match host.name_without_address() {
+                // libpq would look up the name without a deadline, and would share one deadline among the addresses.
+                Some(name) => lookup::addresses(name, Instant::now() + string.timeout),
+                None => Ok(vec![String::new()]),
+            };
+            let addresses = match addresses {
+                Ok(addresses) => addresses,
+                Err(Unknown::Interrupted) => return Err(Failure::Interrupted),
+                Err(Unknown::Failed(text)) => {
+                    texts.push(text);
+                    continue;
+                }
+            };
+            for address in addresses {
+                alive();
+                match Connection::attempt(&string.parameters(host, &address), string.timeout) {
+                    Err(Failure::NotConnected { text, cause }) => {
+                        texts.push(text);
+                        causes.push(cause);
+                    }
+                    other => return other,
+                }
+            }
+        }
+        // The host that was reached best says most.
+        let cause = causes.into_iter().max().unwrap_or(Unconnected::Unreachable);
+        Err(Failure::NotConnected { text: texts.join("; "), cause })
+    }
+
+    fn attempt(parameters: &Parameters, timeout: Duration) -> Result<Connection, Failure> {
+        if interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        let failed = |text: &str| Failure::NotConnected { text: text.into(), cause: Unconnected::Unreachable };
+        let descriptor = Descriptor::reserve().ok_or_else(|| failed("no file descriptor is free"))?;
+        let raw = conninfo::start(parameters).ok_or_else(|| failed("out of memory"))?;
+        let connection =
+            Connection { raw, warnings: Box::default(), received: Cell::default(), _descriptor: descriptor };
+        connection.collect_warnings();
+        connection.establish(timeout)?;
+        Ok(connection)
+    }
+
+    fn establish(&self, timeout: Duration) -> Result<(), Failure> {
+        let deadline = Instant::now() + timeout;
+        // As libpq's documentation says, the first wait is for writing.
+        let mut wanted = PostgresPollingStatusType::PGRES_POLLING_WRITING;
+        loop {
+            // SAFETY: the pointer is a connection.
+            if unsafe { pq_sys::PQstatus(self.raw.as_ptr()) } == ConnStatusType::CONNECTION_BAD {
+                return Err(self.refused());
+            }
+            let writing = wanted == PostgresPollingStatusType::PGRES_POLLING_WRITING;
+            match self.wait(if writing { Readiness::Write } else { Readiness::Read }, deadline) {
+                Ok(()) => {}
+                Err(Failure::Broken { .. }) => {
+                    let text = format!("{} did not answer within {} s", self.peer(), timeout.as_secs());
+                    return Err(Failure::NotConnected { text, cause: Unconnected::Unreachable });
+                }
+                Err(other) => return Err(other),
+            }
+            self.count().map_err(|text| Failure::NotConnected { text, cause: Unconnected::Unreachable })?;
+            // SAFETY: the pointer is a connection.
+            wanted = unsafe { pq_sys::PQconnectPoll(self.raw.as_ptr()) };
+            match wanted {
+                PostgresPollingStatusType::PGRES_POLLING_OK => break,
+                PostgresPollingStatusType::PGRES_POLLING_FAILED => return Err(self.refused()),
+                _ => {}
+            }
+        }
+        // SAFETY: the pointer is a connection.
+        match unsafe { pq_sys::PQsetnonblocking(self.raw.as_ptr(), 1) } {
+            0 => Ok(()),
+            _ => Err(self.refused()),
+        }
+    }
+
+    /// Returns the host, with its address if that is not the host itself.
+    fn peer(&self) -> String {
+        // SAFETY: the pointer is a connection. The results are null or C strings.
+        let (host, address) =
+            unsafe { (text_of(pq_sys::PQhost(self.raw.as_ptr())), text_of(pq_sys::PQhostaddr(self.raw.as_ptr()))) };
+        match address.is_empty() || address == host {
+            true => format!("host \"{host}\""),
+            false => format!("host \"{host}\" ({address})"),
+        }
+    }
+
+    /// Sends one statement, which is its own transaction, and returns its row. After an error other than
+    /// [`Failure::Raised`], the connection cannot be used any more.
+    pub fn row(&self, sql: &CStr, parameters: &[Option<String>], patience: Duration) -> Result<Row, Failure> {
+        let deadline = Instant::now() + patience;
+        self.warnings.borrow_mut().clear();
+        self.received.set(0);
+        let texts: Vec<Option<CString>> = parameters
+            .iter()
+            .map(|value| value.as_ref().map(|text| CString::new(text.as_str()).unwrap_or_default()))
+            .collect();
+        let values: Vec<_> = texts.iter().map(|text| text.as_ref().map_or(ptr::null(), |text| text.as_ptr())).collect();
+        // SAFETY: the pointer is a connection. The array has as many values as the call says, each of them null or a C string. The
+        // null pointers mean that the server infers the types, and that all values are texts.
+        let sent = unsafe {
+            pq_sys::PQsendQueryParams(
+                self.raw.as_ptr(),
+                sql.as_ptr(),
+                values.len() as c_int,
+                ptr::null(),
+                values.as_ptr(),
+                ptr::null(),
+                ptr::null(),
+                0,
+            )
+        };
+        if sent == 0 {
+            return Err(self.broken());
+        }
+        self.flush(deadline)?;
+        let mut found: Option<Result<Row, Failure>> = None;
+        while let Some(result) = self.result(deadline)? {
+            // A copy does not end by itself, and libpq returns this result for ever.
+            if result.is_copy() {
+                return Err(Failure::Broken { text: "the answer is not a row but a copy".into() });
+            }
+            // The first error counts, because those that follow it are its consequences.
+            if !matches!(found, Some(Err(_))) {
+                found = Some(result.outcome());
+            }
+        }
+        // SAFETY: the pointer is a connection.
+        let state = unsafe { pq_sys::PQtransactionStatus(self.raw.as_ptr()) };
+        let row = found.unwrap_or_else(|| Err(self.broken()))?;
+        if state != PGTransactionStatusType::PQTRANS_IDLE {
+            return Err(Failure::Broken { text: "the transaction of the statement did not end".into() });
+        }
+        match self.warnings.borrow_mut().pop() {
+            Some(message) if !faults::on(Fault::WarningTrusted) => Err(Failure::Warned { message }),
+            _ => Ok(row),
+        }
+    }
+
+    fn flush(&self, deadline: Instant) -> Result<(), Failure> {
+        loop {
+            // SAFETY: the pointer is a connection.
+            match unsafe { pq_sys::PQflush(self.raw.as_ptr()) } {
+                0 => return Ok(()),
+                1 => {
+                    // The other server may be waiting until this one reads.
+                    self.wait(Readiness::ReadOrWrite, deadline)?;
+                    self.consume()?;
+                }
+                _ => return Err(self.broken()),
+            }
+        }
+    }
+
+    /// Waits for the next result. Returns `None` when there are no more results.
+    fn result(&self, deadline: Instant) -> Result<Option<Answer>, Failure> {
+        // Results that arrive fast enough leave nothing to wait for.
+        if interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        if Instant::now() >= deadline {
+            return Err(late());
+        }
+        // SAFETY: the pointer is a connection.
+        while unsafe { pq_sys::PQisBusy(self.raw.as_ptr()) } == 1 {
+            self.wait(Readiness::Read, deadline)?;
+            self.consume()?;
+        }
+        // SAFETY: the pointer is a connection. It is not busy, so the call does not wait.
+        Ok(NonNull::new(unsafe { pq_sys::PQgetResult(self.raw.as_ptr()) }).map(Answer))
+    }
+
+    /// Counts the bytes that have arrived. Must be called after a wait for the socket has succeeded.
+    fn count(&self) -> Result<(), String> {
+        // SAFETY: the socket of the connection is open, because a wait for it has succeeded.
+        let socket = unsafe { BorrowedFd::borrow_raw(pq_sys::PQsocket(self.raw.as_ptr())) };
+        // What libpq leaves for its next call is counted again, which the limit allows for.
+        self.received.set(self.received.get() + rustix::io::ioctl_fionread(socket).unwrap_or(0));
+        match self.received.get() > MAX_RECEIVED {
+            true => Err(format!("the answer is longer than {MAX_RECEIVED} bytes")),
+            false => Ok(()),
+        }
+    }
+
+    fn consume(&self) -> Result<(), Failure> {
+        self.count().map_err(|text| Failure::Broken { text })?;
+        // SAFETY: the pointer is a connection. The call reads what has arrived and does not wait.
+        match unsafe { pq_sys::PQconsumeInput(self.raw.as_ptr()) } {
+            1 => Ok(()),
+            _ => Err(self.broken()),
+        }
+    }
+
+    /// Waits until the socket is ready. The socket is read again for each wait, because libpq may have opened another one.
+    fn wait(&self, readiness: Readiness, deadline: Instant) -> Result<(), Failure> {
+        // SAFETY: the pointer is a connection.
+        let socket = unsafe { pq_sys::PQsocket(self.raw.as_ptr()) };
+        if socket < 0 {
+            return Err(self.broken());
+        }
+        match wait_on_socket(socket, readiness, deadline) {
+            Wait::Ready => Ok(()),
+            Wait::Late => Err(late()),
+            Wait::Interrupted => Err(Failure::Interrupted),
+        }
+    }
+
+    fn refused(&self) -> Failure {
+        // SAFETY: the pointer is a connection.
+        let asked = unsafe {
+            pq_sys::PQconnectionNeedsPassword(self.raw.as_ptr()) != 0
+                || pq_sys::PQconnectionUsedPassword(self.raw.as_ptr()) != 0
+        };
+        let on = |name| self.parameter(name) == "on";
+        let cause = match self.parameter(c"server_version").is_empty() {
+            true if asked => Unconnected::Login,
+            false if on(c"in_hot_standby") || on(c"default_transaction_read_only") => Unconnected::ReadOnly,
+            _ => Unconnected::Unreachable,
+        };
+        Failure::NotConnected { text: self.error(), cause }
+    }
+
+    /// Returns a parameter that the server reports after the login, or an empty text.
+    fn parameter(&self, name: &CStr) -> String {
+        // SAFETY: the pointer is a connection, and the name is a C string. The result is null or a C string.
+        unsafe { text_of(pq_sys::PQparameterStatus(self.raw.as_ptr(), name.as_ptr())) }
+    }
+
+    fn broken(&self) -> Failure {
+        Failure::Broken { text: self.error() }
+    }
+
+    /// Returns what libpq says, in one line. It can name the host, the port, the user and the database. [`ConnectionString`] refuses
+    /// a URI whose password libpq would take for one of them.
+    fn error(&self) -> String {
+        // SAFETY: the pointer is a connection, and the result is a C string.
+        let text = unsafe { text_of(pq_sys::PQerrorMessage(self.raw.as_ptr())) };
+        match one_line(&text) {
+            text if text.is_empty() => "libpq gives no reason".into(),
+            text => cut(text),
+        }
+    }
+
+    fn collect_warnings(&self) {
+        unsafe extern "C" fn receive(to: *mut c_void, notice: *const pq_sys::PGresult) {
+            // SAFETY: libpq passes a valid notice, whose fields are null or C strings.
+            let field = |code: u8| unsafe { text_of(pq_sys::PQresultErrorField(notice, c_int::from(code))) };
+            let harmless = HARMLESS.contains(&field(pq_sys::PG_DIAG_SOURCE_FUNCTION).as_str());
+            if harmless || field(pq_sys::PG_DIAG_SEVERITY_NONLOCALIZED) != "WARNING" {
+                return;
+            }
+            // SAFETY: the pointer refers to the box of the connection, which lives until the connection is closed.
+            let warnings = unsafe { &*to.cast::<RefCell<Vec<String>>>() };
+            if let Ok(mut warnings) = warnings.try_borrow_mut() {
+                warnings.push(cut(field(pq_sys::PG_DIAG_MESSAGE_PRIMARY)));
+            }
+        }
+        let to = ptr::from_ref(&*self.warnings).cast_mut().cast();
+        // SAFETY: the pointer is a connection. The function does not panic, and uses its argument only through a shared reference.
+        unsafe { pq_sys::PQsetNoticeReceiver(self.raw.as_ptr(), Some(receive), to) };
+    }
+}
+
+fn late() -> Failure {
+    Failure::Broken { text: "there was no answer in time".into() }
+}

@@ -1,0 +1,95 @@
+//! The addresses of a host name. The system's function cannot be interrupted and can take half a minute if the name servers do not
+//! answer, so a thread calls it while this process waits on its latch.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Instant;
+
+use crate::faults;
+use crate::pg::background_worker::{Wait, wait_on_socket};
+use crate::pg::latch::Readiness;
+
+/// How many threads can run at a time. A thread can outlive the wait for it, and each one uses a file descriptor or two. They are too
+/// few and too short-lived to be counted by PostgreSQL, as the connection is.
+const MAX_THREADS: usize = 8;
+
+/// How many threads are running.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Why there are no addresses.
+pub enum Unknown {
+    /// This process must end or read its configuration, and has stopped waiting.
+    Interrupted,
+    /// The reason.
+    Failed(String),
+}
+
+/// Returns the addresses of a host, in the order in which they should be tried.
+pub fn addresses(host: &str, deadline: Instant) -> Result<Vec<String>, Unknown> {
+    let failed =
+        |error: io::Error| Unknown::Failed(format!("could not translate host name \"{host}\" to address: {error}"));
+    let (woken, receiver) = begin(host.into()).map_err(failed)?;
+    match wait_on_socket(woken.as_raw_fd(), Readiness::Read, deadline) {
+        Wait::Ready => receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(failed),
+        Wait::Late => Err(failed(io::ErrorKind::TimedOut.into())),
+        Wait::Interrupted => Err(Unknown::Interrupted),
+    }
+}
+
+type Found = io::Result<Vec<String>>;
+
+/// Starts a thread that looks up the addresses. The returned socket becomes readable when the thread has ended. A thread that nobody
+/// waits for any more ends by itself.
+fn begin(host: String) -> io::Result<(UnixStream, Receiver<Found>)> {
+    if THREADS.load(Ordering::Relaxed) >= MAX_THREADS {
+        return Err(io::Error::other("earlier requests have no answer yet"));
+    }
+    let (woken, waker) = UnixStream::pair()?;
+    let (sender, receiver) = mpsc::channel();
+    THREADS.fetch_add(1, Ordering::Relaxed);
+    let thread = without_signals(|| {
+        thread::Builder::new().spawn(move || {
+            let _ = sender.send(look_up(&host));
+            THREADS.fetch_sub(1, Ordering::Relaxed);
+            drop(waker);
+        })
+    });
+    if thread.is_err() {
+        THREADS.fetch_sub(1, Ordering::Relaxed);
+    }
+    thread.map(|_| (woken, receiver))
+}
+
+/// Runs in a thread, so it must not call PostgreSQL.
+fn look_up(host: &str) -> Found {
+    faults::slow_lookup();
+    let found = (host, 0).to_socket_addrs()?.map(|address| match address {
+        // The address of an interface is only valid with the interface.
+        SocketAddr::V6(address) if address.scope_id() != 0 => format!("{}%{}", address.ip(), address.scope_id()),
+        address => address.ip().to_string(),
+    });
+    Ok(faults::dead_address().into_iter().chain(found).collect())
+}
+
+/// Calls a function while all signals are blocked. A thread that the function starts inherits this, so PostgreSQL's signal handlers run
+/// only in the thread that called this function.
+fn without_signals<T>(function: impl FnOnce() -> T) -> T {
+    let (mut all, mut before) = (MaybeUninit::<libc::sigset_t>::uninit(), MaybeUninit::<libc::sigset_t>::uninit());
+    // SAFETY: the first function initializes the set, and the second one reads it and initializes the other set.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let result = function();
+    // SAFETY: the set was initialized above. It fails only for an invalid first argument.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    result
+}

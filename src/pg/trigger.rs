@@ -1,0 +1,130 @@
+//! The call of a trigger function: the row that is being inserted, and the arguments of the trigger.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
+use pgrx::datum::Datum;
+use pgrx::pg_sys;
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
+
+/// The call of a function that returns `trigger`. It takes no SQL argument.
+pub struct TriggerCall(pg_sys::FunctionCallInfo);
+
+/// The result of a trigger function: the row that is inserted.
+pub struct Row(pg_sys::HeapTuple);
+
+/// A row that is about to be inserted.
+pub struct NewRow<'call> {
+    data: &'call pg_sys::TriggerData,
+    arguments: &'call [*mut std::ffi::c_char],
+}
+
+/// The column that an argument of the trigger names cannot be read as a `bigint`.
+pub struct NoSuchColumn;
+
+impl TriggerCall {
+    /// Returns the row, or `None` unless the function was called by a trigger BEFORE INSERT FOR EACH ROW.
+    pub fn new_row(&self) -> Option<NewRow<'_>> {
+        const WHEN: u32 = pg_sys::TRIGGER_EVENT_OPMASK | pg_sys::TRIGGER_EVENT_ROW | pg_sys::TRIGGER_EVENT_TIMINGMASK;
+        const INSERTED: u32 = pg_sys::TRIGGER_EVENT_INSERT | pg_sys::TRIGGER_EVENT_ROW | pg_sys::TRIGGER_EVENT_BEFORE;
+        // SAFETY: PostgreSQL passes a valid call. If the function was called by a trigger, the context is the data of this call,
+        // which lives as long as the call, and contains the trigger and its arguments.
+        unsafe {
+            if !pgrx::trigger_support::called_as_trigger(self.0) {
+                return None;
+            }
+            let data = (*self.0).context.cast::<pg_sys::TriggerData>().as_ref()?;
+            let trigger = data.tg_trigger.as_ref()?;
+            let arguments = match usize::try_from(trigger.tgnargs) {
+                Ok(number @ 1..) => std::slice::from_raw_parts(trigger.tgargs, number),
+                _ => &[],
+            };
+            (data.tg_event & WHEN == INSERTED).then_some(NewRow { data, arguments })
+        }
+    }
+}
+
+impl NewRow<'_> {
+    /// Returns an argument of the trigger, in the encoding of the database.
+    pub fn argument(&self, number: usize) -> Option<&CStr> {
+        // SAFETY: each argument of a trigger is a C string that lives as long as the trigger.
+        self.arguments.get(number).map(|text| unsafe { CStr::from_ptr(*text) })
+    }
+
+    /// Returns the value of a column of type `bigint`, or `None` if it is NULL.
+    pub fn bigint(&self, column: &CStr) -> Result<Option<i64>, NoSuchColumn> {
+        // SAFETY: the row and its description are those of this call, and the name is a C string. The value is read only if it is
+        // of type bigint.
+        unsafe {
+            let description = (*self.data.tg_relation).rd_att;
+            let number = pg_sys::SPI_fnumber(description, column.as_ptr());
+            if number <= 0 {
+                return Err(NoSuchColumn);
+            }
+            let kind = pg_sys::SPI_gettypeid(description, number);
+            if kind != pg_sys::INT8OID && pg_sys::getBaseType(kind) != pg_sys::INT8OID {
+                return Err(NoSuchColumn);
+            }
+            let mut null = false;
+            let value = pg_sys::SPI_getbinval(self.data.tg_trigtuple, description, number, &raw mut null);
+            Ok((!null).then_some(value.value() as i64))
+        }
+    }
+
+    /// Returns the table into which the row is inserted. For a partitioned table, it is the partition.
+    pub fn table(&self) -> pg_sys::Oid {
+        // SAFETY: the table is open during the call.
+        unsafe { (*self.data.tg_relation).rd_id }
+    }
+
+    /// Inserts the row as it is.
+    pub fn unchanged(&self) -> Row {
+        Row(self.data.tg_trigtuple)
+    }
+}
+
+/// Returns true if this session applies changes of another server, as far as PostgreSQL knows: triggers fire only if they are enabled
+/// with ENABLE REPLICA or ENABLE ALWAYS.
+pub fn replicates() -> bool {
+    // SAFETY: this is a plain variable of this process.
+    unsafe { pg_sys::SessionReplicationRole == pg_sys::SESSION_REPLICATION_ROLE_REPLICA as i32 }
+}
+
+// SAFETY: the value is the call itself, so it uses none of the arguments.
+unsafe impl<'call> ArgAbi<'call> for TriggerCall {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> Self {
+        // SAFETY: a call can be taken from every function.
+        TriggerCall(unsafe { arg.unbox_unchecked() })
+    }
+
+    fn is_virtual_arg() -> bool {
+        true
+    }
+}
+
+// SAFETY: the type stands for no SQL argument, as the implementation above says.
+unsafe impl SqlTranslatable for TriggerCall {
+    const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(TriggerCall);
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::Skip);
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
+}
+
+// SAFETY: a trigger function returns a pointer to the row, and never sets the flag for NULL.
+unsafe impl BoxRet for Row {
+    unsafe fn box_into<'call>(self, call: &mut FcInfo<'call>) -> Datum<'call> {
+        // SAFETY: the row outlives the call, because PostgreSQL passed it to the function.
+        unsafe { call.return_raw_datum(pg_sys::Datum::from(self.0)) }
+    }
+}
+
+// SAFETY: `trigger` is the type whose values are returned as above.
+unsafe impl SqlTranslatable for Row {
+    const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(Row);
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Err(ArgumentError::Datum);
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("trigger")));
+}

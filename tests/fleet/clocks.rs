@@ -1,0 +1,43 @@
+//! A registry whose own clock is wrong.
+
+use std::collections::BTreeSet;
+
+use cluster::{Answer, Ask, Cluster, History, Load, within};
+
+use crate::fleet::{LAYOUT, SOON, logged, refused, renewed, renewed_above, seen, server, string};
+
+/// The registry's clock is five minutes behind, ten years ahead, and right again. At each step, another server joins the fleet.
+#[test]
+fn a_registry_whose_clock_is_wrong_grants_nothing_twice_and_stops_nobody() {
+    let registry = Cluster::builder("wrong_clock").clock("+0").start_registry(LAYOUT);
+    let mut servers: Vec<Cluster> = Vec::new();
+    let mut loads = Vec::new();
+    for (n, offset) in ["+0", "-300", "+315360000", "+0"].into_iter().enumerate() {
+        registry.set_clock(offset);
+        let next = server(&format!("wrong_clock_{n}"), &string(&registry)).start();
+        renewed(&registry, &next);
+        Load::prepare(&next);
+        loads.push(Load::start(&next, 2, Ask::READING, ""));
+        servers.push(next);
+        for server in &servers {
+            let count = seen(&registry, server)[0].count;
+            renewed_above(&registry, server, count);
+            assert!(within(SOON, || refused(&mut server.connect()).is_none()), "{offset}: {}", server.log());
+        }
+    }
+    let mut ledger = History::default();
+    for load in loads {
+        ledger.merge(load.finish());
+    }
+    ledger.check(1_000).unwrap();
+    // A server that the wrong clock has taken its worker ID from has got another one at once.
+    let known = ["55000 the registry has not assigned a worker ID to this server"];
+    assert!(ledger.errors.keys().all(|error| known.contains(&error.as_str())), "{:?}", ledger.errors);
+    let numbers: BTreeSet<i32> = servers.iter().map(|server| seen(&registry, server)[0].worker).collect();
+    assert_eq!(numbers.len(), servers.len());
+    for server in &servers {
+        assert_eq!(logged(server, "a copy of this server"), 0, "{}", server.log());
+    }
+    let quarantine: i64 = registry.connect().one("SELECT count(quarantine_until) FROM snowflake_registry.status");
+    assert_eq!(quarantine, 0);
+}

@@ -1,0 +1,51 @@
+//! A primary with two standbys whose registry is in the primary.
+
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Ask, Boot, Host, Load, Stop, within};
+
+use crate::fleet::{LAYOUT, SOON, logged, number, refused, renewed_above, seen, server};
+
+/// The primary is stopped, one standby is promoted, and the other one follows it. All connect to the same list of hosts.
+#[test]
+fn a_primary_and_two_standbys_keep_their_numbers_through_a_promotion() {
+    let names = ["within_1", "within_2", "within_3"];
+    let machines = names.map(Boot::new);
+    let sockets = names.map(|name| Host::get().socket_dir(name).display().to_string());
+    let hosts = format!("host={} user=postgres dbname=postgres connect_timeout=2", sockets.join(","));
+    let like = |n: usize| server(names[n], &hosts).on(&machines[n]).set("hot_standby", "on");
+    let mut primary = like(0).start();
+    primary.create_fleet(LAYOUT);
+    renewed_above(&primary, &primary, 1);
+    let standby = primary.standby(like(1));
+    let mut other = primary.standby(like(2));
+    for standby in [&standby, &other] {
+        renewed_above(&primary, standby, 1);
+    }
+    let before = [&primary, &standby, &other].map(number);
+    assert_eq!(before, ["0", "1", "2"]);
+    Load::prepare(&primary);
+    let load = Load::start(&primary, 2, Ask::READING, "");
+    thread::sleep(Duration::from_secs(1));
+    let mut ledger = load.finish();
+    // The claims of all three are replicated, so that the promoted registry has lost at most renewals.
+    let replayed = || [&standby, &other].iter().all(|standby| seen(standby, &other).len() == 1);
+    assert!(within(SOON, replayed));
+    primary.stop(Stop::Immediate);
+    standby.promote();
+    other.set("primary_conninfo", &format!("host={} user=postgres", sockets[1]));
+    other.reload();
+    let load = Load::start(&standby, 2, Ask::READING, "");
+    for member in [&standby, &other] {
+        let count = seen(&standby, member)[0].count;
+        renewed_above(&standby, member, count + 1);
+        assert_eq!(logged(member, "lost worker ID"), 0, "{}", member.log());
+    }
+    let history = load.finish();
+    assert!(history.errors.is_empty() && !history.is_empty(), "{:?}", history.errors);
+    ledger.merge(history);
+    ledger.check(100).unwrap();
+    assert_eq!([&standby, &other].map(number), ["1", "2"]);
+    assert!(refused(&mut standby.session()).is_none());
+}

@@ -1,0 +1,129 @@
+//! A registry and the servers of its fleet.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use cluster::{Answer, Builder, Client, Cluster, Host, command, sqlstate, within};
+
+pub const LAYOUT: &str = "41:10:12";
+
+/// A layout with one worker ID, so that the next server of a fleet gets the worker ID of the last one.
+pub const NARROW: &str = "41:0:22";
+
+/// How long a test waits for what happens within a few heartbeats.
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// Starts a server with the registry of a fleet in its database `postgres`.
+pub fn registry(name: &str) -> Cluster {
+    Cluster::builder(name).start_registry(LAYOUT)
+}
+
+/// Returns the connection string of a registry.
+pub fn string(registry: &Cluster) -> String {
+    format!("host={} port=5432 user=postgres dbname=postgres", registry.socket().display())
+}
+
+/// Configures a server of the fleet whose heartbeats are a second apart.
+pub fn server(name: &str, string: &str) -> Builder {
+    Cluster::builder(name)
+        .unset("snowflake_pg.worker_id")
+        .set("snowflake_pg.registry", string)
+        .set("snowflake_pg.lease", "10min")
+}
+
+/// A row of the registry's view of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub worker: i32,
+    pub holder: String,
+    pub count: i64,
+    pub state: String,
+}
+
+/// Returns what the registry knows about the server with this data directory, the latest worker ID first.
+pub fn seen(registry: &Cluster, server: &Cluster) -> Vec<Seen> {
+    let sql = "SELECT s.worker_id, s.holder::text, n.count, s.state
+               FROM snowflake_registry.servers s JOIN snowflake_registry.node n USING (datacenter_id, worker_id)
+               WHERE s.data_directory = $1 ORDER BY s.since DESC";
+    let rows = registry.connect().query(sql, &[&server.dir().to_string_lossy().as_ref()]).expect("the view exists");
+    rows.iter()
+        .map(|row| Seen { worker: row.get(0), holder: row.get(1), count: row.get(2), state: row.get(3) })
+        .collect()
+}
+
+/// Waits until the server has renewed a grant, and returns the row of its latest worker ID.
+pub fn renewed(registry: &Cluster, server: &Cluster) -> Seen {
+    renewed_above(registry, server, 1)
+}
+
+/// Waits until the count of the server's latest worker ID is above `count`.
+pub fn renewed_above(registry: &Cluster, server: &Cluster, count: i64) -> Seen {
+    let mut last = None;
+    let there = within(SOON, || {
+        last = seen(registry, server).into_iter().next();
+        last.as_ref().is_some_and(|seen| seen.count > count)
+    });
+    assert!(there, "{last:?} does not reach {count}:\n{}", server.log());
+    last.expect("it is there")
+}
+
+/// Waits until the log contains this text.
+pub fn wait_for_log(server: &Cluster, text: &str) {
+    assert!(within(SOON, || server.log().contains(text)), "no {text:?} in the log:\n{}", server.log());
+}
+
+/// Returns how often the log contains this text.
+pub fn logged(server: &Cluster, text: &str) -> usize {
+    server.log().matches(text).count()
+}
+
+/// Returns the process ID of the registrar of a server.
+pub fn registrar(server: &Cluster) -> Option<u32> {
+    let processes = fs::read_dir("/proc").expect("a Linux system").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_registrar = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.starts_with(b"postgres: snowflake_pg registrar")
+            && fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == server.dir())
+    };
+    let mut pids = pids;
+    pids.find(is_registrar)
+}
+
+/// Sends a signal to a process of a server.
+pub fn signal(pid: u32, name: &str) {
+    let sent = command("sh").args(["-c", "kill -s \"$0\" \"$1\"", name]).arg(pid.to_string()).status();
+    assert!(sent.is_ok_and(|status| status.success()), "cannot send {name} to process {pid}");
+}
+
+/// Makes a server use another registry from now on.
+pub fn move_to(server: &mut Cluster, registry: &Cluster) {
+    server.set("snowflake_pg.registry", &string(registry));
+    server.reload();
+}
+
+/// Returns the error of a session that requests an ID: its SQLSTATE, message, detail and hint.
+pub fn refused(client: &mut Client) -> Option<(String, String, String, String)> {
+    client.query("SELECT snowflake_nextval()", &[]).err().map(|error| sqlstate(&error))
+}
+
+/// Returns the worker ID that the server shows.
+pub fn number(server: &Cluster) -> String {
+    server.connect().one("SHOW snowflake_pg.worker_id")
+}
+
+/// Returns the state and the problem that the status shows.
+pub fn status(client: &mut Client) -> String {
+    client.one("SELECT concat_ws(': ', state, problem) FROM snowflake_status")
+}
+
+/// Replaces the contents of a data directory, which remains the same directory.
+pub fn replace(dir: &Path, with: &Path) {
+    for entry in fs::read_dir(dir).expect("a data directory").flatten() {
+        let path = entry.path();
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.expect("the server is stopped");
+    }
+    Host::get().copy_dir(with, dir);
+}

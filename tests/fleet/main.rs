@@ -1,0 +1,24 @@
+//! Servers that get their worker IDs from a registry: which worker ID a server has, what it says when the registry does not answer, and
+//! the IDs of whole fleets. One ledger contains every ID of all servers of a fleet, and no ID is in it twice. Each promise has a control: a
+//! server that breaks one rule, or servers without a registry that share a worker ID. What the registry itself answers is tested in
+//! `tests/registry`.
+
+mod answers;
+mod clocks;
+mod connection;
+mod copies;
+mod cost;
+mod embedded;
+mod fake;
+mod fleet;
+mod forgotten;
+mod guard;
+mod lease;
+mod lossy;
+mod numbers;
+mod registry_lost;
+mod registry_unwritable;
+mod restored;
+mod rewound;
+mod together;
+mod troubles;

@@ -1,0 +1,68 @@
+//! Several servers that issue IDs at the same time.
+
+use std::time::Duration;
+
+use cluster::{Answer, Ask, Builder, Cluster, History, Load, assert_caught, ensure};
+
+use crate::fleet::{registry, renewed, server, string};
+
+/// Starts eight servers at the same instant, and inserts rows into all of them at the same time.
+fn check_eight(name: &str, like: impl Fn(&str) -> Builder) -> Result<Vec<Cluster>, String> {
+    let mut servers: Vec<Cluster> = (0..8).map(|n| like(&format!("{name}_{n}")).create()).collect();
+    std::thread::scope(|scope| servers.iter_mut().for_each(|server| drop(scope.spawn(|| server.start()))));
+    servers.iter().for_each(Load::prepare);
+    let loads: Vec<Load> = servers.iter().map(|server| Load::start(server, 2, Ask::ALL, "")).collect();
+    std::thread::sleep(Duration::from_secs(4));
+    let mut ledger = History::default();
+    for load in loads {
+        let history = load.finish();
+        ensure!(history.errors.is_empty(), "sessions got errors: {:?}", history.errors);
+        ensure!(!history.is_empty(), "a server has issued nothing");
+        ledger.merge(history);
+    }
+    ledger.check(1_000)?;
+    Ok(servers)
+}
+
+#[test]
+fn eight_servers_that_start_together_insert_rows_at_once() {
+    let registry = registry("issue_eight");
+    let servers = check_eight("issue_eight", |name| server(name, &string(&registry))).unwrap();
+    let mut shown: Vec<i32> = Vec::new();
+    for server in &servers {
+        let mut client = server.connect();
+        let number: String = client.one("SHOW snowflake_pg.worker_id");
+        let id: i64 = client.one("SELECT snowflake_nextval()");
+        let stamped: i32 = client.one(&format!("SELECT worker_id FROM snowflake_decode({id})"));
+        assert_eq!(number, stamped.to_string());
+        let status = "SELECT state || ' ' || worker_id FROM snowflake_status";
+        assert_eq!(client.one::<String>(status), format!("issuing {stamped}"));
+        shown.push(stamped);
+    }
+    shown.sort_unstable();
+    assert_eq!(shown, (0..8).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_status_shows_the_grant() {
+    let registry = registry("issue_status");
+    let server = server("issue_status_1", &string(&registry)).start();
+    renewed(&registry, &server);
+    let mut client = server.session();
+    let granted =
+        "SELECT registry_state = 'granted' AND worker_id = 0 AND worker_id_since <= now() AND last_heartbeat <= now()
+                     AND granted_until BETWEEN now() + interval '9 min' AND now() + interval '11 min'
+                     AND failed_heartbeats = 0 AND heartbeat_error IS NULL AND abs(extract(epoch FROM clock_offset)) < 1
+                     AND fenced_by IS NULL AND fenced_at IS NULL
+                   FROM snowflake_status";
+    assert!(client.one::<bool>(granted), "{}", server.log());
+    let without = Cluster::builder("issue_status_without").start();
+    let nothing = "SELECT num_nulls(registry_state, worker_id_since, granted_until, last_heartbeat, failed_heartbeats,
+                                    heartbeat_error, clock_offset, fenced_by, fenced_at) FROM snowflake_status";
+    assert_eq!(without.session().one::<i32>(nothing), 9);
+}
+
+#[test]
+fn eight_servers_with_one_worker_id_are_caught() {
+    assert_caught(check_eight("issue_shared", Cluster::builder).map(drop), "IDs came twice");
+}
