@@ -1,0 +1,5 @@
+//! Patroni with etcd and three members: types the blocks of docs/patroni.md, and checks that no ID repeats in switchovers and failovers.
+
+mod failovers;
+mod page;
+mod traps;

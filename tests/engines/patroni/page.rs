@@ -1,0 +1,201 @@
+//! Types the blocks of docs/patroni.md.
+
+use std::fs;
+use std::time::Duration;
+
+use cluster::{Answer, Host, Member, Patroni, Recipe, command, ensure, output, printed, typed, within};
+use postgres::NoTls;
+
+pub const PAGE: &str = "docs/patroni.md";
+
+/// How long a test waits for what Patroni does within a few cycles.
+pub const SOON: Duration = Duration::from_secs(120);
+
+/// Returns the section of the page with this heading.
+pub fn section(title: &str) -> Recipe {
+    Recipe::of(PAGE, title)
+}
+
+/// Types a block into a shell on this member. Each command of the block must succeed.
+pub fn shell(patroni: &Patroni, member: &Member, text: &str) -> Result<String, String> {
+    let mut shell = Host::get().shell(&format!("set -e\n{}", patroni.here(member, text)));
+    member.environment(&mut shell);
+    typed(shell, "")
+}
+
+/// Types a block into psql on this member.
+pub fn psql(patroni: &Patroni, member: &Member, database: &str, text: &str) -> Result<String, String> {
+    let mut psql = Host::get().program("psql");
+    member.environment(&mut psql);
+    psql.env("PGPASSWORD", "postgres-secret").args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]);
+    psql.arg(format!("host={} user=postgres dbname={database}", member.address));
+    typed(psql, &patroni.here(member, text))
+}
+
+/// Waits until a command prints what the page shows, except for times, addresses and paths.
+pub fn check(patroni: &Patroni, shown: &str, mut print: impl FnMut() -> Result<String, String>) {
+    let mut result = Ok(());
+    within(SOON, || {
+        result = print().and_then(|printed| compare(patroni, &printed, shown));
+        result.is_ok()
+    });
+    result.unwrap_or_else(|reason| panic!("{reason}\n{}", patroni.log()));
+}
+
+fn compare(patroni: &Patroni, printed: &str, shown: &str) -> Result<(), String> {
+    let (printed, shown) = (shape(patroni, printed), shape(patroni, shown));
+    ensure!(printed == shown, "prints\n{printed}\nbut the page shows\n{shown}");
+    Ok(())
+}
+
+/// Returns a text without what differs between runs: times, addresses, the name of the machine, and the widths of columns.
+fn shape(patroni: &Patroni, text: &str) -> String {
+    let machine = output(command("uname").arg("-n"));
+    let mut text = text.to_string();
+    for member in &patroni.members {
+        text = text.replace(&member.dir().display().to_string(), "/srv/pg/data");
+        text = text.replace(&member.address, member.name);
+    }
+    let word = |word: &str| -> Option<String> {
+        let bare = word.trim_matches(|c: char| "\",.()".contains(c));
+        let digits = bare.chars().filter(char::is_ascii_digit).count();
+        if word.chars().all(|c| "-+".contains(c)) {
+            None
+        } else if digits >= 6 && bare.chars().all(|c| c.is_ascii_hexdigit() || "-+:.TZ".contains(c)) {
+            Some("*".into())
+        } else if bare == machine || patroni.members.iter().any(|member| member.name == bare) {
+            Some("HOST".into())
+        } else {
+            Some(word.into())
+        }
+    };
+    let line = |line: &str| line.split_whitespace().filter_map(word).collect::<Vec<_>>().join(" ");
+    // patronictl shows the cluster in the frame of its table.
+    let lines = text.lines().filter(|line| !line.starts_with("+ Cluster"));
+    lines.map(line).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the configuration of a cluster without snowflake_pg.
+fn without_snowflake(common: &str) -> String {
+    let ours = |line: &&str| line.contains("snowflake_pg") || line.trim_start() == "parameters:";
+    common.lines().filter(|line| !ours(line)).map(|line| format!("{line}\n")).collect()
+}
+
+/// The tests of a section type all of its blocks.
+#[test]
+fn every_section_with_blocks_is_tested() {
+    let tested = [
+        "Configure the members",
+        "Create the registry",
+        "Add snowflake_pg to an existing cluster",
+        "See which member has which worker ID",
+        "Without a registry",
+        "Switch over",
+        "A member gets no worker ID",
+        "Settings that override the Patroni files",
+        "Change from configured worker IDs to the registry",
+    ];
+    assert_eq!(Recipe::titles(PAGE), tested);
+}
+
+#[test]
+fn snowflake_pg_is_added_to_a_cluster_and_its_members_keep_their_worker_ids() {
+    let local = |_| vec![("snowflake_pg.lease", "10min".into())];
+    let mut patroni = Patroni::prepare("patroni_page", |common| without_snowflake(&common), local);
+    let mut configure = section("Configure the members");
+    let (_, _) = (configure.block("yaml common"), configure.block("yaml db1"));
+    let passfile = configure.block("sh members");
+    for member in &patroni.members {
+        fs::remove_file(member.directory().join("passfile")).expect("it was written");
+        shell(&patroni, member, &passfile).unwrap();
+    }
+    // This is how the members are started.
+    assert_eq!(configure.block("sh members"), "patroni /etc/patroni/patroni.yml\n");
+    assert!(configure.is_empty());
+    patroni.members[0].start();
+    assert_eq!(patroni.leader(), 0);
+    patroni.members[1..].iter_mut().for_each(Member::start);
+    patroni.wait_for_members();
+    let [db1, db2, db3] = &patroni.members[..] else { panic!("three members") };
+
+    let mut create = section("Create the registry");
+    let list = create.block("sh list");
+    check(&patroni, &create.block("text"), || shell(&patroni, db1, &list));
+    psql(&patroni, db1, "postgres", &create.block("sql leader")).unwrap();
+    assert!(create.is_empty());
+
+    let mut add = section("Add snowflake_pg to an existing cluster");
+    shell(&patroni, db1, &add.block("sh edit")).unwrap();
+    let list = add.block("sh list");
+    check(&patroni, &add.block("text"), || shell(&patroni, db1, &list));
+    let restart = add.block("sh edit");
+    assert!(add.is_empty());
+    let (replicas, leader) = restart.trim_end().split_once('\n').expect("two commands");
+    shell(&patroni, db1, replicas).unwrap();
+    let has_worker = |member: &Member| member.try_connect().is_some_and(|_| !["", "-1"].contains(&&*member.worker()));
+    assert!(within(SOON, || [db2, db3].into_iter().all(has_worker)), "{}", patroni.log());
+    shell(&patroni, db1, leader).unwrap();
+    patroni.wait_for_workers();
+    patroni.wait_for_members();
+
+    let mut see = section("See which member has which worker ID");
+    let query = see.block("sql servers");
+    check(&patroni, &see.block("text"), || psql(&patroni, db1, "fleet", &query));
+    assert!(see.is_empty());
+    let workers = || patroni.members.iter().map(Member::worker).collect::<Vec<_>>();
+    let before = workers();
+
+    let mut switch = section("Switch over");
+    shell(&patroni, db1, &switch.block("sh switchover")).unwrap();
+    assert_eq!(patroni.wait_for_members(), 1);
+    let life = "SELECT life, life_reason, spare_open FROM snowflake_registry.status";
+    let life = || printed(&mut db2.config().dbname("fleet").connect(NoTls).expect("the database exists"), life);
+    let begun = || life().is_ok_and(|life| life == ["2 timeline 2 follows timeline 1 t"]);
+    assert!(within(SOON, begun), "{:?}", life());
+    let open = switch.block("sql open");
+    check(&patroni, &switch.block("text"), || psql(&patroni, db2, "fleet", &open));
+    assert!(switch.is_empty());
+    assert_eq!(workers(), before);
+
+    // Two switchovers, after which the quarantine is not ended.
+    for to in [0, 1] {
+        patroni.switchover(to);
+        patroni.wait_for_members();
+        let timeline: i32 = patroni.connect().one("SELECT timeline_id FROM pg_control_checkpoint()");
+        let reason =
+            format!("SELECT life_reason LIKE '% {timeline} follows timeline %' FROM snowflake_registry.status");
+        assert!(within(SOON, || patroni.connect_to("fleet").one(&reason)), "no life of timeline {timeline}");
+    }
+    // The machine of a member is restarted.
+    patroni.members[2].lose_power();
+    patroni.members[2].start();
+    patroni.wait_for_members();
+    let [db1, db2, db3] = &patroni.members[..] else { panic!("three members") };
+    let mut none = section("A member gets no worker ID");
+    let query = none.block("sql member");
+    check(&patroni, &none.block("text"), || psql(&patroni, db3, "postgres", &query));
+    assert!(none.is_empty());
+    // Without this, the wait would take a day.
+    psql(&patroni, db2, "fleet", &open).unwrap();
+    patroni.wait_for_workers();
+    assert_eq!([db1.worker(), db2.worker()], before[..2]);
+    assert!(!before.contains(&db3.worker()), "{}", db3.worker());
+    does_not_start(&patroni, db3);
+}
+
+/// A member with a worker ID in addition to the registry does not start until the worker ID is removed.
+fn does_not_start(patroni: &Patroni, member: &Member) {
+    let mut places = section("Settings that override the Patroni files");
+    let (_, _, _) = (places.block("sql member"), places.block("text"), places.block("sql reset"));
+    let alter = "ALTER SYSTEM SET snowflake_pg.worker_id = 7";
+    member.connect().batch_execute(alter).expect("a superuser may");
+    member.request("POST", "/restart", "{}");
+    let failed = places.block("text failed");
+    assert!(within(SOON, || member.log().contains(failed.trim_end())), "{}", member.log());
+    let state = || shell(patroni, member, "patronictl -c /etc/patroni/patroni.yml list").unwrap();
+    assert!(within(SOON, || state().contains("start failed")), "{}", state());
+    shell(patroni, member, &places.block("sh repair")).unwrap();
+    assert!(places.is_empty());
+    patroni.wait_for_members();
+    patroni.wait_for_workers();
+}

@@ -1,0 +1,80 @@
+//! The registry is in a database that is restored to a time before it assigned a worker ID.
+
+use cluster::{Answer, Ask, Cluster, History, Load, Stop, assert_caught, ensure, within};
+
+use crate::pgbackrest::hosts::{
+    Hosts, Lost, PATIENCE, compare, number, psql, section, wait_for_archive, wait_for_end, wait_for_worker,
+};
+
+/// Restores the registry. A server that got its worker ID in the part that is lost cannot reach the registry, and continues.
+fn check(test: &str, noticed: bool) -> Result<(), String> {
+    let hosts = Hosts::new(test);
+    let plain = hosts
+        .builder("db1")
+        .unset("shared_preload_libraries")
+        .unset("snowflake_pg.layout")
+        .unset("snowflake_pg.max_ahead");
+    let mut registry = plain.create();
+    hosts.start_archiving(&mut registry)?;
+    registry.create_fleet("41:10:12");
+    hosts.back_up()?;
+    let target = registry.connect().one("SELECT clock_timestamp()::text");
+    let lost = Lost { target, mark: 0, ids: Vec::new() };
+    let server = |name: &str| {
+        let string = format!("host={} port=5432 user=postgres dbname=postgres", registry.socket().display());
+        let builder = Cluster::builder(&format!("pgbackrest_{test}_{name}")).unset("snowflake_pg.worker_id");
+        builder.set("snowflake_pg.registry", &string).set("snowflake_pg.lease", "10min")
+    };
+    let (first, second) = (server("first"), server("second"));
+    let mut first = first.start();
+    drop(first.session());
+    wait_for_worker(&first);
+    ensure!(number(&first) == "0", "the server has worker ID {}", number(&first));
+    wait_for_archive(&registry)?;
+    first.set("snowflake_pg.registry", "host=/nowhere");
+    first.reload();
+
+    let mut recipe = section("Restore the registry");
+    let restore = lost.at(&recipe.block("sh registry"));
+    registry.stop(Stop::Fast);
+    if noticed {
+        hosts.shell("db1", &restore)?;
+    } else {
+        let files = hosts.shell("db1", "pgbackrest --stanza=main --delta --type=none restore; ls /srv/pg/data")?;
+        ensure!(files.contains("recovery.signal"), "without recovery.signal:\n{files}");
+        hosts.shell("db1", "rm /srv/pg/data/recovery.signal")?;
+    }
+    registry.start();
+    wait_for_end(&registry)?;
+    let second = second.start();
+    drop(second.session());
+    wait_for_worker(&second);
+    if noticed {
+        let (query, shown) = (recipe.block("sql registry"), recipe.block("text"));
+        assert!(recipe.is_empty());
+        let mut result = Ok(());
+        within(PATIENCE, || {
+            result = psql(&registry, &query).and_then(|printed| compare(&printed, &shown));
+            result.is_ok()
+        });
+        result?;
+    }
+    let loads = [&first, &second].map(|server| Load::start(server, 2, Ask::READING, ""));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let mut history = History::default();
+    loads.into_iter().for_each(|load| history.merge(load.finish()));
+    history.check(100)?;
+    // The first spare worker ID.
+    ensure!(number(&second) == "896", "the new server has worker ID {}", number(&second));
+    Ok(())
+}
+
+#[test]
+fn a_registry_that_is_restored_notices_it() {
+    check("registry", true).unwrap();
+}
+
+#[test]
+fn a_registry_that_is_restored_without_recovery_is_caught() {
+    assert_caught(check("registry_none", false), "IDs came twice");
+}
