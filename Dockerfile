@@ -1,4 +1,5 @@
-# PostgreSQL's official image with snowflake_pg. To run it, name the library and the worker ID: see docs/installing.md.
+# PostgreSQL's official image with snowflake_pg, and, as the target "extension", an image that contains only the extension. To run
+# the first, name the library and the worker ID: see docs/installing.md. To mount the second, see docs/kubernetes.md.
 ARG PG=17
 ARG RUST=1.95
 
@@ -17,6 +18,14 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY . .
 RUN make package PG="${PG}"
+
+FROM build AS archive
+RUN mkdir /archive && tar -xzf target/packages/snowflake_pg-*.tar.gz -C /archive --strip-components=1
+
+FROM scratch AS extension
+COPY --from=archive /archive/LICENSE /licenses/snowflake_pg/LICENSE
+COPY --from=archive /archive/lib /lib
+COPY --from=archive /archive/share /share
 
 FROM postgres:${PG}-bookworm
 ARG PG

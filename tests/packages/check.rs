@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::build::{VERSION, docs};
 
 /// The control files and the scripts of both extensions: the scripts of this version, and those of earlier versions in `sql/`.
-fn extension_files() -> Vec<String> {
+pub fn extension_files() -> Vec<String> {
     let kept = fs::read_dir(repository().join("sql")).expect("sql/ can be read");
     let kept = kept.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let mut files: Vec<String> = kept.filter(|name| name.starts_with("snowflake_pg--")).collect();
@@ -100,6 +100,8 @@ pub fn fields(control: &str) -> Result<(), String> {
     ensure!(field("Architecture")? == architecture, "it is for {}", field("Architecture")?);
     let depends: Vec<&str> = field("Depends")?.split(", ").collect();
     ensure!(depends.contains(&format!("postgresql-{}", major()).as_str()), "it depends on {depends:?}");
+    let has_libpq = depends.iter().any(|name| name.starts_with("libpq5 (>= "));
+    ensure!(has_libpq, "it depends on no PostgreSQL client library: {depends:?}");
     let libc = depends.iter().find_map(|name| name.strip_prefix("libc6 (>= ")?.strip_suffix(')'));
     let libc = libc.ok_or(format!("it depends on no C library: {depends:?}"))?;
     let promise = "the C library is 2.34 or later";
@@ -139,12 +141,13 @@ pub fn lintian(package: &Path) -> Result<(), String> {
 /// Whether PGXN would accept this META.json by its own rules, and the files that it names exist.
 pub fn meta(text: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let files: Vec<String> = ["file", "docfile"]
-        .iter()
-        .filter_map(|name| value["provides"]["snowflake_pg"][name].as_str().map(String::from))
+    let provided = value["provides"].as_object().ok_or("it provides nothing")?.values();
+    let files: Vec<String> = provided
+        .flat_map(|extension| ["file", "docfile"].map(|name| extension[name].as_str().map(String::from)))
+        .flatten()
         .collect();
     Distribution::try_from(value).map_err(|e| e.to_string())?;
-    ensure!(files.len() == 2, "it provides {files:?}");
+    ensure!(files.len() == 3, "it provides {files:?}");
     let absent = files.iter().find(|file| !repository().join(file).exists());
     ensure!(absent.is_none(), "there is no {absent:?}");
     Ok(())
@@ -183,7 +186,8 @@ pub fn versions(changes: &str, debian: &str, meta: &str) -> Result<(), String> {
     let newest = debian.lines().next().unwrap_or_default();
     ensure!(newest.starts_with(&format!("snowflake-pg ({VERSION}-1) ")), "debian/changelog begins with {newest:?}");
     let meta: Value = serde_json::from_str(meta).map_err(|e| e.to_string())?;
-    for version in [&meta["version"], &meta["provides"]["snowflake_pg"]["version"]] {
+    let provided = ["snowflake_pg", "snowflake_registry"].map(|name| &meta["provides"][name]["version"]);
+    for version in [&meta["version"]].into_iter().chain(provided) {
         ensure!(version == VERSION, "a version of META.json is {version}, and that of Cargo.toml {VERSION}");
     }
     Ok(())

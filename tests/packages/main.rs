@@ -4,6 +4,7 @@ mod archive;
 mod build;
 mod check;
 mod debian;
+mod image;
 mod packages;
 mod page;
 mod supply_chain;

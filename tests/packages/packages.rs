@@ -3,7 +3,9 @@
 
 use std::fs;
 
-use cluster::{Answer, Host, Scratch, assert_caught, command, major, not_tested, output, page, repository};
+use cluster::{
+    Answer, Host, Scratch, Stop, assert_caught, command, major, not_tested, output, page, repository, sqlstate,
+};
 
 use crate::build::{Packages, VERSION};
 use crate::page::{LOOK, ORDERS, seen, settings, typed};
@@ -56,7 +58,8 @@ fn what_is_missing_or_too_much_is_caught() {
     let last_first: String = listing.lines().rev().map(|line| format!("{line}\n")).collect();
     assert_caught(check::archive_files(&last_first), "order");
     assert_caught(check::fields(&packages.fields().replace("libc6 (>= 2.34)", "libc6 (>= 2.36)")), "2.34");
-    assert_caught(check::page_size(1_900_000), "1.7 MB");
+    assert_caught(check::fields(&packages.fields().replace("libpq5 (>= ", "libpq4 (>= ")), "client library");
+    assert_caught(check::page_size(2_500_000), "2.2 MB");
     assert_caught(check::stripped(&build::unstripped()), "not stripped");
 }
 
@@ -116,10 +119,52 @@ fn the_archive_works_in_a_copy_of_an_installation() {
 }
 
 #[test]
+fn the_library_prefers_the_libpq_of_its_postgresql() {
+    let Some(copy) = archive::Copy::new("archive_libpq") else { return };
+    copy.install(&Packages::built().archive).unwrap();
+    // Debian's PostgreSQL has no libpq of its own. Others have.
+    let _ = fs::remove_file(copy.own_libpq());
+    let mut server = copy.start(&settings()).unwrap();
+    let systems = archive::libpq(&server);
+    assert_caught(copy.check_own_libpq(&server), &systems.to_string_lossy());
+    server.stop(Stop::Fast);
+    fs::copy(systems, copy.own_libpq()).unwrap();
+    copy.start_again(&mut server).unwrap();
+    copy.check_own_libpq(&server).unwrap();
+}
+
+#[test]
 fn a_copy_without_the_files_is_caught() {
     let Some(copy) = archive::Copy::new("archive_lacks") else { return };
     let error = copy.start(&settings()).map(drop);
     assert_caught(error, "could not access file \"snowflake_pg\"");
+    let server = copy.start("").unwrap();
+    let created = server.connect().batch_execute("CREATE EXTENSION snowflake_registry");
+    assert_caught(created.map_err(|error| sqlstate(&error).1), "extension \"snowflake_registry\" is not available");
+    // A registry without a fleet.
+    copy.install_registry(&Packages::built().archive);
+    let mut session = server.connect();
+    session.batch_execute("CREATE EXTENSION snowflake_registry").unwrap();
+    assert_caught(archive::check_claims(&mut session), "the registry has no fleet");
+}
+
+#[test]
+fn the_registry_of_the_archive_works_without_the_library() {
+    let Some(copy) = archive::Copy::new("archive_registry") else { return };
+    let installed = copy.install_registry(&Packages::built().archive);
+    assert_eq!(installed, [&format!("snowflake_registry--{VERSION}.sql"), "snowflake_registry.control"]);
+    let server = copy.start("").unwrap();
+    let mut session = server.connect();
+    let missing = session.refusal("LOAD 'snowflake_pg'").1;
+    assert!(missing.contains("could not access file"), "{missing}");
+    session.batch_execute("CREATE EXTENSION snowflake_registry").unwrap();
+    archive::check_registry(&mut session).unwrap();
+    // Where extension files cannot be installed, psql runs the script.
+    session.batch_execute("CREATE DATABASE managed").unwrap();
+    let script = copy.extensions().join(format!("snowflake_registry--{VERSION}.sql"));
+    let mut psql = server.psql();
+    output(psql.args(["-X", "-1", "-v", "ON_ERROR_STOP=1", "-d", "managed", "-f"]).arg(script));
+    archive::check_registry(&mut server.connect_to("managed")).unwrap();
 }
 
 #[test]
@@ -134,6 +179,7 @@ fn the_description_for_pgxn_is_valid() {
     assert_caught(spoil(&format!("\"version\": \"{VERSION}\",\n  \"maintainer\""), "\"maintainer\""), "version");
     assert_caught(spoil("\"license\": \"postgresql\"", "\"license\": \"free\""), "license");
     assert_caught(spoil("src/lib.rs", "src/library.rs"), "src/library.rs");
+    assert_caught(spoil("registry/snow", "registry/rain"), "registry/rain");
 }
 
 #[test]

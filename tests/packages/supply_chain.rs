@@ -102,8 +102,9 @@ fn the_oldest_rust_that_is_promised_builds_it() {
 /// The names that PostgreSQL looks up: the magic block, the initialization, the background workers, and each function of the
 /// script with its calling convention.
 fn wanted(script: &str) -> BTreeSet<String> {
+    let workers = ["snowflake_pg_keep_grant", "snowflake_pg_keep_mark", "snowflake_pg_watch_primary"];
     let mut names: BTreeSet<String> =
-        ["Pg_magic_func", "_PG_init", "snowflake_pg_keep_mark", "snowflake_pg_watch_primary"].map(String::from).into();
+        ["Pg_magic_func", "_PG_init"].into_iter().chain(workers).map(String::from).collect();
     for part in script.split("'MODULE_PATHNAME', '").skip(1) {
         let function = part.split('\'').next().expect("a name");
         names.extend([function.to_string(), format!("pg_finfo_{function}")]);

@@ -1,0 +1,186 @@
+//! The image that contains only the extension. The test does with the archive what the Dockerfile does with it, and mounts the
+//! result into a copy of an installation that has none of the extension's files, as CloudNativePG mounts an extension image.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cluster::{
+    Answer, Builder, Cluster, Host, Scratch, Stop, assert_caught, blocks, command, ensure, major, not_tested, output,
+    page, typed, watch,
+};
+
+use crate::archive::{Copy, check_registry, libpq};
+use crate::build::{Packages, VERSION};
+use crate::check;
+use crate::page::{LOOK, ORDERS, seen};
+
+const PAGE: &str = "docs/kubernetes.md";
+
+/// Where the page mounts images.
+const MOUNTS: &str = "/extensions";
+
+/// The first version that finds the files of an extension outside of the installation.
+const FIRST: u32 = 18;
+
+/// The instructions of a stage of the Dockerfile, each with its arguments.
+fn stage(name: &str) -> Vec<(String, Vec<String>)> {
+    let text = page("Dockerfile");
+    let (end, begins) = (format!(" AS {name}"), |line: &&str| line.starts_with("FROM "));
+    let lines = text.lines().skip_while(|line| !(begins(line) && line.ends_with(&end))).skip(1);
+    let lines = lines.take_while(|line| !begins(line)).filter(|line| !line.is_empty());
+    let words = lines.map(|line| line.split(' ').map(String::from).collect::<Vec<_>>());
+    words.map(|mut words| (words.remove(0), words)).collect()
+}
+
+/// Builds the image in a directory called `snowflake-pg`, which is below the directory of the mounts.
+fn build(name: &str) -> Scratch {
+    let mounts = Scratch::new(&format!("packages_{name}.mounts"));
+    let image = mounts.0.join("snowflake-pg");
+    let work = Scratch::new(&format!("packages_{name}.src"));
+    let packages = work.0.join("target/packages");
+    fs::create_dir_all(&packages).expect("a new directory can be written");
+    output(command("cp").arg(&Packages::built().archive).arg(packages));
+    let unpacked = work.0.join("archive");
+    let here = |path: &str| path.replace("/archive", &unpacked.display().to_string());
+    let [(run, arguments)] = &stage("archive")[..] else { panic!("the stage has one instruction") };
+    assert_eq!(run, "RUN");
+    output(command("sh").args(["-e", "-c", &here(&arguments.join(" "))]).current_dir(&work.0));
+    assert!(page("Dockerfile").contains("\nFROM scratch AS extension\n"), "the image contains a system");
+    for (copy, arguments) in stage("extension") {
+        let [from, source, target] = &arguments[..] else { panic!("not understood: {arguments:?}") };
+        assert_eq!((copy.as_str(), from.as_str()), ("COPY", "--from=archive"));
+        let (source, target) = (PathBuf::from(here(source)), image.join(target.trim_start_matches('/')));
+        fs::create_dir_all(target.parent().expect("a path")).expect("a new directory can be written");
+        output(command("cp").args(["--recursive", "--no-target-directory"]).arg(source).arg(target));
+    }
+    mounts
+}
+
+/// The files below a directory, in order.
+fn files(dir: &Path) -> Vec<String> {
+    let found = output(command("find").args([".", "-type", "f"]).current_dir(dir));
+    let mut files: Vec<String> = found.lines().map(|line| line.trim_start_matches("./").into()).collect();
+    files.sort();
+    files
+}
+
+/// The settings of a server with the image, as the page says.
+fn settings(mounts: &Scratch) -> String {
+    let [conf] = &blocks(&page(PAGE), "conf image")[..] else { panic!("the page has one block for the image") };
+    let conf = conf.replace(MOUNTS, &mounts.0.display().to_string());
+    format!("{conf}snowflake_pg.worker_id = 7\n")
+}
+
+/// Configures a cluster with these settings.
+fn configured(name: &str, settings: &str) -> Builder {
+    let builder = Cluster::builder(name);
+    cluster::settings(settings).fold(builder, |builder, (name, value)| builder.set(name, value))
+}
+
+/// Returns an installation without the extension and the mounted image, or `None`, and prints why, if this version cannot use it.
+fn mounted(name: &str) -> Option<(Copy, Scratch)> {
+    if major().parse::<u32>().expect("a number") < FIRST {
+        not_tested(&format!("PostgreSQL {} finds extensions only in its own directories", major()));
+        return None;
+    }
+    Some((Copy::new(name)?, build(name)))
+}
+
+#[test]
+fn the_image_holds_what_the_page_lists() {
+    let mounts = build("image_files");
+    let found = files(&mounts.0.join("snowflake-pg"));
+    let mut wanted: Vec<String> =
+        check::extension_files().iter().map(|name| format!("share/extension/{name}")).collect();
+    wanted.extend(["lib/snowflake_pg.so", "licenses/snowflake_pg/LICENSE"].map(String::from));
+    wanted.sort();
+    assert_eq!(found, wanted);
+    let listed = blocks(&page(PAGE), "text image").concat();
+    assert_eq!(found, listed.lines().collect::<Vec<_>>());
+    // The commands of the page name the stage, the versions and the Debian of the Dockerfile.
+    let commands = blocks(&page(PAGE), "sh image").concat();
+    for part in [
+        "--target extension ",
+        &format!("--build-arg PG={FIRST} "),
+        &format!("/snowflake_pg:{VERSION}-{FIRST}-bookworm "),
+    ] {
+        assert!(commands.contains(part), "no {part:?} in {commands}");
+    }
+    assert!(page("Dockerfile").contains("\nFROM postgres:${PG}-bookworm AS build\n"));
+    // Without a target, the last stage is built, which is the server of docs/installing.md.
+    assert!(page("Dockerfile").rsplit("\nFROM ").next().is_some_and(|last| last.starts_with("postgres:")));
+}
+
+#[test]
+fn the_image_works_in_an_installation_without_the_files() {
+    let Some((copy, mounts)) = mounted("image") else { return };
+    let mut server = copy.start(&settings(&mounts)).unwrap();
+    let mut session = server.connect();
+    session
+        .batch_execute("CREATE EXTENSION snowflake_pg VERSION '0.1.0'; ALTER EXTENSION snowflake_pg UPDATE")
+        .unwrap();
+    session.batch_execute(ORDERS).unwrap();
+    assert_eq!(session.one::<String>(LOOK), seen());
+    session.batch_execute("CREATE EXTENSION snowflake_registry").unwrap();
+    check_registry(&mut session).unwrap();
+    // The catalog contains no path, so that the image can be mounted elsewhere.
+    let libraries = "SELECT DISTINCT probin FROM pg_proc WHERE proname LIKE 'snowflake\\_%' AND probin IS NOT NULL";
+    assert_eq!(session.all::<String>(libraries), ["snowflake_pg"]);
+    // The image contains no libpq.
+    assert!(!libpq(&server).starts_with(&mounts.0));
+
+    session.batch_execute("CREATE DATABASE restored").unwrap();
+    let dump = output(&mut server.program("pg_dump"));
+    let mut psql = server.psql();
+    psql.args(["-d", "restored"]);
+    typed(psql, &dump).unwrap();
+    assert_eq!(server.connect_to("restored").one::<String>(LOOK), seen());
+
+    drop(session);
+    server.stop(Stop::Fast);
+    let settings = settings(&mounts);
+    let unmounted = upgrade(&copy, &server, "image_unmounted", &settings.replace("/snowflake-pg/", "/another/"));
+    assert_caught(unmounted.map(drop), "could not access file \"snowflake_pg\"");
+    let mut upgraded = upgrade(&copy, &server, "image_upgraded", &settings).unwrap();
+    copy.start_again(&mut upgraded).unwrap();
+    let mut session = upgraded.connect();
+    assert_eq!(session.one::<String>(LOOK), seen());
+    session.batch_execute("INSERT INTO orders (n) SELECT generate_series(1, 1000)").unwrap();
+    assert_eq!(session.one::<i64>("SELECT count(DISTINCT id) FROM orders"), 2000);
+}
+
+/// Moves a stopped server to a new cluster with these settings.
+fn upgrade(copy: &Copy, old: &Cluster, name: &str, settings: &str) -> Result<Cluster, String> {
+    let mut new = configured(name, settings).create_anew();
+    // This also writes the other settings.
+    new.set("autovacuum", "off");
+    let work = Scratch::new(&format!("packages_{name}.upgrade"));
+    let mut pg_upgrade = Host::get().command(&copy.bin().join("pg_upgrade"));
+    pg_upgrade.current_dir(&work.0).args(["--username=postgres", "--no-sync", "--socketdir"]).arg(new.socket());
+    watch(new.dir());
+    pg_upgrade.args(
+        ["--old-datadir", "--new-datadir"]
+            .iter()
+            .zip([old.dir(), new.dir()])
+            .flat_map(|(flag, dir)| [(*flag).into(), dir.as_os_str().to_owned()]),
+    );
+    pg_upgrade.arg("--old-bindir").arg(copy.bin()).arg("--new-bindir").arg(copy.bin());
+    let ended = pg_upgrade.output().expect("the program can be run");
+    let logs =
+        output(command("sh").args(["-c", "find \"$0\" -name '*.txt' -o -name '*.log' | xargs -r cat"]).arg(new.dir()));
+    ensure!(ended.status.success(), "{}\n{logs}", String::from_utf8_lossy(&ended.stdout));
+    Ok(new)
+}
+
+#[test]
+fn an_image_that_is_not_mounted_is_caught() {
+    let Some((copy, mounts)) = mounted("image_lacks") else { return };
+    let settings = settings(&mounts);
+    let unmounted = settings.replace("/snowflake-pg/", "/another/");
+    assert_caught(copy.start(&unmounted).map(drop), "could not access file \"snowflake_pg\"");
+    // With the library alone, the server starts, but has no extension.
+    let library = settings.replace("/snowflake-pg/share", "/another/share");
+    let server = copy.start(&library).unwrap();
+    let created = server.connect().refusal("CREATE EXTENSION snowflake_pg").1;
+    assert_caught(Err(created), "extension \"snowflake_pg\" is not available");
+}
