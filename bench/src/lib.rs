@@ -1,20 +1,23 @@
 //! The cost of an ID, compared with other keys: `make bench` measures it, and `make bench-plot` plots it.
 //!
 //! Each file is one part of the benchmark: [`cost`], [`storage`] with its [`lookups`], [`oltp`], [`contention`] with
-//! [`latency`], and [`wire`]. Each part starts its own [`server`], lets the rivals take turns ([`effort::alternate`])
-//! and returns the figures of its [`report`].
+//! [`latency`], [`wire`], [`fleet`], and [`failovers`] with its [`failover_load`]. Each part starts its own [`server`], lets the
+//! rivals take turns ([`effort::alternate`]) and returns the figures of its [`report`].
 
 pub mod chart;
 pub mod contention;
 pub mod cost;
 pub mod cpu;
 pub mod effort;
+pub mod failover_load;
+pub mod failovers;
+pub mod fleet;
 pub mod latency;
 pub mod lookups;
 pub mod machine;
 pub mod oltp;
 pub mod pgbench;
-pub mod pgbouncer;
+pub mod registry_client;
 pub mod report;
 pub mod rivals;
 pub mod server;

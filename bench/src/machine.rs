@@ -45,8 +45,10 @@ pub struct Machine {
 impl Machine {
     /// Returns this machine, and the server of this connection.
     pub fn of(client: &mut Client) -> Machine {
-        let extension: String =
-            client.one("SELECT 'snowflake_pg ' || extversion FROM pg_extension WHERE extname = 'snowflake_pg'");
+        let extension: String = client.one(
+            "SELECT string_agg(concat_ws(' ', extname, extversion), ', ' ORDER BY extname) FROM pg_extension
+             WHERE extname IN ('snowflake_pg', 'snowflake_registry')",
+        );
         let server: String = client.one("SELECT 'PostgreSQL ' || current_setting('server_version')");
         let settings = SETTINGS.iter().filter_map(|name| {
             let sql = format!("SELECT coalesce(current_setting('{name}', true), '')");

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use cluster::{Cluster, Host};
 
@@ -41,14 +42,24 @@ impl<'a> Pgbench<'a> {
             .arg(format!("--time={seconds}"))
             .arg("--file")
             .arg(&script);
-        let done = pgbench.output().expect("pgbench can be run");
-        let text = String::from_utf8_lossy(&done.stdout);
-        assert!(done.status.success(), "pgbench failed:\n{text}\n{}", String::from_utf8_lossy(&done.stderr));
-        let tps = text
-            .lines()
-            .find_map(|line| line.strip_prefix("tps = ")?.split_whitespace().next()?.parse().ok())
-            .unwrap_or_else(|| panic!("pgbench says no tps:\n{text}"));
+        let tps = finished(pgbench);
         Outcome { tps, latencies: self.take_logs() }
+    }
+
+    /// Repeats a statement from this many clients, each time over a new connection. Returns the transactions per second, with the
+    /// time to connect.
+    pub fn reconnect(&self, statement: &str, clients: usize, transactions: usize) -> f64 {
+        let script = self.directory.join("script.sql");
+        Host::get().write(&script, &format!("{statement};\n"));
+        let mut pgbench = self.server.program("pgbench");
+        pgbench
+            .args(["--no-vacuum", "--connect"])
+            .arg(format!("--client={clients}"))
+            .arg(format!("--jobs={}", clients.min(2)))
+            .arg(format!("--transactions={transactions}"))
+            .arg("--file")
+            .arg(&script);
+        finished(pgbench)
     }
 
     /// Reads the latencies from the logs, which are one file for each thread, and removes the files.
@@ -67,6 +78,16 @@ impl<'a> Pgbench<'a> {
         }
         latencies
     }
+}
+
+/// Runs pgbench, and returns the transactions per second.
+fn finished(mut pgbench: Command) -> f64 {
+    let done = pgbench.output().expect("pgbench can be run");
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "pgbench failed:\n{text}\n{}", String::from_utf8_lossy(&done.stderr));
+    text.lines()
+        .find_map(|line| line.strip_prefix("tps = ")?.split_whitespace().next()?.parse().ok())
+        .unwrap_or_else(|| panic!("pgbench says no tps:\n{text}"))
 }
 
 impl Drop for Pgbench<'_> {

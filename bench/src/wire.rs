@@ -4,12 +4,11 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use cluster::{Client, within};
+use cluster::{Client, PgBouncer, loopback};
 use postgres::{Config, NoTls, Statement};
 
 use crate::effort::{alternate, lasting, rounds};
 use crate::machine::Machine;
-use crate::pgbouncer::PgBouncer;
 use crate::report::{Figure, Report};
 use crate::server::{self, timed};
 use crate::stats::{Counts, Sample};
@@ -55,7 +54,18 @@ pub fn run() -> Report {
     let server = server::fresh("wire").set("listen_addresses", &address).start();
     let mut control = server::session(&server);
     timed(&mut control, "CREATE SEQUENCE wire_sequence");
-    let pgbouncer = PgBouncer::start(&address, PORT);
+    let pool = loopback(0);
+    let settings = format!(
+        "[databases]
+postgres = host={address} port={PORT} dbname=postgres user=postgres
+[pgbouncer]
+listen_addr = {pool}
+listen_port = {PORT}
+; Every client is the user of the line above, because this server trusts every connection from this machine.
+auth_type = any
+pool_mode = transaction"
+    );
+    let pgbouncer = PgBouncer::start("bench", &settings, &config(&pool, PORT));
     let mut routes = vec![
         Route { name: "directly, prepared".into(), client: connect(&address, PORT), prepared: true },
         Route { name: "directly, simple query".into(), client: connect(&address, PORT), prepared: false },
@@ -63,7 +73,11 @@ pub fn run() -> Report {
     match &pgbouncer {
         Some(pgbouncer) => {
             let name = format!("through {}, simple query", pgbouncer.version());
-            routes.push(Route { name, client: through(pgbouncer), prepared: false });
+            routes.push(Route {
+                name,
+                client: pgbouncer.config().connect(NoTls).expect("it has just accepted one"),
+                prepared: false,
+            });
         }
         None => eprintln!("note: there is no pgbouncer (scripts/setup bench); what goes through it is left out"),
     }
@@ -141,17 +155,6 @@ fn free_address() -> String {
 
 fn connect(host: &str, port: u16) -> Client {
     config(host, port).connect(NoTls).unwrap_or_else(|e| panic!("cannot connect over TCP: {e}"))
-}
-
-/// Connects through PgBouncer as soon as PgBouncer listens.
-fn through(pgbouncer: &PgBouncer) -> Client {
-    let mut client = None;
-    let listens = || {
-        client = config("127.0.0.1", pgbouncer.port()).connect(NoTls).ok();
-        client.is_some()
-    };
-    assert!(within(Duration::from_secs(10), listens), "PgBouncer does not answer:\n{}", pgbouncer.log());
-    client.expect("it is there")
 }
 
 fn config(host: &str, port: u16) -> Config {

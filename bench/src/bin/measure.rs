@@ -3,7 +3,7 @@
 //! all rivals. Compare ratios, not nanoseconds.
 
 use bench::report::{PARTS, Report};
-use bench::{contention, cost, effort, oltp, storage, table, wire};
+use bench::{contention, cost, effort, failovers, fleet, oltp, storage, table, wire};
 
 fn main() {
     let mut parts: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +22,11 @@ fn main() {
             "oltp" => oltp::run(),
             "contention" => contention::run(),
             "wire" => wire::run(),
+            "fleet" => fleet::run(),
+            "failovers" => match failovers::run() {
+                Some(report) => report,
+                None => continue,
+            },
             _ => unreachable!("every part has its line"),
         };
         report.write(&directory);

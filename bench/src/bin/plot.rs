@@ -113,6 +113,22 @@ fn main() {
     if let Some(report) = find("contention") {
         latencies(report, &file(&directory, "contention", "latency"));
     }
+    if let Some(report) = find("failovers") {
+        failovers(
+            report,
+            &file(&directory, "failovers", "duplicates"),
+            "duplicates: ",
+            "Duplicate IDs in ten failovers",
+            "IDs",
+        );
+        failovers(
+            report,
+            &file(&directory, "failovers", "gaps"),
+            "longest gap in writes: ",
+            "Longest gap in writes",
+            "s",
+        );
+    }
     if let Some(report) = find("wire") {
         wire(report, &file(&directory, "wire", "one"), "one ID a request", "IDs fetched one at a time");
         wire(report, &file(&directory, "wire", "batch"), "1,000 IDs a request", "IDs fetched by the thousand");
@@ -195,6 +211,19 @@ fn latencies(report: &Report, path: &Path) {
 
 fn at_least(least: f64, point: Point) -> Point {
     Point { median: point.median.max(least), low: point.low.max(least), high: point.high.max(least) }
+}
+
+/// Plots the figures whose names begin with this text, one place for each failover.
+fn failovers(report: &Report, path: &Path, begin: &str, title: &str, unit: &str) {
+    let figures: Vec<_> = report.figures.iter().filter(|figure| figure.name.starts_with(begin)).collect();
+    let Some(first) = figures.first() else { return };
+    let series = first.values.iter().enumerate().map(|(n, value)| Series {
+        name: value.rival.clone(),
+        points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
+    });
+    let places = figures.iter().map(|figure| figure.name.trim_start_matches(begin).to_string());
+    let (series, places) = (series.collect(), places.collect());
+    Chart { title, unit, log: false, places, axis: "", series, footer: footer(report, first) }.bars(path);
 }
 
 /// Plots the routes to the server, for one size of request.
