@@ -20,6 +20,7 @@ fn every_section_with_blocks_is_tested() {
         "On the command line instead",
         "Logical replication",
         "In both directions",
+        "Guard the tables",
     ];
-    assert_eq!(page::Recipe::titles(), tested);
+    assert_eq!(cluster::Recipe::titles(page::PAGE), tested);
 }

@@ -1,5 +1,6 @@
 //! docs/errors.md shows the messages exactly as the server reports them, and its list has a link to each message.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -66,6 +67,46 @@ fn check_messages(page: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns the causes of a failed heartbeat: those in the table of the page.
+fn causes(page: &str) -> BTreeSet<String> {
+    let section =
+        page.split("### \"snowflake_pg: heartbeat failed").nth(1).and_then(|rest| rest.split("\n### ").next());
+    let rows = section.expect("a section").lines().filter(|line| line.starts_with("| ") && line.contains("| `"));
+    rows.filter_map(|row| Some(row.split("| `").nth(1)?.split("` |").next()?.trim_end_matches(": ...").into()))
+        .collect()
+}
+
+/// Returns the causes of a failed heartbeat in the source. In each report, the line with the SQLSTATE is followed by the message.
+fn causes_in_source() -> BTreeSet<String> {
+    let source = fs::read_to_string(repository().join("src/message/trouble.rs")).expect("a source file");
+    let source = source.replace("\\\"", "\u{1}");
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let reports =
+        lines.windows(2).filter(|pair| pair[0].starts_with("ERRCODE_") && pair[0].matches("ERRCODE_").count() == 1);
+    let messages = reports.filter_map(|pair| pair[1].split('"').nth(1));
+    messages.map(|message| message.trim_end_matches(": {message}").replace('\u{1}', "\"")).collect()
+}
+
+/// Checks that the table contains each cause of a failed heartbeat, and no other. An interrupted request is not reported.
+fn check_causes(page: &str) -> Result<(), String> {
+    let mut source = causes_in_source();
+    source.remove("the request to the registry was interrupted");
+    let page = causes(page);
+    ensure!(page == source, "the page has {:?} more, and lacks {:?}", &page - &source, &source - &page);
+    Ok(())
+}
+
+#[test]
+fn the_causes_of_a_failed_heartbeat_are_those_of_the_server() {
+    let page = page("docs/errors.md");
+    check_causes(&page).unwrap();
+    assert_caught(
+        check_causes(&page.replace("| `cannot connect to the registry` |", "| `cannot connect` |")),
+        "lacks {\"cannot connect to",
+    );
+    assert!(causes(&page).len() > 10);
 }
 
 /// Checks that each heading with a message is in the list, and that each link in the list leads to a heading.

@@ -6,6 +6,7 @@ mod decoder;
 mod duplicates;
 mod errors;
 mod faq;
+mod fleet;
 mod hazards;
 mod links;
 mod migration;

@@ -3,6 +3,7 @@
 
 mod alerts;
 mod exporter;
+mod fleet;
 mod page;
 
 use std::thread;
@@ -15,7 +16,7 @@ use exporter::{Exporter, Scrape};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The expression for each figure on the view, written independently of the page.
-const SHOWN: [(&str, &str); 18] = [
+const SHOWN: [(&str, &str); 22] = [
     ("snowflake_pg_refused", "CASE state WHEN 'refused' THEN 1 ELSE 0 END"),
     (
         "snowflake_pg_standby_has_primary_worker_id",
@@ -36,6 +37,16 @@ const SHOWN: [(&str, &str); 18] = [
     ("snowflake_pg_clock_regressions_total", "clock_regressions"),
     ("snowflake_pg_clock_jumps_total", "clock_jumps"),
     ("snowflake_pg_years_left", "years_left"),
+    (
+        "snowflake_pg_fenced",
+        "CASE registry_state WHEN 'fenced' THEN 1 WHEN NULL THEN NULL ELSE 0 END * sign(failed_heartbeats + 1)",
+    ),
+    ("snowflake_pg_failed_heartbeats", "failed_heartbeats"),
+    (
+        "snowflake_pg_grant_left_ratio",
+        "extract(epoch FROM granted_until - now()) / (SELECT setting::float8 FROM pg_settings WHERE name = 'snowflake_pg.lease')",
+    ),
+    ("snowflake_pg_clock_offset_seconds", "extract(epoch FROM clock_offset)"),
     ("snowflake_pg_server_primary", "CASE WHEN pg_is_in_recovery() THEN 0 ELSE 1 END"),
 ];
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cluster::{Answer, Cluster, Host, code_blocks, command, repository, typed};
+use cluster::{Answer, Cluster, Host, code_blocks, command, ensure, repository, typed};
 
 /// A block, with the output that a `text` block directly after it shows.
 struct Block {
@@ -84,10 +84,10 @@ impl Drop for DefaultWitness {
     }
 }
 
-/// The name that `make run` gives its server here, so that the user's server continues to run.
+/// The name that `make run` and `make run-fleet` give their servers here, so that the user's servers continue to run.
 const RUN: &str = "readme-run";
 
-/// Stops the server of `make run` and removes its data, even if the test fails.
+/// Stops the servers of `make run` and `make run-fleet` and removes their data, even if the test fails.
 struct Stopped;
 
 impl Drop for Stopped {
@@ -95,11 +95,13 @@ impl Drop for Stopped {
         // This is not an assertion, because it runs while a failed test unwinds.
         let stopped = command("make").arg("stop").current_dir(repository()).env("SNOWFLAKE_RUN", RUN).status();
         if !stopped.is_ok_and(|status| status.success()) {
-            eprintln!("the server of make run was not stopped");
+            eprintln!("the servers of make run were not stopped");
         }
-        let name = format!("{RUN}-pg{}", cluster::major());
-        let _ = fs::remove_dir_all(Host::get().socket_dir(&name));
-        let _ = fs::remove_dir_all(Host::get().dir(&name));
+        for part in ["", "-fleet-registry", "-fleet-1", "-fleet-2", "-fleet-3"] {
+            let name = format!("{RUN}{part}-pg{}", cluster::major());
+            let _ = fs::remove_dir_all(Host::get().socket_dir(&name));
+            let _ = fs::remove_dir_all(Host::get().dir(&name));
+        }
     }
 }
 
@@ -134,7 +136,30 @@ fn every_command_works() {
             // The command also works if the data of an earlier run exists.
             assert!(shell(&command).ends_with("run: ok, the server goes on running\n"));
         }
+        if command == "make run-fleet" {
+            // The first run leaves its servers running.
+            check_fleet(&printed).and_then(|()| check_fleet(&shell(&command))).unwrap();
+            let connect = printed.lines().find_map(|line| line.strip_prefix("The registry:")).expect("how to connect");
+            let live =
+                "SELECT worker_id FROM snowflake_registry.servers WHERE state = 'live' AND worker_id < 3 ORDER BY 1";
+            assert_eq!(shell(&format!("{connect} -Atc \"{live}\"")), "0\n1\n2\n");
+        }
     }
+}
+
+/// Checks what `make run-fleet` prints.
+fn check_fleet(printed: &str) -> Result<(), String> {
+    for expected in [
+        " | live  | readme-run-fleet-3-",
+        "\nduplicates    0 among ",
+        ", and the copy has worker ID 3\n",
+        "\n    ERROR:  a copy of this server uses worker ID ",
+        "\n    the server itself continues with worker ID ",
+    ] {
+        ensure!(printed.contains(expected), "no {expected:?} in:\n{printed}");
+    }
+    ensure!(printed.ends_with("\nrun-fleet: ok, the registry and 3 servers go on running\n"), "{printed}");
+    Ok(())
 }
 
 /// Because this test builds the library of a different revision, `make test` does not run it, but `make ci` does.

@@ -4,7 +4,7 @@ use std::fs;
 
 use cluster::{Answer, Stop, alter_system_takes_unknown_names, assert_caught, ensure};
 
-use crate::configuration::page::{Machine, Recipe};
+use crate::configuration::page::{Machine, section};
 
 /// The commands that the section gives the reader to type.
 struct Commands {
@@ -16,7 +16,7 @@ struct Commands {
 }
 
 fn commands() -> Commands {
-    let mut recipe = Recipe::of("By ALTER SYSTEM");
+    let mut recipe = section("By ALTER SYSTEM");
     let statements = recipe.block("sql alone");
     let known = statements.replace("\nSET snowflake_pg.worker_id = 7;\n", "\n");
     assert_ne!(known, statements);

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use cluster::{Answer, Host, Stop, assert_caught, check_unique};
 
-use crate::configuration::page::{Machine, Recipe};
+use crate::configuration::page::{Machine, section};
 
 const TITLE: &str = "From the host name or the environment";
 
@@ -19,7 +19,7 @@ struct Commands {
 }
 
 fn commands() -> Commands {
-    let mut recipe = Recipe::of(TITLE);
+    let mut recipe = section(TITLE);
     let commands = Commands {
         ordinal: recipe.block("sh ordinal"),
         complaint: recipe.block("text"),

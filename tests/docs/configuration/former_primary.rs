@@ -3,7 +3,7 @@
 
 use cluster::{Boot, Builder, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, ensure, last_to_draw, within};
 
-use crate::configuration::page::{Machine, PATIENCE, Recipe};
+use crate::configuration::page::{Machine, PATIENCE, section};
 
 /// What is done with the mark of the former primary before the former primary is rewound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ fn draw_above(machine: &Machine, from: i64) -> Result<Vec<i64>, String> {
 
 fn check(test: &str, what: Mark) -> Result<(), String> {
     let boot = Boot::new(test);
-    let mut recipe = Recipe::of("Streaming replication");
+    let mut recipe = section("Streaming replication");
     let mut db1 = Machine::new(test, "db1", like);
     if what == Mark::Witnessed {
         db1.server.set("snowflake_pg.witness_directory", &boot.dir().to_string_lossy());

@@ -5,7 +5,7 @@ use std::thread;
 
 use cluster::{Answer, Builder, assert_caught, both_ways, ensure, key_conflict, origins_setting, within};
 
-use crate::configuration::page::{Machine, PATIENCE, Recipe};
+use crate::configuration::page::{Machine, PATIENCE, section};
 
 /// Lets a server issue only a few IDs a second, up to ten seconds ahead of the clock. Therefore, two servers that begin within
 /// seconds of each other issue IDs for the same seconds.
@@ -32,7 +32,7 @@ struct Servers {
 impl Servers {
     /// Starts both servers with the table and the subscription, and waits until the subscription has copied the first rows.
     fn one_way(test: &str, workers: [u32; 2], subscriber: impl FnOnce(Builder) -> Builder) -> Result<Servers, String> {
-        let mut recipe = Recipe::of("Logical replication");
+        let mut recipe = section("Logical replication");
         let mut db1 = Machine::new(test, "db1", |builder| like(builder, workers[0]));
         let mut db2 = Machine::new(test, "db2", |builder| subscriber(like(builder, workers[1])));
         db1.configure(&recipe.block("conf db1"));
@@ -51,7 +51,7 @@ impl Servers {
 
     /// Adds replication in the other direction.
     fn both_ways(&self) -> Result<(), String> {
-        let mut recipe = Recipe::of("In both directions");
+        let mut recipe = section("In both directions");
         self.db2.psql(&recipe.block("sql db2"))?;
         self.db1.psql(&recipe.block("sql db1"))?;
         assert!(recipe.is_empty());
@@ -110,7 +110,7 @@ fn check_one_way(test: &str, workers: [u32; 2], states: &str) -> Result<(), Stri
     let mut session = servers.db2.server.connect();
     let query = "SELECT count(DISTINCT (id >> 32, id & 1023)) < count(*) FROM orders";
     ensure!(session.one::<bool>(query), "the servers issued at different times, which shows nothing");
-    let mut recipe = Recipe::of("Logical replication");
+    let mut recipe = section("Logical replication");
     for info in ["conf db1", "sql both", "sql db1", "sql db2"] {
         recipe.block(info);
     }
@@ -206,4 +206,32 @@ fn from_16_on_one_worker_id_for_both_ways_is_caught() {
         return;
     }
     assert_conflict(check_both_ways("both_one_worker", [1, 1]));
+}
+
+/// Checks that guards let all rows of the publisher through.
+fn check_guard(test: &str, workers: [u32; 2]) -> Result<(), String> {
+    let servers = Servers::one_way(test, workers, |builder| builder)?;
+    let mut recipe = section("Guard the tables");
+    let guard = recipe.block("sql both");
+    servers.db1.psql(&guard)?;
+    servers.db2.psql(&guard)?;
+    // The statement can be run again.
+    servers.db2.psql(&guard)?;
+    servers.db1.insert(ROWS)?;
+    servers.wait(&servers.db2, BEFORE + ROWS)?;
+    let shown = servers.db2.psql(&recipe.block("sql db2"))?;
+    ensure!(recipe.block("text db2").contains(" 0 | "), "the page shows another output than {shown}");
+    assert!(recipe.is_empty());
+    ensure!(shown == "0|\n", "the page's query shows {shown}");
+    Ok(())
+}
+
+#[test]
+fn guards_let_the_rows_of_a_server_with_another_worker_id_through() {
+    check_guard("guards", [1, 2]).unwrap();
+}
+
+#[test]
+fn a_guard_stops_the_rows_of_a_server_with_one_worker_id_caught() {
+    assert_caught(check_guard("guards_one_worker", [1, 1]), "replicated row has the worker ID of this server");
 }

@@ -1,11 +1,12 @@
 //! The sections of docs/configuration.md, and the hosts on which their blocks are typed.
 
-use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cluster::{Builder, Cluster, Host, sqlstate, typed};
+use cluster::{Builder, Cluster, Host, Recipe, sqlstate, typed};
+
+pub const PAGE: &str = "docs/configuration.md";
 
 /// The longest wait for something that happens within seconds.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,40 +18,9 @@ const HOSTS: [&str; 2] = ["db1", "db2"];
 /// A contrib library that not every installation has, and the library that replaces it.
 const LIBRARY: (&str, &str) = ("pg_stat_statements", "plpgsql");
 
-/// The blocks of a section, which are typed one after the other.
-pub struct Recipe {
-    title: String,
-    blocks: VecDeque<(String, String)>,
-}
-
-impl Recipe {
-    /// Returns the section with this heading.
-    pub fn of(title: &str) -> Recipe {
-        Recipe::all().into_iter().find(|recipe| recipe.title == title).expect("a section of the page")
-    }
-
-    /// Returns the titles of the sections that have blocks.
-    pub fn titles() -> Vec<String> {
-        Recipe::all().into_iter().map(|recipe| recipe.title).collect()
-    }
-
-    /// Returns the next block, which must have this language and place after its fence.
-    pub fn block(&mut self, info: &str) -> String {
-        let next = self.blocks.pop_front();
-        let (found, text) = next.unwrap_or_else(|| panic!("{:?} has no {info:?} any more", self.title));
-        assert_eq!(found, info, "the next block of {:?}", self.title);
-        text
-    }
-
-    /// Returns true if there are no more blocks.
-    pub fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
-    }
-
-    fn all() -> Vec<Recipe> {
-        let sections = cluster::sections(&cluster::page("docs/configuration.md"));
-        sections.into_iter().map(|section| Recipe { title: section.title, blocks: section.blocks.into() }).collect()
-    }
+/// Returns the section of the page with this heading.
+pub fn section(title: &str) -> Recipe {
+    Recipe::of(PAGE, title)
 }
 
 /// A host on the page: its server, and its directory that is outside the data directory.
@@ -136,7 +106,7 @@ impl Machine {
 
     /// Returns what the page's query shows: the worker ID, the kind of its source, and the file in which it is set, if any.
     pub fn origin(&self) -> (String, String, Option<String>) {
-        let mut recipe = Recipe::of("How do I give every server its worker ID?");
+        let mut recipe = section("How do I give every server its worker ID?");
         let (_, query) = (recipe.block("conf"), recipe.block("sql"));
         let row = self.server.connect().query_one(query.trim_end().trim_end_matches(';'), &[]).expect("one row");
         (row.get(0), row.get(1), row.get(2))

@@ -2,11 +2,11 @@
 
 use cluster::Answer;
 
-use crate::configuration::page::{Machine, Recipe};
+use crate::configuration::page::{Machine, section};
 
 #[test]
 fn two_lines_give_a_server_its_worker_id() {
-    let mut recipe = Recipe::of("How do I give every server its worker ID?");
+    let mut recipe = section("How do I give every server its worker ID?");
     let (lines, _, shown) = (recipe.block("conf"), recipe.block("sql"), recipe.block("text"));
     assert!(recipe.is_empty());
     let mut machine = Machine::new("single", "alone", |builder| builder);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use cluster::{Answer, Builder, Stop, assert_caught, check_unique, ensure, within};
 
-use crate::configuration::page::{Machine, PATIENCE, Recipe};
+use crate::configuration::page::{Machine, PATIENCE, section};
 
 /// Where the worker ID is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +99,8 @@ const WORKER_AND_SEQUENCE: u32 = 32;
 
 /// Runs everything that the page describes, from the first primary to the rewound primary that takes over again.
 fn play(test: &str, kept: Kept) -> Result<Seen, String> {
-    let mut recipe = Recipe::of("Streaming replication");
-    let mut instead = Recipe::of("On the command line instead");
+    let mut recipe = section("Streaming replication");
+    let mut instead = section("On the command line instead");
     let mut story = Story {
         kept,
         db1: Machine::new(test, "db1", like),
@@ -251,7 +251,7 @@ fn a_host_without_its_file_does_not_start() {
         (Kept::Included, "could not open configuration file"),
         (Kept::CommandLine, "invalid value for parameter \"snowflake_pg.worker_id\": \"\""),
     ] {
-        let mut recipe = Recipe::of("Streaming replication");
+        let mut recipe = section("Streaming replication");
         let (_, _, configuration) = (recipe.block("sh db1"), recipe.block("sh db2"), recipe.block("conf db1"));
         let mut machine = Machine::new("fileless", "db1", |builder| builder);
         let started = match kept {
@@ -261,7 +261,7 @@ fn a_host_without_its_file_does_not_start() {
             }
             _ => {
                 machine.configure("shared_preload_libraries = 'snowflake_pg'");
-                let mut instead = Recipe::of("On the command line instead");
+                let mut instead = section("On the command line instead");
                 let (_, _, start) = (instead.block("sh db1"), instead.block("sh db2"), instead.block("sh start"));
                 machine.start_by(&start, &[])
             }

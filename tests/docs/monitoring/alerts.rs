@@ -58,6 +58,13 @@ const CASES: &[Case] = &[
         9,
         &[],
     ),
+    (
+        "rows that a guard refuses every five seconds",
+        "snowflake_pg_guard_refusals_total{instance='a'}: 0 0 0 12+12x10",
+        3,
+        &["SnowflakeReplicatedRowRefused"],
+    ),
+    ("a guard that refused rows long ago", "snowflake_pg_guard_refusals_total{instance='a'}: 0 12+0x40", 20, &[]),
     ("refused", "snowflake_pg_refused{instance='a'}: 0 1+0x5", 2, &["SnowflakeRefused"]),
     ("refused at the start", "snowflake_pg_refused{instance='a'}: 1 0 0 0", 1, &[]),
     ("waiting", "snowflake_pg_waiting{instance='a'}: 0 1+0x5", 2, &["SnowflakeWaiting"]),
@@ -117,6 +124,38 @@ const CASES: &[Case] = &[
         "snowflake_pg_years_left{instance='a'}: 0.49",
         0,
         &["SnowflakeLayoutEnds", "SnowflakeLayoutEndsSoon"],
+    ),
+    ("a fenced server", "snowflake_pg_fenced{instance='a'}: 0 1", 1, &["SnowflakeFenced"]),
+    ("servers without a registry", "snowflake_pg_fenced{instance='a'}: NaN+0x20", 20, &[]),
+    ("a registry that is down", "snowflake_pg_failed_heartbeats{instance='a'}: 0 1+1x20", 11, &["SnowflakeHeartbeatsFail"]),
+    ("a registry that was down", "snowflake_pg_failed_heartbeats{instance='a'}: 0 1+1x8 0+0x20", 12, &[]),
+    ("half of the lease", "snowflake_pg_grant_left_ratio{instance='a'}: 0.51 0.49+0x20", 6, &["SnowflakeGrantHalf"]),
+    ("more than half of the lease", "snowflake_pg_grant_left_ratio{instance='a'}: 0.51+0x20", 20, &[]),
+    ("a first grant", "snowflake_pg_grant_left_ratio{instance='a'}: 0.01+0x4 1+0x20", 6, &[]),
+    (
+        "a quarter of the lease",
+        "snowflake_pg_grant_left_ratio{instance='a'}: 0.24+0x20",
+        5,
+        &["SnowflakeGrantHalf", "SnowflakeGrantQuarter"],
+    ),
+    ("a third of the lease", "snowflake_pg_grant_left_ratio{instance='a'}: 0.26+0x20", 20, &["SnowflakeGrantHalf"]),
+    ("a clock ahead", "snowflake_pg_clock_offset_seconds{instance='a'}: 1.1+0x20", 5, &["SnowflakeClockSkew"]),
+    ("a clock behind", "snowflake_pg_clock_offset_seconds{instance='a'}: -1.1+0x20", 5, &["SnowflakeClockSkew"]),
+    ("a clock that is nearly right", "snowflake_pg_clock_offset_seconds{instance='a'}: -0.9+0x20", 20, &[]),
+    ("a quarantine", "snowflake_registry_quarantine{instance='r'}: 0 1", 1, &["SnowflakeRegistryQuarantine"]),
+    (
+        "few worker IDs",
+        "snowflake_registry_worker_ids_free{instance='r', datacenter_id='0'}: 89+0x20
+         snowflake_registry_worker_ids_total{instance='r', datacenter_id='0'}: 896+0x20",
+        10,
+        &["SnowflakeWorkerIDsLow"],
+    ),
+    (
+        "enough worker IDs",
+        "snowflake_registry_worker_ids_free{instance='r', datacenter_id='0'}: 90+0x20
+         snowflake_registry_worker_ids_total{instance='r', datacenter_id='0'}: 896+0x20",
+        20,
+        &[],
     ),
     ("no figures", "pg_up{instance='a'}: 1+0x20", 10, &["SnowflakeUnwatched"]),
     (
@@ -196,7 +235,11 @@ fn another_threshold_is_caught() {
         ("[15m]) > 1", ["[15m]) > 1.2", "[15m]) > 0.8"]),
         ("> 0.1", ["> 0.12", "> 0.08"]),
         ("< 2", ["< 1.9", "< 2.1"]),
-        ("< 0.5", ["< 0.4", "< 2"]),
+        ("years_left < 0.5", ["years_left < 0.4", "years_left < 2"]),
+        ("ratio < 0.5", ["ratio < 0.48", "ratio < 0.52"]),
+        ("ratio < 0.25", ["ratio < 0.23", "ratio < 0.27"]),
+        ("offset_seconds) > 1", ["offset_seconds) > 1.2", "offset_seconds) > 0.8"]),
+        ("< 0.1 *", ["< 0.08 *", "< 0.12 *"]),
     ] {
         for other in others {
             let changed = rules.replacen(threshold, other, 1);
@@ -217,7 +260,11 @@ fn prometheus_accepts_the_rules() {
 
 /// Checks that the exporter has each metric that the rules use.
 fn check_metrics(rules: &str) -> Result<(), String> {
-    let known: BTreeSet<String> = page::metrics(&page::queries()).into_iter().map(|(name, _)| name).collect();
+    let known: BTreeSet<String> = [page::queries(), page::registry_queries()]
+        .iter()
+        .flat_map(|file| page::metrics(file))
+        .map(|(name, _)| name)
+        .collect();
     let mut used = BTreeSet::new();
     for expression in after(rules, "expr: ") {
         let words = expression.split(|c: char| !c.is_alphanumeric() && c != '_');

@@ -1,0 +1,165 @@
+//! The sections of docs/fleet.md, and the hosts on which their blocks are typed.
+
+use std::time::Duration;
+
+use cluster::{Answer, Builder, Cluster, Host, Recipe, Scratch, assert_caught, command, ensure, output, typed, within};
+
+pub const PAGE: &str = "docs/fleet.md";
+
+/// How long a test waits for what happens within a few heartbeats.
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// The values that the page declares to be examples.
+const HOSTS: [&str; 5] = ["registry2.example", "registry.example", "db1", "db2", "db3"];
+const DATA: &str = "/srv/pg/data";
+const DIRECTORY: &str = "/etc/snowflake_pg";
+
+/// Returns the section of the page with this heading.
+pub fn section(title: &str) -> Recipe {
+    Recipe::of(PAGE, title)
+}
+
+/// The hosts of a test, and the directory that is outside of the data directories.
+pub struct Hosts {
+    test: &'static str,
+    directory: Scratch,
+}
+
+impl Hosts {
+    pub fn new(test: &'static str) -> Hosts {
+        Hosts { test, directory: Scratch::new(&format!("fleet_page_{test}.etc")) }
+    }
+
+    fn name(&self, host: &str) -> String {
+        format!("fleet_page_{}_{}", self.test, host.trim_end_matches(".example"))
+    }
+
+    /// Configures a server without the settings that the page is about.
+    pub fn builder(&self, host: &str) -> Builder {
+        Cluster::builder(&self.name(host)).unset("shared_preload_libraries").unset("snowflake_pg.worker_id")
+    }
+
+    /// Starts a server with a registry, which has the given layout.
+    pub fn registry(&self, host: &str, layout: &str) -> Cluster {
+        self.registry_of(self.builder(host), layout)
+    }
+
+    /// Starts this server with a registry.
+    pub fn registry_of(&self, builder: Builder, layout: &str) -> Cluster {
+        let registry = builder.start();
+        let mut setup = section("Set up the registry");
+        let text = setup.block("sql registry").replace("'41:10:12'", &format!("'{layout}'"));
+        psql(&registry, "postgres", &text).unwrap();
+        registry
+    }
+
+    /// Configures a server of the fleet as the page says. Its heartbeats are a second apart.
+    pub fn server(&self, host: &str) -> Builder {
+        let mut builder = self.builder(host).set("snowflake_pg.lease", "10min");
+        for (name, value) in cluster::settings(&section("Configure the servers").block("conf server")) {
+            builder = builder.set(name, &self.here(value));
+        }
+        builder
+    }
+
+    /// Returns a block as the test types it: with the sockets and paths of the test.
+    pub fn here(&self, text: &str) -> String {
+        let mut text = text.replace(DIRECTORY, &self.directory.0.display().to_string());
+        for host in HOSTS.iter().filter(|host| text.contains(**host)).collect::<Vec<_>>() {
+            text = text.replace(host, &Host::get().socket_dir(&self.name(host)).display().to_string());
+        }
+        text
+    }
+
+    /// Types a block into a shell on the host of this server. Each command of the block must succeed.
+    pub fn shell(&self, text: &str, server: &Cluster) -> Result<String, String> {
+        let text = self.here(text).replace(DATA, &server.dir().display().to_string());
+        let mut shell = Host::get().shell(&format!("set -e\n{text}"));
+        shell.current_dir(&self.directory.0);
+        typed(shell, "")
+    }
+}
+
+/// Types a block into psql.
+pub fn psql(server: &Cluster, database: &str, text: &str) -> Result<String, String> {
+    let mut psql = server.psql();
+    psql.args(["-d", database]);
+    typed(psql, text)
+}
+
+/// Waits until psql prints what the page shows, except for times, IDs, hosts and paths.
+pub fn check(server: &Cluster, database: &str, text: &str, shown: &str) {
+    let mut result = Ok(());
+    within(SOON, || {
+        result = compare(&psql(server, database, text).unwrap(), shown);
+        result.is_ok()
+    });
+    result.unwrap_or_else(|reason| panic!("{text}\n{reason}"));
+}
+
+/// Compares what psql has printed with what the page shows.
+fn compare(printed: &str, shown: &str) -> Result<(), String> {
+    let (printed, shown) = (shape(printed), shape(shown));
+    ensure!(printed == shown, "prints\n{printed}\nbut the page shows\n{shown}");
+    Ok(())
+}
+
+#[test]
+fn an_output_that_differs_from_the_page_is_caught() {
+    let row = " worker_id | granted_until\n-----------+----------------------------\n         0 | 2026-11-23 06:11:04.527+00\n";
+    compare(row, &row.replace("06:11:04.527", "07:00:00").replace("--", "-")).unwrap();
+    for (from, to) in [("0 |", "1 |"), ("granted_until", "granted"), ("2026-11-23 06:11:04.527+00", "")] {
+        assert_caught(compare(row, &row.replace(from, to)), "but the page shows");
+    }
+}
+
+/// Waits until the log of a server contains what the page shows.
+pub fn check_log(server: &Cluster, shown: &str) {
+    let lines: Vec<String> = shown.lines().map(shape).collect();
+    let logged = || {
+        let log: Vec<String> = server.log().lines().map(shape).collect();
+        lines.iter().all(|line| log.iter().any(|logged| logged.contains(line.as_str())))
+    };
+    assert!(within(SOON, logged), "no\n{shown}\nin\n{}", server.log());
+}
+
+/// Returns a text without what differs between runs and hosts: times, IDs, the name of the machine, paths, and the widths of columns.
+fn shape(text: &str) -> String {
+    let machine = output(command("uname").arg("-n"));
+    let word = |word: &str| -> Option<String> {
+        let bare = word.trim_matches(|c: char| "\",.".contains(c));
+        let digits = bare.chars().filter(char::is_ascii_digit).count();
+        if word.chars().all(|c| "-+".contains(c)) {
+            None
+        } else if digits >= 6 && bare.chars().all(|c| c.is_ascii_hexdigit() || "-+:.TZ".contains(c)) {
+            Some("*".into())
+        } else if bare == machine || HOSTS.contains(&bare) {
+            Some("HOST".into())
+        } else if bare.starts_with('/') {
+            Some("PATH".into())
+        } else {
+            Some(word.into())
+        }
+    };
+    let line = |line: &str| line.split_whitespace().filter_map(word).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Waits until the server has this worker ID and issues IDs.
+pub fn wait_for_worker(server: &Cluster, worker: i32) {
+    let mut session = server.session();
+    let issues = || {
+        session.query("SELECT snowflake_nextval()", &[]).is_ok()
+            && session.one::<String>("SHOW snowflake_pg.worker_id") == worker.to_string()
+    };
+    assert!(within(SOON, issues), "the server does not have worker ID {worker}:\n{}", server.log());
+}
+
+/// Waits until the registry has received a heartbeat after this call from a server with this worker ID.
+pub fn wait_for_heartbeat(registry: &Cluster, worker: i32) {
+    let mut client = registry.connect_to("fleet");
+    let now: String = client.one("SELECT clock_timestamp()::text");
+    let seen =
+        format!("SELECT EXISTS (SELECT FROM snowflake_registry.servers WHERE worker_id = {worker} AND seen > '{now}')");
+    assert!(within(SOON, || client.one(&seen)), "no heartbeat of worker ID {worker}");
+}

@@ -1,0 +1,95 @@
+//! The registry is lost, and there is no backup, or a backup whose restore the registry does not notice.
+
+use std::fs;
+use std::time::Duration;
+
+use cluster::{Answer, Ask, Boot, History, Host, Load, Stop, assert_caught, check_unique, ensure, within};
+
+use crate::fleet::hosts::{Hosts, SOON, check, check_log, psql, section, wait_for_heartbeat, wait_for_worker};
+
+#[test]
+fn a_new_registry_takes_over_servers_without_their_witnesses() {
+    let hosts = Hosts::new("lost");
+    let machine = Boot::new("fleet_page_lost");
+    let mut old = hosts.registry("registry.example", "41:10:12");
+    let mut server = hosts.server("db1").on(&machine).start();
+    wait_for_worker(&server, 0);
+    wait_for_heartbeat(&old, 0);
+    let mut ids = server.session().batch(1_000);
+    old.stop(Stop::Immediate);
+    let new = hosts.registry("registry2.example", "41:10:12");
+    server.set("snowflake_pg.registry", &hosts.here("host=registry2.example dbname=fleet user=fleet"));
+    server.reload();
+    let mut replace = section("Replace a registry that has no backup");
+    let page = cluster::page("docs/fleet.md");
+    assert!(page.contains("logs `the registry is the registry of another fleet`"));
+    check_log(&server, "heartbeat failed: the registry is the registry of another fleet");
+    server.stop(Stop::Fast);
+    let directory = machine.dir().display().to_string();
+    hosts.shell(&replace.block("sh witness").replace("/dev/shm", &directory), &server).unwrap();
+    assert!(replace.is_empty());
+    server.start();
+    wait_for_worker(&server, 0);
+    wait_for_heartbeat(&new, 0);
+    ids.extend(server.session().batch(1_000));
+    check_unique(&mut ids).unwrap();
+}
+
+/// A snapshot of the registry's disk is restored. A server that got its worker ID after the snapshot continues, but cannot reach the
+/// registry. `closed` says whether the quarantine is begun by hand, as the page says.
+fn check_snapshot(test: &'static str, closed: bool) -> Result<(), String> {
+    let hosts = Hosts::new(test);
+    let mut registry = hosts.registry("registry.example", "41:10:12");
+    let dir = registry.dir().to_path_buf();
+    let snapshot = Host::get().fresh_dir(&format!("fleet_page_{test}.snapshot"));
+    registry.stop(Stop::Fast);
+    Host::get().copy_dir(&dir, &snapshot);
+    registry.start();
+    let mut server = hosts.server("db1").start();
+    wait_for_worker(&server, 0);
+    wait_for_heartbeat(&registry, 0);
+    server.set("snowflake_pg.registry", "host=/nowhere");
+    server.reload();
+    check_log(&server, "heartbeat failed: cannot connect to the registry");
+
+    registry.stop(Stop::Fast);
+    fs::remove_dir_all(&dir).expect("the data directory can be removed");
+    fs::rename(&snapshot, &dir).expect("the snapshot can be renamed");
+    registry.start();
+    let mut restore = section("Restore the registry");
+    let (statement, shown) = (restore.block("sql close"), restore.block("text"));
+    assert!(restore.is_empty());
+    if closed {
+        check(&registry, "fleet", &statement, &shown);
+        let status = psql(&registry, "fleet", "SELECT life_reason, spare_open FROM snowflake_registry.status")?;
+        ensure!(status.contains("close() was called by") && status.contains("| f"), "the status is\n{status}");
+    }
+    let second = hosts.server("db2").start();
+    let mut fleet = vec![&server];
+    if closed {
+        check_log(&second, "heartbeat failed: the registry is in quarantine and gives out no worker IDs");
+    } else {
+        wait_for_worker(&second, 0);
+        fleet.push(&second);
+    }
+    let issues = || server.session().query("SELECT snowflake_nextval()", &[]).is_ok();
+    ensure!(within(SOON, issues), "the server issues no IDs:\n{}", server.log());
+    let loads: Vec<Load> = fleet.iter().map(|server| Load::start(server, 2, Ask::READING, "")).collect();
+    std::thread::sleep(Duration::from_secs(3));
+    let mut ledger = History::default();
+    loads.into_iter().for_each(|load| ledger.merge(load.finish()));
+    ledger.check(100)?;
+    let refused = second.session().query("SELECT snowflake_nextval()", &[]).is_err();
+    ensure!(refused == closed, "the new server has a worker ID");
+    Ok(())
+}
+
+#[test]
+fn a_registry_that_is_restored_from_a_snapshot_is_closed() {
+    check_snapshot("closed", true).unwrap();
+}
+
+#[test]
+fn a_registry_that_is_restored_from_a_snapshot_and_not_closed_is_caught() {
+    assert_caught(check_snapshot("reopened", false), "IDs came twice");
+}
