@@ -13,6 +13,9 @@ use crate::sharding::page::{Hosts, Workers, compare, section, shop};
 /// How many orders are inserted to see how they are distributed.
 const ORDERS: i64 = 400;
 
+/// How many customers have an invoice while a shard is added.
+const CUSTOMERS: i64 = 100;
+
 /// How far the number of orders of a shard may be from the half: six standard deviations.
 const TOLERANCE: i64 = 60;
 
@@ -148,6 +151,10 @@ fn the_proxy_draws_ids_and_a_hash_spreads_them_over_the_shards() {
     let (_, message) = session.refusal("ALTER SERVER shards OPTIONS (ADD p2 'host=/nowhere dbname=shop')");
     assert_eq!(message, "Pl/Proxy: invalid number of partitions");
 
+    shards.set_up_invoices();
+    session
+        .batch_execute(&format!("SELECT new_invoice('customer ' || n) FROM generate_series(1, {CUSTOMERS}) AS n"))
+        .expect("invoices");
     split(&mut shards, &ids);
 }
 
@@ -155,10 +162,18 @@ fn the_proxy_draws_ids_and_a_hash_spreads_them_over_the_shards() {
 fn split(shards: &mut Shards, ids: &[i64]) {
     let mut recipe = section("Move rows to another shard");
     let third = shards.hosts.start("shard3", |builder| builder.set("snowflake_pg.lease", "10min"));
-    let statements = section("PL/Proxy: the proxy draws the ID").block("sql shard");
-    shards.hosts.psql(&third, &statements).unwrap();
+    for title in ["PL/Proxy: the proxy draws the ID", "PL/Proxy: the shard draws the ID"] {
+        shards.hosts.psql(&third, &section(title).block("sql shard")).unwrap();
+    }
     let before: i64 = shards.counts().iter().sum();
-    shards.hosts.shell(&recipe.block("sh shard3")).unwrap();
+    let [orders, invoices] = [(); 2].map(|()| recipe.block("sh shard3"));
+    let count = recipe.block("sql count");
+    shards.hosts.shell(&orders).unwrap();
+    let counted = [&shards.shards[0], &third].map(|shard| shards.hosts.psql(shard, &count).unwrap());
+    assert_ne!(counted[0], counted[1], "the counts do not show that the invoices were not copied");
+    shards.hosts.shell(&invoices).unwrap();
+    let counted = [&shards.shards[0], &third].map(|shard| shards.hosts.psql(shard, &count).unwrap());
+    assert_eq!(counted[0], counted[1], "not all rows were copied");
     let proxy = recipe.block("sql proxy");
     shards.hosts.psql(&shards.proxy, &proxy).unwrap();
     shards.hosts.psql(&shards.shards[0], &recipe.block("sql shard1")).unwrap();
@@ -171,6 +186,11 @@ fn split(shards: &mut Shards, ids: &[i64]) {
     // Also in a session that was connected before.
     let mut session = shop(&shards.proxy);
     check_found(&mut session, ids).unwrap();
+    let invoices =
+        format!("SELECT count(id) FROM generate_series(1, {CUSTOMERS}) AS n, find_invoices('customer ' || n) AS id");
+    assert_eq!(session.one::<i64>(&invoices), CUSTOMERS, "invoices are not found");
+    let stored = |shard: &Cluster| shop(shard).one::<i64>("SELECT count(*) FROM invoices");
+    assert_eq!(shards.shards.iter().map(stored).sum::<i64>(), CUSTOMERS, "invoices are on several shards");
     let more = insert(&mut session, 40);
     check_unique(&mut [ids, &more].concat()).unwrap();
     // The control of the connection strings: another string for the same database.
