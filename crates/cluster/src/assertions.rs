@@ -25,7 +25,7 @@ pub fn assert_caught(outcome: Result<(), String>, reason: &str) {
 /// How often [`assert_caught_by_chance`] runs a check. A check of ten crashes misses a fault in a few of a hundred runs.
 const RUNS: usize = 5;
 
-/// Asserts what [`assert_caught`] asserts, for a check whose random choices decide whether the fault shows. The check runs again
+/// Asserts what [`assert_caught`] asserts, for a check whose random choices or timing decide whether the fault shows. The check runs again
 /// if it has not failed for this reason, up to five times.
 pub fn assert_caught_by_chance(mut check: impl FnMut() -> Result<(), String>, reason: &str) {
     let mut outcome = check();
