@@ -1,10 +1,10 @@
 //! libfaketime, which fakes the clock of a server.
 
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
-use crate::patience::{PATIENCE, within};
 use crate::{Host, command, output};
 
 /// Returns the environment in which a program loads Debian's libfaketime.
@@ -26,12 +26,17 @@ fn shared() -> String {
     static CREATOR: OnceLock<(Child, String)> = OnceLock::new();
     let create = || {
         let mut faketime = Host::get().command(Path::new("faketime"));
-        faketime.args(["-f", "+0", "cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // cat ends with this process.
-        let process = faketime.spawn().expect("Debian's package faketime is installed");
+        faketime.args(["-f", "+0", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // cat ends with this process, whose end closes the pipe.
+        let mut process = faketime.spawn().expect("Debian's package faketime is installed");
+        // faketime runs cat after it has filled the shared memory. A program that opens the shared memory before is killed.
+        let echoed = process
+            .stdin
+            .as_mut()
+            .zip(process.stdout.as_mut())
+            .map(|(stdin, stdout)| stdin.write_all(b"\n").and_then(|()| stdout.read_exact(&mut [0])));
+        echoed.expect("both are pipes").expect("faketime runs cat");
         let names = ["sem", "shm"].map(|kind| format!("/faketime_{kind}_{}", process.id()));
-        let semaphore = Path::new("/dev/shm").join(format!("sem.{}", &names[0][1..]));
-        assert!(within(PATIENCE, || semaphore.exists()), "faketime has not created {}", semaphore.display());
         (process, names.join(" "))
     };
     CREATOR.get_or_init(create).1.clone()
