@@ -11,7 +11,7 @@
 //!   issued.
 //! - *last issued*: the highest word issued so far; *lead*: how far the tick of this word is ahead of the clock.
 //!
-//! The module [`fleet`] decides which server of a fleet has which worker ID.
+//! The module [`fleet`] decides which server of a fleet has which worker ID. The module [`serial`] makes short numbers for people.
 
 mod assignment;
 mod bulk;
@@ -27,6 +27,7 @@ mod mark;
 mod pending;
 mod preset;
 mod reservation;
+pub mod serial;
 mod state;
 mod sync;
 mod text;

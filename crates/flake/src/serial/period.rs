@@ -1,0 +1,136 @@
+//! Periods of civil time, and the period that contains an instant.
+
+/// The number of microseconds in a second.
+const SECOND: i128 = 1_000_000;
+
+/// The number of seconds in a day. Civil time has no leap seconds, as in PostgreSQL.
+const DAY: i128 = 86_400;
+
+/// The number of days in 400 years, after which the calendar repeats.
+const CYCLE: i128 = 146_097;
+
+/// The days from 0000-03-01 to 1970-01-01. Years that begin in March have the leap day at their end.
+const FROM_MARCH: i128 = 719_468;
+
+/// The length of a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// One period for all time.
+    All,
+    /// A calendar year.
+    Year,
+    /// A calendar month.
+    Month,
+    /// A calendar day.
+    Day,
+    /// An hour on the clock. If summer time ends, two consecutive hours have the same name, and are one period.
+    Hour,
+}
+
+/// A time that a calendar and a clock on the wall show, in the proleptic Gregorian calendar. The year 0 is 1 BC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Civil {
+    /// The year.
+    pub year: i32,
+    /// The month, from 1 to 12.
+    pub month: u8,
+    /// The day of the month, from 1 to 31.
+    pub day: u8,
+    /// The hour, from 0 to 23.
+    pub hour: u8,
+}
+
+impl Civil {
+    /// Returns the civil time of an instant, in microseconds since the Unix epoch, where clocks are `offset` seconds ahead of UTC.
+    /// Returns `None` if the year has no `i32`.
+    pub fn of(instant: i128, offset: i32) -> Option<Civil> {
+        let seconds = instant.div_euclid(SECOND) + i128::from(offset);
+        let days = seconds.div_euclid(DAY) + FROM_MARCH;
+        let hour = seconds.rem_euclid(DAY) / 3_600;
+        let (cycle, day_of_cycle) = (days.div_euclid(CYCLE), days.rem_euclid(CYCLE));
+        // The last day of four years, of a century and of a cycle is a leap day or is missing.
+        let year_of_cycle =
+            (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / (CYCLE - 1)) / 365;
+        let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+        // From March on, five months have 153 days, over and over.
+        let month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month + 2) / 5 + 1;
+        let (year, month) = (cycle * 400 + year_of_cycle, if month < 10 { month + 3 } else { month - 9 });
+        let year = i32::try_from(if month < 3 { year + 1 } else { year }).ok()?;
+        Some(Civil { year, month: month as u8, day: day as u8, hour: hour as u8 })
+    }
+
+    /// Returns the first hour of a day, or `None` if the calendar has no such day.
+    pub fn day(year: i32, month: u8, day: u8) -> Option<Civil> {
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let days = match month {
+            2 if leap => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            1..=12 => 31,
+            _ => return None,
+        };
+        (1..=days).contains(&day).then_some(Civil { year, month, day, hour: 0 })
+    }
+}
+
+/// A period. Its text sorts like the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Period {
+    unit: Unit,
+    /// The first hour of the period. For [`Unit::All`], it has no meaning and is always the same.
+    start: Civil,
+}
+
+impl Period {
+    /// Returns the period of this length that contains a civil time.
+    pub fn of(unit: Unit, at: Civil) -> Period {
+        let mut start = Civil { year: 0, month: 1, day: 1, hour: 0 };
+        if unit >= Unit::Year {
+            start.year = at.year;
+        }
+        if unit >= Unit::Month {
+            start.month = at.month;
+        }
+        if unit >= Unit::Day {
+            start.day = at.day;
+        }
+        if unit >= Unit::Hour {
+            start.hour = at.hour;
+        }
+        Period { unit, start }
+    }
+
+    /// Returns the first hour of the period.
+    pub fn start(&self) -> Civil {
+        self.start
+    }
+
+    /// Returns the period as text: `2026`, `2026-11`, `2026-11-22`, `2026-11-22 14`, or an empty text if there is only one period.
+    /// The year must have four digits, as the years that [`crate::serial::Template::period`] accepts.
+    pub fn key(&self) -> String {
+        let Civil { year, month, day, hour } = self.start;
+        match self.unit {
+            Unit::All => String::new(),
+            Unit::Year => format!("{year:04}"),
+            Unit::Month => format!("{year:04}-{month:02}"),
+            Unit::Day => format!("{year:04}-{month:02}-{day:02}"),
+            Unit::Hour => format!("{year:04}-{month:02}-{day:02} {hour:02}"),
+        }
+    }
+
+    /// Returns the period of this length with this text, or `None` if there is none.
+    pub fn from_key(unit: Unit, key: &[u8]) -> Option<Period> {
+        let key = str::from_utf8(key).ok()?;
+        let part = |from: usize, to: usize| key.get(from..to)?.parse::<u16>().ok();
+        let small = |from, to| Some(part(from, to)? as u8);
+        let year = if unit >= Unit::Year { i32::from(part(0, 4)?) } else { 0 };
+        let month = if unit >= Unit::Month { small(5, 7)? } else { 1 };
+        let day = if unit >= Unit::Day { small(8, 10)? } else { 1 };
+        let hour = if unit >= Unit::Hour { small(11, 13)? } else { 0 };
+        let start = Civil { hour, ..Civil::day(year, month, day)? };
+        let period = Period::of(unit, start);
+        // This also compares the separators and the length.
+        (hour < 24 && period.key() == key).then_some(period)
+    }
+}

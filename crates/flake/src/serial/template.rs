@@ -1,0 +1,323 @@
+//! The form of a serial: `INV-{YYYY}-{n:5}`.
+//!
+//! Every field has a fixed number of digits. Therefore, a serial has one meaning, and the serials of a period sort like their numbers.
+
+use core::fmt;
+
+use crate::serial::period::{Civil, Period, Unit};
+
+/// The maximum length of a template in bytes.
+pub const MAX_TEMPLATE: usize = 100;
+
+/// The maximum number of digits of the number. All numbers with so many digits are in the range of `i64`.
+pub const MAX_DIGITS: u32 = 18;
+
+/// The first year of the century that `{YY}` stands for. A text with two digits cannot distinguish several centuries.
+const CENTURY: i32 = 2000;
+
+/// A field of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `{YYYY}`, the year.
+    Year,
+    /// `{YY}`, the last two digits of a year of the 21st century.
+    ShortYear,
+    /// `{MM}`, the month.
+    Month,
+    /// `{DD}`, the day of the month.
+    Day,
+    /// `{HH}`, the hour.
+    Hour,
+    /// `{n:width}`, the number.
+    Number,
+}
+
+impl Field {
+    /// The fields of time.
+    const TIMES: [Field; 5] = [Field::Year, Field::ShortYear, Field::Month, Field::Day, Field::Hour];
+
+    /// Returns the length of the periods that this field distinguishes if all longer ones are known.
+    fn unit(self) -> Unit {
+        match self {
+            Field::Number => Unit::All,
+            Field::Year | Field::ShortYear => Unit::Year,
+            Field::Month => Unit::Month,
+            Field::Day => Unit::Day,
+            Field::Hour => Unit::Hour,
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Field::Year => "{YYYY}",
+            Field::ShortYear => "{YY}",
+            Field::Month => "{MM}",
+            Field::Day => "{DD}",
+            Field::Hour => "{HH}",
+            Field::Number => "{n:width}",
+        })
+    }
+}
+
+/// The reason why a text is not a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemplateError {
+    /// The text is too long.
+    Long {
+        /// The length of the text in bytes.
+        length: usize,
+    },
+    /// A brace belongs to no field.
+    Brace {
+        /// The position of the brace in bytes, counted from 1.
+        position: usize,
+    },
+    /// The number has no width, or a width outside the range.
+    Width,
+    /// There is no number.
+    NoNumber,
+    /// A field occurs twice, or there are two years.
+    Twice {
+        /// The field.
+        field: Field,
+    },
+    /// A field of time lacks the field of the longer period.
+    Lacks {
+        /// The field that is there.
+        field: Field,
+        /// The field that it needs.
+        needs: Field,
+    },
+}
+
+/// A number that has more digits than the template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// The largest number that fits.
+    pub max: i64,
+}
+
+/// The years whose times the template can represent, because a year has two or four digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct YearRange {
+    /// The first year.
+    pub first: i32,
+    /// The last year.
+    pub last: i32,
+}
+
+/// The reason why a text is not a serial of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotASerial {
+    /// The text has another length, other literal characters, or something else where the template has digits.
+    Form,
+    /// The calendar or the clock has no such time.
+    Time,
+}
+
+/// A part of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    Literal(u8),
+    Field(Field),
+}
+
+/// The form of a serial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    pieces: Vec<Piece>,
+    unit: Unit,
+    short_year: bool,
+    digits: u32,
+}
+
+impl Template {
+    /// Reads a template. Its finest field of time determines the length of the periods. All longer fields of time must be there, too,
+    /// because a serial would otherwise come again.
+    pub fn parse(text: &[u8]) -> Result<Template, TemplateError> {
+        if text.len() > MAX_TEMPLATE {
+            return Err(TemplateError::Long { length: text.len() });
+        }
+        let (mut pieces, mut digits, mut at) = (Vec::new(), None, 0);
+        while let Some(&byte) = text.get(at) {
+            let (piece, length) = match byte {
+                b'{' => {
+                    let brace = TemplateError::Brace { position: at + 1 };
+                    let end = text[at..].iter().position(|byte| *byte == b'}').ok_or(brace)?;
+                    let field = field(&text[at + 1..at + end], &mut digits)?.ok_or(brace)?;
+                    (Piece::Field(field), end + 1)
+                }
+                b'}' => return Err(TemplateError::Brace { position: at + 1 }),
+                literal => (Piece::Literal(literal), 1),
+            };
+            pieces.push(piece);
+            at += length;
+        }
+        let template = Template { unit: Unit::All, short_year: false, digits: digits.unwrap_or(0), pieces };
+        template.checked()
+    }
+
+    fn checked(mut self) -> Result<Template, TemplateError> {
+        if self.digits == 0 {
+            return Err(TemplateError::NoNumber);
+        }
+        let has = |unit| self.fields().filter(move |field| *field != Field::Number && field.unit() == unit);
+        let needs = [(Unit::Year, Field::Year), (Unit::Month, Field::Month), (Unit::Day, Field::Day)];
+        for field in Field::TIMES.into_iter().filter(|field| self.fields().any(|other| other == *field)) {
+            if has(field.unit()).count() > 1 {
+                return Err(TemplateError::Twice { field });
+            }
+            let lacking = needs.into_iter().find(|(unit, _)| *unit < field.unit() && has(*unit).next().is_none());
+            if let Some((_, needs)) = lacking {
+                return Err(TemplateError::Lacks { field, needs });
+            }
+        }
+        let unit = self.fields().map(Field::unit).max().unwrap_or(Unit::All);
+        let short_year = self.fields().any(|field| field == Field::ShortYear);
+        (self.unit, self.short_year) = (unit, short_year);
+        Ok(self)
+    }
+
+    fn fields(&self) -> impl Iterator<Item = Field> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Field(field) => Some(*field),
+            Piece::Literal(_) => None,
+        })
+    }
+
+    /// Returns the length of the periods.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// Returns the largest number that fits.
+    pub fn max(&self) -> i64 {
+        10i64.pow(self.digits) - 1
+    }
+
+    /// Returns the years that fit.
+    pub fn years(&self) -> YearRange {
+        match self.short_year {
+            true => YearRange { first: CENTURY, last: CENTURY + 99 },
+            false => YearRange { first: 1, last: 9999 },
+        }
+    }
+
+    /// Returns the period that contains a civil time. The error is the range of years if the year is outside it.
+    pub fn period(&self, at: Civil) -> Result<Period, YearRange> {
+        let years = self.years();
+        let fits = self.unit == Unit::All || (years.first..=years.last).contains(&at.year);
+        if fits { Ok(Period::of(self.unit, at)) } else { Err(years) }
+    }
+
+    /// Returns the period with this text, or `None` if this template has no such period.
+    pub fn period_of_key(&self, key: &[u8]) -> Option<Period> {
+        let period = Period::from_key(self.unit, key)?;
+        self.period(period.start()).ok()
+    }
+
+    /// Returns the serial of a number in a period of this template. The number must not be negative.
+    pub fn format(&self, period: Period, number: i64) -> Result<Vec<u8>, Overflow> {
+        if !(0..=self.max()).contains(&number) {
+            return Err(Overflow { max: self.max() });
+        }
+        let mut serial = Vec::with_capacity(MAX_TEMPLATE);
+        let start = period.start();
+        for piece in &self.pieces {
+            let (value, width) = match piece {
+                Piece::Literal(byte) => {
+                    serial.push(*byte);
+                    continue;
+                }
+                Piece::Field(Field::Year) => (i64::from(start.year), 4),
+                Piece::Field(Field::ShortYear) => (i64::from(start.year - CENTURY), 2),
+                Piece::Field(Field::Month) => (start.month.into(), 2),
+                Piece::Field(Field::Day) => (start.day.into(), 2),
+                Piece::Field(Field::Hour) => (start.hour.into(), 2),
+                Piece::Field(Field::Number) => (number, self.digits as usize),
+            };
+            serial.extend(format!("{value:0width$}").bytes());
+        }
+        Ok(serial)
+    }
+
+    /// Returns the period and the number of a serial.
+    pub fn read(&self, serial: &[u8]) -> Result<(Period, i64), NotASerial> {
+        let (mut year, mut month, mut day, mut hour, mut number) = (1, 1, 1, 0, 0);
+        let mut rest = serial;
+        for piece in &self.pieces {
+            let width = match piece {
+                Piece::Field(Field::Number) => self.digits as usize,
+                Piece::Field(Field::Year) => 4,
+                Piece::Field(_) => 2,
+                Piece::Literal(_) => 1,
+            };
+            let (text, after) = rest.split_at_checked(width).ok_or(NotASerial::Form)?;
+            rest = after;
+            let field = match piece {
+                Piece::Literal(byte) if text == [*byte] => continue,
+                Piece::Literal(_) => return Err(NotASerial::Form),
+                Piece::Field(field) => field,
+            };
+            let value = value(text).ok_or(NotASerial::Form)?;
+            match field {
+                Field::Year => year = value as i32,
+                Field::ShortYear => year = CENTURY + value as i32,
+                Field::Month => month = value as u8,
+                Field::Day => day = value as u8,
+                Field::Hour => hour = value as u8,
+                Field::Number => number = value,
+            }
+        }
+        if !rest.is_empty() {
+            return Err(NotASerial::Form);
+        }
+        let start = Civil::day(year, month, day).filter(|_| hour < 24).ok_or(NotASerial::Time)?;
+        let period = self.period(Civil { hour, ..start }).map_err(|_| NotASerial::Time)?;
+        Ok((period, number))
+    }
+
+    /// Returns true if no text is a serial of both templates, or if both are the same.
+    pub fn distinct(&self, other: &Template) -> bool {
+        let (ours, others) = (self.places(), other.places());
+        let differs = |(our, other): (&Option<u8>, &Option<u8>)| match (our, other) {
+            (Some(our), Some(other)) => our != other,
+            (Some(literal), None) | (None, Some(literal)) => !literal.is_ascii_digit(),
+            (None, None) => false,
+        };
+        self == other || ours.len() != others.len() || ours.iter().zip(&others).any(differs)
+    }
+
+    /// Returns the bytes of every serial, with `None` in place of a digit of a field.
+    fn places(&self) -> Vec<Option<u8>> {
+        let place = |piece: &Piece| match piece {
+            Piece::Literal(byte) => vec![Some(*byte)],
+            Piece::Field(Field::Year) => vec![None; 4],
+            Piece::Field(Field::Number) => vec![None; self.digits as usize],
+            Piece::Field(_) => vec![None; 2],
+        };
+        self.pieces.iter().flat_map(place).collect()
+    }
+}
+
+/// Returns the field whose text is between braces, or `None` if there is no such field. Sets the number of digits if it is the number.
+fn field(text: &[u8], digits: &mut Option<u32>) -> Result<Option<Field>, TemplateError> {
+    let Some(width) = text.strip_prefix(b"n") else {
+        let name = |field: &Field| field.to_string().as_bytes()[1..].strip_suffix(b"}") == Some(text);
+        return Ok(Field::TIMES.into_iter().find(name));
+    };
+    let width = width.strip_prefix(b":").filter(|width| width.len() <= 2).and_then(value);
+    let width = width.filter(|width| (1..=i64::from(MAX_DIGITS)).contains(width)).ok_or(TemplateError::Width)?;
+    match digits.replace(width as u32) {
+        None => Ok(Some(Field::Number)),
+        Some(_) => Err(TemplateError::Twice { field: Field::Number }),
+    }
+}
+
+/// Returns the value of one or more digits, at most [`MAX_DIGITS`].
+fn value(digits: &[u8]) -> Option<i64> {
+    let fits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    fits.then(|| digits.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0')))
+}
