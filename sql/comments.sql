@@ -92,5 +92,27 @@ COMMENT ON FUNCTION snowflake_partition_bounds(timestamptz, timestamptz, interva
     'bounds of the partitions that cover a range of time, as times and as IDs';
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, timestamptz) IS
     'create the missing partitions of a table, for the interval that contains the given time and for the following intervals';
+COMMENT ON FUNCTION snowflake_create_series(text, text, text, text, bigint) IS
+    'create a series, which is a table with the last number of each period';
+COMMENT ON FUNCTION snowflake_alter_series(regclass, text, text, bigint) IS
+    'change the template, the time zone or the first number of a series';
+COMMENT ON FUNCTION snowflake_series_row() IS
+    'trigger function of a series; snowflake_create_series() creates the trigger';
+COMMENT ON FUNCTION snowflake_series() IS
+    'series on which the current user has privileges, as shown by view snowflake_series';
+COMMENT ON VIEW snowflake_series IS
+    'series on which the current user has privileges, with their definitions';
+COMMENT ON FUNCTION snowflake_serial(regclass, timestamptz) IS
+    'issue the next serial of a series, in the period that contains the given time';
+COMMENT ON FUNCTION snowflake_serial(regclass, date) IS
+    'issue the next serial of a series, in the period that contains the given day';
+COMMENT ON FUNCTION snowflake_serial_parse(regclass, text) IS
+    'period and number of a serial';
+COMMENT ON FUNCTION snowflake_serial_gaps(regclass, text, regclass) IS
+    'numbers that a series has issued and that are not in the given column';
+COMMENT ON FUNCTION snowflake_number_at_commit(regclass, text, regclass, text) IS
+    'create the trigger that numbers the rows of a table at the end of the transaction';
+COMMENT ON FUNCTION snowflake_number_row() IS
+    'trigger function that numbers a row; snowflake_number_at_commit() creates the trigger';
 COMMENT ON FUNCTION snowflake_version() IS
     'version of the extension library that is loaded in this session';

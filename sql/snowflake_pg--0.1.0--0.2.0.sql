@@ -48,6 +48,55 @@ COMMENT ON FUNCTION snowflake_guard_status() IS
     'replicated rows that guards have refused, as shown by view snowflake_status';
 CREATE OR REPLACE VIEW snowflake_status AS
     SELECT * FROM snowflake_status(), snowflake_last_issuer(), snowflake_registry_status(), snowflake_guard_status();
+
+CREATE FUNCTION snowflake_create_series(series text, template text, kind text DEFAULT 'gapless', time_zone text DEFAULT NULL,
+    start bigint DEFAULT 1) RETURNS regclass
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_create_series_wrapper';
+CREATE FUNCTION snowflake_alter_series(series regclass, template text DEFAULT NULL, time_zone text DEFAULT NULL,
+    start bigint DEFAULT NULL) RETURNS void
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_alter_series_wrapper';
+CREATE FUNCTION snowflake_series_row() RETURNS trigger
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_series_row_wrapper';
+CREATE FUNCTION snowflake_series() RETURNS TABLE (series regclass, template text, kind text, time_zone text, start bigint)
+    STABLE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_series_wrapper';
+CREATE VIEW snowflake_series AS SELECT * FROM snowflake_series();
+GRANT SELECT ON snowflake_series TO PUBLIC;
+CREATE FUNCTION snowflake_serial(series regclass, at timestamptz DEFAULT pg_catalog.now()) RETURNS text
+    VOLATILE STRICT PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_serial_wrapper';
+CREATE FUNCTION snowflake_serial(series regclass, at date) RETURNS text
+    VOLATILE STRICT PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_serial_of_day_wrapper';
+CREATE FUNCTION snowflake_serial_parse(series regclass, serial text) RETURNS TABLE (period text, number bigint)
+    STABLE STRICT PARALLEL SAFE ROWS 1 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_serial_parse_wrapper';
+CREATE FUNCTION snowflake_serial_gaps(relation regclass, key text, series regclass)
+    RETURNS TABLE (period text, first_number bigint, last_number bigint)
+    STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_serial_gaps_wrapper';
+CREATE FUNCTION snowflake_number_at_commit(relation regclass, key text, series regclass, date_key text DEFAULT NULL) RETURNS void
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_number_at_commit_wrapper';
+CREATE FUNCTION snowflake_number_row() RETURNS trigger
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_number_row_wrapper';
+COMMENT ON FUNCTION snowflake_create_series(text, text, text, text, bigint) IS
+    'create a series, which is a table with the last number of each period';
+COMMENT ON FUNCTION snowflake_alter_series(regclass, text, text, bigint) IS
+    'change the template, the time zone or the first number of a series';
+COMMENT ON FUNCTION snowflake_series_row() IS
+    'trigger function of a series; snowflake_create_series() creates the trigger';
+COMMENT ON FUNCTION snowflake_series() IS
+    'series on which the current user has privileges, as shown by view snowflake_series';
+COMMENT ON VIEW snowflake_series IS
+    'series on which the current user has privileges, with their definitions';
+COMMENT ON FUNCTION snowflake_serial(regclass, timestamptz) IS
+    'issue the next serial of a series, in the period that contains the given time';
+COMMENT ON FUNCTION snowflake_serial(regclass, date) IS
+    'issue the next serial of a series, in the period that contains the given day';
+COMMENT ON FUNCTION snowflake_serial_parse(regclass, text) IS
+    'period and number of a serial';
+COMMENT ON FUNCTION snowflake_serial_gaps(regclass, text, regclass) IS
+    'numbers that a series has issued and that are not in the given column';
+COMMENT ON FUNCTION snowflake_number_at_commit(regclass, text, regclass, text) IS
+    'create the trigger that numbers the rows of a table at the end of the transaction';
+COMMENT ON FUNCTION snowflake_number_row() IS
+    'trigger function that numbers a row; snowflake_number_at_commit() creates the trigger';
+
 -- Renames parameters so that named notation needs no quotes. Updates the catalog directly, because PostgreSQL renames parameters only
 -- by DROP FUNCTION, which would also drop the views, constraints and policies that call the function. These store the position of an
 -- argument. Their definitions still print the old names in named notation (docs/upgrading.md).

@@ -37,6 +37,7 @@ pgrx::extension_sql_file!(
         status::snowflake_stat_backends
     ]
 );
+pgrx::extension_sql_file!("../sql/series.sql", name = "series", requires = [series::snowflake_series]);
 pgrx::extension_sql_file!(
     "../sql/grants.sql",
     name = "grants",

@@ -5,6 +5,7 @@ use pgrx::spi::SpiError;
 
 use crate::config::identity;
 use crate::faults::{self, Fault};
+use crate::functions::extension;
 use crate::generator::{clock, draw, guard, shmem};
 use crate::message::error::{Error, GuardProblem};
 use crate::pg::relation::{self, ANSWERED};
@@ -52,7 +53,7 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
     let table = name.quoted();
     if there.as_ref().is_none_or(|guard| guard.column != column) {
         let first = there.map_or_else(guard::next, |guard| guard.first);
-        let function = format!("{}.snowflake_guard_row({quoted}, '{first}')", schema());
+        let function = format!("{}.snowflake_guard_row({quoted}, '{first}')", extension::schema());
         let create = if has_other_trigger(oid) { "CREATE" } else { "CREATE OR REPLACE" };
         Spi::run(&format!(
             "{create} TRIGGER snowflake_guard BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {function}"
@@ -199,13 +200,4 @@ fn id_column(table: pg_sys::Oid) -> Option<Vec<u8>> {
     };
     let name = relation::column_name(table, number?)?;
     (!defaults.is_empty() || relation::column_type(table, &name) == Some(pg_sys::INT8OID)).then_some(name)
-}
-
-/// Returns the schema of the extension, quoted.
-fn schema() -> String {
-    let schema: Option<pg_sys::Oid> = Spi::get_one(
-        "SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg'",
-    )
-    .expect(ANSWERED);
-    schema.and_then(relation::schema_name).expect("the extension exists, because this is its function")
 }

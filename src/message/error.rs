@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use flake::{Epoch, FormatError, IdFormat, Layout, LayoutError, PartError, TextError};
 
+use crate::message::serial_problem::SerialProblem;
+
 /// What went wrong.
 #[derive(Clone, Debug)]
 pub enum Error {
@@ -209,6 +211,8 @@ pub enum Error {
     },
     /// `snowflake_guard_row()` was called by something other than the guard of a table.
     NotAGuard,
+    /// A series, a serial, or a trigger that numbers rows is wrong.
+    Serial(Box<SerialProblem>),
     /// The server cannot store the progress of a replication origin.
     NoOrigins {
         /// The setting that is 0.

@@ -10,6 +10,7 @@ use crate::message::error::Error;
 use crate::message::fleet;
 use crate::message::guard;
 use crate::message::reasons;
+use crate::message::serial;
 use crate::pg::{relation, timestamp};
 
 /// An error or a message in the form that PostgreSQL reports.
@@ -342,6 +343,7 @@ impl Error {
             ),
             Error::Guard { table, problem } => guard::report(table, problem),
             Error::NotAGuard => guard::not_a_guard(),
+            Error::Serial(problem) => serial::report(problem),
             Error::NoOrigins { setting } => (
                 ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
                 format!("cannot store the high-water mark while \"{setting}\" is 0"),

@@ -48,6 +48,13 @@ pub fn column_type(table: pg_sys::Oid, column: &[u8]) -> Option<pg_sys::Oid> {
     }
 }
 
+/// Returns true for a table or a partitioned table.
+pub fn is_table(relation: pg_sys::Oid) -> bool {
+    // SAFETY: the function reads the catalog caches in a transaction.
+    let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
+    [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
+}
+
 /// Returns the name of a column.
 pub fn column_name(table: pg_sys::Oid, number: i16) -> Option<Vec<u8>> {
     // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string in the memory of this call.
@@ -106,6 +113,26 @@ pub fn utf8(text: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Writes a text in the encoding of the database as a string constant for a statement.
+pub fn literal(text: &[u8]) -> Vec<u8> {
+    let mut constant = if text.contains(&b'\\') { b" E'".to_vec() } else { b"'".to_vec() };
+    for byte in text {
+        // In every encoding of a server, these bytes are characters of their own.
+        if [b'\'', b'\\'].contains(byte) {
+            constant.push(*byte);
+        }
+        constant.push(*byte);
+    }
+    constant.push(b'\'');
+    constant
+}
+
+/// Runs a statement in the encoding of the database. It must not contain a zero byte, as no name and no text does.
+pub fn run(statement: Vec<u8>) {
+    let statement = CString::new(statement).expect("texts contain no zero byte");
+    Spi::connect_mut(|client| client.update(statement.as_c_str(), None, &[]).map(drop)).expect(ANSWERED);
+}
+
 /// Formats a quoted identifier, or several quoted identifiers with dots between them, for messages. The result is in double quotes
 /// even if a statement does not need them.
 pub fn shown(quoted: &str) -> String {
@@ -113,6 +140,11 @@ pub fn shown(quoted: &str) -> String {
 }
 
 impl Name {
+    /// Returns the name of a table that need not exist. The arguments are in the encoding of the database.
+    pub fn new(schema: &[u8], table: &[u8]) -> Name {
+        Name { schema: utf8(schema), table: utf8(table), bytes: table.len() }
+    }
+
     /// Returns the schema and the name, quoted for use in a statement.
     pub fn quoted(&self) -> String {
         format!("{}.{}", identifier(&self.schema), identifier(&self.table))

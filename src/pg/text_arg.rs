@@ -36,7 +36,12 @@ impl Text<'_> {
     /// Returns the text in ASCII, truncated if it is long. The text is in ASCII because an error message must be valid in the
     /// encoding of the database.
     pub fn shown(self) -> String {
-        let start = &self.0[..self.0.len().min(SHOWN)];
-        format!("{}{}", start.escape_ascii(), if start.len() < self.0.len() { "..." } else { "" })
+        shown(self.0)
     }
+}
+
+/// Returns a text in ASCII, truncated if it is long.
+pub fn shown(text: &[u8]) -> String {
+    let start = &text[..text.len().min(SHOWN)];
+    format!("{}{}", start.escape_ascii(), if start.len() < text.len() { "..." } else { "" })
 }

@@ -11,10 +11,10 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 
 /// The call of a function that returns `trigger`. It takes no SQL argument.
-pub struct TriggerCall(pg_sys::FunctionCallInfo);
+pub struct TriggerCall(pub(super) pg_sys::FunctionCallInfo);
 
-/// The result of a trigger function: the row that is inserted.
-pub struct Row(pg_sys::HeapTuple);
+/// The result of a trigger function: the row that is written, or null if nothing depends on the result.
+pub struct Row(pub(super) pg_sys::HeapTuple);
 
 /// A row that is about to be inserted.
 pub struct NewRow<'call> {
@@ -22,7 +22,7 @@ pub struct NewRow<'call> {
     arguments: &'call [*mut std::ffi::c_char],
 }
 
-/// The column that an argument of the trigger names cannot be read as a `bigint`.
+/// The row has no column of the name and the type that were asked for.
 pub struct NoSuchColumn;
 
 impl TriggerCall {
@@ -56,22 +56,9 @@ impl NewRow<'_> {
 
     /// Returns the value of a column of type `bigint`, or `None` if it is NULL.
     pub fn bigint(&self, column: &CStr) -> Result<Option<i64>, NoSuchColumn> {
-        // SAFETY: the row and its description are those of this call, and the name is a C string. The value is read only if it is
-        // of type bigint.
-        unsafe {
-            let description = (*self.data.tg_relation).rd_att;
-            let number = pg_sys::SPI_fnumber(description, column.as_ptr());
-            if number <= 0 {
-                return Err(NoSuchColumn);
-            }
-            let kind = pg_sys::SPI_gettypeid(description, number);
-            if kind != pg_sys::INT8OID && pg_sys::getBaseType(kind) != pg_sys::INT8OID {
-                return Err(NoSuchColumn);
-            }
-            let mut null = false;
-            let value = pg_sys::SPI_getbinval(self.data.tg_trigtuple, description, number, &raw mut null);
-            Ok((!null).then_some(value.value() as i64))
-        }
+        // SAFETY: the row and its description are those of this call.
+        let value = unsafe { value(self.data.tg_trigtuple, self.data, column, pg_sys::INT8OID) };
+        value.map(|value| value.map(|value| value.value() as i64))
     }
 
     /// Returns the table into which the row is inserted. For a partitioned table, it is the partition.
@@ -83,6 +70,34 @@ impl NewRow<'_> {
     /// Inserts the row as it is.
     pub fn unchanged(&self) -> Row {
         Row(self.data.tg_trigtuple)
+    }
+}
+
+/// Returns the value of a column of this type, or of a domain over it, in a row of the table of a trigger. Returns `None` if it is NULL.
+///
+/// # Safety
+///
+/// The row must be one that PostgreSQL passed to the trigger with this data.
+pub(super) unsafe fn value(
+    row: pg_sys::HeapTuple,
+    data: &pg_sys::TriggerData,
+    column: &CStr,
+    expected: pg_sys::Oid,
+) -> Result<Option<pg_sys::Datum>, NoSuchColumn> {
+    // SAFETY: the row and its description belong together, and the name is a C string.
+    unsafe {
+        let description = (*data.tg_relation).rd_att;
+        let number = pg_sys::SPI_fnumber(description, column.as_ptr());
+        if number <= 0 {
+            return Err(NoSuchColumn);
+        }
+        let kind = pg_sys::SPI_gettypeid(description, number);
+        if kind != expected && pg_sys::getBaseType(kind) != expected {
+            return Err(NoSuchColumn);
+        }
+        let mut null = false;
+        let value = pg_sys::SPI_getbinval(row, description, number, &raw mut null);
+        Ok((!null).then_some(value))
     }
 }
 

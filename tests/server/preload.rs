@@ -45,7 +45,8 @@ fn without_preload_every_function_says_what_to_do() {
                     Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.";
     assert_eq!(session.all::<String>(status), [expected]);
     session.batch_execute("LOAD 'snowflake_pg'").unwrap();
-    // Functions that read no setting need no preload: IDs of any layout can be decoded on any server.
+    session.batch_execute("CREATE TABLE numbered (number text)").unwrap();
+    // Functions that read no setting need no preload: IDs of any layout can be decoded on any server, and serials are no IDs.
     for call in [
         "snowflake_decode(1, 'discord')".to_string(),
         "snowflake_decode(1, 'discord', '2015-01-01Z')".into(),
@@ -69,12 +70,21 @@ fn without_preload_every_function_says_what_to_do() {
         "snowflake_last_issuer()".into(),
         "snowflake_registry_status()".into(),
         "snowflake_guard_status()".into(),
+        "snowflake_create_series('series', 'S{n:3}')".into(),
+        "snowflake_serial('series')".into(),
+        "snowflake_serial('series', date '2024-01-01')".into(),
+        "snowflake_serial_parse('series', 'S001')".into(),
+        "snowflake_serial_gaps('numbered', 'number', 'series')".into(),
+        "snowflake_alter_series('series', start => 2)".into(),
+        "snowflake_number_at_commit('numbered', 'number', 'series')".into(),
+        "snowflake_series()".into(),
     ] {
         session.batch_execute(&format!("SELECT {call}")).expect(&call);
     }
-    // All functions of the extension were called above, except the trigger function.
+    session.batch_execute("INSERT INTO numbered DEFAULT VALUES").unwrap();
+    // All functions of the extension were called above, except the trigger function of a guard. Serials called the other ones.
     let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'");
-    assert_eq!(functions, 21 + 22 + 1);
+    assert_eq!(functions, 21 + 30 + 3);
 }
 
 /// The warning of CREATE EXTENSION, and whether the output of pg_dump can be restored.

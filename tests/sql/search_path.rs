@@ -19,6 +19,9 @@ const TRAP: &str = "
     CREATE TABLE trap.pg_attribute (attrelid oid, attnum smallint, atttypid oid);
     CREATE FUNCTION trap.zero(bigint, bigint) RETURNS bigint LANGUAGE sql RETURN 0;
     CREATE OPERATOR trap.& (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.zero);
+    CREATE OPERATOR trap.+ (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.zero);
+    CREATE VIEW trap.pg_trigger AS SELECT * FROM pg_catalog.pg_trigger LIMIT 0;
+    CREATE FUNCTION trap.to_regclass(text) RETURNS regclass LANGUAGE sql RETURN NULL;
     CREATE AGGREGATE trap.max(bigint) (SFUNC = trap.zero, STYPE = bigint);
     CREATE AGGREGATE trap.min(bigint) (SFUNC = trap.zero, STYPE = bigint);
     CREATE AGGREGATE trap.count(bigint) (SFUNC = trap.zero, STYPE = bigint);
@@ -40,7 +43,11 @@ const TABLES: &str = "
     INSERT INTO copies SELECT id FROM orders UNION ALL (SELECT id FROM orders ORDER BY id LIMIT 3);
     INSERT INTO copies VALUES (-5), (snowflake_encode('2024-02-01Z', 9, 9));
     CREATE TABLE issued (id bigint);
-    INSERT INTO issued SELECT snowflake_nextval();";
+    INSERT INTO issued SELECT snowflake_nextval();
+    SELECT snowflake_create_series('invoice', 'INV-{YYYY}-{n:4}', time_zone => 'UTC');
+    INSERT INTO invoice VALUES ('2024', 41);
+    CREATE TABLE invoices (id bigint, number text);
+    SELECT snowflake_number_at_commit('invoices', 'number', 'invoice');";
 
 /// Functions of the same effect that do not qualify names. They are called `naive` instead of `snowflake`.
 const NAIVE: &str = r#"
@@ -60,10 +67,22 @@ const NAIVE: &str = r#"
     CREATE FUNCTION naive_set_mark(mark bigint, "table" regclass) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
         IF EXISTS (SELECT FROM issued WHERE id >= mark) THEN RAISE EXCEPTION SQLSTATE '55000'; END IF;
         RETURN mark;
-    END $$"#;
+    END $$;
+    CREATE FUNCTION naive_serial(series regclass, day date) RETURNS text LANGUAGE plpgsql AS $$ DECLARE number bigint; BEGIN
+        UPDATE public.invoice SET last_number = last_number + 1 WHERE period = '2024' RETURNING last_number INTO number;
+        RETURN 'INV-2024-00' || number;
+    END $$;
+    CREATE FUNCTION naive_serial_gaps(relation regclass, key text, series regclass) RETURNS SETOF bigint LANGUAGE sql AS
+        $$ SELECT n FROM public.invoice, pg_catalog.generate_series(1, last_number) AS n WHERE n >= 1::pg_catalog.int8 $$;
+    CREATE FUNCTION naive_create_series(name text, template text) RETURNS regclass LANGUAGE plpgsql AS $$ BEGIN
+        IF to_regclass('public.invoice') IS NULL THEN RAISE EXCEPTION SQLSTATE '42P01'; END IF;
+        RETURN public.snowflake_create_series(name, template);
+    END $$;
+    CREATE FUNCTION naive_series() RETURNS TABLE (series regclass, template text) LANGUAGE sql AS $$
+        SELECT tgrelid, 'INV-{YYYY}-{n:4}' FROM pg_trigger WHERE tgname = 'snowflake_series' $$"#;
 
 /// The calls, and a part of each answer. The statements themselves use no name from the trap.
-const CALLS: [(&str, &str); 7] = [
+const CALLS: [(&str, &str); 11] = [
     ("SELECT FUNCTION_create_partitions('public.days', '1 day', 4, '2024-02-01Z')", "days_20240203\ndays_20240204"),
     ("SELECT FUNCTION_create_partitions('public.decades', '10 years', 1)", "decades_20"),
     ("SELECT * FROM FUNCTION_partition_bounds('2024-01-31Z', '2024-04-30Z', '1 month')", "2024-03-31 00:00:00+00"),
@@ -76,6 +95,10 @@ const CALLS: [(&str, &str); 7] = [
     ),
     ("SELECT * FROM FUNCTION_check('public.copies')", "duplicate"),
     ("SELECT FUNCTION_set_mark((TABLE public.issued), 'public.issued')", "55000"),
+    ("SELECT FUNCTION_serial('public.invoice', date '2024-05-05')", "INV-2024-0042"),
+    ("SELECT * FROM FUNCTION_serial_gaps('public.invoices', 'number', 'public.invoice')", "1"),
+    ("SELECT FUNCTION_create_series('public.receipt', '{n:3}')", "receipt"),
+    ("SELECT template FROM FUNCTION_series()", "INV-{YYYY}-{n:4}"),
 ];
 
 /// The answer to a call with this search path.
@@ -111,6 +134,14 @@ fn names_of_the_session_change_nothing() {
     session.batch_execute("SET search_path = trap, pg_catalog, public").unwrap();
     let plan = session.plan(&CALLS[3].0.replace("FUNCTION_", "public.snowflake_"));
     assert!(plan.contains("Index Cond: ((id OPERATOR(pg_catalog.>=) "), "{plan}");
+    // The trigger also works at COMMIT, and after its plan was made with another search path.
+    for path in ["trap, pg_catalog, public", "public", "trap, pg_catalog, public"] {
+        session.batch_execute(&format!("SET search_path = {path}; INSERT INTO public.invoices VALUES (1)")).unwrap();
+    }
+    session.batch_execute("SET search_path = public").unwrap();
+    let numbered = "SELECT count(DISTINCT i.number) FROM invoices AS i, snowflake_serial_parse('invoice', i.number)";
+    assert_eq!(session.one::<i64>(numbered), 3);
+    session.batch_execute("SET search_path = trap, pg_catalog, public").unwrap();
     // The partitions are still there, and none was added.
     assert_eq!(session.one::<i64>("SELECT pg_catalog.count(*) FROM pg_catalog.pg_class WHERE relispartition"), 2);
 }

@@ -1,0 +1,14 @@
+//! Where the objects of the extension are.
+
+use pgrx::prelude::*;
+
+use crate::pg::relation::{self, ANSWERED};
+
+/// Returns the schema of the extension, quoted.
+pub fn schema() -> String {
+    let schema: Option<pg_sys::Oid> = Spi::get_one(
+        "SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg'",
+    )
+    .expect(ANSWERED);
+    schema.and_then(relation::schema_name).expect("the extension exists, because this is its function")
+}

@@ -1,0 +1,42 @@
+//! Serials: the next one of a series, and what one means.
+
+use pgrx::datum::Date;
+use pgrx::prelude::*;
+
+use crate::functions::series_definition::{At, Series};
+use crate::pg::locked::Lock;
+use crate::pg::text_arg::Text;
+use crate::pg::text_value::TextValue;
+use crate::pg::timestamp;
+
+/// The number of microseconds in a day.
+const DAY: i128 = 86_400_000_000;
+
+/// Issues the next serial of the period that contains `at`.
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_serial(series regclass, at timestamptz DEFAULT pg_catalog.now()) RETURNS text \
+           VOLATILE STRICT PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+fn snowflake_serial(series: pg_sys::Oid, at: TimestampWithTimeZone) -> TextValue {
+    Series::open(series, Lock::Writing).next(At::Instant(timestamp::instant(at)))
+}
+
+/// Issues the next serial of the period that contains the day `at`. The day is one of the calendar, so no time zone is needed.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_serial(series regclass, at date) RETURNS text \
+                   VOLATILE STRICT PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_serial_of_day(series: pg_sys::Oid, at: Date) -> TextValue {
+    Series::open(series, Lock::Writing).next(At::Day(i128::from(at.to_unix_epoch_days()) * DAY))
+}
+
+/// Returns the period and the number of a serial.
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_serial_parse(series regclass, serial text) RETURNS TABLE (period text, number bigint) \
+           STABLE STRICT PARALLEL SAFE ROWS 1 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+fn snowflake_serial_parse(
+    series: pg_sys::Oid,
+    serial: Text<'_>,
+) -> TableIterator<'static, (name!(period, TextValue), name!(number, i64))> {
+    let (period, number) = Series::open(series, Lock::Reading).read(serial.0);
+    TableIterator::once((period.key().into(), number))
+}

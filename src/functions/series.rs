@@ -1,0 +1,288 @@
+//! The creation and the change of series, the trigger of a series, and the list of all series.
+//!
+//! A series is a table with a row for each period. The arguments of its trigger are its definition. Therefore, privileges, schemas,
+//! renaming, DROP TABLE, dumps and replication work as for any table.
+
+use flake::serial::Template;
+use pgrx::prelude::*;
+use pgrx::spi::SpiError;
+
+use crate::functions::extension;
+use crate::functions::series_definition::{Definition, Kind, Series, raise};
+use crate::message::error::Error;
+use crate::message::serial_problem::SerialProblem;
+use crate::pg::civil::Zone;
+use crate::pg::fired::{Event, Fired, Timing, Version};
+use crate::pg::locked::Lock;
+use crate::pg::relation::{self, ANSWERED, Name};
+use crate::pg::text_arg::{Text, shown};
+use crate::pg::text_value::TextValue;
+use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall};
+use crate::pg::{setting, transaction};
+
+/// The maximum length of a text that is read as the name of a table or of a time zone: two names of 63 characters of up to four bytes,
+/// each in quotes.
+const MAX_NAME: usize = 600;
+
+/// Creates a series and returns its table.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_create_series(series text, template text, kind text DEFAULT 'gapless', \
+           time_zone text DEFAULT NULL, start bigint DEFAULT 1) RETURNS regclass VOLATILE PARALLEL UNSAFE LANGUAGE c \
+           AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_create_series(
+    series: Option<Text<'_>>,
+    template: Option<Text<'_>>,
+    kind: Option<Text<'_>>,
+    time_zone: Option<Text<'_>>,
+    start: Option<i64>,
+) -> pg_sys::Oid {
+    let null = |argument, example| -> ! { raise(SerialProblem::Null { argument, example }) };
+    let series = series.unwrap_or_else(|| null("series", "'invoice'"));
+    let form = template.unwrap_or_else(|| null("template", "'INV-{YYYY}-{n:5}'"));
+    let kind = kind.unwrap_or_else(|| null("kind", "'gapless'"));
+    let start = start.unwrap_or_else(|| null("start", "1"));
+    let kind =
+        Kind::of(kind.0).unwrap_or_else(|| raise(SerialProblem::Kind { kind: kind.shown(), kinds: Kind::NAMES }));
+    let definition = Definition {
+        template: parsed(form),
+        form: form.0.to_vec(),
+        kind,
+        zone: zone(time_zone.map(|zone| zone.0)),
+        start,
+    };
+    check_start(&definition);
+
+    let named = qualified(series);
+    let table = named.quoted();
+    let name = table.as_bytes();
+    let create = [
+        b"CREATE TABLE ",
+        name,
+        // Counters are updated in place while their page has room.
+        b" (period pg_catalog.text COLLATE pg_catalog.\"C\" PRIMARY KEY, last_number pg_catalog.int8 NOT NULL) \
+          WITH (fillfactor = 50)",
+    ];
+    relation::run(create.concat());
+    define(b"CREATE", name, &definition);
+    let function = format!("{}.snowflake_series_row", extension::schema());
+    let keep = format!(
+        "CREATE TRIGGER snowflake_series_truncate BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
+    );
+    relation::run(keep.into_bytes());
+    named.oid().expect("the table was created with this name")
+}
+
+/// Changes the definition of a series. Arguments that are NULL leave their part as it is.
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_alter_series(series regclass, template text DEFAULT NULL, time_zone text DEFAULT NULL, \
+           start bigint DEFAULT NULL) RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+fn snowflake_alter_series(
+    series: Option<pg_sys::Oid>,
+    template: Option<Text<'_>>,
+    time_zone: Option<Text<'_>>,
+    start: Option<i64>,
+) {
+    let oid = series.unwrap_or_else(|| Error::NullArgument { argument: "series", names: "series" }.raise());
+    // This raises the errors of a relation that is not a series before anything is locked.
+    Series::open(oid, Lock::Reading);
+    relation::check_owner(oid);
+    relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+    let Series { name, mut definition } = Series::open(oid, Lock::Reading);
+    if let Some(form) = template {
+        let template = parsed(form);
+        if template.unit() != definition.template.unit() && has_counters(&name) {
+            raise(SerialProblem::OtherPeriods { series: name });
+        }
+        if !template.distinct(&definition.template) && has_counters(&name) {
+            raise(SerialProblem::Ambiguous { series: name, template: form.shown() });
+        }
+        (definition.template, definition.form) = (template, form.0.to_vec());
+    }
+    if let Some(name) = time_zone {
+        definition.zone = zone(Some(name.0));
+    }
+    definition.start = start.unwrap_or(definition.start);
+    check_start(&definition);
+    define(b"CREATE OR REPLACE", name.as_bytes(), &definition);
+}
+
+/// Keeps statements from writing a row that is not a counter, and from removing or lowering a counter.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_series_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
+                   AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_series_row(call: TriggerCall) -> Row {
+    let not_a_series = || -> ! { raise(SerialProblem::NotASeriesTrigger) };
+    let Some(fired) = call.fired() else { not_a_series() };
+    let series = || relation::of_relation(fired.table()).map(|name| name.quoted()).unwrap_or_default();
+    match (fired.timing(), fired.event()) {
+        (Timing::BeforeRow, Event::Insert | Event::Update) => {}
+        (Timing::BeforeRow, Event::Delete) | (Timing::BeforeStatement, Event::Truncate) => {
+            raise(SerialProblem::Removed { series: series() })
+        }
+        _ => not_a_series(),
+    }
+    let (Ok(period), Ok(last)) = (period(&fired, Version::New), last_number(&fired, Version::New)) else {
+        not_a_series()
+    };
+    if fired.event() == Event::Update {
+        let (Ok(old), Ok(from)) = (self::period(&fired, Version::Old), last_number(&fired, Version::Old)) else {
+            not_a_series()
+        };
+        if old != period {
+            raise(SerialProblem::Removed { series: series() });
+        }
+        if let (Some(from), Some(to)) = (from, last)
+            && to < from
+        {
+            let period = shown(&period.unwrap_or_default());
+            raise(SerialProblem::Lowered { series: series(), period, from, to });
+        }
+        return fired.unchanged();
+    }
+    let Some(definition) = Definition::of(&fired.arguments().iter().map(|text| text.to_bytes()).collect::<Vec<_>>())
+    else {
+        raise(SerialProblem::Definition { series: series() })
+    };
+    if let (Some(period), Some(last)) = (period, last)
+        && (last < 0 || definition.template.period_of_key(&period).is_none())
+    {
+        raise(SerialProblem::Row { series: series(), period: shown(&period) });
+    }
+    // PostgreSQL raises the errors for NULL.
+    fired.unchanged()
+}
+
+/// Returns the series on which the current user has any privilege, for the view `snowflake_series`.
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_series() RETURNS TABLE (series regclass, template text, kind text, time_zone text, \
+           start bigint) STABLE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+#[allow(clippy::type_complexity)]
+fn snowflake_series() -> TableIterator<
+    'static,
+    (
+        name!(series, pg_sys::Oid),
+        name!(template, TextValue),
+        name!(kind, &'static str),
+        name!(time_zone, String),
+        name!(start, i64),
+    ),
+> {
+    let query = "SELECT t.tgrelid, t.tgargs
+         FROM pg_catalog.pg_trigger AS t
+             JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
+             JOIN pg_catalog.pg_extension AS e ON e.extnamespace OPERATOR(pg_catalog.=) p.pronamespace
+             JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
+         WHERE p.proname OPERATOR(pg_catalog.=) 'snowflake_series_row' AND e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'
+           AND t.tgnargs OPERATOR(pg_catalog.>) 0 AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+           AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
+                OR pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE'))
+         ORDER BY c.relname, c.oid";
+    let read = Spi::connect(|client| {
+        let rows = client.select(query, None, &[])?;
+        rows.map(|row| Ok((row.get::<pg_sys::Oid>(1)?, row.get::<Vec<u8>>(2)?))).collect::<Result<Vec<_>, SpiError>>()
+    });
+    let listed = read.expect(ANSWERED).into_iter().filter_map(|(oid, arguments)| {
+        let arguments = arguments?;
+        // Each argument ends with a zero byte.
+        let parts: Vec<&[u8]> = arguments.strip_suffix(&[0])?.split(|byte| *byte == 0).collect();
+        let Definition { form, kind, zone, start, .. } = Definition::of(&parts)?;
+        Some((oid?, TextValue(form), kind.name(), zone.name(), start))
+    });
+    TableIterator::new(listed.collect::<Vec<_>>())
+}
+
+fn period(fired: &Fired<'_>, version: Version) -> Result<Option<Vec<u8>>, NoSuchColumn> {
+    fired.text(version, c"period")
+}
+
+fn last_number(fired: &Fired<'_>, version: Version) -> Result<Option<i64>, NoSuchColumn> {
+    fired.bigint(version, c"last_number")
+}
+
+/// Creates or replaces the trigger whose arguments are the definition.
+fn define(create: &[u8], table: &[u8], definition: &Definition) {
+    let function = format!("{}.snowflake_series_row", extension::schema());
+    let parts = [
+        create,
+        b" TRIGGER snowflake_series BEFORE INSERT OR UPDATE OR DELETE ON ",
+        table,
+        b" FOR EACH ROW EXECUTE FUNCTION ",
+        function.as_bytes(),
+        b"(",
+        &definition.arguments(),
+        b")",
+    ];
+    relation::run(parts.concat());
+}
+
+fn parsed(template: Text<'_>) -> Template {
+    Template::parse(template.0).unwrap_or_else(|error| raise(SerialProblem::Template { text: template.shown(), error }))
+}
+
+fn check_start(definition: &Definition) {
+    let (start, max) = (definition.start, definition.template.max());
+    if !(0..=max).contains(&start) {
+        raise(SerialProblem::Start { start, max });
+    }
+}
+
+/// Returns the time zone of this name, or that of the session. A POSIX specification is refused, because PostgreSQL accepts almost any
+/// text as one, so that a misspelt name would be another time zone.
+fn zone(name: Option<&[u8]>) -> Zone {
+    let name = match name {
+        Some(name) => name.to_vec(),
+        None => setting::configured(c"TimeZone").unwrap_or_default().into_bytes(),
+    };
+    let zone = Some(&name).filter(|name| name.len() <= MAX_NAME).and_then(|name| Zone::of(name));
+    let known = |zone: &Zone| {
+        let known = Spi::get_one_with_args(
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_timezone_names WHERE name OPERATOR(pg_catalog.=) $1)",
+            &[TextValue::from(zone.name()).into()],
+        );
+        known.expect(ANSWERED) == Some(true)
+    };
+    zone.filter(known).unwrap_or_else(|| raise(SerialProblem::Zone { zone: shown(&name) }))
+}
+
+/// Returns the name of a new table. A name without a schema is one in the schema in which CREATE TABLE creates tables.
+fn qualified(name: Text<'_>) -> Name {
+    let refuse = || -> ! { raise(SerialProblem::Name { name: name.shown() }) };
+    if name.0.len() > MAX_NAME {
+        refuse();
+    }
+    let parts = Spi::connect(|client| {
+        let rows = client.select(
+            "SELECT part FROM pg_catalog.unnest(pg_catalog.parse_ident($1)) WITH ORDINALITY AS parts (part, place)
+             ORDER BY place",
+            None,
+            &[TextValue(name.0.to_vec()).into()],
+        )?;
+        rows.map(|row| row.get::<TextValue>(1)).collect::<Result<Vec<_>, SpiError>>()
+    });
+    let parts: Vec<Vec<u8>> = parts.expect(ANSWERED).into_iter().flatten().map(|part| part.0).collect();
+    match &parts[..] {
+        [table] => match current_schema() {
+            Some(schema) => Name::new(&schema.0, table),
+            None => {
+                let table = relation::identifier(&relation::utf8(table));
+                Spi::run(&format!("CREATE TABLE {table} ()")).expect(ANSWERED);
+                unreachable!("PostgreSQL raises the error of a search path without a schema")
+            }
+        },
+        [schema, table] => Name::new(schema, table),
+        _ => refuse(),
+    }
+}
+
+/// Returns the schema in which CREATE TABLE creates tables.
+fn current_schema() -> Option<TextValue> {
+    Spi::get_one("SELECT pg_catalog.current_schema()::pg_catalog.text").expect(ANSWERED)
+}
+
+/// Returns true if the series has issued numbers, or if the transaction cannot see whether it has.
+fn has_counters(series: &str) -> bool {
+    let query = format!("SELECT EXISTS (SELECT FROM {series})");
+    // The query is run as a statement that can write, so that it sees rows that were committed while this session waited for the lock.
+    let found = Spi::connect_mut(|client| client.update(&query, None, &[])?.first().get_one::<bool>());
+    transaction::keeps_snapshot() || found.expect(ANSWERED) == Some(true)
+}

@@ -1,0 +1,174 @@
+//! A series: its definition, the period of a time, and its next number.
+
+use std::ffi::CStr;
+
+use flake::serial::{Civil, Period, Template};
+use pgrx::pg_sys;
+
+use crate::message::error::Error;
+use crate::message::serial_problem::SerialProblem;
+use crate::pg::civil::Zone;
+use crate::pg::locked::{self, Lock};
+use crate::pg::text_arg;
+use crate::pg::text_value::TextValue;
+use crate::pg::{plans, recovery, relation};
+
+/// The function of the trigger whose arguments define a series.
+const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
+
+/// How a series issues numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The number is part of the transaction that takes it.
+    Gapless,
+}
+
+impl Kind {
+    /// The names of all kinds, for messages.
+    pub const NAMES: &'static str = "gapless";
+
+    /// Returns the kind of this name.
+    pub fn of(name: &[u8]) -> Option<Kind> {
+        (name == b"gapless").then_some(Kind::Gapless)
+    }
+
+    /// Returns the name of the kind.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Gapless => "gapless",
+        }
+    }
+}
+
+/// A time that determines a period.
+#[derive(Clone, Copy)]
+pub enum At {
+    /// An instant, in microseconds since the Unix epoch.
+    Instant(i128),
+    /// A day of the calendar, as the instant at which it begins in UTC.
+    Day(i128),
+}
+
+/// The definition of a series.
+pub struct Definition {
+    pub template: Template,
+    /// The template as text, in the encoding of the database.
+    pub form: Vec<u8>,
+    pub kind: Kind,
+    pub zone: Zone,
+    /// The first number of each period.
+    pub start: i64,
+}
+
+impl Definition {
+    /// Reads the arguments of the trigger. Returns `None` if they are not those of a definition.
+    pub fn of<T: AsRef<[u8]>>(arguments: &[T]) -> Option<Definition> {
+        let [form, kind, zone, start] = arguments else { return None };
+        let template = Template::parse(form.as_ref()).ok()?;
+        let start = str::from_utf8(start.as_ref()).ok()?.parse().ok()?;
+        let (kind, zone) = (Kind::of(kind.as_ref())?, Zone::of(zone.as_ref())?);
+        Some(Definition { template, form: form.as_ref().to_vec(), kind, zone, start })
+    }
+
+    /// Returns the arguments of the trigger, as a list of string constants.
+    pub fn arguments(&self) -> Vec<u8> {
+        let texts =
+            [&self.form, self.kind.name().as_bytes(), self.zone.name().as_bytes(), self.start.to_string().as_bytes()]
+                .map(relation::literal);
+        texts.join(&b", "[..])
+    }
+}
+
+/// A series that exists.
+pub struct Series {
+    /// The schema and the name, quoted.
+    pub name: String,
+    pub definition: Definition,
+}
+
+impl Series {
+    /// Returns a series, or raises an error if the table is not one. To draw numbers, the series must be locked for writing.
+    pub fn open(table: pg_sys::Oid, lock: Lock) -> Series {
+        if lock == Lock::Writing {
+            if recovery::in_recovery() {
+                raise(SerialProblem::Standby);
+            }
+            locked::check_writable(table);
+        }
+        let arguments = locked::trigger_arguments(table, TRIGGER_FUNCTION, lock);
+        let name = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
+        let name = name.quoted();
+        match arguments {
+            None => raise(SerialProblem::NotASeries { relation: name }),
+            Some(arguments) => match Definition::of(&arguments) {
+                Some(definition) => Series { name, definition },
+                None => raise(SerialProblem::Definition { series: name }),
+            },
+        }
+    }
+
+    /// Issues the next serial of the period that contains a time.
+    pub fn next(&self, at: At) -> TextValue {
+        let period = self.period(at);
+        let number = self.next_number(period);
+        let serial = self.definition.template.format(period, number).unwrap_or_else(|overflow| {
+            let (series, period) = (self.name.clone(), period.key());
+            raise(SerialProblem::Overflow { series, period, number, max: overflow.max })
+        });
+        TextValue(serial)
+    }
+
+    /// Returns the period that contains a time.
+    fn period(&self, at: At) -> Period {
+        let template = &self.definition.template;
+        let (instant, offset) = match at {
+            At::Instant(instant) => (instant, self.definition.zone.offset(instant)),
+            At::Day(_) if template.unit() == flake::serial::Unit::Hour => {
+                raise(SerialProblem::DateForHours { series: self.name.clone() })
+            }
+            At::Day(instant) => (instant, 0),
+        };
+        let years = template.years();
+        let period = Civil::of(instant, offset).map_or(Err(years), |civil| template.period(civil));
+        period.unwrap_or_else(|years| raise(SerialProblem::Year { at: instant, years }))
+    }
+
+    /// Takes the next number of a period.
+    fn next_number(&self, period: Period) -> i64 {
+        match self.definition.kind {
+            Kind::Gapless => self.count(&period.key()),
+        }
+    }
+
+    /// Increments the counter of a period in the current transaction. If another transaction has incremented it and has not ended, this
+    /// waits for its end, as UPDATE does.
+    fn count(&self, period: &str) -> i64 {
+        let statement = format!(
+            "INSERT INTO {} AS counter (period, last_number) VALUES ($1, $2)
+             ON CONFLICT (period) DO UPDATE SET last_number = counter.last_number OPERATOR(pg_catalog.+) 1
+             RETURNING counter.last_number",
+            self.name
+        );
+        let arguments = [TextValue::from(period.to_string()).into(), self.definition.start.into()];
+        let number = plans::first(&statement, &arguments, |row| row.get::<i64>(1)).flatten();
+        // A trigger can skip the row.
+        number.unwrap_or_else(|| raise(SerialProblem::NotStored { table: self.name.clone(), serial: period.into() }))
+    }
+
+    /// Returns the period and the number of a serial.
+    pub fn read(&self, serial: &[u8]) -> (Period, i64) {
+        self.definition.template.read(serial).unwrap_or_else(|error| {
+            raise(SerialProblem::NotASerial {
+                text: text_arg::shown(serial),
+                series: self.name.clone(),
+                template: text_arg::shown(&self.definition.form),
+                error,
+            })
+        })
+    }
+}
+
+/// Raises the error.
+pub fn raise(problem: SerialProblem) -> ! {
+    Error::Serial(Box::new(problem)).raise()
+}

@@ -1,0 +1,212 @@
+//! The errors about series and serials.
+
+use flake::serial::{MAX_DIGITS, MAX_TEMPLATE, NotASerial, TemplateError};
+use pgrx::PgSqlErrorCode::{
+    ERRCODE_DATATYPE_MISMATCH, ERRCODE_DATETIME_FIELD_OVERFLOW, ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+    ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    ERRCODE_PROGRAM_LIMIT_EXCEEDED, ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+    ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE,
+    ERRCODE_WRONG_OBJECT_TYPE,
+};
+
+use crate::message::reasons::Sentences;
+use crate::message::serial_problem::SerialProblem;
+use crate::pg::relation::shown;
+use crate::pg::timestamp;
+
+/// Returns what is wrong with a series, a serial, or a trigger that numbers rows.
+pub fn report(problem: &SerialProblem) -> Sentences {
+    let argument = ERRCODE_INVALID_PARAMETER_VALUE;
+    match problem {
+        SerialProblem::Null { argument, example } => (
+            ERRCODE_NULL_VALUE_NOT_ALLOWED,
+            format!("argument \"{argument}\" must not be null"),
+            String::new(),
+            format!("Pass a value, for example {example}."),
+        ),
+        SerialProblem::Template { text, error } => (
+            argument,
+            format!("\"{text}\" is not a valid template"),
+            template_detail(error),
+            "Pass literal text with the fields {YYYY} or {YY}, {MM}, {DD}, {HH} and exactly one {n:width}, for example \
+             'INV-{YYYY}-{n:5}'."
+                .into(),
+        ),
+        SerialProblem::Kind { kind, kinds } => {
+            (argument, format!("unknown kind of series \"{kind}\""), String::new(), format!("The kinds are: {kinds}."))
+        }
+        SerialProblem::Zone { zone } => (
+            argument,
+            format!("time zone \"{zone}\" not recognized"),
+            String::new(),
+            "Pass a name from view \"pg_timezone_names\", for example 'Europe/Berlin'.".into(),
+        ),
+        SerialProblem::Start { start, max } => (
+            argument,
+            format!("first number {start} is out of range"),
+            format!("The template has room for numbers from 0 to {max}."),
+            "Pass a number in that range, or a template with a wider number.".into(),
+        ),
+        SerialProblem::Name { name } => (
+            argument,
+            format!("\"{name}\" is not the name of a table"),
+            "A series is a table, which has a name and, optionally, a schema.".into(),
+            "Pass a name such as 'invoice' or 'accounting.invoice'.".into(),
+        ),
+        SerialProblem::NotASeries { relation } => (
+            ERRCODE_WRONG_OBJECT_TYPE,
+            format!("{} is not a series", shown(relation)),
+            String::new(),
+            "Pass a series from view \"snowflake_series\", or create one with snowflake_create_series().".into(),
+        ),
+        SerialProblem::Definition { series } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("the definition of series {} is invalid", shown(series)),
+            "The arguments of its trigger \"snowflake_series\" are not those that snowflake_create_series() writes.".into(),
+            "Create the trigger again with the arguments of the original definition, for example from a dump.".into(),
+        ),
+        SerialProblem::OtherPeriods { series } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("cannot change the periods of series {}", shown(series)),
+            "The series has issued numbers, or this transaction cannot see whether it has. The new template has other fields of time."
+                .into(),
+            "Create another series with the new template, and use it from the beginning of a period on.".into(),
+        ),
+        SerialProblem::Ambiguous { series, template } => (
+            argument,
+            format!("template \"{template}\" is ambiguous for series {}", shown(series)),
+            "A serial of this template can be the same text as a serial of the current template.".into(),
+            "Pass a template with a different literal text or a different length.".into(),
+        ),
+        SerialProblem::Standby => (
+            ERRCODE_READ_ONLY_SQL_TRANSACTION,
+            "cannot issue a serial during recovery".into(),
+            "The server is a standby or has not finished recovery yet.".into(),
+            "Run the statement on the primary.".into(),
+        ),
+        SerialProblem::Year { at, years } => (
+            ERRCODE_DATETIME_FIELD_OVERFLOW,
+            format!("time {} does not fit the template of the series", timestamp::utc(*at)),
+            format!("The template can represent years from {} to {}.", years.first, years.last),
+            "Pass a time in one of these years. {YY} represents years of the 21st century, and {YYYY} represents four digits.".into(),
+        ),
+        SerialProblem::DateForHours { series } => (
+            argument,
+            format!("a date does not determine the period of series {}", shown(series)),
+            "The template of the series contains the hour.".into(),
+            "Pass a value of type timestamptz.".into(),
+        ),
+        SerialProblem::Overflow { series, period, number, max } => (
+            ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+            format!("series {} has no number left{}", shown(series), in_period(period)),
+            format!("The next number is {number}. The template has room for numbers up to {max}."),
+            "Call snowflake_alter_series() with a template that has a wider number. The series then continues with this number.".into(),
+        ),
+        SerialProblem::NotASerial { text, series, template, error } => (
+            argument,
+            format!("\"{text}\" is not a serial of series {}", shown(series)),
+            match error {
+                NotASerial::Form => format!("It does not have the form of the template \"{template}\"."),
+                NotASerial::Time => "It contains a time that does not exist.".into(),
+            },
+            "Pass a text that snowflake_serial() has returned for this series.".into(),
+        ),
+        SerialProblem::Row { series, period } => (
+            argument,
+            format!("a row with period \"{period}\" is not a counter of series {}", shown(series)),
+            "A counter has a period in the form that the template requires, and a last number that is not negative.".into(),
+            "Insert a period in the form that snowflake_serial_parse() returns.".into(),
+        ),
+        SerialProblem::Lowered { series, period, from, to } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("cannot lower the counter of series {} from {from} to {to}", shown(series)),
+            format!("The numbers between them would be issued again{}.", in_period(period)),
+            "Set a higher number. If none of these numbers is in use, the owner can disable trigger \"snowflake_series\" for this \
+             change."
+                .into(),
+        ),
+        SerialProblem::Removed { series } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("cannot remove a counter of series {}", shown(series)),
+            "The series would issue the numbers of the period again, from the first one on.".into(),
+            "Keep the rows of earlier periods. To remove the whole series, drop the table.".into(),
+        ),
+        SerialProblem::NotASeriesTrigger => (
+            ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+            "function snowflake_series_row() was not called by a series".into(),
+            "A series is a table that snowflake_create_series() has created, with its triggers.".into(),
+            "Drop the trigger, and call snowflake_create_series().".into(),
+        ),
+        SerialProblem::NotANumberTrigger => (
+            ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+            "function snowflake_number_row() was not called by a trigger that numbers rows".into(),
+            "Such a trigger is one that snowflake_number_at_commit() has created.".into(),
+            "Drop the trigger, and call snowflake_number_at_commit() with the table as its argument.".into(),
+        ),
+        SerialProblem::NotATable { relation } => (
+            ERRCODE_WRONG_OBJECT_TYPE,
+            format!("cannot number the rows of {}", shown(relation)),
+            "It is not a table.".into(),
+            "Pass a table or a partitioned table.".into(),
+        ),
+        SerialProblem::NoColumn { table, column, by_trigger } => (
+            ERRCODE_UNDEFINED_COLUMN,
+            format!("table {} has no column {}", shown(table), shown(column)),
+            if *by_trigger { "The trigger that numbers the rows uses this column.".into() } else { String::new() },
+            match by_trigger {
+                true => "Drop the trigger, and call snowflake_number_at_commit() with the new name of the column.",
+                false => "Pass the name of an existing column.",
+            }
+            .into(),
+        ),
+        SerialProblem::NotText { column } => (
+            ERRCODE_DATATYPE_MISMATCH,
+            format!("column {} is not of type text or varchar", shown(column)),
+            "Serials are texts.".into(),
+            "Pass a column of type text.".into(),
+        ),
+        SerialProblem::NotADate { column } => (
+            ERRCODE_DATATYPE_MISMATCH,
+            format!("column {} is not of type date or timestamptz", shown(column)),
+            "The column determines the period of the number. A value of type timestamp depends on the time zone of the session.".into(),
+            "Pass a column of type date or timestamptz.".into(),
+        ),
+        SerialProblem::Gone { table, series } => (
+            ERRCODE_UNDEFINED_TABLE,
+            format!("series {} does not exist", shown(series)),
+            format!("The trigger that numbers the rows of {} uses this series.", shown(table)),
+            "If the series has another name now, call snowflake_number_at_commit() with the new name. Otherwise, drop the trigger.".into(),
+        ),
+        SerialProblem::NotStored { table, serial } => (
+            ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
+            format!("serial \"{serial}\" was not stored in {}", shown(table)),
+            "Another trigger or a rule of the table skipped or changed the update that stores the serial.".into(),
+            "Let triggers BEFORE UPDATE return the row with the serial.".into(),
+        ),
+        SerialProblem::ManyGaps { column, most } => (
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format!("column {} has more than {most} gaps", shown(column)),
+            String::new(),
+            "Check that the column contains the serials of this series.".into(),
+        ),
+    }
+}
+
+/// Returns the words that name a period, or an empty text for a series without periods.
+fn in_period(period: &str) -> String {
+    if period.is_empty() { String::new() } else { format!(" in period {period}") }
+}
+
+/// Returns the reason why a text is not a template.
+fn template_detail(error: &TemplateError) -> String {
+    match error {
+        TemplateError::Long { length } => format!("It has {length} bytes. The maximum is {MAX_TEMPLATE}."),
+        TemplateError::Brace { position } => format!("The brace at byte {position} does not belong to a field."),
+        TemplateError::Width => format!("The number needs a width from 1 to {MAX_DIGITS} digits."),
+        TemplateError::NoNumber => "It does not contain {n:width}.".into(),
+        TemplateError::Twice { field } => format!("It contains {field} or the same part of the time more than once."),
+        TemplateError::Lacks { field, needs } => {
+            format!("It contains {field} but not {needs}, so the serials of different periods would be equal.")
+        }
+    }
+}

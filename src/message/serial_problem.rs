@@ -1,0 +1,64 @@
+//! The errors about series and serials, as facts. [`crate::message::serial`] turns them into text.
+//!
+//! Texts of users are in ASCII, and are truncated if they are long. Names of tables and columns are quoted for use in a statement.
+
+use flake::serial::{NotASerial, TemplateError, YearRange};
+
+/// What is wrong with a series, a serial, or a trigger that numbers rows.
+#[derive(Clone, Debug)]
+pub enum SerialProblem {
+    /// An argument is NULL. The text is a value that would do.
+    Null { argument: &'static str, example: &'static str },
+    /// A text is not a template.
+    Template { text: String, error: TemplateError },
+    /// There is no such kind of series. The names of all kinds are in the hint.
+    Kind { kind: String, kinds: &'static str },
+    /// There is no such time zone.
+    Zone { zone: String },
+    /// The first number is negative or does not fit the template.
+    Start { start: i64, max: i64 },
+    /// The text is not the name of a table.
+    Name { name: String },
+    /// The relation is not a series.
+    NotASeries { relation: String },
+    /// The trigger of a series has other arguments than `snowflake_create_series` writes.
+    Definition { series: String },
+    /// The new template has other periods, but the series has numbers already.
+    OtherPeriods { series: String },
+    /// A serial of the new template can be equal to one of the old template.
+    Ambiguous { series: String, template: String },
+    /// The server is in recovery.
+    Standby,
+    /// The year does not fit the template.
+    Year { at: i128, years: YearRange },
+    /// The periods are hours, but the argument is a date.
+    DateForHours { series: String },
+    /// The next number does not fit the template.
+    Overflow { series: String, period: String, number: i64, max: i64 },
+    /// A text is not a serial of the series.
+    NotASerial { text: String, series: String, template: String, error: NotASerial },
+    /// A statement writes a row to a series that is not a counter.
+    Row { series: String, period: String },
+    /// A statement lowers a counter.
+    Lowered { series: String, period: String, from: i64, to: i64 },
+    /// A statement removes counters or changes their periods.
+    Removed { series: String },
+    /// `snowflake_series_row()` was called by something other than the trigger of a series.
+    NotASeriesTrigger,
+    /// `snowflake_number_row()` was called by something other than a trigger that numbers rows.
+    NotANumberTrigger,
+    /// The relation is of a kind whose rows cannot be numbered.
+    NotATable { relation: String },
+    /// The table has no such column.
+    NoColumn { table: String, column: String, by_trigger: bool },
+    /// The column is not of type `text` or `varchar`.
+    NotText { column: String },
+    /// The column is not of type `date` or `timestamptz`.
+    NotADate { column: String },
+    /// The series of a trigger does not exist any more, or has another name.
+    Gone { table: String, series: String },
+    /// A trigger of the table has not stored the serial that the row should get.
+    NotStored { table: String, serial: String },
+    /// A column lacks more numbers than can be listed.
+    ManyGaps { column: String, most: usize },
+}

@@ -1,0 +1,34 @@
+//! Time zones, from PostgreSQL's own time zone data.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString};
+
+use pgrx::pg_sys;
+
+/// A time zone. PostgreSQL keeps it until the process ends.
+#[derive(Clone, Copy)]
+pub struct Zone(*mut pg_sys::pg_tz);
+
+impl Zone {
+    /// Returns the time zone of this name. PostgreSQL also accepts POSIX specifications, such as `CET-1`.
+    pub fn of(name: &[u8]) -> Option<Zone> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: the name is a C string. The result is null or a time zone that is never freed.
+        let zone = unsafe { pg_sys::pg_tzset(name.as_ptr()) };
+        (!zone.is_null()).then_some(Zone(zone))
+    }
+
+    /// Returns the name of the time zone as its data spell it.
+    pub fn name(self) -> String {
+        // SAFETY: the name of a time zone is a C string that is never freed.
+        unsafe { CStr::from_ptr(pg_sys::pg_get_timezone_name(self.0)) }.to_string_lossy().into_owned()
+    }
+
+    /// Returns how many seconds clocks in this time zone are ahead of UTC at an instant, in microseconds since the Unix epoch. For an
+    /// instant beyond the calendar of PostgreSQL, the result is 0.
+    pub fn offset(self, instant: i128) -> i32 {
+        let Ok(seconds) = i64::try_from(instant.div_euclid(1_000_000)) else { return 0 };
+        // SAFETY: the pointers are valid. The result is null or the time in a variable of this process, which is read at once.
+        unsafe { pg_sys::pg_localtime(&raw const seconds, self.0).as_ref() }.map_or(0, |time| time.tm_gmtoff as i32)
+    }
+}

@@ -1,0 +1,149 @@
+//! What a trigger reports to its function: the event, the rows before and after it, and the arguments of the trigger.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use pgrx::{FromDatum, pg_sys};
+
+use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall, value};
+
+/// The statement that fired a trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// INSERT or COPY.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+    /// TRUNCATE.
+    Truncate,
+}
+
+/// When a trigger fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// Before each row.
+    BeforeRow,
+    /// After each row, or at the end of the transaction.
+    AfterRow,
+    /// Before a statement.
+    BeforeStatement,
+    /// At another time.
+    Other,
+}
+
+/// A row of the event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// The row before an UPDATE or DELETE.
+    Old,
+    /// The row after an INSERT or UPDATE.
+    New,
+}
+
+/// A call by a trigger.
+pub struct Fired<'call> {
+    data: &'call pg_sys::TriggerData,
+    trigger: &'call pg_sys::Trigger,
+}
+
+impl TriggerCall {
+    /// Returns what the trigger reports, or `None` if the function was not called by a trigger.
+    pub fn fired(&self) -> Option<Fired<'_>> {
+        // SAFETY: PostgreSQL passes a valid call. If the function was called by a trigger, the context is the data of this call,
+        // which lives as long as the call.
+        unsafe {
+            if !pgrx::trigger_support::called_as_trigger(self.0) {
+                return None;
+            }
+            let data = (*self.0).context.cast::<pg_sys::TriggerData>().as_ref()?;
+            Some(Fired { data, trigger: data.tg_trigger.as_ref()? })
+        }
+    }
+}
+
+impl Fired<'_> {
+    /// Returns the statement that fired the trigger.
+    pub fn event(&self) -> Event {
+        match self.data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK {
+            pg_sys::TRIGGER_EVENT_INSERT => Event::Insert,
+            pg_sys::TRIGGER_EVENT_UPDATE => Event::Update,
+            pg_sys::TRIGGER_EVENT_DELETE => Event::Delete,
+            _ => Event::Truncate,
+        }
+    }
+
+    /// Returns when the trigger fires.
+    pub fn timing(&self) -> Timing {
+        let row = self.data.tg_event & pg_sys::TRIGGER_EVENT_ROW != 0;
+        match (self.data.tg_event & pg_sys::TRIGGER_EVENT_TIMINGMASK, row) {
+            (pg_sys::TRIGGER_EVENT_BEFORE, true) => Timing::BeforeRow,
+            (pg_sys::TRIGGER_EVENT_AFTER, true) => Timing::AfterRow,
+            (pg_sys::TRIGGER_EVENT_BEFORE, false) => Timing::BeforeStatement,
+            _ => Timing::Other,
+        }
+    }
+
+    /// Returns the arguments of the trigger, in the encoding of the database.
+    pub fn arguments(&self) -> Vec<&CStr> {
+        let number = usize::try_from(self.trigger.tgnargs).unwrap_or(0);
+        // SAFETY: there are so many arguments. Each one is a C string that lives as long as the call.
+        (0..number).map(|n| unsafe { CStr::from_ptr(*self.trigger.tgargs.add(n)) }).collect()
+    }
+
+    /// Returns the table. For a row of a partitioned table, it is the partition.
+    pub fn table(&self) -> pg_sys::Oid {
+        // SAFETY: the table is open during the call.
+        unsafe { (*self.data.tg_relation).rd_id }
+    }
+
+    /// Returns the owner of the table.
+    pub fn owner(&self) -> pg_sys::Oid {
+        // SAFETY: the table is open during the call.
+        unsafe { (*(*self.data.tg_relation).rd_rel).relowner }
+    }
+
+    /// Returns the schema of the function that the trigger calls.
+    pub fn schema(&self) -> pg_sys::Oid {
+        // SAFETY: the call reads the catalog caches in a transaction.
+        unsafe { pg_sys::get_func_namespace(self.trigger.tgfoid) }
+    }
+
+    /// Returns the address of the new row in the table. The trigger must fire after each row that is inserted or updated.
+    pub fn place(&self) -> pg_sys::ItemPointerData {
+        // SAFETY: for such a trigger, there is a new row.
+        unsafe { (*self.row(Version::New)).t_self }
+    }
+
+    /// Returns the value of a column of type `bigint`, or `None` if it is NULL.
+    pub fn bigint(&self, version: Version, column: &CStr) -> Result<Option<i64>, NoSuchColumn> {
+        // SAFETY: the row is one of this call.
+        let value = unsafe { value(self.row(version), self.data, column, pg_sys::INT8OID) };
+        value.map(|value| value.map(|value| value.value() as i64))
+    }
+
+    /// Returns the value of a column of type `text`, or `None` if it is NULL.
+    pub fn text(&self, version: Version, column: &CStr) -> Result<Option<Vec<u8>>, NoSuchColumn> {
+        // SAFETY: the row is one of this call. A text is a varlena of bytes.
+        unsafe {
+            let value = value(self.row(version), self.data, column, pg_sys::TEXTOID)?;
+            Ok(value.and_then(|value| Vec::<u8>::from_datum(value, false)))
+        }
+    }
+
+    fn row(&self, version: Version) -> pg_sys::HeapTuple {
+        match (self.event(), version) {
+            (Event::Update, Version::New) => self.data.tg_newtuple,
+            _ => self.data.tg_trigtuple,
+        }
+    }
+
+    /// Returns the result with which the row is written or removed as it is.
+    pub fn unchanged(&self) -> Row {
+        match self.timing() {
+            Timing::BeforeRow => Row(self.row(Version::New)),
+            _ => Row(std::ptr::null_mut()),
+        }
+    }
+}

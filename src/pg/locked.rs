@@ -1,0 +1,57 @@
+//! The arguments of a trigger of a table, which a function reads without a query.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// How long the table stays locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// While the arguments are read, in the mode of SELECT.
+    Reading,
+    /// Until the transaction ends, in the mode of INSERT. The table then keeps its name and its triggers.
+    Writing,
+}
+
+/// Returns the arguments of the first trigger with arguments that calls a function of this name, or `None` if the table has none.
+/// The table must not be on a standby if it is locked for writing.
+pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Option<Vec<Vec<u8>>> {
+    let mode = if lock == Lock::Writing { pg_sys::RowExclusiveLock } else { pg_sys::AccessShareLock } as i32;
+    // SAFETY: the table stays open while its triggers are read, and the arguments are copied before it is closed. Each argument is a C
+    // string. The name of a function is null or a C string in the memory of this call.
+    unsafe {
+        let relation = pg_sys::try_relation_open(table, mode);
+        let open = relation.as_ref()?;
+        let triggers = match open.trigdesc.as_ref() {
+            Some(triggers) => std::slice::from_raw_parts(triggers.triggers, triggers.numtriggers as usize),
+            None => &[],
+        };
+        let found = triggers.iter().find(|trigger| {
+            let name = pg_sys::get_func_name(trigger.tgfoid);
+            trigger.tgnargs > 0 && !name.is_null() && CStr::from_ptr(name) == function
+        });
+        let arguments = found.map(|trigger| {
+            let arguments = std::slice::from_raw_parts(trigger.tgargs, trigger.tgnargs as usize);
+            arguments.iter().map(|text| CStr::from_ptr(*text).to_bytes().to_vec()).collect()
+        });
+        pg_sys::relation_close(relation, if lock == Lock::Writing { pg_sys::NoLock as i32 } else { mode });
+        arguments
+    }
+}
+
+/// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked, so a user
+/// without these rights cannot lock the table either. A table that does not exist is no error.
+pub fn check_writable(table: pg_sys::Oid) {
+    for right in [pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_SELECT] {
+        let mut missing = false;
+        // SAFETY: the functions read the catalog caches in a transaction. The name of a relation that exists is a C string.
+        unsafe {
+            let result = pg_sys::pg_class_aclcheck_ext(table, pg_sys::GetUserId(), right.into(), &raw mut missing);
+            if result != pg_sys::AclResult::ACLCHECK_OK && !missing {
+                let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(table));
+                pg_sys::aclcheck_error(result, kind, pg_sys::get_rel_name(table));
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The role on whose behalf statements run.
+#![allow(unsafe_code)]
+
+use pgrx::pg_sys;
+
+/// Makes another role the current one while this value lives, as PostgreSQL does for the statements of foreign keys. After an error,
+/// the end of the transaction or subtransaction restores the role.
+pub struct As {
+    role: pg_sys::Oid,
+    context: i32,
+}
+
+impl As {
+    /// Makes this role the current one. Statements cannot change the role, and policies do not apply to the role's own tables.
+    pub fn new(role: pg_sys::Oid) -> As {
+        let mut before = As { role: pg_sys::InvalidOid, context: 0 };
+        let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_NOFORCE_RLS;
+        // SAFETY: the functions read and set variables of this process. The role owns a table, so it exists.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&raw mut before.role, &raw mut before.context);
+            pg_sys::SetUserIdAndSecContext(role, before.context | flags as i32);
+        }
+        before
+    }
+}
+
+impl Drop for As {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: these are the values that `new` has read.
+            unsafe { pg_sys::SetUserIdAndSecContext(self.role, self.context) };
+        }
+    }
+}
