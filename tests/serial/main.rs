@@ -1,0 +1,9 @@
+//! Serials: numbers without gaps, whatever happens to transactions, sessions and servers, and which sessions wait for each other.
+
+mod accountant;
+mod encodings;
+mod failover;
+mod fuzz;
+mod gapless;
+mod restored;
+mod waits;
