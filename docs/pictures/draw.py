@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the pictures of the pages: writes mark.svg, bounds.svg, failover.svg, bad-day.svg and id.svg next to this script, or into the
-directory that is given as argument.
+"""Draws the pictures of the pages: writes mark.svg, bounds.svg, failover.svg, bad-day.svg, id.svg and serial.svg next to this script, or
+into the directory that is given as argument.
 
 A picture is 520 pixels wide, so that its text can be read on a phone. It has its own background and follows the colour scheme of the
 reader.
@@ -343,10 +343,42 @@ def id_():
     return picture
 
 
+def serial():
+    """Who waits for whom if rows are numbered."""
+    picture = Picture("Who waits for whom", "Two transactions number a row of the same series and period. If the number is the default of "
+                      "a column, transaction B waits from its INSERT until transaction A has ended, including the other work of A. If rows "
+                      "are numbered at COMMIT, B works at the same time as A, and waits only while A commits.", 372)
+    # The steps of a transaction: its kind, and where it begins and ends.
+    kinds = {"work": ("bluebox", "blue"), "insert": ("greenbox", "green"), "commit": ("orangebox", "orange"), "wait": ("paper", "red")}
+    plans = [
+        ("number as a default", 22, [
+            [("insert", 40, 104), ("work", 104, 214), ("commit", 214, 284)],
+            [("insert", 60, 124), ("wait", 124, 284), ("work", 284, 394), ("commit", 394, 464)]], (40, 284)),
+        ("number at COMMIT", 182, [
+            [("insert", 40, 104), ("work", 104, 214), ("commit", 214, 284)],
+            [("insert", 60, 124), ("work", 124, 234), ("wait", 234, 284), ("commit", 284, 354)]], (214, 284)),
+    ]
+    words = {"work": "other work", "insert": "INSERT", "commit": "COMMIT", "wait": "waits"}
+    for title, top, rows, (start, end) in plans:
+        picture.text(14, top + 4, title, "b")
+        picture.text(506, top + 4, "A holds the number", "s green", "end")
+        for row, (name, steps) in enumerate(zip("AB", rows)):
+            y = top + 30 + row * 48
+            picture.text(14, y + 22, name, "b")
+            for kind, left, right in steps:
+                fill, colour = kinds[kind]
+                picture.box(left, y, right - left, 34, fill, colour)
+                picture.text((left + right) / 2, y + 22, words[kind], f"s {colour}", "middle")
+        picture.path([(start, top + 18), (end, top + 18)], "green", "thick")
+    picture.path([(40, 338), (480, 338)], "grey", "arrow")
+    picture.text(480, 358, "time", "s grey", "end")
+    return picture
+
+
 def main():
     """Writes all pictures."""
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    for name, draw in {"mark": mark, "bounds": bounds, "failover": failover, "bad-day": bad_day, "id": id_}.items():
+    for name, draw in {"mark": mark, "bounds": bounds, "failover": failover, "bad-day": bad_day, "id": id_, "serial": serial}.items():
         (directory / f"{name}.svg").write_text(draw().svg(), encoding="utf-8")
 
 
