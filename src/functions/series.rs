@@ -20,8 +20,7 @@ use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall};
 use crate::pg::{setting, transaction};
 
-/// The maximum length of a text that is read as the name of a table or of a time zone: two names of 63 characters of up to four bytes,
-/// each in quotes.
+/// The maximum length of a text that is read as the name of a table: two names of 63 characters of up to four bytes, each in quotes.
 const MAX_NAME: usize = 600;
 
 /// Creates a series and returns its table.
@@ -64,10 +63,10 @@ fn snowflake_create_series(
     relation::run(create.concat());
     define(b"CREATE", name, &definition);
     let function = format!("{}.snowflake_series_row", extension::schema());
-    let keep = format!(
+    let truncate = format!(
         "CREATE TRIGGER snowflake_series_truncate BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
     );
-    relation::run(keep.into_bytes());
+    relation::run(truncate.into_bytes());
     named.oid().expect("the table was created with this name")
 }
 
@@ -114,8 +113,8 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
     let Some(fired) = call.fired() else { not_a_series() };
     let series = || relation::of_relation(fired.table()).map(|name| name.quoted()).unwrap_or_default();
     match (fired.timing(), fired.event()) {
-        (Timing::BeforeRow, Event::Insert | Event::Update) => {}
-        (Timing::BeforeRow, Event::Delete) | (Timing::BeforeStatement, Event::Truncate) => {
+        (Timing::AfterRow, Event::Insert | Event::Update) => {}
+        (Timing::AfterRow, Event::Delete) | (Timing::BeforeStatement, Event::Truncate) => {
             raise(SerialProblem::Removed { series: series() })
         }
         _ => not_a_series(),
@@ -173,7 +172,8 @@ fn snowflake_series() -> TableIterator<
              JOIN pg_catalog.pg_extension AS e ON e.extnamespace OPERATOR(pg_catalog.=) p.pronamespace
              JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
          WHERE p.proname OPERATOR(pg_catalog.=) 'snowflake_series_row' AND e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'
-           AND t.tgnargs OPERATOR(pg_catalog.>) 0 AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+           AND t.tgnargs OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<) 1000
+           AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
            AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
                 OR pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE'))
          ORDER BY c.relname, c.oid";
@@ -204,7 +204,7 @@ fn define(create: &[u8], table: &[u8], definition: &Definition) {
     let function = format!("{}.snowflake_series_row", extension::schema());
     let parts = [
         create,
-        b" TRIGGER snowflake_series BEFORE INSERT OR UPDATE OR DELETE ON ",
+        b" TRIGGER snowflake_series AFTER INSERT OR UPDATE OR DELETE ON ",
         table,
         b" FOR EACH ROW EXECUTE FUNCTION ",
         function.as_bytes(),
@@ -229,11 +229,9 @@ fn check_start(definition: &Definition) {
 /// Returns the time zone of this name, or that of the session. A POSIX specification is refused, because PostgreSQL accepts almost any
 /// text as one, so that a misspelt name would be another time zone.
 fn zone(name: Option<&[u8]>) -> Zone {
-    let name = match name {
-        Some(name) => name.to_vec(),
-        None => setting::configured(c"TimeZone").unwrap_or_default().into_bytes(),
-    };
-    let zone = Some(&name).filter(|name| name.len() <= MAX_NAME).and_then(|name| Zone::of(name));
+    let session = setting::configured(c"TimeZone").unwrap_or_default();
+    let name = name.unwrap_or(session.as_bytes());
+    let zone = Zone::of(name);
     let known = |zone: &Zone| {
         let known = Spi::get_one_with_args(
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_timezone_names WHERE name OPERATOR(pg_catalog.=) $1)",
@@ -241,7 +239,7 @@ fn zone(name: Option<&[u8]>) -> Zone {
         );
         known.expect(ANSWERED) == Some(true)
     };
-    zone.filter(known).unwrap_or_else(|| raise(SerialProblem::Zone { zone: shown(&name) }))
+    zone.filter(known).unwrap_or_else(|| raise(SerialProblem::Zone { zone: shown(name) }))
 }
 
 /// Returns the name of a new table. A name without a schema is one in the schema in which CREATE TABLE creates tables.

@@ -121,8 +121,8 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("cannot lower the counter of series {} from {from} to {to}", shown(series)),
             format!("The numbers between them would be issued again{}.", in_period(period)),
-            "Set a higher number. If none of these numbers is in use, the owner can disable trigger \"snowflake_series\" for this \
-             change."
+            "Set a higher number. If none of these numbers is in use, the owner can disable trigger \"snowflake_series\" \
+             for this change."
                 .into(),
         ),
         SerialProblem::Removed { series } => (

@@ -189,7 +189,7 @@ INSERT INTO orders (amount) VALUES (8);
 \echo :SQLSTATE
 DROP TRIGGER wrong ON orders;
 CREATE TABLE odd (period text PRIMARY KEY, last_number bigint);
-CREATE TRIGGER snowflake_series BEFORE INSERT ON odd FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('{n:3}', 'gapless', 'UTC');
+CREATE TRIGGER snowflake_series AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('{n:3}', 'gapless', 'UTC');
 INSERT INTO odd VALUES ('', 1);
 \echo :SQLSTATE
 SELECT snowflake_serial('odd');
