@@ -16,6 +16,9 @@ use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{Row, TriggerCall};
 
+/// The maximum length of the name of a series in the arguments of the trigger: a schema and a table, with every character doubled.
+const MAX_SERIES: usize = 600;
+
 /// Makes a table number its rows at the end of the transaction. A row gets the next serial of the series if `key` is NULL and, if a
 /// column `date_key` is named, if that column is not NULL. That column then determines the period.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_at_commit(relation regclass, key text, series regclass, \
@@ -82,6 +85,9 @@ fn snowflake_number_row(call: TriggerCall) -> Row {
     let (Timing::AfterRow, true, [key, series, date @ ..]) = (fired.timing(), written, &arguments[..]) else {
         raise(SerialProblem::NotANumberTrigger)
     };
+    if series.count_bytes() > MAX_SERIES {
+        raise(SerialProblem::NotANumberTrigger);
+    }
     let oid = fired.table();
     let table = relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise()).quoted();
     let column = |name: &std::ffi::CStr| {

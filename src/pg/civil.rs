@@ -5,6 +5,9 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
+/// The maximum length of the name of a time zone (`TZ_STRLEN_MAX`).
+const MAX_NAME: usize = 255;
+
 /// A time zone. PostgreSQL keeps it until the process ends.
 #[derive(Clone, Copy)]
 pub struct Zone(*mut pg_sys::pg_tz);
@@ -12,7 +15,8 @@ pub struct Zone(*mut pg_sys::pg_tz);
 impl Zone {
     /// Returns the time zone of this name. PostgreSQL also accepts POSIX specifications, such as `CET-1`.
     pub fn of(name: &[u8]) -> Option<Zone> {
-        let name = CString::new(name).ok()?;
+        // A longer text, which can be a gigabyte in size, is not copied.
+        let name = CString::new(Some(name).filter(|name| name.len() <= MAX_NAME)?).ok()?;
         // SAFETY: the name is a C string. The result is null or a time zone that is never freed.
         let zone = unsafe { pg_sys::pg_tzset(name.as_ptr()) };
         (!zone.is_null()).then_some(Zone(zone))

@@ -5,6 +5,10 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+/// How many bytes of an argument are read. No argument of a definition is longer, and a trigger that was made by hand can have arguments of
+/// any length.
+const MAX_ARGUMENT: usize = 1_000;
+
 /// How long the table stays locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
@@ -33,7 +37,11 @@ pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Opt
         });
         let arguments = found.map(|trigger| {
             let arguments = std::slice::from_raw_parts(trigger.tgargs, trigger.tgnargs as usize);
-            arguments.iter().map(|text| CStr::from_ptr(*text).to_bytes().to_vec()).collect()
+            let read = |text: &*mut std::ffi::c_char| {
+                let text = CStr::from_ptr(*text).to_bytes();
+                text[..text.len().min(MAX_ARGUMENT)].to_vec()
+            };
+            arguments.iter().map(read).collect()
         });
         pg_sys::relation_close(relation, if lock == Lock::Writing { pg_sys::NoLock as i32 } else { mode });
         arguments

@@ -1,6 +1,6 @@
 //! Templates, names and serials in databases of several encodings.
 
-use cluster::{Answer, Cluster};
+use cluster::{Answer, Cluster, limit_memory};
 
 #[test]
 fn a_template_is_text_of_the_database() {
@@ -51,4 +51,35 @@ fn a_template_is_text_of_the_database() {
         let (code, message) = session.refusal(&format!("SELECT snowflake_serial_parse({series}, '{word}')"));
         assert!(code == "22023" && message.contains("is not a serial of series"), "{encoding}: {message}");
     }
+}
+
+/// A text of 300 MB as each argument, in a session whose process can grow by at most 700 MB. A copy would end the process, and with it all
+/// other sessions.
+#[test]
+fn a_long_text_is_refused_before_it_is_copied() {
+    let server = Cluster::builder("serial_long").start();
+    let mut session = server.session();
+    session
+        .batch_execute("SELECT snowflake_create_series('series', 'S{n:3}'); CREATE TABLE rows (number text)")
+        .unwrap();
+    let process = limit_memory(&mut session, 700_000_000);
+    for call in [
+        "snowflake_create_series(long, '{n:3}')",
+        "snowflake_create_series('other', long)",
+        "snowflake_create_series('other', '{n:3}', long)",
+        "snowflake_create_series('other', '{n:3}', time_zone => long)",
+        "snowflake_alter_series('series', template => long)",
+        "snowflake_alter_series('series', time_zone => long)",
+        "snowflake_serial_parse('series', long)",
+        "snowflake_serial_gaps('rows', long, 'series')",
+        "snowflake_number_at_commit('rows', long, 'series')",
+        "snowflake_number_at_commit('rows', 'number', 'series', long)",
+    ] {
+        let (code, message) = session.refusal(&format!("SELECT {call} FROM repeat('x', 300000000) AS long"));
+        assert!(code == "22023" || code == "42622", "{call}: {code} {message}");
+        assert!(message.len() < 400 && message.contains("xxxx"), "{call}: {message}");
+    }
+    // The control of the limit: PostgreSQL itself runs out of memory, with an error.
+    assert_eq!(session.code("SELECT length(repeat('x', 900000000))").as_deref(), Some("53200"));
+    assert_eq!(session.one::<i32>("SELECT pg_backend_pid()"), process);
 }
