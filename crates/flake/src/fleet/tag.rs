@@ -1,0 +1,303 @@
+//! Segments: which server has which block of the numbers of a tag.
+
+use std::collections::BTreeMap;
+
+use super::{MARGIN, Uuid};
+
+/// The highest number of a tag. One number above it must fit into a `bigint`.
+pub const LAST_NUMBER: i64 = i64::MAX - 1;
+
+/// How many blocks of the largest size the numbers that a tag gives in one window amount to.
+pub const BLOCKS_IN_WINDOW: i64 = 64;
+
+/// The length of a window in microseconds.
+pub const WINDOW: i64 = MARGIN.as_micros() as i64;
+
+/// How many lives are taken to be lost if nothing shows their number.
+pub const UNKNOWN_STEPS: u32 = 8;
+
+/// The bits of a nonce that a generation contains.
+const RANDOM_BITS: u32 = 0xf_ffff;
+
+/// A block of numbers of one tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Distinguishes the tag from earlier tags of the same name.
+    pub generation: u64,
+    /// The nonce with which the block was taken.
+    pub nonce: Uuid,
+    /// The first number.
+    pub first: i64,
+    /// How many numbers, from 1.
+    pub count: i64,
+}
+
+/// Where a block begins, and who can give it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Top {
+    /// The nonce with which the block was taken, or one that nobody has.
+    pub nonce: Uuid,
+    /// The first number. The last one is below the block above, or below [`Segment::next`].
+    pub first: i64,
+}
+
+/// The registry's record about one tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Higher than the generation of every earlier tag.
+    pub generation: u64,
+    /// The lowest number that no block contains, without the skips of later lives. [`LAST_NUMBER`] + 1 if there is none.
+    pub next: i64,
+    /// The size of a block at least, from 1.
+    pub step: i64,
+    /// The size of a block at most.
+    pub max_step: i64,
+    /// The highest block.
+    pub top: Top,
+    /// The block directly below the top, if the top can still be given back as a whole.
+    pub below: Option<Top>,
+    /// The life in which the last block was taken. The skips of later lives still apply to the next block.
+    pub life: u64,
+    /// When the present window began, in microseconds of the registry's clock.
+    pub window: i64,
+    /// How many numbers were taken in the present window.
+    pub used: i64,
+}
+
+/// What a new life does to all tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skip {
+    /// The quarantine in which the life began, by the first life that began in it.
+    pub quarantine: u64,
+    /// How many windows can have been lost. 0 after [`Tags::open`].
+    pub windows: i64,
+}
+
+/// Why a tag gives no block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoBlock {
+    /// There is no such tag.
+    UnknownTag,
+    /// The numbers of this window are used up.
+    Wait {
+        /// When the next window begins, in microseconds of the registry's clock.
+        until: i64,
+    },
+    /// The tag has given its last number.
+    Exhausted,
+}
+
+/// Why numbers are not taken back. They are a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// There is no such tag.
+    UnknownTag,
+    /// The tag was dropped and created again.
+    Generation,
+    /// The numbers are not the end of the tag's highest block.
+    NotTop,
+}
+
+/// The answer to a server that tells which block it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The registry knows the block.
+    Current,
+    /// The registry had forgotten the block, and goes on above it.
+    Raised,
+    /// There is no such tag, so that the block is void.
+    UnknownTag,
+    /// The tag was dropped and created again, so that the block is void.
+    Generation,
+    /// The block is higher than what can have been lost. The registry changes nothing.
+    Ahead,
+}
+
+/// The segments of a registry: its records, and the decisions that depend only on the records, the call and the clock. Times are
+/// microseconds of the registry's clock. `fresh` is a nonce that nobody has.
+///
+/// # Discontinuities
+///
+/// A registry whose state is older than its answers has forgotten blocks that servers use. In a new life, every tag therefore goes
+/// on above everything that can have been taken in the lost part. This is bounded, because a tag gives at most
+/// [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one [`MARGIN`]. The skip is applied to a tag when
+/// its next block is taken. Until then, [`Tags::open`] takes it back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tags {
+    /// The life of the registry, from 1, or 0 before the fleet is created.
+    pub life: u64,
+    /// The highest generation that was ever given to a tag.
+    pub generation: u64,
+    /// The records of the tags.
+    pub segments: BTreeMap<String, Segment>,
+    /// What the lives have skipped, by life.
+    pub skips: BTreeMap<u64, Skip>,
+}
+
+/// Returns how many windows of numbers can have been taken and lost.
+///
+/// `since` is the time from the latest time that the state contains to now, in microseconds. `steps` is how many timelines the
+/// present one is above the one of the state, from 1. So at most `steps - 1` lives are lost, and these have skipped numbers
+/// themselves.
+///
+/// The clocks of the registry can be one margin behind the ones of the lost part, so that one window more can have passed. Windows
+/// that begin at least one margin apart by clocks that differ by one margin begin at most twice more than whole margins have
+/// passed, and one window can have begun before the lost part. For one step, these are the whole windows in `since` and four. A
+/// lost life computes with a `since` that is at most one margin longer and with fewer steps. In a sum over lost lives whose steps add
+/// up to at most `steps - 1`, the factor `2 * steps - 1` covers the skips and what was taken.
+pub fn lost_windows(since: i64, steps: u32) -> i64 {
+    let whole = i128::from(since.max(0) / WINDOW);
+    let windows = (2 * i128::from(steps) - 1) * (whole + 3 + i128::from(steps));
+    i64::try_from(windows).unwrap_or(i64::MAX)
+}
+
+impl Tags {
+    /// Creates a tag whose first number is `start`. Returns its generation, or `None` if the tag exists.
+    ///
+    /// The generation contains the clock and random bits, so that a tag whose creation was lost and the tag that replaces it are
+    /// distinguished.
+    pub fn create(&mut self, now: i64, tag: &str, start: i64, sizes: (i64, i64), fresh: Uuid) -> Option<u64> {
+        if self.segments.contains_key(tag) {
+            return None;
+        }
+        let random = (fresh.0 & u128::from(RANDOM_BITS)) as u64;
+        self.generation = self.generation.max(now.max(0).unsigned_abs()) + 1 + random;
+        let segment = Segment {
+            generation: self.generation,
+            next: start,
+            step: sizes.0,
+            max_step: sizes.1,
+            top: Top { nonce: fresh, first: start },
+            below: None,
+            life: self.life,
+            window: now,
+            used: 0,
+        };
+        self.segments.insert(tag.into(), segment);
+        Some(self.generation)
+    }
+
+    /// Drops a tag. Returns false if there is none. Blocks of it stay in use until their servers hear of it.
+    pub fn drop(&mut self, tag: &str) -> bool {
+        self.segments.remove(tag).is_some()
+    }
+
+    /// Takes a block of about `want` numbers, from `step` to `max_step`, or fewer if the window or the tag has fewer left. The same
+    /// nonce again gets the same block while it is the highest one.
+    pub fn take(&mut self, now: i64, tag: &str, nonce: Uuid, want: i64) -> Result<Block, NoBlock> {
+        let mut segment = *self.segments.get(tag).ok_or(NoBlock::UnknownTag)?;
+        let generation = segment.generation;
+        if segment.top.nonce == nonce {
+            let first = segment.top.first;
+            return Ok(Block { generation, nonce, first, count: segment.next - first });
+        }
+        let skipped = self.skip(&mut segment);
+        if segment.next > LAST_NUMBER {
+            return Err(NoBlock::Exhausted);
+        }
+        // If the clock was far ahead when the window began, the tag does not wait until it is there again.
+        if now >= segment.window.saturating_add(WINDOW) || now.saturating_add(WINDOW) < segment.window {
+            (segment.window, segment.used) = (now, 0);
+        }
+        let left = segment.max_step * BLOCKS_IN_WINDOW - segment.used;
+        if left <= 0 {
+            return Err(NoBlock::Wait { until: segment.window + WINDOW });
+        }
+        let count = want.clamp(segment.step, segment.max_step).min(left).min(LAST_NUMBER - segment.next + 1);
+        let first = segment.next;
+        // A block below a skip is not directly below.
+        segment.below = (!skipped).then_some(segment.top);
+        segment.top = Top { nonce, first };
+        segment.next += count;
+        segment.used += count;
+        self.segments.insert(tag.into(), segment);
+        Ok(Block { generation, nonce, first, count })
+    }
+
+    /// Takes back the numbers from `first` to `last`, which are the end of the highest block. The caller has used none of them and
+    /// never will.
+    ///
+    /// The nonce is then replaced: another server can take the same numbers, and a second copy of this call must not take them from
+    /// it. After the whole block was given back, the block below it is the highest again. A registry that can have lost blocks takes
+    /// nothing back, because its skip begins at [`Segment::next`].
+    pub fn give_back(
+        &mut self,
+        tag: &str,
+        generation: u64,
+        nonce: Uuid,
+        numbers: (i64, i64),
+        fresh: Uuid,
+    ) -> Result<(), Kept> {
+        let segment = self.segments.get(tag).ok_or(Kept::UnknownTag)?;
+        if segment.generation != generation {
+            return Err(Kept::Generation);
+        }
+        let ((first, last), top) = (numbers, segment.top);
+        if self.pending(segment) > 0
+            || top.nonce != nonce
+            || last != segment.next - 1
+            || first < top.first
+            || first > last
+        {
+            return Err(Kept::NotTop);
+        }
+        let anew = Top { nonce: fresh, first };
+        let top = if first == top.first { segment.below.unwrap_or(anew) } else { anew };
+        self.segments.insert(tag.into(), Segment { next: first, top, below: None, ..*segment });
+        Ok(())
+    }
+
+    /// A server tells the last number of its highest block. If it is one of those that can have been lost, the skip is applied to
+    /// the tag at once, so that [`Tags::open`] no longer takes it back.
+    pub fn report(&mut self, tag: &str, generation: u64, last: i64, fresh: Uuid) -> Report {
+        let Some(segment) = self.segments.get(tag) else { return Report::UnknownTag };
+        let mut segment = *segment;
+        if segment.generation != generation {
+            return Report::Generation;
+        }
+        if last < segment.next {
+            return Report::Current;
+        }
+        self.skip(&mut segment);
+        if last >= segment.next {
+            return Report::Ahead;
+        }
+        segment.top = Top { nonce: fresh, first: segment.next };
+        segment.below = None;
+        self.segments.insert(tag.into(), segment);
+        Report::Raised
+    }
+
+    /// Begins a new life. `newest` is the latest time that the state contains. `steps` is how many timelines the registry is above
+    /// the one of the state, or [`UNKNOWN_STEPS`]. `within` is true if the quarantine of an earlier life goes on.
+    pub fn begin_life(&mut self, now: i64, newest: i64, steps: u32, within: bool) {
+        self.life += 1;
+        let earlier = self.skips.values().next_back().filter(|_| within);
+        let quarantine = earlier.map_or(self.life, |skip| skip.quarantine);
+        let windows = lost_windows(now.saturating_sub(newest), steps);
+        self.skips.insert(self.life, Skip { quarantine, windows });
+    }
+
+    /// Takes back the skips of the last quarantine, on the word of the administrator that nothing was lost since it began. Tags of
+    /// which a block was taken since keep theirs.
+    pub fn open(&mut self) {
+        let Some(last) = self.skips.values().next_back().copied() else { return };
+        for skip in self.skips.values_mut().filter(|skip| skip.quarantine == last.quarantine) {
+            skip.windows = 0;
+        }
+    }
+
+    /// Returns how many numbers the tag skips before its next block.
+    pub fn pending(&self, segment: &Segment) -> i128 {
+        let windows: i128 = self.skips.range(segment.life + 1..).map(|(_, skip)| i128::from(skip.windows)).sum();
+        windows * i128::from(segment.max_step * BLOCKS_IN_WINDOW)
+    }
+
+    /// Applies the skips to a record. Returns true if there are any.
+    fn skip(&self, segment: &mut Segment) -> bool {
+        let pending = self.pending(segment);
+        segment.next = (i128::from(segment.next) + pending).min(i128::from(LAST_NUMBER) + 1) as i64;
+        segment.life = self.life;
+        pending > 0
+    }
+}

@@ -1,0 +1,177 @@
+//! What happens in a world: actions that are chosen at random, and that a trace replays.
+
+use crate::faults::Fault;
+use crate::random::Random;
+use crate::world::{GAP, LONG, Message, TAGS, World};
+
+/// What happens. The two numbers of an [`Action`] select among the possibilities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Pass,
+    Ask,
+    Retry,
+    Deliver,
+    Double,
+    Drop,
+    Burst,
+    Draw,
+    Beat,
+    BeatAll,
+    Report,
+    Close,
+    Crash,
+    Cut,
+    Join,
+    DropTag,
+    CreateTag,
+    FailOver,
+    FailOverLong,
+    FailOverLossless,
+    Restore,
+    Clock,
+    Open,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action(pub Kind, pub usize, pub usize);
+
+const ALWAYS: &[Kind] = &[
+    Kind::Pass,
+    Kind::Pass,
+    Kind::Ask,
+    Kind::Ask,
+    Kind::Ask,
+    Kind::Ask,
+    Kind::Retry,
+    Kind::Deliver,
+    Kind::Deliver,
+    Kind::Deliver,
+    Kind::Deliver,
+    Kind::Deliver,
+    Kind::Deliver,
+    Kind::Double,
+    Kind::Drop,
+    Kind::Burst,
+    Kind::Burst,
+    Kind::Draw,
+    Kind::Draw,
+    Kind::Beat,
+    Kind::BeatAll,
+    Kind::Report,
+    Kind::Close,
+    Kind::Close,
+    Kind::Crash,
+    Kind::Cut,
+    Kind::Join,
+];
+const FAILOVERS: &[Kind] = &[Kind::FailOver, Kind::FailOver, Kind::FailOverLong, Kind::Clock, Kind::Burst, Kind::Burst];
+const BACKUPS: &[Kind] = &[Kind::FailOverLong, Kind::Restore, Kind::Clock, Kind::Burst];
+const OPENS: &[Kind] = &[Kind::FailOver, Kind::FailOverLossless, Kind::FailOverLossless, Kind::Open, Kind::Open];
+const CHANGES: &[Kind] = &[Kind::DropTag, Kind::CreateTag, Kind::CreateTag];
+
+/// The kinds of worlds.
+pub const WORLDS: &[(&str, &[&[Kind]])] = &[
+    ("undisturbed", &[]),
+    ("changes", &[CHANGES, CHANGES]),
+    ("failovers", &[FAILOVERS]),
+    ("failovers in a row", &[FAILOVERS, FAILOVERS, FAILOVERS]),
+    ("backups", &[BACKUPS, FAILOVERS]),
+    ("opened", &[OPENS]),
+    ("everything", &[CHANGES, FAILOVERS, BACKUPS, OPENS]),
+];
+
+/// Returns a random trace for worlds of this kind.
+pub fn trace(random: &mut Random, kind: &[&[Kind]]) -> Vec<Action> {
+    let kinds: Vec<Kind> = ALWAYS.iter().chain(kind.iter().copied().flatten()).copied().collect();
+    let count = 20 + random.below(60);
+    (0..count).map(|_| Action(random.pick(&kinds), random.below(1 << 12), random.below(1 << 12))).collect()
+}
+
+const STEPS: [i64; 9] = [1_000, 1_000_000, GAP / 2, GAP - 1_000, GAP, GAP + 1_000, 2 * GAP, 3 * GAP, LONG];
+
+impl World {
+    pub fn act(&mut self, action: Action) {
+        let Action(kind, a, b) = action;
+        let (server, tag) = (a % self.servers.len(), (a / 16) % TAGS.len());
+        match kind {
+            Kind::Pass => self.time += STEPS[a % STEPS.len()] + (b % 50) as i64,
+            Kind::Ask => {
+                let nonce = self.nonce();
+                let mine = &self.servers[server];
+                let held = mine.blocks[tag].front().map(|mine| mine.nonce);
+                if mine.waiting[tag].is_none() && mine.blocks[tag].len() < 2 {
+                    let nonce = held.filter(|_| self.setup.fault == Fault::OneNonce).unwrap_or(nonce);
+                    self.servers[server].waiting[tag] = Some(nonce);
+                    self.wire.push(Message::Take { server, tag, nonce, want: (b % 40) as i64 });
+                }
+            }
+            Kind::Retry => {
+                if let Some(nonce) = self.servers[server].waiting[tag] {
+                    self.wire.push(Message::Take { server, tag, nonce, want: (b % 40) as i64 });
+                }
+            }
+            Kind::Deliver => self.deliver(a, false),
+            Kind::Double => self.deliver(a, true),
+            Kind::Drop if !self.wire.is_empty() => {
+                self.wire.remove(a % self.wire.len());
+            }
+            Kind::Drop => {}
+            // Many blocks at once, up to the end of the window.
+            Kind::Burst => {
+                for _ in 0..1 + b % 70 {
+                    let nonce = self.nonce();
+                    let Ok(block) = self.ask(tag, nonce, i64::MAX) else { break };
+                    if self.servers[server].blocks[tag].len() < 2 && self.servers[server].waiting[tag].is_none() {
+                        self.servers[server].waiting[tag] = Some(nonce);
+                        self.hear(server, tag, nonce, &Ok(block));
+                        self.draw(server, tag, (b % 7) as i64 * self.setup.max_step / 4);
+                    }
+                }
+            }
+            Kind::Draw => self.draw(server, tag, 1 + (b % 30) as i64),
+            Kind::Beat => self.beat(server),
+            Kind::BeatAll => (0..self.servers.len()).for_each(|server| self.beat(server)),
+            Kind::Report => {
+                if let Some(mine) = self.servers[server].blocks[tag].back() {
+                    let (generation, last) = (mine.generation, mine.last);
+                    self.wire.push(Message::Report { tag, generation, last });
+                }
+            }
+            Kind::Close => self.close(server, tag),
+            Kind::Crash => {
+                let cut = self.servers[server].cut;
+                self.servers[server] = crate::world::Server { cut, ..Default::default() };
+            }
+            Kind::Cut => self.servers[server].cut = true,
+            Kind::Join => self.servers[server].cut = false,
+            Kind::DropTag => self.drop_tag(tag),
+            Kind::CreateTag => self.create(tag),
+            Kind::FailOver => self.fail_over(Some(STEPS[b % 5]), a, 0, false),
+            Kind::FailOverLong => self.fail_over(Some(STEPS[b % STEPS.len()]), a, (b % 3) as u32, false),
+            Kind::FailOverLossless => self.fail_over(None, a, 0, false),
+            Kind::Restore => self.fail_over(Some(STEPS[b % STEPS.len()]), a, 0, true),
+            Kind::Clock => self.ahead = [0, GAP, GAP / 2, 1_000][a % 4],
+            Kind::Open => self.open(),
+        }
+    }
+
+    /// Delivers a message. A request for a block becomes an answer, which is on its way then.
+    fn deliver(&mut self, pick: usize, keep: bool) {
+        if self.wire.is_empty() || (keep && self.wire.len() > 20) {
+            return;
+        }
+        let at = pick % self.wire.len();
+        let message = if keep { self.wire[at] } else { self.wire.remove(at) };
+        match message {
+            Message::Take { server, tag, nonce, want } => {
+                let answer = self.ask(tag, nonce, want);
+                self.wire.push(Message::Taken { server, tag, nonce, answer });
+            }
+            Message::Taken { server, tag, nonce, answer } => self.hear(server, tag, nonce, &answer),
+            Message::GiveBack { tag, mine } => self.give_back(tag, &mine),
+            Message::Report { tag, generation, last } => {
+                self.report(tag, generation, last);
+            }
+        }
+    }
+}

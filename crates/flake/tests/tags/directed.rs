@@ -1,0 +1,232 @@
+//! Schedules, step by step, in which one rule decides. Each one holds with all rules, and draws a number twice without the rule.
+
+use flake::fleet::{Block, Kept, LAST_NUMBER, NoBlock, Report, Tags, Uuid, lost_windows};
+
+use crate::faults::Fault;
+use crate::world::{Failure, GAP, Setup, World};
+
+fn world(fault: Fault) -> World {
+    World::new(Setup { fault, servers: 2, step: 10, max_step: 10, start: 1, strict: fault == Fault::None })
+}
+
+/// Runs a schedule with all rules and without one.
+#[track_caller]
+fn needed(fault: Fault, schedule: impl Fn(&mut World)) {
+    for fault in [Fault::None, fault] {
+        let mut world = world(fault);
+        schedule(&mut world);
+        let kind = world.failure.as_ref().map(Failure::kind);
+        assert_eq!(kind, (fault != Fault::None).then_some("duplicate"), "{fault:?}: {:?}", world.failure);
+    }
+}
+
+impl World {
+    /// A server takes a block of the first tag.
+    fn get(&mut self, server: usize) -> bool {
+        let nonce = self.nonce();
+        let answer = self.ask(0, nonce, i64::MAX);
+        self.servers[server].waiting[0] = Some(nonce);
+        self.hear(server, 0, nonce, &answer);
+        answer.is_ok()
+    }
+
+    /// The first server takes and draws what the window has left, up to `blocks` blocks.
+    fn burst(&mut self, blocks: usize) {
+        for _ in 0..blocks {
+            if !self.get(0) {
+                return;
+            }
+            self.draw(0, 0, i64::MAX);
+        }
+    }
+
+    /// A standby without what happened since it had this state becomes the registry.
+    fn promote(&mut self, state: &crate::world::State) {
+        self.newest.timeline += 1;
+        self.source = self.newest;
+        self.state = state.clone();
+    }
+
+    /// What can be taken at most between a heartbeat and a failover that are less than a margin apart by the registry's clocks: the
+    /// rest of a window, and three more windows. The schedule begins one microsecond before the first window ends.
+    fn take_most(&mut self) {
+        self.ahead = GAP;
+        self.beat(0);
+        let state = self.state.clone();
+        self.ahead = 0;
+        self.burst(100);
+        self.time += 1;
+        self.burst(100);
+        self.ahead = GAP;
+        self.burst(100);
+        self.time += GAP;
+        self.burst(100);
+        self.ahead = 0;
+        self.promote(&state);
+    }
+}
+
+#[test]
+fn four_windows_can_be_lost_within_a_margin_caught() {
+    needed(Fault::WindowFewer, |world| {
+        world.time += GAP - 1;
+        world.take_most();
+        world.burst(1);
+        assert_eq!(world.state.tags.segments["a"].next, 1 + 4 * 640 + 10 - 640 * i64::from(world.failure.is_some()));
+    });
+}
+
+#[test]
+fn what_is_given_back_does_not_lower_a_skip_caught() {
+    needed(Fault::Pending, |world| {
+        assert!(world.get(1));
+        world.time += 3 * GAP;
+        assert!(world.get(1));
+        world.time += GAP - 1;
+        world.take_most();
+        world.close(1, 0);
+        for message in std::mem::take(&mut world.wire) {
+            let crate::world::Message::GiveBack { tag, mine } = message else { panic!("{message:?}") };
+            world.give_back(tag, &mine);
+        }
+        world.burst(2);
+    });
+}
+
+#[test]
+fn a_skip_is_longer_the_older_the_state_is_caught() {
+    needed(Fault::Since, |world| {
+        world.beat(0);
+        let state = world.state.clone();
+        for _ in 0..6 {
+            world.burst(100);
+            world.time += GAP;
+        }
+        world.promote(&state);
+        world.burst(1);
+    });
+}
+
+#[test]
+fn a_tag_gives_no_more_than_its_limit_in_a_window_caught() {
+    needed(Fault::Window, |world| {
+        world.beat(0);
+        let state = world.state.clone();
+        world.burst(400);
+        world.promote(&state);
+        world.burst(1);
+    });
+}
+
+#[test]
+fn a_window_does_not_begin_anew_when_the_clock_is_set_back_caught() {
+    needed(Fault::WindowClock, |world| {
+        world.beat(0);
+        let state = world.state.clone();
+        for ahead in [GAP, GAP - 1, GAP - 2, GAP - 3, GAP - 4] {
+            world.ahead = ahead;
+            world.burst(100);
+        }
+        world.promote(&state);
+        world.burst(1);
+    });
+}
+
+#[test]
+fn a_window_from_a_clock_of_a_later_year_ends() {
+    let mut world = world(Fault::None);
+    let (time, year) = (world.time, 40_000 * GAP);
+    world.time += year;
+    world.burst(100);
+    world.time = time;
+    assert!(world.get(0));
+    // Within a margin, the window goes on.
+    world.burst(100);
+    world.time -= GAP;
+    assert!(!world.get(0));
+}
+
+#[test]
+fn the_words_of_an_administrator_come_before_the_first_block() {
+    let mut world = world(Fault::None);
+    world.create(1);
+    world.burst(1);
+    world.promote(&world.state.clone());
+    // The first tag gives a block before the administrator says that nothing was lost, and the second one does not.
+    world.burst(1);
+    world.open();
+    let nonce = world.nonce();
+    let block = world.ask(1, nonce, 1).expect("a block");
+    assert_eq!((block.first, block.count), (1, 10));
+    assert_eq!(world.state.tags.segments["a"].next, 11 + 4 * 640 + 10);
+}
+
+#[test]
+fn a_server_with_two_blocks_gives_both_back() {
+    let mut world = world(Fault::None);
+    assert!(world.get(0) && world.get(0));
+    world.draw(0, 0, 4);
+    world.close(0, 0);
+    for message in std::mem::take(&mut world.wire) {
+        let crate::world::Message::GiveBack { tag, mine } = message else { panic!("{message:?}") };
+        world.give_back(tag, &mine);
+        // A second copy of the call changes nothing.
+        let state = world.state.clone();
+        world.give_back(tag, &mine);
+        assert_eq!(world.state.tags, state.tags);
+    }
+    assert_eq!(world.state.tags.segments["a"].next, 5);
+}
+
+#[test]
+fn a_tag_ends_at_the_last_number() {
+    let mut tags = Tags { life: 1, ..Tags::default() };
+    let generation = tags.create(0, "a", LAST_NUMBER - 4, (3, 100), Uuid(1)).expect("a new tag");
+    assert_eq!(tags.create(0, "a", 1, (1, 1), Uuid(1)), None);
+    let mut take = |nonce| tags.take(0, "a", Uuid(nonce), 1);
+    let block = |nonce, first, count| Ok(Block { generation, nonce: Uuid(nonce), first, count });
+    assert_eq!(take(2), block(2, LAST_NUMBER - 4, 3));
+    assert_eq!(take(2), block(2, LAST_NUMBER - 4, 3));
+    assert_eq!(take(3), block(3, LAST_NUMBER - 1, 2));
+    assert_eq!(take(4), Err(NoBlock::Exhausted));
+    // What is given back can be taken again.
+    assert_eq!(tags.give_back("a", generation, Uuid(3), (LAST_NUMBER, LAST_NUMBER), Uuid(9)), Ok(()));
+    assert_eq!(tags.take(0, "a", Uuid(5), 1), block(5, LAST_NUMBER, 1));
+    // A skip does not go beyond the end.
+    tags.begin_life(i64::MAX, i64::MIN, u32::MAX, false);
+    assert_eq!(tags.take(0, "a", Uuid(6), 1), Err(NoBlock::Exhausted));
+    assert_eq!(tags.report("a", generation, LAST_NUMBER, Uuid(9)), Report::Current);
+    assert!(tags.drop("a") && !tags.drop("a"));
+    assert_eq!(tags.take(0, "a", Uuid(7), 1), Err(NoBlock::UnknownTag));
+    assert_eq!(tags.give_back("a", generation, Uuid(5), (1, 1), Uuid(9)), Err(Kept::UnknownTag));
+    assert!(tags.create(0, "a", 1, (1, 1), Uuid(1)) > Some(generation));
+    assert_eq!(tags.give_back("a", generation, Uuid(5), (1, 1), Uuid(9)), Err(Kept::Generation));
+    assert_eq!(tags.report("a", generation, 1, Uuid(9)), Report::Generation);
+}
+
+#[test]
+fn a_reported_block_is_above_nothing_that_was_not_lost() {
+    let mut world = world(Fault::None);
+    let state = world.state.clone();
+    world.burst(3);
+    let generation = world.state.tags.segments["a"].generation;
+    assert_eq!(world.report(0, generation, 30), Report::Current);
+    assert_eq!(world.report(0, generation, 31), Report::Ahead);
+    world.promote(&state);
+    assert_eq!(world.report(0, generation, 30), Report::Raised);
+    assert_eq!(world.report(0, generation, 30), Report::Current);
+    assert_eq!(world.report(0, generation, 1 + 4 * 640), Report::Ahead);
+    // The administrator's word comes too late for this tag.
+    world.state.tags.open();
+    assert!(world.get(1));
+    assert_eq!(world.servers[1].blocks[0][0].next, 1 + 4 * 640);
+}
+
+#[test]
+fn the_number_of_lost_windows_never_overflows() {
+    assert_eq!(lost_windows(-1, 1), 4);
+    assert_eq!(lost_windows(GAP - 1, 1), 4);
+    assert_eq!(lost_windows(GAP, 1), 5);
+    assert_eq!(lost_windows(GAP, 2), 18);
+    assert_eq!(lost_windows(i64::MAX, u32::MAX), i64::MAX);
+}

@@ -1,0 +1,111 @@
+//! Rules taken away, one at a time. The code under test has no switch: a fault changes what goes into it or what comes out of it.
+
+use flake::fleet::{Block, Kept, NoBlock, Tags, Uuid};
+
+use crate::world::Mine;
+
+/// The rule that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// A new life skips nothing.
+    Skip,
+    /// A skip takes no notice of how long ago the state is from.
+    Since,
+    /// A skip takes no notice of lives that were lost.
+    Steps,
+    /// A skip is one window shorter.
+    WindowFewer,
+    /// A tag gives any number of numbers in a window.
+    Window,
+    /// A window begins anew whenever the clock is set back.
+    WindowClock,
+    /// Numbers are taken back whatever the nonce is.
+    Nonce,
+    /// Numbers are taken back wherever they are.
+    Span,
+    /// Numbers are taken back before the skip is applied.
+    Pending,
+    /// The generation is counted for each tag, and starts again.
+    Generation,
+    /// The generation contains neither the clock nor random bits.
+    GenerationClock,
+    /// An administrator's word takes back the skips of all quarantines.
+    OpenAll,
+    /// A server takes the same answer twice.
+    AnyAnswer,
+    /// A server takes two blocks with one nonce.
+    OneNonce,
+    /// A server goes on in a block that it gives back.
+    UsedAfter,
+}
+
+pub fn begin_life(fault: Fault, tags: &mut Tags, now: i64, newest: i64, steps: u32, within: bool) {
+    let newest = if fault == Fault::Since { now } else { newest };
+    let counted = if fault == Fault::Steps { 1 } else { steps };
+    tags.begin_life(now, newest, counted, within);
+    if let Some(skip) = tags.skips.get_mut(&tags.life) {
+        match fault {
+            Fault::Skip => skip.windows = 0,
+            Fault::WindowFewer => skip.windows -= 2 * i64::from(steps) - 1,
+            _ => {}
+        }
+    }
+}
+
+pub fn create(fault: Fault, tags: &mut Tags, now: i64, tag: &str, start: i64, sizes: (i64, i64), fresh: Uuid) {
+    let counter = tags.generation;
+    match fault {
+        Fault::Generation => {
+            tags.generation = 0;
+            tags.create(0, tag, start, sizes, Uuid(0));
+            tags.generation = counter;
+        }
+        Fault::GenerationClock => {
+            tags.create(0, tag, start, sizes, Uuid(0));
+        }
+        _ => {
+            tags.create(now, tag, start, sizes, fresh);
+        }
+    }
+}
+
+pub fn take(fault: Fault, tags: &mut Tags, now: i64, tag: &str, nonce: Uuid, want: i64) -> Result<Block, NoBlock> {
+    if let Some(segment) = tags.segments.get_mut(tag) {
+        match fault {
+            Fault::Window => segment.used = 0,
+            Fault::WindowClock if now < segment.window => (segment.window, segment.used) = (now, 0),
+            _ => {}
+        }
+    }
+    tags.take(now, tag, nonce, want)
+}
+
+pub fn give_back(fault: Fault, tags: &mut Tags, tag: &str, mine: &Mine, fresh: Uuid) -> Result<(), Kept> {
+    let Mine { generation, mut nonce, mut next, mut last } = *mine;
+    let life = tags.segments.get(tag).map(|segment| segment.life);
+    if let Some(segment) = tags.segments.get_mut(tag) {
+        match fault {
+            Fault::Nonce => nonce = segment.top.nonce,
+            Fault::Span => {
+                segment.top.first = segment.top.first.min(next);
+                last = segment.next - 1;
+                next = next.min(last);
+            }
+            Fault::Pending => segment.life = tags.life,
+            _ => {}
+        }
+    }
+    let kept = tags.give_back(tag, generation, nonce, (next, last), fresh);
+    if let (Fault::Pending, Some(segment), Some(life)) = (fault, tags.segments.get_mut(tag), life) {
+        segment.life = life;
+    }
+    kept
+}
+
+pub fn open(fault: Fault, tags: &mut Tags) {
+    tags.open();
+    if fault == Fault::OpenAll {
+        tags.skips.values_mut().for_each(|skip| skip.windows = 0);
+    }
+}

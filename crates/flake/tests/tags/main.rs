@@ -1,0 +1,11 @@
+//! Segments in random worlds: no number of a tag is taken twice, whatever the registry loses, and each rule is needed.
+
+mod actions;
+mod controls;
+mod directed;
+mod explore;
+mod faults;
+mod holds;
+#[path = "../fleet/random.rs"]
+mod random;
+mod world;
