@@ -125,6 +125,9 @@ BEGIN
     END IF;
     PERFORM snowflake_registry.commit_durably();
     UPDATE snowflake_registry.fleet SET quarantine_until = f.quarantine_before, spare_closed = false RETURNING * INTO STRICT f;
+    -- Tags of which no block was taken since the quarantine began go on where they were.
+    UPDATE snowflake_registry.skip AS k SET windows = 0
+    WHERE k.quarantine = (SELECT q.quarantine FROM snowflake_registry.skip AS q ORDER BY q.life DESC LIMIT 1);
     RAISE LOG 'the quarantine of fleet % was ended by "%"', f.fleet_id, session_user;
     -- The clock may have been set back to a time within the quarantine before.
     RETURN NOT snowflake_registry.in_quarantine(f, snowflake_registry.point_of(f, now_at));
@@ -160,7 +163,7 @@ BEGIN
             HINT = 'Create the role first. The registry cannot be opened to PUBLIC.';
     END IF;
     EXECUTE format('GRANT USAGE ON SCHEMA snowflake_registry TO %I', role);
-    EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_registry.hello, snowflake_registry.claim, snowflake_registry.renew TO %I',
-        role);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_registry.hello, snowflake_registry.claim, snowflake_registry.renew, '
+        'snowflake_registry.take, snowflake_registry.give_back, snowflake_registry.report TO %I', role);
 END
 $$;

@@ -52,6 +52,36 @@ COMMENT ON COLUMN snowflake_registry.node.about IS
     'what the server says about itself, cut to 16 keys';
 COMMENT ON TABLE snowflake_registry.history IS
     'earlier holders of worker IDs; the registry never reads it, so that old rows can be deleted';
+COMMENT ON COLUMN snowflake_registry.fleet.generation IS
+    'highest generation that was given to a tag';
+COMMENT ON TABLE snowflake_registry.segment IS
+    'the tags, and which number comes next; do not change rows, because blocks of lower numbers are in use';
+COMMENT ON COLUMN snowflake_registry.segment.generation IS
+    'distinguishes a tag from earlier tags of the same name';
+COMMENT ON COLUMN snowflake_registry.segment.next_value IS
+    'lowest number that no block contains';
+COMMENT ON COLUMN snowflake_registry.segment.step IS
+    'how many numbers a block has at least';
+COMMENT ON COLUMN snowflake_registry.segment.max_step IS
+    'how many numbers a block has at most';
+COMMENT ON COLUMN snowflake_registry.segment.top_nonce IS
+    'nonce of the highest block';
+COMMENT ON COLUMN snowflake_registry.segment.below_nonce IS
+    'nonce of the block directly below the highest one, if the highest one can be given back as a whole';
+COMMENT ON COLUMN snowflake_registry.segment.life IS
+    'life of the registry in which the last block was taken';
+COMMENT ON COLUMN snowflake_registry.segment.window_used IS
+    'how many numbers were taken in the 10 minutes that began at window_start';
+COMMENT ON TABLE snowflake_registry.skip IS
+    'how many windows of 10 minutes each life of the registry took to be lost, or 0 after open()';
+COMMENT ON COLUMN snowflake_registry.skip.quarantine IS
+    'first life of the quarantine to which this life belongs';
+COMMENT ON TABLE snowflake_registry.hole IS
+    'numbers that tags have skipped; the registry never reads it, so that old rows can be deleted';
+COMMENT ON VIEW snowflake_registry.segments IS
+    'one row for each tag: the next number, how many numbers are skipped before it, and the sizes of blocks';
+COMMENT ON VIEW snowflake_registry.holes IS
+    'numbers that tags have skipped after the registry might have forgotten blocks';
 COMMENT ON VIEW snowflake_registry.status IS
     'the fleet and its quarantine, with times instead of points in ID space';
 COMMENT ON VIEW snowflake_registry.servers IS
@@ -62,6 +92,8 @@ COMMENT ON VIEW snowflake_registry.handovers IS
     'which server had which worker ID, and when; in the rows of present holders, "ended" is NULL';
 COMMENT ON TYPE snowflake_registry.answer IS
     'answer to a request of a server';
+COMMENT ON TYPE snowflake_registry.block IS
+    'answer to a request for numbers of a tag';
 COMMENT ON TYPE snowflake_registry.identity IS
     'what identifies the place of the registry: a change shows a restore or a failover';
 COMMENT ON TYPE snowflake_registry.layout IS
@@ -73,6 +105,16 @@ COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, bigint, integer, uuid, 
 COMMENT ON FUNCTION snowflake_registry.renew(uuid, text, bigint, integer, integer, uuid, bigint, bigint, uuid, uuid, bigint, bigint,
     bigint, interval, jsonb) IS
     'for servers: ask for more IDs of the worker ID that the server has';
+COMMENT ON FUNCTION snowflake_registry.take(uuid, text, uuid, bigint) IS
+    'for servers: take a block of the numbers of a tag';
+COMMENT ON FUNCTION snowflake_registry.give_back(uuid, text, bigint, uuid, bigint, bigint) IS
+    'for servers: give back the numbers of a block that are not used';
+COMMENT ON FUNCTION snowflake_registry.report(uuid, text[], bigint[], bigint[]) IS
+    'for servers: tell which blocks the server has, and hear which of them are void';
+COMMENT ON FUNCTION snowflake_registry.create_segment(text, bigint, bigint, bigint, text) IS
+    'create a tag whose first number is start, and return its generation; blocks have from step to max_step numbers';
+COMMENT ON FUNCTION snowflake_registry.drop_segment(text) IS
+    'drop a tag; its numbers can be issued again if it is created again';
 COMMENT ON FUNCTION snowflake_registry.create_fleet(text, timestamptz, timestamptz) IS
     'create the fleet with the given layout and epoch; IDs from before not_before are never granted';
 COMMENT ON FUNCTION snowflake_registry.change_layout(text, timestamptz) IS
@@ -119,6 +161,20 @@ COMMENT ON FUNCTION snowflake_registry.quarantine_end(snowflake_registry.fleet) 
     'internal: end of the last quarantine with its margin, as a point in ID space';
 COMMENT ON FUNCTION snowflake_registry.in_quarantine(snowflake_registry.fleet, bigint) IS
     'internal: whether a point lies within the last quarantine';
+COMMENT ON FUNCTION snowflake_registry.lost_windows(interval, bigint) IS
+    'internal: how many windows of numbers can have been taken and lost';
+COMMENT ON FUNCTION snowflake_registry.check_tag(text) IS
+    'internal: raise an error unless a tag has 1 to 200 bytes';
+COMMENT ON FUNCTION snowflake_registry.check_array(text, anyarray, integer) IS
+    'internal: raise an error unless an array has this length and no NULL';
+COMMENT ON FUNCTION snowflake_registry.enter(uuid, boolean) IS
+    'internal: lock the row of the fleet, and begin a life if the registry is in another place than before';
+COMMENT ON FUNCTION snowflake_registry.block_answer(snowflake_registry.fleet, uuid, text) IS
+    'internal: what every answer about the numbers of a tag contains';
+COMMENT ON FUNCTION snowflake_registry.pending_skip(snowflake_registry.segment) IS
+    'internal: how many numbers a tag skips before its next block';
+COMMENT ON FUNCTION snowflake_registry.apply_skip(snowflake_registry.fleet, snowflake_registry.segment, timestamptz) IS
+    'internal: skip numbers of a tag, and record the hole';
 COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, boolean, timestamptz, text) IS
     'internal: begin a life of the registry, and with it a quarantine';
 COMMENT ON FUNCTION snowflake_registry.clean_about(jsonb) IS

@@ -86,8 +86,18 @@ CREATE FUNCTION snowflake_registry.in_quarantine(f snowflake_registry.fleet, poi
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT f.quarantine_until > 0 AND point <= snowflake_registry.quarantine_end(f) $$;
 
+-- How many windows of numbers can have been taken from a tag and lost. "since" is the time from the newest time that the registry
+-- knows to now, and at most "steps" - 1 lives can have been lost.
+CREATE FUNCTION snowflake_registry.lost_windows(since interval, steps bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT least((2 * steps - 1)
+        * (floor(greatest(extract(epoch FROM since), 0) / 600) + 3 + steps), 9223372036854775807)::bigint
+$$;
+
 -- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" means that a renewal or the owner knew more
--- than the registry. No row in "node" is changed: the quarantine covers everything that can have been granted and lost.
+-- than the registry. No row in "node" is changed: the quarantine covers everything that can have been granted and lost. No row in
+-- "segment" is changed: a row in "skip" says how far each tag goes on above its next number.
 CREATE FUNCTION snowflake_registry.begin_life(
     f snowflake_registry.fleet, i snowflake_registry.identity, told boolean, now_at timestamptz, why text DEFAULT NULL
 ) RETURNS snowflake_registry.fleet
@@ -96,13 +106,18 @@ AS $$
 DECLARE
     now_point bigint := snowflake_registry.point_of(f, now_at);
     newest bigint;
+    newest_at timestamptz;
+    steps bigint;
     quarantined boolean;
     stale boolean;
     same_server boolean := (f.system_identifier, f.database_oid, f.table_oid)
         IS NOT DISTINCT FROM (i.system_identifier, i.database_oid, i.table_oid);
     reason text;
 BEGIN
-    SELECT coalesce(snowflake_registry.point_of(f, max(n.seen)), 0) INTO newest FROM snowflake_registry.node AS n;
+    SELECT coalesce(snowflake_registry.point_of(f, max(n.seen)), 0), greatest(max(n.seen), f.life_since) INTO newest, newest_at
+    FROM snowflake_registry.node AS n;
+    -- Only the timeline shows how many lives can have been lost.
+    steps := CASE WHEN same_server AND i.timeline > f.timeline THEN i.timeline - f.timeline ELSE 8 END;
     quarantined := snowflake_registry.in_quarantine(f, now_point);
     -- Without a request after the previous quarantine, the state can be from within it, and spare worker IDs were granted then.
     stale := snowflake_registry.in_quarantine(f, newest);
@@ -126,6 +141,11 @@ BEGIN
         newest_seen = newest,
         spare_closed = quarantined OR stale OR told OR NOT same_server OR i.timeline <> f.timeline + 1
     RETURNING u.* INTO STRICT f;
+    INSERT INTO snowflake_registry.skip AS k
+    VALUES (f.life,
+        coalesce((SELECT q.quarantine FROM snowflake_registry.skip AS q WHERE quarantined ORDER BY q.life DESC LIMIT 1), f.life),
+        snowflake_registry.lost_windows(now_at - newest_at, steps))
+    ON CONFLICT ON CONSTRAINT skip_pkey DO UPDATE SET quarantine = excluded.quarantine, windows = excluded.windows;
     RAISE LOG USING MESSAGE = format('life %s of fleet %s begins: %s', f.life, f.fleet_id, reason),
         DETAIL = format('The quarantine ends at %s.',
             snowflake_registry.time_of(f, snowflake_registry.quarantine_end(f)));

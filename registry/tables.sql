@@ -1,4 +1,4 @@
--- The registry of a fleet: tables and functions that assign worker IDs to servers. No library is needed.
+-- The registry of a fleet: tables and functions that assign worker IDs and blocks of short numbers to servers. No library is needed.
 --
 -- Run this script in one of two ways:
 --   CREATE EXTENSION snowflake_registry;
@@ -9,7 +9,8 @@
 --
 -- Locks: a function that assigns a worker ID or begins a life locks the row in "fleet" FOR UPDATE, a renewal locks it FOR SHARE, and
 -- both lock it before any row in "node". A function decides which of the two locks it needs before it takes the first. It never
--- takes the stronger lock while it holds the weaker one, because two sessions would then wait for each other.
+-- takes the stronger lock while it holds the weaker one, because two sessions would then wait for each other. A function for the
+-- numbers of a tag locks the row in "fleet" FOR SHARE (FOR UPDATE if it creates or drops a tag), and then the row in "segment".
 
 DO $install$
 BEGIN
@@ -50,7 +51,8 @@ CREATE TABLE snowflake_registry.fleet (
     quarantine_before bigint NOT NULL CHECK (quarantine_before >= 0),
     newest_seen bigint NOT NULL CHECK (newest_seen >= 0),
     spare_closed boolean NOT NULL,
-    floor bigint NOT NULL CHECK (floor >= 0)
+    floor bigint NOT NULL CHECK (floor >= 0),
+    generation bigint NOT NULL DEFAULT 0 CHECK (generation >= 0)
 );
 
 CREATE TABLE snowflake_registry.ring (
@@ -96,6 +98,39 @@ CREATE TABLE snowflake_registry.history (
 
 CREATE INDEX history_worker ON snowflake_registry.history (datacenter_id, worker_id, ended);
 
+CREATE TABLE snowflake_registry.segment (
+    tag text PRIMARY KEY,
+    generation bigint NOT NULL,
+    next_value bigint NOT NULL CHECK (next_value >= 0),
+    step bigint NOT NULL CHECK (step > 0),
+    max_step bigint NOT NULL CHECK (max_step >= step),
+    top_nonce uuid NOT NULL,
+    top_first bigint NOT NULL,
+    below_nonce uuid,
+    below_first bigint,
+    life bigint NOT NULL,
+    window_start timestamptz NOT NULL,
+    window_used bigint NOT NULL,
+    updated_at timestamptz NOT NULL,
+    description text
+) WITH (fillfactor = 50);
+
+-- A life adds one row here and changes no row in "segment", however many tags there are.
+CREATE TABLE snowflake_registry.skip (
+    life bigint PRIMARY KEY,
+    quarantine bigint NOT NULL,
+    windows bigint NOT NULL CHECK (windows >= 0)
+);
+
+CREATE TABLE snowflake_registry.hole (
+    tag text NOT NULL,
+    generation bigint NOT NULL,
+    first bigint NOT NULL,
+    last bigint NOT NULL,
+    life bigint NOT NULL,
+    skipped_at timestamptz NOT NULL
+);
+
 DO $config$
 BEGIN
     IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'snowflake_registry') THEN
@@ -103,6 +138,9 @@ BEGIN
         PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.ring', '');
         PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.node', '');
         PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.history', '');
+        PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.segment', '');
+        PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.skip', '');
+        PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.hole', '');
     END IF;
 END
 $config$;
@@ -121,6 +159,22 @@ CREATE TYPE snowflake_registry.answer AS (
     until timestamptz,
     now timestamptz,
     other jsonb
+);
+
+CREATE TYPE snowflake_registry.block AS (
+    answer text,
+    reason text,
+    fleet uuid,
+    life bigint,
+    tag text,
+    generation bigint,
+    first bigint,
+    count bigint,
+    nonce uuid,
+    step bigint,
+    max_step bigint,
+    until timestamptz,
+    now timestamptz
 );
 
 CREATE TYPE snowflake_registry.identity AS (

@@ -70,11 +70,22 @@ FROM snowflake_registry.fleet AS f
         WHERE s.datacenter_id = r.datacenter_id AND s.worker_id < w.worker_ids AND s.state <> 'gone'
     ) AS u;
 
+CREATE VIEW snowflake_registry.segments AS
+SELECT s.tag, s.generation, s.next_value, least(p.skip, 9223372036854775807 - s.next_value)::bigint AS skip, s.step, s.max_step,
+    s.updated_at, s.description
+FROM snowflake_registry.segment AS s
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(k.windows), 0) * 64 * s.max_step AS skip FROM snowflake_registry.skip AS k WHERE k.life > s.life
+    ) AS p;
+
+CREATE VIEW snowflake_registry.holes AS
+SELECT h.tag, h.generation, h.first, h.last, h.life, h.skipped_at FROM snowflake_registry.hole AS h;
+
 -- Privileges. The functions that the views call are granted with the views.
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
 GRANT SELECT ON snowflake_registry.status, snowflake_registry.servers, snowflake_registry.handovers,
-    snowflake_registry.datacenters TO pg_monitor;
+    snowflake_registry.datacenters, snowflake_registry.segments, snowflake_registry.holes TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint, bigint, integer, bigint),
     snowflake_registry.about_number(jsonb, text) TO pg_monitor;

@@ -1,5 +1,6 @@
 //! The registry of a fleet: its functions and tables, in a database of a server without the extension's library.
 
+mod blocks;
 mod calls;
 mod compare;
 mod concurrency;
@@ -8,3 +9,6 @@ mod install;
 mod lost;
 mod roles;
 mod seen;
+mod segments;
+mod segments_compare;
+mod segments_lost;

@@ -1,8 +1,9 @@
 //! What a role that the servers use can do, and what it cannot do.
 
 use cluster::Answer as _;
-use flake::fleet::{Call, Request};
+use flake::fleet::{Call, Report, Request};
 
+use crate::blocks::{Taker, last};
 use crate::calls::{claim, format, registry, statement};
 
 const LAYOUT: &str = "41:10:12";
@@ -12,7 +13,7 @@ fn hello() -> String {
 }
 
 #[test]
-fn a_role_of_the_servers_can_call_three_functions_and_nothing_else() {
+fn a_role_of_the_servers_can_call_six_functions_and_nothing_else() {
     let server = registry("registry_roles", LAYOUT);
     let mut owner = server.connect();
     owner.batch_execute("CREATE ROLE fleet LOGIN; CREATE ROLE other LOGIN").expect("a superuser may");
@@ -21,7 +22,25 @@ fn a_role_of_the_servers_can_call_three_functions_and_nothing_else() {
     assert_eq!(claim(&mut role, LAYOUT).map(|node| node.worker), Ok(0));
     let mut other = server.connect_as("other");
     assert_eq!(other.code(&hello()).as_deref(), Some("42501"));
-    for (table, column) in [("fleet", "life"), ("ring", "next_worker"), ("node", "bound"), ("history", "bound")] {
+    owner.batch_execute("SELECT snowflake_registry.create_segment('orders')").expect("the owner may");
+    let mut taker = Taker {
+        fleet: owner.one("SELECT fleet_id::text FROM snowflake_registry.fleet"),
+        client: role,
+        tag: "orders".into(),
+    };
+    let block = taker.take(5);
+    assert_eq!(taker.report(block.generation, last(&block)), Report::Current);
+    assert_eq!(taker.give_back(&block, block.first, last(&block)), Ok(()));
+    let mut role = taker.client;
+    for (table, column) in [
+        ("fleet", "life"),
+        ("ring", "next_worker"),
+        ("node", "bound"),
+        ("history", "bound"),
+        ("segment", "next_value"),
+        ("skip", "windows"),
+        ("hole", "last"),
+    ] {
         for sql in [
             format!("SELECT * FROM snowflake_registry.{table}"),
             format!("UPDATE snowflake_registry.{table} SET {column} = 1"),
@@ -39,8 +58,17 @@ fn a_role_of_the_servers_can_call_three_functions_and_nothing_else() {
     );
     let mut names: Vec<&str> = allowed.iter().filter_map(|name| name.split('(').next()).collect();
     names.sort_unstable();
-    assert_eq!(names, ["snowflake_registry.claim", "snowflake_registry.hello", "snowflake_registry.renew"]);
-    for call in ["open()", "close()", "change_layout('41:9:13')", "create_fleet('41:9:13')", "grant_server('other')"] {
+    let names: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("snowflake_registry.")).collect();
+    assert_eq!(names, ["claim", "give_back", "hello", "renew", "report", "take"]);
+    for call in [
+        "open()",
+        "close()",
+        "change_layout('41:9:13')",
+        "create_fleet('41:9:13')",
+        "grant_server('other')",
+        "create_segment('mine')",
+        "drop_segment('orders')",
+    ] {
         assert_eq!(role.code(&format!("SELECT snowflake_registry.{call}")).as_deref(), Some("42501"), "{call}");
     }
     assert_eq!(role.code("CREATE TABLE snowflake_registry.mine (id bigint)").as_deref(), Some("42501"));
@@ -53,7 +81,8 @@ fn a_role_of_the_servers_can_call_three_functions_and_nothing_else() {
     );
     assert_eq!(
         other.code(
-            "TABLE snowflake_registry.status; TABLE snowflake_registry.handovers; TABLE snowflake_registry.datacenters"
+            "TABLE snowflake_registry.status; TABLE snowflake_registry.handovers; TABLE snowflake_registry.datacenters;
+             TABLE snowflake_registry.segments; TABLE snowflake_registry.holes"
         ),
         None
     );

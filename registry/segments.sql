@@ -1,0 +1,350 @@
+-- Segments: blocks of the numbers of a tag. crates/flake/src/fleet/tag.rs says why each rule is needed.
+
+CREATE FUNCTION snowflake_registry.check_tag(tag text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM snowflake_registry.check_argument('tag', octet_length(check_tag.tag) BETWEEN 1 AND 200, 'Pass a tag of 1 to 200 bytes.');
+END
+$$;
+
+CREATE FUNCTION snowflake_registry.check_array(name text, items anyarray, length integer) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM snowflake_registry.check_argument(name, CASE WHEN coalesce(array_ndims(items), 1) > 1 OR length > 10000 THEN false
+        ELSE cardinality(items) = length AND array_position(items, NULL) IS NULL END,
+        'Pass three arrays of the same length, of at most 10000 elements, without NULLs.');
+END
+$$;
+
+-- Locks the row of the fleet, and begins a new life if the registry is in another place than before. A call of another fleet locks
+-- and changes nothing. Without "tag_changes", the row is locked FOR SHARE unless a life begins.
+CREATE FUNCTION snowflake_registry.enter(fleet uuid, tag_changes boolean) RETURNS snowflake_registry.fleet
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    i snowflake_registry.identity := snowflake_registry.identity_now();
+    f snowflake_registry.fleet := snowflake_registry.read_fleet();
+    exclusive boolean := tag_changes OR snowflake_registry.moved(f, i);
+BEGIN
+    IF enter.fleet <> f.fleet_id THEN
+        RETURN f;
+    END IF;
+    f := snowflake_registry.lock_fleet(exclusive);
+    IF snowflake_registry.moved(f, i) THEN
+        IF NOT exclusive THEN
+            RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'the registry changed during the call',
+                HINT = 'Send the request again.';
+        END IF;
+        f := snowflake_registry.begin_life(f, i, false, clock_timestamp());
+    END IF;
+    RETURN f;
+END
+$$;
+
+-- The answer to a request of a server, with what every answer contains. It is a refusal if the request is of another fleet.
+CREATE FUNCTION snowflake_registry.block_answer(f snowflake_registry.fleet, fleet uuid, tag text) RETURNS snowflake_registry.block
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    b snowflake_registry.block;
+BEGIN
+    b.fleet := f.fleet_id;
+    b.life := f.life;
+    b.tag := block_answer.tag;
+    b.now := clock_timestamp();
+    IF block_answer.fleet <> f.fleet_id THEN
+        b.answer := 'refused';
+        b.reason := 'foreign fleet';
+    END IF;
+    RETURN b;
+END
+$$;
+
+-- How many numbers a tag skips before its next block, because lives began since its last one.
+CREATE FUNCTION snowflake_registry.pending_skip(s snowflake_registry.segment) RETURNS numeric
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(sum(k.windows), 0) * 64 * s.max_step FROM snowflake_registry.skip AS k WHERE k.life > s.life
+$$;
+
+-- Applies the skips to a record, which the caller stores. The hole is recorded and logged.
+CREATE FUNCTION snowflake_registry.apply_skip(f snowflake_registry.fleet, s snowflake_registry.segment, now_at timestamptz)
+RETURNS snowflake_registry.segment
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    pending numeric := snowflake_registry.pending_skip(s);
+    first bigint := s.next_value;
+BEGIN
+    s.life := f.life;
+    IF pending > 0 THEN
+        s.next_value := least(first + pending, 9223372036854775807)::bigint;
+        INSERT INTO snowflake_registry.hole (tag, generation, first, last, life, skipped_at)
+        VALUES (s.tag, s.generation, first, s.next_value - 1, f.life, now_at);
+        RAISE LOG USING MESSAGE = format('tag "%s" skips the numbers from %s to %s', s.tag, first, s.next_value - 1),
+            DETAIL = format('The registry might have forgotten blocks with these numbers. Life %s: %s.', f.life, f.life_reason);
+    END IF;
+    RETURN s;
+END
+$$;
+
+CREATE FUNCTION snowflake_registry.take(fleet uuid, tag text, nonce uuid, want bigint) RETURNS snowflake_registry.block
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    f snowflake_registry.fleet;
+    s snowflake_registry.segment;
+    b snowflake_registry.block;
+    margin constant interval := '10 minutes';
+    free bigint;
+    began timestamptz;
+    used bigint;
+    skipped numeric;
+BEGIN
+    PERFORM snowflake_registry.check_argument('fleet', take.fleet IS NOT NULL OR NULL, 'Pass the fleet that hello() returned.');
+    PERFORM snowflake_registry.check_tag(take.tag);
+    PERFORM snowflake_registry.check_argument('nonce', take.nonce IS NOT NULL OR NULL, 'Pass a new UUID for each block.');
+    PERFORM snowflake_registry.check_argument('want', take.want > 0, 'Pass how many numbers the block is to have.');
+    f := snowflake_registry.enter(take.fleet, false);
+    SELECT * INTO s FROM snowflake_registry.segment AS t WHERE t.tag = take.tag AND take.fleet = f.fleet_id FOR UPDATE;
+    b := snowflake_registry.block_answer(f, take.fleet, take.tag);
+    IF b.answer IS NOT NULL THEN
+        RETURN b;
+    END IF;
+    b.answer := 'refused';
+    IF s.tag IS NULL THEN
+        b.reason := 'unknown tag';
+        RETURN b;
+    END IF;
+    b.generation := s.generation;
+    b.step := s.step;
+    b.max_step := s.max_step;
+
+    -- The same request again, whose answer was lost, gets the same answer.
+    IF s.top_nonce = take.nonce THEN
+        b.answer := 'taken';
+        b.nonce := take.nonce;
+        b.first := s.top_first;
+        b.count := s.next_value - s.top_first;
+        RETURN b;
+    END IF;
+
+    skipped := snowflake_registry.pending_skip(s);
+    free := greatest(9223372036854775807 - s.next_value - skipped, 0)::bigint;
+    IF free = 0 THEN
+        b.reason := 'exhausted';
+        RETURN b;
+    END IF;
+    -- If the clock was far ahead when the window began, the tag does not wait until it is there again.
+    IF b.now >= s.window_start + margin OR b.now + margin < s.window_start THEN
+        began := b.now;
+        used := 0;
+    ELSE
+        began := s.window_start;
+        used := s.window_used;
+    END IF;
+    IF used >= 64 * s.max_step THEN
+        b.reason := 'wait';
+        b.until := began + margin;
+        RETURN b;
+    END IF;
+    b.count := least(greatest(s.step, least(take.want, s.max_step)), 64 * s.max_step - used, free);
+
+    b.answer := 'taken';
+    b.nonce := take.nonce;
+    -- A block below a skip is not directly below.
+    s.below_nonce := CASE WHEN skipped = 0 THEN s.top_nonce END;
+    s.below_first := CASE WHEN skipped = 0 THEN s.top_first END;
+    s := snowflake_registry.apply_skip(f, s, b.now);
+    b.first := s.next_value;
+    UPDATE snowflake_registry.segment AS t SET next_value = b.first + b.count, top_nonce = take.nonce, top_first = b.first,
+        below_nonce = s.below_nonce, below_first = s.below_first, life = f.life, window_start = began,
+        window_used = used + b.count, updated_at = b.now
+    WHERE t.tag = take.tag;
+    RETURN b;
+END
+$$;
+
+CREATE FUNCTION snowflake_registry.give_back(fleet uuid, tag text, generation bigint, nonce uuid, first bigint, last bigint)
+RETURNS snowflake_registry.block
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    f snowflake_registry.fleet;
+    s snowflake_registry.segment;
+    b snowflake_registry.block;
+    whole boolean;
+    taken constant text := 'Pass what take() returned.';
+BEGIN
+    PERFORM snowflake_registry.check_argument('fleet', give_back.fleet IS NOT NULL OR NULL, 'Pass the fleet that hello() returned.');
+    PERFORM snowflake_registry.check_tag(give_back.tag);
+    PERFORM snowflake_registry.check_argument('generation', give_back.generation > 0, taken);
+    PERFORM snowflake_registry.check_argument('nonce', give_back.nonce IS NOT NULL OR NULL, taken);
+    PERFORM snowflake_registry.check_argument('first', give_back.first >= 0, taken);
+    PERFORM snowflake_registry.check_argument('last', give_back.last BETWEEN give_back.first AND 9223372036854775806, taken);
+    f := snowflake_registry.enter(give_back.fleet, false);
+    SELECT * INTO s FROM snowflake_registry.segment AS t WHERE t.tag = give_back.tag AND give_back.fleet = f.fleet_id FOR UPDATE;
+    b := snowflake_registry.block_answer(f, give_back.fleet, give_back.tag);
+    IF b.answer IS NOT NULL THEN
+        RETURN b;
+    END IF;
+    b.answer := 'refused';
+    IF s.tag IS NULL THEN
+        b.reason := 'unknown tag';
+        RETURN b;
+    END IF;
+    b.generation := s.generation;
+    IF s.generation <> give_back.generation THEN
+        b.reason := 'generation';
+        RETURN b;
+    END IF;
+    -- A skip that is not applied yet begins at next_value, which must therefore not become lower.
+    IF s.top_nonce <> give_back.nonce OR give_back.last <> s.next_value - 1 OR give_back.first < s.top_first
+        OR snowflake_registry.pending_skip(s) > 0
+    THEN
+        b.reason := 'not the top';
+        RETURN b;
+    END IF;
+    -- The nonce is replaced: another server can take the same numbers, and this request sent again must not take them from it.
+    whole := give_back.first = s.top_first AND s.below_nonce IS NOT NULL;
+    UPDATE snowflake_registry.segment AS t SET next_value = give_back.first,
+        top_nonce = CASE WHEN whole THEN s.below_nonce ELSE gen_random_uuid() END,
+        top_first = CASE WHEN whole THEN s.below_first ELSE give_back.first END,
+        below_nonce = NULL, below_first = NULL, updated_at = b.now
+    WHERE t.tag = give_back.tag;
+    b.answer := 'given back';
+    b.first := give_back.first;
+    b.count := give_back.last - give_back.first + 1;
+    RETURN b;
+END
+$$;
+
+-- A server tells the last number of its highest block of each tag. Usually, nothing is locked and nothing is written.
+CREATE FUNCTION snowflake_registry.report(fleet uuid, tags text[], generations bigint[], lasts bigint[])
+RETURNS SETOF snowflake_registry.block
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    i snowflake_registry.identity;
+    f snowflake_registry.fleet;
+    s snowflake_registry.segment;
+    b snowflake_registry.block;
+    common snowflake_registry.block;
+    r record;
+BEGIN
+    PERFORM snowflake_registry.check_argument('fleet', report.fleet IS NOT NULL OR NULL, 'Pass the fleet that hello() returned.');
+    PERFORM snowflake_registry.check_array('tags', report.tags, cardinality(report.tags)),
+        snowflake_registry.check_array('generations', report.generations, cardinality(report.tags)),
+        snowflake_registry.check_array('lasts', report.lasts, cardinality(report.tags));
+    i := snowflake_registry.identity_now();
+    f := snowflake_registry.read_fleet();
+    IF snowflake_registry.moved(f, i) THEN
+        f := snowflake_registry.enter(report.fleet, false);
+    END IF;
+    common := snowflake_registry.block_answer(f, report.fleet, NULL);
+    IF common.answer IS NOT NULL THEN
+        RETURN NEXT common;
+        RETURN;
+    END IF;
+    -- In the order of the tags, so that two servers that have to lock rows do not wait for each other.
+    FOR r IN
+        SELECT u.tag, u.generation, u.last, t.generation AS known, t.next_value
+        FROM unnest(report.tags, report.generations, report.lasts) AS u (tag, generation, last)
+            LEFT JOIN snowflake_registry.segment AS t ON t.tag = u.tag
+        ORDER BY u.tag COLLATE "C", u.generation, u.last
+    LOOP
+        b := common;
+        b.tag := r.tag;
+        b.generation := r.generation;
+        b.answer := 'current';
+        IF r.known IS NOT NULL AND r.known = r.generation AND r.last >= r.next_value THEN
+            f := snowflake_registry.enter(report.fleet, false);
+            b.life := f.life;
+            SELECT * INTO s FROM snowflake_registry.segment AS t WHERE t.tag = r.tag FOR UPDATE;
+            r.known := s.generation;
+            IF r.known = r.generation AND r.last >= s.next_value THEN
+                IF r.last < least(s.next_value + snowflake_registry.pending_skip(s), 9223372036854775807) THEN
+                    s := snowflake_registry.apply_skip(f, s, b.now);
+                    UPDATE snowflake_registry.segment AS t SET next_value = s.next_value, top_nonce = gen_random_uuid(),
+                        top_first = s.next_value, below_nonce = NULL, below_first = NULL, life = s.life, updated_at = b.now
+                    WHERE t.tag = r.tag;
+                    b.answer := 'raised';
+                ELSE
+                    RAISE LOG USING MESSAGE = format('a server has a block of tag "%s" that ends at %s', r.tag, r.last),
+                        DETAIL = format('The registry cannot have given it: the next number is %s.', s.next_value);
+                    b.answer := 'refused';
+                    b.reason := 'ahead';
+                END IF;
+            END IF;
+        END IF;
+        IF r.known IS NULL THEN
+            b.answer := 'refused';
+            b.reason := 'unknown tag';
+        ELSIF r.known <> r.generation THEN
+            b.answer := 'refused';
+            b.reason := 'generation';
+        END IF;
+        RETURN NEXT b;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION snowflake_registry.create_segment(
+    tag text, start bigint DEFAULT 1, step bigint DEFAULT 1000, max_step bigint DEFAULT NULL, description text DEFAULT NULL
+) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    f snowflake_registry.fleet;
+    now_at timestamptz;
+    nonce uuid := gen_random_uuid();
+    next_generation bigint;
+    most constant bigint := 1000000000;
+BEGIN
+    PERFORM snowflake_registry.check_tag(create_segment.tag);
+    PERFORM snowflake_registry.check_argument('start', create_segment.start BETWEEN 0 AND 9223372036854775806,
+        'Pass the first number, from 0 to 9223372036854775806.');
+    PERFORM snowflake_registry.check_argument('step', create_segment.step BETWEEN 1 AND most,
+        'Pass the smallest size of a block, from 1 to 1000000000.');
+    max_step := coalesce(create_segment.max_step, least(create_segment.step * 1000, most));
+    PERFORM snowflake_registry.check_argument('max_step', create_segment.max_step BETWEEN create_segment.step AND most,
+        'Pass the largest size of a block, from "step" to 1000000000.');
+    PERFORM snowflake_registry.check_argument('description', description IS NULL OR length(description) <= 1000,
+        'Pass at most 1000 characters.');
+    f := snowflake_registry.read_fleet();
+    f := snowflake_registry.enter(f.fleet_id, true);
+    now_at := clock_timestamp();
+    IF EXISTS (SELECT FROM snowflake_registry.segment AS s WHERE s.tag = create_segment.tag) THEN
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_object', MESSAGE = format('tag "%s" exists already', create_segment.tag),
+            HINT = 'To see it, run "SELECT * FROM snowflake_registry.segments". To begin again with another number, drop it first.';
+    END IF;
+    -- With the clock and 20 random bits, the generation differs from that of a tag whose creation was lost.
+    next_generation := greatest(f.generation, floor(extract(epoch FROM now_at) * 1000000)::bigint) + 1
+        + ('x' || right(nonce::text, 5))::bit(20)::integer;
+    UPDATE snowflake_registry.fleet SET generation = next_generation;
+    INSERT INTO snowflake_registry.segment (tag, generation, next_value, step, max_step, top_nonce, top_first, life, window_start,
+        window_used, updated_at, description)
+    VALUES (create_segment.tag, next_generation, create_segment.start, create_segment.step, create_segment.max_step, nonce,
+        create_segment.start, f.life, now_at, 0, now_at, create_segment.description);
+    RETURN next_generation;
+END
+$$;
+
+CREATE FUNCTION snowflake_registry.drop_segment(tag text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    f snowflake_registry.fleet;
+BEGIN
+    PERFORM snowflake_registry.check_tag(drop_segment.tag);
+    f := snowflake_registry.read_fleet();
+    f := snowflake_registry.enter(f.fleet_id, true);
+    DELETE FROM snowflake_registry.segment AS s WHERE s.tag = drop_segment.tag;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('tag "%s" does not exist', drop_segment.tag),
+            HINT = 'To see the tags, run "SELECT * FROM snowflake_registry.segments".';
+    END IF;
+END
+$$;

@@ -1,0 +1,342 @@
+//! The registry's functions for segments make the same decisions as [`flake::fleet::Tags`], on which the exploration is based.
+//!
+//! Random requests, also old ones, are sent to both, while the clock is stepped and the registry loses what it has stored. After each
+//! request, the answers and the stored records must be the same.
+
+use std::collections::BTreeMap;
+
+use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure};
+use flake::fleet::{Block, FAR, MARGIN, NoBlock, Segment, Skip, Tags, Top, UNKNOWN_STEPS, Uuid};
+
+use crate::blocks::{LAYOUT, Taker, last};
+use crate::calls::{micros, uuid};
+
+/// The clock begins at this time, and stands still between the steps.
+const BEGIN: &str = "2026-03-01 12:00:00";
+const TAGS: [&str; 2] = ["orders", "päckchen"];
+/// Where the tags begin.
+const STARTS: [&[i64]; 2] = [&[0, 1], &[1, i64::MAX - 700]];
+const SAVED: [&str; 4] = ["fleet", "node", "segment", "skip"];
+
+/// What the model knows about the fleet.
+#[derive(Clone)]
+struct Reference {
+    tags: Tags,
+    /// Times in microseconds since the Unix epoch.
+    seen: i64,
+    life_since: i64,
+    quarantine_until: i64,
+    quarantine_before: i64,
+}
+
+struct Both {
+    server: Cluster,
+    taker: Taker,
+    reference: Reference,
+    saved: Option<Reference>,
+    clock: i64,
+    begin: i64,
+    timeline: i64,
+    /// How many timelines the recorded one is below the server's.
+    behind: i64,
+}
+
+impl Both {
+    fn new(name: &str) -> Both {
+        let server = Cluster::builder(name).clock(BEGIN).start_registry(LAYOUT);
+        let mut taker = Taker::of(&server);
+        let begin = taker.client.one(&format!("SELECT {}", micros("clock_timestamp()")));
+        let timeline = taker.client.one("SELECT timeline FROM snowflake_registry.fleet");
+        taker
+            .client
+            .batch_execute(
+                "INSERT INTO snowflake_registry.node
+                 VALUES (0, 0, gen_random_uuid(), gen_random_uuid(), 1, 1, 0, 0, now(), clock_timestamp(), '12 h', '{}')",
+            )
+            .expect("a superuser may");
+        for table in SAVED {
+            let save = format!("CREATE TABLE saved_{table} AS TABLE snowflake_registry.{table}");
+            taker.client.batch_execute(&save).expect("a superuser may");
+        }
+        let tags = Tags { life: 1, ..Tags::default() };
+        let reference = Reference { tags, seen: begin, life_since: begin, quarantine_until: 0, quarantine_before: 0 };
+        Both { server, taker, reference, saved: None, clock: 0, begin, timeline, behind: 0 }
+    }
+
+    fn client(&mut self) -> &mut Client {
+        &mut self.taker.client
+    }
+
+    fn now(&self) -> i64 {
+        self.begin + self.clock * 1_000_000
+    }
+
+    fn step(&mut self, seconds: i64) {
+        self.clock += seconds;
+        let at =
+            format!("SELECT to_char(timestamp '{BEGIN}' + {} * interval '1 s', 'YYYY-MM-DD HH24:MI:SS')", self.clock);
+        let at: String = self.client().one(&at);
+        self.server.set_clock(&at);
+    }
+
+    fn beat(&mut self) {
+        self.client().batch_execute("UPDATE snowflake_registry.node SET seen = clock_timestamp()").expect("may");
+        self.reference.seen = self.now();
+    }
+
+    /// Begins a new life of the model if the registry is on another timeline than before.
+    fn notice(&mut self) {
+        if self.behind == 0 {
+            return;
+        }
+        let now = self.now();
+        let (far, margin) = (FAR.as_micros() as i64, MARGIN.as_micros() as i64);
+        let steps = u32::try_from(self.behind).unwrap_or(UNKNOWN_STEPS);
+        let r = &mut self.reference;
+        let within = r.quarantine_until > 0 && now <= r.quarantine_until + margin;
+        r.tags.begin_life(now, r.seen.max(r.life_since), steps, within);
+        if !within {
+            r.quarantine_before = r.quarantine_until;
+        }
+        r.quarantine_until = r.quarantine_until.max(now + far);
+        r.life_since = now;
+        self.behind = 0;
+    }
+
+    fn save(&mut self) {
+        // A life that is not noticed yet would be noticed in the copy.
+        if self.behind != 0 {
+            return;
+        }
+        self.saved = Some(self.reference.clone());
+        for table in SAVED {
+            let save = format!("TRUNCATE saved_{table}; INSERT INTO saved_{table} TABLE snowflake_registry.{table}");
+            self.client().batch_execute(&save).expect("a superuser may");
+        }
+    }
+
+    /// Puts the registry back to the stored copy, whose timeline is `behind` below the server's.
+    fn lose(&mut self, behind: i64) {
+        let Some(saved) = self.saved.clone() else { return };
+        self.reference = saved;
+        self.behind = behind;
+        for table in SAVED {
+            let put = format!(
+                "TRUNCATE snowflake_registry.{table}; INSERT INTO snowflake_registry.{table} TABLE saved_{table}"
+            );
+            self.client().batch_execute(&put).expect("a superuser may");
+        }
+        let timeline = self.timeline - behind;
+        let put = format!("UPDATE snowflake_registry.fleet SET timeline = {timeline}");
+        self.client().batch_execute(&put).expect("a superuser may");
+    }
+
+    fn open(&mut self) -> Result<(), String> {
+        self.notice();
+        let opened: bool = self.client().one("SELECT snowflake_registry.open()");
+        let (now, margin) = (self.now(), MARGIN.as_micros() as i64);
+        let r = &mut self.reference;
+        let within = |until: i64| until > 0 && now <= until + margin;
+        let expected = within(r.quarantine_until) && !within(r.quarantine_before);
+        if within(r.quarantine_until) {
+            r.quarantine_until = r.quarantine_before;
+            r.tags.open();
+        }
+        ensure!(opened == expected, "open returns {opened}");
+        self.compare()
+    }
+
+    fn compare(&mut self) -> Result<(), String> {
+        let stored = self.stored();
+        let expected = &self.reference.tags;
+        ensure!(stored == *expected, "differs: stored is {stored:#?},\nnot {expected:#?}");
+        Ok(())
+    }
+
+    fn stored(&mut self) -> Tags {
+        let sql = format!(
+            "SELECT tag, generation, next_value, step, max_step, replace(top_nonce::text, '-', ''), top_first,
+                replace(below_nonce::text, '-', ''), below_first, life, {}, window_used FROM snowflake_registry.segment",
+            micros("window_start")
+        );
+        let rows = self.client().query(&sql, &[]).expect("the table exists");
+        let segments = rows.iter().map(|row| {
+            let below: Option<String> = row.get(7);
+            let segment = Segment {
+                generation: row.get::<_, i64>(1) as u64,
+                next: row.get(2),
+                step: row.get(3),
+                max_step: row.get(4),
+                top: Top { nonce: uuid(row.get(5)), first: row.get(6) },
+                below: below.map(|nonce| Top { nonce: uuid(&nonce), first: row.get(8) }),
+                life: row.get::<_, i64>(9) as u64,
+                window: row.get(10),
+                used: row.get(11),
+            };
+            (row.get(0), segment)
+        });
+        let segments = segments.collect();
+        let rows = self.client().query("SELECT life, quarantine, windows FROM snowflake_registry.skip", &[]);
+        let skips: BTreeMap<u64, Skip> = rows
+            .expect("the table exists")
+            .iter()
+            .map(|row| {
+                let quarantine = row.get::<_, i64>(1) as u64;
+                (row.get::<_, i64>(0) as u64, Skip { quarantine, windows: row.get(2) })
+            })
+            .collect();
+        let row = self.client().query_one("SELECT life, generation FROM snowflake_registry.fleet", &[]);
+        let row = row.expect("the fleet exists");
+        Tags { life: row.get::<_, i64>(0) as u64, generation: row.get::<_, i64>(1) as u64, segments, skips }
+    }
+
+    fn take(&mut self, tag: &str, nonce: Uuid, want: i64) -> Result<Result<Block, NoBlock>, String> {
+        let answer = self.taker.try_take(nonce, want).map_err(|error| format!("{error:?}"))?;
+        self.notice();
+        let now = self.now();
+        let expected = self.reference.tags.take(now, tag, nonce, want);
+        ensure!(answer == expected, "differs: taking {want} of {tag} gives {answer:?}, not {expected:?}");
+        self.compare()?;
+        Ok(answer)
+    }
+
+    /// The nonce that the registry has made, if it has made one.
+    fn fresh(&mut self, tag: &str) -> Uuid {
+        self.stored().segments.get(tag).map_or(Uuid(0), |segment| segment.top.nonce)
+    }
+}
+
+/// Sends random requests to both. Returns how many answers of each kind there were.
+fn check(name: &str, steps: usize, spoil: impl Fn(&mut Client)) -> Result<BTreeMap<String, usize>, String> {
+    let mut chance = Chance::of(name);
+    let mut both = Both::new(name);
+    spoil(both.client());
+    let mut old: Vec<(Block, usize)> = Vec::new();
+    let mut answers: BTreeMap<String, usize> = BTreeMap::new();
+    let mut count = |kind: String| *answers.entry(kind.split([' ', '(', ')']).take(2).collect()).or_default() += 1;
+    for _ in 0..steps {
+        let which = chance.between(0, 1) as usize;
+        let tag = TAGS[which];
+        both.taker.tag = tag.into();
+        match chance.between(0, 99) {
+            0..=7 => both.step(*chance.pick(&[1, 60, 300, 599, 600, 601, 1_300, 21_600, 90_000])),
+            8 => both.step(-*chance.pick(&[1, 300, 600, 601, 5_000])),
+            9..=14 => both.beat(),
+            15..=17 => both.save(),
+            18..=20 => both.lose(*chance.pick(&[0, 1, 1, 1, 2, -1])),
+            21..=22 => both.open()?,
+            23..=28 => {
+                let (exists, now) = (both.reference.tags.segments.contains_key(tag), both.now());
+                if exists && chance.one_in(5) {
+                    let drop = format!("SELECT snowflake_registry.drop_segment('{tag}')");
+                    both.client().batch_execute(&drop).map_err(|error| format!("{error:?}"))?;
+                    both.notice();
+                    both.reference.tags.drop(tag);
+                } else if !exists {
+                    let step = *chance.pick(&[1, 10, 1_000]);
+                    let (start, max_step) = (*chance.pick(STARTS[which]), step * *chance.pick(&[1, 3]));
+                    let create =
+                        format!("SELECT snowflake_registry.create_segment('{tag}', {start}, {step}, {max_step})");
+                    both.client().batch_execute(&create).map_err(|error| format!("{error:?}"))?;
+                    both.notice();
+                    let fresh = both.fresh(tag);
+                    both.reference.tags.create(now, tag, start, (step, max_step), fresh);
+                }
+                if both.behind == 0 {
+                    both.compare()?;
+                }
+            }
+            29..=45 if !old.is_empty() => {
+                let (block, which) = *chance.pick(&old);
+                let first = chance.between(block.first - 2, last(&block)).max(0);
+                let end = if chance.one_in(5) { last(&block) - 1 } else { last(&block) };
+                let tag = TAGS[which];
+                both.taker.tag = tag.into();
+                if end < first || last(&block) < 0 {
+                    continue;
+                }
+                let answer = both.taker.give_back(&block, first, end);
+                both.notice();
+                let fresh = both.fresh(tag);
+                let expected = both.reference.tags.give_back(tag, block.generation, block.nonce, (first, end), fresh);
+                ensure!(
+                    answer == expected,
+                    "differs: giving {block:?} back from {first} gives {answer:?}, not {expected:?}"
+                );
+                both.compare()?;
+                count(format!("{answer:?}"));
+            }
+            46..=55 if !old.is_empty() => {
+                let (block, which) = *chance.pick(&old);
+                let (tag, end) = (TAGS[which], last(&block).saturating_add(chance.between(0, 3)));
+                both.taker.tag = tag.into();
+                let answer = both.taker.report(block.generation, end);
+                both.notice();
+                let fresh = both.fresh(tag);
+                let expected = both.reference.tags.report(tag, block.generation, end, fresh);
+                ensure!(answer == expected, "differs: the report of {end} gives {answer:?}, not {expected:?}");
+                both.compare()?;
+                count(format!("{answer:?}"));
+            }
+            // More than a window has.
+            56 => {
+                for _ in 0..65 {
+                    let nonce = both.taker.nonce();
+                    let answer = both.take(tag, nonce, i64::MAX)?;
+                    count(format!("{answer:?}"));
+                    if answer.is_err() {
+                        break;
+                    }
+                }
+            }
+            _ => {
+                let nonce = both.taker.nonce();
+                let nonce = if chance.one_in(10) { old.last().map_or(nonce, |(block, _)| block.nonce) } else { nonce };
+                let answer = both.take(tag, nonce, *chance.pick(&[1, 5, 70, i64::MAX]))?;
+                count(format!("{answer:?}"));
+                if let Ok(block) = answer {
+                    old.push((block, which));
+                    if old.len() > 12 {
+                        old.remove(0);
+                    }
+                }
+            }
+        }
+    }
+    println!("{name}: life {}, {answers:#?}", both.reference.tags.life);
+    Ok(answers)
+}
+
+#[test]
+fn the_functions_for_segments_answer_and_store_what_the_model_does() {
+    let answers = check("registry_segments_compare", 4_000, |_| {}).unwrap();
+    // Otherwise, nothing was shown about some of the rules.
+    for kind in [
+        "Ok",
+        "OkBlock",
+        "ErrUnknownTag",
+        "ErrWait",
+        "ErrExhausted",
+        "ErrGeneration",
+        "ErrNotTop",
+        "Current",
+        "Raised",
+        "UnknownTag",
+        "Generation",
+        "Ahead",
+    ] {
+        assert!(answers.contains_key(kind), "no answer was {kind}: {answers:?}");
+    }
+}
+
+#[test]
+fn a_function_for_segments_with_another_rule_is_caught() {
+    let spoil = |client: &mut Client| {
+        let definition: String =
+            client.one("SELECT pg_get_functiondef('snowflake_registry.lost_windows(interval, bigint)'::regprocedure)");
+        let wrong = definition.replace("+ 3 +", "+ 2 +");
+        assert_ne!(wrong, definition);
+        client.batch_execute(&wrong).expect("a superuser may");
+    };
+    assert_caught(check("registry_segments_spoiled", 3_000, spoil).map(drop), "differs: ");
+}

@@ -1,0 +1,183 @@
+//! A registry that forgets blocks that are in use: a failover to a standby that is behind, a restored dump, a restored backup.
+
+use cluster::{Answer as _, Client, Cluster, Stop, assert_caught, output, typed};
+use flake::fleet::{Block, Kept, Report};
+
+use crate::blocks::{LAYOUT, Taker, check_ledger, last, with_tag};
+
+const STEP: i64 = 100;
+/// What a tag skips after one failover if the registry was used within the last 10 minutes.
+const SKIP: i64 = 4 * 64 * STEP;
+
+/// A function that takes nothing to be lost.
+fn without_skip(client: &mut Client) {
+    client
+        .batch_execute(
+            "CREATE OR REPLACE FUNCTION snowflake_registry.lost_windows(since interval, steps bigint) RETURNS bigint
+             LANGUAGE sql IMMUTABLE AS 'SELECT 0::bigint'",
+        )
+        .expect("a superuser may");
+}
+
+fn range(block: &Block) -> (i64, i64) {
+    (block.first, last(block))
+}
+
+/// A primary whose standby, behind by `lost` blocks, is promoted. Returns the standby, and the blocks: of the first one the standby
+/// knows.
+fn fail_over(name: &str, lost: usize, prepare: impl Fn(&mut Client)) -> (Cluster, Vec<Block>) {
+    let (mut primary, mut taker) = with_tag(name, STEP, STEP);
+    prepare(&mut taker.client);
+    let mut blocks = vec![taker.take(STEP)];
+    let standby = primary.standby(Cluster::builder(&format!("{name}_standby")).unset("shared_preload_libraries"));
+    let late = primary.leave_behind(&standby);
+    blocks.extend((0..lost).map(|_| taker.take(STEP)));
+    drop(taker);
+    primary.stop(Stop::Immediate);
+    drop(late);
+    standby.promote();
+    (standby, blocks)
+}
+
+/// The registry fails over, and another server takes blocks of the tag before and after those that are in use are reported.
+fn check(name: &str, prepare: impl Fn(&mut Client)) -> Result<(), String> {
+    let (standby, mut blocks) = fail_over(name, 40, prepare);
+    let mut taker = Taker::of(&standby);
+    assert_eq!(taker.next(), (101, 0), "the standby knows more than it should");
+    for _ in 0..10 {
+        blocks.push(taker.take(STEP));
+    }
+    check_ledger(blocks.iter().map(range).collect()).map(drop)
+}
+
+#[test]
+fn after_a_failover_that_lost_blocks_no_number_comes_twice() {
+    check("registry_segments_primary", |_| {}).unwrap();
+}
+
+#[test]
+fn a_failover_without_a_skip_is_caught() {
+    assert_caught(check("registry_segments_unskipped", without_skip), "number 101 was used twice");
+}
+
+#[test]
+fn a_skip_is_a_hole_that_a_view_and_the_log_show() {
+    let (standby, blocks) = fail_over("registry_segments_hole", 3, |_| {});
+    let mut taker = Taker::of(&standby);
+    // A server that has the first block gives nothing back, because the skip begins above it.
+    assert_eq!(taker.give_back(&blocks[0], 50, 100), Err(Kept::NotTop));
+    assert_eq!(taker.next(), (101, SKIP));
+    let block = taker.take(STEP);
+    assert_eq!(block.first, 101 + SKIP);
+    assert_eq!(taker.next(), (201 + SKIP, 0));
+    let hole: String = taker.client.one("SELECT concat_ws(' ', tag, first, last, life) FROM snowflake_registry.holes");
+    assert_eq!(hole, format!("orders 101 {} 2", 100 + SKIP));
+    let said = format!("LOG:  tag \"orders\" skips the numbers from 101 to {}", 100 + SKIP);
+    assert!(standby.log().contains(&said), "{}", standby.log());
+    // The administrator's word comes too late for this tag.
+    assert!(taker.client.one::<bool>("SELECT snowflake_registry.open()"));
+    assert_eq!(taker.take(STEP).first, 201 + SKIP);
+}
+
+#[test]
+fn a_lossless_failover_that_the_administrator_confirms_has_no_hole() {
+    let (standby, _) = fail_over("registry_segments_lossless", 0, |_| {});
+    let mut taker = Taker::of(&standby);
+    // The failover's script says so before any server asks.
+    assert!(taker.client.one::<bool>("SELECT snowflake_registry.open()"));
+    assert_eq!(taker.next(), (101, 0));
+    assert_eq!(taker.take(STEP).first, 101);
+    assert_eq!(taker.client.one::<i64>("SELECT count(*) FROM snowflake_registry.holes"), 0);
+}
+
+#[test]
+fn a_reported_block_that_was_lost_applies_the_skip_at_once() {
+    let (standby, blocks) = fail_over("registry_segments_reported", 3, |_| {});
+    let mut taker = Taker::of(&standby);
+    let generation = blocks[0].generation;
+    assert_eq!(taker.report(generation, last(&blocks[0])), Report::Current);
+    assert_eq!(taker.next(), (101, SKIP));
+    assert_eq!(taker.report(generation, 101 + SKIP), Report::Ahead);
+    assert_eq!(taker.report(generation, last(&blocks[3])), Report::Raised);
+    assert_eq!(taker.next(), (101 + SKIP, 0));
+    assert_eq!(taker.report(generation, last(&blocks[3])), Report::Current);
+}
+
+/// A registry in a database that was restored from a dump.
+fn check_dump(name: &str, prepare: impl Fn(&mut Client)) -> Result<(), String> {
+    let (server, mut taker) = with_tag(name, STEP, STEP);
+    prepare(&mut taker.client);
+    let first = taker.take(STEP);
+    // A dump contains the rows of the extension's tables, but not a function that was replaced.
+    let dump = output(&mut server.program("pg_dump"));
+    let mut blocks = vec![first];
+    blocks.extend((0..30).map(|_| taker.take(STEP)));
+    server.connect().batch_execute("CREATE DATABASE restored").expect("a superuser may");
+    let mut psql = server.psql();
+    psql.args(["-X", "-v", "ON_ERROR_STOP=1", "-d", "restored"]);
+    typed(psql, &dump).expect("the dump is restored");
+    let mut client = server.connect_to("restored");
+    prepare(&mut client);
+    let mut restored = Taker::on(client, "orders");
+    assert_eq!(restored.next(), (101, 0));
+    blocks.extend((0..10).map(|_| restored.take(STEP)));
+    check_ledger(blocks.iter().map(range).collect())?;
+    // How many failovers the dump has missed cannot be seen.
+    assert_eq!(blocks[31].first, 101 + 15 * 11 * 64 * STEP);
+    // A dump contains what was skipped, too.
+    assert_eq!(restored.client.one::<i64>("SELECT count(*) FROM snowflake_registry.holes"), 1);
+    let dump = output(server.program("pg_dump").args(["-d", "restored"]));
+    assert!(
+        dump.contains("COPY snowflake_registry.hole (") && dump.contains("COPY snowflake_registry.skip ("),
+        "{dump}"
+    );
+    Ok(())
+}
+
+#[test]
+fn after_a_dump_was_restored_no_number_comes_twice() {
+    check_dump("registry_segments_dump", |_| {}).unwrap();
+}
+
+#[test]
+fn a_restored_dump_without_a_skip_is_caught() {
+    assert_caught(check_dump("registry_segments_dump_unskipped", without_skip), "number 101 was used twice");
+}
+
+/// A base backup that is restored and promoted, as point-in-time recovery does.
+#[test]
+fn after_a_backup_was_restored_no_number_comes_twice() {
+    let (mut server, mut taker) = with_tag("registry_segments_backed_up", STEP, STEP);
+    let mut blocks = vec![taker.take(STEP)];
+    let mut backup = server.backup(Cluster::builder("registry_segments_backup").unset("shared_preload_libraries"));
+    blocks.extend((0..30).map(|_| taker.take(STEP)));
+    drop(taker);
+    server.stop(Stop::Fast);
+    std::fs::write(backup.dir().join("recovery.signal"), "").expect("the directory is there");
+    backup.set("restore_command", "false");
+    backup.set("recovery_target", "immediate");
+    backup.set("recovery_target_action", "promote");
+    backup.start();
+    let ready = || backup.connect().one::<bool>("SELECT NOT pg_is_in_recovery()");
+    assert!(cluster::within(std::time::Duration::from_secs(60), ready), "{}", backup.log());
+    let mut taker = Taker::of(&backup);
+    assert_eq!(taker.next(), (101, 0));
+    blocks.extend((0..10).map(|_| taker.take(STEP)));
+    check_ledger(blocks.iter().map(range).collect()).unwrap();
+    assert_eq!(blocks[31].first, 101 + SKIP);
+}
+
+/// A backup that is put back without a new timeline shows nothing. The owner closes the registry.
+#[test]
+fn a_registry_that_is_closed_by_hand_skips_what_it_may_have_lost() {
+    let (server, mut taker) = with_tag("registry_segments_closed", STEP, STEP);
+    taker.take(STEP);
+    taker.client.one::<std::time::SystemTime>("SELECT snowflake_registry.close()");
+    assert_eq!(taker.next(), (101, 15 * 11 * 64 * STEP));
+    // Skips of lives in one quarantine add up, and the administrator's word takes all of them back.
+    taker.client.one::<std::time::SystemTime>("SELECT snowflake_registry.close()");
+    assert_eq!(taker.next(), (101, 2 * 15 * 11 * 64 * STEP));
+    assert!(taker.client.one::<bool>("SELECT snowflake_registry.open()"));
+    assert_eq!(taker.take(STEP).first, 101);
+    assert_eq!(server.connect().one::<String>("SELECT layout FROM snowflake_registry.status"), LAYOUT);
+}
