@@ -6,6 +6,7 @@ mod lost;
 mod moved;
 mod outage;
 mod setup;
+mod tags;
 
 use cluster::Recipe;
 
@@ -27,6 +28,8 @@ fn every_section_with_blocks_is_tested() {
         "All worker IDs are in use",
         "The registry inside the cluster that it serves",
         "Change the layout",
+        "Create tags",
+        "A tag skips numbers after a failover",
         "Change from configured worker IDs to a registry",
         "Replace a registry that has no backup",
     ];
