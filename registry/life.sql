@@ -117,7 +117,7 @@ BEGIN
     SELECT coalesce(snowflake_registry.point_of(f, max(n.seen)), 0), greatest(max(n.seen), f.life_since) INTO newest, newest_at
     FROM snowflake_registry.node AS n;
     -- Only the timeline shows how many lives can have been lost.
-    steps := CASE WHEN same_server AND i.timeline > f.timeline THEN i.timeline - f.timeline ELSE 8 END;
+    steps := CASE WHEN same_server AND NOT told AND i.timeline > f.timeline THEN i.timeline - f.timeline ELSE 8 END;
     quarantined := snowflake_registry.in_quarantine(f, now_point);
     -- Without a request after the previous quarantine, the state can be from within it, and spare worker IDs were granted then.
     stale := snowflake_registry.in_quarantine(f, newest);
