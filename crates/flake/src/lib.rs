@@ -11,6 +11,8 @@
 //!   issued.
 //! - *last issued*: the highest word issued so far; *lead*: how far the tick of this word is ahead of the clock.
 //!
+//! A *segment* ([`Segment`]) is not an ID: it gives out short, dense numbers from blocks of a tag.
+//!
 //! The module [`fleet`] decides which server of a fleet has which worker ID. The module [`serial`] makes short numbers for people.
 
 mod assignment;
@@ -27,6 +29,7 @@ mod mark;
 mod pending;
 mod preset;
 mod reservation;
+mod segment;
 pub mod serial;
 mod state;
 mod sync;
@@ -46,6 +49,9 @@ pub use mark::Mark;
 pub use pending::{Generation, Pending, pause};
 pub use preset::Preset;
 pub use reservation::{MAX_LEAD, MAX_WINDOW, MIN_WINDOW, Reservation, next_window};
+#[cfg(loom)]
+pub use segment::Step;
+pub use segment::{Block, Left, MAX_BLOCK, Number, Segment, Span, Undrawn};
 pub use state::{Claim, Drawn, NOT_LOADED, State};
 pub use text::{TEXT_LENGTH, TextError, from_text, to_text};
 pub use tick::{Nanos, Tick};

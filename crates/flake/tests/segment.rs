@@ -1,0 +1,155 @@
+//! The segment of a tag in one thread: examples, and a comparison with a plain list of numbers.
+
+use std::collections::VecDeque;
+
+use flake::{Block, MAX_BLOCK, Segment, Span, Undrawn};
+use proptest::prelude::*;
+
+fn block(first: i64, length: u64, fetch_below: u64) -> Block {
+    Block { first, length, fetch_below }
+}
+
+fn draw(segment: &Segment) -> Result<i64, Undrawn> {
+    segment.draw(1).map(|drawn| drawn.number)
+}
+
+#[test]
+fn a_new_segment_is_closed_and_empty() {
+    let segment = Segment::default();
+    assert!(segment.is_closed());
+    assert_eq!(draw(&segment), Err(Undrawn::Closed));
+    assert_eq!(segment.draw(0), Err(Undrawn::Closed));
+    assert!(!segment.put(block(1, 1, 1)), "a closed segment takes no block");
+    assert_eq!(segment.left().count(), 0);
+}
+
+#[test]
+fn numbers_come_from_the_current_block_and_then_from_the_next() {
+    let segment = Segment::default();
+    segment.open(1, block(1, 2, 1));
+    assert!(segment.put(block(101, 1, 1)));
+    assert!(!segment.put(block(201, 1, 1)), "there is no room for a third block");
+    assert_eq!([draw(&segment), draw(&segment), draw(&segment)], [Ok(1), Ok(2), Ok(101)]);
+    assert_eq!(draw(&segment), Err(Undrawn::Dry));
+    assert!(segment.put(block(201, 1, 1)));
+    assert_eq!([draw(&segment), draw(&segment)], [Ok(201), Err(Undrawn::Dry)]);
+}
+
+#[test]
+fn each_block_asks_once_for_the_next() {
+    for (below, at) in [(1, 9), (3, 7), (10, 0), (99, 0), (0, 9)] {
+        let segment = Segment::default();
+        segment.open(1, block(1, 10, below));
+        let asked: Vec<usize> = (0..10).filter(|_| segment.draw(1).is_ok_and(|drawn| drawn.fetch)).collect();
+        assert_eq!(asked, [at], "with {below} numbers left");
+    }
+}
+
+#[test]
+fn a_closed_segment_says_what_is_left() {
+    let segment = Segment::default();
+    segment.open(1, block(1, 10, 1));
+    assert!(segment.put(block(41, 10, 1)));
+    assert_eq!([draw(&segment), draw(&segment)], [Ok(1), Ok(2)]);
+    segment.close();
+    assert_eq!(draw(&segment), Err(Undrawn::Closed));
+    let left = segment.left();
+    assert_eq!([left.current, left.next], [Span { first: 3, count: 8 }, Span { first: 41, count: 10 }]);
+    assert_eq!(left.count(), 18);
+}
+
+#[test]
+fn a_segment_that_is_opened_again_serves_only_the_new_tag() {
+    let segment = Segment::default();
+    segment.open(1, block(1, 10, 1));
+    assert!(segment.put(block(41, 10, 1)));
+    segment.close();
+    segment.open(2, block(7, 1, 1));
+    assert_eq!(segment.draw(1), Err(Undrawn::Closed));
+    assert_eq!(segment.draw(2).unwrap().number, 7);
+    assert_eq!(segment.draw(2), Err(Undrawn::Dry));
+    assert_eq!(segment.left().count(), 0);
+}
+
+#[test]
+fn the_longest_block_and_the_largest_numbers_fit() {
+    let segment = Segment::default();
+    segment.open(1, block(i64::MAX - 1, 2, 1));
+    assert_eq!([draw(&segment), draw(&segment), draw(&segment)], [Ok(i64::MAX - 1), Ok(i64::MAX), Err(Undrawn::Dry)]);
+    assert!(segment.put(block(-5, MAX_BLOCK, 1)));
+    assert_eq!(draw(&segment), Ok(-5));
+    assert_eq!(segment.left().count(), MAX_BLOCK - 1);
+}
+
+#[test]
+#[should_panic(expected = "the length of a block")]
+fn a_block_that_is_too_long_is_refused() {
+    Segment::default().open(1, block(1, MAX_BLOCK + 1, 1));
+}
+
+/// What the registrar and a session do.
+#[derive(Clone, Debug)]
+enum Action {
+    Draw,
+    Put(u64),
+    Close,
+    Open(u64),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        6 => Just(Action::Draw),
+        2 => (1..5_u64).prop_map(Action::Put),
+        1 => Just(Action::Close),
+        1 => (1..5_u64).prop_map(Action::Open),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_segment_is_a_list_of_two_blocks(actions in prop::collection::vec(action(), 1..200)) {
+        let segment = Segment::default();
+        let (mut blocks, mut closed, mut version, mut next) = (VecDeque::<VecDeque<i64>>::new(), true, 0, 1_i64);
+        let mut give = |length: u64| {
+            // Another server has the numbers in between.
+            let first = next + 3;
+            next = first + length as i64;
+            (block(first, length, 1), (first..next).collect::<VecDeque<i64>>())
+        };
+        for action in actions {
+            match action {
+                Action::Draw => {
+                    while blocks.len() == 2 && blocks[0].is_empty() {
+                        blocks.pop_front();
+                    }
+                    let expected = match closed {
+                        true => Err(Undrawn::Closed),
+                        false => blocks[0].pop_front().ok_or(Undrawn::Dry),
+                    };
+                    prop_assert_eq!(segment.draw(version).map(|drawn| drawn.number), expected);
+                }
+                Action::Put(length) => {
+                    let (block, numbers) = give(length);
+                    let room = !closed && blocks.len() < 2;
+                    prop_assert_eq!(segment.put(block), room);
+                    if room {
+                        blocks.push_back(numbers);
+                    }
+                }
+                Action::Close => {
+                    segment.close();
+                    closed = true;
+                }
+                Action::Open(length) if closed => {
+                    let (block, numbers) = give(length);
+                    version += 1;
+                    segment.open(version, block);
+                    (blocks, closed) = ([numbers].into(), false);
+                }
+                Action::Open(_) => {}
+            }
+            let left: u64 = blocks.iter().map(|block| block.len() as u64).sum();
+            prop_assert_eq!(segment.left().count(), left);
+        }
+    }
+}
