@@ -116,3 +116,9 @@ COMMENT ON FUNCTION snowflake_number_row() IS
     'trigger function that numbers a row; snowflake_number_at_commit() creates the trigger';
 COMMENT ON FUNCTION snowflake_version() IS
     'version of the extension library that is loaded in this session';
+COMMENT ON FUNCTION snowflake_segment_nextval(text) IS
+    'draw the next number of a segment';
+COMMENT ON FUNCTION snowflake_segments() IS
+    'segments from which this server gives out numbers, as shown by view snowflake_segments';
+COMMENT ON VIEW snowflake_segments IS
+    'segments from which this server gives out numbers: the next number, how many are left and how long they last';

@@ -201,3 +201,19 @@ COMMENT ON FUNCTION snowflake_partition_bounds(timestamptz, timestamptz, interva
     'bounds of the partitions that cover a range of time, as times and as IDs';
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, timestamptz) IS
     'create the missing partitions of a table, for the interval that contains the given time and for the following intervals';
+
+CREATE FUNCTION snowflake_segment_nextval(tag text) RETURNS bigint
+    VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_segment_nextval_wrapper';
+CREATE FUNCTION snowflake_segments() RETURNS TABLE (tag text, state text, generation bigint, next_number bigint,
+    numbers_left bigint, lasts interval, rate double precision, step bigint, fetches bigint, waits bigint, last_error text)
+    VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_segments_wrapper';
+CREATE VIEW snowflake_segments AS SELECT * FROM snowflake_segments();
+REVOKE EXECUTE ON FUNCTION snowflake_segments() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_segments() TO pg_monitor;
+GRANT SELECT ON snowflake_segments TO pg_monitor;
+COMMENT ON FUNCTION snowflake_segment_nextval(text) IS
+    'draw the next number of a segment';
+COMMENT ON FUNCTION snowflake_segments() IS
+    'segments from which this server gives out numbers, as shown by view snowflake_segments';
+COMMENT ON VIEW snowflake_segments IS
+    'segments from which this server gives out numbers: the next number, how many are left and how long they last';

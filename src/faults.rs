@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flake::fleet::{Identity, Member, Point, Record};
-use flake::{Drawn, Hybrid, Mark, Nanos, Obstacle, Reading, Reservation, Run, State};
+use flake::{Block, Drawn, Hybrid, Mark, Nanos, Obstacle, Reading, Reservation, Run, Segment, State};
 use pgrx::prelude::*;
 
 /// A mistake that a generator could make, or an event that the test for a mistake needs.
@@ -113,6 +113,12 @@ pub enum Fault {
     GuardFromZero,
     /// A guard refuses the rows that a trigger on this server inserts while it applies a replicated row.
     GuardMistakesOwn,
+    /// An answer of the registry is used before its COMMIT.
+    CommitIgnored,
+    /// A server goes on in its blocks of a segment that was dropped and created again.
+    GenerationIgnored,
+    /// Every session draws from its own copy of a block.
+    BlockPerSession,
 }
 
 /// Returns true if this fault is switched on.
@@ -293,6 +299,20 @@ pub fn forget_nonce(member: &mut Member, identity: Identity) {
     if let Some(record) = pending {
         *member = Member::start(identity, Some(Record { pending: None, ..record }), Point::ZERO);
     }
+}
+
+/// Draws from a segment of this process if [`Fault::BlockPerSession`] is on. It begins with what is left of the shared one.
+pub fn drawn_privately(shared: &Segment) -> Option<i64> {
+    static OWN: OnceLock<Segment> = OnceLock::new();
+    if !on(Fault::BlockPerSession) {
+        return None;
+    }
+    let own = OWN.get_or_init(|| {
+        let (segment, left) = (Segment::default(), shared.left().current);
+        segment.open(1, Block { first: left.first, length: left.count.max(1), fetch_below: 1 });
+        segment
+    });
+    own.draw(1).ok().map(|drawn| drawn.number)
 }
 
 /// Returns the wait event to show, or 0 if [`Fault::HiddenWait`] is on.

@@ -14,7 +14,9 @@ mod pg;
 
 use config::guc_hooks::Callbacks;
 use config::{guc, identity};
-use generator::{draw, fleet_witness, grant, log, mark_worker, registrar, shmem, standby_watch, stats, witness};
+use generator::{
+    draw, fleet_witness, grant, log, mark_worker, registrar, segment_slots, shmem, standby_watch, stats, witness,
+};
 use pg::discard;
 
 ::pgrx::pg_module_magic!(name, version);
@@ -34,7 +36,8 @@ pgrx::extension_sql_file!(
         status::snowflake_last_issuer,
         registry_status::snowflake_registry_status,
         guard::snowflake_guard_status,
-        status::snowflake_stat_backends
+        status::snowflake_stat_backends,
+        segment::snowflake_segments
     ]
 );
 pgrx::extension_sql_file!("../sql/series.sql", name = "series", requires = [series::snowflake_series]);
@@ -69,6 +72,7 @@ pub extern "C-unwind" fn _PG_init() {
     shmem::request();
     stats::request();
     grant::request(identity::get());
+    segment_slots::request(identity::get());
     registrar::register();
     mark_worker::register();
     standby_watch::register();

@@ -63,6 +63,10 @@ const MAX_LEASE_S: i32 = MAX_LEASE.as_secs() as i32;
 const DEFAULT_MAX_CLOCK_SKEW_MS: i32 = 1_000;
 const MAX_MAX_CLOCK_SKEW_MS: i32 = 3_600_000;
 
+/// The default and the maximum of `snowflake_pg.max_segments`. The registry accepts a report of so many segments.
+const DEFAULT_MAX_SEGMENTS: i32 = 256;
+const MAX_MAX_SEGMENTS: i32 = 10_000;
+
 /// A parameter that users may set by mistake instead of `snowflake_pg.worker_id`, because the name of the extension begins with
 /// `snowflake`.
 pub const OTHER_WORKER_ID: &CStr = c"snowflake.worker_id";
@@ -99,6 +103,7 @@ static WITNESS_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>
 static REGISTRY_TEXT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 static LEASE: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_LEASE_S);
 static MAX_CLOCK_SKEW: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_CLOCK_SKEW_MS);
+static MAX_SEGMENTS: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_SEGMENTS);
 static MAX_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_AHEAD_MS);
 static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::new(SequenceStart::Zero);
 
@@ -133,6 +138,12 @@ pub fn max_clock_skew() -> Option<Duration> {
         // The value is not negative, because PostgreSQL keeps the setting in its range.
         skew => Some(Duration::from_millis(skew as u64)),
     }
+}
+
+/// Returns how many segments this server can hold at a time.
+pub fn max_segments() -> usize {
+    // The value is positive, because PostgreSQL keeps the setting in its range.
+    MAX_SEGMENTS.get() as usize
 }
 
 /// Returns the clock settings in the form that the hybrid clock takes.
@@ -268,6 +279,16 @@ pub fn define(callbacks: Callbacks) {
         MAX_MAX_CLOCK_SKEW_MS,
         GucContext::Sighup,
         GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_segments",
+        c"Sets the number of segments from which this server can give out numbers at the same time.",
+        c"If sessions use more segments, the server gives back the numbers of the segment that was used least recently.",
+        &MAX_SEGMENTS,
+        1,
+        MAX_MAX_SEGMENTS,
+        GucContext::Postmaster,
+        GucFlags::default(),
     );
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_ahead",

@@ -14,6 +14,7 @@ pub mod partition_step;
 pub mod partitions;
 pub mod preload;
 pub mod registry_status;
+pub mod segment;
 pub mod serial;
 pub mod serial_at_commit;
 pub mod serial_gaps;

@@ -1,6 +1,7 @@
 //! The generator on this server: from a request for an ID to the durable high-water mark. Crate `crates/flake` decides which ID
 //! comes next.
 
+pub mod about;
 pub mod assigned;
 pub mod clock;
 pub mod draw;
@@ -16,6 +17,14 @@ pub mod origin_state;
 pub mod refusals;
 pub mod registrar;
 pub mod registry_call;
+pub mod segment_call;
+pub mod segment_caller;
+pub mod segment_draw;
+pub mod segment_facts;
+pub mod segment_fetch;
+pub mod segment_log;
+pub mod segment_slots;
+pub mod segment_view;
 pub mod shmem;
 pub mod standby_watch;
 pub mod start;

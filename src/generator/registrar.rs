@@ -17,13 +17,15 @@ use pgrx::{debug1, pg_guard, pg_sys};
 use crate::config::{guc, identity};
 use crate::faults::{self, Fault};
 use crate::generator::fleet_log::{self, Left};
-use crate::generator::grant::{self, Snapshot, Standing, ascii, now};
+use crate::generator::grant::{self, Snapshot, Standing, now};
 use crate::generator::registry_call::{self, Clocks, Reply};
-use crate::generator::{clock, fleet_witness, log, shmem};
+use crate::generator::segment_caller::Terms;
+use crate::generator::segment_fetch::Fetcher;
+use crate::generator::{about, clock, fleet_witness, log, shmem};
 use crate::message::trouble::{Facts, Trouble};
 use crate::pg::conninfo::ConnectionString;
 use crate::pg::libpq::{Connection, Failure, Unconnected};
-use crate::pg::{background_worker, latch, recovery, server, setting};
+use crate::pg::{background_worker, latch};
 
 /// The time between an error of the background worker itself and its next start.
 const RETRY: Duration = Duration::from_secs(3);
@@ -34,6 +36,9 @@ const REQUESTS: usize = 8;
 /// How long after its start the registrar does not log that it cannot connect. A registry in the cluster that it serves accepts no
 /// connections until the server has started.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long a request about segments may take if no heartbeat comes.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// How often a warning about the clock is logged.
 const SKEW_EVERY: Duration = Duration::from_secs(60);
@@ -63,7 +68,9 @@ pub fn register() {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_pg_keep_grant(_argument: pg_sys::Datum) {
     background_worker::heed_signals();
-    Registrar::new().run();
+    let mut registrar = Registrar::new();
+    registrar.run();
+    registrar.part();
     background_worker::end();
 }
 
@@ -81,6 +88,7 @@ struct Registrar {
     left: Left,
     /// When a warning about the clock was last logged.
     skew_logged: Option<Instant>,
+    segments: Fetcher,
 }
 
 impl Registrar {
@@ -102,6 +110,7 @@ impl Registrar {
             logged: None,
             left: Left::Enough,
             skew_logged: None,
+            segments: Fetcher::start(),
         };
         registrar.resume();
         registrar
@@ -143,9 +152,44 @@ impl Registrar {
             }
             match due {
                 Some(at) if at <= Instant::now() => due = self.heartbeat().map(|pause| Instant::now() + pause),
-                _ => latch::sleep_until_set(due.map(|at| at.saturating_duration_since(Instant::now()))),
+                _ => {
+                    due = self.hasten(due);
+                    let pause = due.map(|at| at.saturating_duration_since(Instant::now()));
+                    let again = self.serve_segments(pause.unwrap_or(IDLE));
+                    if again != Some(Duration::ZERO) {
+                        latch::sleep_until_set(pause.into_iter().chain(again).min());
+                    }
+                }
             }
         }
+    }
+
+    /// Brings the next heartbeat forward if a session waits for the first one.
+    fn hasten(&self, due: Option<Instant>) -> Option<Instant> {
+        if self.member.fleet().is_some() || !self.segments.is_wanted() {
+            return due;
+        }
+        let since = Duration::from_nanos(clock::monotonic().saturating_sub(self.snapshot.attempted));
+        due.map(|at| at.min(Instant::now() + grant::SHORTEST.saturating_sub(since)))
+    }
+
+    /// Does one thing that a session wants, if there is any, and returns after what time this function must be called again. `time` is the
+    /// time until the next heartbeat.
+    fn serve_segments(&mut self, time: Duration) -> Option<Duration> {
+        if self.snapshot.standing == Standing::Fenced {
+            return None;
+        }
+        // The first heartbeat comes before the first block.
+        let fleet = self.member.fleet()?;
+        let string = guc::registry();
+        self.segments.work(&Terms { string: &string, fleet, format: self.format, time })
+    }
+
+    /// Gives back the numbers of the segments, because the server stops.
+    fn part(&mut self) {
+        let (string, format) = (guc::registry(), self.format);
+        let terms = self.member.fleet().map(|fleet| Terms { string: &string, fleet, format, time: IDLE });
+        self.segments.part(terms.as_ref());
     }
 
     /// Returns the time until the next heartbeat, or `None` if there is no other, because the server is fenced.
@@ -192,7 +236,7 @@ impl Registrar {
             if !faults::on(Fault::NonceForgotten) {
                 self.store();
             }
-            let reply = registry_call::send(&connection, &call, &self.about(clocks))?;
+            let reply = registry_call::send(&connection, &call, &about::about(clocks))?;
             // The shortest request measures best.
             clocks = clocks.into_iter().chain([reply.clocks]).min_by_key(|clocks| clocks.round_trip);
             self.measured(clocks);
@@ -212,6 +256,10 @@ impl Registrar {
                 Effect::Renewed => {
                     self.store();
                     self.take_grant();
+                    if let Some(fleet) = self.member.fleet() {
+                        let terms = Terms { string: &self.string, fleet, format: self.format, time: IDLE };
+                        self.segments.report(&connection, &terms);
+                    }
                     return Ok(());
                 }
                 Effect::Lost(loss) => {
@@ -272,11 +320,13 @@ impl Registrar {
             self.snapshot.fenced_seen = seen;
             self.snapshot.fenced_by = reply.holder;
             self.leave(Standing::Fenced);
+            self.segments.discard();
             fleet_log::fenced(&self.snapshot, self.scale.time(seen));
         }
     }
 
     fn succeeded(&mut self) {
+        self.segments.retry_now();
         let failures = std::mem::take(&mut self.snapshot.failures);
         self.snapshot.cause.clear();
         self.snapshot.detail.clear();
@@ -289,6 +339,9 @@ impl Registrar {
     }
 
     fn failed(&mut self, trouble: Trouble) {
+        if self.member.fleet().is_none() && self.begun.elapsed() > GRACE {
+            self.segments.fail_all(&trouble);
+        }
         self.snapshot.failures += 1;
         let report = trouble.report();
         self.snapshot.cause = report.message;
@@ -323,24 +376,6 @@ impl Registrar {
             fleet_log::skewed(clocks, limit);
             self.skew_logged = Some(Instant::now());
         }
-    }
-
-    /// Returns what this server says about itself, for the views of the registry.
-    fn about(&self, clocks: Option<Clocks>) -> String {
-        let mut about = serde_json::json!({
-            "host": ascii(&fleet_log::host()),
-            "port": server::port(),
-            "data_directory": ascii(&server::data_directory()),
-            "system_identifier": server::system_identifier().to_string(),
-            "role": if recovery::in_recovery() { "standby" } else { "primary" },
-            "server_version": ascii(&setting::configured(c"server_version").unwrap_or_default()),
-            "extension_version": env!("CARGO_PKG_VERSION"),
-        });
-        if let Some(clocks) = clocks {
-            about["clock_offset_us"] = clocks.offset.into();
-            about["round_trip_us"] = clocks.round_trip.into();
-        }
-        about.to_string()
     }
 }
 

@@ -39,9 +39,13 @@ pub enum Count {
     ClockWaits,
     /// The total duration of the sleeps that waited for the wall clock, in nanoseconds.
     ClockTime,
+    /// The number of sleeps that waited for numbers of a segment.
+    SegmentWaits,
+    /// The total duration of the sleeps that waited for numbers of a segment, in nanoseconds.
+    SegmentTime,
 }
 
-const COUNTS: usize = Count::ClockTime as usize + 1;
+const COUNTS: usize = Count::SegmentTime as usize + 1;
 
 /// The counts of one backend, or the sum of several.
 #[derive(Clone, Copy, Default)]
@@ -170,6 +174,7 @@ impl Drop for Asleep {
             WaitEvent::Throttled => (Count::ThrottledWaits, Count::ThrottledTime),
             WaitEvent::Mark => (Count::MarkWaits, Count::MarkTime),
             WaitEvent::Clock => (Count::ClockWaits, Count::ClockTime),
+            WaitEvent::Segment => (Count::SegmentWaits, Count::SegmentTime),
         };
         self.slot.counters.add(waits, 1);
         self.slot.counters.add(time, took);

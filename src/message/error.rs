@@ -211,6 +211,12 @@ pub enum Error {
     },
     /// `snowflake_guard_row()` was called by something other than the guard of a table.
     NotAGuard,
+    /// There is no number of a segment.
+    Segment {
+        /// The tag.
+        tag: String,
+        problem: SegmentProblem,
+    },
     /// A series, a serial, or a trigger that numbers rows is wrong.
     Serial(Box<SerialProblem>),
     /// The server cannot store the progress of a replication origin.
@@ -250,6 +256,39 @@ pub enum GuardProblem {
         /// The name of the column, quoted.
         column: String,
     },
+}
+
+/// Why there is no number of a segment.
+#[derive(Clone, Debug)]
+pub enum SegmentProblem {
+    /// The server has no registry.
+    NoRegistry,
+    /// The server is in recovery.
+    Standby,
+    /// The tag is empty or too long.
+    Length {
+        /// How many bytes the tag has, in UTF-8.
+        bytes: usize,
+    },
+    /// The registry has no such segment.
+    Unknown,
+    /// The segment has given out as many numbers as it may until this time, in microseconds since the Unix epoch.
+    Wait { until: i128 },
+    /// The segment has given out its last number.
+    Exhausted,
+    /// The registry cannot be asked for numbers.
+    Unreachable {
+        /// When the first request failed, in microseconds since the Unix epoch.
+        since: i128,
+        /// How many requests have failed since then.
+        failures: u64,
+        /// Why the last request failed.
+        cause: String,
+        /// What to do about the cause, or an empty text.
+        hint: String,
+    },
+    /// The registrar does not answer.
+    NoRegistrar,
 }
 
 /// What the last heartbeats of this server have brought.

@@ -5,6 +5,7 @@ pub mod fleet;
 pub mod guard;
 pub mod log_limit;
 pub mod reasons;
+pub mod segment;
 pub mod serial;
 pub mod serial_problem;
 pub mod trouble;

@@ -10,6 +10,7 @@ use crate::message::error::Error;
 use crate::message::fleet;
 use crate::message::guard;
 use crate::message::reasons;
+use crate::message::segment;
 use crate::message::serial;
 use crate::pg::{relation, timestamp};
 
@@ -343,6 +344,7 @@ impl Error {
             ),
             Error::Guard { table, problem } => guard::report(table, problem),
             Error::NotAGuard => guard::not_a_guard(),
+            Error::Segment { tag, problem } => segment::report(tag, problem),
             Error::Serial(problem) => serial::report(problem),
             Error::NoOrigins { setting } => (
                 ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,

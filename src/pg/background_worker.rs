@@ -26,6 +26,9 @@ const LOCK_TIMEOUT: &CStr = c"2s";
 /// True if there was no slot for a background worker. The postmaster sets this flag, and its children inherit it.
 static TURNED_AWAY: AtomicBool = AtomicBool::new(false);
 
+/// True if this background worker must end, but may still wait for what it has begun.
+static PARTING: AtomicBool = AtomicBool::new(false);
+
 /// The hook that was set before [`look`].
 static PREVIOUS: OnceLock<pg_sys::emit_log_hook_type> = OnceLock::new();
 
@@ -113,7 +116,13 @@ pub fn ending() -> bool {
 /// Returns true if this background worker must end, or must read its configuration again.
 pub fn interrupted() -> bool {
     // SAFETY: the flag is a variable of this process that its signal handler writes.
-    ending() || unsafe { (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0 }
+    let reload = || unsafe { (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0 };
+    !PARTING.load(Ordering::Relaxed) && (ending() || reload())
+}
+
+/// Lets the waits of this background worker, which must end, go on until their deadlines.
+pub fn part() {
+    PARTING.store(true, Ordering::Relaxed);
 }
 
 /// Why [`wait_on_socket`] has stopped waiting.

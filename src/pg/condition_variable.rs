@@ -8,6 +8,9 @@ use pgrx::pg_sys;
 /// A condition that sessions wait for. The condition is in shared memory, which all processes see at the same address.
 pub struct Condition(UnsafeCell<pg_sys::ConditionVariable>);
 
+// SAFETY: PostgreSQL's functions guard the variable by its own spinlock.
+unsafe impl Sync for Condition {}
+
 impl Condition {
     /// Returns a condition on which no session waits.
     pub fn new() -> Condition {

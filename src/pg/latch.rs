@@ -1,6 +1,7 @@
 //! This process's latch, on which the process sleeps.
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use pgrx::pg_sys;
@@ -57,5 +58,28 @@ pub fn sleep_until_set(time: Option<Duration>) {
     unsafe {
         pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds, pg_sys::PG_WAIT_EXTENSION);
         pg_sys::ResetLatch(pg_sys::MyLatch);
+    }
+}
+
+/// The latch of a process that other processes wake. The value is in shared memory.
+#[derive(Default)]
+pub struct SharedLatch(AtomicPtr<pg_sys::Latch>);
+
+impl SharedLatch {
+    /// Makes this process the one that is woken.
+    pub fn own(&self) {
+        // SAFETY: the variable is set as long as the process lives.
+        self.0.store(unsafe { pg_sys::MyLatch }, Ordering::Release);
+    }
+
+    /// Wakes the process, if there is one.
+    pub fn set(&self) {
+        let latch = self.0.load(Ordering::Acquire);
+        if !latch.is_null() {
+            // SAFETY: the latch is part of an entry of PostgreSQL's process array, which is in shared memory at the same address in all
+            // processes and lives as long as the server. If the process has ended, its entry is free or that of another process, which
+            // wakes without a reason, as every process that waits on its latch allows for.
+            unsafe { pg_sys::SetLatch(latch) };
+        }
     }
 }

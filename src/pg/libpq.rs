@@ -193,7 +193,8 @@ impl Connection {
                 return Err(Failure::Broken { text: "the answer is not a row but a copy".into() });
             }
             // The first error counts, because those that follow it are its consequences.
-            if !matches!(found, Some(Err(_))) {
+            let trusted = faults::on(Fault::CommitIgnored) && found.is_some();
+            if !matches!(found, Some(Err(_))) && !trusted {
                 found = Some(result.outcome());
             }
         }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::pg_sys;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
@@ -44,4 +45,14 @@ impl Text<'_> {
 pub fn shown(text: &[u8]) -> String {
     let start = &text[..text.len().min(SHOWN)];
     format!("{}{}", start.escape_ascii(), if start.len() < text.len() { "..." } else { "" })
+}
+
+/// Returns a text in UTF-8 as this database can show it. Unless the encoding of the database is UTF-8, characters that are not in ASCII
+/// become question marks.
+pub fn for_database(text: &str) -> String {
+    // SAFETY: the call reads a variable of this process.
+    match unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32 {
+        true => text.into(),
+        false => text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
+    }
 }

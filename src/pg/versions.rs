@@ -20,11 +20,12 @@ pub fn wait_event(_: WaitEvent) -> u32 {
 #[cfg(any(feature = "pg17", feature = "pg18"))]
 pub fn wait_event(what: WaitEvent) -> u32 {
     use std::sync::OnceLock;
-    static EVENTS: [OnceLock<u32>; 3] = [const { OnceLock::new() }; 3];
+    static EVENTS: [OnceLock<u32>; 4] = [const { OnceLock::new() }; 4];
     let (event, name) = match what {
         WaitEvent::Throttled => (&EVENTS[0], c"SnowflakeThrottled"),
         WaitEvent::Mark => (&EVENTS[1], c"SnowflakeMark"),
         WaitEvent::Clock => (&EVENTS[2], c"SnowflakeClock"),
+        WaitEvent::Segment => (&EVENTS[3], c"SnowflakeSegment"),
     };
     // SAFETY: PostgreSQL copies the C string. The call is made in a backend that holds no lock.
     *event.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })

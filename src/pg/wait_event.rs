@@ -11,11 +11,13 @@ pub enum WaitEvent {
     Mark,
     /// The session waits for the wall clock, because the wall clock was set back.
     Clock,
+    /// The session waits until the registrar has fetched numbers of a segment.
+    Segment,
 }
 
 impl WaitEvent {
     /// All events.
-    pub const ALL: [WaitEvent; 3] = [WaitEvent::Throttled, WaitEvent::Mark, WaitEvent::Clock];
+    pub const ALL: [WaitEvent; 4] = [WaitEvent::Throttled, WaitEvent::Mark, WaitEvent::Clock, WaitEvent::Segment];
 
     /// Returns the name that views show.
     pub fn name(self) -> &'static str {
@@ -23,6 +25,7 @@ impl WaitEvent {
             WaitEvent::Throttled => "throttled",
             WaitEvent::Mark => "mark",
             WaitEvent::Clock => "clock",
+            WaitEvent::Segment => "segment",
         }
     }
 }

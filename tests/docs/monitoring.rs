@@ -256,9 +256,10 @@ fn check_columns(session: &mut Client, view: &str, section: &str) -> Result<(), 
 fn every_column_is_described() {
     let server = Cluster::builder("monitoring_columns").start();
     let mut session = server.session();
-    let (status, backends) = page::views();
+    let [status, backends, segments] = page::views();
     check_columns(&mut session, "snowflake_status", &status).unwrap();
     check_columns(&mut session, "snowflake_stat_backends", &backends).unwrap();
+    check_columns(&mut session, "snowflake_segments", &segments).unwrap();
     let other = check_columns(&mut session, "snowflake_status", &status.replace("`retries`", "`retry`"));
     assert_caught(other, "column retries of snowflake_status is not described");
     let more = check_columns(&mut session, "snowflake_stat_backends", &backends.replace("`pid`", "`pid`, `id`"));

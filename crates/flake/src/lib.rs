@@ -16,6 +16,7 @@
 //! The module [`fleet`] decides which server of a fleet has which worker ID. The module [`serial`] makes short numbers for people.
 
 mod assignment;
+mod block_size;
 mod bulk;
 mod epoch;
 mod error;
@@ -37,6 +38,7 @@ mod text;
 mod tick;
 
 pub use assignment::Assignment;
+pub use block_size::{fetch_below, next_length};
 pub use bulk::Bulk;
 pub use epoch::Epoch;
 pub use error::{FormatError, LayoutError, Part, PartError};

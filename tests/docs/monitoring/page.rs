@@ -51,12 +51,13 @@ pub fn metrics(queries: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Returns the sections about the two views: status and backends.
-pub fn views() -> (String, String) {
+/// Returns the sections about the views: status, backends and segments.
+pub fn views() -> [String; 3] {
     let text = text();
     let section = text.split("## The views").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a section");
-    let (status, backends) = section.split_once("`snowflake_stat_backends` has").expect("two views");
-    (status.into(), backends.into())
+    let (status, rest) = section.split_once("`snowflake_stat_backends` has").expect("a second view");
+    let (backends, segments) = rest.split_once("`snowflake_segments` has").expect("a third view");
+    [status, backends, segments].map(String::from)
 }
 
 /// Returns the texts in backquotes in the first cells of a table's rows.

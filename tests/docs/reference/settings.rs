@@ -78,7 +78,7 @@ fn check(page: &str, known: &[Setting]) -> Result<(), String> {
 #[test]
 fn every_setting_is_described_as_it_is() {
     let known = known("reference_settings");
-    assert_eq!(known.len(), 12);
+    assert_eq!(known.len(), 13);
     check(&page(PAGE), &known).unwrap();
 }
 
@@ -93,7 +93,7 @@ fn a_setting_that_is_described_wrongly_is_caught() {
             "\n### snowflake_pg.era\n\n### snowflake_pg.epoch\n",
             "snowflake_pg.era does not exist",
         ),
-        ("| [`snowflake_pg.epoch`]", "| [snowflake_pg.epoch]", "the table has 11 rows"),
+        ("| [`snowflake_pg.epoch`]", "| [snowflake_pg.epoch]", "the table has 12 rows"),
         ("`-1` (not set)", "`0`", "snowflake_pg.worker_id is"),
         ("-1 to 1023", "-1 to 1024", "snowflake_pg.worker_id is"),
         ("| 0 in the default", "| 0 to 31 in the default", "snowflake_pg.datacenter_id is"),

@@ -1,0 +1,60 @@
+//! The numbers of segments.
+
+use pgrx::prelude::*;
+
+use crate::config::identity;
+use crate::generator::{segment_draw, segment_view};
+use crate::pg::text_arg::{self, Text};
+
+/// The longest time that the view shows, in microseconds: 1000 years.
+const LONGEST: f64 = 31_556_952_000.0 * 1e6;
+
+/// Draws the next number of a segment.
+#[pg_extern(volatile, strict, parallel_safe)]
+fn snowflake_segment_nextval(tag: Text<'_>) -> i64 {
+    segment_draw::draw(tag)
+}
+
+/// Returns the segments from which this server gives out numbers, for the view `snowflake_segments`.
+#[pg_extern(volatile, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn snowflake_segments() -> TableIterator<
+    'static,
+    (
+        name!(tag, String),
+        name!(state, &'static str),
+        name!(generation, Option<i64>),
+        name!(next_number, Option<i64>),
+        name!(numbers_left, i64),
+        name!(lasts, Option<Interval>),
+        name!(rate, f64),
+        name!(step, i64),
+        name!(fetches, i64),
+        name!(waits, i64),
+        name!(last_error, Option<String>),
+    ),
+> {
+    // If the library is not preloaded, this call raises the error that says so.
+    identity::get();
+    let rows: Vec<_> = segment_view::all()
+        .map(|shown| {
+            let lasts = (shown.rate > 0.0).then(|| (shown.left as f64 / shown.rate * 1e6).min(LONGEST));
+            let lasts =
+                lasts.map(|micros| Interval::new(0, 0, micros as i64).expect("microseconds alone are in range"));
+            (
+                text_arg::for_database(&shown.tag),
+                shown.state,
+                shown.generation.map(|generation| generation as i64),
+                shown.next,
+                shown.left as i64,
+                lasts,
+                shown.rate,
+                shown.step as i64,
+                shown.fetches as i64,
+                shown.waits as i64,
+                shown.problem,
+            )
+        })
+        .collect();
+    TableIterator::new(rows)
+}

@@ -1,0 +1,24 @@
+//! What a server says about itself when it talks to the registry.
+
+use crate::generator::fleet_log;
+use crate::generator::grant::ascii;
+use crate::generator::registry_call::Clocks;
+use crate::pg::{recovery, server, setting};
+
+/// Returns what this server says about itself, for the views of the registry.
+pub fn about(clocks: Option<Clocks>) -> String {
+    let mut about = serde_json::json!({
+        "host": ascii(&fleet_log::host()),
+        "port": server::port(),
+        "data_directory": ascii(&server::data_directory()),
+        "system_identifier": server::system_identifier().to_string(),
+        "role": if recovery::in_recovery() { "standby" } else { "primary" },
+        "server_version": ascii(&setting::configured(c"server_version").unwrap_or_default()),
+        "extension_version": env!("CARGO_PKG_VERSION"),
+    });
+    if let Some(clocks) = clocks {
+        about["clock_offset_us"] = clocks.offset.into();
+        about["round_trip_us"] = clocks.round_trip.into();
+    }
+    about.to_string()
+}

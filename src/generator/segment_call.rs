@@ -1,0 +1,167 @@
+//! The calls about segments as SQL statements, and their answers.
+
+use std::ffi::CStr;
+use std::time::Duration;
+
+use flake::fleet::{Refusal, Uuid};
+use flake::{Block, IdFormat};
+use serde_json::Value;
+
+use crate::generator::segment_facts::Reason;
+use crate::message::trouble::{Facts, Trouble};
+use crate::pg::libpq::{Connection, Row};
+
+/// The statements. As in [`crate::generator::registry_call`], no name and no operator depends on the search path.
+const HELLO: &CStr = c"SELECT answer, reason, nonce FROM snowflake_registry.hello($1, $2, $3)";
+const TAKE: &CStr =
+    c"SELECT answer, reason, generation, first, count, step, max_step, EXTRACT(epoch FROM until) AS until \
+                      FROM snowflake_registry.take($1, $2, $3, $4)";
+const GIVE_BACK: &CStr = c"SELECT answer, reason FROM snowflake_registry.give_back($1, $2, $3, $4, $5, $6)";
+const REPORT: &CStr =
+    c"SELECT pg_catalog.json_agg(pg_catalog.json_build_array(answer, reason, tag)) FILTER (WHERE answer OPERATOR(pg_catalog.<>) 'current') \
+      AS answers FROM snowflake_registry.report($1, $2, $3, $4)";
+
+/// A block of a tag that the registry has given to this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub generation: u64,
+    pub first: i64,
+    pub count: u64,
+    /// The limits for the length of a block.
+    pub step: u64,
+    pub max_step: u64,
+}
+
+impl Taken {
+    /// Returns the last number.
+    pub fn last(&self) -> i64 {
+        self.first + (self.count - 1) as i64
+    }
+
+    /// Returns the block as a segment takes it.
+    pub fn block(&self, fetch_below: u64) -> Block {
+        Block { first: self.first, length: self.count, fetch_below }
+    }
+}
+
+/// The answer to the wish for a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Taken(Taken),
+    /// There is no block, for this reason, and until this time in microseconds since the Unix epoch.
+    Refused(Reason, i64),
+}
+
+/// What the registry says about blocks that this server holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// The registry had forgotten the block, and goes on above everything that it can have forgotten.
+    Raised { tag: String },
+    /// The tag was dropped, so this server must not go on in its blocks.
+    Void { tag: String },
+}
+
+/// A connection on which statements are sent, and how long each of them may take.
+pub struct Line<'connection> {
+    pub connection: &'connection Connection,
+    pub patience: Duration,
+    pub fleet: Uuid,
+    pub format: IdFormat,
+}
+
+impl Line<'_> {
+    /// Asks the registry for a nonce. A copy of this server's memory would make the same nonce as this server.
+    pub fn nonce(&self) -> Result<Uuid, Trouble> {
+        let parameters =
+            [self.fleet(), Some(self.format.layout.to_string()), Some(self.format.epoch.unix_ms().to_string())];
+        let row = self.row(HELLO, &parameters)?;
+        let nonce = row.get("nonce").and_then(|nonce| u128::from_str_radix(&nonce.replace('-', ""), 16).ok());
+        match (row.get("answer"), nonce) {
+            (Some("hello"), Some(nonce)) => Ok(Uuid(nonce)),
+            _ => Err(self.other(&row)),
+        }
+    }
+
+    /// Asks for a block of a tag.
+    pub fn take(&self, tag: &str, nonce: Uuid, want: u64) -> Result<Answer, Trouble> {
+        let want = want.min(i64::MAX as u64).to_string();
+        let row = self.row(TAKE, &[self.fleet(), Some(tag.into()), text(nonce), Some(want)])?;
+        let number = |column: &str| row.get(column)?.parse::<u64>().ok();
+        let taken = || {
+            let (count, first) =
+                (number("count").filter(|count| (1..=flake::MAX_BLOCK).contains(count))?, number("first")?);
+            let first = i64::try_from(first).ok().filter(|first| first.checked_add(count as i64).is_some())?;
+            let (step, max_step) = (number("step")?, number("max_step")?);
+            Some(Taken { generation: number("generation")?, first, count, step, max_step })
+        };
+        let until = row.get("until").and_then(|seconds| seconds.parse::<f64>().ok()).unwrap_or_default();
+        let until = (until * 1e6) as i64;
+        match (row.get("answer"), row.get("reason")) {
+            (Some("taken"), None) => taken().map(Answer::Taken).ok_or_else(|| strange(&row)),
+            (Some("refused"), Some("unknown tag")) => Ok(Answer::Refused(Reason::Unknown, until)),
+            (Some("refused"), Some("wait")) => Ok(Answer::Refused(Reason::Wait, until)),
+            (Some("refused"), Some("exhausted")) => Ok(Answer::Refused(Reason::Exhausted, until)),
+            _ => Err(self.other(&row)),
+        }
+    }
+
+    /// Gives back numbers of a block. Returns false if the registry does not take them.
+    pub fn give_back(&self, tag: &str, generation: u64, nonce: Uuid, first: i64, last: i64) -> Result<bool, Trouble> {
+        let number = |number: i64| Some(number.to_string());
+        let parameters =
+            [self.fleet(), Some(tag.into()), number(generation as i64), text(nonce), number(first), number(last)];
+        self.row(GIVE_BACK, &parameters).map(|row| row.get("answer") == Some("given back"))
+    }
+
+    /// Reports the tags of which this server holds blocks: the tag, its generation, and the last number of the highest block.
+    pub fn report(&self, held: &[(String, u64, i64)]) -> Result<Vec<Said>, Trouble> {
+        let array = |items: Vec<String>| Some(format!("{{{}}}", items.join(",")));
+        let tags = array(held.iter().map(|(tag, _, _)| quoted(tag)).collect());
+        let generations = array(held.iter().map(|(_, generation, _)| generation.to_string()).collect());
+        let lasts = array(held.iter().map(|(_, _, last)| last.to_string()).collect());
+        let row = self.row(REPORT, &[self.fleet(), tags, generations, lasts])?;
+        let Some(answers) = row.get("answers") else { return Ok(Vec::new()) };
+        let answers: Vec<[Value; 3]> = serde_json::from_str(answers).map_err(|_| strange(&row))?;
+        let said = answers.iter().filter_map(|[answer, reason, tag]| {
+            let tag = tag.as_str().unwrap_or_default().to_owned();
+            match (answer.as_str(), reason.as_str()) {
+                (Some("raised"), _) => Some(Said::Raised { tag }),
+                (Some("refused"), Some("unknown tag" | "generation")) => Some(Said::Void { tag }),
+                _ => None,
+            }
+        });
+        Ok(said.collect())
+    }
+
+    fn fleet(&self) -> Option<String> {
+        text(self.fleet)
+    }
+
+    fn row(&self, sql: &CStr, parameters: &[Option<String>]) -> Result<Row, Trouble> {
+        self.connection.row(sql, parameters, self.patience).map_err(Trouble::NoAnswer)
+    }
+
+    /// Returns the trouble with an answer that all calls have in common.
+    fn other(&self, row: &Row) -> Trouble {
+        match (row.get("answer"), row.get("reason")) {
+            (Some("refused"), Some("foreign fleet")) => {
+                Trouble::Refused { refusal: Refusal::ForeignFleet, facts: Box::<Facts>::default(), format: self.format }
+            }
+            _ => strange(row),
+        }
+    }
+}
+
+fn text(Uuid(uuid): Uuid) -> Option<String> {
+    Some(format!("{uuid:032x}"))
+}
+
+/// Returns a text as an element of an array.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn strange(row: &Row) -> Trouble {
+    let text = |column| row.get(column).map_or("null".into(), |text| text.chars().take(100).collect::<String>());
+    Trouble::Strange { answer: format!("{}, {}", text("answer"), text("reason")) }
+}

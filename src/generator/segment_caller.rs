@@ -1,0 +1,91 @@
+//! The connection on which the registrar asks for blocks. It stays open for some seconds, because a tag that is drawn fast needs one block
+//! after another.
+
+use std::time::{Duration, Instant};
+
+use flake::IdFormat;
+use flake::fleet::Uuid;
+
+use crate::generator::segment_call::Line;
+use crate::message::trouble::Trouble;
+use crate::pg::conninfo::ConnectionString;
+use crate::pg::libpq::{Connection, Failure};
+
+/// How long a connection stays open after the last request.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// How long the registry has to answer one request: as long as there is time before the next heartbeat, within these limits.
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
+
+/// What the registrar needs to send requests.
+pub struct Terms<'text> {
+    pub string: &'text str,
+    pub fleet: Uuid,
+    pub format: IdFormat,
+    /// How long it is until the next heartbeat.
+    pub time: Duration,
+}
+
+impl Terms<'_> {
+    /// Returns how long the registry has to answer one request.
+    fn patience(&self) -> Duration {
+        self.time.clamp(PATIENCE.0, PATIENCE.1)
+    }
+
+    /// Returns a connection as the calls use it.
+    pub fn line<'connection>(&self, connection: &'connection Connection) -> Line<'connection> {
+        Line { connection, patience: self.patience(), fleet: self.fleet, format: self.format }
+    }
+}
+
+/// The connection, if it is open.
+#[derive(Default)]
+pub struct Caller {
+    connection: Option<Connection>,
+    string: String,
+    last_use: Option<Instant>,
+}
+
+impl Caller {
+    /// Closes a connection that is idle, or that leads to another registry. Returns the time after which it will be idle for too long.
+    pub fn tend(&mut self, terms: &Terms, now: Instant) -> Option<Duration> {
+        if self.string != terms.string || self.last_use.is_some_and(|last| now >= last + IDLE) {
+            self.hang_up();
+        }
+        self.last_use.map(|last| (last + IDLE).saturating_duration_since(now))
+    }
+
+    /// Sends requests over the open connection, or over a new one. If the open one is broken, tries once more over a new one.
+    pub fn ask<T>(&mut self, terms: &Terms, ask: impl Fn(&Line) -> Result<T, Trouble>) -> Result<T, Trouble> {
+        loop {
+            let fresh = self.connection.is_none();
+            if fresh {
+                self.connection = Some(connect(terms)?);
+                self.string = terms.string.to_owned();
+            }
+            let asked = ask(&terms.line(self.connection.as_ref().expect("it was opened")));
+            self.last_use = Some(Instant::now());
+            match asked {
+                Err(Trouble::NoAnswer(Failure::Raised { .. })) | Ok(_) => return asked,
+                Err(Trouble::NoAnswer(Failure::Broken { .. })) if !fresh => self.hang_up(),
+                Err(_) => {
+                    self.hang_up();
+                    return asked;
+                }
+            }
+        }
+    }
+
+    fn hang_up(&mut self) {
+        (self.connection, self.last_use) = (None, None);
+    }
+}
+
+fn connect(terms: &Terms) -> Result<Connection, Trouble> {
+    if terms.string.is_empty() {
+        return Err(Trouble::NotSet);
+    }
+    let mut string = ConnectionString::parse(terms.string).ok_or(Trouble::Malformed)?;
+    string.timeout = string.timeout.min(terms.patience());
+    Connection::open(&string, || {}).map_err(Trouble::NoAnswer)
+}

@@ -1,0 +1,176 @@
+//! The path from an SQL call to a number of a segment: what a session knows, and how it waits.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use flake::{Nanos, Undrawn};
+use pgrx::check_for_interrupts;
+
+use crate::config::identity;
+use crate::faults;
+use crate::generator::grant::{self, Standing};
+use crate::generator::segment_facts::{MAX_TAG, Reason};
+use crate::generator::segment_slots::{self as slots, Found, Phase, Slot};
+use crate::generator::{assigned, clock, wait};
+use crate::message::error::{Error, SegmentProblem};
+use crate::pg::text_arg::Text;
+use crate::pg::wait_event::WaitEvent;
+use crate::pg::{background_worker, recovery, relation};
+
+/// How long a session sleeps before it asks the registrar again.
+const SLEEP: Duration = Duration::from_secs(1);
+
+/// How long a session waits for the registrar.
+const PATIENCE: Nanos = 60_000_000_000;
+
+/// The number of tags that a session remembers. A session that uses more tags looks them up again.
+const REMEMBERED: usize = 1_000;
+
+/// A slot and its version.
+type Place = (&'static Slot, u64);
+
+/// The slots that this session knows, by the tag in the encoding of the database. The last one is found without a search.
+struct Known {
+    last: Option<(Box<[u8]>, Place)>,
+    all: BTreeMap<Box<[u8]>, Place>,
+}
+
+thread_local! {
+    static KNOWN: RefCell<Known> = const { RefCell::new(Known { last: None, all: BTreeMap::new() }) };
+}
+
+impl Known {
+    #[inline(always)]
+    fn find(&mut self, tag: &[u8]) -> Option<Place> {
+        if let Some((last, place)) = &self.last
+            && **last == *tag
+        {
+            return Some(*place);
+        }
+        let place = *self.all.get(tag)?;
+        self.last = Some((tag.into(), place));
+        Some(place)
+    }
+
+    fn note(&mut self, tag: &[u8], place: Place) {
+        if self.all.len() >= REMEMBERED {
+            self.all.clear();
+        }
+        self.all.insert(tag.into(), place);
+        self.last = Some((tag.into(), place));
+    }
+}
+
+/// Draws a number. The session waits only if there is none on this server.
+#[inline]
+pub fn draw(tag: Text<'_>) -> i64 {
+    let known = KNOWN.with_borrow_mut(|known| known.find(tag.0));
+    match known {
+        Some((slot, version)) if let Ok(number) = slot.draw(version) => {
+            faults::drawn_privately(&slot.segment).unwrap_or(number)
+        }
+        _ => find(tag),
+    }
+}
+
+/// Finds the slot of a tag, and draws from it.
+#[cold]
+fn find(tag: Text<'_>) -> i64 {
+    let raise = |problem| -> ! { Error::Segment { tag: tag.shown(), problem }.raise() };
+    // If the library is not preloaded, this call raises the error that says so.
+    let own = identity::get();
+    if !own.registry_set {
+        raise(SegmentProblem::NoRegistry);
+    }
+    if !background_worker::in_normal_server() {
+        raise(SegmentProblem::NoRegistrar);
+    }
+    if recovery::in_recovery() {
+        raise(SegmentProblem::Standby);
+    }
+    let name = relation::utf8(tag.0);
+    if name.is_empty() || name.len() > MAX_TAG {
+        raise(SegmentProblem::Length { bytes: name.len() });
+    }
+    let begun = clock::monotonic();
+    loop {
+        check_for_interrupts!();
+        if grant::published().is_some_and(|snapshot| snapshot.standing == Standing::Fenced)
+            && let Some(error) = assigned::refusal(own)
+        {
+            error.raise();
+        }
+        let drawn = match slots::find_or_take(&name) {
+            Found::Slot(slot, version) => {
+                KNOWN.with_borrow_mut(|known| known.note(tag.0, (slot, version)));
+                await_number(slot, version, begun)
+            }
+            Found::Full => await_slot(begun),
+        };
+        match drawn {
+            Ok(Some(number)) => return number,
+            Ok(None) => {}
+            Err(problem) => raise(problem),
+        }
+    }
+}
+
+/// Waits until a slot may be free.
+fn await_slot(begun: Nanos) -> Result<Option<i64>, SegmentProblem> {
+    let waiting = slots::freed().join();
+    unreachable()?;
+    late(begun)?;
+    // A slot that was freed before this session waited is found soon.
+    wait::until_woken(&waiting, WaitEvent::Segment, Duration::from_millis(20));
+    Ok(None)
+}
+
+/// Draws from a slot as soon as it has a number. Returns `None` if the slot has got another tag.
+fn await_number(slot: &Slot, version: u64, begun: Nanos) -> Result<Option<i64>, SegmentProblem> {
+    let unanswered = slot.unanswered();
+    let waiting = slot.changed.join();
+    let mut waited = false;
+    loop {
+        match slot.draw(version) {
+            Ok(number) => return Ok(Some(number)),
+            Err(Undrawn::Dry) => {}
+            Err(Undrawn::Closed) => match slot.phase() {
+                _ if slot.version() != version => return Ok(None),
+                Phase::Asked | Phase::Refused => {}
+                Phase::Free | Phase::Open | Phase::Leaving => return Ok(None),
+            },
+        }
+        let answered = slot.unanswered() != unanswered;
+        match slot.refusal.get() {
+            Some((Reason::Unknown, _)) if answered => return Err(SegmentProblem::Unknown),
+            Some((Reason::Exhausted, _)) if answered => return Err(SegmentProblem::Exhausted),
+            Some((Reason::Wait, until)) if answered || until > grant::now() => {
+                return Err(SegmentProblem::Wait { until: until.into() });
+            }
+            Some((Reason::Unknown, _)) => slot.ask_again(version),
+            _ => {}
+        }
+        slot.want();
+        unreachable()?;
+        late(begun)?;
+        if !waited {
+            slot.note_wait();
+            waited = true;
+        }
+        wait::until_woken(&waiting, WaitEvent::Segment, SLEEP);
+    }
+}
+
+/// Returns an error while the registry cannot be asked. The registrar keeps trying.
+fn unreachable() -> Result<(), SegmentProblem> {
+    let Some(failing) = slots::failing() else { return Ok(()) };
+    let (cause, hint) = (failing.cause(), failing.hint());
+    Err(SegmentProblem::Unreachable { since: failing.since.into(), failures: failing.failures, cause, hint })
+}
+
+fn late(begun: Nanos) -> Result<(), SegmentProblem> {
+    let late = clock::monotonic().saturating_sub(begun) > PATIENCE;
+    let overdue = || grant::published().is_none_or(|snapshot| snapshot.overdue());
+    if late || overdue() { Err(SegmentProblem::NoRegistrar) } else { Ok(()) }
+}

@@ -1,0 +1,183 @@
+//! The plain values in the slot of a segment.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pgrx::PGRXSharedMemory;
+
+use crate::generator::grant::ascii;
+
+/// The length of the longest tag, in bytes of UTF-8. The registry has the same limit.
+pub const MAX_TAG: usize = 200;
+
+const WORDS: usize = MAX_TAG / size_of::<u64>();
+
+/// A tag in UTF-8. The lock of the slots guards it.
+pub struct Tag {
+    length: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+impl Default for Tag {
+    fn default() -> Tag {
+        Tag { length: AtomicU64::default(), words: [const { AtomicU64::new(0) }; WORDS] }
+    }
+}
+
+impl Tag {
+    /// Stores a tag, which has at most [`MAX_TAG`] bytes.
+    pub fn set(&self, tag: &str) {
+        for (word, stored) in words(tag).zip(&self.words) {
+            stored.store(word, Ordering::Relaxed);
+        }
+        self.length.store(tag.len().min(MAX_TAG) as u64, Ordering::Relaxed);
+    }
+
+    /// Returns true if this is the stored tag.
+    pub fn is(&self, tag: &str) -> bool {
+        self.length.load(Ordering::Relaxed) == tag.len() as u64
+            && words(tag).zip(&self.words).all(|(word, stored)| stored.load(Ordering::Relaxed) == word)
+    }
+
+    /// Returns the stored tag.
+    pub fn get(&self) -> String {
+        let bytes = self.words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes());
+        let bytes: Vec<u8> = bytes.take(self.length.load(Ordering::Relaxed) as usize).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// Returns the bytes of a tag in words.
+fn words(tag: &str) -> impl Iterator<Item = u64> {
+    tag.as_bytes().chunks(size_of::<u64>()).map(|bytes| {
+        let mut word = [0; size_of::<u64>()];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    })
+}
+
+/// What the registrar has counted for the tag of a slot.
+#[derive(Default)]
+pub struct Facts {
+    /// The generation of the tag.
+    pub generation: AtomicU64,
+    /// The last number of the highest block.
+    pub highest: AtomicU64,
+    /// How many numbers were put into the segment since the slot got its tag.
+    pub given: AtomicU64,
+    /// The length of the last block.
+    pub step: AtomicU64,
+    /// How often a block was fetched, and how often a session had to wait for one.
+    pub fetches: AtomicU64,
+    pub waits: AtomicU64,
+    /// When the last block and the one before were fetched, on the monotonic clock, and how many numbers were drawn until then.
+    pub last_fetch: AtomicU64,
+    pub last_drawn: AtomicU64,
+    pub fetch_before: AtomicU64,
+    pub drawn_before: AtomicU64,
+}
+
+impl Facts {
+    /// Sets all to 0, for another tag.
+    pub fn reset(&self) {
+        let all = [&self.generation, &self.highest, &self.given, &self.step, &self.fetches, &self.waits];
+        let times = [&self.last_fetch, &self.last_drawn, &self.fetch_before, &self.drawn_before];
+        all.into_iter().chain(times).for_each(|fact| fact.store(0, Ordering::Relaxed));
+    }
+}
+
+/// Why the registry gives out no block of a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Reason {
+    /// There is no such tag.
+    Unknown = 1,
+    /// The tag has given out as many numbers as it may within some minutes.
+    Wait,
+    /// The tag has given out its last number.
+    Exhausted,
+}
+
+/// The last refusal of the registry. The registrar writes it.
+#[derive(Default)]
+pub struct Refusal {
+    reason: AtomicU32,
+    /// Until when the refusal lasts, in microseconds since the Unix epoch.
+    until: AtomicU64,
+}
+
+impl Refusal {
+    /// Returns the reason, and until when the refusal lasts.
+    pub fn get(&self) -> Option<(Reason, i64)> {
+        let reason = match self.reason.load(Ordering::Acquire) {
+            1 => Reason::Unknown,
+            2 => Reason::Wait,
+            3 => Reason::Exhausted,
+            _ => return None,
+        };
+        Some((reason, self.until.load(Ordering::Relaxed) as i64))
+    }
+
+    /// Stores a refusal.
+    pub fn set(&self, reason: Reason, until: i64) {
+        self.until.store(until as u64, Ordering::Relaxed);
+        self.reason.store(reason as u32, Ordering::Release);
+    }
+
+    /// Forgets the refusal.
+    pub fn clear(&self) {
+        self.reason.store(0, Ordering::Release);
+    }
+}
+
+/// The bytes of a text about the registry.
+const TEXT: usize = 400;
+
+/// What is wrong with the registry. The lock of the slots guards it.
+#[derive(Clone, Copy)]
+pub struct Failing {
+    /// When the first of the requests that failed was sent, in microseconds since the Unix epoch.
+    pub since: i64,
+    /// How many requests have failed since then.
+    pub failures: u64,
+    cause: [u8; TEXT],
+    hint: [u8; TEXT],
+}
+
+// SAFETY: the type consists of plain numbers.
+#[allow(unsafe_code)]
+unsafe impl PGRXSharedMemory for Failing {}
+
+impl Default for Failing {
+    fn default() -> Failing {
+        Failing { since: 0, failures: 0, cause: [0; TEXT], hint: [0; TEXT] }
+    }
+}
+
+impl Failing {
+    /// Returns a failure with its cause and with what to do about it. Every user can read both.
+    pub fn new(since: i64, failures: u64, cause: &str, hint: &str) -> Failing {
+        Failing { since, failures, cause: bytes(cause), hint: bytes(hint) }
+    }
+
+    /// Returns why the last request failed.
+    pub fn cause(&self) -> String {
+        text(&self.cause)
+    }
+
+    /// Returns what to do about it.
+    pub fn hint(&self) -> String {
+        text(&self.hint)
+    }
+}
+
+fn bytes(text: &str) -> [u8; TEXT] {
+    let mut bytes = [0; TEXT];
+    for (byte, character) in bytes.iter_mut().zip(ascii(text).bytes()) {
+        *byte = character;
+    }
+    bytes
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned()
+}

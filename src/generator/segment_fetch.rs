@@ -1,0 +1,355 @@
+//! The registrar's part of segments: it fetches blocks, reports which ones this server holds, and gives back what is left.
+//!
+//! A block is used only after the registry has confirmed its COMMIT: [`Connection::row`] returns a row only after the end of the
+//! transaction, and returns no row if there was a warning. A request without an answer is sent again with the same nonce, so that the
+//! registry can answer with the same block.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use flake::fleet::Uuid;
+use flake::{Nanos, Span, fetch_below, next_length};
+
+use crate::faults::{self, Fault};
+use crate::generator::segment_call::{Answer, Said, Taken};
+use crate::generator::segment_caller::{Caller, Terms};
+use crate::generator::segment_facts::{Failing, Reason};
+use crate::generator::segment_slots::{self as slots, Phase, Slot};
+use crate::generator::{clock, grant, segment_log};
+use crate::message::trouble::Trouble;
+use crate::pg::background_worker;
+use crate::pg::libpq::{Connection, Failure};
+
+/// The pause after the first request that failed, and the longest pause.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+
+/// How long the registrar gives back numbers before it ends.
+const PARTING: Duration = Duration::from_secs(3);
+
+/// How many tags one report contains.
+const REPORTED: usize = 100;
+
+/// A block that this server has taken, and its nonce.
+#[derive(Clone, Copy)]
+struct Held {
+    nonce: Uuid,
+    taken: Taken,
+}
+
+/// What the registrar knows about the tag of a slot. It forgets it if it is started again after an error, and then gives back nothing.
+#[derive(Default)]
+struct Tag {
+    version: u64,
+    newest: Option<Held>,
+    previous: Option<Held>,
+    /// The nonce of the request that is not answered yet.
+    pending: Option<Uuid>,
+    /// The length of the next block.
+    want: u64,
+    /// Not before this time is a refused request sent again.
+    retry: Option<Instant>,
+}
+
+/// The registrar's part of the segments of this server.
+#[derive(Default)]
+pub struct Fetcher {
+    caller: Caller,
+    tags: HashMap<usize, Tag>,
+    /// The slot that is served next.
+    next: usize,
+    failing: Option<(Failing, Trouble)>,
+    retry: Option<Instant>,
+    /// Why the last report has failed.
+    unreported: Option<Trouble>,
+}
+
+impl Fetcher {
+    /// Makes this process the one that sessions ask. It goes on where another registrar has ended.
+    pub fn start() -> Fetcher {
+        slots::own_latch();
+        let begun = slots::all().iter().filter(|slot| matches!(slot.phase(), Phase::Asked | Phase::Leaving));
+        begun.for_each(Slot::still_wanted);
+        Fetcher::default()
+    }
+
+    /// Does one thing that a session wants, if there is any. Returns the time after which this function must be called again although no
+    /// session asks, or `None` if there is nothing to do.
+    pub fn work(&mut self, terms: &Terms) -> Option<Duration> {
+        let now = Instant::now();
+        let close = self.caller.tend(terms, now);
+        if let Some(retry) = self.retry.filter(|retry| now < *retry) {
+            return Some(retry - now);
+        }
+        let slots = slots::all();
+        let order = (0..slots.len()).map(|n| (self.next + n) % slots.len());
+        let Some(index) = order.into_iter().find(|index| self.is_due(*index, &slots[*index], now)) else {
+            self.forget_trouble();
+            let retries = self.tags.iter().filter(|(index, _)| slots[**index].is_wanted());
+            let retry = retries.filter_map(|(_, tag)| tag.retry).min().map(|at| at.saturating_duration_since(now));
+            return [retry, close].into_iter().flatten().min();
+        };
+        self.next = index + 1;
+        slots[index].take_wish();
+        match self.serve(index, &slots[index], terms) {
+            Ok(true) => self.succeeded(),
+            Ok(false) => {}
+            Err(Trouble::NoAnswer(Failure::Interrupted)) => slots[index].still_wanted(),
+            Err(trouble) => {
+                slots[index].still_wanted();
+                self.failed(trouble, &slots[index]);
+            }
+        }
+        Some(Duration::ZERO)
+    }
+
+    fn is_due(&self, index: usize, slot: &Slot, now: Instant) -> bool {
+        let early = || {
+            let tag = self.tags.get(&index).filter(|tag| tag.version == slot.version());
+            tag.and_then(|tag| tag.retry).is_some_and(|retry| now < retry)
+        };
+        slot.is_wanted() && (slot.phase() == Phase::Leaving || !early())
+    }
+
+    /// Returns true if a session wants something.
+    pub fn is_wanted(&self) -> bool {
+        slots::all().iter().any(Slot::is_wanted)
+    }
+
+    /// Says to the sessions that wait that the registry cannot be asked. The next session that asks makes the registrar try again.
+    pub fn fail_all(&mut self, trouble: &Trouble) {
+        let wanting: Vec<&Slot> = slots::all().iter().filter(|slot| slot.is_wanted()).collect();
+        if let Some(first) = wanting.first() {
+            self.failed(trouble.clone(), first);
+            wanting.iter().for_each(|slot| _ = slot.take_wish());
+        }
+    }
+
+    /// Does what a slot wants. Returns true if the registry has answered.
+    fn serve(&mut self, index: usize, slot: &Slot, terms: &Terms) -> Result<bool, Trouble> {
+        let (name, phase, version) = slot.read();
+        let tag = self.tags.entry(index).or_default();
+        if tag.version != version {
+            *tag = Tag { version, want: 1, ..Tag::default() };
+        }
+        match phase {
+            Phase::Leaving => self.give_back(index, slot, &name, terms),
+            Phase::Asked => self.fetch(index, slot, &name, terms).map(|()| true),
+            Phase::Open if slot.segment.has_room() => self.fetch(index, slot, &name, terms).map(|()| true),
+            // The block is there already.
+            Phase::Open | Phase::Free | Phase::Refused => Ok(false),
+        }
+    }
+
+    /// Fetches a block and gives it to the sessions.
+    fn fetch(&mut self, index: usize, slot: &Slot, name: &str, terms: &Terms) -> Result<(), Trouble> {
+        let begun = clock::monotonic();
+        let tag = &self.tags[&index];
+        let (version, pending, last) = (tag.version, tag.pending, slot.facts.last_fetch.load(RELAXED));
+        let want = if last == 0 { tag.want } else { next_length(tag.want, begun.saturating_sub(last)) };
+        let sent = Cell::new(pending);
+        let answer = self.caller.ask(terms, |line| {
+            let nonce = sent.get().map_or_else(|| line.nonce(), Ok)?;
+            sent.set(Some(nonce));
+            line.take(name, nonce, want).map(|answer| (nonce, answer))
+        });
+        let tag = self.tags.get_mut(&index).expect("the tag is known");
+        tag.pending = sent.get();
+        let (nonce, answer) = answer?;
+        (tag.pending, tag.retry) = (None, None);
+        match answer {
+            Answer::Refused(Reason::Unknown, _) => {
+                slot.refusal.set(Reason::Unknown, 0);
+                slot.refuse(version);
+                slot.note_unanswered();
+            }
+            Answer::Refused(reason, until) => {
+                slot.refusal.set(reason, until);
+                if reason == Reason::Wait {
+                    let pause = u64::try_from(until.saturating_sub(grant::now())).unwrap_or(0);
+                    tag.retry = Some(Instant::now() + Duration::from_micros(pause.clamp(100_000, 1_200_000_000)));
+                    slot.still_wanted();
+                }
+                slot.note_unanswered();
+            }
+            Answer::Taken(taken) => self.put(index, slot, name, Held { nonce, taken }, begun, terms)?,
+        }
+        Ok(())
+    }
+
+    /// Gives a block to the sessions. If its slot is not this tag's any more, gives it back to the registry.
+    fn put(
+        &mut self,
+        index: usize,
+        slot: &Slot,
+        name: &str,
+        held: Held,
+        begun: Nanos,
+        terms: &Terms,
+    ) -> Result<(), Trouble> {
+        let (now, taken, facts) = (clock::monotonic(), held.taken, &slot.facts);
+        let tag = self.tags.get_mut(&index).expect("the tag is known");
+        let (version, generation) = (tag.version, facts.generation.load(RELAXED));
+        let other = generation != 0 && generation != taken.generation;
+        let anew = other && !faults::on(Fault::GenerationIgnored);
+        let drawn = slot.drawn();
+        let (last, last_drawn) = (facts.last_fetch.load(RELAXED), facts.last_drawn.load(RELAXED));
+        let since = if last == 0 || anew { 0 } else { now.saturating_sub(last) };
+        let below = fetch_below(taken.count, drawn.saturating_sub(last_drawn), since, now.saturating_sub(begun));
+        let Some(given) = slot.give(version, taken.block(below), anew) else {
+            let (first, last) = (taken.first, taken.last());
+            return self
+                .caller
+                .ask(terms, |line| line.give_back(name, taken.generation, held.nonce, first, last))
+                .map(drop);
+        };
+        if anew {
+            segment_log::created_again(name);
+            *tag = Tag { version: given, ..Tag::default() };
+        }
+        tag.want = taken.count.clamp(taken.step, taken.max_step.max(taken.step));
+        (tag.previous, tag.newest) = (tag.newest, Some(held));
+        facts.generation.store(taken.generation, RELAXED);
+        facts.highest.fetch_max(taken.last() as u64, RELAXED);
+        facts.given.fetch_add(taken.count, RELAXED);
+        facts.step.store(taken.count, RELAXED);
+        facts.fetches.fetch_add(1, RELAXED);
+        if !anew {
+            facts.fetch_before.store(last, RELAXED);
+            facts.drawn_before.store(last_drawn, RELAXED);
+            facts.last_drawn.store(drawn, RELAXED);
+        }
+        facts.last_fetch.store(now, RELAXED);
+        slot.refusal.clear();
+        slot.changed.wake_all();
+        Ok(())
+    }
+
+    /// Gives back what is left in a closed slot, the newer block first, and frees the slot. After an error, the numbers are lost. Returns
+    /// true if the registry has answered.
+    fn give_back(&mut self, index: usize, slot: &Slot, name: &str, terms: &Terms) -> Result<bool, Trouble> {
+        let tag = self.tags.remove(&index).unwrap_or_default();
+        let version = tag.version;
+        let left = slot.segment.left();
+        let (of_next, of_current) = if left.next.count > 0 { (tag.newest, tag.previous) } else { (None, tag.newest) };
+        let rests: Vec<(Held, Span)> = [(of_next, left.next), (of_current, left.current)]
+            .into_iter()
+            .filter_map(|(held, span)| Some((held?, span)).filter(|(_, span)| span.count > 0))
+            .collect();
+        let asked = !rests.is_empty();
+        let given = rests.into_iter().try_for_each(|(held, span)| {
+            let (generation, last) = (held.taken.generation, held.taken.last());
+            self.caller.ask(terms, |line| line.give_back(name, generation, held.nonce, span.first, last)).map(drop)
+        });
+        slot.free(version);
+        match given {
+            // The slot is free, so nothing asks for this again.
+            Err(Trouble::NoAnswer(Failure::Interrupted)) => Ok(false),
+            given => given.map(|()| asked),
+        }
+    }
+
+    /// Reports the tags of which this server holds blocks, on the connection of a heartbeat. Does not send anything if there are none. If
+    /// this fails, the next heartbeat tries again.
+    pub fn report(&mut self, connection: &Connection, terms: &Terms) {
+        let failed = Fetcher::try_report(connection, terms).err();
+        if let Some(trouble) = &failed
+            && self.unreported.as_ref().is_none_or(|logged| !logged.is_like(trouble))
+        {
+            segment_log::unreported(trouble);
+        }
+        self.unreported = failed;
+    }
+
+    fn try_report(connection: &Connection, terms: &Terms) -> Result<(), Trouble> {
+        let open = slots::all().iter().filter_map(|slot| {
+            let (name, phase, version) = slot.read();
+            let (generation, highest) = (slot.facts.generation.load(RELAXED), slot.facts.highest.load(RELAXED));
+            (phase == Phase::Open && generation != 0).then_some((slot, version, (name, generation, highest as i64)))
+        });
+        let open: Vec<_> = open.collect();
+        let line = terms.line(connection);
+        for part in open.chunks(REPORTED) {
+            let held: Vec<_> = part.iter().map(|(_, _, held)| held.clone()).collect();
+            for said in line.report(&held)? {
+                match said {
+                    Said::Raised { tag } => segment_log::raised(&tag),
+                    Said::Void { .. } if faults::on(Fault::GenerationIgnored) => {}
+                    Said::Void { tag } => {
+                        if let Some((slot, version, _)) = part.iter().find(|(_, _, (name, _, _))| *name == tag) {
+                            segment_log::dropped(&tag);
+                            slot.free(*version);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes all segments and gives back what is left in them, because the server stops. After some seconds, the rest is lost.
+    pub fn part(&mut self, terms: Option<&Terms>) {
+        background_worker::part();
+        let deadline = Instant::now() + PARTING;
+        slots::all().iter().filter(|slot| slot.phase() != Phase::Free).for_each(Slot::leave);
+        for (index, slot) in slots::all().iter().enumerate() {
+            let (name, phase, version) = slot.read();
+            let known = self.tags.get(&index).is_some_and(|tag| tag.version == version);
+            let time = deadline.saturating_duration_since(Instant::now());
+            let terms = terms.filter(|_| phase == Phase::Leaving && known && !time.is_zero());
+            let Some(terms) = terms else { continue };
+            let terms = Terms { time, ..*terms };
+            if self.give_back(index, slot, &name, &terms).is_err() {
+                break;
+            }
+        }
+        slots::all().iter().for_each(|slot| slot.free(slot.version()));
+    }
+
+    /// Closes all segments and forgets their numbers, because a copy of this server has them, too.
+    pub fn discard(&mut self) {
+        slots::all().iter().for_each(|slot| slot.free(slot.version()));
+        self.tags.clear();
+        self.caller = Caller::default();
+    }
+
+    /// Tries again at once what has failed, because the registry has answered.
+    pub fn retry_now(&mut self) {
+        self.retry = None;
+    }
+
+    fn succeeded(&mut self) {
+        if let Some(failures) = self.forget_trouble() {
+            segment_log::recovered(failures);
+        }
+    }
+
+    /// Makes the next session that needs a block wait for an answer. Returns how many requests have failed.
+    fn forget_trouble(&mut self) -> Option<u64> {
+        self.retry = None;
+        let (failing, _) = self.failing.take()?;
+        slots::set_failing(&Failing::default());
+        Some(failing.failures)
+    }
+
+    fn failed(&mut self, trouble: Trouble, slot: &Slot) {
+        let report = trouble.report();
+        let (since, failures) = match &self.failing {
+            Some((failing, _)) => (failing.since, failing.failures + 1),
+            None => (grant::now(), 1),
+        };
+        if self.failing.as_ref().is_none_or(|(_, logged)| !logged.is_like(&trouble)) {
+            segment_log::failed(&trouble);
+        }
+        let failing = Failing::new(since, failures, &report.message, &report.hint);
+        slots::set_failing(&failing);
+        self.failing = Some((failing, trouble));
+        let pause = PAUSE.0.saturating_mul(1 << (failures - 1).min(10)).min(PAUSE.1);
+        self.retry = Some(Instant::now() + pause);
+        slot.note_unanswered();
+        slots::all().iter().filter(|other| other.is_wanted()).for_each(Slot::note_unanswered);
+        slots::freed().wake_all();
+    }
+}
+
+const RELAXED: std::sync::atomic::Ordering = std::sync::atomic::Ordering::Relaxed;

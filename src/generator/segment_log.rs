@@ -1,0 +1,55 @@
+//! What the registrar logs about segments. Each line says what happened once, and not at every request.
+
+use pgrx::PgLogLevel;
+
+use crate::generator::grant::ascii;
+use crate::generator::log;
+use crate::message::trouble::Trouble;
+use crate::message::wording::Report;
+
+/// Logs why the registry gives out no blocks.
+pub fn failed(trouble: &Trouble) {
+    let Report { code, message, detail, hint } = trouble.report();
+    let message = format!("cannot fetch numbers of segments: {message}");
+    let detail = format!("{detail} Sessions draw on until their segments are used up.");
+    log::tell(PgLogLevel::WARNING, Report { code, message, detail: detail.trim().into(), hint });
+}
+
+/// Logs that the registry does not learn which blocks this server holds.
+pub fn unreported(trouble: &Trouble) {
+    let Report { code, message, detail, hint } = trouble.report();
+    let message = format!("cannot report the segments of this server: {message}");
+    log::tell(PgLogLevel::WARNING, Report { code, message, detail, hint });
+}
+
+/// Logs that the registry gives out blocks again.
+pub fn recovered(failures: u64) {
+    let times = if failures == 1 { "1 failed request".into() } else { format!("{failures} failed requests") };
+    log::log(format!("fetched numbers of a segment after {times}"), String::new());
+}
+
+/// Logs that the blocks of a tag belong to a segment that does not exist any more.
+pub fn created_again(tag: &str) {
+    log::log(
+        format!("segment \"{}\" was dropped and created again", ascii(tag)),
+        "This server has discarded the numbers of the segment that was dropped.".into(),
+    );
+}
+
+/// Logs that this server holds blocks of a segment that does not exist any more.
+pub fn dropped(tag: &str) {
+    log::log(
+        format!("segment \"{}\" was dropped", ascii(tag)),
+        "This server has discarded the numbers that it held of the segment.".into(),
+    );
+}
+
+/// Logs that the registry has forgotten a block of this server.
+pub fn raised(tag: &str) {
+    log::warn_of(
+        format!("the registry had forgotten numbers of segment \"{}\"", ascii(tag)),
+        "This server goes on in its numbers, which stay unique, because the registry skips all numbers that it can have forgotten.".into(),
+        "Check whether the registry's server has failed over or was restored. Run it with a synchronous standby if numbers must not be \
+         skipped.",
+    );
+}

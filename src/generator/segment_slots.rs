@@ -1,0 +1,372 @@
+//! The segments of this server in shared memory: one slot for each tag that sessions draw from, and what the registrar says about the
+//! registry.
+//!
+//! # Locking contract
+//!
+//! A lightweight lock guards which tag a slot has, its phase and its version: they are read with the lock in shared mode and changed
+//! with the lock in exclusive mode. Nobody waits, calls a function that can raise an error, or talks to the registry while it holds the
+//! lock. The numbers need no lock ([`flake::Segment`]): a session that knows the slot and the version draws without one. All other items
+//! of a slot are single atomics, most of which only the registrar writes.
+//!
+//! A slot goes through these phases:
+//!
+//! - `Free`: it has no tag.
+//! - `Asked`: a session has given it a tag. The registrar will fetch the first block.
+//! - `Open`: sessions draw. The registrar fetches a block whenever one is wanted.
+//! - `Refused`: the registry has no such tag. Another session can ask again, or give the slot another tag.
+//! - `Leaving`: sessions cannot draw any more. The registrar gives back what is left, and then the slot is free.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use flake::{Block, Nanos, Number, Segment, Undrawn};
+use pgrx::{PGRXSharedMemory, PgAtomic, PgLwLock, pg_shmem_init, prelude::*};
+
+use crate::config::guc;
+use crate::config::identity::Identity;
+use crate::generator::clock;
+use crate::generator::segment_facts::{Facts, Failing, Refusal, Tag};
+use crate::pg::backend_slots::{SHARED_ALIGNMENT, SharedArray};
+use crate::pg::background_worker;
+use crate::pg::condition_variable::Condition;
+use crate::pg::latch::SharedLatch;
+
+/// How long a slot whose segment is open keeps its tag for the session that has asked for it, although nothing was drawn.
+const COURTESY: Nanos = 1_000_000_000;
+
+/// What a slot is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Phase {
+    Free,
+    Asked,
+    Open,
+    Refused,
+    Leaving,
+}
+
+/// The slot of one tag.
+pub struct Slot {
+    pub segment: Segment,
+    /// The last [`Shared::era`] in which a session has drawn.
+    used: AtomicU64,
+    wanted: AtomicBool,
+    phase: AtomicU32,
+    version: AtomicU64,
+    tag: Tag,
+    /// Sessions wait on this condition for the answer of the registry.
+    pub changed: Condition,
+    /// How many requests for this tag were not answered with a block.
+    unanswered: AtomicU64,
+    pub refusal: Refusal,
+    opened: AtomicU64,
+    pub facts: Facts,
+}
+
+impl Default for Slot {
+    fn default() -> Slot {
+        Slot {
+            segment: Segment::default(),
+            used: AtomicU64::default(),
+            wanted: AtomicBool::default(),
+            phase: AtomicU32::new(Phase::Free as u32),
+            version: AtomicU64::default(),
+            tag: Tag::default(),
+            changed: Condition::new(),
+            unanswered: AtomicU64::default(),
+            refusal: Refusal::default(),
+            opened: AtomicU64::default(),
+            facts: Facts::default(),
+        }
+    }
+}
+
+/// What all slots share.
+struct Shared {
+    /// The latch of the registrar.
+    registrar: SharedLatch,
+    /// Counts the slots that were given to a tag. Slots that were drawn from in the same era count as equally idle.
+    era: AtomicU64,
+    /// Sessions wait on this condition for a free slot.
+    freed: Condition,
+}
+
+const _: () = assert!(align_of::<Slot>() <= SHARED_ALIGNMENT);
+
+// SAFETY: the type consists of atomics, a latch that is in shared memory, and a condition variable that guards itself.
+unsafe impl PGRXSharedMemory for Shared {}
+
+// SAFETY: the names are the extension's own, and each is used once. A slot consists of atomics, and of a condition variable that guards
+// itself, and contains no pointer.
+static SLOTS: SharedArray<Slot> = unsafe { SharedArray::new(c"snowflake_pg segments", guc::max_segments) };
+// SAFETY: as above.
+static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg segment waits") };
+// SAFETY: as above.
+static LOCK: PgLwLock<Failing> = unsafe { PgLwLock::new(c"SnowflakeSegments") };
+
+/// Requests the shared memory if the server has a registry. This function is called in the postmaster while it preloads libraries.
+#[allow(clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
+pub fn request(identity: &Identity) {
+    if identity.registry_set && background_worker::in_normal_server() {
+        pg_shmem_init!(SLOTS = ());
+        pg_shmem_init!(
+            SHARED = Shared { registrar: SharedLatch::default(), era: AtomicU64::new(1), freed: Condition::new() }
+        );
+        pg_shmem_init!(LOCK = Failing::default());
+    }
+}
+
+/// Returns all slots. There are none on a server without a registry.
+pub fn all() -> &'static [Slot] {
+    SLOTS.all()
+}
+
+/// Makes this process, the registrar, the one that sessions wake.
+pub fn own_latch() {
+    SHARED.get().registrar.own();
+}
+
+/// Returns the condition on which sessions wait for a free slot.
+pub fn freed() -> &'static Condition {
+    &SHARED.get().freed
+}
+
+/// Returns what is wrong with the registry, or `None` if nothing is known to be wrong.
+pub fn failing() -> Option<Failing> {
+    let failing = *LOCK.share();
+    (failing.failures > 0).then_some(failing)
+}
+
+/// Says that the registry does not give out blocks, or that nothing is wrong any more. Only the registrar calls this function.
+pub fn set_failing(failing: &Failing) {
+    *LOCK.exclusive() = *failing;
+}
+
+/// What [`find_or_take`] has found.
+pub enum Found {
+    /// A slot that has the tag, and its version.
+    Slot(&'static Slot, u64),
+    /// All slots are in use. One of them will become free.
+    Full,
+}
+
+/// Finds the slot of a tag. If there is none, gives the tag a slot that is free, or asks the registrar to free one.
+pub fn find_or_take(tag: &str) -> Found {
+    if let Some(found) = {
+        let _lock = LOCK.share();
+        find(tag)
+    } {
+        return found;
+    }
+    let failing = LOCK.exclusive();
+    if let Some(found) = find(tag) {
+        return found;
+    }
+    let refused = || all().iter().filter(|slot| slot.phase() == Phase::Refused).min_by_key(|slot| slot.used());
+    let Some(slot) = all().iter().find(|slot| slot.phase() == Phase::Free).or_else(refused) else {
+        // Without a registry, there would be no numbers for the slot.
+        if failing.failures == 0 {
+            evict();
+        }
+        return Found::Full;
+    };
+    SHARED.get().era.fetch_add(1, Ordering::Relaxed);
+    slot.tag.set(tag);
+    slot.facts.reset();
+    slot.refusal.clear();
+    slot.set_phase(Phase::Asked);
+    Found::Slot(slot, slot.next_version())
+}
+
+fn find(tag: &str) -> Option<Found> {
+    let there = |slot: &&Slot| !matches!(slot.phase(), Phase::Free) && slot.tag.is(tag);
+    let slot = all().iter().find(there)?;
+    Some(match slot.phase() {
+        Phase::Leaving => Found::Full,
+        _ => Found::Slot(slot, slot.version()),
+    })
+}
+
+/// Closes the slot that was used least recently, so that the registrar gives back its numbers and frees it. If there is such a slot
+/// already, closes no other.
+fn evict() {
+    if all().iter().any(|slot| slot.phase() == Phase::Leaving) {
+        return;
+    }
+    let now = clock::monotonic();
+    let idle = all().iter().filter(|slot| slot.phase() == Phase::Open && slot.may_leave(now));
+    if let Some(slot) = idle.min_by_key(|slot| slot.used()) {
+        slot.segment.close();
+        slot.set_phase(Phase::Leaving);
+        slot.want();
+    }
+}
+
+impl Slot {
+    /// Draws a number. Asks the registrar for the next block if it is time.
+    #[inline(always)]
+    pub fn draw(&self, version: u64) -> Result<i64, Undrawn> {
+        let Number { number, fetch } = self.segment.draw(version)?;
+        let era = SHARED.get().era.load(Ordering::Relaxed);
+        if self.used.load(Ordering::Relaxed) != era {
+            self.used.store(era, Ordering::Relaxed);
+        }
+        if fetch {
+            self.want();
+        }
+        Ok(number)
+    }
+
+    /// Asks the registrar to do what this slot needs.
+    #[cold]
+    pub fn want(&self) {
+        self.wanted.store(true, Ordering::SeqCst);
+        SHARED.get().registrar.set();
+    }
+
+    /// Returns true if a session has asked, and forgets it.
+    pub fn take_wish(&self) -> bool {
+        self.wanted.swap(false, Ordering::SeqCst)
+    }
+
+    /// Returns true if a session has asked.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst)
+    }
+
+    /// Notes the wish of a session again, because it was not fulfilled.
+    pub fn still_wanted(&self) {
+        self.wanted.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns the phase. Without the lock, it can change meanwhile.
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            1 => Phase::Asked,
+            2 => Phase::Open,
+            3 => Phase::Refused,
+            4 => Phase::Leaving,
+            _ => Phase::Free,
+        }
+    }
+
+    fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u32, Ordering::Release);
+    }
+
+    /// Returns the version, which changes whenever the slot gets another tag or another generation of its tag.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn next_version(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn may_leave(&self, now: Nanos) -> bool {
+        self.drawn() > 0 || now.saturating_sub(self.opened.load(Ordering::Relaxed)) > COURTESY
+    }
+
+    /// Returns how many numbers sessions have drawn since the slot got its tag.
+    pub fn drawn(&self) -> u64 {
+        self.facts.given.load(Ordering::Relaxed).saturating_sub(self.segment.left().count())
+    }
+
+    /// Counts a session that waits for a block.
+    pub fn note_wait(&self) {
+        self.facts.waits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many requests were not answered with a block.
+    pub fn unanswered(&self) -> u64 {
+        self.unanswered.load(Ordering::SeqCst)
+    }
+
+    /// Tells the sessions that wait for this tag that a request was not answered with a block.
+    pub fn note_unanswered(&self) {
+        self.unanswered.fetch_add(1, Ordering::SeqCst);
+        self.changed.wake_all();
+    }
+
+    /// Returns the tag, the phase and the version.
+    pub fn read(&self) -> (String, Phase, u64) {
+        let _lock = LOCK.share();
+        (self.tag.get(), self.phase(), self.version())
+    }
+
+    /// Puts a block into the segment, or opens the segment with it. `anew` closes the segment first, because the block is of another
+    /// generation of the tag. Returns the version, or `None` if the slot has another version, or no room. Only the registrar calls this
+    /// function and the following ones.
+    pub fn give(&self, version: u64, block: Block, anew: bool) -> Option<u64> {
+        let given = {
+            let _lock = LOCK.exclusive();
+            if self.version() != version {
+                return None;
+            }
+            match self.phase() {
+                Phase::Open if anew => {
+                    self.segment.close();
+                    self.facts.reset();
+                    let version = self.next_version();
+                    self.segment.open(version, block);
+                    version
+                }
+                Phase::Open if self.segment.put(block) => version,
+                Phase::Asked | Phase::Refused => {
+                    self.segment.open(version, block);
+                    self.set_phase(Phase::Open);
+                    self.opened.store(clock::monotonic(), Ordering::Relaxed);
+                    version
+                }
+                _ => return None,
+            }
+        };
+        self.used.fetch_max(SHARED.get().era.load(Ordering::Relaxed), Ordering::Relaxed);
+        Some(given)
+    }
+
+    /// Closes the segment without giving back anything, because the registry has no such tag. A session can ask again.
+    pub fn refuse(&self, version: u64) {
+        let _lock = LOCK.exclusive();
+        if self.version() == version && matches!(self.phase(), Phase::Open | Phase::Asked) {
+            self.segment.close();
+            self.set_phase(Phase::Refused);
+        }
+    }
+
+    /// Asks the registry again for a tag that it has refused.
+    pub fn ask_again(&self, version: u64) {
+        let _lock = LOCK.exclusive();
+        if self.version() == version && self.phase() == Phase::Refused {
+            self.refusal.clear();
+            self.set_phase(Phase::Asked);
+        }
+    }
+
+    /// Closes the segment, so that what is left can be given back.
+    pub fn leave(&self) {
+        let _lock = LOCK.exclusive();
+        self.segment.close();
+        if self.phase() == Phase::Open {
+            self.set_phase(Phase::Leaving);
+        }
+    }
+
+    /// Frees the slot if it still has this version.
+    pub fn free(&self, version: u64) {
+        {
+            let _lock = LOCK.exclusive();
+            if self.version() != version {
+                return;
+            }
+            self.segment.close();
+            self.set_phase(Phase::Free);
+        }
+        self.changed.wake_all();
+        freed().wake_all();
+    }
+}

@@ -1,0 +1,84 @@
+//! What the view `snowflake_segments` shows.
+
+use std::sync::atomic::Ordering;
+
+use flake::Nanos;
+
+use crate::generator::clock;
+use crate::generator::segment_facts::Reason;
+use crate::generator::segment_slots::{self as slots, Phase, Slot};
+
+/// The state of one segment on this server.
+pub struct Shown {
+    /// The tag in UTF-8.
+    pub tag: String,
+    pub state: &'static str,
+    pub generation: Option<u64>,
+    /// The next number, if there is one.
+    pub next: Option<i64>,
+    /// How many numbers are left.
+    pub left: u64,
+    /// How many numbers a second were drawn lately.
+    pub rate: f64,
+    /// The length of the last block.
+    pub step: u64,
+    pub fetches: u64,
+    pub waits: u64,
+    /// Why the last request brought no block.
+    pub problem: Option<String>,
+}
+
+/// Returns the segments of this server.
+pub fn all() -> impl Iterator<Item = Shown> {
+    let failing = if slots::all().is_empty() { None } else { slots::failing() };
+    let now = clock::monotonic();
+    slots::all().iter().filter_map(move |slot| {
+        let (tag, phase, _) = slot.read();
+        let refused = slot.refusal.get().map(|(reason, _)| reason);
+        let problem = match refused {
+            Some(Reason::Unknown) => Some("the segment does not exist".into()),
+            Some(Reason::Wait) => Some("the segment has given out too many numbers in a short time".into()),
+            Some(Reason::Exhausted) => Some("the segment has given out its last number".into()),
+            None => failing.filter(|_| slot.is_wanted()).map(|failing| failing.cause()),
+        };
+        let state = match phase {
+            Phase::Free => return None,
+            Phase::Asked => "waiting",
+            Phase::Refused => "refused",
+            Phase::Leaving => "leaving",
+            Phase::Open if problem.is_some() => "failing",
+            Phase::Open => "drawing",
+        };
+        let facts = &slot.facts;
+        let fact = |fact: &std::sync::atomic::AtomicU64| fact.load(Ordering::Relaxed);
+        let left = slot.segment.left();
+        let open = phase == Phase::Open;
+        let next = if left.current.count > 0 { left.current } else { left.next };
+        Some(Shown {
+            tag,
+            state,
+            generation: Some(fact(&facts.generation)).filter(|generation| *generation != 0),
+            next: (open && next.count > 0).then_some(next.first),
+            left: if open { left.count() } else { 0 },
+            rate: if open { rate(slot, now) } else { 0.0 },
+            step: fact(&facts.step),
+            fetches: fact(&facts.fetches),
+            waits: fact(&facts.waits),
+            problem,
+        })
+    })
+}
+
+/// Returns how many numbers a second were drawn since the block before the last one was fetched.
+fn rate(slot: &Slot, now: Nanos) -> f64 {
+    let facts = &slot.facts;
+    let (mut since, mut before) =
+        (facts.fetch_before.load(Ordering::Relaxed), facts.drawn_before.load(Ordering::Relaxed));
+    if since == 0 {
+        (since, before) = (facts.last_fetch.load(Ordering::Relaxed), facts.last_drawn.load(Ordering::Relaxed));
+    }
+    match now.saturating_sub(since) {
+        0 => 0.0,
+        time => slot.drawn().saturating_sub(before) as f64 * 1e9 / time as f64,
+    }
+}

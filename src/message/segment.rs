@@ -1,0 +1,79 @@
+//! The errors of sessions that draw the numbers of a segment.
+
+use pgrx::PgSqlErrorCode::{
+    self, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_INVALID_PARAMETER_VALUE,
+    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_READ_ONLY_SQL_TRANSACTION,
+    ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_UNDEFINED_OBJECT,
+};
+
+use crate::message::error::SegmentProblem;
+use crate::message::reasons::Sentences;
+use crate::pg::timestamp;
+
+/// Returns the error of a session that gets no number of a segment. The tag is in ASCII.
+pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
+    let (code, message, detail, hint): (PgSqlErrorCode, String, String, String) = match problem {
+        SegmentProblem::NoRegistry => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "this server has no registry".into(),
+            "The numbers of segments come from a registry, which can be in a database of this server.".into(),
+            "Create a registry, remove \"snowflake_pg.worker_id\" from the configuration, set \"snowflake_pg.registry\", and restart \
+             the server. See docs/orders.md."
+                .into(),
+        ),
+        SegmentProblem::Standby => (
+            ERRCODE_READ_ONLY_SQL_TRANSACTION,
+            "cannot draw a number of a segment during recovery".into(),
+            "The server is a standby or has not finished recovery yet.".into(),
+            "Run the statement on the primary.".into(),
+        ),
+        SegmentProblem::Length { bytes } => (
+            ERRCODE_INVALID_PARAMETER_VALUE,
+            "invalid length of a tag".into(),
+            format!("The tag has {bytes} bytes in UTF-8."),
+            "Pass a tag of 1 to 200 bytes.".into(),
+        ),
+        SegmentProblem::Unknown => (
+            ERRCODE_UNDEFINED_OBJECT,
+            format!("segment \"{tag}\" does not exist"),
+            String::new(),
+            "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner.".into(),
+        ),
+        SegmentProblem::Wait { until } => (
+            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+            format!("segment \"{tag}\" has given out too many numbers in a short time"),
+            format!("The registry gives out the next numbers at {}.", timestamp::utc(*until)),
+            "Wait until then. To give out more numbers in the same time, drop the segment and create it again with the next number and \
+             a larger \"max_step\"."
+                .into(),
+        ),
+        SegmentProblem::Exhausted => (
+            ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+            format!("segment \"{tag}\" has given out its last number"),
+            "The greatest number is 9223372036854775806.".into(),
+            "Create another segment.".into(),
+        ),
+        SegmentProblem::Unreachable { since, failures, cause, hint } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("segment \"{tag}\" has no more numbers on this server, and the registry gives out none"),
+            format!(
+                "Since {}, {}. The last error is: {}.",
+                timestamp::utc(*since),
+                if *failures == 1 { "1 request has failed".into() } else { format!("{failures} requests have failed") },
+                cause.trim_end_matches('.')
+            ),
+            format!("{hint} The server gives out numbers again as soon as a request succeeds. See view \"snowflake_segments\".")
+                .trim()
+                .into(),
+        ),
+        SegmentProblem::NoRegistrar => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("segment \"{tag}\" has no numbers on this server"),
+            "Background worker \"snowflake_pg registrar\" does not answer.".into(),
+            "Check that the background worker runs: increase \"max_worker_processes\" if all slots are in use, and look for errors in \
+             the server log."
+                .into(),
+        ),
+    };
+    (code, message, detail, hint)
+}

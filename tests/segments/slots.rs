@@ -1,0 +1,88 @@
+//! More tags than a server has room for, and many sessions.
+
+use std::thread;
+
+use cluster::{Answer, check_increasing, copy_ids};
+
+use crate::servers::{check_ledger, create, draw_at_once, held, next_value, registry, server};
+
+fn draw_of(client: &mut cluster::Client, tag: &str) -> i64 {
+    client.one(&format!("SELECT snowflake_segment_nextval('{tag}')"))
+}
+
+/// A server with two slots gives back the numbers of a tag before it takes those of another, so that no tag has a hole.
+#[test]
+fn the_numbers_of_a_tag_without_room_are_given_back() {
+    let registry = registry("seg_room", 100);
+    let tags = ["a", "b", "c", "d", "e"];
+    tags.iter().for_each(|tag| create(&registry, tag, 100));
+    let server = server("seg_room_1", &registry).set("snowflake_pg.max_segments", "2").start();
+    let mut client = server.session();
+    for round in 1..=6 {
+        for tag in tags {
+            assert_eq!(draw_of(&mut client, tag), round, "{tag}");
+        }
+    }
+    assert_eq!(client.one::<i64>("SELECT count(*) FROM snowflake_segments"), 2);
+    // The tag that is used stays, and the others come and go.
+    let fetches = "SELECT fetches FROM snowflake_segments WHERE tag = 'e'";
+    let before: i64 = client.one(fetches);
+    for (number, tag) in (7..).zip(["a", "b", "c", "d"]) {
+        assert_eq!(draw_of(&mut client, tag), 7);
+        assert_eq!(draw_of(&mut client, "e"), number);
+    }
+    assert_eq!(client.one::<i64>(fetches), before);
+}
+
+/// Sessions of more tags than slots draw at the same time, all of them to the end, and no number comes twice.
+#[test]
+fn many_tags_share_few_slots() {
+    let registry = registry("seg_share", 10);
+    let tags: Vec<String> = (0..4).map(|n| format!("tag {n}")).collect();
+    tags.iter().for_each(|tag| create(&registry, tag, 10));
+    let server = server("seg_share_1", &registry).set("snowflake_pg.max_segments", "2").start();
+    server.session();
+    let numbers: Vec<Vec<i64>> = thread::scope(|scope| {
+        let drawing = tags.iter().map(|tag| {
+            let mut client = server.connect();
+            scope.spawn(move || {
+                let sql = format!("SELECT snowflake_segment_nextval('{tag}') FROM generate_series(1, 200)");
+                copy_ids(&mut client, &sql)
+            })
+        });
+        drawing.collect::<Vec<_>>().into_iter().map(|thread| thread.join().expect("a session draws")).collect()
+    });
+    for numbers in &numbers {
+        assert_eq!(numbers.len(), 200);
+        check_increasing(numbers).unwrap();
+        check_ledger(std::slice::from_ref(numbers)).unwrap();
+    }
+}
+
+/// Many sessions of one server draw every number once, and leave none out.
+#[test]
+fn sixteen_sessions_share_the_blocks_of_a_server() {
+    let registry = registry("seg_sessions", 10);
+    let server = server("seg_sessions_1", &registry).start();
+    let ledger = draw_at_once(&[&server], 16, 5_000);
+    check_ledger(&ledger).unwrap();
+    ledger.iter().for_each(|numbers| check_increasing(numbers).unwrap());
+    assert_eq!(next_value(&registry, "orders"), 1 + 16 * 5_000 + held(&[&server]));
+    // The blocks have become longer than the step.
+    assert!(server.connect().one::<i64>("SELECT step FROM snowflake_segments") > 10);
+}
+
+/// The workers of a parallel query draw, too.
+#[test]
+fn parallel_workers_draw_every_number_once() {
+    let registry = registry("seg_parallel", 1_000);
+    let server = server("seg_parallel_1", &registry).start();
+    let mut client = server.session();
+    client.batch_execute("CREATE TABLE many AS SELECT n FROM generate_series(1, 50000) AS n; ANALYZE many").unwrap();
+    client.prefer_parallel(2);
+    let sql = "SELECT snowflake_segment_nextval('orders') FROM many";
+    assert!(client.plan(sql).contains("Workers Planned: 2"), "{}", client.plan(sql));
+    let numbers: Vec<i64> = client.all(sql);
+    assert_eq!(numbers.len(), 50_000);
+    check_ledger(&[numbers]).unwrap();
+}

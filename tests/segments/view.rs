@@ -1,0 +1,45 @@
+//! What the view shows.
+
+use cluster::{Answer, within};
+
+use crate::servers::{SOON, draw, registry, server};
+
+#[test]
+fn the_view_shows_the_segments_of_a_server() {
+    let registry = registry("seg_view", 100);
+    let server = server("seg_view_1", &registry).start();
+    let mut client = server.session();
+    assert_eq!(client.one::<i64>("SELECT count(*) FROM snowflake_segments"), 0);
+    draw(&mut client, 10);
+    let shown = "SELECT concat_ws(' ', tag, state, next_number, numbers_left, step, fetches, waits, last_error) FROM snowflake_segments";
+    assert_eq!(client.one::<String>(shown), "orders drawing 11 90 100 1 1");
+    // The generation is the one of the registry.
+    let generation: i64 = registry.connect().one("SELECT generation FROM snowflake_registry.segment");
+    assert_eq!(client.one::<i64>("SELECT generation FROM snowflake_segments"), generation);
+    assert!(client.one::<bool>("SELECT rate > 0 AND lasts > '0 s' FROM snowflake_segments"));
+    // The next block, which is twice as long, is fetched when half of the first one is drawn.
+    draw(&mut client, 50);
+    assert!(
+        within(SOON, || client.one::<String>(shown) == "orders drawing 61 240 200 2 1"),
+        "{}",
+        client.one::<String>(shown)
+    );
+    // The rate falls while nobody draws.
+    let rate: f64 = client.one("SELECT rate FROM snowflake_segments");
+    assert!(within(SOON, || client.one::<f64>("SELECT rate FROM snowflake_segments") < rate / 2.0));
+    let next: i64 = client.one("SELECT next_number FROM snowflake_segments");
+    assert_eq!(draw(&mut client, 1), [next]);
+}
+
+/// The view is for roles that monitor the server, and the numbers are for all.
+#[test]
+fn any_role_can_draw_and_monitoring_roles_can_look() {
+    let registry = registry("seg_roles", 100);
+    let server = server("seg_roles_1", &registry).start();
+    let mut client = server.session();
+    client.batch_execute("CREATE ROLE app LOGIN; CREATE ROLE ops LOGIN; GRANT pg_monitor TO ops").unwrap();
+    let mut app = server.connect_as("app");
+    assert_eq!(app.one::<i64>("SELECT snowflake_segment_nextval('orders')"), 1);
+    assert_eq!(app.code("SELECT * FROM snowflake_segments").as_deref(), Some("42501"));
+    assert_eq!(server.connect_as("ops").one::<i64>("SELECT numbers_left FROM snowflake_segments"), 99);
+}
