@@ -51,11 +51,17 @@ pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Opt
 /// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked, so a user
 /// without these rights cannot lock the table either. A table that does not exist is no error.
 pub fn check_writable(table: pg_sys::Oid) {
-    for right in [pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_SELECT] {
+    // The type has 64 bits from PostgreSQL 16 on.
+    const RIGHTS: [pg_sys::AclMode; 3] = [
+        pg_sys::ACL_INSERT as pg_sys::AclMode,
+        pg_sys::ACL_UPDATE as pg_sys::AclMode,
+        pg_sys::ACL_SELECT as pg_sys::AclMode,
+    ];
+    for right in RIGHTS {
         let mut missing = false;
         // SAFETY: the functions read the catalog caches in a transaction. The name of a relation that exists is a C string.
         unsafe {
-            let result = pg_sys::pg_class_aclcheck_ext(table, pg_sys::GetUserId(), right.into(), &raw mut missing);
+            let result = pg_sys::pg_class_aclcheck_ext(table, pg_sys::GetUserId(), right, &raw mut missing);
             if result != pg_sys::AclResult::ACLCHECK_OK && !missing {
                 let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(table));
                 pg_sys::aclcheck_error(result, kind, pg_sys::get_rel_name(table));

@@ -128,6 +128,15 @@ fn a_wait_ends_by_cancel_timeout_termination_and_commit() {
         assert!(server.connect().one::<bool>(&format!("SELECT pg_terminate_backend({pid})")));
     });
     assert!(ended.is_err());
+    // COMMIT waits in the same way, and the row is not inserted.
+    holder.batch_execute(&format!("BEGIN; {SERIAL}")).unwrap();
+    for (setting, expected) in [("lock_timeout", "55P03"), ("statement_timeout", "57014")] {
+        let mut session = server.connect();
+        session.batch_execute(&format!("SET {setting} = '300ms'; BEGIN; {AT_COMMIT}")).unwrap();
+        assert_eq!(session.code("COMMIT").as_deref(), Some(expected));
+        assert_eq!(session.one::<i64>("SELECT count(*) FROM at_commit"), 0);
+    }
+    holder.batch_execute("ROLLBACK").unwrap();
     // Nothing was lost.
     let last: i64 = server.connect().one("SELECT last_number FROM invoice WHERE period = '2026'");
     assert_eq!(last, 2);
