@@ -16,7 +16,7 @@ use exporter::{Exporter, Scrape};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The expression for each figure on the view, written independently of the page.
-const SHOWN: [(&str, &str); 22] = [
+const SHOWN: [(&str, &str); 25] = [
     ("snowflake_pg_refused", "CASE state WHEN 'refused' THEN 1 ELSE 0 END"),
     (
         "snowflake_pg_standby_has_primary_worker_id",
@@ -47,6 +47,18 @@ const SHOWN: [(&str, &str); 22] = [
         "extract(epoch FROM granted_until - now()) / (SELECT setting::float8 FROM pg_settings WHERE name = 'snowflake_pg.lease')",
     ),
     ("snowflake_pg_clock_offset_seconds", "extract(epoch FROM clock_offset)"),
+    (
+        "snowflake_pg_segments_failing",
+        "(SELECT count(last_error) FROM snowflake_segments WHERE state IN ('failing', 'waiting'))",
+    ),
+    (
+        "snowflake_pg_segments_empty",
+        "(SELECT count(last_error) FROM snowflake_segments WHERE state IN ('failing', 'waiting') AND numbers_left < 1)",
+    ),
+    (
+        "snowflake_pg_segments_used",
+        "(SELECT count(*) FROM snowflake_segments WHERE state IN ('drawing', 'failing', 'waiting', 'leaving'))",
+    ),
     ("snowflake_pg_server_primary", "CASE WHEN pg_is_in_recovery() THEN 0 ELSE 1 END"),
 ];
 
@@ -81,7 +93,7 @@ fn check_figures(server: &Cluster, session: &mut Client, queries: &str, argument
         let between = before.min(after) - slack <= found && found <= before.max(after) + slack;
         ensure!(unknown || between, "{name} is {found}, and in the view {before} to {after}");
     }
-    for waiting in ["throttled", "mark", "clock"] {
+    for waiting in ["throttled", "mark", "clock", "segment"] {
         let labels = [("waiting_for", waiting)];
         scrape.with("snowflake_pg_waiting_backends", &labels)?;
     }

@@ -3,6 +3,7 @@
 //! how sessions share a block in `crates/flake`.
 
 mod away;
+mod cost;
 mod crash;
 mod dropped;
 mod embedded;
