@@ -8,6 +8,7 @@ mod crash;
 mod dropped;
 mod embedded;
 mod ledger;
+mod lost;
 mod refusals;
 mod servers;
 mod slots;
