@@ -7,6 +7,7 @@ mod cost;
 mod crash;
 mod dropped;
 mod embedded;
+mod fenced;
 mod ledger;
 mod lost;
 mod refusals;
