@@ -32,7 +32,10 @@ pub fn next_length(length: u64, lasted: Nanos) -> u64 {
 pub fn fetch_below(length: u64, drawn: u64, time: Nanos, latency: Nanos) -> u64 {
     let below = match time {
         0 => length / 2,
-        _ => u64::try_from(u128::from(drawn) * u128::from(latency) * FETCHES / u128::from(time)).unwrap_or(u64::MAX),
+        _ => {
+            let wanted = (u128::from(drawn) * u128::from(latency)).saturating_mul(FETCHES) / u128::from(time);
+            u64::try_from(wanted).unwrap_or(u64::MAX)
+        }
     };
     below.max(length / LAST_PART).clamp(1, length.max(1))
 }
