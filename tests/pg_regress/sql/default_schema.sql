@@ -6,8 +6,8 @@ DROP EXTENSION snowflake_pg;
 CREATE EXTENSION snowflake_pg SCHEMA ids;
 SELECT pronamespace::regnamespace AS schema, count(*) AS functions
   FROM pg_proc WHERE proname LIKE 'snowflake%' GROUP BY 1;
--- Nothing else came with it but a view and a type.
-SELECT relname, relkind FROM pg_class WHERE relnamespace = 'ids'::regnamespace;
+-- Nothing else came with it except views and a type.
+SELECT relname, relkind FROM pg_class WHERE relnamespace = 'ids'::regnamespace ORDER BY relname COLLATE "C";
 SELECT typname, typtype FROM pg_type WHERE typnamespace = 'ids'::regnamespace ORDER BY typname COLLATE "C";
 
 -- Here snowflake_between finds the functions it is made of.
