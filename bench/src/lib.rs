@@ -1,8 +1,9 @@
 //! The cost of an ID, compared with other keys: `make bench` measures it, and `make bench-plot` plots it.
 //!
 //! Each file is one part of the benchmark: [`cost`], [`storage`] with its [`lookups`], [`oltp`], [`contention`] with
-//! [`latency`], [`wire`], [`fleet`], and [`failovers`] with its [`failover_load`]. Each part starts its own [`server`], lets the
-//! rivals take turns ([`effort::alternate`]) and returns the figures of its [`report`].
+//! [`latency`], [`wire`], [`segments`] with [`segments_wire`], [`serials`], [`fleet`], and [`failovers`] with its
+//! [`failover_load`]. Each part starts its own [`server`], lets the rivals take turns ([`effort::alternate`]) and returns the
+//! figures of its [`report`].
 
 pub mod chart;
 pub mod contention;
@@ -20,6 +21,9 @@ pub mod pgbench;
 pub mod registry_client;
 pub mod report;
 pub mod rivals;
+pub mod segments;
+pub mod segments_wire;
+pub mod serials;
 pub mod server;
 pub mod sessions;
 pub mod stats;

@@ -12,6 +12,8 @@ use crate::stats::Counts;
 pub struct Pgbench<'a> {
     server: &'a Cluster,
     directory: PathBuf,
+    /// The options that select where to connect and how to send statements.
+    options: Vec<String>,
 }
 
 /// The result of one run.
@@ -25,16 +27,25 @@ pub struct Outcome {
 impl<'a> Pgbench<'a> {
     /// Creates a pgbench for a server.
     pub fn new(server: &'a Cluster) -> Pgbench<'a> {
-        Pgbench { server, directory: Host::get().fresh_dir("bench-pgbench") }
+        let options = vec!["--protocol=prepared".into()];
+        Pgbench { server, directory: Host::get().fresh_dir("bench-pgbench"), options }
     }
 
-    /// Repeats a prepared statement from this many clients. The fraction `logged` of the transactions is logged individually.
+    /// Connects over TCP to this address instead of the server's Unix socket, and sends simple queries, because PgBouncer before
+    /// 1.21 does not pass on prepared statements.
+    pub fn at(mut self, host: &str, port: u16) -> Pgbench<'a> {
+        self.options = vec!["--protocol=simple".into(), format!("--host={host}"), format!("--port={port}")];
+        self
+    }
+
+    /// Repeats a statement from this many clients. The fraction `logged` of the transactions is logged individually.
     pub fn run(&self, statement: &str, clients: usize, seconds: u64, logged: f64) -> Outcome {
         let script = self.directory.join("script.sql");
         Host::get().write(&script, &format!("{statement};\n"));
         let mut pgbench = self.server.program("pgbench");
         pgbench
-            .args(["--no-vacuum", "--protocol=prepared", "--log"])
+            .args(["--no-vacuum", "--log"])
+            .args(&self.options)
             .arg(format!("--log-prefix={}", self.directory.join("log").display()))
             .arg(format!("--sampling-rate={logged}"))
             .arg(format!("--client={clients}"))

@@ -3,7 +3,7 @@
 //! all rivals. Compare ratios, not nanoseconds.
 
 use bench::report::{PARTS, Report};
-use bench::{contention, cost, effort, failovers, fleet, oltp, storage, table, wire};
+use bench::{contention, cost, effort, failovers, fleet, oltp, segments, serials, storage, table, wire};
 
 fn main() {
     let mut parts: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +22,8 @@ fn main() {
             "oltp" => oltp::run(),
             "contention" => contention::run(),
             "wire" => wire::run(),
+            "segments" => segments::run(),
+            "serials" => serials::run(),
             "fleet" => fleet::run(),
             "failovers" => match failovers::run() {
                 Some(report) => report,

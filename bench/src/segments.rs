@@ -1,0 +1,194 @@
+//! Dense numbers of a segment compared with sequences and snowflakes: one session, many sessions, INSERTs, and what a crash loses.
+//! Requests over TCP are in [`crate::segments_wire`].
+
+use cluster::{Answer, Builder, Client, Cluster, Host, Stop, within};
+
+use crate::effort::{alternate, rounds, scaled, steps};
+use crate::machine::Machine;
+use crate::pgbench::Pgbench;
+use crate::report::{Figure, Report, group};
+use crate::segments_wire;
+use crate::server::{self, timed};
+use crate::sessions::{AXIS, Sessions};
+use crate::stats::Sample;
+
+/// The numbers of rounds: of one session, of many sessions, of INSERTs, and of crashes.
+const ROUNDS: [usize; 4] = [35, 9, 9, 9];
+/// The number of calls of one session in a turn.
+const CALLS: u64 = 200_000;
+/// The number of calls of all sessions together in a turn, and in one statement.
+const TOGETHER: u64 = 4_000_000;
+const PIECE: u64 = 20_000;
+/// The numbers of sessions, and the index of the number with which the others are compared.
+const SESSIONS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+const REFERENCE: usize = 1;
+/// The numbers of clients that insert rows, and the duration of one run in seconds.
+const CLIENTS: [usize; 3] = [1, 8, 64];
+const SECONDS: u64 = 2;
+/// The number of sessions before a crash, and the number of calls of each.
+const CRASHING: usize = 8;
+const BEFORE_A_CRASH: u64 = 10_000;
+
+/// The names and expressions that are compared.
+const RIVALS: [(&str, &str); 5] = [
+    ("snowflake_segment_nextval()", "snowflake_segment_nextval('bench')"),
+    ("nextval, CACHE 1", "nextval('segments_1')"),
+    ("nextval, CACHE 32", "nextval('segments_32')"),
+    ("nextval, CACHE 1000", "nextval('segments_1000')"),
+    ("snowflake_nextval()", "snowflake_nextval()"),
+];
+/// The rivals whose numbers are dense, so that a crash makes holes.
+const DENSE: usize = 4;
+
+/// The steps of the segment `bench` are so large that neither a fetch nor the limit of a tag is in the way. The segment `crash` has
+/// the default steps.
+const SET_UP: &str = "
+    SELECT snowflake_registry.create_segment('bench', step => 10000000, max_step => 100000000);
+    SELECT snowflake_registry.create_segment('crash');
+    CREATE SEQUENCE segments_1;
+    CREATE SEQUENCE segments_32 CACHE 32;
+    CREATE SEQUENCE segments_1000 CACHE 1000;";
+
+/// Measures segments.
+pub fn run() -> Report {
+    let mut server = start(server::unthrottled("segments"));
+    let mut client = server::session(&server);
+    let machine = Machine::of(&mut client);
+    let mut figures = vec![
+        one_session(&mut client, 1, "cost of a number, one call a row"),
+        one_session(&mut client, 10, "cost of a number, ten calls a row"),
+    ];
+    figures.extend(in_bulk(&server));
+    figures.extend(inserts(&server, &mut client));
+    drop(client);
+    figures.push(crashes(&mut server));
+    drop(server);
+    figures.extend(segments_wire::run());
+    let notes = [
+        "the registry is in the server's own database; its step is 10,000,000 numbers, at the crash 1,000",
+        "cost: `SELECT count(f()) FROM generate_series(..)` less the same with a constant, in one session",
+        "in bulk: `SELECT count(f()) FROM generate_series(..)` of about 20,000 rows, again and again in every session, the same \
+         number of calls for any number of sessions; the time until the last one ends; layout 40:1:22 for snowflakes",
+        "INSERT: pgbench with prepared statements and two threads, through a Unix socket; each transaction is flushed to disk",
+        "crash: 8 sessions draw 10,000 numbers each and commit, the server is stopped as by a crash, and recovers; the holes are \
+         the numbers up to the next one that no session got",
+        "over TCP: pgbench with 64 clients, simple query protocol, one number a request, directly and through PgBouncer in \
+         transaction mode, all on the processors of the server",
+    ];
+    Report { part: "segments".into(), machine, notes: notes.map(String::from).to_vec(), figures }
+}
+
+/// Starts a server whose registry is in its own database, with everything that the rivals need.
+pub fn start(builder: Builder) -> Cluster {
+    let name = format!("bench-segments-pg{}", cluster::major());
+    let registry = format!("host={} dbname=postgres user=postgres", Host::get().socket_dir(&name).display());
+    let server = builder.unset("snowflake_pg.worker_id").set("snowflake_pg.registry", &registry).start();
+    let layout: String = server.connect().one("SHOW snowflake_pg.layout");
+    server.create_fleet(&layout);
+    let mut client = server.session();
+    timed(&mut client, "SELECT pg_reload_conf()");
+    let assigned =
+        within(std::time::Duration::from_secs(60), || client.batch_execute("SELECT snowflake_nextval()").is_ok());
+    assert!(assigned, "no worker ID:\n{}", server.log());
+    timed(&mut client, SET_UP);
+    server
+}
+
+fn one_session(client: &mut Client, calls: u64, name: &str) -> Figure {
+    let (rounds, burst) = (rounds(ROUNDS[0]), scaled(CALLS));
+    println!("==> {name}, {rounds} rounds");
+    let sql = |expression: &str| {
+        let columns = vec![format!("count({expression})"); calls as usize].join(", ");
+        format!("SELECT {columns} FROM generate_series(1, {})", (burst / calls).max(1))
+    };
+    let [nanos] = alternate(rounds, RIVALS.len(), |n| {
+        let difference = timed(client, &sql(RIVALS[n].1)) - timed(client, &sql("1"));
+        [difference * 1e9 / burst as f64]
+    });
+    Figure::new(name, "ns", &format!("{} calls", group(burst)), &names(RIVALS.len()), &nanos)
+}
+
+fn in_bulk(server: &Cluster) -> Vec<Figure> {
+    let (counts, rounds) = (steps(&SESSIONS), rounds(ROUNDS[1]));
+    println!("==> numbers in bulk, {rounds} rounds of {} numbers of sessions", counts.len());
+    let mut pool = Sessions::open(server, *counts.last().expect("numbers of sessions"));
+    let [rates] = alternate(rounds, counts.len() * RIVALS.len(), |n| {
+        let (sessions, (_, expression)) = (counts[n / RIVALS.len()], RIVALS[n % RIVALS.len()]);
+        let each = scaled(TOGETHER) / sessions as u64;
+        let pieces = (each / PIECE).max(1);
+        let work = format!("SELECT count({expression}) FROM generate_series(1, {})", (each / pieces).max(1));
+        let draw = |client: &mut Client| (0..pieces).for_each(|_| _ = timed(client, &work));
+        let (run, _) = pool.at_once(sessions, |client| _ = timed(client, &work), draw);
+        [((each / pieces).max(1) * pieces * sessions as u64) as f64 / run.seconds]
+    });
+    let turn = format!("{} calls", group(scaled(TOGETHER)));
+    let reference = &rates[REFERENCE * RIVALS.len()..][..RIVALS.len()];
+    let relative: Vec<_> = rates.iter().enumerate().map(|(n, rate)| rate.over(&reference[n % RIVALS.len()])).collect();
+    let relative_name = format!("numbers in bulk, relative to {} sessions", counts[REFERENCE]);
+    let along = |name: &str, unit: &str, samples: &[Sample]| -> Vec<Figure> {
+        let chunks = samples.chunks(RIVALS.len()).zip(counts);
+        chunks
+            .map(|(chunk, n)| Figure::new(name, unit, &turn, &names(RIVALS.len()), chunk).at(AXIS, *n as u64))
+            .collect()
+    };
+    let mut figures = along("numbers in bulk", "per s", &rates);
+    figures.extend(along(&relative_name, "x", &relative).into_iter().skip(REFERENCE + 1));
+    figures
+}
+
+fn inserts(server: &Cluster, client: &mut Client) -> Vec<Figure> {
+    let (rounds, seconds) = (rounds(ROUNDS[2]), scaled(SECONDS));
+    for (n, (_, expression)) in RIVALS.iter().enumerate() {
+        timed(
+            client,
+            &format!("CREATE TABLE segments_rows_{n} (id bigint DEFAULT {expression} PRIMARY KEY, v bigint NOT NULL)"),
+        );
+    }
+    let pgbench = Pgbench::new(server);
+    let mut figures = Vec::new();
+    for clients in steps(&CLIENTS) {
+        println!("==> INSERT, {clients} clients, {rounds} rounds");
+        timed(client, "CHECKPOINT");
+        let measured = alternate(rounds, RIVALS.len(), |n| {
+            let outcome = pgbench.run(&format!("INSERT INTO segments_rows_{n} (v) VALUES (1)"), *clients, seconds, 1.0);
+            [outcome.tps, outcome.latencies.quantile(0.99)]
+        });
+        for ((kind, unit), samples) in [("transactions", "per s"), ("p99", "µs")].iter().zip(&measured) {
+            let figure =
+                Figure::new(&format!("INSERT, {kind}"), unit, &format!("{seconds} s"), &names(RIVALS.len()), samples);
+            figures.push(figure.at("clients", *clients as u64));
+        }
+    }
+    figures
+}
+
+/// Counts the numbers that nobody gets because of a crash.
+fn crashes(server: &mut Cluster) -> Figure {
+    let rounds = rounds(ROUNDS[3]);
+    println!("==> holes after a crash, {rounds} rounds");
+    let calls = scaled(BEFORE_A_CRASH);
+    let [holes] = alternate(rounds, DENSE, |n| {
+        let expression = RIVALS[n].1.replace("'bench'", "'crash'");
+        let drawn =
+            format!("CREATE TEMP TABLE drawn AS SELECT {expression} AS number FROM generate_series(1, {calls})");
+        let mut clients: Vec<_> = (0..CRASHING).map(|_| server.connect()).collect();
+        let mut first = i64::MAX;
+        for client in &mut clients {
+            timed(client, &drawn);
+            // The transaction is committed and flushed, so what was drawn is not lost itself.
+            timed(client, "CREATE TABLE flushed (); DROP TABLE flushed");
+            first = first.min(client.one("SELECT min(number) FROM drawn"));
+        }
+        drop(clients);
+        server.stop(Stop::Immediate);
+        server.start();
+        let next: i64 = server.connect().one(&format!("SELECT {expression}"));
+        [(next - first) as f64 - (calls * CRASHING as u64) as f64]
+    });
+    Figure::new("holes after a crash", "numbers", &format!("{CRASHING} sessions"), &names(DENSE), &holes)
+}
+
+/// Returns the names of the first rivals.
+fn names(count: usize) -> Vec<&'static str> {
+    RIVALS[..count].iter().map(|(name, _)| *name).collect()
+}
