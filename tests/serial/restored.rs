@@ -15,7 +15,7 @@ enum How {
 /// Creates series and rows, with names and templates that need quotes, and the extension in a schema of its own.
 const PREPARE: &str = r#"
     CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; CREATE SCHEMA "Back Office";
-    SELECT ids.snowflake_create_series('"Back Office"."In''voice \ %s"', 'Rech''nung\n "{YYYY}" {n:4}', time_zone => 'Europe/Berlin');
+    SELECT ids.snowflake_create_series('"Back Office"."In''voice \ %s"', 'In''voice\n "{YYYY}" {n:4}', time_zone => 'Europe/Berlin');
     SELECT ids.snowflake_create_series('public.receipt', 'R-{YYYY}{MM}{DD}-{n:4}', time_zone => 'Asia/Kolkata', start => 100);
     CREATE TABLE invoices (id integer PRIMARY KEY, number text UNIQUE
         DEFAULT ids.snowflake_serial('"Back Office"."In''voice \ %s"', timestamptz '2026-12-31 23:30+00'));
@@ -63,7 +63,7 @@ fn check(name: &str, how: How) -> Result<(), String> {
         std::panic::catch_unwind(|| contents(&server, "copy")).map_err(|_| "a number came twice".to_string())?;
     let expected = contents(&server, "books");
     ensure!(restored == expected, "{restored:#?}\nnot {expected:#?}");
-    ensure!(expected.contains(&"Rech'nung\\n \"2027\" 0006".into()), "{expected:#?}");
+    ensure!(expected.contains(&"In'voice\\n \"2027\" 0006".into()), "{expected:#?}");
     ensure!(expected.contains(&"R-20260102-0103".into()), "{expected:#?}");
     Ok(())
 }
