@@ -15,6 +15,11 @@ for variable in $(compgen -e); do
     esac
 done
 
+# Otherwise, a script that is ended by a signal would print the result of its last command in its last line.
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 # The supported major versions of PostgreSQL.
 VERSIONS="15 16 17 18"
 PG=${PG:-15}
