@@ -41,7 +41,7 @@ fn the_page_leads_from_an_empty_database_to_a_working_table() {
     assert!(recipe.is_empty());
     psql(&server, &steps.block("sql steps"));
     let mut client = server.connect_to("shop");
-    assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('invoices')"), 20_260_001);
+    assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('parcels')"), 20_260_001);
 }
 
 #[test]
