@@ -22,8 +22,9 @@ pub enum Lock {
 /// The table must not be on a standby if it is locked for writing.
 pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Option<Vec<Vec<u8>>> {
     let mode = if lock == Lock::Writing { pg_sys::RowExclusiveLock } else { pg_sys::AccessShareLock } as i32;
-    // SAFETY: the table stays open while its triggers are read, and the arguments are copied before it is closed. Each argument is a C
-    // string. The name of a function is null or a C string in the memory of this call.
+    let mut candidates = Vec::new();
+    // SAFETY: the table is open while its triggers are copied, and nothing in between reads a catalog. When PostgreSQL reads a catalog, it
+    // can learn of changes of the table, and free the triggers of an open table. Each argument is a C string.
     unsafe {
         let relation = pg_sys::try_relation_open(table, mode);
         let open = relation.as_ref()?;
@@ -31,21 +32,24 @@ pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Opt
             Some(triggers) => std::slice::from_raw_parts(triggers.triggers, triggers.numtriggers as usize),
             None => &[],
         };
-        let found = triggers.iter().find(|trigger| {
-            let name = pg_sys::get_func_name(trigger.tgfoid);
-            trigger.tgnargs > 0 && !name.is_null() && CStr::from_ptr(name) == function
-        });
-        let arguments = found.map(|trigger| {
+        for trigger in triggers.iter().filter(|trigger| trigger.tgnargs > 0) {
             let arguments = std::slice::from_raw_parts(trigger.tgargs, trigger.tgnargs as usize);
             let read = |text: &*mut std::ffi::c_char| {
                 let text = CStr::from_ptr(*text).to_bytes();
                 text[..text.len().min(MAX_ARGUMENT)].to_vec()
             };
-            arguments.iter().map(read).collect()
-        });
+            candidates.push((trigger.tgfoid, arguments.iter().map(read).collect::<Vec<_>>()));
+        }
         pg_sys::relation_close(relation, if lock == Lock::Writing { pg_sys::NoLock as i32 } else { mode });
-        arguments
     }
+    let calls = |called: pg_sys::Oid| {
+        // SAFETY: the call reads the catalog caches in a transaction. The name is null or a C string in the memory of this call.
+        unsafe {
+            let name = pg_sys::get_func_name(called);
+            !name.is_null() && CStr::from_ptr(name) == function
+        }
+    };
+    candidates.into_iter().find(|(called, _)| calls(*called)).map(|(_, arguments)| arguments)
 }
 
 /// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked, so a user
