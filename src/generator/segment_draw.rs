@@ -148,7 +148,7 @@ fn await_number(slot: &Slot, version: u64, begun: Nanos) -> Result<Option<i64>, 
             Some((Reason::Wait, until)) if answered || until > grant::now() => {
                 return Err(SegmentProblem::Wait { until: until.into() });
             }
-            Some((Reason::Unknown, _)) => slot.ask_again(version),
+            Some((Reason::Unknown | Reason::Exhausted, _)) => slot.ask_again(version),
             _ => {}
         }
         slot.want();

@@ -165,6 +165,10 @@ impl Fetcher {
             }
             Answer::Refused(reason, until) => {
                 slot.refusal.set(reason, until);
+                // A slot that has never had a number can get another tag.
+                if reason == Reason::Exhausted && slot.phase() == Phase::Asked {
+                    slot.refuse(version);
+                }
                 if reason == Reason::Wait {
                     let pause = u64::try_from(until.saturating_sub(grant::now())).unwrap_or(0);
                     tag.retry = Some(Instant::now() + Duration::from_micros(pause.clamp(100_000, 1_200_000_000)));
@@ -252,7 +256,9 @@ impl Fetcher {
     /// Reports the tags of which this server holds blocks, on the connection of a heartbeat. Does not send anything if there are none. If
     /// this fails, the next heartbeat tries again.
     pub fn report(&mut self, connection: &Connection, terms: &Terms) {
-        let failed = Fetcher::try_report(connection, terms).err();
+        // The server is asked to stop or to read its configuration: the next heartbeat reports.
+        let interrupted = |trouble: &Trouble| matches!(trouble, Trouble::NoAnswer(Failure::Interrupted));
+        let failed = Fetcher::try_report(connection, terms).err().filter(|trouble| !interrupted(trouble));
         if let Some(trouble) = &failed
             && self.unreported.as_ref().is_none_or(|logged| !logged.is_like(trouble))
         {
