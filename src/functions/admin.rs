@@ -8,10 +8,11 @@ use pgrx::prelude::*;
 use crate::config::identity::{self, Identity};
 use crate::generator::{assigned, clock, extend, log, mark, shmem, start, wait, witness};
 use crate::message::error::Error;
+use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
-use crate::pg::{relation, row_security, timestamp, transaction};
+use crate::pg::{relation, timestamp, transaction};
 
 /// Accepts the server's clock as correct. From then on, IDs follow the clock. Returns the interval by which generator time moved.
 #[pg_extern(volatile, parallel_unsafe)]
@@ -124,7 +125,7 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: 
     let column = relation::identifier(column);
     let (mask, number) = identity.stamp.node_field();
     Spi::run(&format!("LOCK TABLE {name} IN SHARE MODE")).expect(ANSWERED);
-    let _visible = row_security::Off::new();
+    let _visible = LocalSetting::without_row_security();
     let highest: Option<i64> = Spi::get_one_with_args(
         &format!(
             "SELECT pg_catalog.max({column}) FROM {name} WHERE {column} OPERATOR(pg_catalog.>=) $1 \

@@ -12,9 +12,10 @@ use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
 use crate::generator::{clock, grant, mark, shmem};
 use crate::message::error::Error;
+use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
-use crate::pg::{relation, row_security, timestamp};
+use crate::pg::{relation, timestamp};
 
 /// The maximum number of servers whose IDs can be distinguished. It is the number of all servers in a layout with 16 bits for the
 /// worker ID and the datacenter ID.
@@ -85,7 +86,7 @@ fn snowflake_check(
     let table = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
     let id = format!("({name})::pg_catalog.int8");
     let column = Column { identity, table: table.quoted(), name, id };
-    let _visible = row_security::Off::new();
+    let _visible = LocalSetting::without_row_security();
     TableIterator::new(findings(&column, workers.as_ref()))
 }
 

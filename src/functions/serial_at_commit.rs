@@ -8,6 +8,7 @@ use crate::functions::series_definition::{Series, raise};
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::fired::{Event, Timing};
+use crate::pg::local_setting::LocalSetting;
 use crate::pg::locked::Lock;
 use crate::pg::plans;
 use crate::pg::relation::{self, ANSWERED};
@@ -42,6 +43,8 @@ fn snowflake_number_at_commit(
         raise(SerialProblem::NotATable { relation: name.quoted() });
     }
     let table = relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| gone(oid)).quoted();
+    let name = identity(series);
+    trusted(&TextValue(name.clone()), oid, &table);
     let column = |name: Text<'_>| {
         let quoted = relation::identifier(&name.name());
         match relation::column_type(oid, name.0) {
@@ -69,7 +72,7 @@ fn snowflake_number_at_commit(
         statement.push_str(&format!(" AND NEW.{name} IS NOT NULL"));
     }
     statement.push_str(&format!(") EXECUTE FUNCTION {}.snowflake_number_row(", extension::schema()));
-    let mut arguments = vec![relation::literal(key.0), relation::literal(&identity(series))];
+    let mut arguments = vec![relation::literal(key.0), relation::literal(&name)];
     arguments.extend(date.map(|(_, name)| relation::literal(name.0)));
     relation::run([statement.as_bytes(), &arguments.join(&b", "[..]), b")"].concat());
 }
@@ -98,23 +101,30 @@ fn snowflake_number_row(call: TriggerCall) -> Row {
         quoted
     };
     let key = column(key);
-    let date = date.first().map(|name| column(name));
+    let date = date.first().map(|name| {
+        let kind = relation::column_type(oid, name.to_bytes());
+        (column(name), if kind == Some(pg_sys::DATEOID) { "date" } else { "timestamptz" })
+    });
     let schema = relation::schema_name(fired.schema()).expect("the function that runs has a schema");
+    // The types of both arguments are certain, so no function that somebody has added to the schema fits better.
     let (time, has_time) = match date {
-        Some(date) => (format!(", {date}"), format!(" AND {date} IS NOT NULL")),
-        None => (String::new(), String::new()),
+        Some((date, kind)) => (format!("{date}::pg_catalog.{kind}"), format!(" AND {date} IS NOT NULL")),
+        None => ("pg_catalog.now()".into(), String::new()),
     };
 
-    // The owner of the table can update the column and the series, so a role that inserts rows needs neither privilege.
+    // The owner of the table can update the column and the series, so a role that inserts rows needs neither privilege. That role chooses
+    // neither the series nor the functions that triggers and constraints then call.
     let _owner = As::new(fired.owner());
+    let _path = LocalSetting::safe_search_path();
+    let name = TextValue(series.to_bytes().to_vec());
+    let taken = trusted(&name, oid, &table);
     let place = fired.place();
     // The serial is computed only for a row that is still there, because its number would otherwise be missing.
     let next = format!(
-        "SELECT {schema}.snowflake_serial(pg_catalog.to_regclass($2){time}) FROM ONLY {table}
+        "SELECT {schema}.snowflake_serial($2::pg_catalog.regclass, {time}) FROM ONLY {table}
          WHERE ctid OPERATOR(pg_catalog.=) $1 AND {key} IS NULL{has_time}"
     );
-    let name = TextValue(series.to_bytes().to_vec());
-    let Some(serial) = plans::first(&next, &[place.into(), name.into()], |row| row.get::<TextValue>(1)) else {
+    let Some(serial) = plans::first(&next, &[place.into(), taken.into()], |row| row.get::<TextValue>(1)) else {
         return fired.unchanged();
     };
     let Some(serial) = serial else {
@@ -130,6 +140,24 @@ fn snowflake_number_row(call: TriggerCall) -> Row {
         raise(SerialProblem::NotStored { table, serial: shown(&serial.0) });
     }
     fired.unchanged()
+}
+
+/// Returns the series of this name, or `None` if there is none. Raises an error unless it belongs to the owner of the table or to a
+/// superuser: the triggers of a series run as the role that takes a number.
+fn trusted(name: &TextValue, oid: pg_sys::Oid, table: &str) -> Option<pg_sys::Oid> {
+    let find = "SELECT c.oid, c.relowner OPERATOR(pg_catalog.=) t.relowner OR r.rolsuper
+         FROM pg_catalog.pg_class AS t, pg_catalog.pg_class AS c
+             JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) c.relowner
+         WHERE t.oid OPERATOR(pg_catalog.=) $2 AND c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)";
+    let found = plans::first(find, &[name.clone().into(), oid.into()], |row| {
+        Ok((row.get::<pg_sys::Oid>(1)?, row.get::<bool>(2)?))
+    });
+    let (series, is_trusted) = found?;
+    if is_trusted != Some(true) {
+        let series = relation::utf8(&name.0);
+        raise(SerialProblem::OtherOwner { table: table.into(), series });
+    }
+    series
 }
 
 /// Returns the schema and the name of a table in the form that `to_regclass` reads, in the encoding of the database.

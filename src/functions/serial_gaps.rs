@@ -8,9 +8,9 @@ use pgrx::spi::SpiError;
 use crate::functions::series_definition::{Series, raise};
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
+use crate::pg::local_setting::LocalSetting;
 use crate::pg::locked::Lock;
 use crate::pg::relation::{self, ANSWERED};
-use crate::pg::row_security;
 use crate::pg::text_arg::Text;
 use crate::pg::text_value::TextValue;
 
@@ -51,7 +51,7 @@ fn snowflake_serial_gaps(
     if relation::column_type(table, key.0).is_none() {
         raise(SerialProblem::NoColumn { table: name, column, by_trigger: false });
     }
-    let _visible = row_security::Off::new();
+    let _visible = LocalSetting::without_row_security();
     TableIterator::new(gaps(&series, &name, &column))
 }
 

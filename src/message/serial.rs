@@ -3,10 +3,10 @@
 use flake::serial::{MAX_DIGITS, MAX_TEMPLATE, NotASerial, TemplateError};
 use pgrx::PgSqlErrorCode::{
     ERRCODE_DATATYPE_MISMATCH, ERRCODE_DATETIME_FIELD_OVERFLOW, ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-    ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-    ERRCODE_PROGRAM_LIMIT_EXCEEDED, ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-    ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE,
-    ERRCODE_WRONG_OBJECT_TYPE,
+    ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NULL_VALUE_NOT_ALLOWED,
+    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED, ERRCODE_READ_ONLY_SQL_TRANSACTION,
+    ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN,
+    ERRCODE_UNDEFINED_TABLE, ERRCODE_WRONG_OBJECT_TYPE,
 };
 
 use crate::message::reasons::Sentences;
@@ -176,6 +176,12 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             format!("series {} does not exist", shown(series)),
             format!("The trigger that numbers the rows of {} uses this series.", shown(table)),
             "If the series has another name now, call snowflake_number_at_commit() with the new name. Otherwise, drop the trigger.".into(),
+        ),
+        SerialProblem::OtherOwner { table, series } => (
+            ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("series {} does not belong to the owner of {}", shown(series), shown(table)),
+            "The rows are numbered as the owner of the table, so triggers of the series would run as this role, too.".into(),
+            "Use ALTER TABLE .. OWNER TO to give the series to the owner of the table.".into(),
         ),
         SerialProblem::NotStored { table, serial } => (
             ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,

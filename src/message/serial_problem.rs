@@ -57,6 +57,8 @@ pub enum SerialProblem {
     NotADate { column: String },
     /// The series of a trigger does not exist any more, or has another name.
     Gone { table: String, series: String },
+    /// The series belongs to another role than the table, and not to a superuser.
+    OtherOwner { table: String, series: String },
     /// A trigger of the table has not stored the serial that the row should get.
     NotStored { table: String, serial: String },
     /// A column lacks more numbers than can be listed.

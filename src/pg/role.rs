@@ -32,3 +32,9 @@ impl Drop for As {
         }
     }
 }
+
+/// Returns true while policies that the owner of a table has forced on itself do not apply.
+pub fn ignores_forced_policies() -> bool {
+    // SAFETY: the call reads a variable of this process.
+    unsafe { pg_sys::InNoForceRLSOperation() }
+}

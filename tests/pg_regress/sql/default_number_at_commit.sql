@@ -103,6 +103,43 @@ RESET ROLE;
 ALTER TABLE invoices NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE invoices DISABLE ROW LEVEL SECURITY;
 
+-- A role that can create triggers or schemas runs nothing as the owner of the table: a series of its own is refused, and the search path of
+-- the session is not that of the update.
+CREATE TABLE log (who name);
+GRANT INSERT ON log TO number_clerk;
+GRANT ALL ON invoices TO number_clerk;
+GRANT CREATE ON SCHEMA sales TO number_clerk;
+SET ROLE number_clerk;
+SELECT snowflake_create_series('foreign_series', 'F{n:4}');
+CREATE FUNCTION caught() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO sales.log VALUES (current_user); RETURN NEW; END $$;
+CREATE TRIGGER caught BEFORE INSERT ON foreign_series FOR EACH ROW EXECUTE FUNCTION caught();
+GRANT ALL ON foreign_series TO PUBLIC;
+CREATE TRIGGER mine AFTER INSERT ON invoices FOR EACH ROW EXECUTE FUNCTION snowflake_number_row('number', 'sales.foreign_series');
+INSERT INTO invoices (id) VALUES (22);
+\echo :SQLSTATE
+RESET ROLE;
+DROP TRIGGER mine ON invoices;
+SELECT snowflake_number_at_commit('invoices', 'number', 'foreign_series');
+\echo :SQLSTATE
+CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.amount := length('four'); RETURN NEW; END $$;
+CREATE TRIGGER stamp BEFORE UPDATE ON invoices FOR EACH ROW EXECUTE FUNCTION stamp();
+SET ROLE number_clerk;
+CREATE FUNCTION length(text) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN INSERT INTO sales.log VALUES (current_user); RETURN 0; END $$;
+SET search_path = sales, pg_catalog, public;
+SELECT length('four');
+INSERT INTO invoices (id) VALUES (22);
+SELECT amount, number FROM invoices WHERE id = 22;
+RESET ROLE;
+SELECT who FROM log;
+SET search_path = sales, public;
+DROP TRIGGER stamp ON invoices;
+DELETE FROM invoices WHERE id = 22;
+DROP TABLE foreign_series;
+DROP FUNCTION sales.length(text), caught(), stamp();
+REVOKE ALL ON invoices, log FROM number_clerk;
+REVOKE CREATE ON SCHEMA sales FROM number_clerk;
+GRANT INSERT (id, amount), SELECT ON invoices TO number_clerk;
+
 -- An error at COMMIT undoes the transaction.
 CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF NEW.amount = 0 THEN RETURN NULL; ELSIF NEW.amount = 1 THEN NEW.number := lower(NEW.number); END IF;

@@ -1,0 +1,51 @@
+//! Settings with another value for a part of a statement.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// Keeps a setting at a value while this value lives.
+pub struct LocalSetting(i32);
+
+impl LocalSetting {
+    /// Switches row security off, so that a query reads either all rows of a table or none. PostgreSQL raises an error if a policy would
+    /// hide rows.
+    pub fn without_row_security() -> LocalSetting {
+        LocalSetting::set(c"row_security", c"off")
+    }
+
+    /// Lets names that are not qualified mean only objects of PostgreSQL. Code that then runs as another role calls no function that the
+    /// session has chosen by its search path.
+    pub fn safe_search_path() -> LocalSetting {
+        LocalSetting::set(c"search_path", c"pg_catalog, pg_temp")
+    }
+
+    fn set(name: &CStr, value: &CStr) -> LocalSetting {
+        // SAFETY: the arguments are C strings. `drop` leaves the level again. After an error, the end of the transaction leaves
+        // the level.
+        unsafe {
+            let level = pg_sys::NewGUCNestLevel();
+            pg_sys::set_config_option(
+                name.as_ptr(),
+                value.as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+            LocalSetting(level)
+        }
+    }
+}
+
+impl Drop for LocalSetting {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: this is the level that `set` entered.
+            unsafe { pg_sys::AtEOXact_GUC(true, self.0) };
+        }
+    }
+}
