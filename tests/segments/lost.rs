@@ -26,6 +26,8 @@ fn check(name: &str, change: impl Fn(&Cluster)) -> Result<(), String> {
     // The server goes on in the blocks that it holds.
     known.set("snowflake_pg.registry", &string(&second));
     known.reload();
+    let reached = "SELECT count(*) = 2 FROM snowflake_registry.servers WHERE seen > pg_postmaster_start_time()";
+    assert!(within(SOON, || second.connect().one::<bool>(reached)), "the registry is not reached:\n{}", known.log());
     ledger.push(draw(&mut client, 3_000));
     let highest = check_ledger(&ledger)?;
     ensure!(highest > forgotten, "the segment has skipped nothing");

@@ -28,7 +28,7 @@ fn check(name: &str, how: How) -> Result<(), String> {
             let kill = "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
                         WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1) AS one";
             killed += watch.one::<i64>(kill);
-            accountants.count() >= before + 200
+            accountants.count() >= before + 200 && killed > 2 * (crash as i64 + 1)
         });
         ensure!(enough, "only {} rows: nothing was shown", accountants.count());
         drop(watch);

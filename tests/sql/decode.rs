@@ -151,6 +151,8 @@ fn not_called(server: &Cluster) -> Vec<String> {
 #[test]
 fn no_result_depends_on_time_zone_or_date_style() {
     let server = Cluster::builder("zones").set("track_functions", "all").start();
+    let series = "SELECT snowflake_create_series('zoned', '{YYYY}-{MM}-{DD}-{HH}-{n:3}', time_zone => 'Asia/Kolkata')";
+    server.session().batch_execute(series).expect("a series");
     let at = "timestamptz '2024-03-10 12:34:56.789+00'";
     let since = "timestamptz '2020-01-01 00:00:00+00'";
     let (id, old) = ("1541815603606036480", "175928847299117063");
@@ -193,6 +195,7 @@ fn no_result_depends_on_time_zone_or_date_style() {
                                                extract(epoch FROM last_instant))) FROM snowflake_layouts) AS layouts,
              (SELECT json_build_array(extract(epoch FROM epoch), extract(epoch FROM exhaustion_date),
                                       extract(epoch FROM stats_reset)) FROM snowflake_status) AS status,
+             (SELECT count(*) FROM snowflake_segments) AS segments, snowflake_serial('zoned', {at}) AS serial,
              ({}) AS days, ({}) AS months, ({}) AS made_days, ({}) AS made_months,
              extract(epoch FROM snowflake_accept_clock()) < 60 AS accepted",
             bounds(days),
