@@ -22,6 +22,7 @@ pub mod registry_client;
 pub mod report;
 pub mod rivals;
 pub mod segments;
+pub mod segments_server;
 pub mod segments_wire;
 pub mod serials;
 pub mod server;

@@ -1,16 +1,16 @@
 //! Dense numbers of a segment compared with sequences and snowflakes: one session, many sessions, INSERTs, and what a crash loses.
 //! Requests over TCP are in [`crate::segments_wire`].
 
-use cluster::{Answer, Builder, Client, Cluster, Host, Stop, within};
+use cluster::{Answer, Client, Cluster, Stop};
 
 use crate::effort::{alternate, rounds, scaled, steps};
 use crate::machine::Machine;
 use crate::pgbench::Pgbench;
 use crate::report::{Figure, Report, group};
-use crate::segments_wire;
 use crate::server::{self, timed};
 use crate::sessions::{AXIS, Sessions};
 use crate::stats::Sample;
+use crate::{segments_server, segments_wire};
 
 /// The numbers of rounds: of one session, of many sessions, of INSERTs, and of crashes.
 const ROUNDS: [usize; 4] = [35, 9, 9, 9];
@@ -40,18 +40,9 @@ const RIVALS: [(&str, &str); 5] = [
 /// The rivals whose numbers are dense, so that a crash makes holes.
 const DENSE: usize = 4;
 
-/// The steps of the segment `bench` are so large that neither a fetch nor the limit of a tag is in the way. The segment `crash` has
-/// the default steps.
-const SET_UP: &str = "
-    SELECT snowflake_registry.create_segment('bench', step => 10000000, max_step => 100000000);
-    SELECT snowflake_registry.create_segment('crash');
-    CREATE SEQUENCE segments_1;
-    CREATE SEQUENCE segments_32 CACHE 32;
-    CREATE SEQUENCE segments_1000 CACHE 1000;";
-
 /// Measures segments.
 pub fn run() -> Report {
-    let mut server = start(server::unthrottled("segments"));
+    let mut server = segments_server::start(server::unthrottled("segments"));
     let mut client = server::session(&server);
     let machine = Machine::of(&mut client);
     let mut figures = vec![
@@ -76,22 +67,6 @@ pub fn run() -> Report {
          transaction mode, all on the processors of the server",
     ];
     Report { part: "segments".into(), machine, notes: notes.map(String::from).to_vec(), figures }
-}
-
-/// Starts a server whose registry is in its own database, with everything that the rivals need.
-pub fn start(builder: Builder) -> Cluster {
-    let name = format!("bench-segments-pg{}", cluster::major());
-    let registry = format!("host={} dbname=postgres user=postgres", Host::get().socket_dir(&name).display());
-    let server = builder.unset("snowflake_pg.worker_id").set("snowflake_pg.registry", &registry).start();
-    let layout: String = server.connect().one("SHOW snowflake_pg.layout");
-    server.create_fleet(&layout);
-    let mut client = server.session();
-    timed(&mut client, "SELECT pg_reload_conf()");
-    let assigned =
-        within(std::time::Duration::from_secs(60), || client.batch_execute("SELECT snowflake_nextval()").is_ok());
-    assert!(assigned, "no worker ID:\n{}", server.log());
-    timed(&mut client, SET_UP);
-    server
 }
 
 fn one_session(client: &mut Client, calls: u64, name: &str) -> Figure {

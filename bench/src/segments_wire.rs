@@ -6,7 +6,7 @@ use postgres::Config;
 use crate::effort::{alternate, rounds, scaled};
 use crate::pgbench::Pgbench;
 use crate::report::Figure;
-use crate::segments;
+use crate::segments_server;
 use crate::server;
 
 /// The number of rounds, the duration of one run in seconds, and the number of clients.
@@ -27,7 +27,7 @@ const RIVALS: [(&str, &str); 4] = [
 /// Measures requests over TCP.
 pub fn run() -> Vec<Figure> {
     let address = loopback(1);
-    let server = segments::start(server::unthrottled("segments").set("listen_addresses", &address));
+    let server = segments_server::start(server::unthrottled("segments").set("listen_addresses", &address));
     let pool = loopback(0);
     let settings = format!(
         "[databases]
