@@ -1,6 +1,7 @@
 //! The registry and its servers: random worlds, worlds without one rule, and schedules in which one rule decides.
 
 mod actions;
+mod amount;
 mod checks;
 mod controls;
 mod directed;

@@ -3,9 +3,10 @@
 //! The environment variable `FLEET_WORLDS` is the number of worlds in all tests together. A test that fails prints the seed of its
 //! world. With `SEED`, the same test runs only this world again.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use crate::actions::WORLDS;
+use crate::amount::seed_and_worlds;
 use crate::explore::explore;
 use crate::faults::Fault;
 
@@ -13,20 +14,12 @@ use crate::faults::Fault;
 const EVERYDAY: usize = 60_000;
 const TESTS: usize = 4;
 
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|value| value.parse().ok())
-}
-
 /// Explores worlds of these kinds.
 #[track_caller]
 fn hold(kinds: &[&str]) {
     let numbers: Vec<usize> = (0..WORLDS.len()).filter(|number| kinds.contains(&WORLDS[*number].0)).collect();
     assert_eq!(numbers.len(), kinds.len(), "{kinds:?}");
-    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
-    let (seed, worlds) = match variable("SEED") {
-        Some(seed) => (seed, 1),
-        None => (clock(), variable("FLEET_WORLDS").map_or(EVERYDAY, |worlds| worlds as usize).div_ceil(TESTS)),
-    };
+    let (seed, worlds) = seed_and_worlds(EVERYDAY, TESTS);
     let begin = Instant::now();
     match explore(Fault::None, &numbers, worlds, seed) {
         Ok(explored) => {
