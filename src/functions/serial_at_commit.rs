@@ -95,20 +95,20 @@ fn snowflake_number_row(call: TriggerCall) -> Row {
     let table = relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise()).quoted();
     let column = |name: &std::ffi::CStr| {
         let quoted = relation::identifier(&relation::utf8(name.to_bytes()));
-        if relation::column_type(oid, name.to_bytes()).is_none() {
-            raise(SerialProblem::NoColumn { table: table.clone(), column: quoted, by_trigger: true });
+        match relation::column_type(oid, name.to_bytes()) {
+            Some(kind) => (quoted, kind),
+            None => raise(SerialProblem::NoColumn { table: table.clone(), column: quoted, by_trigger: true }),
         }
-        quoted
     };
-    let key = column(key);
-    let date = date.first().map(|name| {
-        let kind = relation::column_type(oid, name.to_bytes());
-        (column(name), if kind == Some(pg_sys::DATEOID) { "date" } else { "timestamptz" })
-    });
+    let (key, _) = column(key);
+    let date = date.first().map(|name| column(name));
     let schema = relation::schema_name(fired.schema()).expect("the function that runs has a schema");
     // The types of both arguments are certain, so no function that somebody has added to the schema fits better.
     let (time, has_time) = match date {
-        Some((date, kind)) => (format!("{date}::pg_catalog.{kind}"), format!(" AND {date} IS NOT NULL")),
+        Some((date, kind)) => {
+            let kind = if kind == pg_sys::DATEOID { "date" } else { "timestamptz" };
+            (format!("{date}::pg_catalog.{kind}"), format!(" AND {date} IS NOT NULL"))
+        }
         None => ("pg_catalog.now()".into(), String::new()),
     };
 
