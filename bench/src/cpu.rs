@@ -52,8 +52,8 @@ fn children(parent: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Returns the CPU times of a process: in its own code, in the kernel, and both for its children that have ended. All are 0 if the
-/// process has ended.
+/// Returns four CPU times of a process: its own in user mode and in the kernel, and the sums of both for its children that have
+/// ended. All are 0 if the process has ended.
 fn times(pid: u32) -> [u64; 4] {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name, in parentheses, can contain spaces.

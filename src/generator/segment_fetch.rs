@@ -195,19 +195,19 @@ impl Fetcher {
         let tag = self.tags.get_mut(&index).expect("the tag is known");
         let (version, generation) = (tag.version, facts.generation.load(RELAXED));
         let other = generation != 0 && generation != taken.generation;
-        let anew = other && !faults::on(Fault::GenerationIgnored);
+        let replace = other && !faults::on(Fault::GenerationIgnored);
         let drawn = slot.drawn();
         let (last, last_drawn) = (facts.last_fetch.load(RELAXED), facts.last_drawn.load(RELAXED));
-        let since = if last == 0 || anew { 0 } else { now.saturating_sub(last) };
+        let since = if last == 0 || replace { 0 } else { now.saturating_sub(last) };
         let below = fetch_below(taken.count, drawn.saturating_sub(last_drawn), since, now.saturating_sub(begun));
-        let Some(given) = slot.give(version, taken.block(below), anew) else {
+        let Some(given) = slot.give(version, taken.block(below), replace) else {
             let (first, last) = (taken.first, taken.last());
             return self
                 .caller
                 .ask(terms, |line| line.give_back(name, taken.generation, held.nonce, first, last))
                 .map(drop);
         };
-        if anew {
+        if replace {
             segment_log::created_again(name);
             *tag = Tag { version: given, ..Tag::default() };
         }
@@ -218,7 +218,7 @@ impl Fetcher {
         facts.given.fetch_add(taken.count, RELAXED);
         facts.step.store(taken.count, RELAXED);
         facts.fetches.fetch_add(1, RELAXED);
-        if !anew {
+        if !replace {
             facts.fetch_before.store(last, RELAXED);
             facts.drawn_before.store(last_drawn, RELAXED);
             facts.last_drawn.store(drawn, RELAXED);

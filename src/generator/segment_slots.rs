@@ -298,17 +298,17 @@ impl Slot {
         (self.tag.get(), self.phase(), self.version())
     }
 
-    /// Puts a block into the segment, or opens the segment with it. `anew` closes the segment first, because the block is of another
+    /// Puts a block into the segment, or opens the segment with it. `replace` closes the segment first, because the block is of another
     /// generation of the tag. Returns the version, or `None` if the slot has another version, or no room. Only the registrar calls this
     /// function and the following ones.
-    pub fn give(&self, version: u64, block: Block, anew: bool) -> Option<u64> {
+    pub fn give(&self, version: u64, block: Block, replace: bool) -> Option<u64> {
         let given = {
             let _lock = LOCK.exclusive();
             if self.version() != version {
                 return None;
             }
             match self.phase() {
-                Phase::Open if anew => {
+                Phase::Open if replace => {
                     self.segment.close();
                     self.facts.reset();
                     let version = self.next_version();

@@ -16,8 +16,8 @@
 //!   load (`Release`), because all changes of `last` in between are swaps. If this load was for an assignment after `n`, the caller
 //!   sees this assignment, and no longer reads `n`.
 //!
-//! A load is for the assignment that its caller has read after the generation. The state was not unloaded since then, or the load
-//! fails, and every change of the assignment unloads the state.
+//! A caller that loads the state reads the generation first, and then the assignment. The load is for this assignment, because each
+//! change of the assignment unloads the state, and a load fails if the state was unloaded after the generation was read.
 //!
 //! [`Assignment::revoke`] does not unload the state, because the registrar cannot take the lock. The state remains loaded for an
 //! assignment that no caller has, so all words that are drawn are dropped. A caller that has compared the numbers before that can

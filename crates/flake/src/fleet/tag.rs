@@ -241,8 +241,8 @@ impl Tags {
         {
             return Err(Kept::NotTop);
         }
-        let anew = Top { nonce: fresh, first };
-        let top = if first == top.first { segment.below.unwrap_or(anew) } else { anew };
+        let rest = Top { nonce: fresh, first };
+        let top = if first == top.first { segment.below.unwrap_or(rest) } else { rest };
         self.segments.insert(tag.into(), Segment { next: first, top, below: None, ..*segment });
         Ok(())
     }

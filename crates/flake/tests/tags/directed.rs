@@ -119,7 +119,7 @@ fn a_tag_gives_no_more_than_its_limit_in_a_window_caught() {
 }
 
 #[test]
-fn a_window_does_not_begin_anew_when_the_clock_is_set_back_caught() {
+fn no_new_window_begins_when_the_clock_is_set_back_caught() {
     needed(Fault::WindowClock, |world| {
         world.beat(0);
         let state = world.state.clone();

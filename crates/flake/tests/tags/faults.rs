@@ -18,7 +18,7 @@ pub enum Fault {
     WindowFewer,
     /// A tag gives any number of numbers in a window.
     Window,
-    /// A window begins anew whenever the clock is set back.
+    /// A new window begins whenever the clock is set back.
     WindowClock,
     /// Numbers are taken back whatever the nonce is.
     Nonce,
