@@ -52,23 +52,15 @@ fn snowflake_number_at_commit(
             None => raise(SerialProblem::NoColumn { table: table.clone(), column: quoted, by_trigger: false }),
         }
     };
-    let (column_name, kind) = column(key);
-    if ![pg_sys::TEXTOID, pg_sys::VARCHAROID].contains(&kind) {
-        raise(SerialProblem::NotText { column: column_name });
-    }
-    let date = date_key.map(|name| (column(name), name));
-    if let Some(((name, kind), _)) = &date
-        && ![pg_sys::DATEOID, pg_sys::TIMESTAMPTZOID].contains(kind)
-    {
-        raise(SerialProblem::NotADate { column: name.clone() });
-    }
+    let column_name = text_column(column(key));
+    let date = date_key.map(|name| (date_column(column(name)).0, name));
 
     let trigger = free_name(oid, key.0, &table);
     let mut statement = format!(
         "CREATE CONSTRAINT TRIGGER {trigger} AFTER INSERT OR UPDATE ON {table} DEFERRABLE INITIALLY DEFERRED
          FOR EACH ROW WHEN (NEW.{column_name} IS NULL"
     );
-    if let Some(((name, _), _)) = &date {
+    if let Some((name, _)) = &date {
         statement.push_str(&format!(" AND NEW.{name} IS NOT NULL"));
     }
     statement.push_str(&format!(") EXECUTE FUNCTION {}.snowflake_number_row(", extension::schema()));
@@ -100,8 +92,8 @@ fn snowflake_number_row(call: TriggerCall) -> Row {
             None => raise(SerialProblem::NoColumn { table: table.clone(), column: quoted, by_trigger: true }),
         }
     };
-    let (key, _) = column(key);
-    let date = date.first().map(|name| column(name));
+    let key = text_column(column(key));
+    let date = date.first().map(|name| date_column(column(name)));
     let schema = relation::schema_name(fired.schema()).expect("the function that runs has a schema");
     // The types of both arguments are certain, so no function that somebody has added to the schema fits better.
     let (time, has_time) = match date {
@@ -140,6 +132,22 @@ fn snowflake_number_row(call: TriggerCall) -> Row {
         raise(SerialProblem::NotStored { table, serial: shown(&serial.0) });
     }
     fired.unchanged()
+}
+
+/// Returns the name of a column that can hold serials.
+fn text_column((name, kind): (String, pg_sys::Oid)) -> String {
+    if ![pg_sys::TEXTOID, pg_sys::VARCHAROID].contains(&kind) {
+        raise(SerialProblem::NotText { column: name });
+    }
+    name
+}
+
+/// Returns the name and the type of a column that can determine the period.
+fn date_column((name, kind): (String, pg_sys::Oid)) -> (String, pg_sys::Oid) {
+    if ![pg_sys::DATEOID, pg_sys::TIMESTAMPTZOID].contains(&kind) {
+        raise(SerialProblem::NotADate { column: name });
+    }
+    (name, kind)
 }
 
 /// Returns the series of this name, or `None` if there is none. Raises an error unless it belongs to the owner of the table or to a
