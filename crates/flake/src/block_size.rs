@@ -1,6 +1,7 @@
-//! How long the next block of a tag should be, and when to fetch it. Times are in nanoseconds.
+//! How long the blocks of a tag should be, and when to fetch the next one. Times are in nanoseconds.
 
 use crate::Nanos;
+use crate::fleet::{BLOCKS_IN_WINDOW, lost_windows};
 
 const MINUTE: Nanos = 60_000_000_000;
 
@@ -16,6 +17,23 @@ const LAST_PART: u64 = 10;
 /// How many fetches fit at least into the time for which the numbers last that are left when the next block is fetched. A fetch can
 /// take several times as long as the one before.
 const FETCHES: u128 = 4;
+
+/// Which part of the numbers of a period a failover may skip.
+const SKIPPED_PART: u64 = 4;
+
+/// The largest block of a period, which suffices for 100,000 numbers a second.
+const LARGEST: u64 = 1_000_000;
+
+/// The smallest block, except for tags whose largest block is smaller, and the smallest block of tags with many numbers.
+const SMALLEST: (u64, u64) = (10, 100);
+
+/// Returns the lengths of the shortest and the longest block of a period with `numbers` numbers. After a failover of the registry that
+/// is noticed at once, the period skips at most a quarter of its numbers, or 256 of them if it has fewer than 1,024.
+pub fn period_lengths(numbers: u64) -> (u64, u64) {
+    let skipped_blocks = lost_windows(0, 1) as u64 * BLOCKS_IN_WINDOW as u64;
+    let longest = (numbers / SKIPPED_PART / skipped_blocks).clamp(1, LARGEST);
+    ((longest / 10).clamp(SMALLEST.0, SMALLEST.1).min(longest), longest)
+}
 
 /// Returns the length of the next block, if the last one had `length` numbers and was fetched `lasted` ago. The registry keeps the
 /// length between the limits of the tag.
@@ -51,6 +69,17 @@ mod tests {
         let lengths = [0, SHORT - 1, SHORT, LONG, LONG + 1, Nanos::MAX].map(|lasted| next_length(1_000, lasted));
         assert_eq!(lengths, [2_000, 2_000, 1_000, 1_000, 500, 500]);
         assert_eq!((next_length(1, Nanos::MAX), next_length(u64::MAX, 0)), (1, u64::MAX));
+    }
+
+    #[test]
+    fn a_failover_skips_at_most_a_quarter_of_a_period() {
+        let lengths = [9, 999, 9_999, 99_999, 999_999, 999_999_999, u64::MAX].map(period_lengths);
+        let expected = [(1, 1), (1, 1), (9, 9), (10, 97), (97, 976), (100, 976_562), (100, 1_000_000)];
+        assert_eq!(lengths, expected);
+        for digits in 4..=18 {
+            let numbers = 10_u64.pow(digits) - 1;
+            assert!(period_lengths(numbers).1 * 4 * 64 <= numbers / 4);
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ mod text;
 mod tick;
 
 pub use assignment::Assignment;
-pub use block_size::{fetch_below, next_length};
+pub use block_size::{fetch_below, next_length, period_lengths};
 pub use bulk::Bulk;
 pub use epoch::Epoch;
 pub use error::{FormatError, LayoutError, Part, PartError};

@@ -143,6 +143,8 @@ fn any_instant_has_a_civil_time_or_none() {
             hour: there.hour() as u8,
         };
         prop_assert_eq!(Civil::of(at.as_microsecond().into(), offset), Some(expected));
+        let hour = at.as_microsecond().div_euclid(3_600_000_000) * 3_600_000_000;
+        prop_assert_eq!(Civil::of(hour.into(), 0).map(|civil| civil.in_utc()), Some(hour.into()));
         Ok(())
     });
     assert_eq!(Civil::of(i128::MAX / 4, 0), None);

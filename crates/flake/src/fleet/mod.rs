@@ -56,6 +56,6 @@ pub use record::{RECORD_SIZE, Record, USED_OFFSET};
 pub use registry::{Moment, Registry};
 pub use rows::{Cursor, Fleet, Ring, Row, Source};
 pub use tag::{
-    BLOCKS_IN_WINDOW, Block, Kept, LAST_NUMBER, NoBlock, Report, Segment, Skip, Tags, Top, UNKNOWN_STEPS, WINDOW,
-    lost_windows,
+    BLOCKS_IN_WINDOW, Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Segment, Skip, Tags, Top, UNKNOWN_STEPS,
+    WINDOW, lost_windows,
 };

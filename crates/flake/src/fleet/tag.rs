@@ -56,7 +56,8 @@ pub struct Segment {
     pub top: Top,
     /// The block directly below the top, if the top can still be given back as a whole.
     pub below: Option<Top>,
-    /// The life in which the last block was taken. The skips of later lives still apply to the next block.
+    /// The life in which the last block was taken, or up to which the tag cannot have been lost. The skips of later lives still apply
+    /// to the next block.
     pub life: u64,
     /// When the present window began, in microseconds of the registry's clock.
     pub window: i64,
@@ -69,8 +70,23 @@ pub struct Segment {
 pub struct Skip {
     /// The quarantine in which the life began, by the first life that began in it.
     pub quarantine: u64,
-    /// How many windows can have been lost. 0 after [`Tags::open`].
+    /// When the life began, in microseconds of the registry's clock.
+    pub since: i64,
+    /// How many windows can have been lost.
+    pub lost: i64,
+    /// How many windows are skipped: as many as can have been lost, or 0 after [`Tags::open`].
     pub windows: i64,
+}
+
+/// What a server hears that needs the tag of a period of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// The tag was created with this generation.
+    Created(u64),
+    /// The tag exists.
+    Current,
+    /// The period has not begun.
+    Early,
 }
 
 /// Why a tag gives no block.
@@ -122,6 +138,10 @@ pub enum Report {
 /// on above everything that can have been taken in the lost part. This is bounded, because a tag gives at most
 /// [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one [`MARGIN`]. The skip is applied to a tag when
 /// its next block is taken. Until then, [`Tags::open`] takes it back.
+///
+/// A tag itself can have been lost. An administrator creates a tag and decides with which number. But a server that creates the tag
+/// of a period ([`Tags::begin`]) cannot know whether it existed. Therefore, no such tag is created before its period, and the skip of
+/// every life that began later applies to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
     /// The life of the registry, from 1, or 0 before the fleet is created.
@@ -157,6 +177,26 @@ impl Tags {
     /// The generation contains the clock and random bits, so that a tag whose creation was lost and the tag that replaces it are
     /// distinguished.
     pub fn create(&mut self, now: i64, tag: &str, start: i64, sizes: (i64, i64), fresh: Uuid) -> Option<u64> {
+        self.insert(now, tag, start, sizes, self.life, fresh)
+    }
+
+    /// Creates the tag of a period that begins at `begins`, unless there is one. The arguments must be the same whichever server asks.
+    ///
+    /// By the clock of the registry that created it, a tag that was lost was created at most one margin before its period. The clock
+    /// of a later life can be one margin behind that one.
+    pub fn begin(&mut self, now: i64, tag: &str, begins: i64, start: i64, sizes: (i64, i64), fresh: Uuid) -> Begun {
+        if self.segments.contains_key(tag) {
+            return Begun::Current;
+        }
+        if now.saturating_add(WINDOW) < begins {
+            return Begun::Early;
+        }
+        let later = self.skips.iter().find(|(_, skip)| skip.since >= begins.saturating_sub(2 * WINDOW));
+        let life = later.map_or(self.life, |(life, _)| life - 1);
+        self.insert(now, tag, start, sizes, life, fresh).map_or(Begun::Current, Begun::Created)
+    }
+
+    fn insert(&mut self, now: i64, tag: &str, start: i64, sizes: (i64, i64), life: u64, fresh: Uuid) -> Option<u64> {
         if self.segments.contains_key(tag) {
             return None;
         }
@@ -169,7 +209,7 @@ impl Tags {
             max_step: sizes.1,
             top: Top { nonce: fresh, first: start },
             below: None,
-            life: self.life,
+            life,
             window: now,
             used: 0,
         };
@@ -248,7 +288,8 @@ impl Tags {
     }
 
     /// A server tells the last number of its highest block. If it is one of those that can have been lost, the skip is applied to
-    /// the tag at once, so that [`Tags::open`] no longer takes it back.
+    /// the tag at once, so that [`Tags::open`] no longer takes it back. If an administrator has taken back the skip although blocks
+    /// were lost, the tag goes on above the block.
     pub fn report(&mut self, tag: &str, generation: u64, last: i64, fresh: Uuid) -> Report {
         let Some(segment) = self.segments.get(tag) else { return Report::UnknownTag };
         let mut segment = *segment;
@@ -259,9 +300,12 @@ impl Tags {
             return Report::Current;
         }
         self.skip(&mut segment);
-        if last >= segment.next {
+        let lost: i128 = self.skips.values().map(|skip| i128::from(skip.lost)).sum();
+        let lost = lost * i128::from(segment.max_step * BLOCKS_IN_WINDOW);
+        if last > LAST_NUMBER || i128::from(last) >= i128::from(segment.next) + lost {
             return Report::Ahead;
         }
+        segment.next = segment.next.max(last + 1);
         segment.top = Top { nonce: fresh, first: segment.next };
         segment.below = None;
         self.segments.insert(tag.into(), segment);
@@ -275,7 +319,7 @@ impl Tags {
         let earlier = self.skips.values().next_back().filter(|_| within);
         let quarantine = earlier.map_or(self.life, |skip| skip.quarantine);
         let windows = lost_windows(now.saturating_sub(newest), steps);
-        self.skips.insert(self.life, Skip { quarantine, windows });
+        self.skips.insert(self.life, Skip { quarantine, since: now, lost: windows, windows });
     }
 
     /// Takes back the skips of the last quarantine, on the word of the administrator that nothing was lost since it began. Tags of

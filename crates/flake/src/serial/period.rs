@@ -60,6 +60,17 @@ impl Civil {
         Some(Civil { year, month: month as u8, day: day as u8, hour: hour as u8 })
     }
 
+    /// Returns the instant at which this hour begins where clocks show UTC, in microseconds since the Unix epoch.
+    pub fn in_utc(&self) -> i128 {
+        let (year, month, day) = (i128::from(self.year), i128::from(self.month), i128::from(self.day));
+        // Years that begin in March have the leap day at their end.
+        let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
+        let day_of_year = (153 * month + 2) / 5 + day - 1;
+        let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+        let days = 365 * year + leap_days + day_of_year - FROM_MARCH;
+        (days * DAY + i128::from(self.hour) * 3_600) * SECOND
+    }
+
     /// Returns the first hour of a day, or `None` if the calendar has no such day.
     pub fn day(year: i32, month: u8, day: u8) -> Option<Civil> {
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);

@@ -1,5 +1,7 @@
 //! What happens in a world: actions that are chosen at random, and that a trace replays.
 
+use flake::fleet::NoBlock;
+
 use crate::faults::Fault;
 use crate::random::Random;
 use crate::world::{GAP, LONG, Message, TAGS, World};
@@ -77,8 +79,15 @@ pub const WORLDS: &[(&str, &[&[Kind]])] = &[
     ("failovers in a row", &[FAILOVERS, FAILOVERS, FAILOVERS]),
     ("backups", &[BACKUPS, FAILOVERS]),
     ("opened", &[OPENS]),
+    ("periods", &[FAILOVERS]),
+    ("periods and backups", &[FAILOVERS, BACKUPS, OPENS]),
     ("everything", &[CHANGES, FAILOVERS, BACKUPS, OPENS]),
 ];
+
+/// Returns when the period of a tag begins after the world does, in worlds of this kind that have a period.
+pub fn period(random: &mut Random, name: &str) -> Option<i64> {
+    name.starts_with("periods").then(|| random.pick(&[-LONG, -GAP, 0, GAP / 2, GAP, 2 * GAP, 3 * GAP, LONG]))
+}
 
 /// Returns a random trace for worlds of this kind.
 pub fn trace(random: &mut Random, kind: &[&[Kind]]) -> Vec<Action> {
@@ -120,7 +129,12 @@ impl World {
             Kind::Burst => {
                 for _ in 0..1 + b % 70 {
                     let nonce = self.nonce();
-                    let Ok(block) = self.ask(tag, nonce, i64::MAX) else { break };
+                    let mut answer = self.ask(tag, nonce, i64::MAX);
+                    if answer == Err(NoBlock::UnknownTag) {
+                        self.begin();
+                        answer = self.ask(tag, nonce, i64::MAX);
+                    }
+                    let Ok(block) = answer else { break };
                     if self.servers[server].blocks[tag].len() < 2 && self.servers[server].waiting[tag].is_none() {
                         self.servers[server].waiting[tag] = Some(nonce);
                         self.hear(server, tag, nonce, &Ok(block));
@@ -167,6 +181,7 @@ impl World {
                 let answer = self.ask(tag, nonce, want);
                 self.wire.push(Message::Taken { server, tag, nonce, answer });
             }
+            Message::Begin => self.begin(),
             Message::Taken { server, tag, nonce, answer } => self.hear(server, tag, nonce, &answer),
             Message::GiveBack { tag, mine } => self.give_back(tag, &mine),
             Message::Report { tag, generation, last } => {

@@ -34,7 +34,7 @@ fn a_skip_that_ignores_lost_lives_is_caught() {
 
 #[test]
 fn a_give_back_without_a_rule_is_caught() {
-    caught(Fault::Nonce, &[]);
+    caught(Fault::Nonce, &["undisturbed", "changes"]);
     caught(Fault::Span, &[]);
 }
 
@@ -54,4 +54,10 @@ fn a_server_without_a_rule_is_caught() {
     caught(Fault::AnyAnswer, &[]);
     caught(Fault::OneNonce, &[]);
     caught(Fault::UsedAfter, &[]);
+}
+
+#[test]
+fn a_tag_of_a_period_without_a_rule_is_caught() {
+    caught(Fault::BeginSkip, &["periods", "periods and backups"]);
+    caught(Fault::BeginEarly, &["periods", "periods and backups"]);
 }

@@ -3,10 +3,18 @@
 use flake::fleet::{Block, Kept, LAST_NUMBER, NoBlock, Report, Tags, Uuid, lost_windows};
 
 use crate::faults::Fault;
-use crate::world::{Failure, GAP, Setup, World};
+use crate::world::{Failure, GAP, PERIOD, Setup, World};
 
 fn world(fault: Fault) -> World {
-    World::new(Setup { fault, servers: 2, step: 10, max_step: 10, start: 1, strict: fault == Fault::None })
+    World::new(Setup {
+        fault,
+        servers: 2,
+        step: 10,
+        max_step: 10,
+        start: 1,
+        period: None,
+        strict: fault == Fault::None,
+    })
 }
 
 /// Runs a schedule with all rules and without one.
@@ -21,19 +29,19 @@ fn needed(fault: Fault, schedule: impl Fn(&mut World)) {
 }
 
 impl World {
-    /// A server takes a block of the first tag.
-    fn get(&mut self, server: usize) -> bool {
+    /// A server takes a block of a tag.
+    fn get(&mut self, server: usize, tag: usize) -> bool {
         let nonce = self.nonce();
-        let answer = self.ask(0, nonce, i64::MAX);
-        self.servers[server].waiting[0] = Some(nonce);
-        self.hear(server, 0, nonce, &answer);
+        let answer = self.ask(tag, nonce, i64::MAX);
+        self.servers[server].waiting[tag] = Some(nonce);
+        self.hear(server, tag, nonce, &answer);
         answer.is_ok()
     }
 
     /// The first server takes and draws what the window has left, up to `blocks` blocks.
     fn burst(&mut self, blocks: usize) {
         for _ in 0..blocks {
-            if !self.get(0) {
+            if !self.get(0, 0) {
                 return;
             }
             self.draw(0, 0, i64::MAX);
@@ -67,6 +75,42 @@ impl World {
 }
 
 #[test]
+fn a_tag_can_be_lost_two_margins_before_its_period_caught() {
+    needed(Fault::BeginMargin, |world| {
+        world.setup.period = Some(2 * GAP);
+        let state = world.state.clone();
+        // By the clock of the registry, the period begins in one margin.
+        world.ahead = GAP;
+        world.begin();
+        world.get(0, PERIOD);
+        world.draw(0, PERIOD, i64::MAX);
+        // By the clock of the next one, it begins in two.
+        world.ahead = 0;
+        world.promote(&state);
+        world.burst(1);
+        world.time += GAP;
+        world.begin();
+        world.get(1, PERIOD);
+        world.draw(1, PERIOD, i64::MAX);
+    });
+}
+
+#[test]
+fn a_block_that_the_administrator_forgot_is_not_drawn_again_caught() {
+    needed(Fault::Reach, |world| {
+        world.setup.strict = false;
+        let state = world.state.clone();
+        world.get(1, 0);
+        world.promote(&state);
+        world.beat(0);
+        world.state.tags.open();
+        world.beat(1);
+        world.burst(1);
+        world.draw(1, 0, i64::MAX);
+    });
+}
+
+#[test]
 fn four_windows_can_be_lost_within_a_margin_caught() {
     needed(Fault::WindowFewer, |world| {
         world.time += GAP - 1;
@@ -79,9 +123,9 @@ fn four_windows_can_be_lost_within_a_margin_caught() {
 #[test]
 fn what_is_given_back_does_not_lower_a_skip_caught() {
     needed(Fault::Pending, |world| {
-        assert!(world.get(1));
+        assert!(world.get(1, 0));
         world.time += 3 * GAP;
-        assert!(world.get(1));
+        assert!(world.get(1, 0));
         world.time += GAP - 1;
         world.take_most();
         world.close(1, 0);
@@ -139,11 +183,11 @@ fn a_window_from_a_clock_of_a_later_year_ends() {
     world.time += year;
     world.burst(100);
     world.time = time;
-    assert!(world.get(0));
+    assert!(world.get(0, 0));
     // Within a margin, the window goes on.
     world.burst(100);
     world.time -= GAP;
-    assert!(!world.get(0));
+    assert!(!world.get(0, 0));
 }
 
 #[test]
@@ -164,7 +208,7 @@ fn the_words_of_an_administrator_come_before_the_first_block() {
 #[test]
 fn a_server_with_two_blocks_gives_both_back() {
     let mut world = world(Fault::None);
-    assert!(world.get(0) && world.get(0));
+    assert!(world.get(0, 0) && world.get(0, 0));
     world.draw(0, 0, 4);
     world.close(0, 0);
     for message in std::mem::take(&mut world.wire) {
@@ -215,10 +259,10 @@ fn a_reported_block_is_above_nothing_that_was_not_lost() {
     world.promote(&state);
     assert_eq!(world.report(0, generation, 30), Report::Raised);
     assert_eq!(world.report(0, generation, 30), Report::Current);
-    assert_eq!(world.report(0, generation, 1 + 4 * 640), Report::Ahead);
+    assert_eq!(world.report(0, generation, 1 + 8 * 640), Report::Ahead);
     // The administrator's word comes too late for this tag.
     world.state.tags.open();
-    assert!(world.get(1));
+    assert!(world.get(1, 0));
     assert_eq!(world.servers[1].blocks[0][0].next, 1 + 4 * 640);
 }
 

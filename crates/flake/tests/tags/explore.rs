@@ -2,7 +2,7 @@
 
 use flake::fleet::LAST_NUMBER;
 
-use crate::actions::{Action, WORLDS, trace};
+use crate::actions::{Action, WORLDS, period, trace};
 use crate::faults::Fault;
 use crate::random::Random;
 use crate::world::{Failure, Setup, World};
@@ -82,6 +82,7 @@ pub fn explore(fault: Fault, kinds: &[usize], worlds: usize, seed: u64) -> Resul
             step,
             max_step: step * random.pick(&[1, 2, 10]),
             start: random.pick(&[0, 1, 1, 1, LAST_NUMBER - 5_000]),
+            period: period(&mut random, WORLDS[kind].0),
             strict: fault == Fault::None,
         };
         let trace = trace(&mut random, WORLDS[kind].1);

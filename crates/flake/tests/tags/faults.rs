@@ -1,6 +1,6 @@
 //! Rules taken away, one at a time. The code under test has no switch: a fault changes what goes into it or what comes out of it.
 
-use flake::fleet::{Block, Kept, NoBlock, Tags, Uuid};
+use flake::fleet::{Begun, Block, Kept, NoBlock, Report, Tags, Uuid, WINDOW};
 
 use crate::world::Mine;
 
@@ -30,8 +30,16 @@ pub enum Fault {
     Generation,
     /// The generation contains neither the clock nor random bits.
     GenerationClock,
+    /// The tag of a period skips nothing.
+    BeginSkip,
+    /// The tag of a period skips nothing for lives that began one margin before the earliest time at which it is created.
+    BeginMargin,
+    /// The tag of a period is created at any time.
+    BeginEarly,
     /// An administrator's word takes back the skips of all quarantines.
     OpenAll,
+    /// A report of a block above what is skipped changes nothing.
+    Reach,
     /// A server takes the same answer twice.
     AnyAnswer,
     /// A server takes two blocks with one nonce.
@@ -70,6 +78,33 @@ pub fn create(fault: Fault, tags: &mut Tags, now: i64, tag: &str, start: i64, si
     }
 }
 
+#[allow(clippy::too_many_arguments)]
+pub fn begin(
+    fault: Fault,
+    tags: &mut Tags,
+    now: i64,
+    tag: &str,
+    begins: i64,
+    start: i64,
+    sizes: (i64, i64),
+    fresh: Uuid,
+) -> Begun {
+    let at = if fault == Fault::BeginEarly { now.max(begins) } else { now };
+    let begun = tags.begin(at, tag, begins, start, sizes, fresh);
+    let Some(segment) = tags.segments.get_mut(tag).filter(|_| matches!(begun, Begun::Created(_))) else {
+        return begun;
+    };
+    match fault {
+        Fault::BeginSkip => segment.life = tags.life,
+        Fault::BeginMargin => {
+            let later = tags.skips.iter().find(|(_, skip)| skip.since >= begins - WINDOW);
+            segment.life = later.map_or(tags.life, |(life, _)| life - 1);
+        }
+        _ => {}
+    }
+    begun
+}
+
 pub fn take(fault: Fault, tags: &mut Tags, now: i64, tag: &str, nonce: Uuid, want: i64) -> Result<Block, NoBlock> {
     if let Some(segment) = tags.segments.get_mut(tag) {
         match fault {
@@ -101,6 +136,16 @@ pub fn give_back(fault: Fault, tags: &mut Tags, tag: &str, mine: &Mine, fresh: U
         segment.life = life;
     }
     kept
+}
+
+pub fn report(fault: Fault, tags: &mut Tags, tag: &str, generation: u64, last: i64, fresh: Uuid) -> Report {
+    let lost: Vec<i64> = tags.skips.values().map(|skip| skip.lost).collect();
+    if fault == Fault::Reach {
+        tags.skips.values_mut().for_each(|skip| skip.lost = 0);
+    }
+    let report = tags.report(tag, generation, last, fresh);
+    tags.skips.values_mut().zip(lost).for_each(|(skip, lost)| skip.lost = lost);
+    report
 }
 
 pub fn open(fault: Fault, tags: &mut Tags) {

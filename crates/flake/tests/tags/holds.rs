@@ -12,7 +12,7 @@ use crate::faults::Fault;
 
 /// The worlds that an everyday run explores.
 const EVERYDAY: usize = 60_000;
-const TESTS: usize = 4;
+const TESTS: usize = 5;
 
 /// Explores worlds of these kinds.
 #[track_caller]
@@ -44,6 +44,11 @@ fn worlds_with_failovers_of_the_registry_hold() {
 #[test]
 fn worlds_with_restored_registries_and_an_administrator_hold() {
     hold(&["backups", "opened"]);
+}
+
+#[test]
+fn worlds_with_tags_that_servers_create_hold() {
+    hold(&["periods", "periods and backups"]);
 }
 
 #[test]

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use flake::fleet::{Block, FAR, MARGIN, NoBlock, Report, Source, Tags, UNKNOWN_STEPS, Uuid};
+use flake::fleet::{Begun, Block, FAR, MARGIN, NoBlock, Report, Source, Tags, UNKNOWN_STEPS, Uuid};
 
 use crate::faults::{self, Fault};
 use crate::random::Random;
 
 pub const GAP: i64 = MARGIN.as_micros() as i64;
 pub const LONG: i64 = FAR.as_micros() as i64;
+const BEGIN: i64 = 1_700_000_000_000_000;
 pub const TAGS: [&str; 2] = ["a", "b"];
+/// The tag of a period, in worlds that have one.
+pub const PERIOD: usize = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -63,6 +66,7 @@ pub struct Server {
 pub enum Message {
     Take { server: usize, tag: usize, nonce: Uuid, want: i64 },
     Taken { server: usize, tag: usize, answer: Result<Block, NoBlock>, nonce: Uuid },
+    Begin,
     GiveBack { tag: usize, mine: Mine },
     Report { tag: usize, generation: u64, last: i64 },
 }
@@ -74,6 +78,8 @@ pub struct Setup {
     pub step: i64,
     pub max_step: i64,
     pub start: i64,
+    /// When the period of the tag [`PERIOD`] begins, after the world does. Without it, administrators create both tags.
+    pub period: Option<i64>,
     /// Whether a block that is ahead of the registry is a failure before any number is drawn twice.
     pub strict: bool,
 }
@@ -101,7 +107,7 @@ pub struct World {
 impl World {
     pub fn new(setup: Setup) -> World {
         let source = Source { system: 1, timeline: 1 };
-        let time = 1_700_000_000_000_000;
+        let time = BEGIN;
         let tags = Tags { life: 1, ..Tags::default() };
         let mut world = World {
             setup,
@@ -161,13 +167,37 @@ impl World {
     }
 
     pub fn create(&mut self, tag: usize) {
+        if self.is_period(tag) {
+            return;
+        }
         self.called();
         let (fresh, now) = (self.nonce(), self.now());
         let sizes = (self.setup.step, self.setup.max_step);
         faults::create(self.setup.fault, &mut self.state.tags, now, TAGS[tag], self.setup.start, sizes, fresh);
     }
 
+    fn is_period(&self, tag: usize) -> bool {
+        tag == PERIOD && self.setup.period.is_some()
+    }
+
+    /// A server asks for the tag of the period.
+    pub fn begin(&mut self) {
+        let Some(begins) = self.setup.period.map(|after| BEGIN + after) else { return };
+        self.called();
+        let (fresh, now) = (self.nonce(), self.now());
+        let sizes = (self.setup.step, self.setup.max_step);
+        let tags = &mut self.state.tags;
+        if faults::begin(self.setup.fault, tags, now, TAGS[PERIOD], begins, self.setup.start, sizes, fresh)
+            == Begun::Early
+        {
+            assert!(now < begins, "a period has begun");
+        }
+    }
+
     pub fn drop_tag(&mut self, tag: usize) {
+        if self.is_period(tag) {
+            return;
+        }
         self.called();
         self.state.tags.drop(TAGS[tag]);
     }
@@ -187,7 +217,7 @@ impl World {
     pub fn report(&mut self, tag: usize, generation: u64, last: i64) -> Report {
         self.called();
         let fresh = self.nonce();
-        self.state.tags.report(TAGS[tag], generation, last, fresh)
+        faults::report(self.setup.fault, &mut self.state.tags, TAGS[tag], generation, last, fresh)
     }
 
     /// A heartbeat with its reports.
@@ -199,14 +229,16 @@ impl World {
         self.state.seen = self.state.seen.max(self.now());
         for tag in 0..TAGS.len() {
             let Some(mine) = self.servers[server].blocks[tag].back().copied() else { continue };
+            let tags = &self.state.tags;
+            if let Some(segment) = tags.segments.get(TAGS[tag]).filter(|segment| segment.generation == mine.generation)
+                && self.setup.strict
+                && i128::from(mine.last) >= i128::from(segment.next) + tags.pending(segment)
+            {
+                self.fail(Failure::Ahead { last: mine.last });
+            }
             match self.report(tag, mine.generation, mine.last) {
-                Report::Current | Report::Raised => {}
+                Report::Current | Report::Raised | Report::Ahead => {}
                 Report::UnknownTag | Report::Generation => self.servers[server].blocks[tag].clear(),
-                Report::Ahead => {
-                    if self.setup.strict {
-                        self.fail(Failure::Ahead { last: mine.last });
-                    }
-                }
             }
         }
     }
@@ -232,6 +264,8 @@ impl World {
     }
 
     fn note(&mut self, tag: usize, generation: u64, first: i64, last: i64) {
+        // The serials of a period are the same whichever generation of its tag has the number.
+        let generation = if self.is_period(tag) { 0 } else { generation };
         let below = self.ledger.range((tag, generation, i64::MIN)..=(tag, generation, last)).next_back();
         if let Some((_, end)) = below
             && *end >= first
@@ -256,7 +290,12 @@ impl World {
                 blocks.retain(|mine| mine.generation == generation);
                 blocks.push_back(Mine { generation, nonce, next: first, last: first + count - 1 });
             }
-            Err(NoBlock::UnknownTag) => server.blocks[tag].clear(),
+            Err(NoBlock::UnknownTag) => {
+                server.blocks[tag].clear();
+                if self.is_period(tag) {
+                    self.wire.push(Message::Begin);
+                }
+            }
             Err(_) => {}
         }
     }
@@ -317,6 +356,7 @@ impl World {
             self.beat(server);
         }
         self.time += 2 * GAP;
+        self.begin();
         for (tag, name) in TAGS.iter().enumerate() {
             let nonce = self.nonce();
             match self.ask(tag, nonce, 1) {
