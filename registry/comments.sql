@@ -69,11 +69,15 @@ COMMENT ON COLUMN snowflake_registry.segment.top_nonce IS
 COMMENT ON COLUMN snowflake_registry.segment.below_nonce IS
     'nonce of the block directly below the highest one, if the highest one can be given back as a whole';
 COMMENT ON COLUMN snowflake_registry.segment.life IS
-    'life of the registry in which the last block was taken';
+    'life of the registry in which the last block was taken; the skips of later lives apply to the next block';
+COMMENT ON COLUMN snowflake_registry.segment.begins_at IS
+    'when the period of a series begins, or null for a tag that create_segment() has created';
 COMMENT ON COLUMN snowflake_registry.segment.window_used IS
     'how many numbers were taken in the 10 minutes that began at window_start';
 COMMENT ON TABLE snowflake_registry.skip IS
     'how many windows of 10 minutes each life of the registry took to be lost, or 0 after open()';
+COMMENT ON COLUMN snowflake_registry.skip.lost IS
+    'as column "windows" before open()';
 COMMENT ON COLUMN snowflake_registry.skip.quarantine IS
     'first life of the quarantine to which this life belongs';
 COMMENT ON TABLE snowflake_registry.hole IS
@@ -111,6 +115,8 @@ COMMENT ON FUNCTION snowflake_registry.give_back(uuid, text, bigint, uuid, bigin
     'for servers: give back the numbers of a block that are not used';
 COMMENT ON FUNCTION snowflake_registry.report(uuid, text[], bigint[], bigint[]) IS
     'for servers: tell which blocks the server has, and hear which of them are void';
+COMMENT ON FUNCTION snowflake_registry.begin_segment(uuid, text, timestamptz, bigint, bigint, bigint) IS
+    'for servers: create the tag of a period of a series if there is none';
 COMMENT ON FUNCTION snowflake_registry.create_segment(text, bigint, bigint, bigint, text) IS
     'create a tag whose first number is start, and return its generation; blocks have from step to max_step numbers';
 COMMENT ON FUNCTION snowflake_registry.drop_segment(text) IS
@@ -171,9 +177,14 @@ COMMENT ON FUNCTION snowflake_registry.enter(uuid, boolean) IS
     'internal: lock the row of the fleet, and begin a life if the registry is in another place than before';
 COMMENT ON FUNCTION snowflake_registry.block_answer(snowflake_registry.fleet, uuid, text) IS
     'internal: what every answer about the numbers of a tag contains';
+COMMENT ON FUNCTION snowflake_registry.check_sizes(bigint, bigint, bigint) IS
+    'internal: raise an error unless these are the first number and the sizes of the blocks of a tag';
+COMMENT ON FUNCTION snowflake_registry.insert_segment(snowflake_registry.fleet, text, bigint, bigint, bigint, bigint, timestamptz,
+    timestamptz, text) IS
+    'internal: create a tag';
 COMMENT ON FUNCTION snowflake_registry.pending_skip(snowflake_registry.segment) IS
     'internal: how many numbers a tag skips before its next block';
-COMMENT ON FUNCTION snowflake_registry.apply_skip(snowflake_registry.fleet, snowflake_registry.segment, timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.apply_skip(snowflake_registry.fleet, snowflake_registry.segment, bigint, timestamptz) IS
     'internal: skip numbers of a tag, and record the hole';
 COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, boolean, timestamptz, text) IS
     'internal: begin a life of the registry, and with it a quarantine';

@@ -108,6 +108,7 @@ DECLARE
     newest bigint;
     newest_at timestamptz;
     steps bigint;
+    windows bigint;
     quarantined boolean;
     stale boolean;
     same_server boolean := (f.system_identifier, f.database_oid, f.table_oid)
@@ -118,6 +119,7 @@ BEGIN
     FROM snowflake_registry.node AS n;
     -- Only the timeline shows how many lives can have been lost.
     steps := CASE WHEN same_server AND NOT told AND i.timeline > f.timeline THEN i.timeline - f.timeline ELSE 8 END;
+    windows := snowflake_registry.lost_windows(now_at - newest_at, steps);
     quarantined := snowflake_registry.in_quarantine(f, now_point);
     -- Without a request after the previous quarantine, the state can be from within it, and spare worker IDs were granted then.
     stale := snowflake_registry.in_quarantine(f, newest);
@@ -144,8 +146,9 @@ BEGIN
     INSERT INTO snowflake_registry.skip AS k
     VALUES (f.life,
         coalesce((SELECT q.quarantine FROM snowflake_registry.skip AS q WHERE quarantined ORDER BY q.life DESC LIMIT 1), f.life),
-        snowflake_registry.lost_windows(now_at - newest_at, steps))
-    ON CONFLICT ON CONSTRAINT skip_pkey DO UPDATE SET quarantine = excluded.quarantine, windows = excluded.windows;
+        now_at, windows, windows)
+    ON CONFLICT ON CONSTRAINT skip_pkey DO UPDATE
+        SET quarantine = excluded.quarantine, since = excluded.since, lost = excluded.lost, windows = excluded.windows;
     RAISE LOG USING MESSAGE = format('life %s of fleet %s begins: %s', f.life, f.fleet_id, reason),
         DETAIL = format('The quarantine ends at %s.',
             snowflake_registry.time_of(f, snowflake_registry.quarantine_end(f)));

@@ -39,6 +39,10 @@ BEGIN
         END IF;
         f := snowflake_registry.begin_life(f, i, false, clock_timestamp());
     END IF;
+    -- A session that keeps the row of one tag locked must not delay the other tags of a server for long.
+    IF NOT tag_changes THEN
+        PERFORM set_config('lock_timeout', '1s', true);
+    END IF;
     RETURN f;
 END
 $$;
@@ -69,18 +73,19 @@ AS $$
     SELECT coalesce(sum(k.windows), 0) * 64 * s.max_step FROM snowflake_registry.skip AS k WHERE k.life > s.life
 $$;
 
--- Applies the skips to a record, which the caller stores. The hole is recorded and logged.
-CREATE FUNCTION snowflake_registry.apply_skip(f snowflake_registry.fleet, s snowflake_registry.segment, now_at timestamptz)
-RETURNS snowflake_registry.segment
+-- Applies the skips to a record, which the caller stores, so that its next number is at least "least_next". The hole is recorded and
+-- logged.
+CREATE FUNCTION snowflake_registry.apply_skip(
+    f snowflake_registry.fleet, s snowflake_registry.segment, least_next bigint, now_at timestamptz
+) RETURNS snowflake_registry.segment
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    pending numeric := snowflake_registry.pending_skip(s);
     first bigint := s.next_value;
 BEGIN
+    s.next_value := greatest(least(first + snowflake_registry.pending_skip(s), 9223372036854775807), least_next)::bigint;
     s.life := f.life;
-    IF pending > 0 THEN
-        s.next_value := least(first + pending, 9223372036854775807)::bigint;
+    IF s.next_value > first THEN
         INSERT INTO snowflake_registry.hole (tag, generation, first, last, life, skipped_at)
         VALUES (s.tag, s.generation, first, s.next_value - 1, f.life, now_at);
         RAISE LOG USING MESSAGE = format('tag "%s" skips the numbers from %s to %s', s.tag, first, s.next_value - 1),
@@ -157,7 +162,7 @@ BEGIN
     -- A block below a skip is not directly below.
     s.below_nonce := CASE WHEN skipped = 0 THEN s.top_nonce END;
     s.below_first := CASE WHEN skipped = 0 THEN s.top_first END;
-    s := snowflake_registry.apply_skip(f, s, b.now);
+    s := snowflake_registry.apply_skip(f, s, 0, b.now);
     b.first := s.next_value;
     UPDATE snowflake_registry.segment AS t SET next_value = b.first + b.count, top_nonce = take.nonce, top_first = b.first,
         below_nonce = s.below_nonce, below_first = s.below_first, life = f.life, window_start = began,
@@ -232,6 +237,7 @@ DECLARE
     s snowflake_registry.segment;
     b snowflake_registry.block;
     common snowflake_registry.block;
+    lost numeric;
     r record;
 BEGIN
     PERFORM snowflake_registry.check_argument('fleet', report.fleet IS NOT NULL OR NULL, 'Pass the fleet that hello() returned.');
@@ -265,8 +271,10 @@ BEGIN
             SELECT * INTO s FROM snowflake_registry.segment AS t WHERE t.tag = r.tag FOR UPDATE;
             r.known := s.generation;
             IF r.known = r.generation AND r.last >= s.next_value THEN
-                IF r.last < least(s.next_value + snowflake_registry.pending_skip(s), 9223372036854775807) THEN
-                    s := snowflake_registry.apply_skip(f, s, b.now);
+                -- What lives had lost counts even if open() has taken back their skips.
+                SELECT coalesce(sum(k.lost), 0) * 64 * s.max_step INTO lost FROM snowflake_registry.skip AS k;
+                IF r.last < least(s.next_value + snowflake_registry.pending_skip(s) + lost, 9223372036854775807) THEN
+                    s := snowflake_registry.apply_skip(f, s, r.last + 1, b.now);
                     UPDATE snowflake_registry.segment AS t SET next_value = s.next_value, top_nonce = gen_random_uuid(),
                         top_first = s.next_value, below_nonce = NULL, below_first = NULL, life = s.life, updated_at = b.now
                     WHERE t.tag = r.tag;
@@ -288,63 +296,5 @@ BEGIN
         END IF;
         RETURN NEXT b;
     END LOOP;
-END
-$$;
-
-CREATE FUNCTION snowflake_registry.create_segment(
-    tag text, start bigint DEFAULT 1, step bigint DEFAULT 1000, max_step bigint DEFAULT NULL, description text DEFAULT NULL
-) RETURNS bigint
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
-AS $$
-DECLARE
-    f snowflake_registry.fleet;
-    now_at timestamptz;
-    nonce uuid := gen_random_uuid();
-    next_generation bigint;
-    most constant bigint := 1000000000;
-BEGIN
-    PERFORM snowflake_registry.check_tag(create_segment.tag);
-    PERFORM snowflake_registry.check_argument('start', create_segment.start BETWEEN 0 AND 9223372036854775806,
-        'Pass the first number, from 0 to 9223372036854775806.');
-    PERFORM snowflake_registry.check_argument('step', create_segment.step BETWEEN 1 AND most,
-        'Pass the smallest size of a block, from 1 to 1000000000.');
-    max_step := coalesce(create_segment.max_step, least(create_segment.step * 1000, most));
-    PERFORM snowflake_registry.check_argument('max_step', create_segment.max_step BETWEEN create_segment.step AND most,
-        'Pass the largest size of a block, from "step" to 1000000000.');
-    PERFORM snowflake_registry.check_argument('description', description IS NULL OR length(description) <= 1000,
-        'Pass at most 1000 characters.');
-    f := snowflake_registry.read_fleet();
-    f := snowflake_registry.enter(f.fleet_id, true);
-    now_at := clock_timestamp();
-    IF EXISTS (SELECT FROM snowflake_registry.segment AS s WHERE s.tag = create_segment.tag) THEN
-        RAISE EXCEPTION USING ERRCODE = 'duplicate_object', MESSAGE = format('tag "%s" exists already', create_segment.tag),
-            HINT = 'To see it, run "SELECT * FROM snowflake_registry.segments". To begin again with another number, drop it first.';
-    END IF;
-    -- With the clock and 20 random bits, the generation differs from that of a tag whose creation was lost.
-    next_generation := greatest(f.generation, floor(extract(epoch FROM now_at) * 1000000)::bigint) + 1
-        + ('x' || right(nonce::text, 5))::bit(20)::integer;
-    UPDATE snowflake_registry.fleet SET generation = next_generation;
-    INSERT INTO snowflake_registry.segment (tag, generation, next_value, step, max_step, top_nonce, top_first, life, window_start,
-        window_used, updated_at, description)
-    VALUES (create_segment.tag, next_generation, create_segment.start, create_segment.step, create_segment.max_step, nonce,
-        create_segment.start, f.life, now_at, 0, now_at, create_segment.description);
-    RETURN next_generation;
-END
-$$;
-
-CREATE FUNCTION snowflake_registry.drop_segment(tag text) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
-AS $$
-DECLARE
-    f snowflake_registry.fleet;
-BEGIN
-    PERFORM snowflake_registry.check_tag(drop_segment.tag);
-    f := snowflake_registry.read_fleet();
-    f := snowflake_registry.enter(f.fleet_id, true);
-    DELETE FROM snowflake_registry.segment AS s WHERE s.tag = drop_segment.tag;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('tag "%s" does not exist', drop_segment.tag),
-            HINT = 'To see the tags, run "SELECT * FROM snowflake_registry.segments".';
-    END IF;
 END
 $$;

@@ -112,6 +112,7 @@ CREATE TABLE snowflake_registry.segment (
     window_start timestamptz NOT NULL,
     window_used bigint NOT NULL,
     updated_at timestamptz NOT NULL,
+    begins_at timestamptz,
     description text
 ) WITH (fillfactor = 50);
 
@@ -119,6 +120,8 @@ CREATE TABLE snowflake_registry.segment (
 CREATE TABLE snowflake_registry.skip (
     life bigint PRIMARY KEY,
     quarantine bigint NOT NULL,
+    since timestamptz NOT NULL,
+    lost bigint NOT NULL CHECK (lost >= 0),
     windows bigint NOT NULL CHECK (windows >= 0)
 );
 

@@ -72,7 +72,7 @@ FROM snowflake_registry.fleet AS f
 
 CREATE VIEW snowflake_registry.segments AS
 SELECT s.tag, s.generation, s.next_value, least(p.skip, 9223372036854775807 - s.next_value)::bigint AS skip, s.step, s.max_step,
-    s.updated_at, s.description
+    s.updated_at, s.begins_at, s.description
 FROM snowflake_registry.segment AS s
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(k.windows), 0) * 64 * s.max_step AS skip FROM snowflake_registry.skip AS k WHERE k.life > s.life

@@ -13,7 +13,7 @@ fn hello() -> String {
 }
 
 #[test]
-fn a_role_of_the_servers_can_call_six_functions_and_nothing_else() {
+fn a_role_of_the_servers_can_call_seven_functions_and_nothing_else() {
     let server = registry("registry_roles", LAYOUT);
     let mut owner = server.connect();
     owner.batch_execute("CREATE ROLE fleet LOGIN; CREATE ROLE other LOGIN").expect("a superuser may");
@@ -31,6 +31,11 @@ fn a_role_of_the_servers_can_call_six_functions_and_nothing_else() {
     let block = taker.take(5);
     assert_eq!(taker.report(block.generation, last(&block)), Report::Current);
     assert_eq!(taker.give_back(&block, block.first, last(&block)), Ok(()));
+    let fleet = taker.fleet;
+    let begin = format!(
+        "SELECT answer FROM snowflake_registry.begin_segment('{fleet}', 'invoices 2026', '2026-01-01 00:00Z', 1, 10, 100)"
+    );
+    assert_eq!(taker.client.one::<String>(&begin), "created");
     let mut role = taker.client;
     for (table, column) in [
         ("fleet", "life"),
@@ -59,7 +64,7 @@ fn a_role_of_the_servers_can_call_six_functions_and_nothing_else() {
     let mut names: Vec<&str> = allowed.iter().filter_map(|name| name.split('(').next()).collect();
     names.sort_unstable();
     let names: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("snowflake_registry.")).collect();
-    assert_eq!(names, ["claim", "give_back", "hello", "renew", "report", "take"]);
+    assert_eq!(names, ["begin_segment", "claim", "give_back", "hello", "renew", "report", "take"]);
     for call in [
         "open()",
         "close()",

@@ -6,16 +6,19 @@
 use std::collections::BTreeMap;
 
 use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure};
-use flake::fleet::{Block, FAR, MARGIN, NoBlock, Segment, Skip, Tags, Top, UNKNOWN_STEPS, Uuid};
+use flake::fleet::{Begun, Block, FAR, MARGIN, NoBlock, Segment, Skip, Tags, Top, UNKNOWN_STEPS, Uuid};
 
 use crate::blocks::{LAYOUT, Taker, last};
 use crate::calls::{micros, uuid};
 
 /// The clock begins at this time, and stands still between the steps.
 const BEGIN: &str = "2026-03-01 12:00:00";
-const TAGS: [&str; 2] = ["orders", "päckchen"];
+const TAGS: [&str; 3] = ["orders", "päckchen", "invoices 2026-03"];
 /// Where the tags begin.
-const STARTS: [&[i64]; 2] = [&[0, 1], &[1, i64::MAX - 700]];
+const STARTS: [&[i64]; 3] = [&[0, 1], &[1, i64::MAX - 700], &[1]];
+/// The tag that servers create, and when its period begins, in seconds after the clock does.
+const PERIOD: usize = 2;
+const BEGINS: [i64; 4] = [-3_600, 600, 1_200, 5_000];
 const SAVED: [&str; 4] = ["fleet", "node", "segment", "skip"];
 
 /// What the model knows about the fleet.
@@ -176,13 +179,19 @@ impl Both {
             (row.get(0), segment)
         });
         let segments = segments.collect();
-        let rows = self.client().query("SELECT life, quarantine, windows FROM snowflake_registry.skip", &[]);
+        let rows = self.client().query(
+            &format!("SELECT life, quarantine, {}, lost, windows FROM snowflake_registry.skip", micros("since")),
+            &[],
+        );
         let skips: BTreeMap<u64, Skip> = rows
             .expect("the table exists")
             .iter()
             .map(|row| {
                 let quarantine = row.get::<_, i64>(1) as u64;
-                (row.get::<_, i64>(0) as u64, Skip { quarantine, windows: row.get(2) })
+                (
+                    row.get::<_, i64>(0) as u64,
+                    Skip { quarantine, since: row.get(2), lost: row.get(3), windows: row.get(4) },
+                )
             })
             .collect();
         let row = self.client().query_one("SELECT life, generation FROM snowflake_registry.fleet", &[]);
@@ -200,6 +209,28 @@ impl Both {
         Ok(answer)
     }
 
+    /// A server asks for the tag of a period. Returns the answer.
+    fn begin(&mut self, tag: &str, begins: i64) -> Result<Begun, String> {
+        let fleet = &self.taker.fleet;
+        let ask = format!(
+            "SELECT coalesce(reason, answer), generation FROM snowflake_registry.begin_segment('{fleet}', '{tag}',
+                 timestamptz 'epoch' + {begins} * interval '1 us', 1, 10, 30)"
+        );
+        let row = self.client().query_one(&ask, &[]).map_err(|error| format!("{error:?}"))?;
+        let answer = match row.get(0) {
+            "created" => Begun::Created(row.get::<_, i64>(1) as u64),
+            "current" => Begun::Current,
+            "not begun" => Begun::Early,
+            other => panic!("unknown answer {other:?}"),
+        };
+        self.notice();
+        let (now, fresh) = (self.now(), self.fresh(tag));
+        let expected = self.reference.tags.begin(now, tag, begins, 1, (10, 30), fresh);
+        ensure!(answer == expected, "differs: the period at {begins} gives {answer:?}, not {expected:?}");
+        self.compare()?;
+        Ok(answer)
+    }
+
     /// The nonce that the registry has made, if it has made one.
     fn fresh(&mut self, tag: &str) -> Uuid {
         self.stored().segments.get(tag).map_or(Uuid(0), |segment| segment.top.nonce)
@@ -211,11 +242,12 @@ fn check(name: &str, steps: usize, spoil: impl Fn(&mut Client)) -> Result<BTreeM
     let mut chance = Chance::of(name);
     let mut both = Both::new(name);
     spoil(both.client());
+    let begins = both.begin + *chance.pick(&BEGINS) * 1_000_000;
     let mut old: Vec<(Block, usize)> = Vec::new();
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
     let mut count = |kind: String| *answers.entry(kind.split([' ', '(', ')']).take(2).collect()).or_default() += 1;
     for _ in 0..steps {
-        let which = chance.between(0, 1) as usize;
+        let which = chance.between(0, 2) as usize;
         let tag = TAGS[which];
         both.taker.tag = tag.into();
         match chance.between(0, 99) {
@@ -227,11 +259,14 @@ fn check(name: &str, steps: usize, spoil: impl Fn(&mut Client)) -> Result<BTreeM
             21..=22 => both.open()?,
             23..=28 => {
                 let (exists, now) = (both.reference.tags.segments.contains_key(tag), both.now());
-                if exists && chance.one_in(5) {
+                if exists && which != PERIOD && chance.one_in(5) {
                     let drop = format!("SELECT snowflake_registry.drop_segment('{tag}')");
                     both.client().batch_execute(&drop).map_err(|error| format!("{error:?}"))?;
                     both.notice();
                     both.reference.tags.drop(tag);
+                } else if which == PERIOD {
+                    let begun = both.begin(tag, begins)?;
+                    count(format!("{begun:?}").trim_end_matches(|c: char| !c.is_alphabetic()).into());
                 } else if !exists {
                     let step = *chance.pick(&[1, 10, 1_000]);
                     let (start, max_step) = (*chance.pick(STARTS[which]), step * *chance.pick(&[1, 3]));
@@ -324,6 +359,8 @@ fn the_functions_for_segments_answer_and_store_what_the_model_does() {
         "UnknownTag",
         "Generation",
         "Ahead",
+        "Current",
+        "Created",
     ] {
         assert!(answers.contains_key(kind), "no answer was {kind}: {answers:?}");
     }

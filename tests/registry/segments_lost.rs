@@ -97,10 +97,23 @@ fn a_reported_block_that_was_lost_applies_the_skip_at_once() {
     let generation = blocks[0].generation;
     assert_eq!(taker.report(generation, last(&blocks[0])), Report::Current);
     assert_eq!(taker.next(), (101, SKIP));
-    assert_eq!(taker.report(generation, 101 + SKIP), Report::Ahead);
+    assert_eq!(taker.report(generation, 101 + 2 * SKIP), Report::Ahead);
     assert_eq!(taker.report(generation, last(&blocks[3])), Report::Raised);
     assert_eq!(taker.next(), (101 + SKIP, 0));
     assert_eq!(taker.report(generation, last(&blocks[3])), Report::Current);
+}
+
+/// The administrator has taken the skip back, although blocks were lost.
+#[test]
+fn a_reported_block_that_the_administrator_forgot_is_not_given_again() {
+    let (standby, blocks) = fail_over("registry_segments_forgotten", 3, |_| {});
+    let mut taker = Taker::of(&standby);
+    assert!(taker.client.one::<bool>("SELECT snowflake_registry.open()"));
+    assert_eq!(taker.next(), (101, 0));
+    assert_eq!(taker.report(blocks[0].generation, last(&blocks[3])), Report::Raised);
+    assert_eq!(taker.next(), (last(&blocks[3]) + 1, 0));
+    let hole: String = taker.client.one("SELECT concat_ws(' ', tag, first, last, life) FROM snowflake_registry.holes");
+    assert_eq!(hole, format!("orders 101 {} 2", last(&blocks[3])));
 }
 
 /// A registry in a database that was restored from a dump.
