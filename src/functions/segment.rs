@@ -12,7 +12,7 @@ const LONGEST: f64 = 31_556_952_000.0 * 1e6;
 /// Draws the next number of a segment.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_segment_nextval(tag: Text<'_>) -> i64 {
-    segment_draw::draw(tag)
+    segment_draw::draw(tag, None)
 }
 
 /// Returns the segments from which this server gives out numbers, for the view `snowflake_segments`.

@@ -21,6 +21,7 @@ pub mod segment_call;
 pub mod segment_caller;
 pub mod segment_draw;
 pub mod segment_facts;
+pub mod segment_failures;
 pub mod segment_fetch;
 pub mod segment_log;
 pub mod segment_slots;

@@ -7,7 +7,7 @@ use flake::fleet::{Refusal, Uuid};
 use flake::{Block, IdFormat};
 use serde_json::Value;
 
-use crate::generator::segment_facts::Reason;
+use crate::generator::segment_facts::{Period, Reason};
 use crate::message::trouble::{Facts, Trouble};
 use crate::pg::libpq::{Connection, Row};
 
@@ -16,6 +16,8 @@ const HELLO: &CStr = c"SELECT answer, reason, nonce FROM snowflake_registry.hell
 const TAKE: &CStr =
     c"SELECT answer, reason, generation, first, count, step, max_step, EXTRACT(epoch FROM until) AS until \
                       FROM snowflake_registry.take($1, $2, $3, $4)";
+const BEGIN: &CStr = c"SELECT answer, reason FROM snowflake_registry.begin_segment($1, $2, \
+                       pg_catalog.to_timestamp($3::pg_catalog.float8), $4, $5, $6)";
 const GIVE_BACK: &CStr = c"SELECT answer, reason FROM snowflake_registry.give_back($1, $2, $3, $4, $5, $6)";
 const REPORT: &CStr =
     c"SELECT pg_catalog.json_agg(pg_catalog.json_build_array(answer, reason, tag)) FILTER (WHERE answer OPERATOR(pg_catalog.<>) 'current') \
@@ -101,6 +103,23 @@ impl Line<'_> {
             (Some("refused"), Some("unknown tag")) => Ok(Answer::Refused(Reason::Unknown, until)),
             (Some("refused"), Some("wait")) => Ok(Answer::Refused(Reason::Wait, until)),
             (Some("refused"), Some("exhausted")) => Ok(Answer::Refused(Reason::Exhausted, until)),
+            _ => Err(self.other(&row)),
+        }
+    }
+
+    /// Creates the tag of a period of a series unless it exists. Returns false if the period has not begun.
+    pub fn begin(&self, tag: &str, period: &Period) -> Result<bool, Trouble> {
+        let number = |number: i128| Some(number.to_string());
+        // A period begins at a full second.
+        let begins = number(i128::from(period.begins.div_euclid(1_000_000)));
+        let (step, max_step) = period.lengths;
+        let start = number(period.start.into());
+        let lengths = [number(step.into()), number(max_step.into())];
+        let [step, max_step] = lengths;
+        let row = self.row(BEGIN, &[self.fleet(), Some(tag.into()), begins, start, step, max_step])?;
+        match (row.get("answer"), row.get("reason")) {
+            (Some("created" | "current"), None) => Ok(true),
+            (Some("refused"), Some("not begun")) => Ok(false),
             _ => Err(self.other(&row)),
         }
     }

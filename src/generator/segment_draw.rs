@@ -10,7 +10,7 @@ use pgrx::check_for_interrupts;
 use crate::config::identity;
 use crate::faults;
 use crate::generator::grant::{self, Standing};
-use crate::generator::segment_facts::{MAX_TAG, Reason};
+use crate::generator::segment_facts::{MAX_TAG, Period, Reason};
 use crate::generator::segment_slots::{self as slots, Found, Phase, Slot};
 use crate::generator::{assigned, clock, wait};
 use crate::message::error::{Error, SegmentProblem};
@@ -62,21 +62,22 @@ impl Known {
     }
 }
 
-/// Draws a number. The session waits only if there is none on this server.
+/// Draws a number. The session waits only if there is none on this server. If a `period` is given and the registry has no such tag, the
+/// tag is created.
 #[inline]
-pub fn draw(tag: Text<'_>) -> i64 {
+pub fn draw(tag: Text<'_>, period: Option<&Period>) -> i64 {
     let known = KNOWN.with_borrow_mut(|known| known.find(tag.0));
     match known {
         Some((slot, version)) if let Ok(number) = slot.draw(version) => {
             faults::drawn_privately(&slot.segment).unwrap_or(number)
         }
-        _ => find(tag),
+        _ => find(tag, period),
     }
 }
 
 /// Finds the slot of a tag, and draws from it.
 #[cold]
-fn find(tag: Text<'_>) -> i64 {
+fn find(tag: Text<'_>, period: Option<&Period>) -> i64 {
     let raise = |problem| -> ! { Error::Segment { tag: tag.shown(), problem }.raise() };
     // If the library is not preloaded, this call raises the error that says so.
     let own = identity::get();
@@ -101,10 +102,10 @@ fn find(tag: Text<'_>) -> i64 {
         {
             error.raise();
         }
-        let drawn = match slots::find_or_take(&name) {
+        let drawn = match slots::find_or_take(&name, period) {
             Found::Slot(slot, version) => {
                 KNOWN.with_borrow_mut(|known| known.note(tag.0, (slot, version)));
-                await_number(slot, version, begun)
+                await_number(slot, version, begun, period)
             }
             Found::Full => await_slot(begun),
         };
@@ -127,7 +128,12 @@ fn await_slot(begun: Nanos) -> Result<Option<i64>, SegmentProblem> {
 }
 
 /// Draws from a slot as soon as it has a number. Returns `None` if the slot has got another tag.
-fn await_number(slot: &Slot, version: u64, begun: Nanos) -> Result<Option<i64>, SegmentProblem> {
+fn await_number(
+    slot: &Slot,
+    version: u64,
+    begun: Nanos,
+    period: Option<&Period>,
+) -> Result<Option<i64>, SegmentProblem> {
     let unanswered = slot.unanswered();
     let waiting = slot.changed.join();
     let mut waited = false;
@@ -141,15 +147,13 @@ fn await_number(slot: &Slot, version: u64, begun: Nanos) -> Result<Option<i64>, 
                 Phase::Free | Phase::Open | Phase::Leaving => return Ok(None),
             },
         }
-        let answered = slot.unanswered() != unanswered;
-        match slot.refusal.get() {
-            Some((Reason::Unknown, _)) if answered => return Err(SegmentProblem::Unknown),
-            Some((Reason::Exhausted, _)) if answered => return Err(SegmentProblem::Exhausted),
-            Some((Reason::Wait, until)) if answered || until > grant::now() => {
-                return Err(SegmentProblem::Wait { until: until.into() });
+        if let Some((reason, until)) = slot.refusal.get() {
+            // A tag of a period that is unknown was asked for by its name alone.
+            let answered = slot.unanswered() != unanswered && !(reason == Reason::Unknown && period.is_some());
+            if answered || until > grant::now() {
+                return Err(refused(reason, until, period));
             }
-            Some((Reason::Unknown | Reason::Exhausted, _)) => slot.ask_again(version),
-            _ => {}
+            slot.ask_again(version);
         }
         slot.want();
         unreachable()?;
@@ -159,6 +163,20 @@ fn await_number(slot: &Slot, version: u64, begun: Nanos) -> Result<Option<i64>, 
             waited = true;
         }
         wait::until_woken(&waiting, WaitEvent::Segment, SLEEP);
+    }
+}
+
+/// Returns the error for a refusal.
+fn refused(reason: Reason, until: i64, period: Option<&Period>) -> SegmentProblem {
+    match reason {
+        Reason::Unknown => SegmentProblem::Unknown,
+        Reason::Wait => SegmentProblem::Wait { until: until.into(), of_series: period.is_some() },
+        Reason::Exhausted => SegmentProblem::Exhausted,
+        Reason::NotBegun => {
+            period.map_or(SegmentProblem::Unknown, |period| SegmentProblem::NotBegun { begins: period.begins.into() })
+        }
+        Reason::Locked => SegmentProblem::Locked,
+        Reason::Encoding => SegmentProblem::Encoding,
     }
 }
 

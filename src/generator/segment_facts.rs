@@ -1,6 +1,6 @@
 //! The plain values in the slot of a segment.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use pgrx::PGRXSharedMemory;
 
@@ -55,6 +55,52 @@ fn words(tag: &str) -> impl Iterator<Item = u64> {
     })
 }
 
+/// With what the tag of a period of a series is created if the registry has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// When the period begins, in microseconds since the Unix epoch.
+    pub begins: i64,
+    /// The first number.
+    pub start: i64,
+    /// The lengths of the shortest and the longest block.
+    pub lengths: (u64, u64),
+}
+
+/// The period of the tag of a slot, if it is one of a series. All sessions that set it for one tag set the same.
+pub struct OfPeriod {
+    begins: AtomicI64,
+    start: AtomicI64,
+    lengths: (AtomicU64, AtomicU64),
+}
+
+/// No period begins at this time.
+const NEVER: i64 = i64::MIN;
+
+impl Default for OfPeriod {
+    fn default() -> OfPeriod {
+        let lengths = (AtomicU64::default(), AtomicU64::default());
+        OfPeriod { begins: AtomicI64::new(NEVER), start: AtomicI64::default(), lengths }
+    }
+}
+
+impl OfPeriod {
+    /// Stores a period, or that there is none.
+    pub fn set(&self, period: Option<&Period>) {
+        let Some(period) = period else { return self.begins.store(NEVER, Ordering::Release) };
+        self.start.store(period.start, Ordering::Relaxed);
+        self.lengths.0.store(period.lengths.0, Ordering::Relaxed);
+        self.lengths.1.store(period.lengths.1, Ordering::Relaxed);
+        self.begins.store(period.begins, Ordering::Release);
+    }
+
+    /// Returns the period.
+    pub fn get(&self) -> Option<Period> {
+        let begins = self.begins.load(Ordering::Acquire);
+        let lengths = (self.lengths.0.load(Ordering::Relaxed), self.lengths.1.load(Ordering::Relaxed));
+        (begins != NEVER).then(|| Period { begins, start: self.start.load(Ordering::Relaxed), lengths })
+    }
+}
+
 /// What the registrar has counted for the tag of a slot.
 #[derive(Default)]
 pub struct Facts {
@@ -95,6 +141,12 @@ pub enum Reason {
     Wait,
     /// The tag has given out its last number.
     Exhausted,
+    /// The tag is one of a period that has not begun.
+    NotBegun,
+    /// Another session has locked the tag in the registry.
+    Locked,
+    /// The encoding of the registry's database lacks a character of the tag.
+    Encoding,
 }
 
 /// The last refusal of the registry. The registrar writes it.
@@ -112,6 +164,9 @@ impl Refusal {
             1 => Reason::Unknown,
             2 => Reason::Wait,
             3 => Reason::Exhausted,
+            4 => Reason::NotBegun,
+            5 => Reason::Locked,
+            6 => Reason::Encoding,
             _ => return None,
         };
         Some((reason, self.until.load(Ordering::Relaxed) as i64))

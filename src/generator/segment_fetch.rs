@@ -14,15 +14,16 @@ use flake::{Nanos, Span, fetch_below, next_length};
 use crate::faults::{self, Fault};
 use crate::generator::segment_call::{Answer, Said, Taken};
 use crate::generator::segment_caller::{Caller, Terms};
-use crate::generator::segment_facts::{Failing, Reason};
+use crate::generator::segment_facts::Reason;
+use crate::generator::segment_failures::Failures;
 use crate::generator::segment_slots::{self as slots, Phase, Slot};
 use crate::generator::{clock, grant, segment_log};
 use crate::message::trouble::Trouble;
 use crate::pg::background_worker;
 use crate::pg::libpq::{Connection, Failure};
 
-/// The pause after the first request that failed, and the longest pause.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+/// How long the registrar waits before it asks again for a tag that is locked in the registry. The other tags are served meanwhile.
+const LOCKED: Duration = Duration::from_secs(2);
 
 /// How long the registrar gives back numbers before it ends.
 const PARTING: Duration = Duration::from_secs(3);
@@ -49,6 +50,8 @@ struct Tag {
     want: u64,
     /// Not before this time is a refused request sent again.
     retry: Option<Instant>,
+    /// Why the registry has raised an error about this tag, if it has.
+    failing: Option<Reason>,
 }
 
 /// The registrar's part of the segments of this server.
@@ -58,8 +61,7 @@ pub struct Fetcher {
     tags: HashMap<usize, Tag>,
     /// The slot that is served next.
     next: usize,
-    failing: Option<(Failing, Trouble)>,
-    retry: Option<Instant>,
+    failures: Failures,
     /// Why the last report has failed.
     unreported: Option<Trouble>,
 }
@@ -78,13 +80,13 @@ impl Fetcher {
     pub fn work(&mut self, terms: &Terms) -> Option<Duration> {
         let now = Instant::now();
         let close = self.caller.tend(terms, now);
-        if let Some(retry) = self.retry.filter(|retry| now < *retry) {
-            return Some(retry - now);
+        if let Some(pause) = self.failures.pause(now) {
+            return Some(pause);
         }
         let slots = slots::all();
         let order = (0..slots.len()).map(|n| (self.next + n) % slots.len());
         let Some(index) = order.into_iter().find(|index| self.is_due(*index, &slots[*index], now)) else {
-            self.forget_trouble();
+            self.failures.forget();
             let retries = self.tags.iter().filter(|(index, _)| slots[**index].is_wanted());
             let retry = retries.filter_map(|(_, tag)| tag.retry).min().map(|at| at.saturating_duration_since(now));
             return [retry, close].into_iter().flatten().min();
@@ -92,13 +94,16 @@ impl Fetcher {
         self.next = index + 1;
         slots[index].take_wish();
         match self.serve(index, &slots[index], terms) {
-            Ok(true) => self.succeeded(),
+            Ok(true) => self.failures.succeeded(),
             Ok(false) => {}
             Err(Trouble::NoAnswer(Failure::Interrupted)) => slots[index].still_wanted(),
-            Err(trouble) => {
-                slots[index].still_wanted();
-                self.failed(trouble, &slots[index]);
-            }
+            Err(trouble) => match of_one_tag(&trouble) {
+                Some(reason) => self.failed_alone(index, &slots[index], reason, trouble),
+                None => {
+                    slots[index].still_wanted();
+                    self.failures.failed(trouble, &slots[index]);
+                }
+            },
         }
         Some(Duration::ZERO)
     }
@@ -120,7 +125,7 @@ impl Fetcher {
     pub fn fail_all(&mut self, trouble: &Trouble) {
         let wanting: Vec<&Slot> = slots::all().iter().filter(|slot| slot.is_wanted()).collect();
         if let Some(first) = wanting.first() {
-            self.failed(trouble.clone(), first);
+            self.failures.failed(trouble.clone(), first);
             wanting.iter().for_each(|slot| _ = slot.take_wish());
         }
     }
@@ -156,8 +161,17 @@ impl Fetcher {
         let tag = self.tags.get_mut(&index).expect("the tag is known");
         tag.pending = sent.get();
         let (nonce, answer) = answer?;
-        (tag.pending, tag.retry) = (None, None);
+        (tag.pending, tag.retry, tag.failing) = (None, None, None);
         match answer {
+            Answer::Refused(Reason::Unknown, _) if let Some(period) = slot.period.get() => {
+                if self.caller.ask(terms, |line| line.begin(name, &period))? {
+                    slot.still_wanted();
+                } else {
+                    slot.refusal.set(Reason::NotBegun, 0);
+                    slot.refuse(version);
+                    slot.note_unanswered();
+                }
+            }
             Answer::Refused(Reason::Unknown, _) => {
                 slot.refusal.set(Reason::Unknown, 0);
                 slot.refuse(version);
@@ -321,40 +335,38 @@ impl Fetcher {
 
     /// Tries again at once what has failed, because the registry has answered.
     pub fn retry_now(&mut self) {
-        self.retry = None;
+        self.failures.retry_now();
     }
 
-    fn succeeded(&mut self) {
-        if let Some(failures) = self.forget_trouble() {
-            segment_log::recovered(failures);
-        }
-    }
-
-    /// Makes the next session that needs a block wait for an answer. Returns how many requests have failed.
-    fn forget_trouble(&mut self) -> Option<u64> {
-        self.retry = None;
-        let (failing, _) = self.failing.take()?;
-        slots::set_failing(&Failing::default());
-        Some(failing.failures)
-    }
-
-    fn failed(&mut self, trouble: Trouble, slot: &Slot) {
-        let report = trouble.report();
-        let (since, failures) = match &self.failing {
-            Some((failing, _)) => (failing.since, failing.failures + 1),
-            None => (grant::now(), 1),
-        };
-        if self.failing.as_ref().is_none_or(|(_, logged)| !logged.is_like(&trouble)) {
+    /// Says to the sessions that wait for a tag that the registry raises an error about this tag. The other tags are served.
+    fn failed_alone(&mut self, index: usize, slot: &Slot, reason: Reason, trouble: Trouble) {
+        // After a failed give_back(), the slot is free already.
+        let Some(tag) = self.tags.get_mut(&index) else { return segment_log::failed(&trouble) };
+        let pause = if reason == Reason::Locked { LOCKED } else { Duration::ZERO };
+        slot.refusal.set(reason, grant::now() + pause.as_micros() as i64);
+        if tag.failing != Some(reason) {
             segment_log::failed(&trouble);
+            tag.failing = Some(reason);
         }
-        let failing = Failing::new(since, failures, &report.message, &report.hint);
-        slots::set_failing(&failing);
-        self.failing = Some((failing, trouble));
-        let pause = PAUSE.0.saturating_mul(1 << (failures - 1).min(10)).min(PAUSE.1);
-        self.retry = Some(Instant::now() + pause);
+        tag.retry = Some(Instant::now() + pause);
+        match slot.phase() {
+            // A slot that has never had a number can get another tag.
+            Phase::Asked => slot.refuse(tag.version),
+            _ => slot.still_wanted(),
+        }
         slot.note_unanswered();
-        slots::all().iter().filter(|other| other.is_wanted()).for_each(Slot::note_unanswered);
-        slots::freed().wake_all();
+    }
+}
+
+/// Returns the reason if the registry has raised an error that other tags do not have.
+fn of_one_tag(trouble: &Trouble) -> Option<Reason> {
+    let Trouble::NoAnswer(Failure::Raised { code, .. }) = trouble else { return None };
+    match code.as_str() {
+        // lock_not_available
+        "55P03" => Some(Reason::Locked),
+        // character_not_in_repertoire, untranslatable_character
+        "22021" | "22P05" => Some(Reason::Encoding),
+        _ => None,
     }
 }
 

@@ -13,7 +13,7 @@
 //! - `Free`: it has no tag.
 //! - `Asked`: a session has given it a tag. The registrar will fetch the first block.
 //! - `Open`: sessions draw. The registrar fetches a block whenever one is wanted.
-//! - `Refused`: the registry has no such tag. Another session can ask again, or give the slot another tag.
+//! - `Refused`: the registry gives out no block of the tag. Another session can ask again, or give the slot another tag.
 //! - `Leaving`: sessions cannot draw any more. The registrar gives back what is left, and then the slot is free.
 #![allow(unsafe_code)]
 
@@ -25,7 +25,7 @@ use pgrx::{PGRXSharedMemory, PgAtomic, PgLwLock, pg_shmem_init, prelude::*};
 use crate::config::guc;
 use crate::config::identity::Identity;
 use crate::generator::clock;
-use crate::generator::segment_facts::{Facts, Failing, Refusal, Tag};
+use crate::generator::segment_facts::{Facts, Failing, OfPeriod, Period, Refusal, Tag};
 use crate::pg::backend_slots::{SHARED_ALIGNMENT, SharedArray};
 use crate::pg::background_worker;
 use crate::pg::condition_variable::Condition;
@@ -54,6 +54,7 @@ pub struct Slot {
     phase: AtomicU32,
     version: AtomicU64,
     tag: Tag,
+    pub period: OfPeriod,
     /// Sessions wait on this condition for the answer of the registry.
     pub changed: Condition,
     /// How many requests for this tag were not answered with a block.
@@ -72,6 +73,7 @@ impl Default for Slot {
             phase: AtomicU32::new(Phase::Free as u32),
             version: AtomicU64::default(),
             tag: Tag::default(),
+            period: OfPeriod::default(),
             changed: Condition::new(),
             unanswered: AtomicU64::default(),
             refusal: Refusal::default(),
@@ -150,16 +152,17 @@ pub enum Found {
     Full,
 }
 
-/// Finds the slot of a tag. If there is none, gives the tag a slot that is free, or asks the registrar to free one.
-pub fn find_or_take(tag: &str) -> Found {
+/// Finds the slot of a tag. If there is none, gives the tag a slot that is free, or asks the registrar to free one. `period` is given for
+/// a tag of a series.
+pub fn find_or_take(tag: &str, period: Option<&Period>) -> Found {
     if let Some(found) = {
         let _lock = LOCK.share();
-        find(tag)
+        find(tag, period)
     } {
         return found;
     }
     let failing = LOCK.exclusive();
-    if let Some(found) = find(tag) {
+    if let Some(found) = find(tag, period) {
         return found;
     }
     let refused = || all().iter().filter(|slot| slot.phase() == Phase::Refused).min_by_key(|slot| slot.used());
@@ -172,18 +175,25 @@ pub fn find_or_take(tag: &str) -> Found {
     };
     SHARED.get().era.fetch_add(1, Ordering::Relaxed);
     slot.tag.set(tag);
+    slot.period.set(period);
     slot.facts.reset();
     slot.refusal.clear();
     slot.set_phase(Phase::Asked);
     Found::Slot(slot, slot.next_version())
 }
 
-fn find(tag: &str) -> Option<Found> {
+fn find(tag: &str, period: Option<&Period>) -> Option<Found> {
     let there = |slot: &&Slot| !matches!(slot.phase(), Phase::Free) && slot.tag.is(tag);
     let slot = all().iter().find(there)?;
     Some(match slot.phase() {
         Phase::Leaving => Found::Full,
-        _ => Found::Slot(slot, slot.version()),
+        _ => {
+            // Another session can have drawn from the tag by its name alone.
+            if period.is_some() {
+                slot.period.set(period);
+            }
+            Found::Slot(slot, slot.version())
+        }
     })
 }
 
@@ -329,7 +339,7 @@ impl Slot {
         Some(given)
     }
 
-    /// Closes the segment without giving back anything, because the registry has no such tag. A session can ask again.
+    /// Closes the segment without giving back anything, because the registry gives out no block. A session can ask again.
     pub fn refuse(&self, version: u64) {
         let _lock = LOCK.exclusive();
         if self.version() == version && matches!(self.phase(), Phase::Open | Phase::Asked) {

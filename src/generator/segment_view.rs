@@ -39,6 +39,9 @@ pub fn all() -> impl Iterator<Item = Shown> {
             Some(Reason::Unknown) => Some("the segment does not exist".into()),
             Some(Reason::Wait) => Some("the segment has given out too many numbers in a short time".into()),
             Some(Reason::Exhausted) => Some("the segment has given out its last number".into()),
+            Some(Reason::NotBegun) => Some("the period has not begun".into()),
+            Some(Reason::Locked) => Some("another session has locked the segment in the registry".into()),
+            Some(Reason::Encoding) => Some("the registry's database cannot store the tag".into()),
             None => failing.filter(|_| slot.is_wanted()).map(|failing| failing.cause()),
         };
         let state = match phase {

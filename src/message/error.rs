@@ -273,9 +273,22 @@ pub enum SegmentProblem {
     /// The registry has no such segment.
     Unknown,
     /// The segment has given out as many numbers as it may until this time, in microseconds since the Unix epoch.
-    Wait { until: i128 },
+    Wait {
+        until: i128,
+        /// True for a period of a series.
+        of_series: bool,
+    },
     /// The segment has given out its last number.
     Exhausted,
+    /// The segment is one of a period of a series that has not begun.
+    NotBegun {
+        /// When the period begins, in microseconds since the Unix epoch.
+        begins: i128,
+    },
+    /// Another session has locked the segment in the registry.
+    Locked,
+    /// The encoding of the registry's database lacks a character of the tag.
+    Encoding,
     /// The registry cannot be asked for numbers.
     Unreachable {
         /// When the first request failed, in microseconds since the Unix epoch.

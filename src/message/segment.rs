@@ -1,9 +1,9 @@
 //! The errors of sessions that draw the numbers of a segment.
 
 use pgrx::PgSqlErrorCode::{
-    self, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_INVALID_PARAMETER_VALUE,
+    self, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_LOCK_NOT_AVAILABLE,
     ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_READ_ONLY_SQL_TRANSACTION,
-    ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_UNDEFINED_OBJECT,
+    ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_UNDEFINED_OBJECT, ERRCODE_UNTRANSLATABLE_CHARACTER,
 };
 
 use crate::message::error::SegmentProblem;
@@ -39,19 +39,47 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
             String::new(),
             "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner.".into(),
         ),
-        SegmentProblem::Wait { until } => (
+        SegmentProblem::Wait { until, of_series } => (
             ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
             format!("segment \"{tag}\" has given out too many numbers in a short time"),
             format!("The registry gives out the next numbers at {}.", timestamp::utc(*until)),
-            "Wait until then. To give out more numbers in the same time, drop the segment and create it again with the next number and \
-             a larger \"max_step\"."
-                .into(),
+            match of_series {
+                false => {
+                    "Wait until then. To give out more numbers in the same time, drop the segment and create it again with a larger \
+                     \"max_step\", and with the sum of \"next_value\" and \"skip\" of view \"snowflake_registry.segments\" as its \
+                     first number."
+                }
+                true => "Wait until then. A series with a wider number gives out more numbers in the same time.",
+            }
+            .into(),
         ),
         SegmentProblem::Exhausted => (
             ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
             format!("segment \"{tag}\" has given out its last number"),
             "The greatest number is 9223372036854775806.".into(),
             "Create another segment.".into(),
+        ),
+        SegmentProblem::NotBegun { begins } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("the period of segment \"{tag}\" has not begun"),
+            format!("By the clock of the registry, it begins in more than 10 minutes, at {}.", timestamp::utc(*begins)),
+            "Pass a time in a period that has begun, or use a series of kind \"gapless\". If the period has begun, check the clocks of \
+             this server and of the registry."
+                .into(),
+        ),
+        SegmentProblem::Locked => (
+            ERRCODE_LOCK_NOT_AVAILABLE,
+            format!("segment \"{tag}\" is locked in the registry"),
+            "The server has waited for a second, and asks again.".into(),
+            "In the database of the registry, find the session that has locked the row of the tag, and end its transaction. See views \
+             \"pg_locks\" and \"pg_stat_activity\"."
+                .into(),
+        ),
+        SegmentProblem::Encoding => (
+            ERRCODE_UNTRANSLATABLE_CHARACTER,
+            format!("the registry cannot store tag \"{tag}\""),
+            "The encoding of the registry's database lacks a character of the tag.".into(),
+            "Use a tag with ASCII characters only, or move the registry to a database whose encoding is UTF8.".into(),
         ),
         SegmentProblem::Unreachable { since, failures, cause, hint } => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
