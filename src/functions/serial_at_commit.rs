@@ -43,7 +43,7 @@ fn snowflake_number_at_commit(
         raise(SerialProblem::NotATable { relation: name.quoted() });
     }
     let table = relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| gone(oid)).quoted();
-    let name = identity(series);
+    let name = relation::identity(series).unwrap_or_else(|| gone(series));
     trusted(&TextValue(name.clone()), oid, &table);
     let column = |name: Text<'_>| {
         let quoted = relation::identifier(&name.name());
@@ -166,18 +166,6 @@ fn trusted(name: &TextValue, oid: pg_sys::Oid, table: &str) -> Option<pg_sys::Oi
         raise(SerialProblem::OtherOwner { table: table.into(), series });
     }
     series
-}
-
-/// Returns the schema and the name of a table in the form that `to_regclass` reads, in the encoding of the database.
-fn identity(table: pg_sys::Oid) -> Vec<u8> {
-    let name: Option<TextValue> = Spi::get_one_with_args(
-        "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
-         FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-         WHERE c.oid OPERATOR(pg_catalog.=) $1",
-        &[table.into()],
-    )
-    .expect(ANSWERED);
-    name.unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise()).0
 }
 
 /// Drops the trigger that numbers this column, if there is one, and returns a name for the new one.

@@ -39,9 +39,10 @@ fn snowflake_create_series(
     let form = template.unwrap_or_else(|| null("template", "'INV-{YYYY}-{n:5}'"));
     let kind = kind.unwrap_or_else(|| null("kind", "'gapless'"));
     let start = start.unwrap_or_else(|| null("start", "1"));
+    // The tag follows when the table has its name.
     let kind =
         Kind::of(kind.0).unwrap_or_else(|| raise(SerialProblem::Kind { kind: kind.shown(), kinds: Kind::NAMES }));
-    let definition = Definition {
+    let mut definition = Definition {
         template: parsed(form),
         form: form.0.to_vec(),
         kind,
@@ -61,13 +62,21 @@ fn snowflake_create_series(
           WITH (fillfactor = 50)",
     ];
     relation::run(create.concat());
+    let oid = named.oid().expect("the table was created with this name");
+    if let Kind::Dense { tag } = &mut definition.kind {
+        *tag = relation::identity(oid).expect("the table exists");
+        let bytes = relation::utf8(tag).len();
+        if bytes > Kind::MAX_TAG {
+            raise(SerialProblem::LongName { series: table.clone(), bytes, most: Kind::MAX_TAG });
+        }
+    }
     define(b"CREATE", name, &definition);
     let function = format!("{}.snowflake_series_row", extension::schema());
     let truncate = format!(
         "CREATE TRIGGER snowflake_series_truncate BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
     );
     relation::run(truncate.into_bytes());
-    named.oid().expect("the table was created with this name")
+    oid
 }
 
 /// Changes the definition of a series. Arguments that are NULL leave their part as it is.
@@ -89,10 +98,11 @@ fn snowflake_alter_series(
     let Series { name, mut definition } = Series::open(oid, Lock::Reading);
     if let Some(form) = template {
         let template = parsed(form);
-        if template.unit() != definition.template.unit() && has_counters(&name) {
+        let has_issued = || definition.kind != Kind::Gapless || has_counters(&name);
+        if template.unit() != definition.template.unit() && has_issued() {
             raise(SerialProblem::OtherPeriods { series: name });
         }
-        if !template.distinct(&definition.template) && has_counters(&name) {
+        if !template.distinct(&definition.template) && has_issued() {
             raise(SerialProblem::Ambiguous { series: name, template: form.shown() });
         }
         (definition.template, definition.form) = (template, form.0.to_vec());

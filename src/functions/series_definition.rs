@@ -2,14 +2,18 @@
 
 use std::ffi::CStr;
 
-use flake::serial::{Civil, Period, Template};
+use flake::period_lengths;
+use flake::serial::{Civil, Period, Template, Unit};
 use pgrx::pg_sys;
+
+use crate::generator::segment_draw;
+use crate::generator::segment_facts::{self, MAX_TAG};
 
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::civil::Zone;
 use crate::pg::locked::{self, Lock};
-use crate::pg::text_arg;
+use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
 use crate::pg::{plans, recovery, relation};
 
@@ -17,25 +21,35 @@ use crate::pg::{plans, recovery, relation};
 const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
 
 /// How a series issues numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The number is part of the transaction that takes it.
     Gapless,
+    /// The numbers of each period are a segment, whose tag begins with this text, in the encoding of the database.
+    Dense { tag: Vec<u8> },
 }
 
 impl Kind {
     /// The names of all kinds, for messages.
-    pub const NAMES: &'static str = "gapless";
+    pub const NAMES: &'static str = "dense, gapless";
 
-    /// Returns the kind of this name.
+    /// The length of the longest tag, in bytes of UTF-8. A space and the longest text of a period follow.
+    pub const MAX_TAG: usize = MAX_TAG - " 2026-11-22 14".len();
+
+    /// Returns the kind of this name, without a tag.
     pub fn of(name: &[u8]) -> Option<Kind> {
-        (name == b"gapless").then_some(Kind::Gapless)
+        match name {
+            b"gapless" => Some(Kind::Gapless),
+            b"dense" => Some(Kind::Dense { tag: Vec::new() }),
+            _ => None,
+        }
     }
 
     /// Returns the name of the kind.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Kind::Gapless => "gapless",
+            Kind::Dense { .. } => "dense",
         }
     }
 }
@@ -63,19 +77,26 @@ pub struct Definition {
 impl Definition {
     /// Reads the arguments of the trigger. Returns `None` if they are not those of a definition.
     pub fn of<T: AsRef<[u8]>>(arguments: &[T]) -> Option<Definition> {
-        let [form, kind, zone, start] = arguments else { return None };
+        let [form, kind, zone, start, tag @ ..] = arguments else { return None };
         let template = Template::parse(form.as_ref()).ok()?;
         let start = str::from_utf8(start.as_ref()).ok()?.parse().ok()?;
-        let (kind, zone) = (Kind::of(kind.as_ref())?, Zone::of(zone.as_ref())?);
+        let zone = Zone::of(zone.as_ref())?;
+        let kind = match (Kind::of(kind.as_ref())?, tag) {
+            (Kind::Gapless, []) => Kind::Gapless,
+            (Kind::Dense { .. }, [tag]) if !tag.as_ref().is_empty() => Kind::Dense { tag: tag.as_ref().to_vec() },
+            _ => return None,
+        };
         Some(Definition { template, form: form.as_ref().to_vec(), kind, zone, start })
     }
 
     /// Returns the arguments of the trigger, as a list of string constants.
     pub fn arguments(&self) -> Vec<u8> {
-        let texts =
-            [&self.form, self.kind.name().as_bytes(), self.zone.name().as_bytes(), self.start.to_string().as_bytes()]
-                .map(relation::literal);
-        texts.join(&b", "[..])
+        let (zone, start) = (self.zone.name(), self.start.to_string());
+        let mut texts = vec![&self.form[..], self.kind.name().as_bytes(), zone.as_bytes(), start.as_bytes()];
+        if let Kind::Dense { tag } = &self.kind {
+            texts.push(tag);
+        }
+        texts.into_iter().map(relation::literal).collect::<Vec<_>>().join(&b", "[..])
     }
 }
 
@@ -135,9 +156,25 @@ impl Series {
 
     /// Takes the next number of a period.
     fn next_number(&self, period: Period) -> i64 {
-        match self.definition.kind {
+        match &self.definition.kind {
             Kind::Gapless => self.count(&period.key()),
+            Kind::Dense { tag } => self.draw(tag, period),
         }
+    }
+
+    /// Draws a number of the period's segment. The registry creates the segment if there is none. A series with one period for all time
+    /// has one segment, which its owner creates.
+    fn draw(&self, tag: &[u8], period: Period) -> i64 {
+        let Definition { template, zone, start, .. } = &self.definition;
+        if template.unit() == Unit::All {
+            return segment_draw::draw(Text(tag), None);
+        }
+        // The same instant on every server with this definition.
+        let begins = zone.begin(period.start().in_utc());
+        let lengths = period_lengths(u64::try_from(template.max() - start).unwrap_or(0) + 1);
+        let begins = i64::try_from(begins).expect("years have four digits");
+        let of_period = segment_facts::Period { begins, start: *start, lengths };
+        segment_draw::draw(Text(&[tag, b" ", period.key().as_bytes()].concat()), Some(&of_period))
     }
 
     /// Increments the counter of a period in the current transaction. If another transaction has incremented it and has not ended, this

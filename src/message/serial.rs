@@ -3,10 +3,11 @@
 use flake::serial::{MAX_DIGITS, MAX_TEMPLATE, NotASerial, TemplateError};
 use pgrx::PgSqlErrorCode::{
     ERRCODE_DATATYPE_MISMATCH, ERRCODE_DATETIME_FIELD_OVERFLOW, ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-    ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NULL_VALUE_NOT_ALLOWED,
-    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED, ERRCODE_READ_ONLY_SQL_TRANSACTION,
-    ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN,
-    ERRCODE_UNDEFINED_TABLE, ERRCODE_WRONG_OBJECT_TYPE,
+    ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NAME_TOO_LONG,
+    ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+    ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+    ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE,
+    ERRCODE_WRONG_OBJECT_TYPE,
 };
 
 use crate::message::reasons::Sentences;
@@ -52,6 +53,12 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             format!("\"{name}\" is not the name of a table"),
             "A series is a table, which has a name and, optionally, a schema.".into(),
             "Pass a name such as 'invoice' or 'accounting.invoice'.".into(),
+        ),
+        SerialProblem::LongName { series, bytes, most } => (
+            ERRCODE_NAME_TOO_LONG,
+            format!("the name of series {} is too long for kind \"dense\"", shown(series)),
+            format!("The schema and the name have {bytes} bytes in UTF-8, with a dot and quotes. At most {most} are possible."),
+            "Pass a shorter name.".into(),
         ),
         SerialProblem::NotASeries { relation } => (
             ERRCODE_WRONG_OBJECT_TYPE,

@@ -19,6 +19,8 @@ pub enum SerialProblem {
     Start { start: i64, max: i64 },
     /// The text is not the name of a table.
     Name { name: String },
+    /// The name of the series is too long for a tag. The lengths are in bytes of UTF-8.
+    LongName { series: String, bytes: usize, most: usize },
     /// The relation is not a series.
     NotASeries { relation: String },
     /// The trigger of a series has other arguments than `snowflake_create_series` writes.

@@ -8,6 +8,9 @@ use pgrx::pg_sys;
 /// The maximum length of the name of a time zone (`TZ_STRLEN_MAX`).
 const MAX_NAME: usize = 255;
 
+/// The number of microseconds in a day. No offset from UTC is longer.
+const DAY: i128 = 86_400_000_000;
+
 /// A time zone. PostgreSQL keeps it until the process ends.
 #[derive(Clone, Copy)]
 pub struct Zone(*mut pg_sys::pg_tz);
@@ -26,6 +29,14 @@ impl Zone {
     pub fn name(self) -> String {
         // SAFETY: the name of a time zone is a C string that is never freed.
         unsafe { CStr::from_ptr(pg_sys::pg_get_timezone_name(self.0)) }.to_string_lossy().into_owned()
+    }
+
+    /// Returns the earliest instant at which clocks in this time zone can show a time, which is given as the instant at which clocks show
+    /// it in UTC. Where a change of the offset is near, the result can be earlier by the difference. Instants are in microseconds since
+    /// the Unix epoch.
+    pub fn begin(self, in_utc: i128) -> i128 {
+        let offset = self.offset(in_utc - DAY).max(self.offset(in_utc + DAY));
+        in_utc - i128::from(offset) * 1_000_000
     }
 
     /// Returns how many seconds clocks in this time zone are ahead of UTC at an instant, in microseconds since the Unix epoch. For an

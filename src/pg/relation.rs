@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString};
 
 use pgrx::prelude::*;
 
+use crate::pg::text_value::TextValue;
 use crate::pg::versions;
 
 /// The maximum number of bytes in a name: `NAMEDATALEN` without the terminating zero byte.
@@ -35,6 +36,19 @@ pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
         (CStr::from_ptr(schema).to_bytes(), CStr::from_ptr(table).to_bytes())
     };
     Some(Name { schema: utf8(schema), table: utf8(table), bytes: table.len() })
+}
+
+/// Returns the schema and the name of a table in the form that `to_regclass` reads, in the encoding of the database. Returns `None` if
+/// the table does not exist.
+pub fn identity(table: pg_sys::Oid) -> Option<Vec<u8>> {
+    let name: Option<TextValue> = Spi::get_one_with_args(
+        "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
+         FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+         WHERE c.oid OPERATOR(pg_catalog.=) $1",
+        &[table.into()],
+    )
+    .expect(ANSWERED);
+    Some(name?.0)
 }
 
 /// Returns the type of a column, or the base type if the type is a domain. Returns `None` if there is no such column.

@@ -8,7 +8,10 @@ const PAGE: &str = "docs/orders.md";
 
 #[test]
 fn every_section_with_blocks_is_tested() {
-    assert_eq!(Recipe::titles(PAGE), ["Short numbers for orders", "How long is a block?"]);
+    assert_eq!(
+        Recipe::titles(PAGE),
+        ["Short numbers for orders", "Numbers that begin again each day", "How long is a block?"]
+    );
 }
 
 fn psql(server: &Cluster, block: &str) -> String {
@@ -39,6 +42,10 @@ fn the_page_leads_from_an_empty_database_to_a_working_table() {
     let printed = psql(&server, &recipe.block("sql rows"));
     assert_eq!(printed, recipe.block("text"));
     assert!(recipe.is_empty());
+    let mut days = Recipe::of(PAGE, "Numbers that begin again each day");
+    let printed = psql(&server, &days.block("sql days"));
+    assert_eq!(printed, days.block("text"));
+    assert!(days.is_empty());
     psql(&server, &steps.block("sql steps"));
     let mut client = server.connect_to("shop");
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('parcels')"), 20_260_001);

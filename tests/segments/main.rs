@@ -11,6 +11,7 @@ mod fenced;
 mod ledger;
 mod lost;
 mod refusals;
+mod series;
 mod servers;
 mod slots;
 mod view;

@@ -20,7 +20,7 @@ pub fn registry(name: &str, step: u64) -> Cluster {
 
 /// Creates a segment that begins with 1.
 pub fn create(registry: &Cluster, tag: &str, step: u64) {
-    let sql = format!("SELECT snowflake_registry.create_segment('{tag}', 1, {step})");
+    let sql = format!("SELECT snowflake_registry.create_segment('{tag}', 1, {step}, {})", step * 1_000);
     registry.connect().one::<i64>(&sql);
 }
 

@@ -1,0 +1,339 @@
+//! Series of kind `dense`: the numbers of each period are a segment, which the registry creates when a server first needs it.
+
+use std::thread;
+
+use cluster::{
+    Answer, Builder, Client, Cluster, Stop, assert_caught, copy_ids, ensure, output, sqlstate, typed, within,
+};
+
+use crate::servers::{SOON, server, string};
+
+const CREATE: &str =
+    "SELECT snowflake_create_series('ticket', 'T-{YYYY}{MM}{DD}-{n:7}', kind => 'dense', time_zone => 'Europe/Berlin')";
+const NEXT: &str = "SELECT snowflake_serial('ticket', timestamptz '2026-03-01 12:00Z')";
+
+fn registry(name: &str) -> Cluster {
+    Cluster::builder(name).start_registry("41:10:12")
+}
+
+fn with_series(builder: Builder) -> Cluster {
+    let server = builder.start();
+    server.session().one::<String>(&format!("{CREATE}::text"));
+    server
+}
+
+fn refused(client: &mut Client, sql: &str) -> (String, String, String, String) {
+    sqlstate(&client.batch_execute(sql).expect_err("the statement is refused"))
+}
+
+/// Three servers with two sessions each issue serials of two days.
+fn check(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> {
+    let registry = registry(name);
+    let servers: Vec<_> = (1..=3).map(|n| with_series(change(server(&format!("{name}_{n}"), &registry)))).collect();
+    let count = 5_000;
+    let day = |session: usize| ["2026-02-27", "2026-02-28"][session % 2];
+    let serials: Vec<Vec<i64>> = thread::scope(|scope| {
+        let issue = |server: &Cluster, session| {
+            // The number without its period, which distinguishes the days.
+            let sql = format!(
+                "SELECT replace(substr(snowflake_serial('ticket', date '{}'), 9), '-', '')::bigint
+                 FROM generate_series(1, {count})",
+                day(session)
+            );
+            copy_ids(&mut server.connect(), &sql)
+        };
+        let sessions = servers.iter().flat_map(|server| (0..2).map(move |session| (server, session)));
+        let threads: Vec<_> = sessions.map(|(server, session)| scope.spawn(move || issue(server, session))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a session issues serials")).collect()
+    });
+    let mut all: Vec<i64> = serials.into_iter().flatten().collect();
+    all.sort_unstable();
+    let pairs = all.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    ensure!(pairs == 0, "{pairs} serials came twice");
+    for day in [27, 28] {
+        let first = all.iter().find(|number| **number / 10_000_000 == day);
+        ensure!(first == Some(&(day * 10_000_000 + 1)), "the day begins with {first:?}");
+    }
+    let tags: Vec<String> = registry
+        .connect()
+        .query("SELECT tag || ' ' || begins_at AT TIME ZONE 'UTC' FROM snowflake_registry.segments ORDER BY 1", &[])
+        .map(|rows| rows.iter().map(|row| row.get(0)).collect())
+        .expect("a superuser may");
+    let expected = ["public.ticket 2026-02-27 2026-02-26 23:00:00", "public.ticket 2026-02-28 2026-02-27 23:00:00"];
+    ensure!(tags == expected, "{tags:?}");
+    Ok(())
+}
+
+#[test]
+fn several_servers_issue_serials_of_one_series_and_none_twice() {
+    check("dense_many", |builder| builder).unwrap();
+}
+
+#[test]
+fn a_series_with_blocks_of_each_session_is_caught() {
+    assert_caught(check("dense_private", |builder| builder.fault("BlockPerSession")), "serials came twice");
+}
+
+/// A standby that knows nothing of the tag becomes the registry.
+fn fail_over(name: &str, prepare: impl Fn(&mut Client)) -> Result<(), String> {
+    let mut first = registry(&format!("{name}_a"));
+    prepare(&mut first.connect());
+    let mut known = with_series(server(&format!("{name}_1"), &first));
+    let standby = first.standby(Cluster::builder(&format!("{name}_b")).unset("shared_preload_libraries"));
+    let late = first.leave_behind(&standby);
+    let issued: Vec<String> = (0..5).map(|_| known.connect().one(NEXT)).collect();
+    ensure!(issued[0] == "T-20260301-0000001", "{issued:?}");
+    known.stop(Stop::Immediate);
+    first.stop(Stop::Immediate);
+    drop(late);
+    standby.promote();
+    let other = with_series(server(&format!("{name}_2"), &standby));
+    let next: String = other.connect().one(NEXT);
+    ensure!(!issued.contains(&next), "{next} came twice");
+    // A day that begins after the failover begins with 1.
+    let mut client = standby.connect();
+    client.batch_execute("UPDATE snowflake_registry.skip SET since = '2026-02-01'").expect("a superuser may");
+    let later: String = other.connect().one("SELECT snowflake_serial('ticket', date '2026-03-02')");
+    ensure!(later == "T-20260302-0000001", "{later}");
+    // The skip is at most a quarter of the numbers.
+    let number: i64 = other.connect().one(&format!("SELECT number FROM snowflake_serial_parse('ticket', '{next}')"));
+    ensure!(number < 2_500_000, "{number}");
+    Ok(())
+}
+
+#[test]
+fn a_period_that_the_registry_has_lost_goes_on_above_its_numbers() {
+    fail_over("dense_lost", |_| {}).unwrap();
+}
+
+#[test]
+fn a_period_that_begins_again_is_caught() {
+    let without_lives = |client: &mut Client| {
+        let definition: String = client.one(
+            "SELECT pg_get_functiondef(oid) FROM pg_proc
+             WHERE oid = 'snowflake_registry.begin_segment(uuid, text, timestamptz, bigint, bigint, bigint)'::regprocedure",
+        );
+        let wrong = definition.replace("min(k.life) - 1", "max(k.life)");
+        assert_ne!(wrong, definition);
+        client.batch_execute(&wrong).expect("a superuser may");
+    };
+    assert_caught(fail_over("dense_again", without_lives), "came twice");
+}
+
+#[test]
+fn a_period_that_has_not_begun_is_refused() {
+    let registry = registry("dense_early");
+    let server = with_series(server("dense_early_1", &registry));
+    let mut client = server.connect();
+    let soon = "SELECT snowflake_serial('ticket', now() + interval '2 days')";
+    let tag: String = client
+        .one("SELECT format('public.ticket %s', ((now() + interval '2 days') AT TIME ZONE 'Europe/Berlin')::date)");
+    let begins: String = client.one(
+        "SELECT to_char(date_trunc('day', now() + interval '2 days', 'Europe/Berlin') AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS')",
+    );
+    for _ in 0..2 {
+        let (code, message, detail, hint) = refused(&mut client, soon);
+        assert_eq!((code.as_str(), message), ("55000", format!("the period of segment \"{tag}\" has not begun")));
+        assert_eq!(
+            detail,
+            format!("By the clock of the registry, it begins in more than 10 minutes, at {begins}+00:00.")
+        );
+        assert!(
+            hint.starts_with("Pass a time in a period that has begun, or use a series of kind \"gapless\"."),
+            "{hint}"
+        );
+    }
+    let shown = format!("SELECT state || ': ' || last_error FROM snowflake_segments WHERE tag = '{tag}'");
+    assert_eq!(client.one::<String>(&shown), "refused: the period has not begun");
+    // By its name alone, the segment does not exist.
+    let (code, ..) = refused(&mut client, &format!("SELECT snowflake_segment_nextval('{tag}')"));
+    assert_eq!(code, "42704");
+    // The hints work.
+    assert!(client.one::<String>("SELECT snowflake_serial('ticket')").ends_with("-0000001"));
+    client
+        .batch_execute("SELECT snowflake_create_series('plan', 'P-{YYYY}{MM}{DD}-{n:7}', kind => 'gapless')")
+        .unwrap();
+    assert!(client.one::<String>(&soon.replace("ticket", "plan")).ends_with("-0000001"));
+}
+
+#[test]
+fn a_segment_that_was_asked_for_by_its_name_is_created_for_its_series() {
+    let registry = registry("dense_named");
+    let server = with_series(server("dense_named_1", &registry));
+    let mut client = server.connect();
+    let (code, ..) = refused(&mut client, "SELECT snowflake_segment_nextval('public.ticket 2026-03-01')");
+    assert_eq!(code, "42704");
+    assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
+    assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('public.ticket 2026-03-01')"), 2);
+    assert_eq!(client.one::<String>(NEXT), "T-20260301-0000003");
+}
+
+#[test]
+fn the_segment_of_a_series_is_not_dropped() {
+    let registry = registry("dense_drop");
+    let server = with_series(server("dense_drop_1", &registry));
+    assert_eq!(server.connect().one::<String>(NEXT), "T-20260301-0000001");
+    let mut owner = registry.connect();
+    let (code, message, detail, hint) =
+        refused(&mut owner, "SELECT snowflake_registry.drop_segment('public.ticket 2026-03-01')");
+    assert_eq!((code.as_str(), message.as_str()), ("55006", "tag \"public.ticket 2026-03-01\" belongs to a series"));
+    assert!(
+        detail.ends_with("would issue the same numbers again.") && hint.starts_with("Keep the tag."),
+        "{detail} {hint}"
+    );
+    assert_eq!(server.connect().one::<String>(NEXT), "T-20260301-0000002");
+}
+
+#[test]
+fn a_series_without_periods_has_a_segment_that_its_owner_creates() {
+    let registry = registry("dense_one");
+    let server = server("dense_one_1", &registry).start();
+    let mut client = server.session();
+    client.batch_execute("SELECT snowflake_create_series('ticket', 'T{n:5}', kind => 'dense')").unwrap();
+    let (code, message, _, hint) = refused(&mut client, "SELECT snowflake_serial('ticket')");
+    assert_eq!((code.as_str(), message.as_str()), ("42704", "segment \"public.ticket\" does not exist"));
+    assert_eq!(
+        hint,
+        "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner."
+    );
+    // The hint works.
+    registry.connect().one::<i64>("SELECT snowflake_registry.create_segment('public.ticket', 99998, 10, 100)");
+    assert_eq!(client.one::<String>("SELECT snowflake_serial('ticket')"), "T99998");
+    assert_eq!(client.one::<String>("SELECT snowflake_serial('ticket')"), "T99999");
+    let (code, message, ..) = refused(&mut client, "SELECT snowflake_serial('ticket')");
+    assert_eq!(code, "2200H", "{message}");
+}
+
+#[test]
+fn a_series_without_a_registry_says_what_to_do() {
+    let server = with_series(Cluster::builder("dense_without"));
+    let (code, message, ..) = refused(&mut server.connect(), NEXT);
+    assert_eq!((code.as_str(), message.as_str()), ("55000", "this server has no registry"));
+}
+
+/// The tag is part of the definition, so the numbers go on under another name and in another database.
+#[test]
+fn a_series_that_is_renamed_or_restored_goes_on() {
+    let registry = registry("dense_restored");
+    let server = with_series(server("dense_restored_1", &registry));
+    let mut client = server.connect();
+    assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
+    client.batch_execute("ALTER TABLE ticket RENAME TO case_number").unwrap();
+    client.batch_execute("CREATE DATABASE other").unwrap();
+    let dump = output(server.program("pg_dump").args(["-d", "postgres"]));
+    let mut psql = server.psql();
+    psql.args(["-d", "other"]);
+    typed(psql, &dump).expect("the dump is restored");
+    let mut other = server.connect_to("other");
+    let next = NEXT.replace("ticket", "case_number");
+    assert_eq!(other.one::<String>(&next), "T-20260301-0000002");
+    assert_eq!(client.one::<String>(&next), "T-20260301-0000003");
+    let kinds = "SELECT kind || ' ' || template FROM snowflake_series";
+    assert_eq!(other.one::<String>(kinds), "dense T-{YYYY}{MM}{DD}-{n:7}");
+    // Numbers are not part of transactions: a row that is rolled back leaves a gap.
+    other.batch_execute(&format!("BEGIN; {next}; ROLLBACK")).unwrap();
+    assert_eq!(other.one::<String>(&next), "T-20260301-0000005");
+    let (code, ..) =
+        refused(&mut other, "SELECT snowflake_alter_series('case_number', template => 'T-{YYYY}{MM}-{n:7}')");
+    assert_eq!(code, "55000");
+}
+
+#[test]
+fn only_roles_that_may_write_the_series_issue_its_serials() {
+    let registry = registry("dense_rights");
+    let server = with_series(server("dense_rights_1", &registry));
+    let mut client = server.session();
+    client.batch_execute("CREATE ROLE clerk; SET ROLE clerk").unwrap();
+    assert_eq!(refused(&mut client, NEXT).0, "42501");
+    client.batch_execute("RESET ROLE; GRANT SELECT, INSERT, UPDATE ON ticket TO clerk; SET ROLE clerk").unwrap();
+    assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
+}
+
+#[test]
+fn rows_can_be_numbered_densely_at_commit() {
+    let registry = registry("dense_commit");
+    let server = with_series(server("dense_commit_1", &registry));
+    let mut client = server.session();
+    for statement in [
+        "CREATE TABLE tickets (number text, day date)",
+        "SELECT snowflake_number_at_commit('tickets', 'number', 'ticket', 'day')",
+        "BEGIN; INSERT INTO tickets (day) VALUES ('2026-03-01'); ROLLBACK",
+        "INSERT INTO tickets (day) VALUES ('2026-03-01')",
+    ] {
+        client.batch_execute(statement).unwrap();
+    }
+    assert_eq!(client.one::<String>("SELECT number FROM tickets"), "T-20260301-0000001");
+}
+
+#[test]
+fn a_name_that_is_too_long_for_a_tag_is_refused() {
+    let server = Cluster::builder("dense_long").start();
+    let mut client = server.session();
+    let name = "\"".repeat(63);
+    client.batch_execute(&format!("CREATE SCHEMA \"{}\"", name.replace('"', "\"\""))).unwrap();
+    let create = format!(
+        "SELECT snowflake_create_series(format('%I.%I', '{name}', '{name}'), 'T-{{YYYY}}-{{n:7}}', kind => 'dense')"
+    );
+    let (code, message, detail, hint) = refused(&mut client, &create);
+    assert_eq!(code, "42622", "{message}");
+    assert!(message.ends_with("is too long for kind \"dense\""), "{message}");
+    assert_eq!(
+        detail,
+        "The schema and the name have 257 bytes in UTF-8, with a dot and quotes. At most 186 are possible."
+    );
+    assert_eq!(hint, "Pass a shorter name.");
+}
+
+/// One tag that the registry cannot serve does not keep the server from the others.
+#[test]
+fn an_error_of_one_segment_does_not_delay_the_others() {
+    let registry = registry("dense_alone");
+    let mut owner = registry.connect();
+    for tag in ["locked", "orders"] {
+        owner.one::<i64>(&format!("SELECT snowflake_registry.create_segment('{tag}', 1, 10)"));
+    }
+    let server = server("dense_alone_1", &registry).start();
+    let mut client = server.session();
+    owner.batch_execute("BEGIN; SELECT FROM snowflake_registry.segment WHERE tag = 'locked' FOR UPDATE").unwrap();
+    let locked = "SELECT snowflake_segment_nextval('locked')";
+    let (code, message, detail, hint) = refused(&mut client, locked);
+    assert_eq!((code.as_str(), message.as_str()), ("55P03", "segment \"locked\" is locked in the registry"));
+    assert_eq!(detail, "The server has waited for a second, and asks again.");
+    assert!(hint.starts_with("In the database of the registry, find the session"), "{hint}");
+    // Many blocks of the other segment, and the error of this one, come without a request to the registry for it.
+    for _ in 0..20 {
+        assert_eq!(refused(&mut client, locked).0, "55P03");
+        client.batch_execute("SELECT snowflake_segment_nextval('orders') FROM generate_series(1, 50)").unwrap();
+    }
+    assert!(!server.log().contains("after 1 failed request"), "{}", server.log());
+    // The hint works.
+    owner.batch_execute("ROLLBACK").unwrap();
+    assert!(within(SOON, || client.code(locked).is_none()), "{}", server.log());
+}
+
+#[test]
+fn a_tag_that_the_registry_cannot_store_does_not_delay_the_others() {
+    let host = Cluster::builder("dense_latin").start();
+    host.connect()
+        .batch_execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'")
+        .unwrap();
+    let mut owner = host.connect_to("latin");
+    owner
+        .batch_execute(
+            "CREATE EXTENSION snowflake_registry; SELECT snowflake_registry.create_fleet('41:10:12');
+             SELECT snowflake_registry.create_segment('orders', 1, 10)",
+        )
+        .unwrap();
+    let latin = string(&host).replace("dbname=postgres", "dbname=latin");
+    let server = server("dense_latin_1", &host).set("snowflake_pg.registry", &latin).start();
+    let mut client = server.session();
+    for _ in 0..3 {
+        let (code, message, detail, hint) = refused(&mut client, "SELECT snowflake_segment_nextval('日')");
+        assert_eq!(code, "22P05", "{message}");
+        assert!(message.starts_with("the registry cannot store tag"), "{message}");
+        assert_eq!(detail, "The encoding of the registry's database lacks a character of the tag.");
+        assert!(hint.starts_with("Use a tag with ASCII characters only"), "{hint}");
+        client.batch_execute("SELECT snowflake_segment_nextval('orders') FROM generate_series(1, 50)").unwrap();
+    }
+    assert_eq!(client.one::<String>("SELECT state FROM snowflake_segments WHERE tag = '日'"), "refused");
+}
