@@ -42,7 +42,7 @@ const DENSE: usize = 4;
 
 /// Measures segments.
 pub fn run() -> Report {
-    let mut server = segments_server::start(server::unthrottled("segments"));
+    let mut server = segments_server::start("segments", server::unthrottled);
     let mut client = server::session(&server);
     let machine = Machine::of(&mut client);
     let mut figures = vec![

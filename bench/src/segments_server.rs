@@ -1,4 +1,4 @@
-//! The server of the segments that are measured.
+//! A server of segments that are measured.
 
 use std::time::Duration;
 
@@ -15,9 +15,11 @@ const SET_UP: &str = "
     CREATE SEQUENCE segments_32 CACHE 32;
     CREATE SEQUENCE segments_1000 CACHE 1000;";
 
-/// Starts a server whose registry is in its own database, with everything that the rivals need.
-pub fn start(builder: Builder) -> Cluster {
-    let name = format!("bench-segments-pg{}", cluster::major());
+/// Starts a server whose registry is in its own database, with everything that the rivals need. The configuration is of a server of this
+/// name.
+pub fn start(name: &str, configure: impl Fn(&str) -> Builder) -> Cluster {
+    let builder = configure(name);
+    let name = format!("bench-{name}-pg{}", cluster::major());
     let registry = format!("host={} dbname=postgres user=postgres", Host::get().socket_dir(&name).display());
     let server = builder.unset("snowflake_pg.worker_id").set("snowflake_pg.registry", &registry).start();
     let layout: String = server.connect().one("SHOW snowflake_pg.layout");

@@ -27,7 +27,7 @@ const RIVALS: [(&str, &str); 4] = [
 /// Measures requests over TCP.
 pub fn run() -> Vec<Figure> {
     let address = loopback(1);
-    let server = segments_server::start(server::unthrottled("segments").set("listen_addresses", &address));
+    let server = segments_server::start("segments", |name| server::unthrottled(name).set("listen_addresses", &address));
     let pool = loopback(0);
     let settings = format!(
         "[databases]

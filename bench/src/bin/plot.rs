@@ -8,7 +8,7 @@ use bench::report::{Figure, Report, Value};
 
 /// The charts with lines along an axis: the file, the title, the unit, whether the axis is logarithmic, and the name of the
 /// figures.
-const LINES: [(&str, &str, &str, &str, bool, &str); 9] = [
+const LINES: [(&str, &str, &str, &str, bool, &str); 12] = [
     ("storage", "insert", "INSERT into a growing table", "ms", false, "INSERT into a growing table"),
     ("storage", "wal", "WAL of INSERTs into a growing table", "bytes a row", false, "WAL of INSERTs"),
     ("oltp", "select", "SELECT f() through pgbench", "transactions per s", false, "SELECT, transactions"),
@@ -25,12 +25,22 @@ const LINES: [(&str, &str, &str, &str, bool, &str); 9] = [
         "CPU time of an ID in bulk",
     ),
     ("contention", "retries", "Retries of an ID in bulk", "per ID", false, "retries of an ID in bulk"),
+    ("segments", "bulk", "Sessions that draw numbers without a pause", "numbers per s", false, "numbers in bulk"),
+    ("serials", "insert", "INSERT of a row with a serial", "transactions per s", false, "INSERT, transactions"),
+    (
+        "serials",
+        "work",
+        "INSERT of a row with a serial, and 5 ms of other work",
+        "transactions per s, logarithmic",
+        true,
+        "INSERT and 5 ms of other work, transactions",
+    ),
 ];
 
 /// A chart with bars: the file, the title, the unit, whether the axis is logarithmic, and the figures with their names in the
 /// legend.
 type Bars = (&'static str, &'static str, &'static str, &'static str, bool, &'static [(&'static str, &'static str)]);
-const BARS: [Bars; 5] = [
+const BARS: [Bars; 6] = [
     (
         "cost",
         "id",
@@ -38,6 +48,17 @@ const BARS: [Bars; 5] = [
         "ns, logarithmic",
         true,
         &[("cost of an ID, one call a row", "one call a row"), ("cost of an ID, ten calls a row", "ten calls a row")],
+    ),
+    (
+        "segments",
+        "number",
+        "Cost of a number, one session",
+        "ns, logarithmic",
+        true,
+        &[
+            ("cost of a number, one call a row", "one call a row"),
+            ("cost of a number, ten calls a row", "ten calls a row"),
+        ],
     ),
     (
         "storage",
