@@ -24,6 +24,19 @@ const RIVALS: [(&str, &str); 4] = [
     ("PL/pgSQL, counter row", "invoices_counter"),
     ("snowflake_serial(), dense", "invoices_dense"),
 ];
+/// The calls that are compared within one session, and the number of calls of a turn. A transaction with more numbers of one counter
+/// takes longer for each of them.
+const CALLS: [(&str, &str); 4] = [
+    ("snowflake_serial(), gapless", "snowflake_serial('early')"),
+    ("PL/pgSQL, counter row", "next_number()"),
+    ("snowflake_serial(), dense", "snowflake_serial('shared')"),
+    (
+        "nextval, CACHE 1, with format()",
+        "format('INV-%s-%s', to_char(now() AT TIME ZONE 'UTC', 'YYYYMM'), to_char(nextval('segments_1'), 'FM000000000'))",
+    ),
+];
+const BURST: u64 = 500;
+const CALL_ROUNDS: usize = 35;
 /// The rivals whose numbers have no gaps.
 const GAPLESS: usize = 3;
 
@@ -61,6 +74,7 @@ pub fn run() -> Report {
     let mut client = server::session(&server);
     timed(&mut client, SET_UP);
     let mut figures = measure(&server, &mut client, "INSERT", |insert| insert);
+    figures.push(one_session(&mut client));
     figures.extend(measure(&server, &mut client, "INSERT and 5 ms of other work", |insert| {
         format!("BEGIN;\n{insert};\n{OTHER_WORK};\nCOMMIT")
     }));
@@ -71,6 +85,8 @@ pub fn run() -> Report {
         "other work is `pg_sleep(0.005)` after the INSERT: a number from the column default locks its counter meanwhile, a number \
          at COMMIT does not",
         "dense: the registry is in the server's own database; the rows of the others wait for each other, those of dense do not",
+        "cost: `SELECT count(f()) FROM generate_series(..)` less the same with a constant, in one session, whose transaction is rolled \
+         back",
         "before each run the counters are vacuumed; after all runs each table is checked for duplicates, and for gaps unless it is dense",
     ];
     for (n, (name, table)) in RIVALS.iter().enumerate() {
@@ -82,6 +98,21 @@ pub fn run() -> Report {
         notes: notes.map(String::from).to_vec(),
         figures,
     }
+}
+
+fn one_session(client: &mut Client) -> Figure {
+    let (name, rounds) = ("cost of a serial, one call a row", rounds(CALL_ROUNDS));
+    println!("==> {name}, {rounds} rounds");
+    let sql = |expression: &str| format!("SELECT count({expression}) FROM generate_series(1, {BURST})");
+    let [micros] = alternate(rounds, CALLS.len(), |n| {
+        timed(client, "VACUUM early, late, counter");
+        // The transaction is rolled back, because the number would be a gap in the table.
+        timed(client, "BEGIN");
+        let difference = timed(client, &sql(CALLS[n].1)) - timed(client, &sql("1"));
+        timed(client, "ROLLBACK");
+        [difference * 1e6 / BURST as f64]
+    });
+    Figure::new(name, "µs", &format!("{BURST} calls"), &CALLS.map(|(name, _)| name), &micros)
 }
 
 fn measure(server: &Cluster, client: &mut Client, title: &str, transaction: impl Fn(String) -> String) -> Vec<Figure> {
