@@ -96,9 +96,10 @@ fn snowflake_alter_series(
     relation::check_owner(oid);
     relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
     let Series { name, mut definition } = Series::open(oid, Lock::Reading);
+    let is_dense = definition.kind != Kind::Gapless;
+    let has_issued = || is_dense || has_counters(&name);
     if let Some(form) = template {
         let template = parsed(form);
-        let has_issued = || definition.kind != Kind::Gapless || has_counters(&name);
         if template.unit() != definition.template.unit() && has_issued() {
             raise(SerialProblem::OtherPeriods { series: name });
         }
@@ -107,11 +108,21 @@ fn snowflake_alter_series(
         }
         (definition.template, definition.form) = (template, form.0.to_vec());
     }
-    if let Some(name) = time_zone {
-        definition.zone = zone(Some(name.0));
+    if let Some(text) = time_zone {
+        let zone = zone(Some(text.0));
+        // The registry relies on all servers to compute the same begin of a period.
+        if is_dense && zone.name() != definition.zone.name() {
+            raise(SerialProblem::Fixed { series: name, part: "time zone" });
+        }
+        definition.zone = zone;
     }
-    definition.start = start.unwrap_or(definition.start);
+    let former = definition.start;
+    definition.start = start.unwrap_or(former);
     check_start(&definition);
+    // Otherwise, snowflake_serial_gaps() would take another number for the first one of earlier periods.
+    if definition.start != former && has_issued() {
+        raise(SerialProblem::Fixed { series: name, part: "first number" });
+    }
     define(b"CREATE OR REPLACE", name.as_bytes(), &definition);
 }
 

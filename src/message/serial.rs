@@ -79,6 +79,14 @@ pub fn report(problem: &SerialProblem) -> Sentences {
                 .into(),
             "Create another series with the new template, and use it from the beginning of a period on.".into(),
         ),
+        SerialProblem::Fixed { series, part } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("cannot change the {part} of series {}", shown(series)),
+            "The series has issued numbers, or this transaction cannot see whether it has.".into(),
+            "Create another series. To begin one period of a gapless series with another number, insert the row of the period into the \
+             table of the series, with the number before it as \"last_number\"."
+                .into(),
+        ),
         SerialProblem::Ambiguous { series, template } => (
             argument,
             format!("template \"{template}\" is ambiguous for series {}", shown(series)),

@@ -233,9 +233,21 @@ fn a_series_that_is_renamed_or_restored_goes_on() {
     // Numbers are not part of transactions: a row that is rolled back leaves a gap.
     other.batch_execute(&format!("BEGIN; {next}; ROLLBACK")).unwrap();
     assert_eq!(other.one::<String>(&next), "T-20260301-0000005");
-    let (code, ..) =
-        refused(&mut other, "SELECT snowflake_alter_series('case_number', template => 'T-{YYYY}{MM}-{n:7}')");
-    assert_eq!(code, "55000");
+    // What the servers of the fleet must agree on cannot change, even if nothing was issued.
+    client
+        .batch_execute("SELECT snowflake_create_series('fixed', 'F{YYYY}{n:5}', kind => 'dense', time_zone => 'UTC')")
+        .unwrap();
+    for (part, change) in [
+        ("periods", "template => 'F{YYYY}{MM}{n:5}'"),
+        ("first number", "start => 2"),
+        ("time zone", "time_zone => 'Asia/Tokyo'"),
+    ] {
+        let (code, message, ..) = refused(&mut client, &format!("SELECT snowflake_alter_series('fixed', {change})"));
+        assert_eq!((code.as_str(), message), ("55000", format!("cannot change the {part} of series \"public.fixed\"")));
+    }
+    let unchanged =
+        "SELECT snowflake_alter_series('fixed', template => 'F{YYYY}{n:6}', time_zone => 'UTC', start => 1)";
+    client.batch_execute(unchanged).unwrap();
 }
 
 #[test]

@@ -88,7 +88,11 @@ SELECT snowflake_serial('hour', date '2026-01-01');
 \echo :SQLSTATE
 
 -- What can be altered.
-SELECT snowflake_alter_series('invoice', template => 'RE-{YYYY}-{n:4}', time_zone => 'UTC', start => 100);
+SELECT snowflake_alter_series('invoice', template => 'RE-{YYYY}-{n:4}', time_zone => 'UTC', start => 1);
+SELECT snowflake_alter_series('invoice', start => 100);
+\echo :SQLSTATE
+INSERT INTO invoice VALUES ('2040', 99);
+SELECT snowflake_serial('invoice', '2040-01-01Z');
 SELECT snowflake_serial('invoice', '2026-12-31 23:30Z'), snowflake_serial('invoice', '2030-01-01Z');
 SELECT * FROM snowflake_series WHERE series = 'invoice'::regclass;
 SELECT snowflake_alter_series('invoice', template => 'RE-{YYYY}{MM}-{n:4}');
@@ -110,7 +114,7 @@ SELECT snowflake_alter_series('orders');
 SELECT snowflake_alter_series('invoice');
 -- A series without numbers can become any other.
 SELECT snowflake_create_series('fresh', 'A{n:1}');
-SELECT snowflake_alter_series('fresh', template => '{YYYY}{n:9}');
+SELECT snowflake_alter_series('fresh', template => '{YYYY}{n:9}', start => 50);
 SELECT snowflake_serial('fresh', date '2026-01-01');
 
 -- What cannot be created.
