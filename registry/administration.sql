@@ -164,7 +164,7 @@ BEGIN
     END IF;
     EXECUTE format('GRANT USAGE ON SCHEMA snowflake_registry TO %I', role);
     EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_registry.hello, snowflake_registry.claim, snowflake_registry.renew, '
-        'snowflake_registry.take, snowflake_registry.give_back, snowflake_registry.report,
-        snowflake_registry.begin_segment TO %I', role);
+        'snowflake_registry.take, snowflake_registry.give_back, snowflake_registry.report, '
+        'snowflake_registry.begin_segment TO %I', role);
 END
 $$;

@@ -117,7 +117,9 @@ COMMENT ON FUNCTION snowflake_registry.report(uuid, text[], bigint[], bigint[]) 
     'for servers: tell which blocks the server has, and hear which of them are void';
 COMMENT ON FUNCTION snowflake_registry.begin_segment(uuid, text, timestamptz, bigint, bigint, bigint) IS
     'for servers: create the tag of a period of a series if there is none';
-COMMENT ON FUNCTION snowflake_registry.create_segment(text, bigint, bigint, bigint, text) IS
+COMMENT ON FUNCTION snowflake_registry.recreate_segment(text, bigint, bigint, bigint) IS
+    'create a tag again with other sizes of blocks, or with start as the next number if no number from there on is in use';
+COMMENT ON FUNCTION snowflake_registry.create_segment(text, bigint, bigint, bigint, text, timestamptz) IS
     'create a tag whose first number is start, and return its generation; blocks have from step to max_step numbers';
 COMMENT ON FUNCTION snowflake_registry.drop_segment(text) IS
     'drop a tag; its numbers can be issued again if it is created again';
@@ -177,6 +179,12 @@ COMMENT ON FUNCTION snowflake_registry.enter(uuid, boolean) IS
     'internal: lock the row of the fleet, and begin a life if the registry is in another place than before';
 COMMENT ON FUNCTION snowflake_registry.block_answer(snowflake_registry.fleet, uuid, text) IS
     'internal: what every answer about the numbers of a tag contains';
+COMMENT ON FUNCTION snowflake_registry.is_of_series(text) IS
+    'internal: whether a tag is one of a period of a series';
+COMMENT ON FUNCTION snowflake_registry.check_begins_at(text, timestamptz) IS
+    'internal: raise an error unless this is the tag of a period, and when the period begins';
+COMMENT ON FUNCTION snowflake_registry.lock_segment(text) IS
+    'internal: lock the row of a tag, and return false if another session keeps it locked';
 COMMENT ON FUNCTION snowflake_registry.check_sizes(bigint, bigint, bigint) IS
     'internal: raise an error unless these are the first number and the sizes of the blocks of a tag';
 COMMENT ON FUNCTION snowflake_registry.insert_segment(snowflake_registry.fleet, text, bigint, bigint, bigint, bigint, timestamptz,

@@ -39,11 +39,19 @@ BEGIN
         END IF;
         f := snowflake_registry.begin_life(f, i, false, clock_timestamp());
     END IF;
-    -- A session that keeps the row of one tag locked must not delay the other tags of a server for long.
-    IF NOT tag_changes THEN
-        PERFORM set_config('lock_timeout', '1s', true);
-    END IF;
     RETURN f;
+END
+$$;
+
+-- Locks the row of a tag. Returns false if another session keeps it locked: the other tags of the server must not wait for it.
+CREATE FUNCTION snowflake_registry.lock_segment(tag text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '250ms'
+AS $$
+BEGIN
+    PERFORM FROM snowflake_registry.segment AS t WHERE t.tag = lock_segment.tag FOR UPDATE;
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
 END
 $$;
 
@@ -113,12 +121,17 @@ BEGIN
     PERFORM snowflake_registry.check_argument('nonce', take.nonce IS NOT NULL OR NULL, 'Pass a new UUID for each block.');
     PERFORM snowflake_registry.check_argument('want', take.want > 0, 'Pass how many numbers the block is to have.');
     f := snowflake_registry.enter(take.fleet, false);
-    SELECT * INTO s FROM snowflake_registry.segment AS t WHERE t.tag = take.tag AND take.fleet = f.fleet_id FOR UPDATE;
     b := snowflake_registry.block_answer(f, take.fleet, take.tag);
     IF b.answer IS NOT NULL THEN
         RETURN b;
     END IF;
     b.answer := 'refused';
+    IF NOT snowflake_registry.lock_segment(take.tag) THEN
+        b.reason := 'locked';
+        RETURN b;
+    END IF;
+    SELECT * INTO s FROM snowflake_registry.segment AS t WHERE t.tag = take.tag;
+    b.now := clock_timestamp();
     IF s.tag IS NULL THEN
         b.reason := 'unknown tag';
         RETURN b;
@@ -190,12 +203,17 @@ BEGIN
     PERFORM snowflake_registry.check_argument('first', give_back.first >= 0, taken);
     PERFORM snowflake_registry.check_argument('last', give_back.last BETWEEN give_back.first AND 9223372036854775806, taken);
     f := snowflake_registry.enter(give_back.fleet, false);
-    SELECT * INTO s FROM snowflake_registry.segment AS t WHERE t.tag = give_back.tag AND give_back.fleet = f.fleet_id FOR UPDATE;
     b := snowflake_registry.block_answer(f, give_back.fleet, give_back.tag);
     IF b.answer IS NOT NULL THEN
         RETURN b;
     END IF;
     b.answer := 'refused';
+    IF NOT snowflake_registry.lock_segment(give_back.tag) THEN
+        b.reason := 'locked';
+        RETURN b;
+    END IF;
+    SELECT * INTO s FROM snowflake_registry.segment AS t WHERE t.tag = give_back.tag;
+    b.now := clock_timestamp();
     IF s.tag IS NULL THEN
         b.reason := 'unknown tag';
         RETURN b;

@@ -37,6 +37,22 @@ BEGIN
 END
 $$;
 
+-- Servers begin the tags of the periods of series with this word.
+CREATE FUNCTION snowflake_registry.is_of_series(tag text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT starts_with(tag, 'series ') $$;
+
+CREATE FUNCTION snowflake_registry.check_begins_at(tag text, begins_at timestamptz) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM snowflake_registry.check_argument('tag', snowflake_registry.is_of_series(tag),
+        'Only a tag that begins with "series " has a period.');
+    PERFORM snowflake_registry.check_argument('begins_at', begins_at >= '0001-01-01 00:00:00+00' AND begins_at < '10000-01-01 00:00:00+00',
+        'Pass when the period of the series begins.');
+END
+$$;
+
 -- Creates the tag of a period of a series if there is none. A server calls this function when it first needs a number of the period.
 CREATE FUNCTION snowflake_registry.begin_segment(
     fleet uuid, tag text, begins_at timestamptz, start bigint, step bigint, max_step bigint
@@ -52,10 +68,13 @@ BEGIN
     PERFORM snowflake_registry.check_argument('fleet', begin_segment.fleet IS NOT NULL OR NULL,
         'Pass the fleet that hello() returned.');
     PERFORM snowflake_registry.check_tag(begin_segment.tag);
-    PERFORM snowflake_registry.check_argument('begins_at', begin_segment.begins_at >= '0001-01-01 00:00:00+00'
-        AND begin_segment.begins_at < '10000-01-02 00:00:00+00', 'Pass when the period begins.');
+    PERFORM snowflake_registry.check_begins_at(begin_segment.tag, begin_segment.begins_at);
     PERFORM snowflake_registry.check_sizes(begin_segment.start, begin_segment.step, begin_segment.max_step);
-    f := snowflake_registry.enter(begin_segment.fleet, true);
+    f := snowflake_registry.read_fleet();
+    -- Heartbeats wait for the lock, so a request that cannot create a tag does not take it.
+    IF clock_timestamp() + margin >= begin_segment.begins_at THEN
+        f := snowflake_registry.enter(begin_segment.fleet, true);
+    END IF;
     b := snowflake_registry.block_answer(f, begin_segment.fleet, begin_segment.tag);
     IF b.answer IS NOT NULL THEN
         RETURN b;
@@ -67,6 +86,10 @@ BEGIN
         b.answer := 'refused';
         b.reason := 'not begun';
         b.until := begin_segment.begins_at;
+    ELSIF f.floor > 0 AND begin_segment.begins_at - 2 * margin < snowflake_registry.time_of(f, f.floor) THEN
+        -- The registry that was lost has given numbers of this period.
+        b.answer := 'refused';
+        b.reason := 'unknown tag';
     ELSE
         b.answer := 'created';
         b.generation := snowflake_registry.insert_segment(f, begin_segment.tag, begin_segment.start, begin_segment.step,
@@ -79,7 +102,8 @@ END
 $$;
 
 CREATE FUNCTION snowflake_registry.create_segment(
-    tag text, start bigint DEFAULT 1, step bigint DEFAULT 1000, max_step bigint DEFAULT NULL, description text DEFAULT NULL
+    tag text, start bigint DEFAULT 1, step bigint DEFAULT 1000, max_step bigint DEFAULT NULL, description text DEFAULT NULL,
+    begins_at timestamptz DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
 AS $$
@@ -87,6 +111,11 @@ DECLARE
     f snowflake_registry.fleet;
 BEGIN
     PERFORM snowflake_registry.check_tag(create_segment.tag);
+    IF snowflake_registry.is_of_series(create_segment.tag) OR create_segment.begins_at IS NOT NULL THEN
+        PERFORM snowflake_registry.check_begins_at(create_segment.tag, create_segment.begins_at);
+        PERFORM snowflake_registry.check_argument('begins_at', create_segment.begins_at <= clock_timestamp() + interval '10 minutes',
+            'Create the tag of a period when the period has begun. A tag that the registry loses before is created again by a server.');
+    END IF;
     max_step := coalesce(create_segment.max_step, least(create_segment.step * 100, 1000000000));
     PERFORM snowflake_registry.check_sizes(create_segment.start, create_segment.step, create_segment.max_step);
     PERFORM snowflake_registry.check_argument('description', description IS NULL OR length(description) <= 1000,
@@ -98,7 +127,34 @@ BEGIN
             HINT = 'To see it, run "SELECT * FROM snowflake_registry.segments". To begin again with another number, drop it first.';
     END IF;
     RETURN snowflake_registry.insert_segment(f, create_segment.tag, create_segment.start, create_segment.step,
-        create_segment.max_step, f.life, clock_timestamp(), NULL, create_segment.description);
+        create_segment.max_step, f.life, clock_timestamp(), create_segment.begins_at, create_segment.description);
+END
+$$;
+
+-- Without "start", the numbers go on. A lower number is the word of the owner that no number from there on is used.
+CREATE FUNCTION snowflake_registry.recreate_segment(
+    tag text, start bigint DEFAULT NULL, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL
+) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+    f snowflake_registry.fleet;
+    s snowflake_registry.segment;
+BEGIN
+    PERFORM snowflake_registry.check_tag(recreate_segment.tag);
+    f := snowflake_registry.read_fleet();
+    f := snowflake_registry.enter(f.fleet_id, true);
+    DELETE FROM snowflake_registry.segment AS t WHERE t.tag = recreate_segment.tag RETURNING * INTO s;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('tag "%s" does not exist', recreate_segment.tag),
+            HINT = 'To see the tags, run "SELECT * FROM snowflake_registry.segments".';
+    END IF;
+    start := coalesce(recreate_segment.start, least(s.next_value + snowflake_registry.pending_skip(s), 9223372036854775806)::bigint);
+    s.step := coalesce(recreate_segment.step, least(s.step, recreate_segment.max_step));
+    s.max_step := coalesce(recreate_segment.max_step, greatest(s.max_step, s.step));
+    PERFORM snowflake_registry.check_sizes(recreate_segment.start, s.step, s.max_step);
+    RETURN snowflake_registry.insert_segment(f, recreate_segment.tag, recreate_segment.start, s.step, s.max_step, f.life,
+        clock_timestamp(), s.begins_at, s.description);
 END
 $$;
 
@@ -120,7 +176,7 @@ BEGIN
     IF begins_at IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = format('tag "%s" belongs to a series', drop_segment.tag),
             DETAIL = 'A server creates it again when it needs a number of the period, and would issue the same numbers again.',
-            HINT = 'Keep the tag. A tag that nobody uses occupies one row in "snowflake_registry.segment".';
+            HINT = 'Keep the tag, which occupies one row. To begin with another number, call snowflake_registry.recreate_segment().';
     END IF;
 END
 $$;

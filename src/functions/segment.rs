@@ -3,7 +3,9 @@
 use pgrx::prelude::*;
 
 use crate::config::identity;
+use crate::generator::segment_facts::PERIOD;
 use crate::generator::{segment_draw, segment_view};
+use crate::message::error::{Error, SegmentProblem};
 use crate::pg::text_arg::{self, Text};
 
 /// The longest time that the view shows, in microseconds: 1000 years.
@@ -12,6 +14,9 @@ const LONGEST: f64 = 31_556_952_000.0 * 1e6;
 /// Draws the next number of a segment.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_segment_nextval(tag: Text<'_>) -> i64 {
+    if tag.0.starts_with(PERIOD) {
+        Error::Segment { tag: tag.shown(), problem: SegmentProblem::OfSeries }.raise();
+    }
     segment_draw::draw(tag, None)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
-use crate::functions::series_definition::{Series, raise};
+use crate::functions::series_definition::{Kind, Series, raise};
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::local_setting::LocalSetting;
@@ -46,6 +46,9 @@ fn snowflake_serial_gaps(
     let table = relation.unwrap_or_else(|| null("relation", "table"));
     let key = key.unwrap_or_else(|| null("key", "column"));
     let series = Series::open(series.unwrap_or_else(|| null("series", "series")), Lock::Reading);
+    if series.definition.kind != Kind::Gapless {
+        raise(SerialProblem::Dense { series: series.name });
+    }
     let name = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
     let (name, column) = (name.quoted(), relation::identifier(&key.name()));
     if relation::column_type(table, key.0).is_none() {

@@ -100,6 +100,10 @@ fn snowflake_alter_series(
     let has_issued = || is_dense || has_counters(&name);
     if let Some(form) = template {
         let template = parsed(form);
+        // The registry skips as many numbers as the width had room for when the segment of a period was created.
+        if is_dense && template.max() < definition.template.max() {
+            raise(SerialProblem::Fixed { series: name, part: "width of the number", is_dense });
+        }
         if template.unit() != definition.template.unit() && has_issued() {
             raise(SerialProblem::OtherPeriods { series: name });
         }
@@ -112,7 +116,7 @@ fn snowflake_alter_series(
         let zone = zone(Some(text.0));
         // The registry relies on all servers to compute the same begin of a period.
         if is_dense && zone.name() != definition.zone.name() {
-            raise(SerialProblem::Fixed { series: name, part: "time zone" });
+            raise(SerialProblem::Fixed { series: name, part: "time zone", is_dense });
         }
         definition.zone = zone;
     }
@@ -121,7 +125,7 @@ fn snowflake_alter_series(
     check_start(&definition);
     // Otherwise, snowflake_serial_gaps() would take another number for the first one of earlier periods.
     if definition.start != former && has_issued() {
-        raise(SerialProblem::Fixed { series: name, part: "first number" });
+        raise(SerialProblem::Fixed { series: name, part: "first number", is_dense });
     }
     define(b"CREATE OR REPLACE", name.as_bytes(), &definition);
 }
@@ -162,6 +166,9 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
     else {
         raise(SerialProblem::Definition { series: series() })
     };
+    if definition.kind != Kind::Gapless {
+        raise(SerialProblem::Dense { series: series() });
+    }
     if let (Some(period), Some(last)) = (period, last)
         && (last < 0 || definition.template.period_of_key(&period).is_none())
     {

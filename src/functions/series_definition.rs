@@ -7,7 +7,7 @@ use flake::serial::{Civil, Period, Template, Unit};
 use pgrx::pg_sys;
 
 use crate::generator::segment_draw;
-use crate::generator::segment_facts::{self, MAX_TAG};
+use crate::generator::segment_facts::{self, MAX_TAG, PERIOD};
 
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
@@ -20,12 +20,16 @@ use crate::pg::{plans, recovery, relation};
 /// The function of the trigger whose arguments define a series.
 const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
 
+/// When the first and the last period begins for the registry, in microseconds since the Unix epoch: in the years 1 to 9999 in UTC. In
+/// other time zones, a period of these years can begin before or after them.
+const BEGINS: (i128, i128) = (-62_135_596_800_000_000, 253_402_300_799_000_000);
+
 /// How a series issues numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The number is part of the transaction that takes it.
     Gapless,
-    /// The numbers of each period are a segment, whose tag begins with this text, in the encoding of the database.
+    /// The numbers of each period are a segment, whose tag contains this text, in the encoding of the database.
     Dense { tag: Vec<u8> },
 }
 
@@ -33,8 +37,8 @@ impl Kind {
     /// The names of all kinds, for messages.
     pub const NAMES: &'static str = "dense, gapless";
 
-    /// The length of the longest tag, in bytes of UTF-8. A space and the longest text of a period follow.
-    pub const MAX_TAG: usize = MAX_TAG - " 2026-11-22 14".len();
+    /// The length of the longest tag, in bytes of UTF-8, so that there is room for the text of a period.
+    pub const MAX_TAG: usize = MAX_TAG - PERIOD.len() - " 2026-11-22 14".len();
 
     /// Returns the kind of this name, without a tag.
     pub fn of(name: &[u8]) -> Option<Kind> {
@@ -170,11 +174,11 @@ impl Series {
             return segment_draw::draw(Text(tag), None);
         }
         // The same instant on every server with this definition.
-        let begins = zone.begin(period.start().in_utc());
+        let begins = zone.begin(period.start().in_utc()).clamp(BEGINS.0, BEGINS.1);
         let lengths = period_lengths(u64::try_from(template.max() - start).unwrap_or(0) + 1);
         let begins = i64::try_from(begins).expect("years have four digits");
         let of_period = segment_facts::Period { begins, start: *start, lengths };
-        segment_draw::draw(Text(&[tag, b" ", period.key().as_bytes()].concat()), Some(&of_period))
+        segment_draw::draw(Text(&[PERIOD, tag, b" ", period.key().as_bytes()].concat()), Some(&of_period))
     }
 
     /// Increments the counter of a period in the current transaction. If another transaction has incremented it and has not ended, this

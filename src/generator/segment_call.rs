@@ -102,13 +102,14 @@ impl Line<'_> {
             (Some("taken"), None) => taken().map(Answer::Taken).ok_or_else(|| strange(&row)),
             (Some("refused"), Some("unknown tag")) => Ok(Answer::Refused(Reason::Unknown, until)),
             (Some("refused"), Some("wait")) => Ok(Answer::Refused(Reason::Wait, until)),
+            (Some("refused"), Some("locked")) => Ok(Answer::Refused(Reason::Locked, until)),
             (Some("refused"), Some("exhausted")) => Ok(Answer::Refused(Reason::Exhausted, until)),
             _ => Err(self.other(&row)),
         }
     }
 
-    /// Creates the tag of a period of a series unless it exists. Returns false if the period has not begun.
-    pub fn begin(&self, tag: &str, period: &Period) -> Result<bool, Trouble> {
+    /// Creates the tag of a period of a series unless it exists. Returns why the registry does not create it.
+    pub fn begin(&self, tag: &str, period: &Period) -> Result<Option<Reason>, Trouble> {
         let number = |number: i128| Some(number.to_string());
         // A period begins at a full second.
         let begins = number(i128::from(period.begins.div_euclid(1_000_000)));
@@ -118,8 +119,9 @@ impl Line<'_> {
         let [step, max_step] = lengths;
         let row = self.row(BEGIN, &[self.fleet(), Some(tag.into()), begins, start, step, max_step])?;
         match (row.get("answer"), row.get("reason")) {
-            (Some("created" | "current"), None) => Ok(true),
-            (Some("refused"), Some("not begun")) => Ok(false),
+            (Some("created" | "current"), None) => Ok(None),
+            (Some("refused"), Some("not begun")) => Ok(Some(Reason::NotBegun)),
+            (Some("refused"), Some("unknown tag")) => Ok(Some(Reason::Unknown)),
             _ => Err(self.other(&row)),
         }
     }

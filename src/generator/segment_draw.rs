@@ -148,9 +148,7 @@ fn await_number(
             },
         }
         if let Some((reason, until)) = slot.refusal.get() {
-            // A tag of a period that is unknown was asked for by its name alone.
-            let answered = slot.unanswered() != unanswered && !(reason == Reason::Unknown && period.is_some());
-            if answered || until > grant::now() {
+            if slot.unanswered() != unanswered || until > grant::now() {
                 return Err(refused(reason, until, period));
             }
             slot.ask_again(version);
@@ -170,12 +168,13 @@ fn await_number(
 fn refused(reason: Reason, until: i64, period: Option<&Period>) -> SegmentProblem {
     match reason {
         Reason::Unknown => SegmentProblem::Unknown,
-        Reason::Wait => SegmentProblem::Wait { until: until.into(), of_series: period.is_some() },
+        Reason::Wait => SegmentProblem::Wait { until: until.into() },
         Reason::Exhausted => SegmentProblem::Exhausted,
         Reason::NotBegun => {
             period.map_or(SegmentProblem::Unknown, |period| SegmentProblem::NotBegun { begins: period.begins.into() })
         }
         Reason::Locked => SegmentProblem::Locked,
+        Reason::NotCreated => SegmentProblem::NotCreated,
         Reason::Encoding => SegmentProblem::Encoding,
     }
 }

@@ -9,6 +9,9 @@ use crate::generator::grant::ascii;
 /// The length of the longest tag, in bytes of UTF-8. The registry has the same limit.
 pub const MAX_TAG: usize = 200;
 
+/// How the tag of a period of a series begins. The registry refuses such a tag without a period.
+pub const PERIOD: &[u8] = b"series ";
+
 const WORDS: usize = MAX_TAG / size_of::<u64>();
 
 /// A tag in UTF-8. The lock of the slots guards it.
@@ -66,7 +69,7 @@ pub struct Period {
     pub lengths: (u64, u64),
 }
 
-/// The period of the tag of a slot, if it is one of a series. All sessions that set it for one tag set the same.
+/// The period of the tag of a slot, if it is one of a series. It is set when the slot gets the tag.
 pub struct OfPeriod {
     begins: AtomicI64,
     start: AtomicI64,
@@ -145,6 +148,8 @@ pub enum Reason {
     NotBegun,
     /// Another session has locked the tag in the registry.
     Locked,
+    /// The registry has raised an error instead of creating the tag.
+    NotCreated,
     /// The encoding of the registry's database lacks a character of the tag.
     Encoding,
 }
@@ -166,7 +171,8 @@ impl Refusal {
             3 => Reason::Exhausted,
             4 => Reason::NotBegun,
             5 => Reason::Locked,
-            6 => Reason::Encoding,
+            6 => Reason::NotCreated,
+            7 => Reason::Encoding,
             _ => return None,
         };
         Some((reason, self.until.load(Ordering::Relaxed) as i64))

@@ -22,8 +22,8 @@ use crate::message::trouble::Trouble;
 use crate::pg::background_worker;
 use crate::pg::libpq::{Connection, Failure};
 
-/// How long the registrar waits before it asks again for a tag that is locked in the registry. The other tags are served meanwhile.
-const LOCKED: Duration = Duration::from_secs(2);
+/// How long the registrar waits before it asks again for a tag that the registry cannot serve, although sessions wait for it.
+const HELD_BACK: Duration = Duration::from_secs(2);
 
 /// How long the registrar gives back numbers before it ends.
 const PARTING: Duration = Duration::from_secs(3);
@@ -50,8 +50,6 @@ struct Tag {
     want: u64,
     /// Not before this time is a refused request sent again.
     retry: Option<Instant>,
-    /// Why the registry has raised an error about this tag, if it has.
-    failing: Option<Reason>,
 }
 
 /// The registrar's part of the segments of this server.
@@ -97,13 +95,12 @@ impl Fetcher {
             Ok(true) => self.failures.succeeded(),
             Ok(false) => {}
             Err(Trouble::NoAnswer(Failure::Interrupted)) => slots[index].still_wanted(),
-            Err(trouble) => match of_one_tag(&trouble) {
-                Some(reason) => self.failed_alone(index, &slots[index], reason, trouble),
-                None => {
-                    slots[index].still_wanted();
-                    self.failures.failed(trouble, &slots[index]);
-                }
-            },
+            // The session says so to its user. The log does not, because any role can call with any tag.
+            Err(trouble) if lacks_character(&trouble) => self.hold_back(index, &slots[index], Reason::Encoding),
+            Err(trouble) => {
+                slots[index].still_wanted();
+                self.failures.failed(trouble, &slots[index]);
+            }
         }
         Some(Duration::ZERO)
     }
@@ -161,21 +158,33 @@ impl Fetcher {
         let tag = self.tags.get_mut(&index).expect("the tag is known");
         tag.pending = sent.get();
         let (nonce, answer) = answer?;
-        (tag.pending, tag.retry, tag.failing) = (None, None, None);
+        (tag.pending, tag.retry) = (None, None);
         match answer {
-            Answer::Refused(Reason::Unknown, _) if let Some(period) = slot.period.get() => {
-                if self.caller.ask(terms, |line| line.begin(name, &period))? {
-                    slot.still_wanted();
-                } else {
-                    slot.refusal.set(Reason::NotBegun, 0);
-                    slot.refuse(version);
-                    slot.note_unanswered();
+            Answer::Refused(Reason::Unknown, _) => {
+                let begun = match slot.period.get() {
+                    Some(period) => match self.caller.ask(terms, |line| line.begin(name, &period)) {
+                        Err(trouble @ Trouble::NoAnswer(Failure::Raised { .. })) => {
+                            segment_log::not_created(name, &trouble);
+                            Some(Reason::NotCreated)
+                        }
+                        begun => begun?,
+                    },
+                    None => Some(Reason::Unknown),
+                };
+                match begun {
+                    None => slot.still_wanted(),
+                    Some(reason) => {
+                        slot.refusal.set(reason, 0);
+                        slot.refuse(version);
+                        slot.note_unanswered();
+                    }
                 }
             }
-            Answer::Refused(Reason::Unknown, _) => {
-                slot.refusal.set(Reason::Unknown, 0);
-                slot.refuse(version);
-                slot.note_unanswered();
+            Answer::Refused(Reason::Locked, _) => {
+                if !slot.refusal.get().is_some_and(|(reason, _)| reason == Reason::Locked) {
+                    segment_log::locked(name);
+                }
+                self.hold_back(index, slot, Reason::Locked);
             }
             Answer::Refused(reason, until) => {
                 slot.refusal.set(reason, until);
@@ -338,36 +347,28 @@ impl Fetcher {
         self.failures.retry_now();
     }
 
-    /// Says to the sessions that wait for a tag that the registry raises an error about this tag. The other tags are served.
-    fn failed_alone(&mut self, index: usize, slot: &Slot, reason: Reason, trouble: Trouble) {
+    /// Says to the sessions that wait for a tag why the registry gives out no block of it, and asks again later if the slot has a segment.
+    /// The other tags are served meanwhile.
+    fn hold_back(&mut self, index: usize, slot: &Slot, reason: Reason) {
         // After a failed give_back(), the slot is free already.
-        let Some(tag) = self.tags.get_mut(&index) else { return segment_log::failed(&trouble) };
-        let pause = if reason == Reason::Locked { LOCKED } else { Duration::ZERO };
-        slot.refusal.set(reason, grant::now() + pause.as_micros() as i64);
-        if tag.failing != Some(reason) {
-            segment_log::failed(&trouble);
-            tag.failing = Some(reason);
-        }
-        tag.retry = Some(Instant::now() + pause);
+        let Some(tag) = self.tags.get_mut(&index) else { return };
+        slot.refusal.set(reason, 0);
         match slot.phase() {
             // A slot that has never had a number can get another tag.
             Phase::Asked => slot.refuse(tag.version),
-            _ => slot.still_wanted(),
+            _ => {
+                tag.retry = Some(Instant::now() + HELD_BACK);
+                slot.still_wanted();
+            }
         }
         slot.note_unanswered();
     }
 }
 
-/// Returns the reason if the registry has raised an error that other tags do not have.
-fn of_one_tag(trouble: &Trouble) -> Option<Reason> {
-    let Trouble::NoAnswer(Failure::Raised { code, .. }) = trouble else { return None };
-    match code.as_str() {
-        // lock_not_available
-        "55P03" => Some(Reason::Locked),
-        // character_not_in_repertoire, untranslatable_character
-        "22021" | "22P05" => Some(Reason::Encoding),
-        _ => None,
-    }
+/// Returns true if the encoding of the registry's database lacks a character of the tag.
+fn lacks_character(trouble: &Trouble) -> bool {
+    // character_not_in_repertoire, untranslatable_character
+    matches!(trouble, Trouble::NoAnswer(Failure::Raised { code, .. }) if ["22021", "22P05"].contains(&code.as_str()))
 }
 
 const RELAXED: std::sync::atomic::Ordering = std::sync::atomic::Ordering::Relaxed;

@@ -22,6 +22,22 @@ pub fn unreported(trouble: &Trouble) {
     log::tell(PgLogLevel::WARNING, Report { code, message, detail, hint });
 }
 
+/// Logs that another session has locked a tag in the registry.
+pub fn locked(tag: &str) {
+    log::warn_of(
+        format!("segment \"{}\" is locked in the registry", ascii(tag)),
+        "The server asks again every few seconds. Sessions draw on until the segment is used up.".into(),
+        "In the database of the registry, find the session that has locked the row of the tag, and end its transaction.",
+    );
+}
+
+/// Logs why the registry has not created the tag of a period.
+pub fn not_created(tag: &str, trouble: &Trouble) {
+    let Report { code, message, detail, hint } = trouble.report();
+    let message = format!("cannot create segment \"{}\": {message}", ascii(tag));
+    log::tell(PgLogLevel::WARNING, Report { code, message, detail, hint });
+}
+
 /// Logs that the registry gives out blocks again.
 pub fn recovered(failures: u64) {
     let times = if failures == 1 { "1 failed request".into() } else { format!("{failures} failed requests") };

@@ -157,12 +157,12 @@ pub enum Found {
 pub fn find_or_take(tag: &str, period: Option<&Period>) -> Found {
     if let Some(found) = {
         let _lock = LOCK.share();
-        find(tag, period)
+        find(tag)
     } {
         return found;
     }
     let failing = LOCK.exclusive();
-    if let Some(found) = find(tag, period) {
+    if let Some(found) = find(tag) {
         return found;
     }
     let refused = || all().iter().filter(|slot| slot.phase() == Phase::Refused).min_by_key(|slot| slot.used());
@@ -182,18 +182,12 @@ pub fn find_or_take(tag: &str, period: Option<&Period>) -> Found {
     Found::Slot(slot, slot.next_version())
 }
 
-fn find(tag: &str, period: Option<&Period>) -> Option<Found> {
+fn find(tag: &str) -> Option<Found> {
     let there = |slot: &&Slot| !matches!(slot.phase(), Phase::Free) && slot.tag.is(tag);
     let slot = all().iter().find(there)?;
     Some(match slot.phase() {
         Phase::Leaving => Found::Full,
-        _ => {
-            // Another session can have drawn from the tag by its name alone.
-            if period.is_some() {
-                slot.period.set(period);
-            }
-            Found::Slot(slot, slot.version())
-        }
+        _ => Found::Slot(slot, slot.version()),
     })
 }
 

@@ -41,12 +41,16 @@ pub fn all() -> impl Iterator<Item = Shown> {
             Some(Reason::Exhausted) => Some("the segment has given out its last number".into()),
             Some(Reason::NotBegun) => Some("the period has not begun".into()),
             Some(Reason::Locked) => Some("another session has locked the segment in the registry".into()),
+            Some(Reason::NotCreated) => Some("the registry has raised an error instead of creating the segment".into()),
             Some(Reason::Encoding) => Some("the registry's database cannot store the tag".into()),
             None => failing.filter(|_| slot.is_wanted()).map(|failing| failing.cause()),
         };
         let state = match phase {
             Phase::Free => return None,
             Phase::Asked => "waiting",
+            Phase::Refused if matches!(refused, Some(Reason::Locked | Reason::NotCreated | Reason::Encoding)) => {
+                "failing"
+            }
             Phase::Refused => "refused",
             Phase::Leaving => "leaving",
             Phase::Open if problem.is_some() => "failing",

@@ -273,11 +273,7 @@ pub enum SegmentProblem {
     /// The registry has no such segment.
     Unknown,
     /// The segment has given out as many numbers as it may until this time, in microseconds since the Unix epoch.
-    Wait {
-        until: i128,
-        /// True for a period of a series.
-        of_series: bool,
-    },
+    Wait { until: i128 },
     /// The segment has given out its last number.
     Exhausted,
     /// The segment is one of a period of a series that has not begun.
@@ -285,8 +281,12 @@ pub enum SegmentProblem {
         /// When the period begins, in microseconds since the Unix epoch.
         begins: i128,
     },
+    /// The tag is one of a series.
+    OfSeries,
     /// Another session has locked the segment in the registry.
     Locked,
+    /// The registry has raised an error instead of creating the segment.
+    NotCreated,
     /// The encoding of the registry's database lacks a character of the tag.
     Encoding,
     /// The registry cannot be asked for numbers.

@@ -39,19 +39,13 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
             String::new(),
             "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner.".into(),
         ),
-        SegmentProblem::Wait { until, of_series } => (
+        SegmentProblem::Wait { until } => (
             ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
             format!("segment \"{tag}\" has given out too many numbers in a short time"),
             format!("The registry gives out the next numbers at {}.", timestamp::utc(*until)),
-            match of_series {
-                false => {
-                    "Wait until then. To give out more numbers in the same time, drop the segment and create it again with a larger \
-                     \"max_step\", and with the sum of \"next_value\" and \"skip\" of view \"snowflake_registry.segments\" as its \
-                     first number."
-                }
-                true => "Wait until then. A series with a wider number gives out more numbers in the same time.",
-            }
-            .into(),
+            "Wait until then. To give out more numbers in the same time, call snowflake_registry.recreate_segment(tag, \
+             max_step => ..) as the owner of the registry."
+                .into(),
         ),
         SegmentProblem::Exhausted => (
             ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
@@ -67,10 +61,22 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
              this server and of the registry."
                 .into(),
         ),
+        SegmentProblem::OfSeries => (
+            ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("segment \"{tag}\" belongs to a series"),
+            String::new(),
+            "Call snowflake_serial() with the series, or pass a tag that does not begin with \"series \".".into(),
+        ),
+        SegmentProblem::NotCreated => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("the registry has not created segment \"{tag}\""),
+            "The registry has raised an error, which is in the server log.".into(),
+            "Correct the cause that the server log shows, and run the statement again.".into(),
+        ),
         SegmentProblem::Locked => (
             ERRCODE_LOCK_NOT_AVAILABLE,
             format!("segment \"{tag}\" is locked in the registry"),
-            "The server has waited for a second, and asks again.".into(),
+            "The server has waited for the lock, and asks again.".into(),
             "In the database of the registry, find the session that has locked the row of the tag, and end its transaction. See views \
              \"pg_locks\" and \"pg_stat_activity\"."
                 .into(),

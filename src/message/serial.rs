@@ -79,13 +79,28 @@ pub fn report(problem: &SerialProblem) -> Sentences {
                 .into(),
             "Create another series with the new template, and use it from the beginning of a period on.".into(),
         ),
-        SerialProblem::Fixed { series, part } => (
+        SerialProblem::Fixed { series, part, is_dense } => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("cannot change the {part} of series {}", shown(series)),
-            "The series has issued numbers, or this transaction cannot see whether it has.".into(),
-            "Create another series. To begin one period of a gapless series with another number, insert the row of the period into the \
-             table of the series, with the number before it as \"last_number\"."
-                .into(),
+            match is_dense {
+                true => "The servers that share a series of kind \"dense\" must agree on it.",
+                false => "The series has issued numbers, or this transaction cannot see whether it has.",
+            }
+            .into(),
+            match is_dense {
+                true => "Create another series with another name.",
+                false => {
+                    "Create another series. To begin one period with another number, insert the row of the period into the table of the \
+                     series, with the number before it as \"last_number\"."
+                }
+            }
+            .into(),
+        ),
+        SerialProblem::Dense { series } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("series {} has no counters", shown(series)),
+            "Its kind is \"dense\": the numbers are given out by the registry, and can be missing.".into(),
+            "Use a series of kind \"gapless\".".into(),
         ),
         SerialProblem::Ambiguous { series, template } => (
             argument,

@@ -27,8 +27,10 @@ pub enum SerialProblem {
     Definition { series: String },
     /// The new template has other periods, but the series has numbers already.
     OtherPeriods { series: String },
-    /// This part of the definition cannot change any more, because the series has issued numbers.
-    Fixed { series: String, part: &'static str },
+    /// This part of the definition cannot change, because the series has issued numbers, or because servers share it.
+    Fixed { series: String, part: &'static str, is_dense: bool },
+    /// The series has no counters, because its numbers are those of segments.
+    Dense { series: String },
     /// A serial of the new template can be equal to one of the old template.
     Ambiguous { series: String, template: String },
     /// The server is in recovery.

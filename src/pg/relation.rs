@@ -4,6 +4,7 @@
 use std::ffi::{CStr, CString};
 
 use pgrx::prelude::*;
+use pgrx::spi::SpiError;
 
 use crate::pg::text_value::TextValue;
 use crate::pg::versions;
@@ -38,17 +39,30 @@ pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
     Some(Name { schema: utf8(schema), table: utf8(table), bytes: table.len() })
 }
 
-/// Returns the schema and the name of a table in the form that `to_regclass` reads, in the encoding of the database. Returns `None` if
-/// the table does not exist.
+/// Returns the schema and the name of a table in the form that `to_regclass` reads, in the encoding of the database. Names are quoted
+/// by a rule that depends neither on the version of PostgreSQL, whose keywords differ, nor on a setting. Returns `None` if the table does
+/// not exist.
 pub fn identity(table: pg_sys::Oid) -> Option<Vec<u8>> {
-    let name: Option<TextValue> = Spi::get_one_with_args(
-        "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
-         FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-         WHERE c.oid OPERATOR(pg_catalog.=) $1",
-        &[table.into()],
-    )
-    .expect(ANSWERED);
-    Some(name?.0)
+    // The table can be one that the same statement has created.
+    let names = Spi::connect_mut(|client| {
+        let query = "SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text
+             FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+             WHERE c.oid OPERATOR(pg_catalog.=) $1";
+        let rows = client.update(query, None, &[table.into()])?;
+        rows.map(|row| Ok((row.get::<TextValue>(1)?, row.get::<TextValue>(2)?))).collect::<Result<Vec<_>, SpiError>>()
+    });
+    let (schema, table) = names.expect(ANSWERED).pop()?;
+    Some([in_quotes(&schema?.0), in_quotes(&table?.0)].join(&b'.'))
+}
+
+/// Returns a name in quotes, unless it consists of lower-case letters, digits and underscores.
+fn in_quotes(name: &[u8]) -> Vec<u8> {
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
+    if name.iter().all(plain) && !name.first().is_some_and(u8::is_ascii_digit) {
+        return name.to_vec();
+    }
+    let doubled = name.iter().flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b'"' { 2 } else { 1 }));
+    std::iter::once(b'"').chain(doubled).chain(std::iter::once(b'"')).collect()
 }
 
 /// Returns the type of a column, or the base type if the type is a domain. Returns `None` if there is no such column.

@@ -33,7 +33,7 @@ fn a_role_of_the_servers_can_call_seven_functions_and_nothing_else() {
     assert_eq!(taker.give_back(&block, block.first, last(&block)), Ok(()));
     let fleet = taker.fleet;
     let begin = format!(
-        "SELECT answer FROM snowflake_registry.begin_segment('{fleet}', 'invoices 2026', '2026-01-01 00:00Z', 1, 10, 100)"
+        "SELECT answer FROM snowflake_registry.begin_segment('{fleet}', 'series invoices 2026', '2026-01-01 00:00Z', 1, 10, 100)"
     );
     assert_eq!(taker.client.one::<String>(&begin), "created");
     let mut role = taker.client;

@@ -13,7 +13,7 @@ use crate::calls::{micros, uuid};
 
 /// The clock begins at this time, and stands still between the steps.
 const BEGIN: &str = "2026-03-01 12:00:00";
-const TAGS: [&str; 3] = ["orders", "päckchen", "invoices 2026-03"];
+const TAGS: [&str; 3] = ["orders", "päckchen", "series invoices 2026-03"];
 /// Where the tags begin.
 const STARTS: [&[i64]; 3] = [&[0, 1], &[1, i64::MAX - 700], &[1]];
 /// The tag that servers create, and when its period begins, in seconds after the clock does.
@@ -196,7 +196,7 @@ impl Both {
             .collect();
         let row = self.client().query_one("SELECT life, generation FROM snowflake_registry.fleet", &[]);
         let row = row.expect("the fleet exists");
-        Tags { life: row.get::<_, i64>(0) as u64, generation: row.get::<_, i64>(1) as u64, segments, skips }
+        Tags { life: row.get::<_, i64>(0) as u64, generation: row.get::<_, i64>(1) as u64, floor: 0, segments, skips }
     }
 
     fn take(&mut self, tag: &str, nonce: Uuid, want: i64) -> Result<Result<Block, NoBlock>, String> {
@@ -212,6 +212,8 @@ impl Both {
     /// A server asks for the tag of a period. Returns the answer.
     fn begin(&mut self, tag: &str, begins: i64) -> Result<Begun, String> {
         let fleet = &self.taker.fleet;
+        // A request that is too early does not notice that the registry is in another place.
+        let early = self.now() + MARGIN.as_micros() as i64 <= begins;
         let ask = format!(
             "SELECT coalesce(reason, answer), generation FROM snowflake_registry.begin_segment('{fleet}', '{tag}',
                  timestamptz 'epoch' + {begins} * interval '1 us', 1, 10, 30)"
@@ -223,11 +225,15 @@ impl Both {
             "not begun" => Begun::Early,
             other => panic!("unknown answer {other:?}"),
         };
-        self.notice();
+        if !early {
+            self.notice();
+        }
         let (now, fresh) = (self.now(), self.fresh(tag));
         let expected = self.reference.tags.begin(now, tag, begins, 1, (10, 30), fresh);
         ensure!(answer == expected, "differs: the period at {begins} gives {answer:?}, not {expected:?}");
-        self.compare()?;
+        if self.behind == 0 {
+            self.compare()?;
+        }
         Ok(answer)
     }
 

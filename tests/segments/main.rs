@@ -2,6 +2,7 @@
 //! twice. Each promise has a control: a server that breaks one rule. How the registry assigns blocks is tested in `tests/registry`, and
 //! how sessions share a block in `crates/flake`.
 
+mod alone;
 mod away;
 mod cost;
 mod crash;

@@ -6,7 +6,7 @@ use cluster::{
     Answer, Builder, Client, Cluster, Stop, assert_caught, copy_ids, ensure, output, sqlstate, typed, within,
 };
 
-use crate::servers::{SOON, server, string};
+use crate::servers::{SOON, server};
 
 const CREATE: &str =
     "SELECT snowflake_create_series('ticket', 'T-{YYYY}{MM}{DD}-{n:7}', kind => 'dense', time_zone => 'Europe/Berlin')";
@@ -59,7 +59,8 @@ fn check(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> 
         .query("SELECT tag || ' ' || begins_at AT TIME ZONE 'UTC' FROM snowflake_registry.segments ORDER BY 1", &[])
         .map(|rows| rows.iter().map(|row| row.get(0)).collect())
         .expect("a superuser may");
-    let expected = ["public.ticket 2026-02-27 2026-02-26 23:00:00", "public.ticket 2026-02-28 2026-02-27 23:00:00"];
+    let expected =
+        ["series public.ticket 2026-02-27 2026-02-26 23:00:00", "series public.ticket 2026-02-28 2026-02-27 23:00:00"];
     ensure!(tags == expected, "{tags:?}");
     Ok(())
 }
@@ -126,8 +127,9 @@ fn a_period_that_has_not_begun_is_refused() {
     let server = with_series(server("dense_early_1", &registry));
     let mut client = server.connect();
     let soon = "SELECT snowflake_serial('ticket', now() + interval '2 days')";
-    let tag: String = client
-        .one("SELECT format('public.ticket %s', ((now() + interval '2 days') AT TIME ZONE 'Europe/Berlin')::date)");
+    let tag: String = client.one(
+        "SELECT format('series public.ticket %s', ((now() + interval '2 days') AT TIME ZONE 'Europe/Berlin')::date)",
+    );
     let begins: String = client.one(
         "SELECT to_char(date_trunc('day', now() + interval '2 days', 'Europe/Berlin') AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS')",
     );
@@ -145,9 +147,6 @@ fn a_period_that_has_not_begun_is_refused() {
     }
     let shown = format!("SELECT state || ': ' || last_error FROM snowflake_segments WHERE tag = '{tag}'");
     assert_eq!(client.one::<String>(&shown), "refused: the period has not begun");
-    // By its name alone, the segment does not exist.
-    let (code, ..) = refused(&mut client, &format!("SELECT snowflake_segment_nextval('{tag}')"));
-    assert_eq!(code, "42704");
     // The hints work.
     assert!(client.one::<String>("SELECT snowflake_serial('ticket')").ends_with("-0000001"));
     client
@@ -157,15 +156,106 @@ fn a_period_that_has_not_begun_is_refused() {
 }
 
 #[test]
-fn a_segment_that_was_asked_for_by_its_name_is_created_for_its_series() {
+fn the_numbers_of_a_series_are_drawn_by_nothing_but_the_series() {
     let registry = registry("dense_named");
     let server = with_series(server("dense_named_1", &registry));
     let mut client = server.connect();
-    let (code, ..) = refused(&mut client, "SELECT snowflake_segment_nextval('public.ticket 2026-03-01')");
-    assert_eq!(code, "42704");
     assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
-    assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('public.ticket 2026-03-01')"), 2);
-    assert_eq!(client.one::<String>(NEXT), "T-20260301-0000003");
+    let draw = "SELECT snowflake_segment_nextval('series public.ticket 2026-03-01')";
+    let (code, message, detail, hint) = refused(&mut client, draw);
+    assert_eq!(
+        (code.as_str(), message.as_str(), detail.as_str()),
+        ("22023", "segment \"series public.ticket 2026-03-01\" belongs to a series", "")
+    );
+    assert_eq!(hint, "Call snowflake_serial() with the series, or pass a tag that does not begin with \"series \".");
+    assert_eq!(client.one::<String>(NEXT), "T-20260301-0000002");
+}
+
+/// The first and the last day that a template can have, which begin in another year in UTC.
+#[test]
+fn the_first_and_the_last_day_are_periods() {
+    let registry = registry("dense_days");
+    let server = server("dense_days_1", &registry).start();
+    let mut client = server.session();
+    for (n, zone) in ["Europe/Berlin", "Asia/Tokyo", "America/Los_Angeles"].iter().enumerate() {
+        let create = format!(
+            "SELECT snowflake_create_series('days{n}', '{{YYYY}}{{MM}}{{DD}}-{{n:4}}', kind => 'dense', time_zone => '{zone}')"
+        );
+        client.batch_execute(&create).unwrap();
+        assert_eq!(
+            client.one::<String>(&format!("SELECT snowflake_serial('days{n}', date '0001-01-01')")),
+            "00010101-0001"
+        );
+        let (code, message, ..) =
+            refused(&mut client, &format!("SELECT snowflake_serial('days{n}', date '9999-12-31')"));
+        assert_eq!(
+            (code.as_str(), message),
+            ("55000", format!("the period of segment \"series public.days{n} 9999-12-31\" has not begun"))
+        );
+    }
+}
+
+/// The tag is the same whatever the server quotes.
+#[test]
+fn a_tag_does_not_depend_on_settings_or_keywords() {
+    let registry = registry("dense_quotes");
+    let server = server("dense_quotes_1", &registry).start();
+    let mut client = server.session();
+    for (name, tag) in
+        [("ticket", "public.ticket"), ("system_user", "public.system_user"), ("\"Two \"\"x\"", "public.\"Two \"\"x\"")]
+    {
+        client
+            .batch_execute(&format!(
+                "SET quote_all_identifiers = on;
+                 SELECT snowflake_create_series('{name}', '{{YYYY}}-{{n:4}}', kind => 'dense')"
+            ))
+            .unwrap();
+        assert_eq!(client.one::<String>(&format!("SELECT snowflake_serial('{name}', date '2026-01-01')")), "2026-0001");
+        let found = format!("SELECT count(*) FROM snowflake_registry.segments WHERE tag = 'series {tag} 2026'");
+        assert_eq!(registry.connect().one::<i64>(&found), 1, "{tag}");
+    }
+}
+
+/// A registry that was created again, because the former one was lost with all its data.
+#[test]
+fn a_period_of_a_registry_that_was_lost_begins_where_its_owner_says() {
+    let registry = Cluster::builder("dense_replaced").start();
+    registry
+        .connect()
+        .batch_execute(
+            "CREATE EXTENSION snowflake_registry;
+             SELECT snowflake_registry.create_fleet('41:10:12', not_before => '2026-03-05 00:00Z')",
+        )
+        .unwrap();
+    let server = with_series(server("dense_replaced_1", &registry));
+    let mut client = server.connect();
+    let (code, message, ..) = refused(&mut client, NEXT);
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("42704", "segment \"series public.ticket 2026-03-01\" does not exist")
+    );
+    registry.connect().one::<i64>(
+        "SELECT snowflake_registry.create_segment('series public.ticket 2026-03-01', 100, begins_at => '2026-02-28 23:00Z')",
+    );
+    assert_eq!(client.one::<String>(NEXT), "T-20260301-0000100");
+    assert_eq!(client.one::<String>("SELECT snowflake_serial('ticket', date '2026-03-06')"), "T-20260306-0000001");
+}
+
+#[test]
+fn a_dense_series_has_no_counters() {
+    let registry = registry("dense_counters");
+    let server = with_series(server("dense_counters_1", &registry));
+    let mut client = server.connect();
+    client.batch_execute("CREATE TABLE tickets (number text)").unwrap();
+    for statement in [
+        "INSERT INTO ticket VALUES ('2026-03-01', 5)",
+        "SELECT * FROM snowflake_serial_gaps('tickets', 'number', 'ticket')",
+    ] {
+        let (code, message, detail, hint) = refused(&mut client, statement);
+        assert_eq!((code.as_str(), message.as_str()), ("55000", "series \"public.ticket\" has no counters"));
+        assert_eq!(detail, "Its kind is \"dense\": the numbers are given out by the registry, and can be missing.");
+        assert_eq!(hint, "Use a series of kind \"gapless\".");
+    }
 }
 
 #[test]
@@ -175,13 +265,19 @@ fn the_segment_of_a_series_is_not_dropped() {
     assert_eq!(server.connect().one::<String>(NEXT), "T-20260301-0000001");
     let mut owner = registry.connect();
     let (code, message, detail, hint) =
-        refused(&mut owner, "SELECT snowflake_registry.drop_segment('public.ticket 2026-03-01')");
-    assert_eq!((code.as_str(), message.as_str()), ("55006", "tag \"public.ticket 2026-03-01\" belongs to a series"));
+        refused(&mut owner, "SELECT snowflake_registry.drop_segment('series public.ticket 2026-03-01')");
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("55006", "tag \"series public.ticket 2026-03-01\" belongs to a series")
+    );
     assert!(
-        detail.ends_with("would issue the same numbers again.") && hint.starts_with("Keep the tag."),
+        detail.ends_with("would issue the same numbers again.") && hint.starts_with("Keep the tag, which"),
         "{detail} {hint}"
     );
     assert_eq!(server.connect().one::<String>(NEXT), "T-20260301-0000002");
+    // The hint works, and the server discards what it holds when it hears of it.
+    owner.one::<i64>("SELECT snowflake_registry.recreate_segment('series public.ticket 2026-03-01', 500, 1, 1)");
+    assert!(within(SOON, || server.connect().one::<String>(NEXT).as_str() > "T-20260301-0000499"), "{}", server.log());
 }
 
 #[test]
@@ -241,6 +337,7 @@ fn a_series_that_is_renamed_or_restored_goes_on() {
         ("periods", "template => 'F{YYYY}{MM}{n:5}'"),
         ("first number", "start => 2"),
         ("time zone", "time_zone => 'Asia/Tokyo'"),
+        ("width of the number", "template => 'F{YYYY}{n:4}'"),
     ] {
         let (code, message, ..) = refused(&mut client, &format!("SELECT snowflake_alter_series('fixed', {change})"));
         assert_eq!((code.as_str(), message), ("55000", format!("cannot change the {part} of series \"public.fixed\"")));
@@ -291,61 +388,7 @@ fn a_name_that_is_too_long_for_a_tag_is_refused() {
     assert!(message.ends_with("is too long for kind \"dense\""), "{message}");
     assert_eq!(
         detail,
-        "The schema and the name have 257 bytes in UTF-8, with a dot and quotes. At most 186 are possible."
+        "The schema and the name have 257 bytes in UTF-8, with a dot and quotes. At most 179 are possible."
     );
     assert_eq!(hint, "Pass a shorter name.");
-}
-
-/// One tag that the registry cannot serve does not keep the server from the others.
-#[test]
-fn an_error_of_one_segment_does_not_delay_the_others() {
-    let registry = registry("dense_alone");
-    let mut owner = registry.connect();
-    for tag in ["locked", "orders"] {
-        owner.one::<i64>(&format!("SELECT snowflake_registry.create_segment('{tag}', 1, 10)"));
-    }
-    let server = server("dense_alone_1", &registry).start();
-    let mut client = server.session();
-    owner.batch_execute("BEGIN; SELECT FROM snowflake_registry.segment WHERE tag = 'locked' FOR UPDATE").unwrap();
-    let locked = "SELECT snowflake_segment_nextval('locked')";
-    let (code, message, detail, hint) = refused(&mut client, locked);
-    assert_eq!((code.as_str(), message.as_str()), ("55P03", "segment \"locked\" is locked in the registry"));
-    assert_eq!(detail, "The server has waited for a second, and asks again.");
-    assert!(hint.starts_with("In the database of the registry, find the session"), "{hint}");
-    // Many blocks of the other segment, and the error of this one, come without a request to the registry for it.
-    for _ in 0..20 {
-        assert_eq!(refused(&mut client, locked).0, "55P03");
-        client.batch_execute("SELECT snowflake_segment_nextval('orders') FROM generate_series(1, 50)").unwrap();
-    }
-    assert!(!server.log().contains("after 1 failed request"), "{}", server.log());
-    // The hint works.
-    owner.batch_execute("ROLLBACK").unwrap();
-    assert!(within(SOON, || client.code(locked).is_none()), "{}", server.log());
-}
-
-#[test]
-fn a_tag_that_the_registry_cannot_store_does_not_delay_the_others() {
-    let host = Cluster::builder("dense_latin").start();
-    host.connect()
-        .batch_execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'")
-        .unwrap();
-    let mut owner = host.connect_to("latin");
-    owner
-        .batch_execute(
-            "CREATE EXTENSION snowflake_registry; SELECT snowflake_registry.create_fleet('41:10:12');
-             SELECT snowflake_registry.create_segment('orders', 1, 10)",
-        )
-        .unwrap();
-    let latin = string(&host).replace("dbname=postgres", "dbname=latin");
-    let server = server("dense_latin_1", &host).set("snowflake_pg.registry", &latin).start();
-    let mut client = server.session();
-    for _ in 0..3 {
-        let (code, message, detail, hint) = refused(&mut client, "SELECT snowflake_segment_nextval('日')");
-        assert_eq!(code, "22P05", "{message}");
-        assert!(message.starts_with("the registry cannot store tag"), "{message}");
-        assert_eq!(detail, "The encoding of the registry's database lacks a character of the tag.");
-        assert!(hint.starts_with("Use a tag with ASCII characters only"), "{hint}");
-        client.batch_execute("SELECT snowflake_segment_nextval('orders') FROM generate_series(1, 50)").unwrap();
-    }
-    assert_eq!(client.one::<String>("SELECT state FROM snowflake_segments WHERE tag = '日'"), "refused");
 }

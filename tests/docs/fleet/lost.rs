@@ -27,6 +27,7 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     server.stop(Stop::Fast);
     let directory = machine.dir().display().to_string();
     hosts.shell(&replace.block("sh witness").replace("/dev/shm", &directory), &server).unwrap();
+    new.connect_to("fleet").batch_execute(&replace.block("sql period")).unwrap();
     assert!(replace.is_empty());
     server.start();
     wait_for_worker(&server, 0);

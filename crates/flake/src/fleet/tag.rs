@@ -87,6 +87,8 @@ pub enum Begun {
     Current,
     /// The period has not begun.
     Early,
+    /// The period has begun before the fleet was created in place of one that was lost.
+    Unknown,
 }
 
 /// Why a tag gives no block.
@@ -148,6 +150,8 @@ pub struct Tags {
     pub life: u64,
     /// The highest generation that was ever given to a tag.
     pub generation: u64,
+    /// The time before which another registry of the fleet has given numbers, in microseconds of the registry's clock, or 0.
+    pub floor: i64,
     /// The records of the tags.
     pub segments: BTreeMap<String, Segment>,
     /// What the lives have skipped, by life.
@@ -190,6 +194,9 @@ impl Tags {
         }
         if now.saturating_add(WINDOW) < begins {
             return Begun::Early;
+        }
+        if self.floor > 0 && begins.saturating_sub(2 * WINDOW) < self.floor {
+            return Begun::Unknown;
         }
         let later = self.skips.iter().find(|(_, skip)| skip.since >= begins.saturating_sub(2 * WINDOW));
         let life = later.map_or(self.life, |(life, _)| life - 1);

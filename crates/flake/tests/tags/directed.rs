@@ -1,6 +1,6 @@
 //! Schedules, step by step, in which one rule decides. Each one holds with all rules, and draws a number twice without the rule.
 
-use flake::fleet::{Block, Kept, LAST_NUMBER, NoBlock, Report, Tags, Uuid, lost_windows};
+use flake::fleet::{Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Tags, Uuid, lost_windows};
 
 use crate::faults::Fault;
 use crate::world::{Failure, GAP, PERIOD, Setup, World};
@@ -93,6 +93,18 @@ fn a_tag_can_be_lost_two_margins_before_its_period_caught() {
         world.get(1, PERIOD);
         world.draw(1, PERIOD, i64::MAX);
     });
+}
+
+/// A fleet that was created in place of one that was lost knows nothing of the tags of periods that had begun.
+#[test]
+fn a_tag_that_another_registry_has_given_out_is_not_created() {
+    let now = 1_700_000_000_000_000;
+    let mut tags = Tags { life: 1, floor: now, ..Tags::default() };
+    let mut begin = |begins| tags.begin(now + 3 * GAP, "a", begins, 1, (1, 1), Uuid(1));
+    assert_eq!(begin(now), Begun::Unknown);
+    assert_eq!(begin(now + 2 * GAP - 1), Begun::Unknown);
+    assert!(matches!(begin(now + 2 * GAP), Begun::Created(_)));
+    assert_eq!(begin(now), Begun::Current);
 }
 
 #[test]
