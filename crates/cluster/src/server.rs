@@ -269,15 +269,16 @@ impl Cluster {
 
     /// Returns a client program of the installation, with the environment variables for a connection to this server.
     pub fn program(&self, name: &str) -> Command {
-        self.at_this_server(Host::get().program(name))
+        self.client(Host::get().program(name))
     }
 
     /// Returns `pg_regress`, with the environment variables for a connection to this server.
     pub fn pg_regress(&self) -> Command {
-        self.at_this_server(Host::get().pg_regress())
+        self.client(Host::get().pg_regress())
     }
 
-    fn at_this_server(&self, mut command: Command) -> Command {
+    /// Returns the command with the environment variables for a connection to this server.
+    pub fn client(&self, mut command: Command) -> Command {
         let connection = [("PGPORT", "5432"), ("PGUSER", "postgres"), ("PGDATABASE", "postgres")];
         command.envs(connection).env("PGHOST", &self.socket);
         command
