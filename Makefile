@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # People and tests read the output of the tools below.
 export NO_COLOR := 1
 
-.PHONY: help run stop check test test-controls test-engines ci soak bench bench-plot bench-against bench-starvation
+.PHONY: help run stop check test test-controls test-engines test-clients ci soak bench bench-plot bench-against bench-starvation
 .PHONY: all install package lint fuzz clean
 .PHONY: run-fleet decoder docs setup setup-package setup-test setup-bench
 
@@ -26,6 +26,7 @@ help:
 	@echo "make test     every test except the negative controls: ten minutes"
 	@echo "make test-controls   the negative controls: tests that show that other tests detect a fault"
 	@echo "make test-engines   tests with Patroni, pg_auto_failover, pglogical, pgBackRest and other programs: five minutes"
+	@echo "make test-clients   tests with drivers and ORMs for six languages, from their registries: four minutes"
 	@echo "make ci       all of these, and the tests that depend on PostgreSQL with 16, 17 and 18"
 	@echo "make docs     build a site from the pages in target/site"
 	@echo "make soak     faults in random order for SECONDS=3600, and ten minutes of idling"
@@ -55,8 +56,11 @@ test-controls:
 test-engines:
 	@scripts/test engines
 
+test-clients:
+	@scripts/test clients
+
 ci:
-	@FLEET_WORLDS=1000000 ALSO='16 17 18' scripts/test lint core interleavings all engines
+	@FLEET_WORLDS=1000000 ALSO='16 17 18' scripts/test lint core interleavings all engines clients
 
 docs:
 	@scripts/docs

@@ -1,0 +1,148 @@
+//! A program that uses a client. Each line that it prints is a step, an ID and a name.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use cluster::{Answer, Cluster, Host, block_with, blocks, ensure, loopback, output, page, repository};
+
+use crate::PAGE;
+use crate::page::check_blocks;
+
+/// The names that every program inserts: one row, two rows in bulk, and three rows with IDs from a block.
+const ADA: [&str; 1] = ["Ada"];
+const BULK: [&str; 2] = ["Grace", "Edsger"];
+const BLOCK: [&str; 3] = ["Barbara", "Donald", "Alan"];
+
+/// What creates the table `customers`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// The statement in the first section of the page.
+    Page,
+    /// The program, from its model.
+    Program,
+}
+
+/// A client, with its program.
+pub struct Client {
+    section: &'static str,
+    files: Vec<PathBuf>,
+    table: Table,
+    over_tcp: bool,
+}
+
+impl Client {
+    /// Returns the client whose section of the page has this title, and whose program is this file in `tests/clients`.
+    pub fn new(section: &'static str, program: &str, table: Table) -> Client {
+        Client { section, files: Vec::new(), table, over_tcp: false }.with(program)
+    }
+
+    /// Adds a file in `tests/clients` that contains other blocks of the section.
+    pub fn with(mut self, file: &str) -> Client {
+        self.files.push(repository().join("tests/clients").join(file));
+        self
+    }
+
+    /// Lets the client connect to an address, and not to a Unix socket.
+    pub fn over_tcp(mut self) -> Client {
+        self.over_tcp = true;
+        self
+    }
+
+    /// Runs the command on a new server. Afterwards, the table must have the default, and no ID that `snowflake_check` reports.
+    pub fn run(&self, mut command: Command) -> Printed {
+        check_blocks(self.section, &self.files).unwrap();
+        let name: String = self.section.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let address = loopback(1);
+        let listens = if self.over_tcp { &address } else { "" };
+        let mut server = Cluster::builder(&format!("clients_{name}")).set("listen_addresses", listens).create();
+        let rules = "local all all trust\nhost all all 127.0.0.0/8 trust\n";
+        Host::get().write(&server.dir().join("pg_hba.conf"), rules);
+        server.start();
+        let mut session = server.session();
+        if self.table == Table::Page {
+            let create = block_with(blocks(&page(PAGE), "sql"), "CREATE TABLE customers");
+            session.batch_execute(&create).expect("the table of the page");
+        }
+        command = server.client(command);
+        if self.over_tcp {
+            command.env("PGHOST", address);
+        }
+        let printed = output(&mut command);
+        let default = "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+             WHERE adrelid = 'customers'::regclass AND attname = 'id' AND atttypid = 'bigint'::regtype";
+        assert_eq!(session.all::<String>(default), ["snowflake_nextval()"]);
+        assert_eq!(session.all::<String>("SELECT problem FROM snowflake_check('customers', 'id')"), [""; 0]);
+        let query = "SELECT id::text || ' ' || name FROM customers ORDER BY customers.id";
+        Printed { rows: session.all(query), lines: lines(&printed) }
+    }
+}
+
+/// A line of a program: an ID as it was printed, and a name.
+type Line = (String, String);
+
+/// The lines that a program printed, by their step, and the rows of the table.
+pub struct Printed {
+    lines: BTreeMap<String, Vec<Line>>,
+    rows: Vec<String>,
+}
+
+impl Printed {
+    /// Returns the lines of a step.
+    pub fn step(&self, step: &str) -> &[Line] {
+        self.lines.get(step).map_or(&[], Vec::as_slice)
+    }
+
+    /// Checks all steps: the client returns the ID of a row and the IDs of a bulk insert, inserts a block of IDs, and reads what it has
+    /// inserted.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_without_bulk()?;
+        self.check_names("bulk", &BULK)
+    }
+
+    /// Checks all steps except the bulk insert, for a client that does not return the IDs of several rows.
+    pub fn check_without_bulk(&self) -> Result<(), String> {
+        self.check_names("insert", &ADA)?;
+        self.check_names("block", &BLOCK)?;
+        let ids: Vec<i64> = self.step("block").iter().map(|(id, _)| id.parse().expect("an ID")).collect();
+        ensure!(ids.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{ids:?} is not a block");
+        let read = self.step("read");
+        let before: Vec<&String> = self.rows.iter().take(read.len()).collect();
+        ensure!(read.len() >= ADA.len() + BLOCK.len(), "only {read:?} was read");
+        ensure!(read.iter().map(row).eq(before.into_iter().cloned()), "{read:?} was read, not {:?}", self.rows);
+        self.exact("right")
+    }
+
+    /// Checks that a step has printed rows with these names.
+    fn check_names(&self, step: &str, names: &[&str]) -> Result<(), String> {
+        let found: Vec<&str> = self.step(step).iter().map(|(_, name)| name.as_str()).collect();
+        ensure!(found == names, "{step} has {found:?}");
+        self.exact(step)
+    }
+
+    /// Checks that each line of a step is a row of the table.
+    pub fn exact(&self, step: &str) -> Result<(), String> {
+        for line in self.step(step) {
+            let (id, name) = line;
+            ensure!(id.parse::<f64>().is_ok(), "the client does not know the ID of {name}");
+            ensure!(self.rows.contains(&row(line)), "the table has no row with ID {id} and name {name}");
+        }
+        Ok(())
+    }
+}
+
+/// A line in the form of a row of the table.
+fn row((id, name): &Line) -> String {
+    format!("{id} {name}")
+}
+
+/// Reads the lines of a program.
+fn lines(printed: &str) -> BTreeMap<String, Vec<Line>> {
+    let mut found: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+    for line in printed.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let &[step, id, name] = words.as_slice() else { panic!("{line:?} is not a step, an ID and a name") };
+        found.entry(step.into()).or_default().push((id.into(), name.into()));
+    }
+    found
+}

@@ -1,0 +1,17 @@
+//! Clients in Go, from Debian's packages.
+
+use cluster::{assert_caught, command, repository};
+
+use crate::client::{Client, Table};
+
+#[test]
+fn pgx() {
+    let mut go = command("go");
+    go.arg("run").arg(repository().join("tests/clients/go/pgx.go"));
+    // Debian's packages are in a GOPATH, and have no modules.
+    go.envs([("GO111MODULE", "off"), ("GOPATH", "/usr/share/gocode"), ("GOFLAGS", "")]);
+    go.env("GOCACHE", repository().join("target/tools/clients/go"));
+    let printed = Client::new("pgx", "go/pgx.go", Table::Page).run(go);
+    printed.check().unwrap();
+    assert_caught(printed.exact("trap"), "the table has no row with ID");
+}

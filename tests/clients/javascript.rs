@@ -1,0 +1,78 @@
+//! Clients in JavaScript.
+
+use cluster::{assert_caught, command, repository};
+
+use crate::client::{Client, Printed, Table};
+
+/// What a client that rounds IDs does: it reads an ID that no row has.
+const ROUNDED: &str = "the table has no row with ID";
+
+/// Runs the program of a client in Node.js. The programs are also found next to the pinned packages, by a link that Node.js must not
+/// resolve.
+fn run(section: &'static str, name: &str, table: Table) -> Printed {
+    let program = format!("javascript/{name}.js");
+    let mut node = command("node");
+    node.args(["--preserve-symlinks", "--preserve-symlinks-main"]);
+    node.arg(repository().join(format!("target/tools/clients/javascript/programs/{name}.js")));
+    let client = Client::new(section, &program, table);
+    if name == "prisma" { client.with("javascript/schema.prisma") } else { client }.run(node)
+}
+
+#[test]
+fn pg() {
+    let printed = run("node-postgres", "pg", Table::Page);
+    printed.check().unwrap();
+    assert_caught(printed.exact("trap"), ROUNDED);
+}
+
+#[test]
+fn postgres() {
+    let printed = run("Postgres.js", "postgres", Table::Page);
+    printed.check().unwrap();
+    assert_caught(printed.exact("trap"), ROUNDED);
+}
+
+#[test]
+fn drizzle() {
+    let printed = run("Drizzle", "drizzle", Table::Page);
+    printed.check().unwrap();
+    assert_caught(printed.exact("trap"), ROUNDED);
+}
+
+#[test]
+fn kysely() {
+    let printed = run("Kysely", "kysely", Table::Program);
+    printed.check().unwrap();
+    assert_caught(printed.exact("trap"), ROUNDED);
+}
+
+#[test]
+fn knex() {
+    let printed = run("Knex", "knex", Table::Program);
+    printed.check().unwrap();
+    assert_caught(printed.exact("trap"), "the client does not know the ID of Niklaus");
+}
+
+/// Rows whose rounded IDs are equal become one object.
+#[test]
+fn typeorm() {
+    let printed = run("TypeORM", "typeorm", Table::Program);
+    printed.check().unwrap();
+    assert_caught(printed.exact("trap"), ROUNDED);
+    assert!(printed.step("trap").len() < printed.step("read").len(), "{:?}", printed.step("trap"));
+}
+
+#[test]
+fn sequelize() {
+    let printed = run("Sequelize", "sequelize", Table::Program);
+    printed.check().unwrap();
+    assert_caught(printed.exact("trap"), "the table has no row with ID 1 and name Tony");
+}
+
+#[test]
+fn prisma() {
+    let printed = run("Prisma", "prisma", Table::Page);
+    printed.check().unwrap();
+    assert_eq!(printed.step("refused"), [("TypeError".to_string(), "Ada".to_string())]);
+    assert_caught(printed.exact("trap"), ROUNDED);
+}
