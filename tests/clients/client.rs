@@ -1,10 +1,9 @@
 //! A program that uses a client. Each line that it prints is a step, an ID and a name.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Command;
 
-use cluster::{Answer, Cluster, Host, block_with, blocks, ensure, loopback, output, page, repository};
+use cluster::{Answer, Cluster, Host, block_with, blocks, ensure, loopback, output, page};
 
 use crate::PAGE;
 use crate::page::check_blocks;
@@ -26,7 +25,7 @@ pub enum Table {
 /// A client, with its program.
 pub struct Client {
     section: &'static str,
-    files: Vec<PathBuf>,
+    files: Vec<String>,
     table: Table,
     over_tcp: bool,
 }
@@ -39,7 +38,7 @@ impl Client {
 
     /// Adds a file in `tests/clients` that contains other blocks of the section.
     pub fn with(mut self, file: &str) -> Client {
-        self.files.push(repository().join("tests/clients").join(file));
+        self.files.push(file.into());
         self
     }
 

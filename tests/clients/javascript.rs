@@ -12,7 +12,7 @@ const ROUNDED: &str = "the table has no row with ID";
 fn run(section: &'static str, name: &str, table: Table) -> Printed {
     let program = format!("javascript/{name}.js");
     let mut node = command("node");
-    node.args(["--preserve-symlinks", "--preserve-symlinks-main"]);
+    node.env_remove("NODE_OPTIONS").args(["--preserve-symlinks", "--preserve-symlinks-main"]);
     node.arg(repository().join(format!("target/tools/clients/javascript/programs/{name}.js")));
     let client = Client::new(section, &program, table);
     if name == "prisma" { client.with("javascript/schema.prisma") } else { client }.run(node)

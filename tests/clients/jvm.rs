@@ -11,6 +11,7 @@ const DRIVER: &str = "/usr/share/java/postgresql.jar";
 #[test]
 fn jdbc() {
     let mut java = command("java");
+    java.env_remove("JAVA_TOOL_OPTIONS").env_remove("JDK_JAVA_OPTIONS");
     java.args(["-cp", DRIVER]).arg(repository().join("tests/clients/jvm/Jdbc.java"));
     let printed = Client::new("JDBC", "jvm/Jdbc.java", Table::Page).over_tcp().run(java);
     printed.check().unwrap();

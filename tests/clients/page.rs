@@ -1,11 +1,13 @@
 //! The blocks of docs/clients.md are parts of the programs that run.
 
-use std::fs;
-use std::path::PathBuf;
-
-use cluster::{Recipe, assert_caught, blocks, page, sections};
+use cluster::{Recipe, assert_caught, blocks, ensure, page, sections};
 
 use crate::PAGE;
+
+/// Returns the text of a file in `tests/clients`.
+fn source(file: &str) -> String {
+    page(&format!("tests/clients/{file}"))
+}
 
 /// Returns lines without the indentation that all of them have.
 fn dedent<'a>(lines: &[&'a str]) -> Vec<&'a str> {
@@ -29,13 +31,13 @@ fn check_parts(blocks: &[(String, String)], program: &str) -> Result<(), String>
     Ok(())
 }
 
-/// Checks that the section of the page with this title has blocks, and that each is a part of one of these files.
-pub fn check_blocks(section: &str, files: &[PathBuf]) -> Result<(), String> {
+/// Checks that the section of the page with this title has blocks, and that each is a part of one of these files in
+/// `tests/clients`.
+pub fn check_blocks(section: &str, files: &[String]) -> Result<(), String> {
     let found = sections(&page(PAGE)).into_iter().find(|found| found.title == section);
     let Some(found) = found else { return Err(format!("{PAGE} has no blocks in section {section:?}")) };
-    let text = |path: &PathBuf| fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     // A model in a file of its own is shown first.
-    let program: String = files.iter().rev().map(text).collect();
+    let program: String = files.iter().rev().map(|file| source(file)).collect();
     check_parts(&found.blocks, &program).map_err(|reason| format!("{section}: {reason}"))
 }
 
@@ -83,4 +85,53 @@ fn a_block_that_is_not_in_the_program_is_caught() {
     {
         assert_caught(check(blocks), "does not contain this block");
     }
+}
+
+/// The packages of the clients that are installed from a registry, by their section: the file that pins the version, and the text of the
+/// file before and after the version.
+const PINNED: [(&str, &str, &str, &str); 18] = [
+    ("psycopg 3", "python/requirements.txt", "\npsycopg==", " "),
+    ("asyncpg", "python/requirements.txt", "\nasyncpg==", " "),
+    ("SQLAlchemy 2", "python/requirements.txt", "\nsqlalchemy==", " "),
+    ("Django 5", "python/requirements.txt", "\ndjango==", " "),
+    ("peewee", "python/requirements.txt", "\npeewee==", " "),
+    ("Tortoise ORM", "python/requirements.txt", "\ntortoise-orm==", " "),
+    ("node-postgres", "javascript/package.json", "\"pg\": \"", "\""),
+    ("Postgres.js", "javascript/package.json", "\"postgres\": \"", "\""),
+    ("Drizzle", "javascript/package.json", "\"drizzle-orm\": \"", "\""),
+    ("Kysely", "javascript/package.json", "\"kysely\": \"", "\""),
+    ("Knex", "javascript/package.json", "\"knex\": \"", "\""),
+    ("TypeORM", "javascript/package.json", "\"typeorm\": \"", "\""),
+    ("Sequelize", "javascript/package.json", "\"sequelize\": \"", "\""),
+    ("Prisma", "javascript/package.json", "\"@prisma/client\": \"", "\""),
+    ("tokio-postgres", "rust/Cargo.lock", "\nname = \"tokio-postgres\"\nversion = \"", "\""),
+    ("SQLx", "rust/Cargo.lock", "\nname = \"sqlx\"\nversion = \"", "\""),
+    ("Diesel", "rust/Cargo.lock", "\nname = \"diesel\"\nversion = \"", "\""),
+    ("SeaORM", "rust/Cargo.lock", "\nname = \"sea-orm\"\nversion = \"", "\""),
+];
+
+/// Checks that the table at the top of the page has the versions that are pinned.
+fn check_versions(page: &str) -> Result<(), String> {
+    for (section, file, before, after) in PINNED {
+        let pins = source(file);
+        let pinned = pins.split_once(before).and_then(|(_, rest)| rest.split_once(after));
+        let Some((version, _)) = pinned else { return Err(format!("{file} does not pin {section}")) };
+        let row = page.lines().find(|line| line.starts_with(&format!("| [{section}](#")));
+        let cell = row.and_then(|row| row.split(" | ").nth(1));
+        ensure!(cell == Some(version), "the page has version {cell:?} of {section}, not {version}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_table_has_the_pinned_versions() {
+    check_versions(&page(PAGE)).unwrap();
+}
+
+#[test]
+fn a_version_that_is_not_pinned_is_caught() {
+    let page = page(PAGE);
+    let other = page.replacen("| [asyncpg](#asyncpg) | ", "| [asyncpg](#asyncpg) | 0.", 1);
+    assert_caught(check_versions(&other), "of asyncpg");
+    assert_caught(check_versions(&page.replacen("| [Diesel](", "| [Petrol](", 1)), "of Diesel");
 }
