@@ -35,9 +35,10 @@ for row in rows:
     print("bulk", row.id, row.name)
 print("statements", len(inserts), "returning")
 
+inserts.clear()
+
 names = ["Barbara", "Donald", "Alan"]
 first = session.scalar(func.snowflake_reserve(len(names)))
-inserts.clear()
 customers = [Customer(id=id, name=name) for id, name in enumerate(names, first)]
 session.add_all(customers)
 session.commit()
