@@ -90,3 +90,18 @@ fn the_surface_needs_no_library_with_faults() {
     assert!(called.contains("nextest run --cargo-quiet --no-fail-fast --profile surface"), "{called}");
     assert!(!called.contains("faults") && !called.contains("loom"), "{called}");
 }
+
+#[test]
+fn clients_are_installed_before_their_tests_run() {
+    let (printed, called, succeeded) = try_script("script_clients", &["clients"], "");
+    assert!(succeeded, "{printed}");
+    let place = |call: &str| called.find(call).unwrap_or_else(|| panic!("no {call}:\n{called}"));
+    assert!(
+        place("setup 15 clients") < place("nextest run --cargo-quiet --no-fail-fast --profile clients"),
+        "{called}"
+    );
+
+    let (printed, called, succeeded) = try_script("script_no_clients", &["clients"], "'setup clients'");
+    assert!(!succeeded && printed.ends_with("\ntest: FAILED\n"), "{printed}");
+    assert!(!called.contains("--profile clients"), "tests of clients run without the clients:\n{called}");
+}
