@@ -128,6 +128,15 @@ fn the_table_has_the_pinned_versions() {
     check_versions(&page(PAGE)).unwrap();
 }
 
+/// Packages are installed from the registry that the user has configured.
+#[test]
+fn lock_files_name_no_registry() {
+    let (lock, requirements) = (source("javascript/package-lock.json"), source("python/requirements.txt"));
+    assert!(lock.contains("\"integrity\": ") && !lock.contains("\"resolved\": "));
+    let mut lines = requirements.lines().filter(|line| !line.starts_with('#')).map(str::trim);
+    assert!(lines.all(|line| line.starts_with("--hash=") || line.contains("==")), "{requirements}");
+}
+
 #[test]
 fn a_version_that_is_not_pinned_is_caught() {
     let page = page(PAGE);
