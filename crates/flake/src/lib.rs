@@ -14,12 +14,17 @@
 //! A *segment* ([`Segment`]) is not an ID: it gives out short, dense numbers from blocks of a tag.
 //!
 //! The module [`fleet`] decides which server of a fleet has which worker ID. The module [`serial`] makes short numbers for people.
+//! A [`Concealer`] makes numbers that stand for IDs and reveal neither a time nor a server.
 
 mod assignment;
 mod block_size;
 mod bulk;
+#[cfg(feature = "conceal")]
+mod conceal;
 mod epoch;
 mod error;
+#[cfg(feature = "conceal")]
+mod ff1;
 pub mod fleet;
 mod generator;
 mod hybrid;
@@ -40,8 +45,12 @@ mod tick;
 pub use assignment::Assignment;
 pub use block_size::{fetch_below, next_length, period_lengths};
 pub use bulk::Bulk;
+#[cfg(feature = "conceal")]
+pub use conceal::Concealer;
 pub use epoch::Epoch;
 pub use error::{FormatError, LayoutError, Part, PartError};
+#[cfg(feature = "conceal")]
+pub use ff1::{Ff1, InvalidKey, KEY_LENGTHS};
 pub use generator::{Limits, Obstacle, Pace, Request, Run, step};
 pub use hybrid::{ClockEvent, ClockRules, Disciplined, Hybrid, OnRegression, Reading};
 pub use id_format::IdFormat;

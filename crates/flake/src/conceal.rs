@@ -1,0 +1,43 @@
+//! Concealed IDs: the numbers that stand for IDs where nobody may learn from an ID when and where it was issued.
+//!
+//! A concealed ID is the encryption of an ID. It is a number of 63 bits, like the ID, so it also fits into a positive `bigint`, and
+//! two IDs never have the same concealed ID.
+
+use crate::ff1::{Ff1, InvalidKey};
+use crate::layout::Layout;
+
+/// A permutation of the numbers from 0 to 2<sup>63</sup> - 1, which a key selects.
+///
+/// The permutation is FF1 of NIST SP 800-38G in base 2 with 63 digits, most significant bit first. A *tweak* selects another
+/// permutation for the same key. It is not a secret, and consists of any number of bytes, which may be 0.
+///
+/// ```
+/// use flake::Concealer;
+///
+/// let concealer = Concealer::new(b"0123456789abcdef").unwrap();
+/// let concealed = concealer.conceal(1_541_815_603_606_036_480, b"orders").unwrap();
+/// assert_eq!(concealer.reveal(concealed, b"orders"), Some(1_541_815_603_606_036_480));
+/// assert_ne!(concealer.reveal(concealed, b"invoices"), Some(1_541_815_603_606_036_480));
+/// assert_eq!(concealer.conceal(-1, b"orders"), None);
+/// ```
+pub struct Concealer(Ff1<2, { Layout::MAX_BITS as usize }>);
+
+impl Concealer {
+    /// Returns the permutation that a key of 16, 24 or 32 bytes selects.
+    pub fn new(key: &[u8]) -> Result<Concealer, InvalidKey> {
+        Ff1::new(key).map(Concealer)
+    }
+
+    /// Returns the concealed ID for an ID, or `None` for a negative number, which is not an ID.
+    pub fn conceal(&self, id: i64, tweak: &[u8]) -> Option<i64> {
+        self.0.encrypt(tweak, u128::try_from(id).ok()?).and_then(|number| i64::try_from(number).ok())
+    }
+
+    /// Returns the ID for a concealed ID, or `None` for a negative number, which is not a concealed ID.
+    ///
+    /// Every other number is the concealed ID of some ID. Therefore, another key or another tweak yields another ID, and not an
+    /// error.
+    pub fn reveal(&self, concealed: i64, tweak: &[u8]) -> Option<i64> {
+        self.0.decrypt(tweak, u128::try_from(concealed).ok()?).and_then(|number| i64::try_from(number).ok())
+    }
+}

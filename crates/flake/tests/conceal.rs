@@ -1,0 +1,181 @@
+//! Concealed IDs: each ID has one, which the key and the tweak reveal again, and which never changes.
+
+mod common;
+
+use std::collections::HashSet;
+
+use common::forall;
+use flake::{Concealer, InvalidKey, KEY_LENGTHS};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Concealed IDs that must never change: length of the key, tweak, ID, concealed ID. The key is the bytes 0, 1, 2 and so on. They
+/// were computed by a program that follows the text of SP 800-38G digit by digit and uses the AES of OpenSSL.
+const FROZEN: [(usize, &[u8], i64, i64); 45] = [
+    (16, b"", 0, 6_851_524_406_231_690_879),
+    (16, b"", 1, 3_373_251_355_954_433_687),
+    (16, b"", 1_541_815_603_606_036_480, 8_684_110_301_830_119_334),
+    (16, b"", 1_541_815_603_606_036_481, 4_367_258_551_056_625_061),
+    (16, b"", 9_223_372_036_854_775_807, 3_637_629_429_729_561_053),
+    (16, b"orders", 0, 3_600_749_431_916_019_212),
+    (16, b"orders", 1, 1_541_892_342_310_181_755),
+    (16, b"orders", 1_541_815_603_606_036_480, 1_015_805_449_848_187_201),
+    (16, b"orders", 1_541_815_603_606_036_481, 5_918_521_775_571_868_260),
+    (16, b"orders", 9_223_372_036_854_775_807, 5_735_283_039_704_491_447),
+    (16, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 0, 7_856_839_922_363_898_623),
+    (16, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 1, 4_500_788_325_673_726_430),
+    (16, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 1_541_815_603_606_036_480, 633_452_205_249_835_038),
+    (16, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 1_541_815_603_606_036_481, 8_412_493_931_525_823_675),
+    (16, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 9_223_372_036_854_775_807, 8_631_850_945_810_159_524),
+    (24, b"", 0, 2_012_753_579_983_711_487),
+    (24, b"", 1, 1_653_220_174_412_529_428),
+    (24, b"", 1_541_815_603_606_036_480, 3_775_643_385_421_919_363),
+    (24, b"", 1_541_815_603_606_036_481, 1_350_807_734_559_546_015),
+    (24, b"", 9_223_372_036_854_775_807, 7_292_651_408_931_395_931),
+    (24, b"orders", 0, 7_932_799_735_820_083_879),
+    (24, b"orders", 1, 177_883_415_750_122_017),
+    (24, b"orders", 1_541_815_603_606_036_480, 2_991_406_372_596_490_202),
+    (24, b"orders", 1_541_815_603_606_036_481, 3_811_256_069_319_282_188),
+    (24, b"orders", 9_223_372_036_854_775_807, 4_034_194_812_798_571_060),
+    (24, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 0, 2_367_135_735_361_376_486),
+    (24, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 1, 5_356_859_940_540_610_361),
+    (24, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 1_541_815_603_606_036_480, 637_728_111_115_422_808),
+    (24, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 1_541_815_603_606_036_481, 1_711_919_586_229_546_926),
+    (24, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 9_223_372_036_854_775_807, 4_710_452_530_992_796_359),
+    (32, b"", 0, 8_644_528_584_386_371_073),
+    (32, b"", 1, 5_176_940_450_318_186_190),
+    (32, b"", 1_541_815_603_606_036_480, 6_467_605_951_157_813_666),
+    (32, b"", 1_541_815_603_606_036_481, 8_941_938_449_507_662_577),
+    (32, b"", 9_223_372_036_854_775_807, 4_244_600_280_903_827_775),
+    (32, b"orders", 0, 6_432_511_827_321_561_684),
+    (32, b"orders", 1, 3_225_222_220_399_814_638),
+    (32, b"orders", 1_541_815_603_606_036_480, 2_273_933_634_932_179_949),
+    (32, b"orders", 1_541_815_603_606_036_481, 5_833_340_082_801_050_413),
+    (32, b"orders", 9_223_372_036_854_775_807, 2_934_272_710_623_533_476),
+    (32, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 0, 4_205_737_226_777_845_826),
+    (32, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 1, 8_062_450_829_177_802_478),
+    (32, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 1_541_815_603_606_036_480, 2_641_616_084_195_818_812),
+    (32, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 1_541_815_603_606_036_481, 5_167_545_322_752_739_308),
+    (32, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 9_223_372_036_854_775_807, 4_625_190_480_460_902_890),
+];
+
+/// A key of a given length, or a tweak: the bytes 0, 1, 2 and so on.
+const BYTES: [u8; 32] = {
+    let mut bytes = [0; 32];
+    let mut n = 0;
+    while n < bytes.len() {
+        bytes[n] = n as u8;
+        n += 1;
+    }
+    bytes
+};
+
+fn concealer(key: &[u8]) -> Concealer {
+    Concealer::new(key).expect("a key of a length that AES has")
+}
+
+fn keys() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![vec(any::<u8>(), 16), vec(any::<u8>(), 24), vec(any::<u8>(), 32)]
+}
+
+fn tweaks() -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), 0..70)
+}
+
+fn ids() -> impl Strategy<Value = i64> {
+    prop_oneof![8 => 0..=i64::MAX, 1 => 0..100i64, 1 => i64::MAX - 100..=i64::MAX, 1 => (0..63u32).prop_map(|bit| 1 << bit)]
+}
+
+#[test]
+fn concealed_ids_never_change() {
+    for (length, tweak, id, concealed) in FROZEN {
+        let concealer = concealer(&BYTES[..length]);
+        assert_eq!(concealer.conceal(id, tweak), Some(concealed), "{length} {tweak:?} {id}");
+        assert_eq!(concealer.reveal(concealed, tweak), Some(id), "{length} {tweak:?} {concealed}");
+    }
+}
+
+#[test]
+fn every_id_is_revealed_again() {
+    forall(20_000, (keys(), tweaks(), ids()), |(key, tweak, id)| {
+        let concealer = concealer(&key);
+        let concealed = concealer.conceal(id, &tweak).expect("an ID");
+        prop_assert!(concealed >= 0);
+        prop_assert_eq!(concealer.reveal(concealed, &tweak), Some(id));
+        // Every number from 0 is the concealed ID of some ID.
+        let revealed = concealer.reveal(id, &tweak).expect("a concealed ID");
+        prop_assert!(revealed >= 0);
+        prop_assert_eq!(concealer.conceal(revealed, &tweak), Some(id));
+        Ok(())
+    });
+}
+
+#[test]
+fn another_key_and_another_tweak_conceal_differently() {
+    forall(5_000, (keys(), keys(), tweaks(), tweaks(), ids()), |(one, other, tweak, third, id)| {
+        prop_assume!(one != other && tweak != third);
+        let concealed = concealer(&one).conceal(id, &tweak);
+        prop_assert_ne!(concealed, concealer(&other).conceal(id, &tweak));
+        prop_assert_ne!(concealed, concealer(&one).conceal(id, &third));
+        prop_assert_ne!(Some(id), concealer(&other).reveal(concealed.expect("an ID"), &tweak));
+        Ok(())
+    });
+    // A tweak is not padded: a zero byte makes another tweak.
+    let concealer = concealer(&BYTES[..16]);
+    let padded: HashSet<_> = (0..40).map(|length| concealer.conceal(1, &vec![0; length])).collect();
+    assert_eq!(padded.len(), 40);
+}
+
+#[test]
+fn no_two_ids_have_the_same_concealed_id() {
+    let concealer = concealer(&BYTES);
+    // A server's consecutive IDs, and small numbers.
+    let ids = (0..100_000).chain((0..100_000).map(|n| 1_541_815_603_606_036_480 + n));
+    let concealed: HashSet<i64> = ids.map(|id| concealer.conceal(id, b"orders").expect("an ID")).collect();
+    assert_eq!(concealed.len(), 200_000);
+}
+
+/// Each bit of the concealed IDs of consecutive IDs is set about half of the time, and changes with each bit of the ID about half
+/// of the time.
+#[test]
+fn concealed_ids_show_nothing_of_their_order() {
+    let concealer = concealer(&BYTES[..16]);
+    let of = |id: i64| concealer.conceal(id, b"").expect("an ID");
+    let first = 1_541_815_603_606_036_480;
+    let (count, mut set, mut changed) = (10_000, [0; 63], [0; 63]);
+    for id in first..first + count {
+        let concealed = of(id);
+        for bit in 0..63 {
+            set[bit] += concealed >> bit & 1;
+            changed[bit] += (concealed ^ of(id ^ 1 << bit)).count_ones();
+        }
+    }
+    for bit in 0..63 {
+        // Half of 10,000 is 5,000, and its standard deviation is 50.
+        assert!((4_700..5_300).contains(&set[bit]), "bit {bit} is set {} times", set[bit]);
+        // Half of 63 bits is 31.5.
+        let mean = f64::from(changed[bit]) / count as f64;
+        assert!((31.0..32.0).contains(&mean), "bit {bit} of an ID changes {mean} bits of the concealed ID");
+    }
+}
+
+#[test]
+fn a_negative_number_is_neither_an_id_nor_a_concealed_id() {
+    let concealer = concealer(&BYTES[..16]);
+    forall(2_000, i64::MIN..0, |number| {
+        prop_assert_eq!(concealer.conceal(number, b""), None);
+        prop_assert_eq!(concealer.reveal(number, b""), None);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_key_has_the_length_of_a_key_of_aes() {
+    for length in 0..100 {
+        let key = Concealer::new(&vec![7; length]);
+        match KEY_LENGTHS.contains(&length) {
+            true => assert!(key.is_ok(), "{length}"),
+            false => assert_eq!(key.err(), Some(InvalidKey { length })),
+        }
+    }
+}
