@@ -82,6 +82,14 @@ COMMENT ON FUNCTION snowflake_to_text(bigint) IS
     'ID as a 13-character string that sorts like the ID';
 COMMENT ON FUNCTION snowflake_from_text(text) IS
     'ID for a string returned by snowflake_to_text()';
+COMMENT ON FUNCTION snowflake_conceal(bigint, bytea, bytea) IS
+    'concealed ID for an ID: a positive number that shows neither a time nor a server';
+COMMENT ON FUNCTION snowflake_reveal(bigint, bytea, bytea) IS
+    'ID for a concealed ID, if the key and the tweak are those with which the ID was concealed';
+COMMENT ON FUNCTION snowflake_conceal_text(bigint, bytea, bytea) IS
+    'concealed ID for an ID, as a 13-character string';
+COMMENT ON FUNCTION snowflake_reveal_text(text, bytea, bytea) IS
+    'ID for a string returned by snowflake_conceal_text(), if the key and the tweak are the same';
 COMMENT ON DOMAIN snowflake_text IS
     'ID as text that sorts by byte value, regardless of the database collation';
 COMMENT ON FUNCTION snowflake_layouts() IS

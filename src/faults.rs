@@ -119,6 +119,8 @@ pub enum Fault {
     GenerationIgnored,
     /// Every session draws from its own copy of a block.
     BlockPerSession,
+    /// IDs are concealed and revealed without the tweak.
+    TweakIgnored,
 }
 
 /// Returns true if this fault is switched on.
@@ -313,6 +315,12 @@ pub fn drawn_privately(shared: &Segment) -> Option<i64> {
         segment
     });
     own.draw(1).ok().map(|drawn| drawn.number)
+}
+
+/// Returns an empty tweak if [`Fault::TweakIgnored`] is on.
+#[inline(always)]
+pub fn tweak_used(tweak: &[u8]) -> &[u8] {
+    if on(Fault::TweakIgnored) { &[] } else { tweak }
 }
 
 /// Returns the wait event to show, or 0 if [`Fault::HiddenWait`] is on.

@@ -4,6 +4,7 @@
 
 pub mod admin;
 pub mod check;
+pub mod conceal;
 pub mod decode;
 pub mod encode;
 pub mod extension;

@@ -219,6 +219,8 @@ pub enum Error {
     },
     /// A series, a serial, or a trigger that numbers rows is wrong.
     Serial(Box<SerialProblem>),
+    /// An ID cannot be concealed or revealed.
+    Conceal(ConcealProblem),
     /// The server cannot store the progress of a replication origin.
     NoOrigins {
         /// The setting that is 0.
@@ -302,6 +304,17 @@ pub enum SegmentProblem {
     },
     /// The registrar does not answer.
     NoRegistrar,
+}
+
+/// Why an ID cannot be concealed or revealed.
+#[derive(Clone, Copy, Debug)]
+pub enum ConcealProblem {
+    /// AES has no keys of this length.
+    KeyLength { bytes: usize },
+    /// The tweak is too long.
+    TweakLength { bytes: usize, max: usize },
+    /// A negative number cannot be a concealed ID.
+    Negative { concealed: i64 },
 }
 
 /// What the last heartbeats of this server have brought.

@@ -1,5 +1,6 @@
 //! The errors and warnings that a user gets.
 
+pub mod conceal;
 pub mod error;
 pub mod fleet;
 pub mod guard;

@@ -6,6 +6,7 @@ use flake::{FormatError, PartError};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
+use crate::message::conceal;
 use crate::message::error::Error;
 use crate::message::fleet;
 use crate::message::guard;
@@ -346,6 +347,7 @@ impl Error {
             Error::NotAGuard => guard::not_a_guard(),
             Error::Segment { tag, problem } => segment::report(tag, problem),
             Error::Serial(problem) => serial::report(problem),
+            Error::Conceal(problem) => conceal::report(problem),
             Error::NoOrigins { setting } => (
                 ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
                 format!("cannot store the high-water mark while \"{setting}\" is 0"),

@@ -1,6 +1,7 @@
 //! Tests of the pages: the commands that the pages tell a reader to type do what the pages say.
 
 mod bad_day;
+mod conceal;
 mod configuration;
 mod decoder;
 mod duplicates;

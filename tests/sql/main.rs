@@ -1,6 +1,7 @@
 //! The SQL surface: every function and view, its output, and its plans.
 
 mod check;
+mod conceal;
 mod decode;
 mod discard;
 mod encodings;

@@ -173,6 +173,13 @@ pub fn value(chance: &mut Chance, kind: &str) -> String {
             format!("{} {}", chance.between(-1, 3_000), chance.pick(&units))
         }
         "text" => text(chance),
+        // Mostly a key of a length that AES has, which is also a tweak.
+        "bytea" => {
+            let usual = *chance.pick(&[16, 24, 32]);
+            let length = if chance.one_in(4) { *chance.pick(&[0, 1, 15, 17, 33, 1024, 1025, 100_000]) } else { usual };
+            let bytes = (0..length).map(|_| format!("{:02x}", chance.between(0, 255)));
+            format!("\\x{}", bytes.collect::<String>())
+        }
         _ => panic!("what is a value of type {kind}?"),
     }
 }

@@ -1,0 +1,61 @@
+//! Concealed IDs, which stand for IDs where nobody may learn when and by which server an ID was issued.
+//!
+//! No error contains a key.
+
+use flake::Concealer;
+use pgrx::prelude::*;
+
+use crate::faults;
+use crate::functions::text;
+use crate::message::error::{ConcealProblem, Error};
+use crate::pg::text_arg::Text;
+
+/// The maximum length of a tweak in bytes. A longer one could be a gigabyte, and a call cannot be cancelled.
+const MAX_TWEAK: usize = 1024;
+
+/// Returns the concealed ID for an ID. Raises an error for a number that is not an ID.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn snowflake_conceal(id: i64, key: &[u8], tweak: default!(&[u8], "''")) -> i64 {
+    concealed(id, key, tweak)
+}
+
+/// Returns the ID for a concealed ID. Raises an error for a number that is not a concealed ID.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn snowflake_reveal(concealed: i64, key: &[u8], tweak: default!(&[u8], "''")) -> i64 {
+    revealed(concealed, key, tweak)
+}
+
+/// Returns the concealed ID for an ID as 13 characters.
+#[pg_extern(
+    requires = ["text"],
+    sql = "CREATE FUNCTION snowflake_conceal_text(id bigint, key bytea, tweak bytea DEFAULT '') RETURNS snowflake_text \
+           IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+fn snowflake_conceal_text(id: i64, key: &[u8], tweak: &[u8]) -> String {
+    text::of(concealed(id, key, tweak))
+}
+
+/// Returns the ID for a concealed ID that was written as 13 characters.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn snowflake_reveal_text(concealed: Text<'_>, key: &[u8], tweak: default!(&[u8], "''")) -> i64 {
+    revealed(text::id_of(concealed), key, tweak)
+}
+
+fn concealed(id: i64, key: &[u8], tweak: &[u8]) -> i64 {
+    let concealed = concealer(key, tweak).conceal(id, faults::tweak_used(tweak));
+    concealed.unwrap_or_else(|| Error::Negative { id }.raise())
+}
+
+fn revealed(concealed: i64, key: &[u8], tweak: &[u8]) -> i64 {
+    let id = concealer(key, tweak).reveal(concealed, faults::tweak_used(tweak));
+    id.unwrap_or_else(|| Error::Conceal(ConcealProblem::Negative { concealed }).raise())
+}
+
+/// Returns the permutation that a key selects. Raises an error for a key or a tweak with an invalid length.
+fn concealer(key: &[u8], tweak: &[u8]) -> Concealer {
+    if tweak.len() > MAX_TWEAK {
+        Error::Conceal(ConcealProblem::TweakLength { bytes: tweak.len(), max: MAX_TWEAK }).raise();
+    }
+    Concealer::new(key)
+        .unwrap_or_else(|invalid| Error::Conceal(ConcealProblem::KeyLength { bytes: invalid.length }).raise())
+}

@@ -1,0 +1,204 @@
+//! docs/conceal.md: who can read the key, where it appears, and which index finds the rows. `pages.rs` compares what the blocks
+//! print.
+
+use cluster::{Answer, Client, Cluster, Host, Stop, block_with, blocks, not_tested, output, page, sqlstate, typed};
+
+/// A key that no other text contains.
+const KEY: &str = "k3y-that-must-not-appear-in-logs";
+
+/// Returns the only block of the page that contains this text.
+fn block(part: &str) -> String {
+    block_with(blocks(&page("docs/conceal.md"), "sql"), part)
+}
+
+/// Starts a server with the page's functions, and with 10,000 orders.
+fn server(name: &str) -> (Cluster, Client) {
+    let server = Cluster::builder(name).start();
+    let mut session = server.session();
+    session
+        .batch_execute(
+            "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL)",
+        )
+        .expect("the table of the README");
+    for part in
+        ["CREATE SCHEMA private", "CREATE FUNCTION public_id(", "CREATE ROLE shop_app", "CREATE FUNCTION public_id_1("]
+    {
+        session.batch_execute(&block(part)).unwrap_or_else(|e| panic!("{part}: {e:?}"));
+    }
+    session
+        .batch_execute(
+            "INSERT INTO orders (customer) SELECT 'customer ' || n FROM generate_series(1, 10000) AS n; ANALYZE orders",
+        )
+        .expect("orders");
+    (server, session)
+}
+
+#[test]
+fn the_application_uses_the_key_and_cannot_read_it() {
+    let (server, mut owner) = server("conceal_roles");
+    let id: i64 = owner.one("SELECT id FROM orders WHERE customer = 'customer 7'");
+    let public: String = owner.one(&format!("SELECT public_id({id})"));
+    owner
+        .batch_execute(
+            "ALTER ROLE shop_app LOGIN; CREATE ROLE stranger LOGIN; CREATE SCHEMA trap AUTHORIZATION shop_app",
+        )
+        .unwrap();
+    let mut application = server.connect_as("shop_app");
+    assert_eq!(application.one::<i64>(&format!("SELECT order_of('{public}')")), id);
+    assert_eq!(application.one::<String>(&format!("SELECT public_id({id})")), public);
+    assert_eq!(application.one::<String>(&format!("SELECT public_id_1({id})")), public);
+    assert_eq!(application.code("SELECT key FROM private.id_keys").as_deref(), Some("42501"));
+    let mut stranger = server.connect_as("stranger");
+    for call in [format!("public_id({id})"), format!("public_id_1({id})"), format!("order_of('{public}')")] {
+        assert_eq!(stranger.code(&format!("SELECT {call}")).as_deref(), Some("42501"), "{call}");
+    }
+    // Functions of the caller do not replace those that the body names.
+    application
+        .batch_execute(
+            "CREATE FUNCTION trap.snowflake_conceal_text(bigint, bytea, bytea) RETURNS text LANGUAGE sql RETURN encode($2, 'hex');
+             CREATE FUNCTION trap.snowflake_reveal_text(text, bytea, bytea) RETURNS bigint LANGUAGE sql RETURN 1;
+             SET search_path = trap, public, pg_catalog",
+        )
+        .expect("the role owns the schema");
+    assert_eq!(application.one::<String>(&format!("SELECT public.public_id({id})")), public);
+    assert_eq!(application.one::<i64>(&format!("SELECT public.order_of('{public}')")), id);
+}
+
+#[test]
+fn a_changed_link_finds_no_order() {
+    let (_server, mut session) = server("conceal_links");
+    let public: String = session.one("SELECT public_id(id) FROM orders WHERE customer = 'customer 7'");
+    for changed in [public.replacen("1-", "2-", 1), public.replace('-', ""), String::new()] {
+        assert_eq!(session.one::<Option<i64>>(&format!("SELECT order_of('{changed}')")), None, "{changed}");
+    }
+    // Another character is another ID, and what is not a concealed ID is one of the two errors that the page names.
+    let other = if public.ends_with('0') { "1" } else { "0" };
+    let other = format!("{}{other}", &public[..public.len() - 1]);
+    assert_eq!(session.one::<i64>(&format!("SELECT count(*) FROM orders WHERE id = order_of('{other}')")), 0);
+    for (changed, code) in [
+        ("1".to_string(), "22023"),
+        ("1-".into(), "22023"),
+        (format!("{public}0"), "22023"),
+        ("1-8000000000000".into(), "22003"),
+    ] {
+        assert_eq!(session.code(&format!("SELECT order_of('{changed}')")).as_deref(), Some(code), "{changed}");
+    }
+}
+
+#[test]
+fn the_primary_key_and_the_index_find_the_rows() {
+    let (_server, mut session) = server("conceal_plans");
+    let plan = session.plan("SELECT customer FROM orders WHERE id = order_of('1-0W66XNJVHPTA1')");
+    assert!(plan.contains("Index Scan using orders_pkey") && !plan.contains("Filter"), "{plan}");
+    let plan = session.plan("SELECT customer FROM orders WHERE public_id_1(id) = '1-0W66XNJVHPTA1'");
+    assert!(plan.contains("Index Scan using orders_public_id") && !plan.contains("Filter"), "{plan}");
+    // The report of the page, which joins a list.
+    let found: i64 = session.one(
+        "WITH list AS MATERIALIZED (SELECT public_id_1(id) AS public_id FROM orders ORDER BY id LIMIT 100)
+         SELECT count(*) FROM list JOIN orders ON public_id_1(orders.id) = list.public_id",
+    );
+    assert_eq!(found, 100);
+}
+
+#[test]
+fn a_dump_of_the_page_is_restored() {
+    let (server, mut session) = server("conceal_dump");
+    session.batch_execute(&block("CREATE TRIGGER set_public_id")).expect("the page's trigger");
+    let public: String = session.one("SELECT public_id FROM orders WHERE customer = 'Katherine'");
+    let dump = output(&mut server.program("pg_dump"));
+    session.batch_execute("CREATE DATABASE restored").expect("a superuser may");
+    let mut psql = server.psql();
+    psql.args(["--dbname", "restored"]);
+    typed(psql, &dump).expect("a dump that can be restored");
+    let mut restored = server.connect_to("restored");
+    for query in ["id = order_of($1)", "public_id_1(id) = $1", "public_id = $1"] {
+        let found = restored.query_one(&format!("SELECT customer FROM orders WHERE {query}"), &[&public]).expect(query);
+        assert_eq!(found.get::<_, String>(0), "Katherine", "{query}");
+    }
+}
+
+#[test]
+fn the_log_contains_the_constants_of_a_statement_that_fails_and_parameters_only_if_they_are_logged() {
+    let mut server = Cluster::builder("conceal_log").start();
+    let parameter = |server: &Cluster, id: i64| {
+        let mut session = server.session();
+        session.query("SELECT snowflake_conceal($1, $2)", &[&id, &KEY.as_bytes()]).map(drop)
+    };
+    // As a parameter, also if the statement fails. A key of a wrong length is no exception.
+    parameter(&server, 1).expect("a concealed ID");
+    let (_, message, detail, hint) = sqlstate(&parameter(&server, -1).expect_err("not an ID"));
+    assert!(![&message, &detail, &hint].iter().any(|text| text.contains(KEY)), "{message} {detail} {hint}");
+    let refused =
+        server.session().query("SELECT snowflake_conceal(1, $1)", &[&&KEY.as_bytes()[1..]]).expect_err("31 bytes");
+    let (code, message, detail, hint) = sqlstate(&refused);
+    assert_eq!((code.as_str(), message.as_str()), ("22023", "invalid length of a key"));
+    assert!(![&detail, &hint].iter().any(|text| text.contains(&KEY[1..])), "{detail} {hint}");
+    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let shown = |server: &Cluster| server.log().contains(&KEY[1..]) || server.log().contains(&hex[2..]);
+    assert!(server.log().contains("-1 is not an ID") && !shown(&server), "{}", server.log());
+    // With every statement in the log, the parameters are there, unless their length is limited to 0.
+    server.set("log_statement", "all");
+    server.set("log_parameter_max_length", "0");
+    server.restart(Stop::Fast);
+    parameter(&server, 2).expect("a concealed ID");
+    assert!(server.log().contains("SELECT snowflake_conceal($1, $2)") && !shown(&server), "{}", server.log());
+    server.set("log_parameter_max_length", "-1");
+    server.restart(Stop::Fast);
+    parameter(&server, 3).expect("a concealed ID");
+    assert!(shown(&server), "{}", server.log());
+}
+
+#[test]
+fn a_constant_of_a_statement_that_fails_is_logged() {
+    let server = Cluster::builder("conceal_constant").start();
+    let failed = format!("SELECT snowflake_conceal(-1, '{KEY}')");
+    assert_eq!(server.session().code(&failed).as_deref(), Some("22003"));
+    assert!(server.log().contains(KEY), "{}", server.log());
+}
+
+#[test]
+fn every_role_can_read_a_constant_in_the_catalog() {
+    let server = Cluster::builder("conceal_catalog").start();
+    let mut owner = server.session();
+    owner
+        .batch_execute(&format!(
+            "CREATE TABLE orders (id bigint PRIMARY KEY, public_id bigint GENERATED ALWAYS AS (snowflake_conceal(id, '{KEY}')) STORED);
+             CREATE INDEX by_expression ON orders (snowflake_conceal(id, '{KEY}'));
+             CREATE VIEW shown AS SELECT snowflake_conceal(id, '{KEY}') FROM orders;
+             CREATE ROLE stranger LOGIN"
+        ))
+        .expect("objects with a constant");
+    let mut stranger = server.connect_as("stranger");
+    // Definitions show a bytea in hexadecimal.
+    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    for definition in [
+        "pg_get_indexdef('by_expression'::regclass)",
+        "pg_get_viewdef('shown'::regclass)",
+        "(SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'orders'::regclass)",
+    ] {
+        let definition: String = stranger.one(&format!("SELECT {definition}"));
+        assert!(definition.contains(&hex), "{definition}");
+    }
+}
+
+#[test]
+fn statistics_show_the_constants_of_utility_statements_only() {
+    if !Host::get().installation().libraries.join("pg_stat_statements.so").exists() {
+        return not_tested("pg_stat_statements, which this PostgreSQL lacks");
+    }
+    let server = Cluster::builder("conceal_statements")
+        .set("shared_preload_libraries", "snowflake_pg, pg_stat_statements")
+        .start();
+    let mut session = server.session();
+    session
+        .batch_execute("CREATE EXTENSION pg_stat_statements; CREATE TABLE orders (id bigint PRIMARY KEY)")
+        .expect("an extension");
+    session.batch_execute(&format!("SELECT snowflake_conceal(1, '{KEY}')")).expect("a concealed ID");
+    let shown = |session: &mut Client| {
+        session.all::<String>("SELECT query FROM pg_stat_statements WHERE query LIKE '%snowflake_conceal(%'")
+    };
+    let seen = shown(&mut session);
+    assert!(seen.contains(&"SELECT snowflake_conceal($1, $2)".into()) && !seen.concat().contains(KEY), "{seen:?}");
+    session.batch_execute(&format!("CREATE INDEX ON orders (snowflake_conceal(id, '{KEY}'))")).expect("an index");
+    assert!(shown(&mut session).concat().contains(KEY));
+}
