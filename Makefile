@@ -30,7 +30,7 @@ help:
 	@echo "make ci       all of these, and the tests that depend on PostgreSQL with 16, 17 and 18"
 	@echo "make docs     build a site from the pages in target/site"
 	@echo "make soak     faults in random order for SECONDS=3600, and ten minutes of idling"
-	@echo "make bench    compare with sequences and UUIDs (an hour); PART=cost, storage, oltp, contention, wire, segments,"
+	@echo "make bench    compare with sequences and UUIDs (an hour); PART=cost, conceal, storage, oltp, contention, wire, segments,"
 	@echo "              serials, fleet or failovers runs one part; writes to bench/results, or to target/bench for a short run with"
 	@echo "              ROUNDS=1 or SCALE=100"
 	@echo "make bench-plot   plot the results of make bench, next to them"

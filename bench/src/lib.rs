@@ -6,6 +6,7 @@
 //! figures of its [`report`].
 
 pub mod chart;
+pub mod conceal;
 pub mod contention;
 pub mod cost;
 pub mod cpu;

@@ -61,7 +61,8 @@ pub fn time_ordered_uuids(client: &mut Client) -> Vec<Rival> {
     rivals
 }
 
-fn offers(client: &mut Client, extension: &str) -> bool {
+/// Returns true if the server has the files of an extension.
+pub fn offers(client: &mut Client, extension: &str) -> bool {
     client.one(&format!("SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = '{extension}')"))
 }
 

@@ -3,7 +3,7 @@
 //! all rivals. Compare ratios, not nanoseconds.
 
 use bench::report::{PARTS, Report};
-use bench::{contention, cost, effort, failovers, fleet, oltp, segments, serials, storage, table, wire};
+use bench::{conceal, contention, cost, effort, failovers, fleet, oltp, segments, serials, storage, table, wire};
 
 fn main() {
     let mut parts: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +18,7 @@ fn main() {
     for part in &parts {
         let report = match part.as_str() {
             "cost" => cost::run(),
+            "conceal" => conceal::run(),
             "storage" => storage::run(),
             "oltp" => oltp::run(),
             "contention" => contention::run(),
