@@ -82,6 +82,10 @@ COMMENT ON FUNCTION snowflake_to_text(bigint) IS
     'ID as a 13-character string that sorts like the ID';
 COMMENT ON FUNCTION snowflake_from_text(text) IS
     'ID for a string returned by snowflake_to_text()';
+COMMENT ON FUNCTION snowflake_to_uuid(bigint) IS
+    'ID as a UUID of version 8 that sorts like the ID';
+COMMENT ON FUNCTION snowflake_from_uuid(uuid) IS
+    'ID for a UUID returned by snowflake_to_uuid()';
 COMMENT ON FUNCTION snowflake_conceal(bigint, bytea, bytea) IS
     'concealed ID for an ID: a positive number that shows neither a time nor a server';
 COMMENT ON FUNCTION snowflake_reveal(bigint, bytea, bytea) IS

@@ -234,3 +234,12 @@ COMMENT ON FUNCTION snowflake_conceal_text(bigint, bytea, bytea) IS
     'concealed ID for an ID, as a 13-character string';
 COMMENT ON FUNCTION snowflake_reveal_text(text, bytea, bytea) IS
     'ID for a string returned by snowflake_conceal_text(), if the key and the tweak are the same';
+
+CREATE FUNCTION snowflake_to_uuid(id bigint) RETURNS uuid
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_to_uuid_wrapper';
+CREATE FUNCTION snowflake_from_uuid(uuid uuid) RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_from_uuid_wrapper';
+COMMENT ON FUNCTION snowflake_to_uuid(bigint) IS
+    'ID as a UUID of version 8 that sorts like the ID';
+COMMENT ON FUNCTION snowflake_from_uuid(uuid) IS
+    'ID for a UUID returned by snowflake_to_uuid()';

@@ -24,4 +24,5 @@ pub mod series_definition;
 pub mod status;
 pub mod text;
 pub mod text_meaning;
+pub mod uuid;
 pub mod version;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use flake::{Epoch, FormatError, IdFormat, Layout, LayoutError, PartError, TextError};
+use flake::{Epoch, FormatError, IdFormat, Layout, LayoutError, PartError, TextError, UuidError};
 
 use crate::message::serial_problem::SerialProblem;
 
@@ -77,6 +77,8 @@ pub enum Error {
     Negative { id: i64 },
     /// A text is not an ID.
     Text { text: String, error: TextError },
+    /// A UUID is not an ID.
+    Uuid { uuid: String, error: UuidError },
     /// An instant has no ID in the layout and epoch.
     Instant { at: i128, format: IdFormat },
     /// An interval cannot be used as the length of a partition.

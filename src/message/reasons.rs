@@ -1,6 +1,6 @@
 //! The parts of messages that depend on the reason inside an error.
 
-use flake::{IdFormat, Layout, LayoutError, Part, TEXT_LENGTH, TextError};
+use flake::{IdFormat, Layout, LayoutError, Part, TEXT_LENGTH, TextError, UuidError};
 use pgrx::prelude::*;
 
 use crate::message::error::{EpochProblem, MarkProblem, Setting, StepProblem, WaitCause};
@@ -197,6 +197,23 @@ pub fn text_report(text: &str, error: TextError) -> Sentences {
          other than U."
             .into();
     (code, format!("\"{text}\" is not an ID in text form"), detail, hint)
+}
+
+/// Returns the error for a UUID that is not an ID.
+pub fn uuid_report(uuid: &str, error: UuidError) -> Sentences {
+    let detail = match error {
+        UuidError::Variant => "The UUID does not have the variant of RFC 9562.".into(),
+        UuidError::Version { version } => {
+            format!("The UUID has version {version}, but the UUID of an ID has version 8.")
+        }
+        UuidError::Rest => "The last 59 bits of the UUID of an ID are 0.".into(),
+    };
+    (
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("{uuid} is not the UUID of an ID"),
+        detail,
+        "Pass a UUID that snowflake_to_uuid() returned.".into(),
+    )
 }
 
 /// Returns a text with the range of time for which a layout and an epoch have IDs.

@@ -146,6 +146,7 @@ impl Error {
                 "Pass a number greater than or equal to zero.".into(),
             ),
             Error::Text { text, error } => reasons::text_report(text, *error),
+            Error::Uuid { uuid, error } => reasons::uuid_report(uuid, *error),
             Error::Step { problem } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 "interval cannot be used as the length of a partition".into(),

@@ -41,6 +41,7 @@ mod state;
 mod sync;
 mod text;
 mod tick;
+mod uuid;
 
 pub use assignment::Assignment;
 pub use block_size::{fetch_below, next_length, period_lengths};
@@ -66,3 +67,4 @@ pub use segment::{Block, Left, MAX_BLOCK, Number, Segment, Span, Undrawn};
 pub use state::{Claim, Drawn, NOT_LOADED, State};
 pub use text::{TEXT_LENGTH, TextError, from_text, to_text};
 pub use tick::{Nanos, Tick};
+pub use uuid::{UuidBytes, UuidError, from_uuid, to_uuid};

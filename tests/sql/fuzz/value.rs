@@ -180,6 +180,16 @@ pub fn value(chance: &mut Chance, kind: &str) -> String {
             let bytes = (0..length).map(|_| format!("{:02x}", chance.between(0, 255)));
             format!("\\x{}", bytes.collect::<String>())
         }
+        // Half of these have the version and the variant of an ID, and half of those also end in zeros.
+        "uuid" if chance.one_in(2) => {
+            let bits = chance.between(0, i64::MAX) as u64;
+            let end = if chance.one_in(2) { 0 } else { bits >> 16 };
+            format!("{:08x}-{:04x}-8{:03x}-8000-{end:012x}", bits >> 32, bits & 0xffff, bits >> 16 & 0xfff)
+        }
+        "uuid" => {
+            let number = |chance: &mut Chance| chance.between(0, i64::MAX) as u64;
+            format!("{:016x}{:016x}", number(chance), number(chance))
+        }
         _ => panic!("what is a value of type {kind}?"),
     }
 }
