@@ -83,7 +83,7 @@ fn without_preload_every_function_says_what_to_do() {
         "snowflake_serial('series', date '2024-01-01')".into(),
         "snowflake_serial_parse('series', 'S001')".into(),
         "snowflake_serial_gaps('numbered', 'number', 'series')".into(),
-        "snowflake_alter_series('series', start => 2)".into(),
+        "snowflake_alter_series('series', start => 1)".into(),
         "snowflake_number_at_commit('numbered', 'number', 'series')".into(),
         "snowflake_series()".into(),
     ] {
