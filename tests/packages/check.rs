@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::build::{VERSION, docs};
 
-/// The control files and the scripts of both extensions: the scripts of this version, and those of earlier versions in `sql/`.
+/// The control files and the scripts of both extensions: the scripts of this version, and those of earlier versions in `sql/`. Beside
+/// them, the scripts of the portable functions.
 pub fn extension_files() -> Vec<String> {
     let kept = fs::read_dir(repository().join("sql")).expect("sql/ can be read");
     let kept = kept.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -19,6 +20,7 @@ pub fn extension_files() -> Vec<String> {
     for extension in ["snowflake_pg", "snowflake_registry"] {
         files.extend([format!("{extension}--{VERSION}.sql"), format!("{extension}.control")]);
     }
+    files.extend(["snowflake_portable.sql", "snowflake_portable_tle.sql"].map(String::from));
     files.sort();
     files.dedup();
     files

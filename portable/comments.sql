@@ -1,0 +1,33 @@
+-- Comments, one for all forms of a function.
+
+DO $comments$
+DECLARE
+    comment record;
+BEGIN
+    FOR comment IN
+        SELECT function.oid::regprocedure AS function, texts.text
+        FROM (VALUES
+            ('snowflake_decode', 'parts of an ID'),
+            ('snowflake_describe', 'parts of an ID as JSON, with the layout and the epoch'),
+            ('snowflake_timestamp', 'time of an ID'),
+            ('snowflake_encode', 'ID with the given parts; the function does not issue it'),
+            ('snowflake_min_id', 'first ID of the tick that contains a time'),
+            ('snowflake_max_id', 'last ID of the tick that contains a time'),
+            ('snowflake_first_id_from', 'first ID at or after a time'),
+            ('snowflake_last_id_before', 'last ID before a time'),
+            ('snowflake_between', 'true if the time of the ID is at or after start and before stop; uses an index on the ID'),
+            ('snowflake_to_text', 'ID as 13 characters that sort like the ID'),
+            ('snowflake_from_text', 'ID for a string returned by snowflake_to_text()'),
+            ('snowflake_check', 'duplicate IDs, IDs from the future or from unexpected workers, and values that are not IDs'),
+            ('snowflake_portable_own', 'layout and epoch that the functions use if they are called without a layout')
+        ) AS texts (name, text)
+            JOIN pg_catalog.pg_proc AS function
+                ON function.proname = texts.name AND function.pronamespace = quote_ident(current_schema())::regnamespace
+    LOOP
+        EXECUTE format('COMMENT ON FUNCTION %s IS %L', comment.function, comment.text);
+    END LOOP;
+END
+$comments$;
+
+COMMENT ON DOMAIN snowflake_text IS 'ID as 13 characters that sort like the ID';
+COMMENT ON VIEW snowflake_layouts IS 'named layouts, with their bits, tick and epoch, and the contents of each field';

@@ -1,0 +1,38 @@
+-- Refuses to install beside the extension, and creates the types.
+
+DO $install$
+BEGIN
+    IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'snowflake_pg') THEN
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
+            MESSAGE = 'extension "snowflake_pg" is installed in this database',
+            DETAIL = 'The extension has functions with the same names.',
+            HINT = 'Use the functions of the extension. This script is for databases without the extension.';
+    END IF;
+    -- A function with "SET search_path FROM CURRENT" has this path.
+    PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+    IF to_regtype(quote_ident(current_schema()) || '.snowflake_portable_format') IS NULL THEN
+        -- A layout with its epoch, and what follows from both. A field with shift s and maximum m of an ID is (id >> s) & m.
+        CREATE TYPE snowflake_portable_format AS (
+            layout text,
+            -- The instant of tick 0, as a time in UTC and in milliseconds since 1970.
+            epoch timestamp,
+            epoch_ms bigint,
+            tick_ms bigint,
+            last_id bigint,
+            last_tick bigint,
+            -- The last tick whose time fits timestamptz. It can be above last_tick.
+            last_dated_tick bigint,
+            tick_shift integer,
+            datacenter_shift integer,
+            datacenter_max bigint,
+            worker_shift integer,
+            worker_max bigint,
+            sequence_shift integer,
+            sequence_max bigint
+        );
+        -- Texts sort like their IDs, whatever the collation of the database is, and equal IDs are equal texts.
+        CREATE DOMAIN snowflake_text AS text COLLATE "C"
+            CONSTRAINT snowflake_text_digits CHECK (VALUE ~ '^[0-7][0-9A-HJKMNP-TV-Z]{12}$');
+    END IF;
+END
+$install$;

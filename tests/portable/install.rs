@@ -1,0 +1,178 @@
+//! The script runs in any database, as an owner without privileges, and refuses to run beside the extension.
+
+use cluster::{Answer, Client, Cluster, Stop, assert_caught, ensure, output, typed};
+
+use crate::server::{install, library, plain, script, spoilt};
+
+/// The functions of a session that belong to no extension or to this one, without the functions that only the script has: names,
+/// arguments, results, volatility and parallel safety.
+const FUNCTIONS: &str = "
+    SELECT concat_ws(' ', proname, '(', pg_get_function_arguments(oid), ')', pg_get_function_result(oid), provolatile, proparallel)
+    FROM pg_proc WHERE proname LIKE 'snowflake\\_%' AND proname NOT LIKE 'snowflake\\_portable\\_%' ORDER BY 1";
+
+/// Runs the script with psql, which continues after an error.
+fn psql(server: &Cluster, script: &str) -> String {
+    let mut psql = server.program("psql");
+    psql.args(["--no-psqlrc", "--quiet"]);
+    typed(psql, script).expect("psql runs")
+}
+
+/// Whether the extension works as before after the script has run beside it.
+fn check_refused(script: &str, test: &str) -> Result<(), String> {
+    let (server, mut session) = library(test);
+    session.batch_execute("CREATE SCHEMA other").expect("a schema");
+    for path in ["public", "other"] {
+        psql(&server, &format!("SET search_path = {path}, public; {script}"));
+        let strange: i64 = session.one(
+            "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake\\_%' AND prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
+             AND proname <> 'snowflake_between'",
+        );
+        ensure!(strange == 0, "{strange} functions in {path} are not those of the library");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_script_refuses_to_run_beside_the_extension() {
+    let script = script("refused");
+    check_refused(&script, "refused").unwrap();
+    let (_server, mut session) = library("refused_text");
+    let (code, message, detail, hint) = install(&mut session, &script, &[]).expect_err("the extension is there");
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("42710", "extension \"snowflake_pg\" is installed in this database")
+    );
+    assert_eq!(detail, "The extension has functions with the same names.");
+    assert!(hint.starts_with("Use the functions of the extension."), "{hint}");
+    // Without the extension, it is possible to follow the hint.
+    session.batch_execute("DROP EXTENSION snowflake_pg").expect("nothing depends on it");
+    install(&mut session, &script, &[]).expect("the script runs");
+    let (code, message) = session.refusal("CREATE EXTENSION snowflake_pg");
+    assert_eq!(code, "42710", "{message}");
+}
+
+#[test]
+fn a_script_that_runs_beside_the_extension_is_caught() {
+    let unchecked = spoilt("unchecked", ("WHERE extname = 'snowflake_pg'", "WHERE extname = 'none'"));
+    assert_caught(check_refused(&unchecked, "unchecked"), "are not those of the library");
+    // psql continues after the error.
+    let open = script("open").replace("\nBEGIN;\n", "").replace("\nCOMMIT;\n", "");
+    assert_caught(check_refused(&open, "open"), "are not those of the library");
+}
+
+/// Returns the functions that the library has as well, and those that it does not have.
+fn functions(library: &mut Client, twin: &mut Client) -> (Vec<String>, Vec<String>) {
+    let known = library.all::<String>(FUNCTIONS);
+    twin.all::<String>(FUNCTIONS).into_iter().partition(|function| known.contains(function))
+}
+
+#[test]
+fn functions_are_declared_like_those_of_the_library() {
+    let (_library, mut library) = library("declared");
+    let server = plain("declared");
+    let mut twin = server.connect();
+    install(&mut twin, &script("declared"), &[]).expect("the script runs");
+    let (known, strange) = functions(&mut library, &mut twin);
+    assert_eq!((known.len(), strange), (26, Vec::new()), "{known:?}");
+    let columns = "SELECT attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute
+        WHERE attrelid = 'snowflake_layouts'::regclass ORDER BY attnum";
+    assert_eq!(library.all::<String>(columns), twin.all::<String>(columns));
+    // The row of each layout is the same, with its texts.
+    let rows = "SELECT layout::text FROM snowflake_layouts AS layout ORDER BY 1";
+    assert_eq!(library.all::<String>(rows), twin.all::<String>(rows));
+    let ours: i64 = twin.one(
+        "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake\\_%' AND proname NOT LIKE 'snowflake\\_portable\\_%'
+         AND obj_description(oid) IS NULL",
+    );
+    assert_eq!(ours, 0, "functions without a comment");
+}
+
+#[test]
+fn the_owner_of_a_database_installs_and_every_role_calls() {
+    let mut server = plain("owner");
+    let mut session = server.connect();
+    session.batch_execute("CREATE ROLE shop LOGIN; CREATE ROLE reader LOGIN").expect("roles");
+    session.batch_execute("CREATE DATABASE shop OWNER shop").expect("a database with an owner");
+    let as_role = |server: &Cluster, role: &str| {
+        server.config("shop").user(role).connect(postgres::NoTls).expect("the role can connect")
+    };
+    let script = script("owner");
+    install(&mut as_role(&server, "shop"), &script, &[("snowflake_pg.layout", "sonyflake")]).expect("the script runs");
+    // Also again, with another layout, and while a session uses the functions.
+    let mut reader = as_role(&server, "reader");
+    let layout = "SELECT snowflake_describe(0) ->> 'layout'";
+    assert_eq!(reader.one::<String>(layout), "39:8s:16@10ms");
+    reader.batch_execute("PREPARE workers AS SELECT worker_id FROM snowflake_decode(1000000)").expect("a statement");
+    install(&mut as_role(&server, "shop"), &script, &[("snowflake_pg.layout", "41:10:12")]).expect("the script runs");
+    assert_eq!(reader.one::<String>(layout), "41:10:12");
+    assert_eq!(reader.one::<i32>("EXECUTE workers"), 244);
+    // No session can change the meaning of an ID.
+    reader.batch_execute("SET snowflake_pg.layout = 'discord'").expect("any role can set a parameter of any name");
+    assert_eq!(reader.one::<String>(layout), "41:10:12");
+    server.restart(Stop::Fast);
+    assert_eq!(as_role(&server, "reader").one::<String>(layout), "41:10:12");
+}
+
+#[test]
+fn a_wrong_layout_or_epoch_leaves_nothing_behind() {
+    let server = plain("settings");
+    let mut session = server.connect();
+    let script = script("settings");
+    for (name, value, detail) in [
+        (
+            "layout",
+            "41:10",
+            "A layout is specified as three or four field widths in bits, or as a name from view \"snowflake_layouts\".",
+        ),
+        ("layout", "41:10:12@2ms", "The tick after \"@\" must be \"1ms\", \"10ms\" or \"1s\"."),
+        ("epoch", "2020-01-01", "The value is neither an ISO 8601 time with a time zone nor a number of milliseconds."),
+        ("epoch", "tomorrow", "The value is neither an ISO 8601 time with a time zone nor a number of milliseconds."),
+        ("epoch", "2020-02-30Z", "There is no such time."),
+        ("epoch", "1969-01-01Z", "An epoch must be between 1970-01-01 and 2199-12-31."),
+        ("epoch", "-1", "An epoch must be between 1970-01-01 and 2199-12-31."),
+        ("epoch", "99999999999999999999999", "An epoch must be between 1970-01-01 and 2199-12-31."),
+        ("epoch", "2020-01-01T00:00:00.0001Z", "An epoch must not include a fraction of a millisecond."),
+    ] {
+        let parameter = format!("snowflake_pg.{name}");
+        let (code, message, told, hint) =
+            install(&mut session, &script, &[(&parameter, value)]).expect_err("the value is wrong");
+        let expected = format!("invalid value for parameter \"{parameter}\": \"{value}\"");
+        assert_eq!((code.as_str(), message, told.as_str()), ("22023", expected, detail));
+        assert!(hint.starts_with("Specify "), "{hint}");
+        assert_eq!(session.one::<i64>("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'"), 0);
+        session.batch_execute("RESET ALL").expect("the parameters can be forgotten");
+    }
+    install(&mut session, &script, &[]).expect("the script runs");
+}
+
+#[test]
+fn a_dump_restores_the_functions_and_what_uses_them() {
+    let server = plain("dump");
+    let mut session = server.connect();
+    session.batch_execute("CREATE SCHEMA snowflake; SET search_path = snowflake, public").expect("a schema");
+    install(&mut session, &script("dump"), &[("snowflake_pg.layout", "discord")]).expect("the script runs");
+    session
+        .batch_execute(
+            "CREATE TABLE public.messages (
+                 id bigint PRIMARY KEY,
+                 sent timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'discord')) STORED,
+                 code snowflake_text
+             );
+             INSERT INTO public.messages VALUES (175928847299117063, DEFAULT, snowflake_to_text(175928847299117063));
+             CREATE INDEX ON public.messages (snowflake_timestamp(id, 'discord'))",
+        )
+        .expect("a table that uses the functions");
+    session.batch_execute("CREATE DATABASE restored").expect("a database");
+    let dump = output(server.program("pg_dump").arg("postgres"));
+    let mut psql = server.psql();
+    psql.args(["-d", "restored"]);
+    typed(psql, &dump).expect("the dump can be restored");
+    let mut restored = server.connect_to("restored");
+    let row = "SELECT concat_ws(' ', sent, code, snowflake.snowflake_describe(id) ->> 'layout') FROM messages";
+    assert_eq!(restored.one::<String>(row), session.one::<String>(row));
+    assert_eq!(restored.one::<String>(row), "2016-04-30 11:18:25.796+00 04W86BB0G4007 41:5:5:12");
+    // Where the functions do not lie in the search path, they find each other.
+    assert_eq!(restored.code("SELECT snowflake.snowflake_decode(1, 'none')").as_deref(), Some("22023"));
+    restored.batch_execute("DROP SCHEMA snowflake CASCADE").expect("all functions are in one schema");
+    assert_eq!(restored.one::<i64>("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'"), 0);
+}

@@ -1,0 +1,11 @@
+//! The portable functions: SQL for databases in which the library cannot be loaded, and expressions for other programs.
+
+#[path = "../sql/vectors/compare.rs"]
+mod compare;
+mod errors;
+mod install;
+mod plans;
+mod random;
+mod server;
+mod tle;
+mod vectors;

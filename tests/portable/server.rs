@@ -1,0 +1,68 @@
+//! Servers without the library, and the script that creates the functions.
+
+use std::fs;
+
+use cluster::{Client, Cluster, Scratch, command, output, repository, sqlstate};
+
+/// Returns the script that `scripts/portable` writes under this name.
+fn generated(name: &str, test: &str) -> String {
+    let scratch = Scratch::new(&format!("portable_{test}.scripts"));
+    output(command(repository().join("scripts/portable")).arg(&scratch.0));
+    fs::read_to_string(scratch.0.join(name)).expect("the script writes this file")
+}
+
+/// Returns the script for psql.
+pub fn script(test: &str) -> String {
+    generated("snowflake_portable.sql", test)
+}
+
+/// Returns the script for pg_tle.
+pub fn tle_script(test: &str) -> String {
+    generated("snowflake_portable_tle.sql", test)
+}
+
+/// Returns the script with a mistake in it.
+pub fn spoilt(test: &str, (right, wrong): (&str, &str)) -> String {
+    let script = script(test);
+    assert!(script.contains(right), "{right}");
+    script.replace(right, wrong)
+}
+
+/// Starts a server without the library.
+pub fn plain(test: &str) -> Cluster {
+    Cluster::builder(&format!("portable_{test}"))
+        .unset("shared_preload_libraries")
+        .unset("snowflake_pg.worker_id")
+        .start()
+}
+
+/// Starts a server with the library and without a worker ID, and connects to it.
+pub fn library(test: &str) -> (Cluster, Client) {
+    let server = Cluster::builder(&format!("portable_{test}_library")).unset("snowflake_pg.worker_id").start();
+    let session = server.session();
+    (server, session)
+}
+
+/// Runs the script in a session with these settings. On failure, returns the SQLSTATE and the texts of the error.
+pub fn install(
+    session: &mut Client,
+    script: &str,
+    settings: &[(&str, &str)],
+) -> Result<(), (String, String, String, String)> {
+    for (name, value) in settings {
+        session.execute("SELECT set_config($1, $2, false)", &[name, value]).expect("a parameter of any name");
+    }
+    let installed = session.batch_execute(script).map_err(|error| sqlstate(&error));
+    if installed.is_err() {
+        session.batch_execute("ROLLBACK").expect("the transaction of the script ends");
+    }
+    installed
+}
+
+/// Starts a server without the library, and creates the functions in it.
+pub fn twin(test: &str, script: &str) -> (Cluster, Client) {
+    let server = plain(test);
+    let mut session = server.connect();
+    install(&mut session, script, &[]).expect("the script runs");
+    (server, session)
+}

@@ -1,0 +1,38 @@
+//! The portable functions give the results of all vectors of `tests/vectors.json`.
+
+use cluster::{Answer, assert_caught};
+
+use crate::compare::{check_sql, vectors, wrong};
+use crate::server::{script, spoilt, twin};
+
+#[test]
+fn every_vector_is_right_without_the_library() {
+    let (_server, mut session) = twin("vectors", &script("vectors"));
+    let missing = session.refusal("LOAD 'snowflake_pg'; SELECT snowflake_nextval()").1;
+    assert_eq!(missing, "function snowflake_nextval() does not exist");
+    check_sql(&mut session, &vectors()).unwrap();
+}
+
+#[test]
+fn a_wrong_vector_without_the_library_is_caught() {
+    let (_server, mut session) = twin("vectors_wrong", &script("vectors_wrong"));
+    let expected = "the parts of an ID: 1 are wrong, the first is (2022-06-28T16:07:40.105Z,,378,1)";
+    assert_caught(check_sql(&mut session, &wrong()), expected);
+}
+
+/// Mistakes in the script, each with the comparison that finds it.
+const MISTAKES: [((&str, &str), &str); 4] = [
+    (("((id >> shift) & max)", "((id >> (shift + 1)) & max)"), "the parts of an ID"),
+    (("bits := '41:5:5:12'; epoch := 1420070400000", "bits := '41:5:5:12'"), "the named layouts"),
+    (("STVWXYZ', ((id", "STVWXZY', ((id"), "texts"),
+    (("WHEN t NOT BETWEEN 1 AND 62", "WHEN t NOT BETWEEN 0 AND 62"), "errors"),
+];
+
+#[test]
+fn a_wrong_function_is_caught() {
+    for (n, (mistake, reason)) in MISTAKES.into_iter().enumerate() {
+        let name = format!("vectors_mistake_{n}");
+        let (_server, mut session) = twin(&name, &spoilt(&name, mistake));
+        assert_caught(check_sql(&mut session, &vectors()), reason);
+    }
+}
