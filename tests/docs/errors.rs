@@ -55,7 +55,7 @@ fn anchor(heading: &str) -> String {
 
 /// Checks that each heading contains a message of the server.
 fn check_messages(page: &str) -> Result<(), String> {
-    let source = text_of(&repository().join("src")) + &text_of(&repository().join("sql"));
+    let source: String = ["src", "sql", "portable"].map(|folder| text_of(&repository().join(folder))).concat();
     // The escapes and line breaks of Rust strings are removed from the source.
     let source = source.replace("\\\"", "\"").replace("\\\n", "").split_whitespace().collect::<Vec<_>>().join(" ");
     let messages: Vec<&str> = headings(page).flat_map(messages).collect();

@@ -24,7 +24,8 @@ fn check_refused(script: &str, test: &str) -> Result<(), String> {
     for path in ["public", "other"] {
         psql(&server, &format!("SET search_path = {path}, public; {script}"));
         let strange: i64 = session.one(
-            "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake\\_%' AND prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
+            "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake\\_%'
+             AND prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
              AND proname <> 'snowflake_between'",
         );
         ensure!(strange == 0, "{strange} functions in {path} are not those of the library");

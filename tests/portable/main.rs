@@ -4,8 +4,10 @@
 mod compare;
 mod errors;
 mod install;
+mod page;
 mod plans;
 mod random;
 mod server;
 mod tle;
 mod vectors;
+mod warehouses;

@@ -1,0 +1,103 @@
+//! docs/portable.md: from a blank database of a role without privileges to decoded IDs.
+
+use std::fs;
+
+use cluster::{Answer, Cluster, Host, Recipe, Scratch, code_blocks, ensure, page, typed};
+
+use crate::server::{plain, script};
+
+const PAGE: &str = "docs/portable.md";
+
+/// Returns the block that follows a block, with the expected output.
+fn answer(block: &str) -> Option<String> {
+    let blocks = code_blocks(&page(PAGE));
+    let at = blocks.iter().position(|known| known.text == block).expect("a block of the page");
+    blocks.get(at + 1).filter(|next| next.language == "text" && next.follows).map(|next| next.text.clone())
+}
+
+/// A database that belongs to a role without privileges, and a directory with the script.
+struct Managed {
+    server: Cluster,
+    files: Scratch,
+}
+
+impl Managed {
+    fn new(test: &str) -> Managed {
+        let server = plain(test);
+        let mut session = server.connect();
+        session.batch_execute("CREATE ROLE app LOGIN").expect("a role");
+        session.batch_execute("CREATE DATABASE shop OWNER app").expect("a database");
+        let files = Scratch::new(&format!("portable_{test}.files"));
+        let path = files.write("snowflake_portable.sql", &script(test));
+        Host::get().write(&path, &fs::read_to_string(&path).expect("just written"));
+        Managed { server, files }
+    }
+
+    /// Types a block into a shell.
+    fn shell(&self, block: &str) -> Result<String, String> {
+        let mut shell = Host::get().shell(&format!("set -e\n{block}"));
+        shell.current_dir(&self.files.0).env("PGHOST", self.server.socket()).env("PGPORT", "5432").env("PGUSER", "app");
+        typed(shell, "")
+    }
+
+    /// Types a block into psql, and compares the output with that of the page.
+    fn psql(&self, block: &str) -> Result<(), String> {
+        let mut psql = self.server.psql();
+        psql.args(["-d", "shop", "-U", "app"]);
+        let printed = typed(psql, block)?;
+        let expected = answer(block);
+        ensure!(expected.as_ref().is_none_or(|expected| *expected == printed), "{block}:\n{printed}");
+        Ok(())
+    }
+}
+
+/// The tests of this file and of `warehouses.rs` type all blocks.
+#[test]
+fn every_section_with_blocks_is_tested() {
+    let tested = [
+        "Create the functions",
+        "Use another layout or epoch",
+        "With pg_tle",
+        "Differences from the extension",
+        "Remove the functions",
+        "DuckDB",
+        "SQLite",
+        "ClickHouse",
+        "pandas",
+        "polars",
+    ];
+    assert_eq!(Recipe::titles(PAGE), tested);
+}
+
+#[test]
+fn a_blank_database_reads_ids() {
+    let managed = Managed::new("page");
+    for (title, sql, sh) in [
+        ("Create the functions", "sql managed", "sh managed"),
+        ("Use another layout or epoch", "sql layout", "sh layout"),
+        ("Remove the functions", "sql managed", ""),
+    ] {
+        for block in code_blocks(&page(PAGE)).iter().filter(|block| block.heading == title) {
+            if block.language == sql {
+                managed.psql(&block.text).unwrap();
+            } else if block.language == sh {
+                managed.shell(&block.text).unwrap();
+            } else {
+                assert_eq!(block.language, "text", "{title}");
+            }
+        }
+    }
+    let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'";
+    assert_eq!(managed.server.connect_to("shop").one::<i64>(left), 0);
+}
+
+#[test]
+fn the_page_shows_the_error_beside_the_extension() {
+    let shown = page(PAGE);
+    let (_, section) = shown.split_once("## Differences from the extension").expect("a section");
+    let source = fs::read_to_string(cluster::repository().join("portable/install.sql")).expect("a source file");
+    for (begin, name) in [("ERROR:  ", "MESSAGE"), ("DETAIL:  ", "DETAIL"), ("HINT:  ", "HINT")] {
+        let text = section.lines().find_map(|line| line.strip_prefix(begin)).expect("the page shows the error");
+        assert!(source.contains(&format!("{name} = '{text}'")), "{text}");
+    }
+}
