@@ -71,7 +71,8 @@ BEGIN
 END
 $$;
 
--- Clocks of servers can differ by as much as a server can be ahead of its clock: a window and the largest max_ahead, 10 s each.
+-- A server can issue IDs ahead of its clock by at most a window and the largest max_ahead, 10 s each. The bound is calculated before the
+-- table is read, and is the same for all rows.
 CREATE OR REPLACE FUNCTION snowflake_check(relation regclass, key text DEFAULT 'id', workers integer[] DEFAULT NULL)
     RETURNS TABLE (problem text, datacenter_id integer, worker_id integer, ids bigint, first_id bigint, last_id bigint)
     LANGUAGE sql STABLE PARALLEL RESTRICTED

@@ -19,6 +19,10 @@ CREATE OR REPLACE FUNCTION snowflake_portable_time(tick bigint, format snowflake
         )) AT TIME ZONE 'UTC'
     END;
 
+CREATE OR REPLACE FUNCTION snowflake_portable_timestamp(id bigint, format snowflake_portable_format)
+    RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
+    RETURN snowflake_portable_time(snowflake_portable_tick(id, format), format);
+
 CREATE OR REPLACE FUNCTION snowflake_portable_field(id bigint, shift integer, max bigint)
     RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
     RETURN ((id >> shift) & max)::integer;
@@ -28,7 +32,7 @@ CREATE OR REPLACE FUNCTION snowflake_decode(id bigint,
     OUT created_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT snowflake_portable_time(snowflake_portable_tick(id, format), format),
+    SELECT snowflake_portable_timestamp(id, format),
         snowflake_portable_field(id, (format).datacenter_shift, (format).datacenter_max),
         snowflake_portable_field(id, (format).worker_shift, (format).worker_max),
         snowflake_portable_field(id, (format).sequence_shift, (format).sequence_max)
@@ -41,7 +45,7 @@ CREATE OR REPLACE FUNCTION snowflake_decode(id bigint, layout text,
     OUT created_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT snowflake_portable_time(snowflake_portable_tick(id, format), format),
+    SELECT snowflake_portable_timestamp(id, format),
         CASE WHEN (format).datacenter_max > 0
             THEN snowflake_portable_field(id, (format).datacenter_shift, (format).datacenter_max) END,
         CASE WHEN (format).worker_max > 0 THEN snowflake_portable_field(id, (format).worker_shift, (format).worker_max) END,
@@ -53,7 +57,7 @@ CREATE OR REPLACE FUNCTION snowflake_decode(id bigint, layout text, epoch timest
     OUT created_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT snowflake_portable_time(snowflake_portable_tick(id, format), format),
+    SELECT snowflake_portable_timestamp(id, format),
         CASE WHEN (format).datacenter_max > 0
             THEN snowflake_portable_field(id, (format).datacenter_shift, (format).datacenter_max) END,
         CASE WHEN (format).worker_max > 0 THEN snowflake_portable_field(id, (format).worker_shift, (format).worker_max) END,
@@ -63,11 +67,7 @@ END;
 
 CREATE OR REPLACE FUNCTION snowflake_timestamp(id bigint)
     RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN snowflake_portable_time(snowflake_portable_tick(id, snowflake_portable_own()), snowflake_portable_own());
-
-CREATE OR REPLACE FUNCTION snowflake_portable_timestamp(id bigint, format snowflake_portable_format)
-    RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
-    RETURN snowflake_portable_time(snowflake_portable_tick(id, format), format);
+    RETURN snowflake_portable_timestamp(id, snowflake_portable_own());
 
 CREATE OR REPLACE FUNCTION snowflake_timestamp(id bigint, layout text)
     RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE

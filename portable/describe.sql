@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION snowflake_portable_describe(id bigint, format snowflake_portable_format, absent integer)
     RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE
     RETURN jsonb_build_object(
-        'created_at', snowflake_portable_utc(snowflake_portable_time(snowflake_portable_tick(id, format), format)),
+        'created_at', snowflake_portable_utc(snowflake_portable_timestamp(id, format)),
         'unix_ms', (id >> (format).tick_shift) * (format).tick_ms + (format).epoch_ms,
         'tick', id >> (format).tick_shift,
         'datacenter_id', CASE WHEN (format).datacenter_max = 0 THEN absent
