@@ -1,4 +1,4 @@
--- Reads and makes Snowflake IDs without the library of snowflake_pg: the same function names and the same results, in SQL only. It
+-- Reads and makes Snowflake IDs without the library of snowflake_pg: the same function names and the same results, in SQL and PL/pgSQL. It
 -- decodes, encodes and searches. It never issues an ID.
 --
 -- Run this script in each database that needs it, with psql or any other client:
