@@ -12,7 +12,8 @@ CREATE OR REPLACE FUNCTION snowflake_portable_describe(id bigint, format snowfla
             ELSE snowflake_portable_field(id, (format).worker_shift, (format).worker_max) END,
         'sequence', snowflake_portable_field(id, (format).sequence_shift, (format).sequence_max),
         'id', id::text,
-        'text', snowflake_to_text(id)::text,
+        -- For an ID, the smaller number is the ID. For any other number, the planner must not raise the error of this function first.
+        'text', snowflake_to_text(least(id, (format).last_id))::text,
         'layout', (format).layout,
         'epoch', snowflake_portable_utc((format).epoch AT TIME ZONE 'UTC')
     );
