@@ -227,10 +227,10 @@ impl World {
         }
         self.called();
         self.state.seen = self.state.seen.max(self.now());
-        for tag in 0..TAGS.len() {
+        for (tag, name) in TAGS.iter().enumerate() {
             let Some(mine) = self.servers[server].blocks[tag].back().copied() else { continue };
             let tags = &self.state.tags;
-            if let Some(segment) = tags.segments.get(TAGS[tag]).filter(|segment| segment.generation == mine.generation)
+            if let Some(segment) = tags.segments.get(*name).filter(|segment| segment.generation == mine.generation)
                 && self.setup.strict
                 && i128::from(mine.last) >= i128::from(segment.next) + tags.pending(segment)
             {
