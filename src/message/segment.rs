@@ -37,7 +37,14 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
             ERRCODE_UNDEFINED_OBJECT,
             format!("segment \"{tag}\" does not exist"),
             String::new(),
-            "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner.".into(),
+            match tag.starts_with("series ") {
+                false => "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner.",
+                true => {
+                    "In the database of the registry, run SELECT snowflake_registry.create_segment(tag, start, begins_at => ..) as its \
+                     owner, with the first number that is not used."
+                }
+            }
+            .into(),
         ),
         SegmentProblem::Wait { until } => (
             ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,

@@ -229,11 +229,12 @@ fn a_period_of_a_registry_that_was_lost_begins_where_its_owner_says() {
         .unwrap();
     let server = with_series(server("dense_replaced_1", &registry));
     let mut client = server.connect();
-    let (code, message, ..) = refused(&mut client, NEXT);
+    let (code, message, _, hint) = refused(&mut client, NEXT);
     assert_eq!(
         (code.as_str(), message.as_str()),
         ("42704", "segment \"series public.ticket 2026-03-01\" does not exist")
     );
+    assert!(hint.contains("create_segment(tag, start, begins_at => ..) as its owner"), "{hint}");
     registry.connect().one::<i64>(
         "SELECT snowflake_registry.create_segment('series public.ticket 2026-03-01', 100, begins_at => '2026-02-28 23:00Z')",
     );
