@@ -29,11 +29,11 @@ try {
   console.log('refused', error.constructor.name, ada.name);
 }
 
-const rounded = JSON.stringify(rows, (key, value) => (typeof value === 'bigint' ? Number(value) : value));
+const rounded = JSON.stringify(data, (key, value) => (typeof value === 'bigint' ? Number(value) : value));
 
 for (const { id, name } of JSON.parse(rounded)) console.log('trap', String(id), name);
 
-const exact = JSON.stringify(rows, (key, value) => (typeof value === 'bigint' ? String(value) : value));
+const exact = JSON.stringify(data, (key, value) => (typeof value === 'bigint' ? String(value) : value));
 
 for (const { id, name } of JSON.parse(exact)) console.log('right', id, name);
 await prisma.$disconnect();
