@@ -65,6 +65,22 @@ fn the_application_uses_the_key_and_cannot_read_it() {
 }
 
 #[test]
+fn an_index_is_not_built_without_its_key() {
+    let (_server, mut session) = server("conceal_index");
+    session.batch_execute("DROP INDEX orders_public_id; DELETE FROM private.id_keys").unwrap();
+    let create = "CREATE UNIQUE INDEX orders_public_id ON orders (public_id_1(id))";
+    assert!(block("CREATE FUNCTION public_id_1(").contains(create));
+    assert_eq!(session.code(create).as_deref(), Some("22023"));
+}
+
+#[test]
+fn the_roles_that_the_page_names_read_the_key() {
+    let (server, mut owner) = server("conceal_readers");
+    owner.batch_execute("CREATE ROLE reader LOGIN; GRANT pg_read_all_data TO reader").unwrap();
+    assert_eq!(server.connect_as("reader").one::<i64>("SELECT count(key) FROM private.id_keys"), 1);
+}
+
+#[test]
 fn a_changed_link_finds_no_order() {
     let (_server, mut session) = server("conceal_links");
     let public: String = session.one("SELECT public_id(id) FROM orders WHERE customer = 'customer 7'");

@@ -25,7 +25,7 @@ impl Managed {
     fn new(test: &str) -> Managed {
         let server = plain(test);
         let mut session = server.connect();
-        session.batch_execute("CREATE ROLE app LOGIN").expect("a role");
+        session.batch_execute("CREATE ROLE app LOGIN; CREATE ROLE reader LOGIN").expect("roles");
         session.batch_execute("CREATE DATABASE shop OWNER app").expect("a database");
         let files = Scratch::new(&format!("portable_{test}.files"));
         let path = files.write("snowflake_portable.sql", &script(test));
@@ -38,6 +38,14 @@ impl Managed {
         let mut shell = Host::get().shell(&format!("set -e\n{block}"));
         shell.current_dir(&self.files.0).env("PGHOST", self.server.socket()).env("PGPORT", "5432").env("PGUSER", "app");
         typed(shell, "")
+    }
+
+    /// Reads an ID as a role that owns nothing.
+    fn reads(&self) -> String {
+        let mut psql = self.server.psql();
+        psql.args(["-d", "shop", "-U", "reader", "-A", "-t"]);
+        let read = "SELECT (snowflake_timestamp(1541815603606036480, 'twitter') AT TIME ZONE 'UTC')::date;";
+        typed(psql, read).expect("every role can read IDs").trim().into()
     }
 
     /// Types a block into psql, and compares the output with that of the page.
@@ -81,7 +89,12 @@ fn a_blank_database_reads_ids() {
             if block.language == sql {
                 managed.psql(&block.text).unwrap();
             } else if block.language == sh {
+                // A wrong layout: the command fails, and installs nothing.
+                let wrong = block.text.replace("-f", "-c \"SET snowflake_pg.layout = 'wrong'\" -f");
+                let said = managed.shell(&wrong).expect_err("the layout is wrong");
+                assert!(said.contains("not a valid layout"), "{said}");
                 managed.shell(&block.text).unwrap();
+                assert_eq!(managed.reads(), "2022-06-28", "{title}");
             } else {
                 assert_eq!(block.language, "text", "{title}");
             }
