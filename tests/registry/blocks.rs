@@ -69,6 +69,14 @@ impl Taker {
         })
     }
 
+    /// Takes a block, and returns the answer, or the reason of a refusal.
+    pub fn answer(&mut self, nonce: Uuid, want: i64) -> String {
+        let (fleet, tag, nonce) = (&self.fleet, &self.tag, sql(nonce));
+        self.client.one(&format!(
+            "SELECT coalesce(reason, answer) FROM snowflake_registry.take('{fleet}', '{tag}', {nonce}, {want})"
+        ))
+    }
+
     /// Takes a block with a new nonce.
     pub fn take(&mut self, want: i64) -> Block {
         let nonce = self.nonce();
