@@ -1,21 +1,13 @@
 //! Segments that the registry cannot serve, and others that it serves meanwhile.
 
-use cluster::{Answer, Client, Cluster, sqlstate, within};
+use cluster::{Answer, Cluster, within};
 
-use crate::servers::{SOON, server, string};
-
-fn registry(name: &str) -> Cluster {
-    Cluster::builder(name).start_registry("41:10:12")
-}
-
-fn refused(client: &mut Client, sql: &str) -> (String, String, String, String) {
-    sqlstate(&client.batch_execute(sql).expect_err("the statement is refused"))
-}
+use crate::servers::{SOON, empty_registry, refused, server, string};
 
 /// One tag that the registry cannot serve does not keep the server from the others.
 #[test]
 fn an_error_of_one_segment_does_not_delay_the_others() {
-    let registry = registry("dense_alone");
+    let registry = empty_registry("dense_alone");
     let mut owner = registry.connect();
     for tag in ["locked", "orders"] {
         owner.one::<i64>(&format!("SELECT snowflake_registry.create_segment('{tag}', 1, 10)"));
@@ -70,7 +62,7 @@ fn a_tag_that_the_registry_cannot_store_does_not_delay_the_others() {
 
 #[test]
 fn a_registry_that_cannot_create_a_segment_serves_the_others() {
-    let registry = registry("dense_error");
+    let registry = empty_registry("dense_error");
     let mut owner = registry.connect();
     owner.one::<i64>("SELECT snowflake_registry.create_segment('orders', 1, 10)");
     owner

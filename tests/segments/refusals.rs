@@ -1,12 +1,11 @@
 //! Every error of a session that draws, and that its hint works.
 
-use cluster::{Answer, Client, Cluster, Stop, sqlstate, within};
+use cluster::{Answer, Client, Cluster, Stop, within};
 
-use crate::servers::{DRAW, SOON, create, registry, server, string};
+use crate::servers::{self, DRAW, SOON, create, registry, server, string};
 
 fn refused(client: &mut Client, tag: &str) -> (String, String, String, String) {
-    let sql = format!("SELECT snowflake_segment_nextval({tag})");
-    sqlstate(&client.query(&sql, &[]).expect_err("the call is refused"))
+    servers::refused(client, &format!("SELECT snowflake_segment_nextval({tag})"))
 }
 
 #[test]

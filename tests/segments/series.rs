@@ -2,19 +2,13 @@
 
 use std::thread;
 
-use cluster::{
-    Answer, Builder, Client, Cluster, Stop, assert_caught, copy_ids, ensure, output, sqlstate, typed, within,
-};
+use cluster::{Answer, Builder, Client, Cluster, Stop, assert_caught, copy_ids, ensure, output, typed, within};
 
-use crate::servers::{SOON, server};
+use crate::servers::{SOON, empty_registry, refused, server};
 
 const CREATE: &str =
     "SELECT snowflake_create_series('ticket', 'T-{YYYY}{MM}{DD}-{n:7}', kind => 'dense', time_zone => 'Europe/Berlin')";
 const NEXT: &str = "SELECT snowflake_serial('ticket', timestamptz '2026-03-01 12:00Z')";
-
-fn registry(name: &str) -> Cluster {
-    Cluster::builder(name).start_registry("41:10:12")
-}
 
 fn with_series(builder: Builder) -> Cluster {
     let server = builder.start();
@@ -22,13 +16,9 @@ fn with_series(builder: Builder) -> Cluster {
     server
 }
 
-fn refused(client: &mut Client, sql: &str) -> (String, String, String, String) {
-    sqlstate(&client.batch_execute(sql).expect_err("the statement is refused"))
-}
-
 /// Three servers with two sessions each issue serials of two days.
 fn check(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> {
-    let registry = registry(name);
+    let registry = empty_registry(name);
     let servers: Vec<_> = (1..=3).map(|n| with_series(change(server(&format!("{name}_{n}"), &registry)))).collect();
     let count = 5_000;
     let day = |session: usize| ["2026-02-27", "2026-02-28"][session % 2];
@@ -77,7 +67,7 @@ fn a_series_with_blocks_of_each_session_is_caught() {
 
 /// A standby that knows nothing of the tag becomes the registry.
 fn fail_over(name: &str, prepare: impl Fn(&mut Client)) -> Result<(), String> {
-    let mut first = registry(&format!("{name}_a"));
+    let mut first = empty_registry(&format!("{name}_a"));
     prepare(&mut first.connect());
     let mut known = with_series(server(&format!("{name}_1"), &first));
     let standby = first.standby(Cluster::builder(&format!("{name}_b")).unset("shared_preload_libraries"));
@@ -123,7 +113,7 @@ fn a_period_that_begins_again_is_caught() {
 
 #[test]
 fn a_period_that_has_not_begun_is_refused() {
-    let registry = registry("dense_early");
+    let registry = empty_registry("dense_early");
     let server = with_series(server("dense_early_1", &registry));
     let mut client = server.connect();
     let soon = "SELECT snowflake_serial('ticket', now() + interval '2 days')";
@@ -157,7 +147,7 @@ fn a_period_that_has_not_begun_is_refused() {
 
 #[test]
 fn the_numbers_of_a_series_are_drawn_by_nothing_but_the_series() {
-    let registry = registry("dense_named");
+    let registry = empty_registry("dense_named");
     let server = with_series(server("dense_named_1", &registry));
     let mut client = server.connect();
     assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
@@ -174,7 +164,7 @@ fn the_numbers_of_a_series_are_drawn_by_nothing_but_the_series() {
 /// The first and the last day that a template can have, which begin in another year in UTC.
 #[test]
 fn the_first_and_the_last_day_are_periods() {
-    let registry = registry("dense_days");
+    let registry = empty_registry("dense_days");
     let server = server("dense_days_1", &registry).start();
     let mut client = server.session();
     for (n, zone) in ["Europe/Berlin", "Asia/Tokyo", "America/Los_Angeles"].iter().enumerate() {
@@ -198,7 +188,7 @@ fn the_first_and_the_last_day_are_periods() {
 /// The tag is the same whatever the server quotes.
 #[test]
 fn a_tag_does_not_depend_on_settings_or_keywords() {
-    let registry = registry("dense_quotes");
+    let registry = empty_registry("dense_quotes");
     let server = server("dense_quotes_1", &registry).start();
     let mut client = server.session();
     for (name, tag) in
@@ -244,7 +234,7 @@ fn a_period_of_a_registry_that_was_lost_begins_where_its_owner_says() {
 
 #[test]
 fn a_dense_series_has_no_counters() {
-    let registry = registry("dense_counters");
+    let registry = empty_registry("dense_counters");
     let server = with_series(server("dense_counters_1", &registry));
     let mut client = server.connect();
     client.batch_execute("CREATE TABLE tickets (number text)").unwrap();
@@ -261,7 +251,7 @@ fn a_dense_series_has_no_counters() {
 
 #[test]
 fn the_segment_of_a_series_is_not_dropped() {
-    let registry = registry("dense_drop");
+    let registry = empty_registry("dense_drop");
     let server = with_series(server("dense_drop_1", &registry));
     assert_eq!(server.connect().one::<String>(NEXT), "T-20260301-0000001");
     let mut owner = registry.connect();
@@ -283,7 +273,7 @@ fn the_segment_of_a_series_is_not_dropped() {
 
 #[test]
 fn a_series_without_periods_has_a_segment_that_its_owner_creates() {
-    let registry = registry("dense_one");
+    let registry = empty_registry("dense_one");
     let server = server("dense_one_1", &registry).start();
     let mut client = server.session();
     client.batch_execute("SELECT snowflake_create_series('ticket', 'T{n:5}', kind => 'dense')").unwrap();
@@ -311,7 +301,7 @@ fn a_series_without_a_registry_says_what_to_do() {
 /// The tag is part of the definition, so the numbers go on under another name and in another database.
 #[test]
 fn a_series_that_is_renamed_or_restored_goes_on() {
-    let registry = registry("dense_restored");
+    let registry = empty_registry("dense_restored");
     let server = with_series(server("dense_restored_1", &registry));
     let mut client = server.connect();
     assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
@@ -350,7 +340,7 @@ fn a_series_that_is_renamed_or_restored_goes_on() {
 
 #[test]
 fn only_roles_that_may_write_the_series_issue_its_serials() {
-    let registry = registry("dense_rights");
+    let registry = empty_registry("dense_rights");
     let server = with_series(server("dense_rights_1", &registry));
     let mut client = server.session();
     client.batch_execute("CREATE ROLE clerk; SET ROLE clerk").unwrap();
@@ -361,7 +351,7 @@ fn only_roles_that_may_write_the_series_issue_its_serials() {
 
 #[test]
 fn rows_can_be_numbered_densely_at_commit() {
-    let registry = registry("dense_commit");
+    let registry = empty_registry("dense_commit");
     let server = with_series(server("dense_commit_1", &registry));
     let mut client = server.session();
     for statement in [

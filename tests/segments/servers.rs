@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Builder, Client, Cluster, copy_ids, ensure};
+use cluster::{Answer, Builder, Client, Cluster, copy_ids, ensure, sqlstate};
 
 /// How long a test waits for what happens within a few heartbeats.
 pub const SOON: Duration = Duration::from_secs(30);
@@ -11,9 +11,14 @@ pub const SOON: Duration = Duration::from_secs(30);
 /// Draws a number of segment `orders`.
 pub const DRAW: &str = "SELECT snowflake_segment_nextval('orders')";
 
-/// Starts a server with the registry of a fleet in its database `postgres`, and creates segment `orders` with this step.
+/// Starts a server with the registry of a fleet in its database `postgres`.
+pub fn empty_registry(name: &str) -> Cluster {
+    Cluster::builder(name).start_registry("41:10:12")
+}
+
+/// Starts a server with a registry, and creates segment `orders` with this step.
 pub fn registry(name: &str, step: u64) -> Cluster {
-    let registry = Cluster::builder(name).start_registry("41:10:12");
+    let registry = empty_registry(name);
     create(&registry, "orders", step);
     registry
 }
@@ -46,6 +51,11 @@ pub fn server(name: &str, registry: &Cluster) -> Builder {
         .unset("snowflake_pg.worker_id")
         .set("snowflake_pg.registry", &string(registry))
         .set("snowflake_pg.lease", "10min")
+}
+
+/// Returns the SQLSTATE, message, detail and hint of a statement that must fail.
+pub fn refused(client: &mut Client, sql: &str) -> (String, String, String, String) {
+    sqlstate(&client.batch_execute(sql).expect_err("the statement is refused"))
 }
 
 /// Draws numbers of segment `orders`.
