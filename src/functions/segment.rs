@@ -17,7 +17,7 @@ fn snowflake_segment_nextval(tag: Text<'_>) -> i64 {
     if tag.0.starts_with(PERIOD) {
         Error::Segment { tag: tag.shown(), problem: SegmentProblem::OfSeries }.raise();
     }
-    segment_draw::draw(tag, None)
+    segment_draw::draw(tag, || None)
 }
 
 /// Returns the segments from which this server gives out numbers, for the view `snowflake_segments`.

@@ -171,14 +171,15 @@ impl Series {
     fn draw(&self, tag: &[u8], period: Period) -> i64 {
         let Definition { template, zone, start, .. } = &self.definition;
         if template.unit() == Unit::All {
-            return segment_draw::draw(Text(tag), None);
+            return segment_draw::draw(Text(tag), || None);
         }
-        // The same instant on every server with this definition.
-        let begins = zone.begin(period.start().in_utc()).clamp(BEGINS.0, BEGINS.1);
-        let lengths = period_lengths(u64::try_from(template.max() - start).unwrap_or(0) + 1);
-        let begins = i64::try_from(begins).expect("years have four digits");
-        let of_period = segment_facts::Period { begins, start: *start, lengths };
-        segment_draw::draw(Text(&[PERIOD, tag, b" ", period.key().as_bytes()].concat()), Some(&of_period))
+        segment_draw::draw(Text(&[PERIOD, tag, b" ", period.key().as_bytes()].concat()), || {
+            // The same instant on every server with this definition.
+            let begins = zone.begin(period.start().in_utc()).clamp(BEGINS.0, BEGINS.1);
+            let begins = i64::try_from(begins).expect("years have four digits");
+            let lengths = period_lengths(u64::try_from(template.max() - start).unwrap_or(0) + 1);
+            Some(segment_facts::Period { begins, start: *start, lengths })
+        })
     }
 
     /// Increments the counter of a period in the current transaction. If another transaction has incremented it and has not ended, this

@@ -110,13 +110,11 @@ impl Line<'_> {
 
     /// Creates the tag of a period of a series unless it exists. Returns why the registry does not create it.
     pub fn begin(&self, tag: &str, period: &Period) -> Result<Option<Reason>, Trouble> {
-        let number = |number: i128| Some(number.to_string());
         // A period begins at a full second.
-        let begins = number(i128::from(period.begins.div_euclid(1_000_000)));
+        let begins = period.begins.div_euclid(1_000_000);
         let (step, max_step) = period.lengths;
-        let start = number(period.start.into());
-        let lengths = [number(step.into()), number(max_step.into())];
-        let [step, max_step] = lengths;
+        let numbers = [begins.to_string(), period.start.to_string(), step.to_string(), max_step.to_string()];
+        let [begins, start, step, max_step] = numbers.map(Some);
         let row = self.row(BEGIN, &[self.fleet(), Some(tag.into()), begins, start, step, max_step])?;
         match (row.get("answer"), row.get("reason")) {
             (Some("created" | "current"), None) => Ok(None),

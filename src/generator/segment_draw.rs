@@ -62,16 +62,16 @@ impl Known {
     }
 }
 
-/// Draws a number. The session waits only if there is none on this server. If a `period` is given and the registry has no such tag, the
+/// Draws a number. The session waits only if there is none on this server. If `period` returns one and the registry has no such tag, the
 /// tag is created.
 #[inline]
-pub fn draw(tag: Text<'_>, period: Option<&Period>) -> i64 {
+pub fn draw(tag: Text<'_>, period: impl FnOnce() -> Option<Period>) -> i64 {
     let known = KNOWN.with_borrow_mut(|known| known.find(tag.0));
     match known {
         Some((slot, version)) if let Ok(number) = slot.draw(version) => {
             faults::drawn_privately(&slot.segment).unwrap_or(number)
         }
-        _ => find(tag, period),
+        _ => find(tag, period().as_ref()),
     }
 }
 
