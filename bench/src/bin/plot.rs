@@ -40,7 +40,7 @@ const LINES: [(&str, &str, &str, &str, bool, &str); 12] = [
 /// A chart with bars: the file, the title, the unit, whether the axis is logarithmic, and the figures with their names in the
 /// legend.
 type Bars = (&'static str, &'static str, &'static str, &'static str, bool, &'static [(&'static str, &'static str)]);
-const BARS: [Bars; 6] = [
+const BARS: [Bars; 7] = [
     (
         "cost",
         "id",
@@ -48,6 +48,14 @@ const BARS: [Bars; 6] = [
         "ns, logarithmic",
         true,
         &[("cost of an ID, one call a row", "one call a row"), ("cost of an ID, ten calls a row", "ten calls a row")],
+    ),
+    (
+        "conceal",
+        "id",
+        "Cost of concealing an ID, one session",
+        "ns, logarithmic",
+        true,
+        &[("cost of concealing an ID", "")],
     ),
     (
         "segments",
