@@ -5,9 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::{Answer as _, Cluster, sqlstate, within};
-use flake::fleet::{Call, Request};
 
-use crate::calls::{claim, format, registry, statement};
+use crate::calls::{claim, hello, registry};
 
 const LAYOUT: &str = "41:10:12";
 
@@ -56,9 +55,8 @@ fn a_lock_that_is_left_in_a_transaction_is_an_error_in_bounded_time_and_ends() {
     let server = registry("registry_left", LAYOUT);
     let mut left = idle_in_transaction(&server);
     let mut client = server.connect();
-    let hello = statement(&Call { fleet: None, format: format(LAYOUT), request: Request::Hello { serial: 1 } });
-    let row = client.query_one(&hello, &[]).expect("hello takes no lock");
-    let (fleet, nonce, life): (String, String, i64) = (row.get("fleet"), row.get("nonce"), row.get("life"));
+    let row = client.query_one(&hello(LAYOUT), &[]).expect("hello takes no lock");
+    let (fleet, nonce, life): (String, String, String) = (row.get("fleet"), row.get("nonce"), row.get("life"));
     let claim_sql = format!(
         "SELECT * FROM snowflake_registry.claim('{fleet}', '{LAYOUT}', 1288834974657, 0, '{nonce}', {life}, '{nonce}',
              9000000000000000000, '12 h', NULL)"
@@ -87,11 +85,7 @@ fn a_registry_that_cannot_write_grants_nothing() {
     assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(0));
     let before: String = client.one("SELECT string_agg(n::text, ' ') FROM snowflake_registry.node n");
     client.batch_execute("SET default_transaction_read_only = on").expect("a session may");
-    let row = client.query_one(
-        &statement(&Call { fleet: None, format: format(LAYOUT), request: Request::Hello { serial: 1 } }),
-        &[],
-    );
-    let row = row.expect("hello writes nothing");
+    let row = client.query_one(&hello(LAYOUT), &[]).expect("hello writes nothing");
     let (fleet, nonce): (String, String) = (row.get("fleet"), row.get("nonce"));
     let refused = client.code(&format!(
         "SELECT * FROM snowflake_registry.claim('{fleet}', '{LAYOUT}', 1288834974657, 0, '{nonce}', 1, '{nonce}', 9000000000000000000,
@@ -99,8 +93,7 @@ fn a_registry_that_cannot_write_grants_nothing() {
     ));
     assert_eq!(refused.as_deref(), Some("25006"));
     let standby = server.standby(Cluster::builder("registry_standby").unset("shared_preload_libraries"));
-    let hello = statement(&Call { fleet: None, format: format(LAYOUT), request: Request::Hello { serial: 1 } });
-    let (code, message) = standby.connect().refusal(&hello);
+    let (code, message) = standby.connect().refusal(&hello(LAYOUT));
     assert_eq!((code.as_str(), message.as_str()), ("25006", "the registry is on a standby"));
     assert_eq!(client.one::<String>("SELECT string_agg(n::text, ' ') FROM snowflake_registry.node n"), before);
 }

@@ -1,16 +1,12 @@
 //! What a role that the servers use can do, and what it cannot do.
 
 use cluster::Answer as _;
-use flake::fleet::{Call, Report, Request};
+use flake::fleet::Report;
 
 use crate::blocks::{Taker, last};
-use crate::calls::{claim, format, registry, statement};
+use crate::calls::{claim, hello, registry};
 
 const LAYOUT: &str = "41:10:12";
-
-fn hello() -> String {
-    statement(&Call { fleet: None, format: format(LAYOUT), request: Request::Hello { serial: 1 } })
-}
 
 #[test]
 fn a_role_of_the_servers_can_call_seven_functions_and_nothing_else() {
@@ -21,7 +17,7 @@ fn a_role_of_the_servers_can_call_seven_functions_and_nothing_else() {
     let mut role = server.connect_as("fleet");
     assert_eq!(claim(&mut role, LAYOUT).map(|node| node.worker), Ok(0));
     let mut other = server.connect_as("other");
-    assert_eq!(other.code(&hello()).as_deref(), Some("42501"));
+    assert_eq!(other.code(&hello(LAYOUT)).as_deref(), Some("42501"));
     owner.batch_execute("SELECT snowflake_registry.create_segment('orders')").expect("the owner may");
     let mut taker = Taker {
         fleet: owner.one("SELECT fleet_id::text FROM snowflake_registry.fleet"),
@@ -126,7 +122,7 @@ fn a_hostile_search_path_changes_nothing() {
     )
     .expect("a role may");
     for worker in 0..3 {
-        let statement = hello();
+        let statement = hello(LAYOUT);
         let nonces: Vec<String> =
             (0..2).map(|_| role.query_one(&statement, &[]).expect("an answer").get("nonce")).collect();
         assert_ne!(nonces[0], nonces[1]);

@@ -15,6 +15,7 @@
 //! - [`Member`] is the server's side: which call to send next, what an answer means, and which IDs may be issued ([`Grant`]).
 //! - [`Record`] is the part of a member that outlives a restart of PostgreSQL: the content of the *witness*, a file in a memory
 //!   filesystem that is lost when the machine restarts.
+//! - [`Statement`] is a call as SQL for the registry's database.
 //! - [`Tags`] gives blocks of short numbers to the servers. It is the reference for the functions of the same names.
 //!
 //! # The rules
@@ -47,6 +48,7 @@ mod point;
 mod record;
 mod registry;
 mod rows;
+mod statement;
 mod tag;
 
 pub use member::{Effect, Grant, Identity, Member, Standing};
@@ -55,6 +57,7 @@ pub use point::{FAR, FIRST_GRANT, MARGIN, MAX_LEASE, MIN_LEASE, Point, Scale, Sp
 pub use record::{RECORD_SIZE, Record, USED_OFFSET};
 pub use registry::{Moment, Registry};
 pub use rows::{Cursor, Fleet, Ring, Row, Source};
+pub use statement::{Statement, micros};
 pub use tag::{
     BLOCKS_IN_WINDOW, Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Segment, Skip, Tags, Top, UNKNOWN_STEPS,
     WINDOW, lost_windows,

@@ -1,0 +1,186 @@
+//! The calls of the protocol as SQL statements, and the answers in their rows.
+
+use core::time::Duration;
+
+use super::{Answer, Call, Claim, Loss, Point, Refusal, Renew, Request, Scale, Uuid};
+
+/// A call as one SQL statement for the registry's database. The statement must be its own transaction, and its answer counts only once
+/// the transaction has been committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// The statement. It returns one row, all of whose columns are of type `text`. No name in it depends on the search path.
+    pub sql: String,
+    /// The values of the parameters, `$1` first. All parameters are of type `text`.
+    pub parameters: Vec<Option<String>>,
+}
+
+/// A column of an answer: its name, and the expression for its value. Times are in seconds since the Unix epoch, because a role of the
+/// registry can have any settings for the form of times.
+const COLUMNS: [(&str, &str); 13] = [
+    ("answer", "answer"),
+    ("reason", "reason"),
+    ("worker", "worker"),
+    ("fleet", "fleet"),
+    ("life", "life"),
+    ("nonce", "nonce"),
+    ("count", "count"),
+    ("start", "start"),
+    ("bound", "bound"),
+    ("until", "EXTRACT(epoch FROM until)"),
+    ("now", "EXTRACT(epoch FROM now)"),
+    ("seen", "EXTRACT(epoch FROM pg_catalog.jsonb_extract_path_text(other, 'seen')::pg_catalog.timestamptz)"),
+    ("other", "other"),
+];
+
+/// The parameters of a statement, each with the type to which it is converted.
+struct Parameters {
+    values: Vec<Option<String>>,
+    types: Vec<&'static str>,
+}
+
+impl Parameters {
+    fn push(&mut self, value: Option<String>, kind: &'static str) {
+        self.values.push(value);
+        self.types.push(kind);
+    }
+
+    fn text(&mut self, value: &str) {
+        self.push(Some(value.into()), "text");
+    }
+
+    fn integer(&mut self, value: u32) {
+        self.push(Some(value.to_string()), "int4");
+    }
+
+    fn bigint(&mut self, value: i64) {
+        self.push(Some(value.to_string()), "int8");
+    }
+
+    fn point(&mut self, value: Point) {
+        self.bigint(value.id());
+    }
+
+    fn uuid(&mut self, value: Option<Uuid>) {
+        self.push(value.map(|Uuid(value)| format!("{value:032x}")), "uuid");
+    }
+
+    fn interval(&mut self, value: Duration) {
+        self.push(Some(format!("{} us", value.as_micros())), "interval");
+    }
+
+    /// Returns the statement that calls a function of the registry with these parameters.
+    fn call(self, function: &str) -> Statement {
+        let columns = COLUMNS.map(|(name, value)| format!("({value})::pg_catalog.text AS {name}")).join(", ");
+        let arguments: Vec<_> =
+            (1..).zip(self.types).map(|(n, kind)| format!("${n}::pg_catalog.text::pg_catalog.{kind}")).collect();
+        let sql = format!("SELECT {columns} FROM snowflake_registry.{function}({})", arguments.join(", "));
+        Statement { sql, parameters: self.values }
+    }
+}
+
+impl Call {
+    /// Returns the statement that sends this call. `about` is what the caller says about itself, as a JSON object. The registry shows the
+    /// values of the keys `host`, `port`, `data_directory`, `system_identifier`, `role`, `server_version`, `extension_version`,
+    /// `clock_offset_us` and `round_trip_us` in its views.
+    pub fn statement(&self, about: &str) -> Statement {
+        let mut all = Parameters { values: Vec::new(), types: Vec::new() };
+        all.uuid(self.fleet);
+        all.text(&self.format.layout.to_string());
+        all.bigint(self.format.epoch.unix_ms());
+        match self.request {
+            Request::Hello { .. } => all.call("hello"),
+            Request::Claim(Claim { datacenter, holder, life, nonce, clock, lease }) => {
+                all.integer(datacenter);
+                all.uuid(Some(holder));
+                all.bigint(life as i64);
+                all.uuid(Some(nonce));
+                all.point(clock);
+                all.interval(lease);
+                all.push(Some(about.into()), "jsonb");
+                all.call("claim")
+            }
+            Request::Renew(Renew {
+                datacenter,
+                worker,
+                holder,
+                count,
+                life,
+                nonce,
+                next_nonce,
+                start,
+                bound,
+                clock,
+                lease,
+            }) => {
+                all.integer(datacenter);
+                all.integer(worker);
+                all.uuid(Some(holder));
+                all.bigint(count as i64);
+                all.bigint(life as i64);
+                all.uuid(Some(nonce));
+                all.uuid(Some(next_nonce));
+                all.point(start);
+                all.point(bound);
+                all.point(clock);
+                all.interval(lease);
+                all.push(Some(about.into()), "jsonb");
+                all.call("renew")
+            }
+        }
+    }
+
+    /// Returns the answer in the row that the [`Statement`] returned, or `None` if the row is not an answer that this version knows.
+    /// `column` returns the value of the column with a name, or `None` if the value is null.
+    pub fn answer<'row>(&self, column: impl Fn(&str) -> Option<&'row str>) -> Option<Answer> {
+        let number = |name| column(name)?.parse::<u64>().ok();
+        let point = |name| Point::new(column(name)?.parse().ok()?);
+        let uuid = |name| u128::from_str_radix(&column(name)?.replace('-', ""), 16).ok().map(Uuid);
+        let scale = Scale::new(self.format);
+        Some(match (column("answer")?, column("reason")) {
+            ("hello", None) => Answer::Hello { fleet: uuid("fleet")?, life: number("life")?, nonce: uuid("nonce")? },
+            ("claimed", None) => Answer::Claimed {
+                worker: column("worker")?.parse().ok()?,
+                nonce: uuid("nonce")?,
+                count: number("count")?,
+                life: number("life")?,
+                start: point("start")?,
+                bound: point("bound")?,
+            },
+            ("renewed", None) => Answer::Renewed {
+                nonce: uuid("nonce")?,
+                count: number("count")?,
+                life: number("life")?,
+                bound: point("bound")?,
+            },
+            ("lost", Some("expired")) => Answer::Lost(Loss::Expired),
+            ("lost", Some("given away")) => Answer::Lost(Loss::GivenAway),
+            ("conflict", Some("clone")) => {
+                Answer::Conflict { seen: scale.point(column("seen").and_then(micros).unwrap_or(0)) }
+            }
+            ("refused", Some(reason)) => Answer::Refused(match reason {
+                "foreign fleet" => Refusal::ForeignFleet,
+                "layout" => Refusal::Layout,
+                "life" => Refusal::Life,
+                "quarantine" | "floor" => {
+                    Refusal::Quarantine { until: scale.point(column("until").and_then(micros).unwrap_or(i64::MAX)) }
+                }
+                "full" => Refusal::Full,
+                "range" => Refusal::Range,
+                "lease" => Refusal::Lease,
+                _ => return None,
+            }),
+            _ => return None,
+        })
+    }
+}
+
+/// Converts seconds with a fraction to microseconds. Infinity becomes the greatest number. Returns `None` if the text is not a number
+/// of seconds, or if the result is out of range.
+pub fn micros(seconds: &str) -> Option<i64> {
+    if seconds.ends_with("nfinity") {
+        return Some(i64::MAX);
+    }
+    let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+    let digits = fraction.chars().chain(core::iter::repeat('0')).take(6).collect::<String>();
+    whole.parse::<i64>().ok()?.checked_mul(1_000_000)?.checked_add(digits.parse::<u32>().ok()?.into())
+}
