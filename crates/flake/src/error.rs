@@ -1,5 +1,9 @@
-//! The errors for layouts, IDs and their parts. An error contains only facts, and the caller writes the message.
+//! The errors for layouts, IDs and their parts.
+//!
+//! An error contains the facts, so that a caller can write a message of its own. Its text, like that of every error of this crate,
+//! states the facts in one sentence, without a capital letter at the beginning and without a period at the end.
 
+use core::error::Error;
 use core::fmt;
 
 /// A field of an ID.
@@ -51,6 +55,23 @@ pub enum LayoutError {
     },
 }
 
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutError::Malformed => f.write_str("a layout is three or four widths in bits, or the name of a preset"),
+            LayoutError::UnknownTick => f.write_str("the tick after \"@\" is not \"1ms\", \"10ms\" or \"1s\""),
+            LayoutError::Width { part, bits, min, max } => {
+                write!(f, "the {part} field is {bits} bits wide, but it can be {min} to {max} bits wide")
+            }
+            LayoutError::TooWide { bits } => {
+                write!(f, "the widths add up to {bits} bits, but an ID can have at most 63")
+            }
+        }
+    }
+}
+
+impl Error for LayoutError {}
+
 /// A part that does not fit into its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartError {
@@ -61,6 +82,15 @@ pub struct PartError {
     /// The largest value of the field. The smallest value is 0.
     pub max: i64,
 }
+
+impl fmt::Display for PartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PartError { part, value, max } = self;
+        write!(f, "{value} does not fit into the {part} field, which can hold 0 to {max}")
+    }
+}
+
+impl Error for PartError {}
 
 /// The reason why an ID cannot be decoded or encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +109,21 @@ pub enum FormatError {
     /// The instant is after the layout's last tick.
     AfterEnd,
 }
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormatError::Negative => f.write_str("a negative number is not an ID"),
+            FormatError::TooLarge { max } => write!(f, "the number is above {max}, the largest ID of the layout"),
+            FormatError::Part(error) => error.fmt(f),
+            FormatError::BeforeEpoch => f.write_str("the time is before the epoch"),
+            FormatError::AfterEnd => f.write_str("the time is after the last tick of the layout"),
+        }
+    }
+}
+
+// The text of a `PartError` is the whole text, so the error does not name it as its source again.
+impl Error for FormatError {}
 
 impl From<PartError> for FormatError {
     fn from(error: PartError) -> Self {

@@ -5,6 +5,9 @@
 //! strings in `fpe`, because one of them allocates memory in every round, and the other one accepts only whole bytes, whereas an ID
 //! has 63 bits.
 
+use core::error::Error;
+use core::fmt;
+
 use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 use fpe::ff1::{FF1, NumeralString, NumeralStringError, Operations};
 
@@ -18,10 +21,33 @@ pub struct InvalidKey {
     pub length: usize,
 }
 
+impl fmt::Display for InvalidKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [short, middle, long] = KEY_LENGTHS;
+        write!(f, "the key has {} bytes, but a key has {short}, {middle} or {long} bytes", self.length)
+    }
+}
+
+impl Error for InvalidKey {}
+
 /// A permutation of the numbers that have `LENGTH` digits in base `RADIX`. A key selects the permutation.
 ///
-/// `RADIX` is between 2 and 65,536. The standard requires at least a million numbers. Half of the digits must fit into 64 bits,
-/// which the compiler checks.
+/// `RADIX` is between 2 and 65,536, and half of the digits fit into 64 bits. The compiler checks both:
+///
+/// ```compile_fail
+/// flake::Ff1::<65_537, 5>::new(&[0; 16]).unwrap();
+/// ```
+///
+/// ```compile_fail
+/// flake::Ff1::<65_536, 8>::new(&[0; 16]).unwrap();
+/// ```
+///
+/// The standard requires at least a million numbers.
+///
+/// ```
+/// let ff1 = flake::Ff1::<65_536, 5>::new(&[0; 16]).unwrap();
+/// assert_eq!(ff1.encrypt(b"", 1).and_then(|number| ff1.decrypt(b"", number)), Some(1));
+/// ```
 pub struct Ff1<const RADIX: u32, const LENGTH: usize>(Cipher);
 
 /// The rounds with the block cipher that the length of the key selects. FF1 only encrypts blocks, even to decrypt a number.
@@ -34,6 +60,12 @@ enum Cipher {
 impl<const RADIX: u32, const LENGTH: usize> Ff1<RADIX, LENGTH> {
     /// Returns the permutation that a key of 16, 24 or 32 bytes selects.
     pub fn new(key: &[u8]) -> Result<Self, InvalidKey> {
+        const {
+            // `fpe` refuses another base when it is given the key, which would look like a key of the wrong length.
+            assert!(RADIX >= 2 && RADIX <= 1 << 16, "the base must be from 2 to 65,536");
+            // The larger half. The value does not exist if it needs more than 64 bits.
+            let _ = Digits::<RADIX, LENGTH>::RIGHT_NUMBERS;
+        }
         let invalid = InvalidKey { length: key.len() };
         let cipher = match key.len() {
             16 => FF1::new(key, RADIX).map(Cipher::Aes128),

@@ -1,5 +1,7 @@
 //! Decides which words a request gets. The decision is a pure function of the last word issued, the time, and the limits.
 
+use core::error::Error;
+use core::fmt;
 use core::time::Duration;
 
 use crate::{Epoch, IdFormat, Layout, Nanos, Tick};
@@ -53,6 +55,20 @@ pub enum Obstacle {
     /// The clock is before the epoch.
     BeforeEpoch,
 }
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::NotLoaded => f.write_str("the state is not loaded"),
+            Obstacle::NotReserved(word) => write!(f, "word {word} is not reserved"),
+            Obstacle::Throttled(wait) => write!(f, "the lead is at its limit for another {wait:?}"),
+            Obstacle::Exhausted => f.write_str("the timestamps of the layout are exhausted"),
+            Obstacle::BeforeEpoch => f.write_str("the clock is before the epoch"),
+        }
+    }
+}
+
+impl Error for Obstacle {}
 
 /// The limits that cannot change while the server runs.
 #[derive(Clone, Copy, Debug)]

@@ -26,6 +26,9 @@
 //!   block. A session that reads the new contents with `Acquire` sees what the registrar saw when it stored them with `Release`, so its
 //!   swap of the earlier word fails.
 
+use core::error::Error;
+use core::fmt;
+
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicU64, Ordering};
@@ -70,6 +73,17 @@ pub enum Undrawn {
     /// The segment is closed, or serves another tag.
     Closed,
 }
+
+impl fmt::Display for Undrawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Undrawn::Dry => "all numbers are drawn, and the next block is not there yet",
+            Undrawn::Closed => "the segment is closed, or serves another tag",
+        })
+    }
+}
+
+impl Error for Undrawn {}
 
 /// Consecutive numbers that are not drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,9 @@
 //! letters and letters sort alphabetically. Because people read it, the text form contains no letter that looks like a digit. Because
 //! it is used in URLs, it contains no punctuation.
 
+use core::error::Error;
+use core::fmt;
+
 /// The number of digits. Each digit has 5 bits and an ID has 63 bits, so the first digit is at most `7`.
 pub const TEXT_LENGTH: usize = 13;
 
@@ -34,6 +37,26 @@ pub enum TextError {
     /// The number has more than 63 bits, because its first digit is above `7`.
     TooLarge,
 }
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            TextError::Short { length } => {
+                write!(f, "the text has {length} characters, but the text of an ID has {TEXT_LENGTH}")
+            }
+            TextError::Long => write!(f, "the text has more than {TEXT_LENGTH} characters"),
+            TextError::Digit { position, byte } if byte.is_ascii_graphic() => {
+                write!(f, "character {position} is \"{}\", which is not a base-32 digit", char::from(byte))
+            }
+            TextError::Digit { position, .. } => write!(f, "character {position} is not a base-32 digit"),
+            TextError::TooLarge => {
+                f.write_str("the number has more than 63 bits, because the first character is above \"7\"")
+            }
+        }
+    }
+}
+
+impl Error for TextError {}
 
 /// Returns the text of an ID, or `None` for a negative number, which is not an ID.
 pub fn to_text(id: i64) -> Option<[u8; TEXT_LENGTH]> {

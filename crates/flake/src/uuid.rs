@@ -3,6 +3,9 @@
 //! Version 8 leaves all bits to the application, except those of the version and the variant. The 63 bits of an ID are the first
 //! of these bits, and the other 59 are 0. Therefore, UUIDs sort in the same order as the IDs.
 
+use core::error::Error;
+use core::fmt;
+
 /// The bytes of a UUID.
 pub type UuidBytes = [u8; 16];
 
@@ -33,6 +36,20 @@ pub enum UuidError {
     /// A bit after the ID is not 0.
     Rest,
 }
+
+impl fmt::Display for UuidError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UuidError::Variant => f.write_str("the UUID does not have the variant of RFC 9562"),
+            UuidError::Version { version } => {
+                write!(f, "the UUID has version {version}, but the UUID of an ID has version {VERSION}")
+            }
+            UuidError::Rest => write!(f, "the last {} bits of the UUID are not 0", SHIFTS[2]),
+        }
+    }
+}
+
+impl Error for UuidError {}
 
 /// Returns the UUID of an ID, or `None` for a negative number, which is not an ID.
 pub fn to_uuid(id: i64) -> Option<UuidBytes> {

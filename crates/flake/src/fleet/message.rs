@@ -1,5 +1,7 @@
 //! What a server and the registry tell each other.
 
+use core::error::Error;
+use core::fmt;
 use core::time::Duration;
 
 use crate::IdFormat;
@@ -183,3 +185,21 @@ impl Refusal {
         }
     }
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::ForeignFleet => "the server belongs to another fleet",
+            Refusal::Layout => "the layout or the epoch of the server is not that of the fleet",
+            Refusal::Life => "the registry has begun a new life",
+            Refusal::Quarantine { until } => {
+                return write!(f, "the registry gives no worker IDs until its clock is above {}", until.id());
+            }
+            Refusal::Full => "no worker ID is free",
+            Refusal::Range => "the datacenter ID or the worker ID does not fit into its field",
+            Refusal::Lease => "the lease is out of range",
+        })
+    }
+}
+
+impl Error for Refusal {}

@@ -2,6 +2,7 @@
 //!
 //! Every field has a fixed number of digits. Therefore, a serial has one meaning, and the serials of a period sort like their numbers.
 
+use core::error::Error;
 use core::fmt;
 
 use crate::serial::period::{Civil, Period, Unit};
@@ -92,12 +93,39 @@ pub enum TemplateError {
     },
 }
 
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TemplateError::Long { length } => {
+                write!(f, "the template has {length} bytes, but it can have at most {MAX_TEMPLATE}")
+            }
+            TemplateError::Brace { position } => write!(f, "the brace at byte {position} does not belong to a field"),
+            TemplateError::Width => write!(f, "the number needs a width from 1 to {MAX_DIGITS} digits"),
+            TemplateError::NoNumber => write!(f, "the template does not contain {}", Field::Number),
+            TemplateError::Twice { field } => {
+                write!(f, "the template contains {field} or the same part of the time more than once")
+            }
+            TemplateError::Lacks { field, needs } => write!(f, "the template contains {field} but not {needs}"),
+        }
+    }
+}
+
+impl Error for TemplateError {}
+
 /// A number that has more digits than the template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
     /// The largest number that fits.
     pub max: i64,
 }
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the template has room for numbers from 0 to {}", self.max)
+    }
+}
+
+impl Error for Overflow {}
 
 /// The years whose times the template can represent, because a year has two or four digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +136,14 @@ pub struct YearRange {
     pub last: i32,
 }
 
+impl fmt::Display for YearRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the template can represent years from {} to {}", self.first, self.last)
+    }
+}
+
+impl Error for YearRange {}
+
 /// The reason why a text is not a serial of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotASerial {
@@ -116,6 +152,17 @@ pub enum NotASerial {
     /// The calendar or the clock has no such time.
     Time,
 }
+
+impl fmt::Display for NotASerial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NotASerial::Form => "the text does not have the form of the template",
+            NotASerial::Time => "the text contains a time that does not exist",
+        })
+    }
+}
+
+impl Error for NotASerial {}
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,155 @@
+//! The texts of the errors, which programs outside PostgreSQL show to their users.
+
+use core::error::Error;
+use core::time::Duration;
+
+use flake::fleet::{Kept, NoBlock, Point, Refusal};
+use flake::serial::{Field, NotASerial, Overflow, Template, TemplateError, YearRange};
+use flake::{
+    Ff1, FormatError, IdFormat, InvalidKey, KEY_LENGTHS, Layout, LayoutError, Node, Obstacle, Part, PartError,
+    TextError, Undrawn, UuidError, from_text, from_uuid,
+};
+
+/// The text of an error, in a box as in a program that passes on errors of any type.
+fn text(error: impl Into<Box<dyn Error + Send + Sync>>) -> String {
+    let error = error.into();
+    assert!(error.source().is_none(), "{error} repeats itself");
+    error.to_string()
+}
+
+/// Checks that a text is a sentence in the style of the messages of PostgreSQL.
+fn check_style(text: &str) {
+    let first = text.chars().next().expect("a text");
+    assert!(!first.is_uppercase() && !text.ends_with('.') && !text.contains('\n'), "{text:?}");
+}
+
+/// Checks the texts of errors.
+fn check<const COUNT: usize>(errors: [(Box<dyn Error + Send + Sync>, &str); COUNT]) {
+    for (error, expected) in errors {
+        let text = text(error);
+        assert_eq!(text, expected);
+        check_style(&text);
+    }
+}
+
+#[test]
+fn layouts() {
+    let width = LayoutError::Width { part: Part::Worker, bits: 33, min: 0, max: 32 };
+    check([
+        (LayoutError::Malformed.into(), "a layout is three or four widths in bits, or the name of a preset"),
+        (LayoutError::UnknownTick.into(), "the tick after \"@\" is not \"1ms\", \"10ms\" or \"1s\""),
+        (width.into(), "the worker field is 33 bits wide, but it can be 0 to 32 bits wide"),
+        (LayoutError::TooWide { bits: 64 }.into(), "the widths add up to 64 bits, but an ID can have at most 63"),
+    ]);
+    assert_eq!(Layout::MAX_BITS, 63);
+    let malformed = Layout::parse("41:10").map_err(text);
+    assert_eq!(malformed, Err(text(LayoutError::Malformed)));
+}
+
+#[test]
+fn ids() {
+    let part = PartError { part: Part::Sequence, value: -1, max: 4095 };
+    let sequence = "-1 does not fit into the sequence field, which can hold 0 to 4095";
+    check([
+        (part.into(), sequence),
+        (FormatError::Part(part).into(), sequence),
+        (FormatError::Negative.into(), "a negative number is not an ID"),
+        (FormatError::TooLarge { max: 1023 }.into(), "the number is above 1023, the largest ID of the layout"),
+        (FormatError::BeforeEpoch.into(), "the time is before the epoch"),
+        (FormatError::AfterEnd.into(), "the time is after the last tick of the layout"),
+    ]);
+    let format = IdFormat::parse("41:10:12").expect("a layout");
+    let node = Node { datacenter: 0, worker: 1024 };
+    let joined = format.join(format.instant(1), node, 0).map_err(text);
+    assert_eq!(joined, Err("1024 does not fit into the worker field, which can hold 0 to 1023".into()));
+}
+
+#[test]
+fn texts() {
+    let digit = |byte| TextError::Digit { position: 3, byte };
+    check([
+        (TextError::Short { length: 12 }.into(), "the text has 12 characters, but the text of an ID has 13"),
+        (TextError::Long.into(), "the text has more than 13 characters"),
+        (digit(b'U').into(), "character 3 is \"U\", which is not a base-32 digit"),
+        (digit(0xc3).into(), "character 3 is not a base-32 digit"),
+        (TextError::TooLarge.into(), "the number has more than 63 bits, because the first character is above \"7\""),
+    ]);
+    let read = from_text(b"1AU").map_err(text);
+    assert_eq!(read, Err(text(digit(b'U'))));
+}
+
+#[test]
+fn uuids() {
+    check([
+        (UuidError::Variant.into(), "the UUID does not have the variant of RFC 9562"),
+        (UuidError::Version { version: 7 }.into(), "the UUID has version 7, but the UUID of an ID has version 8"),
+        (UuidError::Rest.into(), "the last 59 bits of the UUID are not 0"),
+    ]);
+    let read = from_uuid([0; 16]).map_err(text);
+    assert_eq!(read, Err(text(UuidError::Variant)));
+}
+
+#[test]
+fn keys() {
+    let expected = "the key has 15 bytes, but a key has 16, 24 or 32 bytes";
+    check([(InvalidKey { length: 15 }.into(), expected)]);
+    assert_eq!(Ff1::<2, 63>::new(&[0; 15]).map(|_| ()).map_err(text), Err(expected.into()));
+    for length in (0..40).filter(|length| !KEY_LENGTHS.contains(length)) {
+        assert_eq!(Ff1::<2, 63>::new(&vec![0; length]).map(|_| ()), Err(InvalidKey { length }));
+    }
+}
+
+#[test]
+fn templates() {
+    let (twice, lacks) = (
+        TemplateError::Twice { field: Field::Month },
+        TemplateError::Lacks { field: Field::Month, needs: Field::Year },
+    );
+    check([
+        (TemplateError::Long { length: 101 }.into(), "the template has 101 bytes, but it can have at most 100"),
+        (TemplateError::Brace { position: 4 }.into(), "the brace at byte 4 does not belong to a field"),
+        (TemplateError::Width.into(), "the number needs a width from 1 to 18 digits"),
+        (TemplateError::NoNumber.into(), "the template does not contain {n:width}"),
+        (twice.into(), "the template contains {MM} or the same part of the time more than once"),
+        (lacks.into(), "the template contains {MM} but not {YYYY}"),
+        (Overflow { max: 999 }.into(), "the template has room for numbers from 0 to 999"),
+        (YearRange { first: 2000, last: 2099 }.into(), "the template can represent years from 2000 to 2099"),
+        (NotASerial::Form.into(), "the text does not have the form of the template"),
+        (NotASerial::Time.into(), "the text contains a time that does not exist"),
+    ]);
+    assert_eq!(Template::parse(b"INV").map_err(text), Err(text(TemplateError::NoNumber)));
+}
+
+#[test]
+fn obstacles() {
+    check([
+        (Obstacle::NotLoaded.into(), "the state is not loaded"),
+        (Obstacle::NotReserved(8).into(), "word 8 is not reserved"),
+        (Obstacle::Throttled(Duration::from_millis(2)).into(), "the lead is at its limit for another 2ms"),
+        (Obstacle::Exhausted.into(), "the timestamps of the layout are exhausted"),
+        (Obstacle::BeforeEpoch.into(), "the clock is before the epoch"),
+        (Undrawn::Dry.into(), "all numbers are drawn, and the next block is not there yet"),
+        (Undrawn::Closed.into(), "the segment is closed, or serves another tag"),
+    ]);
+}
+
+#[test]
+fn the_registry() {
+    let until = NoBlock::Wait { until: 7 };
+    let quarantine = Refusal::Quarantine { until: Point::new(7).expect("a point") };
+    check([
+        (NoBlock::UnknownTag.into(), "there is no such tag"),
+        (until.into(), "the numbers of this window are used up until 7 us of the registry's clock"),
+        (NoBlock::Exhausted.into(), "the tag has given its last number"),
+        (Kept::UnknownTag.into(), "there is no such tag"),
+        (Kept::Generation.into(), "the tag was dropped and created again"),
+        (Kept::NotTop.into(), "the numbers are not the end of the highest block of the tag"),
+        (Refusal::ForeignFleet.into(), "the server belongs to another fleet"),
+        (Refusal::Layout.into(), "the layout or the epoch of the server is not that of the fleet"),
+        (Refusal::Life.into(), "the registry has begun a new life"),
+        (quarantine.into(), "the registry gives no worker IDs until its clock is above 7"),
+        (Refusal::Full.into(), "no worker ID is free"),
+        (Refusal::Range.into(), "the datacenter ID or the worker ID does not fit into its field"),
+        (Refusal::Lease.into(), "the lease is out of range"),
+    ]);
+}
