@@ -1,5 +1,7 @@
 //! The portable functions: SQL for databases in which the library cannot be loaded, and expressions for other programs.
 
+#[path = "../../crates/flake/tests/common/random.rs"]
+mod choices;
 #[path = "../sql/vectors/compare.rs"]
 mod compare;
 mod errors;

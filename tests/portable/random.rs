@@ -3,24 +3,14 @@
 use cluster::{Answer, Client, Stop, assert_caught, ensure};
 use flake::{Layout, Part, Tick};
 
+use crate::choices::Random;
 use crate::server::{install, library, script, spoilt, twin};
 
 /// The number of layouts, and of IDs in each.
 const LAYOUTS: u64 = 1_000;
 const IDS: u64 = 100;
 
-/// SplitMix64, from a fixed seed.
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     fn up_to(&mut self, max: u64) -> u64 {
         self.next() % (max + 1)
     }

@@ -5,6 +5,8 @@
 mod calendar;
 #[path = "vectors/generate.rs"]
 mod generate;
+#[path = "common/random.rs"]
+mod random;
 
 use std::fs;
 

@@ -9,6 +9,7 @@ mod explore;
 mod faults;
 mod heal;
 mod holds;
+#[path = "../common/random.rs"]
 mod random;
 mod schedules;
 mod server;

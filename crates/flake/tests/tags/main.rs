@@ -8,6 +8,6 @@ mod directed;
 mod explore;
 mod faults;
 mod holds;
-#[path = "../fleet/random.rs"]
+#[path = "../common/random.rs"]
 mod random;
 mod world;

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use flake::{Epoch, IdFormat, Layout, Node, Part, Preset, from_text, to_text};
 
 use crate::calendar::iso;
+use crate::random::Random;
 
 /// Layouts without a name, each with the Unix milliseconds of its epoch: other orders, widths, ticks and epochs.
 const UNNAMED: [(&str, i64); 17] = [
@@ -274,17 +275,4 @@ fn errors() -> Vec<String> {
 fn string(text: &str) -> String {
     assert!(!text.contains(['"', '\\']) && !text.chars().any(char::is_control), "{text}");
     format!("\"{text}\"")
-}
-
-/// SplitMix64, from a fixed seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
 }

@@ -1,5 +1,8 @@
 //! Random choices from a seed.
 
+// Not every test makes every kind of choice.
+#![allow(dead_code)]
+
 /// SplitMix64: small, fast, and good enough to choose actions.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(pub u64);
