@@ -1,7 +1,62 @@
 //! Snowflake IDs without PostgreSQL: what the bits of an ID mean, what time it carries, and which ID comes next.
 //!
-//! This crate reads no clock, does no I/O and does not use PostgreSQL. The caller passes the time, and every decision depends
-//! only on the arguments. The comments use these terms:
+//! This is the part of snowflake_pg that does not depend on PostgreSQL. A program that is not a server can use it to decode IDs, and
+//! to issue IDs of the same fleet. The crate reads no clock and does no I/O. The caller passes the time, and every decision depends
+//! only on the arguments.
+//!
+//! # Decode an ID
+//!
+//! An [`IdFormat`] is a [`Layout`] with an [`Epoch`]. The IDs of one table have the same format:
+//!
+//! ```
+//! use flake::IdFormat;
+//!
+//! let format = IdFormat::parse("41:10:12")?;
+//! let parts = format.split(1_541_815_603_606_036_480)?;
+//! assert_eq!((parts.node.worker, parts.sequence), (378, 0));
+//! // Microseconds since the Unix epoch: 2022-06-28 16:07:40.105 UTC.
+//! assert_eq!(format.instant(parts.tick), 1_656_432_460_105_000);
+//!
+//! // The range of IDs for a range of times, for example for a query.
+//! let (first, past) = (format.first_id_from(1_656_432_460_000_000), format.first_id_from(1_656_432_461_000_000));
+//! assert_eq!((first, past), (Some(1_541_815_603_164_086_272), Some(1_541_815_607_358_390_272)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Issue IDs
+//!
+//! An [`Issuer`] issues the IDs of one [`Node`] in one process. It never issues an ID at or above its limit. The limit comes from a
+//! registry, or from a [`Mark`] that the caller stores durably before the IDs below it are issued:
+//!
+//! ```
+//! use flake::{IdFormat, Issuer, Mark, Node, Obstacle, Reading};
+//!
+//! let format = IdFormat::parse("41:10:12")?;
+//! let node = Node { datacenter: 0, worker: 7 };
+//! // The example has a clock of its own. Read the clocks of the system instead.
+//! let clocks = Reading { monotonic: 0, boot: 0, wall: 1_656_432_460_105_000_000, apart: 0 };
+//! let issuer = Issuer::start(&format, node, Mark::NOTHING_ISSUED, clocks)?;
+//!
+//! let id = loop {
+//!     match issuer.next_id(|| clocks.monotonic) {
+//!         Ok(id) => break id,
+//!         Err(Obstacle::NotReserved(needed)) => {
+//!             let planned = issuer.reserve(clocks.monotonic, needed);
+//!             // Store `planned.mark` durably before the next line. Pass it to `Issuer::start` after a restart.
+//!             issuer.publish(&planned, clocks.monotonic);
+//!         }
+//!         Err(Obstacle::Throttled(pause)) => std::thread::sleep(pause),
+//!         Err(obstacle) => return Err(obstacle.into()),
+//!     }
+//! };
+//! assert_eq!(id, 1_541_815_603_604_516_864);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Two programs in the directory `examples` do all of it: `mark_file` stores the mark in a file, and `registry` gets its worker ID from
+//! the registry of a fleet.
+//!
+//! # Terms
 //!
 //! - *tick*: one unit of an ID's timestamp ([`Tick`]). It is 1 ms unless the layout specifies a different length.
 //! - *word*: `tick << sequence_bits | sequence`, the ID without its node bits. Words are consecutive integers, so `word + n`
@@ -30,6 +85,7 @@ mod generator;
 mod hybrid;
 mod id_format;
 mod incidents;
+mod issuer;
 mod layout;
 mod mark;
 mod pending;
@@ -56,6 +112,7 @@ pub use generator::{Limits, Obstacle, Pace, Request, Run, step};
 pub use hybrid::{ClockEvent, ClockRules, Disciplined, Hybrid, OnRegression, Reading};
 pub use id_format::IdFormat;
 pub use incidents::Incidents;
+pub use issuer::{Ids, Issuer, Planned, StartError};
 pub use layout::{Layout, Node, Parts, Stamp};
 pub use mark::Mark;
 pub use pending::{Generation, Pending, pause};

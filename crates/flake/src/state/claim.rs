@@ -21,8 +21,8 @@ const LONGEST_CLAIM: Nanos = 2 * RENEWAL;
 pub struct Claim(Nanos);
 
 impl State {
-    /// Takes the right to extend the reservation for the time [`CLAIM`], or for the time [`RENEWAL`] if the extension is in
-    /// advance. Returns `None` if another caller has the right. `now` is the time of the monotonic clock.
+    /// Takes the right to extend the reservation for 100 ms, or for half of [`MIN_WINDOW`] if the extension is in advance. Returns
+    /// `None` if another caller has the right. `now` is the time of the monotonic clock.
     pub fn claim(&self, now: Nanos, in_advance: bool) -> Option<Claim> {
         let claimed_until = &self.extension.claimed_until;
         let until = claimed_until.load(Ordering::Relaxed);

@@ -1,0 +1,296 @@
+//! A process that issues IDs itself: up to the bound of a grant, or below a mark that it stores.
+#![cfg(not(loom))]
+
+mod common;
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::forall;
+use common::machine::{HOUR, MS, Machine, RULES, SECOND};
+use flake::fleet::{Grant, Point, Scale};
+use flake::{IdFormat, Issuer, MAX_LEAD, MAX_WINDOW, Mark, Nanos, Node, Obstacle, Planned, StartError};
+use proptest::prelude::*;
+
+fn twitter() -> IdFormat {
+    IdFormat::parse("41:10:12").unwrap()
+}
+
+fn node(worker: u32) -> Node {
+    Node { datacenter: 0, worker }
+}
+
+/// The point of a time of the wall clock.
+fn point(format: IdFormat, wall: Nanos) -> Point {
+    Scale::new(format).point((wall / 1_000) as i64)
+}
+
+/// A grant of worker ID 5 from one hour before the machine's clock to one second after it.
+fn grant(format: IdFormat, machine: &Machine) -> Grant {
+    Grant {
+        node: node(5),
+        start: point(format, machine.wall - HOUR),
+        bound: point(format, machine.wall + SECOND),
+        used: Mark::NOTHING_ISSUED,
+    }
+}
+
+/// Issues IDs until there is an obstacle other than the lead, while the clock runs.
+fn exhaust(issuer: &Issuer, machine: &mut Machine) -> (Vec<i64>, Obstacle) {
+    let mut ids = Vec::new();
+    loop {
+        match issuer.next_ids(4_096, || machine.monotonic) {
+            Ok(more) => ids.extend(more),
+            Err(Obstacle::Throttled(pause)) => machine.run(pause.as_nanos() as Nanos),
+            Err(obstacle) => return (ids, obstacle),
+        }
+    }
+}
+
+fn assert_ascends(ids: &[i64]) {
+    assert!(ids.is_sorted_by(|a, b| a < b), "the IDs do not ascend");
+}
+
+#[test]
+fn a_grant_is_used_up_to_its_bound_and_no_further() {
+    let (format, mut machine) = (twitter(), Machine::new());
+    let mut grant = grant(format, &machine);
+    let issuer = Issuer::of_grant(&format, &grant, machine.read()).unwrap();
+    let (ids, obstacle) = exhaust(&issuer, &mut machine);
+    assert!(matches!(obstacle, Obstacle::NotReserved(_)), "{obstacle:?}");
+    assert_ascends(&ids);
+    assert_eq!(format.split(ids[0]).unwrap().node, node(5));
+    // The bound is the first ID of a tick, over all nodes, so the last ID of this node is in the tick before.
+    assert_eq!(ids.len(), 1_000 * 4_096);
+    assert!(*ids.last().unwrap() <= grant.bound.id() && ids[0] >= grant.start.id());
+    grant.bound = point(format, machine.wall + 2 * SECOND);
+    assert!(issuer.raise(&grant), "the renewed grant");
+    let (more, _) = exhaust(&issuer, &mut machine);
+    assert!(more[0] > *ids.last().unwrap());
+    assert!(*more.last().unwrap() <= grant.bound.id());
+    assert_ascends(&more);
+}
+
+#[test]
+fn another_grant_raises_nothing() {
+    let (format, mut machine) = (twitter(), Machine::new());
+    let first = grant(format, &machine);
+    let issuer = Issuer::of_grant(&format, &first, machine.read()).unwrap();
+    exhaust(&issuer, &mut machine);
+    let bound = point(format, machine.wall + HOUR);
+    // The same worker ID, lost and claimed again: another holder had it in between.
+    let later = Grant { start: point(format, machine.wall), bound, ..first };
+    assert!(!issuer.raise(&later) && !issuer.raise(&Grant { node: node(6), bound, ..first }));
+    assert!(matches!(issuer.next_id(|| machine.monotonic), Err(Obstacle::NotReserved(_))));
+    // A lower bound takes nothing away.
+    assert!(issuer.raise(&Grant { bound, ..first }) && issuer.raise(&first));
+    assert!(issuer.next_id(|| machine.monotonic).is_ok());
+}
+
+#[test]
+fn a_grant_begins_at_its_start_if_the_clock_is_behind() {
+    let (format, mut machine) = (twitter(), Machine::new());
+    let behind = grant(format, &machine);
+    machine.step(-(2 * HOUR as i64));
+    let issuer = Issuer::of_grant(&format, &behind, machine.read()).unwrap();
+    let id = issuer.next_id(|| machine.monotonic).unwrap();
+    assert!(id >= behind.start.id());
+    assert_eq!(id >> 22, behind.start.id() >> 22, "the first ID is in the tick of the start");
+}
+
+/// A process with a mark that is stored in `mark`.
+struct Process {
+    issuer: Issuer,
+    mark: Option<Mark>,
+}
+
+impl Process {
+    fn start(mark: Option<Mark>, machine: &mut Machine) -> Process {
+        let begin = mark.unwrap_or(Mark::NOTHING_ISSUED);
+        Process { issuer: Issuer::start(&twitter(), node(7), begin, machine.read()).unwrap(), mark }
+    }
+
+    fn issue(&mut self, count: usize, machine: &mut Machine) -> Vec<i64> {
+        let mut ids = Vec::new();
+        while ids.len() < count {
+            match self.issuer.next_id(|| machine.monotonic) {
+                Ok(id) => ids.push(id),
+                Err(Obstacle::NotReserved(needed)) => {
+                    let planned: Planned = self.issuer.reserve(machine.monotonic, needed);
+                    self.mark = Some(planned.mark);
+                    machine.run(3 * MS);
+                    self.issuer.publish(&planned, machine.monotonic);
+                }
+                Err(Obstacle::Throttled(pause)) => machine.run(pause.as_nanos() as Nanos),
+                Err(obstacle) => panic!("{obstacle:?}"),
+            }
+        }
+        ids
+    }
+}
+
+/// Returns how many IDs a process repeats that starts after another one, with the clock set back by a second.
+fn repeated_after_a_restart(keeps_mark: bool) -> usize {
+    let mut machine = Machine::new();
+    let mut first = Process::start(None, &mut machine);
+    let before: HashSet<_> = first.issue(100_000, &mut machine).into_iter().collect();
+    machine.step(-(SECOND as i64));
+    let mut second = Process::start(first.mark.filter(|_| keeps_mark), &mut machine);
+    let after = second.issue(6_000_000, &mut machine);
+    assert_ascends(&after);
+    after.iter().filter(|id| before.contains(id)).count()
+}
+
+#[test]
+fn a_process_that_stores_its_mark_repeats_no_id_after_a_restart() {
+    assert_eq!(repeated_after_a_restart(true), 0);
+}
+
+#[test]
+fn a_process_that_forgets_its_mark_is_caught() {
+    assert_ne!(repeated_after_a_restart(false), 0, "no ID repeats without the mark, so the test above shows nothing");
+}
+
+#[test]
+fn every_id_is_below_the_mark_that_was_stored_before() {
+    let mut machine = Machine::new();
+    let mut process = Process::start(None, &mut machine);
+    assert!(matches!(process.issuer.next_id(|| machine.monotonic), Err(Obstacle::NotReserved(_))));
+    for _ in 0..200 {
+        machine.run(70 * MS);
+        for id in process.issue(500, &mut machine) {
+            assert!((id as u64) < process.mark.unwrap().value());
+        }
+    }
+    let format = twitter();
+    let ahead = process.mark.unwrap().value() - point(format, machine.wall).id() as u64;
+    assert!(ahead >> 22 <= (MAX_WINDOW + SECOND) / MS, "the mark is {} ticks ahead", ahead >> 22);
+}
+
+#[test]
+fn a_mark_far_ahead_of_the_clock_is_refused() {
+    let (format, mut machine) = (twitter(), Machine::new());
+    let at = |wall: Nanos| Mark::stored(point(format, wall).id() as u64).unwrap();
+    assert!(Issuer::start(&format, node(0), at(machine.wall + MAX_LEAD), machine.read()).is_ok());
+    let refused = Issuer::start(&format, node(0), at(machine.wall + MAX_LEAD + MS), machine.read()).err();
+    assert_eq!(refused, Some(StartError::Ahead(Duration::from_nanos(MAX_LEAD + MS))));
+    assert_eq!(refused.unwrap().to_string(), "the first ID would be 86400.001s ahead of the clock");
+    let refused = Issuer::start(&format, node(1_024), Mark::NOTHING_ISSUED, machine.read()).err().unwrap();
+    assert_eq!(refused.to_string(), "1024 does not fit into the worker field, which can hold 0 to 1023");
+}
+
+#[test]
+fn no_id_repeats_whatever_the_clock_does() {
+    let (format, mut machine) = (twitter(), Machine::new());
+    let far = Grant { bound: point(format, machine.wall + 24 * HOUR), ..grant(format, &machine) };
+    let issuer = Issuer::of_grant(&format, &far, machine.read()).unwrap();
+    let mut last = 0;
+    for step in [0, SECOND as i64, -(SECOND as i64), -(HOUR as i64), HOUR as i64, 3 * HOUR as i64, -5_000_000] {
+        machine.step(step);
+        for _ in 0..50 {
+            machine.run(40 * MS);
+            issuer.discipline(|| machine.read(), &RULES);
+            let id = issuer.next_id(|| machine.monotonic).unwrap();
+            assert!(id > last, "after a step of {step} ns");
+            last = id;
+        }
+    }
+}
+
+#[test]
+fn the_ids_follow_a_slewed_clock_only_if_the_issuer_is_disciplined() {
+    let behind = |disciplined: bool| {
+        let (format, mut machine) = (twitter(), Machine::new());
+        let far = Grant { bound: point(format, machine.wall + 24 * HOUR), ..grant(format, &machine) };
+        let issuer = Issuer::of_grant(&format, &far, machine.read()).unwrap();
+        for _ in 0..3_600 {
+            machine.run(SECOND);
+            // The wall clock runs faster than the monotonic clock.
+            machine.step(100_000);
+            if disciplined {
+                issuer.discipline(|| machine.read(), &RULES);
+            }
+        }
+        let id = issuer.next_id(|| machine.monotonic).unwrap();
+        (point(format, machine.wall).id() >> 22) - (id >> 22)
+    };
+    assert_eq!(behind(true), 0);
+    assert_eq!(behind(false), 360);
+}
+
+#[test]
+fn a_stopped_issuer_issues_nothing() {
+    let (format, mut machine) = (twitter(), Machine::new());
+    let grant = grant(format, &machine);
+    let issuer = Issuer::of_grant(&format, &grant, machine.read()).unwrap();
+    assert!(issuer.next_id(|| machine.monotonic).is_ok());
+    issuer.stop();
+    assert_eq!(issuer.next_id(|| machine.monotonic), Err(Obstacle::NotLoaded));
+    issuer.raise(&grant);
+    assert_eq!(issuer.next_ids(3, || machine.monotonic).err(), Some(Obstacle::NotLoaded));
+}
+
+#[test]
+fn threads_share_an_issuer() {
+    let (format, begun) = (twitter(), Instant::now());
+    let mut machine = Machine::new();
+    let far = Grant { bound: point(format, machine.wall + HOUR), ..grant(format, &machine) };
+    let issuer = Issuer::of_grant(&format, &far, machine.read()).unwrap();
+    let monotonic = || machine.monotonic + begun.elapsed().as_nanos() as Nanos;
+    let draw = || {
+        let mut ids = Vec::new();
+        while ids.len() < 100_000 {
+            match issuer.next_ids(7, monotonic) {
+                Ok(more) => ids.extend(more),
+                Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
+                Err(obstacle) => panic!("{obstacle:?}"),
+            }
+        }
+        ids
+    };
+    let all = thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(draw)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    all.iter().for_each(|ids| assert_ascends(ids));
+    let count: usize = all.iter().map(Vec::len).sum();
+    assert_eq!(all.into_iter().flatten().collect::<HashSet<_>>().len(), count);
+}
+
+#[test]
+fn grants_of_every_layout_hold() {
+    let cases = (common::formats(), any::<u64>(), 1..100_000u64, 1..64u64);
+    let issued = Cell::new(0);
+    forall(200, cases, |((shape, format), at, length, count)| {
+        let mut machine = Machine::new();
+        // A time within the layout and within the range of the clock.
+        let ticks = common::largest(shape.timestamp).min((1 << 62) / common::nanos(format.layout.tick()));
+        let tick = common::nanos(format.layout.tick());
+        machine.wall = format.epoch.nanos().saturating_add((at % (ticks + 1)).saturating_mul(tick));
+        let start = point(format, machine.wall);
+        let bound = Point::new(start.id().saturating_add_unsigned(length).min(format.layout.last_id())).unwrap();
+        let grant = Grant { node: node(0), start, bound, used: Mark::NOTHING_ISSUED };
+        let Ok(issuer) = Issuer::of_grant(&format, &grant, machine.read()) else { return Ok(()) };
+        let mut last = -1;
+        for _ in 0..100 {
+            match issuer.next_ids(count, || machine.monotonic) {
+                Ok(ids) => {
+                    for id in ids {
+                        prop_assert!(
+                            id > last && id >= start.id() && id <= bound.id(),
+                            "{id} of {start:?} to {bound:?}"
+                        );
+                        last = id;
+                        issued.set(issued.get() + 1);
+                    }
+                }
+                Err(Obstacle::Throttled(pause)) => machine.run(pause.as_nanos() as Nanos),
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    });
+    assert!(issued.get() > 10_000, "only {} IDs were compared", issued.get());
+}
