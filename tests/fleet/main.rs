@@ -4,6 +4,8 @@
 //! `tests/registry`.
 
 mod answers;
+mod application;
+mod application_page;
 mod clocks;
 mod connection;
 mod copies;

@@ -1,0 +1,93 @@
+//! Issues IDs with a worker ID that is given by hand, and stores the high-water mark in a file. After a crash, or if the clock was set
+//! back, a new process begins above every ID that the process before can have issued.
+//!
+//! ```sh
+//! cargo run -p flake --example mark_file -- 7 mark 5
+//! ```
+//!
+//! The arguments are the worker ID, the file, and the number of IDs. No other process and no server may ever have this worker ID.
+
+mod clock;
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+
+use clock::Clock;
+use flake::{IdFormat, Issuer, Mark, Node, Obstacle};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [worker, file, count] = arguments.as_slice() else {
+        return Err("usage: mark_file WORKER_ID FILE COUNT".into());
+    };
+    let format = IdFormat::parse("41:10:12").expect("this is a layout");
+    let node = Node { datacenter: 0, worker: worker.parse()? };
+    let mut ids = MarkedIds::open(&format, node, Path::new(file))?;
+    for _ in 0..count.parse()? {
+        println!("{}", ids.next_id()?);
+    }
+    Ok(())
+}
+
+/// The issuer, and the file of its mark. The file stays locked, so that a second process with this file gets an error.
+struct MarkedIds {
+    clock: Clock,
+    issuer: Issuer,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl MarkedIds {
+    fn open(format: &IdFormat, node: Node, path: &Path) -> Result<MarkedIds, Box<dyn Error>> {
+        let lock = File::create(path.with_extension("lock"))?;
+        lock.try_lock()?;
+        let mark = match fs::read_to_string(path) {
+            Ok(text) => Mark::stored(text.trim().parse()?).ok_or("the file does not contain a mark")?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Mark::NOTHING_ISSUED,
+            Err(error) => return Err(error.into()),
+        };
+        let clock = Clock::start();
+        let issuer = Issuer::start(format, node, mark, clock.read())?;
+        Ok(MarkedIds { clock, issuer, path: path.into(), _lock: lock })
+    }
+
+    fn next_id(&mut self) -> Result<i64, Box<dyn Error>> {
+        loop {
+            match self.issuer.next_id(|| self.clock.monotonic()) {
+                Ok(id) => return Ok(id),
+                Err(Obstacle::NotReserved(needed)) => self.reserve(needed)?,
+                Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
+                Err(obstacle) => return Err(obstacle.into()),
+            }
+        }
+    }
+
+    /// Stores the next mark, and then raises the limit of the issuer. The order matters: a mark that is not on disk protects nothing.
+    fn reserve(&self, needed: u64) -> Result<(), Box<dyn Error>> {
+        let planned = self.issuer.reserve(self.clock.monotonic(), needed);
+        let new = self.path.with_extension("new");
+        let mut file = File::create(&new)?;
+        writeln!(file, "{}", planned.mark.value())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        // The new name is durable when the directory is.
+        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(directory)?.sync_all()?;
+        self.issuer.publish(&planned, self.clock.monotonic());
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! An application that issues IDs itself, with a worker ID that the registry of the fleet has given to it. No server and no other
+//! instance of the application issues the same IDs.
+//!
+//! ```sh
+//! cargo run -p flake --example registry -- 'host=localhost user=postgres dbname=postgres' 41:10:12 5
+//! ```
+//!
+//! The arguments are the connection string of the registry, the layout of the fleet, and the number of IDs that each of two threads
+//! issues. Each line of the output is an ID.
+
+mod clock;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::{Arc, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use clock::Clock;
+use flake::fleet::{Effect, Identity, Member, Point, Refusal, Scale, Standing};
+use flake::{ClockRules, IdFormat, Issuer, Obstacle, OnRegression};
+use postgres::types::{ToSql, Type};
+use postgres::{Config, NoTls};
+
+/// How far ahead of the clock the application may issue IDs without the registry. An instance that has ended keeps its worker ID for
+/// this time and 10 minutes more.
+const LEASE: Duration = Duration::from_hours(1);
+
+/// How often the grant is renewed. The view `snowflake_registry.servers` shows a holder as late if it expects five more renewals in
+/// the time since the last one, at this rate.
+const HEARTBEAT: Duration = Duration::from_secs(LEASE.as_secs() / 720);
+
+/// How long the application waits for its first worker ID between two attempts.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How the IDs follow the clock: the rules of a server with the default settings.
+const RULES: ClockRules =
+    ClockRules { slack: 100_000_000, max_jump: 3_600_000_000_000, on_regression: OnRegression::Continue };
+
+/// The largest number of calls in one heartbeat: a renewal that finds the grant lost, and a new claim that finds a new life.
+const CALLS: usize = 8;
+
+/// What the registry shows about this instance.
+const ABOUT: &str = r#"{"host": "shop", "role": "application"}"#;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [registry, layout, count] = arguments.as_slice() else {
+        return Err("usage: registry CONNECTION_STRING LAYOUT COUNT".into());
+    };
+    let format = IdFormat::parse(layout)?;
+    let count: usize = count.parse()?;
+    let ids = Ids::start(registry.parse()?, format)?;
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let ids = Arc::clone(&ids);
+            thread::spawn(move || (0..count).map(|_| ids.next_id()).collect::<Result<Vec<_>, _>>())
+        })
+        .collect();
+    for thread in threads {
+        for id in thread.join().map_err(|_| "a thread has panicked")?? {
+            println!("{id}");
+        }
+    }
+    Ok(())
+}
+
+/// The IDs of this instance. `None` while the instance has no worker ID.
+struct Ids {
+    clock: Clock,
+    issuer: RwLock<Option<Issuer>>,
+}
+
+impl Ids {
+    /// Waits for a worker ID, and renews the grant in a thread.
+    fn start(registry: Config, format: IdFormat) -> Result<Arc<Ids>, Failure> {
+        let identity = Identity { fleet: None, format, datacenter: 0 };
+        let member = Member::start(identity, None, Point::ZERO);
+        let ids = Arc::new(Ids { clock: Clock::start(), issuer: RwLock::new(None) });
+        let mut holder = Holder { registry, format, member, ids: Arc::clone(&ids) };
+        holder.heartbeat()?;
+        thread::spawn(move || {
+            loop {
+                let pause = if holder.ids.has_issuer() { HEARTBEAT } else { RETRY };
+                thread::sleep(pause);
+                holder.ids.follow_clock();
+                if let Err(failure) = holder.heartbeat() {
+                    eprintln!("no answer of the registry, so the grant stays as it is: {failure}");
+                }
+            }
+        });
+        Ok(ids)
+    }
+
+    fn has_issuer(&self) -> bool {
+        self.issuer.read().is_ok_and(|issuer| issuer.is_some())
+    }
+
+    /// Keeps the IDs close to the wall clock.
+    fn follow_clock(&self) {
+        if let Ok(Some(issuer)) = self.issuer.read().as_deref() {
+            issuer.discipline(|| self.clock.read(), &RULES);
+        }
+    }
+
+    fn next_id(&self) -> Result<i64, Failure> {
+        loop {
+            let issuer = self.issuer.read().map_err(|_| "the heartbeat has panicked")?;
+            let issued = issuer.as_ref().ok_or("no worker ID")?.next_id(|| self.clock.monotonic());
+            drop(issuer);
+            match issued {
+                Ok(id) => return Ok(id),
+                Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
+                // The bound of the grant is reached: the registry has not answered for a whole lease.
+                Err(obstacle) => return Err(obstacle.into()),
+            }
+        }
+    }
+}
+
+/// The side of the registry.
+struct Holder {
+    registry: Config,
+    format: IdFormat,
+    member: Member,
+    ids: Arc<Ids>,
+}
+
+impl Holder {
+    /// Claims a worker ID or renews the grant, over a connection of its own, so that it finds the new primary after a failover.
+    fn heartbeat(&mut self) -> Result<(), Failure> {
+        let mut client = self.registry.connect(NoTls)?;
+        let scale = Scale::new(self.format);
+        for _ in 0..CALLS {
+            let wall = i64::try_from(self.ids.clock.read().wall / 1_000)?;
+            let Some(call) = self.member.request(scale.point(wall), LEASE) else { break };
+            let statement = call.statement(ABOUT);
+            let parameters: Vec<(&(dyn ToSql + Sync), Type)> =
+                statement.parameters.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect();
+            let row = client.query_typed_one(&statement.sql, &parameters)?;
+            let answer = call.answer(|column| row.get(column)).ok_or("this is not a registry")?;
+            match self.member.answer(&call, &answer) {
+                Effect::Continue | Effect::Refused(Refusal::Life) => {}
+                Effect::Assigned | Effect::Renewed => return self.take_grant(),
+                Effect::Lost(_) => self.stop()?,
+                Effect::Fenced => {
+                    self.stop()?;
+                    return Err("a copy of this process has the worker ID: start this process again".into());
+                }
+                Effect::Refused(refusal) => return Err(format!("the registry refused the call: {refusal}").into()),
+                Effect::Ignored => return Err(format!("{answer:?} is not an answer to {call:?}").into()),
+            }
+        }
+        Err("no worker ID".into())
+    }
+
+    /// Issues IDs up to the bound of the grant.
+    fn take_grant(&self) -> Result<(), Failure> {
+        let (Standing::Holding(grant), clock) = (self.member.standing(), self.ids.clock) else { return Ok(()) };
+        let mut issuer = self.ids.issuer.write().map_err(|_| "a thread has panicked")?;
+        match &*issuer {
+            Some(issuer) if issuer.raise(&grant) => {}
+            _ => *issuer = Some(Issuer::of_grant(&self.format, &grant, clock.read())?.with_random_start()),
+        }
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), Failure> {
+        *self.ids.issuer.write().map_err(|_| "a thread has panicked")? = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! Applications that issue IDs themselves: the examples of `crates/flake`, run as processes beside servers of a fleet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::{Child, Command, Output, Stdio};
+
+use cluster::{Answer, Scratch, Stop, assert_caught, command, ensure, repository};
+use flake::{IdFormat, Issuer, Mark, Node, Reading};
+
+use crate::fleet::{LAYOUT, registry, renewed, server, string};
+
+/// Returns the command that runs an example. Cargo builds it first if necessary.
+fn example(name: &str, arguments: &[&str]) -> Command {
+    let mut command = command(env!("CARGO"));
+    command.current_dir(repository()).args(["run", "--quiet", "-p", "flake", "--example", name, "--"]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn spawn(mut command: Command) -> Child {
+    command.spawn().expect("cargo can be started")
+}
+
+/// Returns the IDs that a process has written, which must have ended with success.
+fn ids(output: &Output) -> Vec<i64> {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| line.parse().expect("every line is an ID")).collect()
+}
+
+fn run(name: &str, arguments: &[&str]) -> Vec<i64> {
+    ids(&example(name, arguments).output().expect("cargo can be started"))
+}
+
+/// Returns what a process writes that must fail.
+fn failure(name: &str, arguments: &[&str]) -> String {
+    let output = example(name, arguments).output().expect("cargo can be started");
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn applications_and_servers_of_a_fleet_issue_different_ids() {
+    let registry = registry("fleet_applications");
+    let servers: Vec<_> =
+        (0..2).map(|n| server(&format!("fleet_applications_{n}"), &string(&registry)).start()).collect();
+    servers.iter().for_each(|server| drop(renewed(&registry, server)));
+    let applications: Vec<_> =
+        (0..3).map(|_| spawn(example("registry", &[&string(&registry), LAYOUT, "20000"]))).collect();
+    let mut all: Vec<Vec<i64>> = servers
+        .iter()
+        .map(|server| server.session().one("SELECT array_agg(snowflake_nextval()) FROM generate_series(1, 40000)"))
+        .collect();
+    all.extend(applications.into_iter().map(|child| ids(&child.wait_with_output().expect("a process ends"))));
+
+    let mut client = servers[0].session();
+    let mut holders = BTreeMap::new();
+    for ids in &all {
+        let sql = "SELECT array_agg(DISTINCT (snowflake_decode(id)).worker_id) FROM unnest($1::bigint[]) AS id";
+        let workers: Vec<i32> = client.query_one(sql, &[ids]).expect("every ID can be decoded").get(0);
+        let [worker] = workers.as_slice() else { panic!("the worker IDs {workers:?} in the IDs of one process") };
+        let role: String =
+            registry.connect().one(&format!("SELECT role FROM snowflake_registry.servers WHERE worker_id = {worker}"));
+        holders.insert(*worker, role);
+    }
+    let roles: Vec<_> = holders.values().map(String::as_str).collect();
+    assert_eq!(roles, ["primary", "primary", "application", "application", "application"]);
+    let count: usize = all.iter().map(Vec::len).sum();
+    assert_eq!((count, all.into_iter().flatten().collect::<BTreeSet<_>>().len()), (200_000, 200_000));
+}
+
+#[test]
+fn an_application_with_the_worker_id_of_a_server_is_caught() {
+    let registry = registry("fleet_application_shares");
+    let server = server("fleet_application_shares_1", &string(&registry)).start();
+    let worker = u32::try_from(renewed(&registry, &server).worker).expect("worker IDs are not negative");
+    let id: i64 = server.session().one("SELECT snowflake_nextval()");
+    let format = IdFormat::parse(LAYOUT).expect("a layout");
+    // An application whose clock shows what the server's clock showed, and to which somebody has given the server's worker ID.
+    let wall = u64::try_from(format.instant(format.split(id).expect("an ID").tick)).expect("a time") * 1_000;
+    let reading = Reading { monotonic: 1, boot: 1, wall, apart: 0 };
+    let issuer =
+        Issuer::start(&format, Node { datacenter: 0, worker }, Mark::NOTHING_ISSUED, reading).expect("it starts");
+    issuer.publish(&issuer.reserve(1, 0), 1);
+    let issued: Vec<_> = (0..4_096).map(|_| issuer.next_id(|| 1).expect("the tick has 4096 IDs")).collect();
+    let twice = || {
+        ensure!(!issued.contains(&id), "{id} is issued by the server and by the application");
+        Ok(())
+    };
+    assert_caught(twice(), "by the server and by the application");
+}
+
+#[test]
+fn an_application_without_a_worker_id_says_why() {
+    let mut registry = registry("fleet_application_refused");
+    let refused = failure("registry", &[&string(&registry), "41:5:5:12", "1"]);
+    assert!(
+        refused.contains(
+            "error: the registry refused the call: the layout or the epoch of the server is not that of the fleet"
+        ),
+        "{refused}"
+    );
+    let usage = failure("registry", &[&string(&registry), "41:10", "1"]);
+    assert!(usage.contains("error: a layout is three or four widths in bits"), "{usage}");
+    registry.stop(Stop::Fast);
+    let unreachable = failure("registry", &[&string(&registry), LAYOUT, "1"]);
+    assert!(unreachable.contains("error: "), "{unreachable}");
+    assert_eq!(failure("registry", &[]).trim(), "error: usage: registry CONNECTION_STRING LAYOUT COUNT");
+}
+
+#[test]
+fn an_application_with_a_mark_begins_above_it() {
+    let scratch = Scratch::new("application_mark");
+    let file = scratch.0.join("mark");
+    let (path, store) =
+        (file.display().to_string(), |text: &str| fs::write(&file, text).expect("the file can be written"));
+    let mut last = 0;
+    for count in ["3", "5000", "1"] {
+        let ids = run("mark_file", &["7", &path, count]);
+        assert!(ids.is_sorted_by(|a, b| a < b) && ids[0] > last, "{ids:?}");
+        last = *ids.last().expect("at least one ID");
+        let mark: i64 = fs::read_to_string(&file).expect("the mark is stored").trim().parse().expect("a number");
+        assert!(mark > last, "the mark {mark} is not above {last}");
+    }
+    // A mark that was stored while the clock was an hour ahead.
+    let ahead = last + (3_600_000 << 22);
+    store(&ahead.to_string());
+    let ids = run("mark_file", &["7", &path, "2"]);
+    assert!(ids[0] >= ahead && ids[0] < ahead + (1 << 23), "{ids:?} after the mark {ahead}");
+    store(&i64::MAX.to_string());
+    assert!(failure("mark_file", &["7", &path, "1"]).contains("ahead of the clock"));
+    store("0\n");
+    let broken = failure("mark_file", &["7", &path, "1"]);
+    assert_eq!(broken.trim(), "error: the file does not contain a mark");
+    store("1");
+    let range = failure("mark_file", &["1024", &path, "1"]);
+    assert_eq!(range.trim(), "error: 1024 does not fit into the worker field, which can hold 0 to 1023");
+}

@@ -1,0 +1,88 @@
+//! docs/application.md: its commands run as they are written, and its code is the code of the examples.
+
+use std::process::Stdio;
+
+use cluster::{Scratch, block_with, blocks, code_blocks, command, page, repository, typed};
+use flake::IdFormat;
+
+use crate::fleet::{LAYOUT, registry, string};
+
+const PAGE: &str = "docs/application.md";
+
+/// Runs a command of the page in the repository, with another text in the place of a part, and returns what it prints.
+fn shell(line: &str, part: &str, replacement: &str) -> String {
+    assert!(line.contains(part), "no {part:?} in {line}");
+    let mut shell = command("bash");
+    shell.args(["-c", &line.replace(part, replacement)]).current_dir(repository()).stdin(Stdio::null());
+    let output = shell.output().expect("bash can be started");
+    assert!(output.status.success(), "{line}:\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Checks that a command prints as many IDs of the layout as the page shows, in ascending order.
+fn check_ids(printed: &str, shown: &str) {
+    let ids = |text: &str| text.lines().map(|line| line.parse().expect("an ID")).collect::<Vec<i64>>();
+    let format = IdFormat::parse(LAYOUT).expect("a layout");
+    let (printed, shown) = (ids(printed), ids(shown));
+    assert_eq!(printed.len(), shown.len(), "{printed:?}");
+    for ids in [&printed, &shown] {
+        let workers: Vec<_> = ids.iter().map(|id| format.split(*id).expect("an ID").node.worker).collect();
+        assert!(workers.iter().all(|worker| *worker == workers[0]), "{workers:?}");
+    }
+}
+
+#[test]
+fn an_application_gets_a_worker_id_as_the_page_says() {
+    let text = page(PAGE);
+    let registry = registry("application_page");
+    let sql = blocks(&text, "sql application");
+    let [role, servers] = sql.as_slice() else { panic!("{sql:?}") };
+    typed(registry.psql(), role).unwrap_or_else(|said| panic!("{said}"));
+    let string = string(&registry).replace("user=postgres", "user=shop");
+    let shown = "host=registry.example user=shop password=example-secret dbname=fleet";
+    let printed = shell(&block_with(blocks(&text, "sh fleet"), "registry"), shown, &string);
+    check_ids(&printed, &block_with(blocks(&text, "text fleet"), ""));
+    let printed = typed(registry.psql(), servers).unwrap_or_else(|said| panic!("{said}"));
+    assert_eq!(printed, block_with(blocks(&text, "text"), "worker_id"));
+}
+
+#[test]
+fn an_application_keeps_its_mark_in_a_file_as_the_page_says() {
+    let (text, scratch) = (page(PAGE), Scratch::new("application_page_mark"));
+    let file = scratch.0.join("shop.mark").display().to_string();
+    let printed = shell(&block_with(blocks(&text, "sh mark"), "mark_file"), "shop.mark", &file);
+    let shown = block_with(blocks(&text, "text mark"), "");
+    check_ids(&printed, &shown);
+    let format = IdFormat::parse(LAYOUT).expect("a layout");
+    for line in printed.lines().chain(shown.lines()) {
+        assert_eq!(format.split(line.parse().expect("an ID")).expect("an ID").node.worker, 7);
+    }
+}
+
+#[test]
+fn another_program_can_depend_on_the_crate() {
+    let (text, scratch) = (page(PAGE), Scratch::new("application_page_crate"));
+    let crates = repository().join("crates/flake").display().to_string();
+    let add = block_with(blocks(&text, "sh dependency"), "cargo add");
+    let line = format!("cd '{}' && cargo init --quiet --name shop . && {add}", scratch.0.display());
+    shell(&line, "snowflake_pg/crates/flake", &crates);
+    let manifest = std::fs::read_to_string(scratch.0.join("Cargo.toml")).expect("cargo writes it");
+    assert!(manifest.contains("flake = { ") && manifest.contains(&crates), "{manifest}");
+}
+
+#[test]
+fn the_code_is_the_code_of_the_examples() {
+    let text = page(PAGE);
+    let lines = |text: &str| text.lines().map(|line| format!("{}\n", line.trim())).collect::<String>();
+    let mut compared = 0;
+    for block in code_blocks(&text) {
+        if let Some(name) = block.language.strip_prefix("rust ") {
+            let example = page(&format!("crates/flake/examples/{name}.rs"));
+            assert!(lines(&example).contains(&lines(&block.text)), "not in {name}.rs:\n{}", block.text);
+            compared += 1;
+        }
+        let known = ["sh dependency", "sql application", "sh fleet", "text fleet", "text", "sh mark", "text mark"];
+        assert!(known.contains(&block.language.as_str()) || block.language.starts_with("rust "), "{}", block.language);
+    }
+    assert_eq!(compared, 2);
+}
