@@ -1,4 +1,4 @@
-//! CPU time of server processes.
+//! CPU time of processes and threads.
 
 use std::fs;
 
@@ -10,8 +10,16 @@ const TICKS: f64 = 100.0;
 /// Returns the nanoseconds that a process has spent on a CPU, which is the first field of `/proc/PID/schedstat`. Panics if there
 /// is no such file.
 pub fn nanos(pid: i32) -> u64 {
-    let path = format!("/proc/{pid}/schedstat");
-    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {path}: {e}"));
+    schedstat(&format!("/proc/{pid}/schedstat"))
+}
+
+/// Returns the nanoseconds that the calling thread has spent on a CPU.
+pub fn of_this_thread() -> u64 {
+    schedstat("/proc/thread-self/schedstat")
+}
+
+fn schedstat(path: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("cannot read {path}: {e}"));
     text.split_whitespace().next().and_then(|first| first.parse().ok()).expect("schedstat begins with a number")
 }
 

@@ -1,15 +1,16 @@
 //! The cost of an ID, compared with other keys: `make bench` measures it, and `make bench-plot` plots it.
 //!
-//! Each file is one part of the benchmark: [`cost`], [`storage`] with its [`lookups`], [`oltp`], [`contention`] with
-//! [`latency`], [`wire`], [`segments`] with [`segments_wire`], [`serials`], [`fleet`], and [`failovers`] with its
-//! [`failover_load`]. Each part starts its own [`server`], lets the rivals take turns ([`effort::alternate`]) and returns the
-//! figures of its [`report`].
+//! Each file is one part of the benchmark: [`cost`], [`conceal`], [`crates`], [`storage`] with its [`lookups`], [`oltp`],
+//! [`contention`] with [`latency`], [`wire`], [`segments`] with [`segments_wire`], [`serials`], [`fleet`], and [`failovers`] with its
+//! [`failover_load`]. Each part except [`crates`] starts its own [`server`]. The rivals take turns ([`effort::alternate`]), and the
+//! part returns the figures of its [`report`].
 
 pub mod chart;
 pub mod conceal;
 pub mod contention;
 pub mod cost;
 pub mod cpu;
+pub mod crates;
 pub mod effort;
 pub mod failover_load;
 pub mod failovers;

@@ -55,6 +55,11 @@ impl Machine {
             let value: String = client.one(&sql);
             (!value.is_empty()).then(|| format!("{name} = {value}"))
         });
+        Machine { settings: settings.collect(), ..Machine::alone(vec![server, extension]) }
+    }
+
+    /// Returns this machine without a server, and the versions of the programs that were run.
+    pub fn alone(versions: Vec<String>) -> Machine {
         Machine {
             processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -63,8 +68,8 @@ impl Machine {
                 .and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
                 .map_or(0, |kib| (kib / 1024.0 / 1024.0).round() as u64),
             kernel: read("/proc/sys/kernel/osrelease").trim().into(),
-            settings: settings.collect(),
-            versions: vec![server, extension],
+            settings: Vec::new(),
+            versions,
         }
     }
 

@@ -9,8 +9,8 @@ use crate::machine::Machine;
 use crate::stats::Sample;
 
 /// The parts of the benchmark, in the order in which they are run and listed.
-pub const PARTS: [&str; 10] =
-    ["cost", "conceal", "storage", "oltp", "contention", "wire", "segments", "serials", "fleet", "failovers"];
+pub const PARTS: [&str; 11] =
+    ["cost", "conceal", "crates", "storage", "oltp", "contention", "wire", "segments", "serials", "fleet", "failovers"];
 
 /// The result of one part of the benchmark.
 #[derive(Debug, Serialize, Deserialize)]

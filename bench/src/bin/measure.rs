@@ -3,7 +3,9 @@
 //! all rivals. Compare ratios, not nanoseconds.
 
 use bench::report::{PARTS, Report};
-use bench::{conceal, contention, cost, effort, failovers, fleet, oltp, segments, serials, storage, table, wire};
+use bench::{
+    conceal, contention, cost, crates, effort, failovers, fleet, oltp, segments, serials, storage, table, wire,
+};
 
 fn main() {
     let mut parts: Vec<String> = std::env::args().skip(1).collect();
@@ -19,6 +21,7 @@ fn main() {
         let report = match part.as_str() {
             "cost" => cost::run(),
             "conceal" => conceal::run(),
+            "crates" => crates::run(),
             "storage" => storage::run(),
             "oltp" => oltp::run(),
             "contention" => contention::run(),

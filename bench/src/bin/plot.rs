@@ -40,7 +40,7 @@ const LINES: [(&str, &str, &str, &str, bool, &str); 12] = [
 /// A chart with bars: the file, the title, the unit, whether the axis is logarithmic, and the figures with their names in the
 /// legend.
 type Bars = (&'static str, &'static str, &'static str, &'static str, bool, &'static [(&'static str, &'static str)]);
-const BARS: [Bars; 7] = [
+const BARS: [Bars; 8] = [
     (
         "cost",
         "id",
@@ -56,6 +56,14 @@ const BARS: [Bars; 7] = [
         "ns, logarithmic",
         true,
         &[("cost of concealing an ID", "")],
+    ),
+    (
+        "crates",
+        "id",
+        "Cost of an ID in one process, without PostgreSQL",
+        "ns",
+        false,
+        &[("cost of an ID, one thread", "one thread"), ("cost of an ID, two threads", "each of two threads")],
     ),
     (
         "segments",
