@@ -170,6 +170,7 @@ pub fn pace() -> Pace {
         max_ahead: faults::any_lead(max_ahead as u64 * 1_000_000),
         random_start: start == SequenceStart::Random as i32,
         overdue: false,
+        waited: 0,
     }
 }
 

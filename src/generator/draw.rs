@@ -25,24 +25,28 @@ const NONE: i64 = -1;
 /// requires this of a static variable that changes. Each session is a process with one thread.
 static CURRENT: AtomicI64 = AtomicI64::new(NONE);
 
-/// Whether a request for more than one ID has been throttled for so long that it is granted like a request for one ID. Without
-/// this rule, sessions that take all single IDs would keep the request waiting forever.
+/// How long a request has been throttled, and whether a request for more than one ID has been throttled for so long that it is granted
+/// like a request for one ID. Without this, sessions that take all IDs as soon as they can would keep the request waiting forever.
 #[derive(Default)]
 struct Overdue {
     /// The time on the monotonic clock at which the request was first throttled, or 0 if it has not been throttled yet.
     since: Nanos,
     /// True if the next attempt treats the request like a request for a single ID.
     now: bool,
+    /// How long the request has been throttled.
+    waited: Nanos,
 }
 
 impl Overdue {
-    /// Updates this value after a throttled request has slept.
-    fn waited(&mut self, request: Request, max_ahead: Nanos) {
+    /// Updates this value after a throttled request has slept since `begun`.
+    fn waited(&mut self, request: Request, begun: Nanos, max_ahead: Nanos) {
         let now = clock::monotonic();
         if self.since == 0 {
-            self.since = now;
+            self.since = begun;
         }
-        let late = !request.is_single() && now.saturating_sub(self.since) >= max_ahead;
+        // The request has waited, even if the clock has a coarse resolution.
+        self.waited = now.saturating_sub(self.since).max(1);
+        let late = !request.is_single() && self.waited >= max_ahead;
         self.now = late && !faults::on(Fault::NeverOverdue) && shmem::state().bulk().takes_overdue(now, max_ahead);
     }
 
@@ -65,7 +69,7 @@ pub fn draw(request: Request) -> Issued {
     let _held = faults::lock_held_while_drawing();
     let mut overdue = Overdue::default();
     loop {
-        let drawn = match attempt(state, identity, request, overdue.now) {
+        let drawn = match attempt(state, identity, request, &overdue) {
             Ok(drawn) => Some(drawn),
             Err(obstacle) => {
                 if identity.registry_set {
@@ -94,8 +98,8 @@ pub fn draw(request: Request) -> Issued {
 
 /// Tries once to draw, without a lock, a call into PostgreSQL, or an allocation.
 #[inline(always)]
-fn attempt(state: &State, identity: &Identity, request: Request, overdue: bool) -> Result<Drawn, Obstacle> {
-    let pace = Pace { overdue, ..guc::pace() };
+fn attempt(state: &State, identity: &Identity, request: Request, overdue: &Overdue) -> Result<Drawn, Obstacle> {
+    let pace = Pace { overdue: overdue.now, waited: overdue.waited, ..guc::pace() };
     let early = faults::clock_read_early(clock::monotonic);
     // Each attempt reads the clock once, so the number of clock reads is the number of attempts.
     let mut attempts = 0;
@@ -155,13 +159,14 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
             let most = Duration::from_nanos(pace.max_ahead.saturating_add(2 * identity.limits.tick().nanos()));
             // If the wait is longer than the settings allow, either the settings were changed or the monotonic clock went back.
             if time <= most || !extend::recheck_clock(identity) {
+                let begun = clock::monotonic();
                 wait::throttled(time);
-                overdue.waited(request, pace.max_ahead);
+                overdue.waited(request, begun, pace.max_ahead);
             }
         }
         Obstacle::NotReserved(word) => {
             let time = extend::extend_to(identity, word)?;
-            return match attempt(shmem::state(), identity, request, overdue.now) {
+            return match attempt(shmem::state(), identity, request, overdue) {
                 // The words are drawn at the time for which the reservation was made. If a disk or a standby takes longer than a
                 // window, the current time is already past the reservation when its mark becomes durable. If this session drew at
                 // the current time, it would extend the reservation forever.

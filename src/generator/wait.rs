@@ -10,8 +10,10 @@ use crate::pg::condition_variable::Waiting;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{latch, versions};
 
-/// The longest single sleep. A longer wait consists of several sleeps. After each sleep, the clock and the settings are read
-/// again.
+/// How long a sleep is if the rest of the wait takes at least as long. A longer wait consists of several sleeps. After each sleep, the
+/// clock and the settings are read again. A wait of up to twice this time is one sleep: the end of a sleep must not come shortly before
+/// the end of the wait, because a session that tries again earlier than [`flake::Pace`] says takes the IDs of sessions that have waited
+/// longer.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Sleeps for `time`, until the lead has fallen.
@@ -23,7 +25,7 @@ pub fn throttled(time: Duration) {
     on_latch(WaitEvent::Throttled, time);
 }
 
-/// Sleeps for `time`, rounded up to a millisecond, or until the latch is set. A request to cancel the statement or to terminate the
+/// Sleeps for `time`, rounded up to a millisecond, or for [`LONGEST`], or until the latch is set. A request to cancel the statement or to terminate the
 /// session takes effect immediately, as does the end of the postmaster.
 pub fn on_latch(what: WaitEvent, time: Duration) {
     sleep(what, time);
@@ -45,10 +47,11 @@ pub fn until_woken(waiting: &Waiting<'_>, what: WaitEvent, time: Duration) -> bo
     stats::asleep(what, || waiting.sleep(milliseconds(time), versions::wait_event(what)))
 }
 
-/// Converts a duration to milliseconds for PostgreSQL's wait functions. The result is rounded up, and is at least 1 ms and at most
-/// [`LONGEST`].
+/// Converts a duration to milliseconds for PostgreSQL's wait functions. The result is rounded up, and is at least 1 ms. It is
+/// [`LONGEST`] if the duration is more than twice as long.
 fn milliseconds(time: Duration) -> i64 {
-    time.min(LONGEST).as_micros().div_ceil(1_000).max(1) as i64
+    let time = if time > 2 * LONGEST { LONGEST } else { time };
+    time.as_micros().div_ceil(1_000).max(1) as i64
 }
 
 /// Sleeps for two seconds if [`Fault::SlowDisk`] is on. The sleep can be cancelled.

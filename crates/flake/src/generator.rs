@@ -89,6 +89,9 @@ pub struct Pace {
     /// True if the request is for more than one word and has been throttled for a long time. The request may then run ahead as
     /// far as a request for a single word.
     pub overdue: bool,
+    /// How long the request has been throttled, in nanoseconds, or 0 if this is its first attempt. A request that has waited longer
+    /// rests less, so that it comes before the requests that began later.
+    pub waited: Nanos,
 }
 
 impl Pace {
@@ -104,11 +107,21 @@ impl Pace {
     /// longer.
     const REST: u64 = 8;
 
-    /// Returns how long a throttled caller rests once the lead is at its limit: one to three times `max_ahead` divided by
-    /// [`Pace::REST`]. The duration is scattered, because callers that wake up at the same time contend for one cache line.
-    const fn rest(&self, now: Nanos) -> Nanos {
+    /// A request that has waited rests less by one of this many steps for each tick that it has waited. With the default of
+    /// `snowflake_pg.max_ahead`, a step is a millisecond, which is the resolution of the sleeps of a session.
+    const STEPS: u64 = 12;
+
+    /// Returns how long a throttled caller rests once the lead is at its limit. For a new request, this is one to three times
+    /// `max_ahead` divided by [`Pace::REST`]. The duration is scattered, because callers that wake up at the same time contend for one
+    /// cache line. A request that has waited rests less than all new requests. Otherwise, if a tick has few words, the caller that wakes
+    /// up first could take all of them with one request after the other, and it would be chance alone that ends the wait of the others.
+    const fn rest(&self, now: Nanos, tick: Tick) -> Nanos {
         let rest = self.max_ahead / Pace::REST;
-        rest + scatter(now) % (2 * rest + 1)
+        if self.waited == 0 {
+            return rest + scatter(now) % (2 * rest + 1);
+        }
+        let unit = if tick.nanos() > self.max_ahead { tick.nanos() } else { self.max_ahead };
+        rest.saturating_sub((1 + self.waited / unit).saturating_mul(rest / Pace::STEPS))
     }
 }
 
@@ -254,7 +267,7 @@ pub fn step(
             let lead = limits.begins(first_tick) - now;
             if lead > pace.max_ahead {
                 // The caller of an overdue request wakes up before the callers that take all words.
-                let rest = if pace.overdue { 0 } else { pace.rest(now) };
+                let rest = if pace.overdue { 0 } else { pace.rest(now, limits.tick) };
                 return Err(Obstacle::Throttled(Duration::from_nanos(lead - pace.max_ahead + rest)));
             }
         }
@@ -263,7 +276,9 @@ pub fn step(
         // requests would take all words of a long tick at once and leave none for requests for a single word.
         let lead = limits.due(first).saturating_sub(now);
         if lead > pace.bulk_ahead() {
-            return Err(Obstacle::Throttled(Duration::from_nanos(lead - pace.bulk_ahead() + pace.rest(now))));
+            return Err(Obstacle::Throttled(Duration::from_nanos(
+                lead - pace.bulk_ahead() + pace.rest(now, limits.tick),
+            )));
         }
     }
     Ok(Run { first, count })

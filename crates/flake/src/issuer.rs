@@ -111,7 +111,7 @@ impl Issuer {
         let state = State::new();
         let loaded = state.load(state.generation(), first, Hybrid::start(reading, limits.time(first)));
         debug_assert!(loaded, "no other caller has this state");
-        let pace = Pace { max_ahead: Issuer::MAX_AHEAD, random_start: false, overdue: false };
+        let pace = Pace { max_ahead: Issuer::MAX_AHEAD, random_start: false, overdue: false, waited: 0 };
         Ok(Issuer { state, limits, stamp, pace, granted: None })
     }
 

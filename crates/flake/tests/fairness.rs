@@ -30,7 +30,7 @@ fn ask(limits: &Limits, last: &mut u64, now: Nanos, pace: Pace, request: Request
 /// milliseconds. Returns the longest time that this caller waited, and how many words the others were granted.
 fn beside(layout: Layout, max_ahead: Nanos, callers: usize, request: Request) -> (Nanos, u64) {
     let format = IdFormat { layout, epoch: Epoch::TWITTER };
-    let (limits, pace) = (Limits::of(&format), Pace { max_ahead, random_start: false, overdue: false });
+    let (limits, pace) = (Limits::of(&format), Pace { max_ahead, random_start: false, overdue: false, waited: 0 });
     let begun = 1_700_000_000_000 * MS + 123_456;
     let (mut now, mut last, mut words) = (begun, 0, 0);
     let mut others = vec![now; callers];
@@ -69,7 +69,7 @@ fn a_single_word_is_granted_at_once_beside_any_number_of_bulk_callers() {
     for layout in layouts() {
         for max_ahead in [2 * MS, 100 * MS, 1_000 * MS] {
             let limits = Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER });
-            let most = limits.largest_grant(Pace { max_ahead, random_start: false, overdue: false });
+            let most = limits.largest_grant(Pace { max_ahead, random_start: false, overdue: false, waited: 0 });
             for callers in [1, 5, 60] {
                 for request in [Request::InOneTick(most), Request::UpTo(u64::MAX), Request::UpTo(50)] {
                     let (longest, words) = beside(layout, max_ahead, callers, request);
@@ -105,7 +105,7 @@ fn callers_who_take_all_of_the_run_ahead_are_noticed() {
 /// set, bulk requests are not told of each other's grants.
 fn singles_throttled(layout: Layout, callers: usize, request: Request, counted: bool) -> u64 {
     let limits = Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER });
-    let (bulk, pace) = (Bulk::default(), Pace { max_ahead: 100 * MS, random_start: false, overdue: false });
+    let (bulk, pace) = (Bulk::default(), Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 });
     let begun = 1_700_000_000_000 * MS + 123_456;
     let (mut now, mut last, mut throttled, mut due) = (begun, 0, 0, begun);
     let mut others = vec![(begun, None); callers];
@@ -157,7 +157,7 @@ fn granted_beside_singles(layout: Layout, callers: usize, request: Request, over
     let (mut asleep, mut since) = (now, None);
     while now < begun + TIME {
         let mut ask = |request, overdue, now| {
-            let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue };
+            let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue, waited: 0 };
             ask(&limits, &mut last, now, pace, request)
         };
         for other in others.iter_mut().filter(|asleep| **asleep <= now) {
@@ -205,4 +205,66 @@ fn callers_who_take_all_single_words_do_not_keep_blocks_waiting_for_ever() {
             assert!(found[0] >= least && found[1] == 0, "{layout} beside {callers}: {found:?} blocks");
         }
     }
+}
+
+/// Some callers request one word after the other, each as soon as it has the last one, for 300 ticks. Like sessions, they sleep for
+/// whole milliseconds, and a draw takes them some time. Returns the longest time that a caller waited for a word. If `known` is not
+/// set, callers do not tell how long they have waited.
+fn longest_wait(layout: Layout, callers: usize, known: bool) -> Nanos {
+    let limits = Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER });
+    let tick = layout.tick().nanos();
+    let begun = 1_700_000_000_000 * MS + 123_456;
+    // The first words, which are not ahead of the clock, are not counted.
+    let (mut now, mut last, mut longest, counted) = (begun, 0, 0, begun + 2 * tick);
+    // When a caller wakes, and since when it waits.
+    let mut all: Vec<_> = (0..callers as u64).map(|n| (begun + n * 7 * MS / 3, None)).collect();
+    while now < begun + 300 * tick {
+        for (asleep, since) in all.iter_mut().filter(|(asleep, _)| *asleep <= now) {
+            let waited = since.map_or(0, |since| now - since);
+            let told = if known { waited } else { 0 };
+            let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: told };
+            match ask(&limits, &mut last, now, pace, Request::UpTo(1)) {
+                Ok(_) => {
+                    if now > counted {
+                        longest = longest.max(waited);
+                    }
+                    (*asleep, *since) = (now + 20_000, None);
+                }
+                Err(until) => {
+                    // As in a session, a sleep of up to two seconds is not divided.
+                    let pause = (until - now).div_ceil(MS) * MS;
+                    let pause = if pause > 2_000 * MS { 1_000 * MS } else { pause };
+                    (*asleep, *since) = (now + pause, since.or(Some(now)));
+                }
+            }
+        }
+        now = all.iter().map(|(asleep, _)| *asleep).min().unwrap_or(now).max(now + STEP);
+    }
+    longest
+}
+
+#[test]
+fn callers_that_wait_for_one_word_at_the_limit_take_turns() {
+    for (timestamp, sequence, tick) in [(31, 4, Tick::S1), (31, 1, Tick::S1), (37, 2, Tick::Ms10)] {
+        let layout = Layout::of(timestamp, None, 20, sequence, tick).unwrap();
+        for callers in [2, 3, 7, 11] {
+            let unit = tick_or_lead(tick);
+            // Each of the others comes first once. A caller that has lost a tick can sleep until the middle of the next one.
+            let most = (callers as u64 + 2) * unit;
+            let longest = longest_wait(layout, callers, true);
+            assert!(longest <= most, "{layout}, {callers} callers: waited {} ms", longest / MS);
+        }
+    }
+}
+
+#[test]
+fn callers_that_do_not_tell_how_long_they_have_waited_are_caught() {
+    let layout = Layout::of(31, None, 28, 4, Tick::S1).unwrap();
+    let longest = longest_wait(layout, 7, false);
+    assert!(longest > 9 * tick_or_lead(Tick::S1), "waited {} ms at most", longest / MS);
+}
+
+/// Returns the time of one turn: a tick, or the run-ahead if it is longer.
+fn tick_or_lead(tick: Tick) -> Nanos {
+    tick.nanos().max(100 * MS)
 }

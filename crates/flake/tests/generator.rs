@@ -127,7 +127,7 @@ impl Small {
     }
 
     fn step(&self, call: Call, random_start: bool) -> Result<Run, Obstacle> {
-        let pace = Pace { max_ahead: call.max_ahead, random_start, overdue: false };
+        let pace = Pace { max_ahead: call.max_ahead, random_start, overdue: false, waited: 0 };
         step(call.last, call.now, call.ceiling, &self.limits, pace, call.request)
     }
 
@@ -220,7 +220,7 @@ fn quiet_table(random_start: bool, grain: Nanos) -> Vec<i64> {
     let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
     let limits = Limits::of(&format);
     let stamp = format.layout.stamp(Node::default()).unwrap();
-    let pace = Pace { max_ahead: 100_000_000, random_start, overdue: false };
+    let pace = Pace { max_ahead: 100_000_000, random_start, overdue: false, waited: 0 };
     let (mut now, mut last, mut random) = (1_700_000_000_000_000_000, 0, 88_172_645_463_325_252u64);
     let draw = |_| {
         // Xorshift (Marsaglia 2003) is of another family than the hash under test.

@@ -74,6 +74,7 @@ fn cases() -> impl Strategy<Value = Case> {
             max_ahead,
             random_start,
             overdue: false,
+            waited: 0,
         });
         let raise = prop_oneof![Just(0), 0..capacity, 0..capacity * 16];
         let passing = prop_oneof![Just(0), Just(30), 0..nanos(shape.tick) / 4];
@@ -350,7 +351,7 @@ fn ten_million_words_take_the_time_that_the_layout_needs_for_them() {
             // The wide sequence leaves so few bits to the timestamp that the time of the layout runs out after an hour.
             let epoch = if capacity == 1 << 31 { 1_700_000_000_000 } else { Epoch::TWITTER.unix_ms() };
             let format = IdFormat { layout, epoch: Epoch::from_unix_ms(epoch).unwrap() };
-            let (took, waits) = draw(format, Pace { max_ahead, random_start: false, overdue: false }, count);
+            let (took, waits) = draw(format, Pace { max_ahead, random_start: false, overdue: false, waited: 0 }, count);
             let needed = count * tick_ms * MS / capacity;
             // At the end, the lead is at most the one allowed. The start is at the beginning of a tick or inside one.
             let fastest = needed.saturating_sub(max_ahead + 2 * tick_ms * MS);
@@ -365,7 +366,7 @@ fn ten_million_words_take_the_time_that_the_layout_needs_for_them() {
 #[test]
 fn a_burst_within_the_lead_never_waits() {
     let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
-    let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
+    let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
     // The clock's own tick and those of the next 100 ms. The last one begins exactly 100 ms from now.
     assert_eq!(draw_singly(format, pace, 101 * 4_096), (0, 0));
     let (took, waits) = draw_singly(format, pace, 101 * 4_096 + 1);
@@ -382,7 +383,7 @@ fn a_burst_within_the_lead_never_waits() {
 fn throttled_sessions_do_not_all_wake_at_once() {
     let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
     let limits = Limits::of(&format);
-    let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
+    let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
     // Sixty-four sessions reach the limit within a few microseconds.
     let start = 1_700_000_000_000 * MS;
     let last = ((start / MS - 1_288_834_974_657) + 101) * 4_096;

@@ -16,7 +16,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 const MS: Nanos = 1_000_000;
-const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
+const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
 /// The tick of a clock at [`NOW`].
 const TICK: u64 = 1_000;
 const NOW: Nanos = Epoch::TWITTER.nanos() + TICK * MS;

@@ -11,7 +11,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 const MS: Nanos = 1_000_000;
-const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
+const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
 const NOW: Nanos = Epoch::TWITTER.nanos() + 1_000 * MS;
 const DUE: u64 = 1_000 * 4_096;
 const CLOCK: Hybrid = Hybrid { offset: 0, reference: 0, seen: 0, hold_until: 0, compared_at: 0, apart: 0 };

@@ -38,7 +38,7 @@ fn pending(generation: Generation, number: u64, written: Nanos) -> Pending {
 
 fn drawn(state: &State) -> Option<Run> {
     let limits = Limits::of(&IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER });
-    let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
+    let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
     state.draw(&limits, pace, Request::UpTo(9), |_| START).ok().map(|drawn| drawn.run)
 }
 

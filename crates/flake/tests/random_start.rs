@@ -17,7 +17,7 @@ struct Served {
 /// One session that requests `share` times the capacity of a tick in each tick, for `ticks` ticks, and catches up after a wait.
 fn serve(layout: Layout, random_start: bool, share: f64, ticks: u64) -> Served {
     let format = IdFormat { layout, epoch: Epoch::TWITTER };
-    let (limits, pace) = (Limits::of(&format), Pace { max_ahead: 100 * MS, random_start, overdue: false });
+    let (limits, pace) = (Limits::of(&format), Pace { max_ahead: 100 * MS, random_start, overdue: false, waited: 0 });
     let start = 1_700_000_000_000 * MS;
     let end = start + ticks * layout.tick().nanos();
     let between = layout.tick().nanos() as f64 / (layout.sequence_capacity() as f64 * share);
@@ -77,7 +77,8 @@ fn in_ticks_longer_than_the_run_ahead_it_makes_a_busy_session_wait_for_the_next(
 fn a_burst_after_an_idle_tick_finds_half_of_a_tick_on_average() {
     let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
     let left = |random_start| {
-        let (limits, pace) = (Limits::of(&format), Pace { max_ahead: 100 * MS, random_start, overdue: false });
+        let (limits, pace) =
+            (Limits::of(&format), Pace { max_ahead: 100 * MS, random_start, overdue: false, waited: 0 });
         let bursts = 10_000u64;
         let left = (0..bursts).map(|burst| {
             let now = (1_700_000_000_000 + 10 * burst) * MS + burst % 1_000 * 1_000;

@@ -12,7 +12,7 @@ use flake::{
 
 const MS: Nanos = 1_000_000;
 const START: Nanos = 1_700_000_000_000 * MS;
-const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false };
+const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
 const RULES: ClockRules =
     ClockRules { slack: 100 * MS, max_jump: 3_600_000 * MS, on_regression: OnRegression::Continue };
 
