@@ -128,6 +128,16 @@ fn the_table_has_the_pinned_versions() {
     check_versions(&page(PAGE)).unwrap();
 }
 
+/// Prisma's packages belong together, and are published with the same version.
+#[test]
+fn all_packages_of_prisma_have_the_same_version() {
+    let pins = source("javascript/package.json");
+    let lines = pins.lines().filter(|line| line.contains("prisma")).filter_map(|line| line.split_once(": "));
+    let versions: Vec<&str> = lines.map(|(_, version)| version.trim_end_matches(',')).collect();
+    assert_eq!(versions.len(), 3, "{pins}");
+    assert!(versions.iter().all(|version| *version == versions[0]), "{versions:?}");
+}
+
 /// Packages are installed from the registry that the user has configured.
 #[test]
 fn lock_files_name_no_registry() {
