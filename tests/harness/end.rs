@@ -38,12 +38,13 @@ fn ready(name: &str) -> PathBuf {
     Host::get().dir(&format!("{name}.ready"))
 }
 
-/// The number of processes whose working directory is a data directory, which may have been removed.
-fn processes(dir: &Path) -> usize {
+/// The IDs of the processes whose working directory is this directory, which may have been removed.
+pub fn processes(dir: &Path) -> Vec<String> {
     let all = fs::read_dir("/proc").expect("a Linux system").flatten();
     let removed = PathBuf::from(format!("{} (deleted)", dir.display()));
     let works_here = |cwd: PathBuf| cwd == dir || cwd == removed;
-    all.filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(works_here)).count()
+    let here = all.filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(works_here));
+    here.map(|process| process.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// Runs this test in its own process and ends it by a signal.
@@ -63,17 +64,17 @@ fn check_end(name: &str, signal: &str) -> Result<(), String> {
         !machine.is_empty()
     });
     let dir = Host::get().dir(name);
-    let before = processes(&dir);
+    let before = processes(&dir).len();
     let killed = command("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal]).arg(victim.id().to_string()).status();
     let _ = victim.wait();
     assert!(killed.is_ok_and(|status| status.success()) && hangs && before > 3, "{name} did not hang: {before}");
-    let ended = within(SOON, || processes(&dir) == 0);
+    let ended = within(SOON, || processes(&dir).is_empty());
     let removed = within(SOON, || !Path::new(&machine).exists());
     let _ = fs::remove_file(ready(name));
     let _ = fs::remove_file(Host::get().dir(&format!("{name}.log")));
     let _ = fs::remove_dir_all(&dir);
     let _ = fs::remove_dir_all(Host::get().socket_dir(name));
-    ensure!(ended, "{name}: {} of {before} processes go on", processes(&dir));
+    ensure!(ended, "{name}: {} of {before} processes go on", processes(&dir).len());
     ensure!(removed, "{name}: {machine} remains");
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod end;
 mod environment;
+mod installers;
 mod proxy;
 mod rooms;
 mod script;

@@ -1,0 +1,121 @@
+//! The scripts that install the clients and the Python programs leave nothing behind, and notice what no longer works.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use cluster::{Scratch, assert_caught, command, ensure, output, repository, within};
+
+use crate::end::processes;
+
+/// The longest time until a script has begun or ended all of its jobs.
+const SOON: Duration = Duration::from_secs(20);
+
+/// The programs that `scripts/clients` runs, one in each of its jobs. On machines without a wheel, `node` takes the place of
+/// `scripts/wheel`.
+const STUBS: [&str; 5] = [
+    "scripts/python-environment",
+    "scripts/wheel",
+    "target/tools/bin/cargo",
+    "target/tools/bin/go",
+    "target/tools/bin/node",
+];
+
+/// A copy of scripts in a directory of its own.
+struct Scripts(Scratch);
+
+impl Scripts {
+    /// Copies these scripts, and the files that they read. `edit` changes their text.
+    fn new(name: &str, scripts: &[&str], edit: impl Fn(String) -> String) -> Scripts {
+        let scratch = Scratch::new(name);
+        for dir in ["scripts", "target/tools/bin"] {
+            fs::create_dir_all(scratch.0.join(dir)).expect("a new directory can be written");
+        }
+        let copies = Scripts(scratch);
+        for file in scripts.iter().chain(&["scripts/common.sh", "scripts/wheels.txt", "Cargo.toml"]) {
+            let text = fs::read_to_string(repository().join(file)).expect("a file of the repository");
+            copies.write(file, &edit(text));
+        }
+        copies
+    }
+
+    /// Writes a program.
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.write(name, text);
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the mode of a new file can be set");
+        path
+    }
+}
+
+impl Drop for Scripts {
+    fn drop(&mut self) {
+        for process in processes(&self.0.0) {
+            let _ = command("sh").args(["-c", "kill -KILL \"$0\"", &process]).status();
+        }
+    }
+}
+
+/// Interrupts `scripts/clients` while all of its jobs are busy. `edit` changes the script.
+fn check_interrupt(name: &str, edit: impl Fn(String) -> String) -> Result<(), String> {
+    let scripts = Scripts::new(name, &["scripts/clients"], edit);
+    for stub in STUBS {
+        scripts.write(stub, "#!/bin/sh\nsleep 600\n");
+    }
+    let dir = &scripts.0.0;
+    // A caller can ignore the signal, and a script cannot change that.
+    let mut script = command("env");
+    script.arg("--default-signal=INT").arg(dir.join("scripts/clients"));
+    let mut script = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash can be run");
+    // The script, and for each job at least a stub and its child.
+    let busy = within(SOON, || processes(dir).len() > 2 * 4);
+    let sent = command("sh").args(["-c", "kill -INT \"$0\"", &script.id().to_string()]).status();
+    let status = script.wait().expect("a process that ends");
+    assert!(busy && sent.is_ok_and(|sent| sent.success()), "the script has not begun its jobs");
+    assert_eq!(status.code(), Some(130));
+    let ended = within(SOON, || processes(dir).is_empty());
+    ensure!(ended, "{} processes go on", processes(dir).len());
+    Ok(())
+}
+
+#[test]
+fn an_interrupt_ends_the_installation_of_all_clients() {
+    check_interrupt("installers_interrupt", |text| text).unwrap();
+}
+
+#[test]
+fn a_job_that_ignores_the_interrupt_is_caught() {
+    let without_groups = |text: String| text.replace("\nset -m\n", "\n");
+    assert_caught(check_interrupt("installers_interrupt_caught", without_groups), "processes go on");
+}
+
+#[test]
+fn an_environment_of_another_python_is_made_again() {
+    let scripts = Scripts::new("installers_python", &["scripts/python-environment"], |text| text);
+    let dir = &scripts.0.0;
+    let (environment, requirements) = (dir.join("environment"), scripts.0.write("requirements.txt", "# none\n"));
+    let script = || command(dir.join("scripts/python-environment"));
+    let install = || output(script().arg(&environment).arg(&requirements));
+    let packages = || {
+        let versions = fs::read_dir(environment.join("lib")).expect("an environment").flatten();
+        versions.map(|version| version.path().join("site-packages")).find(|path| path.exists()).expect("packages")
+    };
+    let mark = |present: bool| {
+        let mark = packages().join("mark");
+        assert_eq!(mark.exists(), present, "{}", mark.display());
+        fs::write(mark, "").expect("an environment can be written");
+    };
+    // An environment without pip is made in less time.
+    let python = output(script().arg("--find"));
+    output(command(python).args(["-I", "-m", "venv", "--without-pip"]).arg(&environment));
+    fs::copy(&requirements, environment.join("installed.txt")).expect("an environment can be written");
+    mark(false);
+    install();
+    mark(true);
+    // What a later version of Python finds: the packages are in the directory of the earlier one.
+    let lib = packages().parent().expect("a directory").to_path_buf();
+    fs::rename(&lib, lib.with_file_name("python3.10")).expect("a directory can be renamed");
+    install();
+    mark(false);
+}
