@@ -2,6 +2,8 @@
 --
 -- A function that only raises an error is STRICT, so that a call with a NULL argument is NULL, as in the library. It has the cost of an
 -- operator, because the planner would otherwise not inline the functions that call it.
+--
+-- No string of the scripts contains a backslash, except those that begin with E: the meaning would depend on standard_conforming_strings.
 
 CREATE OR REPLACE FUNCTION snowflake_portable_raise(code text, message text, detail text, hint text, result anyelement)
     RETURNS anyelement LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1
@@ -26,12 +28,12 @@ CREATE OR REPLACE FUNCTION snowflake_portable_shown(argument text)
 BEGIN ATOMIC
     SELECT coalesce(string_agg(
             CASE
-                WHEN byte = 9 THEN '\t'
-                WHEN byte = 10 THEN '\n'
-                WHEN byte = 13 THEN '\r'
-                WHEN byte IN (34, 39, 92) THEN '\' || chr(byte)
+                WHEN byte = 9 THEN chr(92) || 't'
+                WHEN byte = 10 THEN chr(92) || 'n'
+                WHEN byte = 13 THEN chr(92) || 'r'
+                WHEN byte IN (34, 39, 92) THEN chr(92) || chr(byte)
                 WHEN byte BETWEEN 32 AND 126 THEN chr(byte)
-                ELSE '\x' || lpad(to_hex(byte), 2, '0')
+                ELSE chr(92) || 'x' || lpad(to_hex(byte), 2, '0')
             END, '' ORDER BY n), '')
         || CASE WHEN octet_length(argument) > 60 THEN '...' ELSE '' END
     FROM generate_series(0, least(octet_length(argument), 60) - 1) AS n,

@@ -112,17 +112,24 @@ DECLARE
     layout text := coalesce(nullif(btrim(current_setting('snowflake_pg.layout', true)), ''), '41:10:12');
     epoch text := btrim(coalesce(current_setting('snowflake_pg.epoch', true), ''));
     epoch_ms bigint := -1;
+    day constant text := '[0-9]{4}-[0-9]{2}-[0-9]{2}';
+    time_of_day constant text := '([01][0-9]|2[0-3]):[0-5][0-9](:([0-5][0-9]|60)([.][0-9]+)?)?';
+    zone constant text := '(Z|[+-][0-9]{2}(:?[0-9]{2})?)';
     format snowflake_portable_format;
     problem text;
 BEGIN
     BEGIN
-        IF epoch ~ '^-?\d+$' THEN
+        IF epoch ~ '^-?[0-9]+$' THEN
             IF epoch::numeric BETWEEN 0 AND 7258118399999 THEN
                 epoch_ms := epoch;
             ELSE
                 problem := 'An epoch must be between 1970-01-01 and 2199-12-31.';
             END IF;
-        ELSIF epoch ~* '^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?\s*(Z|[+-]\d\d(:?\d\d)?)$' THEN
+        ELSIF epoch ~* ('^' || day || '([T ]' || time_of_day || ')?[[:space:]]*' || zone || '$') THEN
+            -- The extension reads a leap second as the second before it, but PostgreSQL reads it as the second after it.
+            IF epoch ~ '^.{13}:[0-9]{2}:60' THEN
+                epoch := overlay(epoch PLACING '59' FROM 18);
+            END IF;
             epoch_ms := snowflake_portable_epoch(epoch::timestamptz);
         ELSIF epoch <> '' THEN
             problem := 'The value is neither an ISO 8601 time with a time zone nor a number of milliseconds.';
@@ -130,7 +137,7 @@ BEGIN
     EXCEPTION
         WHEN invalid_parameter_value THEN
             GET STACKED DIAGNOSTICS problem = PG_EXCEPTION_DETAIL;
-        WHEN datetime_field_overflow OR invalid_datetime_format THEN
+        WHEN datetime_field_overflow OR invalid_datetime_format OR invalid_time_zone_displacement_value THEN
             problem := 'There is no such time.';
     END;
     IF problem IS NOT NULL THEN

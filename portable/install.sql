@@ -1,6 +1,9 @@
 -- Refuses to install beside the extension, and creates the types.
 
 DO $install$
+DECLARE
+    -- Texts that only a number of 63 bits has, so that equal IDs are equal texts.
+    digits constant text := '^[0-7][0-9A-HJKMNP-TV-Z]{12}$';
 BEGIN
     IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'snowflake_pg') THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
@@ -30,9 +33,20 @@ BEGIN
             sequence_shift integer,
             sequence_max bigint
         );
-        -- Texts sort like their IDs, whatever the collation of the database is, and equal IDs are equal texts.
-        CREATE DOMAIN snowflake_text AS text COLLATE "C"
-            CONSTRAINT snowflake_text_digits CHECK (VALUE ~ '^[0-7][0-9A-HJKMNP-TV-Z]{12}$');
+    END IF;
+    IF to_regtype(quote_ident(current_schema()) || '.snowflake_text') IS NULL THEN
+        -- Texts sort like their IDs, whatever the collation of the database is.
+        CREATE DOMAIN snowflake_text AS text COLLATE "C";
+    END IF;
+    -- The type of an earlier version can have another constraint. A new constraint is checked against all values in tables, so one that is
+    -- the same is kept.
+    IF NOT EXISTS (
+        SELECT FROM pg_catalog.pg_constraint AS known
+        WHERE known.contypid = (quote_ident(current_schema()) || '.snowflake_text')::regtype AND known.conname = 'snowflake_text_digits'
+            AND pg_get_constraintdef(known.oid) = format('CHECK ((VALUE ~ %L::text))', digits)
+    ) THEN
+        ALTER DOMAIN snowflake_text DROP CONSTRAINT IF EXISTS snowflake_text_digits;
+        EXECUTE format('ALTER DOMAIN snowflake_text ADD CONSTRAINT snowflake_text_digits CHECK (VALUE ~ %L)', digits);
     END IF;
 END
 $install$;

@@ -129,6 +129,12 @@ fn a_wrong_layout_or_epoch_leaves_nothing_behind() {
         ("epoch", "2020-01-01", "The value is neither an ISO 8601 time with a time zone nor a number of milliseconds."),
         ("epoch", "tomorrow", "The value is neither an ISO 8601 time with a time zone nor a number of milliseconds."),
         ("epoch", "2020-02-30Z", "There is no such time."),
+        ("epoch", "2020-02-29T00:00+99:00", "There is no such time."),
+        (
+            "epoch",
+            "2020-02-29T24:00Z",
+            "The value is neither an ISO 8601 time with a time zone nor a number of milliseconds.",
+        ),
         ("epoch", "1969-01-01Z", "An epoch must be between 1970-01-01 and 2199-12-31."),
         ("epoch", "-1", "An epoch must be between 1970-01-01 and 2199-12-31."),
         ("epoch", "99999999999999999999999", "An epoch must be between 1970-01-01 and 2199-12-31."),
@@ -144,6 +150,66 @@ fn a_wrong_layout_or_epoch_leaves_nothing_behind() {
         session.batch_execute("RESET ALL").expect("the parameters can be forgotten");
     }
     install(&mut session, &script, &[]).expect("the script runs");
+}
+
+#[test]
+fn a_newer_script_changes_the_type_of_an_older_one() {
+    let server = plain("newer");
+    let mut session = server.connect();
+    let newer = script("newer");
+    let older = spoilt("newer", ("'^[0-7][0-9A-HJKMNP-TV-Z]{12}$'", "'^[0-9A-Z]{13}$'"));
+    install(&mut session, &older, &[]).expect("the script runs");
+    let create =
+        "CREATE TABLE codes (code snowflake_text); INSERT INTO codes VALUES ('ZZZZZZZZZZZZZ'), ('1ASD13XH1F800')";
+    session.batch_execute(create).expect("a table with the type");
+    // Nothing changes while a table contains a value that the type no longer allows.
+    let (code, message, ..) = install(&mut session, &newer, &[]).expect_err("a value is wrong");
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("23514", "column \"code\" of table \"codes\" contains values that violate the new constraint")
+    );
+    assert_eq!(session.one::<String>("SELECT 'ZZZZZZZZZZZZZ'::snowflake_text::text"), "ZZZZZZZZZZZZZ");
+    session.batch_execute("DELETE FROM codes WHERE code = 'ZZZZZZZZZZZZZ'").expect("the value is not needed");
+    install(&mut session, &newer, &[]).expect("the script runs");
+    assert_eq!(session.code("INSERT INTO codes VALUES ('ZZZZZZZZZZZZZ')").as_deref(), Some("23514"));
+    // The constraint of the same version stays, so that no table is read.
+    let constraints = "SELECT array_agg(oid)::text FROM pg_constraint WHERE contypid = 'snowflake_text'::regtype";
+    let before: String = session.one(constraints);
+    install(&mut session, &newer, &[]).expect("the script runs again");
+    assert_eq!(session.one::<String>(constraints), before);
+}
+
+/// Whether a session that reads backslashes in strings as escapes gets the same functions.
+fn check_backslashes(script: &str, test: &str) -> Result<(), String> {
+    let server = plain(test);
+    server.connect().batch_execute("ALTER DATABASE postgres SET standard_conforming_strings = off").expect("a setting");
+    let mut session = server.connect();
+    install(&mut session, script, &[("snowflake_pg.epoch", "2024-01-01T00:00:00.000Z")]).map_err(|error| error.1)?;
+    let epoch: String = session.one("SELECT snowflake_describe(0) ->> 'epoch'");
+    ensure!(epoch == "2024-01-01T00:00:00+00:00", "{epoch}");
+    let text = "chr(9) || chr(10) || chr(13) || chr(34) || chr(39) || chr(92) || chr(1)";
+    let (code, message) = session.refusal(&format!("SELECT snowflake_from_text({text})"));
+    ensure!(
+        (code.as_str(), message.as_str()) == ("22023", r#""\t\n\r\"\'\\\x01" is not an ID in text form"#),
+        "{code}: {message}"
+    );
+    let layout = "SELECT snowflake_describe(0, chr(9) || '41:10:12' || chr(13)) ->> 'layout'";
+    let layout: String = session.one(layout);
+    ensure!(layout == "41:10:12", "{layout}");
+    Ok(())
+}
+
+#[test]
+fn the_script_does_not_depend_on_the_meaning_of_backslashes() {
+    check_backslashes(&script("backslashes"), "backslashes").unwrap();
+}
+
+#[test]
+fn a_backslash_in_a_string_is_caught() {
+    let tab = spoilt("backslash_tab", ("chr(92) || 't'", r"'\t'"));
+    assert_caught(check_backslashes(&tab, "backslash_tab"), "is not an ID in text form");
+    let day = spoilt("backslash_day", ("day constant text := '[0-9]{4}", r"day constant text := '\d{4}"));
+    assert_caught(check_backslashes(&day, "backslash_day"), "invalid value for parameter");
 }
 
 #[test]

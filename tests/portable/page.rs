@@ -101,7 +101,10 @@ fn a_blank_database_reads_ids() {
         }
     }
     let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'";
-    assert_eq!(managed.server.connect_to("shop").one::<i64>(left), 0);
+    let mut session = managed.server.connect_to("shop");
+    assert_eq!(session.one::<i64>(left), 0);
+    // Nothing else that the page has changed remains.
+    assert_eq!(session.one::<i64>("SELECT count(*) FROM pg_db_role_setting"), 0);
 }
 
 #[test]

@@ -101,7 +101,7 @@ const OWN: [(&str, &str); 6] = [
     ("sonyflake", "2025-01-01Z"),
     (" 41:4:8 ", "1704067200000"),
     ("38:3:6:16@10ms", "2020-02-29T12:00:00.001+01:00"),
-    ("29:21S:13@1S", "2016-09-20 00:00:00Z"),
+    ("29:21S:13@1S", "2016-12-31 23:59:60Z"),
 ];
 
 /// A query with a row for each ID and each pair of instants, with the functions that use the layout of the server.
