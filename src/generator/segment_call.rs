@@ -59,8 +59,8 @@ pub enum Answer {
 pub enum Said {
     /// The registry had forgotten the block, and goes on above everything that it can have forgotten.
     Raised { tag: String },
-    /// The tag was dropped, so this server must not go on in its blocks.
-    Void { tag: String },
+    /// The segment does not exist, so this server must not go on in its blocks. The tag can be that of another segment.
+    Void { tag: String, created_again: bool },
 }
 
 /// A connection on which statements are sent, and how long each of them may take.
@@ -145,7 +145,9 @@ impl Line<'_> {
             let tag = tag.as_str().unwrap_or_default().to_owned();
             match (answer.as_str(), reason.as_str()) {
                 (Some("raised"), _) => Some(Said::Raised { tag }),
-                (Some("refused"), Some("unknown tag" | "generation")) => Some(Said::Void { tag }),
+                (Some("refused"), Some(reason @ ("unknown tag" | "generation"))) => {
+                    Some(Said::Void { tag, created_again: reason == "generation" })
+                }
                 _ => None,
             }
         });

@@ -304,9 +304,10 @@ impl Fetcher {
                 match said {
                     Said::Raised { tag } => segment_log::raised(&tag),
                     Said::Void { .. } if faults::on(Fault::GenerationIgnored) => {}
-                    Said::Void { tag } => {
+                    Said::Void { tag, created_again } => {
                         if let Some((slot, version, _)) = part.iter().find(|(_, _, (name, _, _))| *name == tag) {
-                            segment_log::dropped(&tag);
+                            let tell = if created_again { segment_log::created_again } else { segment_log::gone };
+                            tell(&tag);
                             slot.free(*version);
                         }
                     }

@@ -44,19 +44,24 @@ pub fn recovered(failures: u64) {
     log::log(format!("fetched numbers of a segment after {times}"), String::new());
 }
 
-/// Logs that the blocks of a tag belong to a segment that does not exist any more.
+/// Logs that the blocks of a tag belong to an earlier segment with this tag.
 pub fn created_again(tag: &str) {
     log::log(
-        format!("segment \"{}\" was dropped and created again", ascii(tag)),
-        "This server has discarded the numbers of the segment that was dropped.".into(),
+        format!("segment \"{}\" was created again", ascii(tag)),
+        "The earlier segment was dropped, or the registry had lost its creation. This server has discarded the numbers that it held of \
+         the earlier segment."
+            .into(),
     );
 }
 
-/// Logs that this server holds blocks of a segment that does not exist any more.
-pub fn dropped(tag: &str) {
-    log::log(
-        format!("segment \"{}\" was dropped", ascii(tag)),
-        "This server has discarded the numbers that it held of the segment.".into(),
+/// Logs that this server holds blocks of a segment that the registry does not know.
+pub fn gone(tag: &str) {
+    log::log_with_hint(
+        format!("segment \"{}\" does not exist any more", ascii(tag)),
+        "It was dropped, or the registry has lost its creation. This server has discarded the numbers that it held of the segment."
+            .into(),
+        "If nobody has dropped the segment, read \"A tag skips numbers after a failover\" in docs/fleet.md before you create it again."
+            .into(),
     );
 }
 
