@@ -190,6 +190,8 @@ COMMENT ON FUNCTION snowflake_registry.check_sizes(bigint, bigint, bigint) IS
 COMMENT ON FUNCTION snowflake_registry.insert_segment(snowflake_registry.fleet, text, bigint, bigint, bigint, bigint, timestamptz,
     timestamptz, text) IS
     'internal: create a tag';
+COMMENT ON FUNCTION snowflake_registry.remove_segment(text) IS
+    'internal: remove a tag, and return its last record';
 COMMENT ON FUNCTION snowflake_registry.pending_skip(snowflake_registry.segment) IS
     'internal: how many numbers a tag skips before its next block';
 COMMENT ON FUNCTION snowflake_registry.apply_skip(snowflake_registry.fleet, snowflake_registry.segment, bigint, timestamptz) IS

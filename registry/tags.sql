@@ -131,6 +131,24 @@ BEGIN
 END
 $$;
 
+-- Removes a tag, of which it returns the last record. The row of the fleet is locked FOR UPDATE.
+CREATE FUNCTION snowflake_registry.remove_segment(tag text) RETURNS snowflake_registry.segment
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    f snowflake_registry.fleet := snowflake_registry.read_fleet();
+    s snowflake_registry.segment;
+BEGIN
+    PERFORM snowflake_registry.check_tag(remove_segment.tag), snowflake_registry.enter(f.fleet_id, true);
+    DELETE FROM snowflake_registry.segment AS t WHERE t.tag = remove_segment.tag RETURNING * INTO s;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('tag "%s" does not exist', remove_segment.tag),
+            HINT = 'To see the tags, run "SELECT * FROM snowflake_registry.segments".';
+    END IF;
+    RETURN s;
+END
+$$;
+
 -- Without "start", the numbers go on. A lower number is the word of the owner that no number from there on is used.
 CREATE FUNCTION snowflake_registry.recreate_segment(
     tag text, start bigint DEFAULT NULL, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL
@@ -138,17 +156,9 @@ CREATE FUNCTION snowflake_registry.recreate_segment(
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
 AS $$
 DECLARE
-    f snowflake_registry.fleet;
-    s snowflake_registry.segment;
+    s snowflake_registry.segment := snowflake_registry.remove_segment(recreate_segment.tag);
+    f snowflake_registry.fleet := snowflake_registry.read_fleet();
 BEGIN
-    PERFORM snowflake_registry.check_tag(recreate_segment.tag);
-    f := snowflake_registry.read_fleet();
-    f := snowflake_registry.enter(f.fleet_id, true);
-    DELETE FROM snowflake_registry.segment AS t WHERE t.tag = recreate_segment.tag RETURNING * INTO s;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('tag "%s" does not exist', recreate_segment.tag),
-            HINT = 'To see the tags, run "SELECT * FROM snowflake_registry.segments".';
-    END IF;
     start := coalesce(recreate_segment.start, least(s.next_value + snowflake_registry.pending_skip(s), 9223372036854775806)::bigint);
     s.step := coalesce(recreate_segment.step, least(s.step, recreate_segment.max_step));
     s.max_step := coalesce(recreate_segment.max_step, greatest(s.max_step, s.step));
@@ -162,18 +172,9 @@ CREATE FUNCTION snowflake_registry.drop_segment(tag text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
 AS $$
 DECLARE
-    f snowflake_registry.fleet;
-    begins_at timestamptz;
+    s snowflake_registry.segment := snowflake_registry.remove_segment(drop_segment.tag);
 BEGIN
-    PERFORM snowflake_registry.check_tag(drop_segment.tag);
-    f := snowflake_registry.read_fleet();
-    f := snowflake_registry.enter(f.fleet_id, true);
-    DELETE FROM snowflake_registry.segment AS s WHERE s.tag = drop_segment.tag RETURNING s.begins_at INTO begins_at;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('tag "%s" does not exist', drop_segment.tag),
-            HINT = 'To see the tags, run "SELECT * FROM snowflake_registry.segments".';
-    END IF;
-    IF begins_at IS NOT NULL THEN
+    IF s.begins_at IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = format('tag "%s" belongs to a series', drop_segment.tag),
             DETAIL = 'A server creates it again when it needs a number of the period, and would issue the same numbers again.',
             HINT = 'Keep the tag, which occupies one row. To begin with another number, call snowflake_registry.recreate_segment().';
