@@ -38,7 +38,7 @@ fn snowflake_conceal_text(id: i64, key: &[u8], tweak: &[u8]) -> String {
 /// Returns the ID for a concealed ID that was written as 13 characters.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_reveal_text(concealed: Text<'_>, key: &[u8], tweak: default!(&[u8], "''")) -> i64 {
-    revealed(text::id_of(concealed), key, tweak)
+    revealed(text::id_of(concealed, "snowflake_conceal_text"), key, tweak)
 }
 
 fn concealed(id: i64, key: &[u8], tweak: &[u8]) -> i64 {

@@ -26,10 +26,10 @@ pub fn of(id: i64) -> String {
 /// Returns the ID that a text represents.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_from_text(text: Text<'_>) -> i64 {
-    id_of(text)
+    id_of(text, "snowflake_to_text")
 }
 
-/// Returns the number that a text represents. Raises an error for any other text.
-pub fn id_of(text: Text<'_>) -> i64 {
-    flake::from_text(text.0).unwrap_or_else(|error| Error::Text { text: text.shown(), error }.raise())
+/// Returns the number that a text represents. Raises an error for any other text, which names the function that returns such texts.
+pub fn id_of(text: Text<'_>, returned_by: &'static str) -> i64 {
+    flake::from_text(text.0).unwrap_or_else(|error| Error::Text { text: text.shown(), error, returned_by }.raise())
 }

@@ -75,8 +75,8 @@ pub enum Error {
     NotAnId { id: i64, format: IdFormat, error: FormatError },
     /// A number is negative, so it is not an ID of any layout.
     Negative { id: i64 },
-    /// A text is not an ID.
-    Text { text: String, error: TextError },
+    /// A text is not an ID in the form that a function returns.
+    Text { text: String, error: TextError, returned_by: &'static str },
     /// A UUID is not an ID.
     Uuid { uuid: String, error: UuidError },
     /// An instant has no ID in the layout and epoch.

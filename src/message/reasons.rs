@@ -174,8 +174,8 @@ pub fn layout_detail(error: &LayoutError) -> String {
     }
 }
 
-/// Returns the error for a text that is not an ID.
-pub fn text_report(text: &str, error: TextError) -> Sentences {
+/// Returns the error for a text that is not an ID in the form that a function returns.
+pub fn text_report(text: &str, error: TextError, returned_by: &str) -> Sentences {
     let code = match error {
         TextError::TooLarge => PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
         _ => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -192,10 +192,10 @@ pub fn text_report(text: &str, error: TextError) -> Sentences {
         }
         TextError::Digit { position, .. } => format!("Character {position} is not a base-32 digit."),
     };
-    let hint =
-        "Pass a string in the form returned by snowflake_to_text(): 13 characters, each of which is a digit or a letter \
-         other than U."
-            .into();
+    let hint = format!(
+        "Pass a string in the form returned by {returned_by}(): {TEXT_LENGTH} characters, each of which is a digit or a letter other \
+         than U."
+    );
     (code, format!("\"{text}\" is not an ID in text form"), detail, hint)
 }
 

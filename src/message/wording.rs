@@ -145,7 +145,7 @@ impl Error {
                 "An ID cannot be negative.".into(),
                 "Pass a number greater than or equal to zero.".into(),
             ),
-            Error::Text { text, error } => reasons::text_report(text, *error),
+            Error::Text { text, error, returned_by } => reasons::text_report(text, *error, returned_by),
             Error::Uuid { uuid, error } => reasons::uuid_report(uuid, *error),
             Error::Step { problem } => (
                 ERRCODE_INVALID_PARAMETER_VALUE,
