@@ -16,24 +16,42 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     wait_for_worker(&server, 0);
     wait_for_heartbeat(&old, 0);
     let mut ids = server.session().batch(1_000);
+    psql(&old, "fleet", "SELECT snowflake_registry.create_segment('orders', step => 100)").unwrap();
+    server
+        .session()
+        .batch_execute(
+            "CREATE TABLE orders (number bigint PRIMARY KEY DEFAULT snowflake_segment_nextval('orders'), item text);
+             SELECT snowflake_create_series('receipt', 'R-{YYYY}-{MM}-{n:5}', kind => 'dense', time_zone => 'UTC');
+             CREATE TABLE receipts (number text PRIMARY KEY);
+             INSERT INTO orders (item) SELECT 'tea' FROM generate_series(1, 3);
+             INSERT INTO receipts SELECT snowflake_serial('receipt', date '2026-03-01') FROM generate_series(1, 2)",
+        )
+        .expect("numbers of tags");
     old.stop(Stop::Immediate);
     let new = hosts.registry("registry2.example", "41:10:12");
     server.set("snowflake_pg.registry", &hosts.here("host=registry2.example dbname=fleet user=fleet"));
     server.reload();
     let mut replace = section("Replace a registry that has no backup");
+    for query in ["sql drawn", "sql stored"] {
+        check(&server, "postgres", &replace.block(query), &replace.block("text"));
+    }
     let page = cluster::page("docs/fleet.md");
-    assert!(page.contains("logs `the registry is the registry of another fleet`"));
+    assert!(page.contains("logs `the registry\nis the registry of another fleet`"));
     check_log(&server, "heartbeat failed: the registry is the registry of another fleet");
     server.stop(Stop::Fast);
     let directory = machine.dir().display().to_string();
+    new.connect_to("fleet").batch_execute(&replace.block("sql tags")).unwrap();
     hosts.shell(&replace.block("sh witness").replace("/dev/shm", &directory), &server).unwrap();
-    new.connect_to("fleet").batch_execute(&replace.block("sql period")).unwrap();
     assert!(replace.is_empty());
     server.start();
     wait_for_worker(&server, 0);
     wait_for_heartbeat(&new, 0);
     ids.extend(server.session().batch(1_000));
     check_unique(&mut ids).unwrap();
+    // The numbers continue above those of the lost registry.
+    let next = "INSERT INTO orders (item) VALUES ('tea')
+        RETURNING number || ' ' || snowflake_serial('receipt', date '2026-03-01')";
+    assert_eq!(server.session().one::<String>(next), "501 R-2026-03-00501");
 }
 
 /// A snapshot of the registry's disk is restored. A server that got its worker ID after the snapshot continues, but cannot reach the
