@@ -219,13 +219,13 @@ COMMENT ON VIEW snowflake_segments IS
     'segments from which this server gives out numbers: the next number, how many are left and how long they last';
 
 CREATE FUNCTION snowflake_conceal(id bigint, key bytea, tweak bytea DEFAULT '') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_conceal_wrapper';
+    IMMUTABLE STRICT PARALLEL SAFE COST 100 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_conceal_wrapper';
 CREATE FUNCTION snowflake_reveal(concealed bigint, key bytea, tweak bytea DEFAULT '') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_reveal_wrapper';
+    IMMUTABLE STRICT PARALLEL SAFE COST 100 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_reveal_wrapper';
 CREATE FUNCTION snowflake_conceal_text(id bigint, key bytea, tweak bytea DEFAULT '') RETURNS snowflake_text
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_conceal_text_wrapper';
+    IMMUTABLE STRICT PARALLEL SAFE COST 100 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_conceal_text_wrapper';
 CREATE FUNCTION snowflake_reveal_text(concealed text, key bytea, tweak bytea DEFAULT '') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_reveal_text_wrapper';
+    IMMUTABLE STRICT PARALLEL SAFE COST 100 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_reveal_text_wrapper';
 COMMENT ON FUNCTION snowflake_conceal(bigint, bytea, bytea) IS
     'concealed ID for an ID: a positive number that shows neither a time nor a server';
 COMMENT ON FUNCTION snowflake_reveal(bigint, bytea, bytea) IS

@@ -44,6 +44,10 @@ SELECT id FROM shown WHERE snowflake_conceal(id, '\x000102030405060708090a0b0c0d
 -- Without an index of its own, a concealed ID is revealed once, and the primary key finds the row.
 EXPLAIN (COSTS OFF) SELECT id FROM shown WHERE id = snowflake_reveal_text('0000000000001', :key);
 SELECT id FROM shown WHERE id = snowflake_reveal_text(snowflake_conceal_text(1541815603606036487, :key), :key);
+-- A call costs more than a sort or another condition, so the planner calls the functions for as few rows as possible.
+SELECT proname, procost FROM pg_proc WHERE proname ~ '^snowflake_(conceal|reveal)' ORDER BY proname COLLATE "C";
+EXPLAIN (VERBOSE, COSTS OFF) SELECT snowflake_conceal(id, 'secret_secret_se') FROM shown ORDER BY id % 7, id LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM shown WHERE snowflake_reveal(id, 'secret_secret_se') > 7 AND id % 7 = 0;
 DROP TABLE shown;
 
 -- Refused. No message shows the key.
