@@ -19,3 +19,4 @@ mod queries;
 mod reference;
 mod restore;
 mod site;
+mod time_ordered_keys;

@@ -11,7 +11,7 @@ mod back;
 mod integer;
 mod large;
 mod merge;
-mod page;
+pub mod page;
 mod pgedge;
 mod serial;
 mod subscriber;
@@ -30,7 +30,7 @@ fn place(session: &mut Client, table: &str, rows: &str) -> String {
     ))
 }
 
-fn filenode(session: &mut Client, table: &str) -> u32 {
+pub fn filenode(session: &mut Client, table: &str) -> u32 {
     session.one(&format!("SELECT pg_relation_filenode('{table}')"))
 }
 

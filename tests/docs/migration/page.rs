@@ -78,9 +78,32 @@ impl<'a> Run<'a> {
     pub fn section(
         &mut self,
         title: &str,
+        live: impl FnMut(&mut Client, &str) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.all(&section(title).blocks, live)
+    }
+
+    /// Types blocks like those of a section. Each edit must have found its part by the end.
+    pub fn all(
+        &mut self,
+        blocks: &[(String, String)],
         mut live: impl FnMut(&mut Client, &str) -> Result<(), String>,
     ) -> Result<(), String> {
-        for (language, text) in &section(title).blocks {
+        self.unfinished(blocks, &mut live)?;
+        live(&mut self.server.connect(), "")?;
+        for ((part, _), edited) in &self.edits {
+            assert!(edited, "no block has {part:?}");
+        }
+        Ok(())
+    }
+
+    /// Types blocks after which others follow.
+    pub fn unfinished(
+        &mut self,
+        blocks: &[(String, String)],
+        mut live: impl FnMut(&mut Client, &str) -> Result<(), String>,
+    ) -> Result<(), String> {
+        for (language, text) in blocks {
             live(&mut self.server.connect(), text)?;
             let text = self.edited(text);
             match language.as_str() {
@@ -100,10 +123,6 @@ impl<'a> Run<'a> {
                 other => panic!("a block of {other:?}"),
             }
             self.blocks += 1;
-        }
-        live(&mut self.server.connect(), "")?;
-        for ((part, _), edited) in &self.edits {
-            assert!(edited, "{title} has no {part:?}");
         }
         Ok(())
     }
@@ -134,6 +153,16 @@ impl<'a> Run<'a> {
         write: &str,
         live: impl FnMut(&mut Client, &str) -> Result<(), String>,
     ) -> Result<usize, String> {
+        self.busy(&section(title).blocks, write, live)
+    }
+
+    /// Types blocks while another session writes, like those of a busy section.
+    pub fn busy(
+        &mut self,
+        blocks: &[(String, String)],
+        write: &str,
+        live: impl FnMut(&mut Client, &str) -> Result<(), String>,
+    ) -> Result<usize, String> {
         self.tries = 10;
         let mut writer = self.server.connect();
         let over = AtomicBool::new(false);
@@ -148,7 +177,7 @@ impl<'a> Run<'a> {
             });
             let done = {
                 let _over = Over(&over);
-                self.section(title, live)
+                self.all(blocks, live)
             };
             let written = writing.join().expect("a thread that ends");
             done.and(written)

@@ -1,0 +1,241 @@
+//! Types the blocks of docs/time-ordered-keys.md between the blocks of From UUIDs on docs/migration.md, on live tables, and checks
+//! what the page promises about times, order and rows.
+
+use cluster::{Answer, Client, assert_caught, block_with, ensure, sections, sqlstate};
+use fastrand::Rng;
+
+use crate::migration::page::{AS_WRITTEN, Edit, Run, builder, section};
+use kind::{Format, KINDS, Kind};
+
+mod keep;
+mod kind;
+mod time;
+mod variants;
+
+const ASSIGN: &str = "Assign the new IDs";
+const CHECK: &str = "Check the keys";
+const MILLISECONDS: &str = "Step 3 for ULIDs and UUIDv7";
+const SECONDS: &str = "Step 3 for KSUIDs and ObjectIds";
+
+fn page() -> String {
+    cluster::page("docs/time-ordered-keys.md")
+}
+
+/// Returns the only block of a section that contains this text.
+fn block_of(title: &str, part: &str) -> String {
+    let section = sections(&page()).into_iter().find(|section| section.title == title).expect("a section of the page");
+    block_with(section.blocks.into_iter().map(|(_, text)| text).collect(), part)
+}
+
+/// Returns a text, and asserts that the page tells the reader to write this text.
+fn told(text: &str) -> &str {
+    assert!(page().replace('\n', " ").contains(&format!("`{text}`")), "the page does not say {text}");
+    text
+}
+
+/// How many rows the tables have.
+const ROWS: u64 = 12_000;
+
+/// When the keys begin, in milliseconds since 1970.
+const BEGIN: u64 = 1_700_000_000_000;
+
+/// Returns the statements that create documents with keys, whose times are `spread` µs apart, and a revision of each document.
+/// The table `known` contains the key of each document and its time.
+fn tables(kind: Kind, spread: u64) -> String {
+    let column = kind.column;
+    let mut random = Rng::with_seed(spread);
+    let rows = (0..ROWS).map(|n| BEGIN + n * spread / 1_000).map(|ms| (kind.random(ms, &mut random), ms));
+    let values: Vec<String> = rows.map(|(key, ms)| format!("('{key}', {ms})")).collect();
+    format!(
+        "CREATE TABLE documents (id {column} PRIMARY KEY, n serial);
+         CREATE TABLE revisions (id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+             document_id {column} NOT NULL REFERENCES documents ON DELETE CASCADE, version int NOT NULL DEFAULT 1, n int,
+             UNIQUE (document_id, version));
+         CREATE TABLE known (key {column} PRIMARY KEY, ms bigint);
+         INSERT INTO known VALUES {};
+         INSERT INTO documents (id) SELECT key FROM known ORDER BY random();
+         INSERT INTO revisions (document_id, n) SELECT id, n FROM documents",
+        values.join(", ")
+    )
+}
+
+/// Blocks, each with its language.
+type Blocks = Vec<(String, String)>;
+
+/// Returns the blocks that a reader with keys of this kind types: first those up to the default of the key, and then the others.
+/// The changes that the page describes in words are made.
+fn blocks(kind: Kind) -> (Blocks, Blocks) {
+    let column = kind.column;
+    let mut of_uuids = section("From UUIDs").blocks;
+    // The last block of the section undoes the migration.
+    of_uuids.pop();
+    let replaced =
+        of_uuids.iter().position(|(_, text)| text.contains("CREATE TABLE documents_new_ids")).expect("step 3");
+    let mut rest = of_uuids.split_off(replaced);
+    rest[0].1 = block_of(if kind.unit() == 1 { MILLISECONDS } else { SECONDS }, "CREATE TABLE documents_new_ids");
+    if column != "text" {
+        told("COLLATE \"C\"");
+        rest[0].1 = rest[0].1.replace(" COLLATE \"C\"", "");
+    }
+    told("done text");
+    rest[1].1 =
+        rest[1].1.replace("done uuid", &format!("done {column}")).replace("batch uuid[]", &format!("batch {column}[]"));
+    rest.push(("sql".into(), block_of("Drop the function", "DROP FUNCTION")));
+
+    let sql = |text: String| ("sql".to_string(), text);
+    let mut first = vec![sql(kind.function())];
+    first.extend(sections(&page()).into_iter().find(|section| section.title == CHECK).expect("a section").blocks);
+    first.extend(of_uuids);
+    let written = "snowflake_to_text(snowflake_nextval())";
+    let default = match column {
+        "text" => written,
+        "bytea" => told("int8send(snowflake_nextval())"),
+        _ => told("gen_random_uuid()"),
+    };
+    first.push(sql(block_of(ASSIGN, "SET DEFAULT").replace(written, default)));
+    (first, rest)
+}
+
+/// A client that does not name the key.
+const WRITE: &str = "WITH new AS (INSERT INTO documents DEFAULT VALUES RETURNING id, n)
+    INSERT INTO revisions (document_id, n) SELECT id, n FROM new";
+
+/// Checks that each new ID has the time of the old key, that the new IDs sort like the old keys, and that no row is lost.
+fn check_rows(session: &mut Client, kind: Kind) -> Result<(), String> {
+    let (unit, order) = (kind.unit(), if kind.column == "text" { "COLLATE \"C\"" } else { "" });
+    let wrong: i64 = session.one(&format!(
+        "SELECT count(*) FROM known LEFT JOIN documents ON old_id = key
+         WHERE floor(extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint / {unit} IS DISTINCT FROM ms / {unit}"
+    ));
+    ensure!(wrong == 0, "{wrong} IDs do not have the time of their key");
+    let disordered: i64 = session.one(&format!(
+        "SELECT count(*) FROM (SELECT key, lag(key) OVER (ORDER BY id) AS before FROM known JOIN documents ON old_id = key) AS ids
+         WHERE before > key {order}"
+    ));
+    ensure!(disordered == 0, "{disordered} IDs do not sort like their keys");
+    // One statement, because a client writes at the same time.
+    let row = session
+        .query_one(
+            "SELECT count(*), count(*) FILTER (WHERE d.n = r.n) FROM documents AS d LEFT JOIN revisions AS r ON document_id = d.id",
+            &[],
+        )
+        .expect("both tables");
+    let (rows, joined): (i64, i64) = (row.get(0), row.get(1));
+    ensure!(joined == rows && rows > ROWS.cast_signed(), "{joined} of {rows} references hold");
+    let others: i64 = session.one(
+        "SELECT count(*) FROM documents WHERE id < snowflake_min_id(now() - interval '1 hour') AND old_id NOT IN (SELECT key FROM known)",
+    );
+    ensure!(others == 0, "{others} new rows sort before old rows");
+    Ok(())
+}
+
+/// Runs a migration of keys whose times are `spread` µs apart. Clients make keys until the key has a default, and then let the
+/// server make them, while the rest of the blocks is typed.
+fn check(kind: Kind, spread: u64, edits: &[Edit]) -> Result<(), String> {
+    let (first, rest) = blocks(kind);
+    let mut run = Run::of(builder().start(), AS_WRITTEN);
+    for edit in edits {
+        run = run.also(*edit);
+    }
+    let mut session = run.server.session();
+    session.batch_execute(&tables(kind, spread)).expect("tables");
+    let mut random = Rng::with_seed(1);
+    run.unfinished(&first, |session, _| {
+        let ms = session.one::<i64>("SELECT (extract(epoch FROM now()) * 1000)::bigint").cast_unsigned();
+        let key = kind.random(ms, &mut random);
+        let insert = WRITE.replace("DEFAULT VALUES", &format!("(id) VALUES ('{key}')"));
+        session.batch_execute(&insert).map_err(|error| format!("a client with keys: {}", sqlstate(&error).1))
+    })?;
+    let before_the_end = |session: &mut Client, next: &str| match next.contains("COLUMN old_id") {
+        true => check_rows(session, kind),
+        false => Ok(()),
+    };
+    let written = run.busy(&rest, WRITE, before_the_end)?;
+    ensure!(written > 0, "nothing was written");
+    let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname = 'key_time'");
+    ensure!(functions == 0, "the function was not dropped");
+    Ok(())
+}
+
+#[test]
+fn every_section_with_blocks_is_tested() {
+    let titles: Vec<String> = sections(&page()).into_iter().map(|section| section.title).collect();
+    let tested =
+        ["ULID", "UUIDv7", "KSUID", "ObjectId", CHECK, ASSIGN, MILLISECONDS, SECONDS, "Drop the function", keep::TITLE];
+    assert_eq!(titles, tested);
+    let blocks = sections(&page()).iter().map(|section| section.blocks.len()).sum::<usize>();
+    // A function for each kind, two checks, the default, two assignments, the end, and what `keep` types.
+    assert_eq!(blocks, KINDS.len() + 2 + 1 + 2 + 1 + keep::BLOCKS);
+}
+
+#[test]
+fn keys_in_text_are_replaced_while_clients_write() {
+    for format in [Format::Ulid, Format::Ksuid, Format::ObjectId] {
+        check(Kind::of(format, "text"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+    }
+}
+
+#[test]
+fn keys_in_uuids_are_replaced_while_clients_write() {
+    for format in [Format::Ulid, Format::Uuidv7] {
+        check(Kind::of(format, "uuid"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+    }
+}
+
+#[test]
+fn keys_in_bytes_are_replaced_while_clients_write() {
+    for format in [Format::Ulid, Format::Ksuid, Format::ObjectId] {
+        check(Kind::of(format, "bytea"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+    }
+}
+
+/// The part of the page that spreads the rows of a second.
+const SPREAD: &str = "second + place * 1000 / count(*) OVER (PARTITION BY second) * interval '1 ms' AS at";
+
+#[test]
+fn rows_of_a_second_that_are_not_spread_are_caught() {
+    // 12,000 rows of two seconds.
+    let kind = Kind::of(Format::Ksuid, "text");
+    let edit = (SPREAD, "second AS at");
+    assert_caught(check(kind, 150, &[edit]), "sequence number 4096 is out of range");
+}
+
+#[test]
+fn rows_that_are_spread_into_the_next_second_are_caught() {
+    let kind = Kind::of(Format::ObjectId, "text");
+    assert_caught(check(kind, 150, &[("place * 1000 /", "(place + 1) * 1000 /")]), "IDs do not have the time");
+}
+
+#[test]
+fn rows_that_are_numbered_in_no_order_are_caught() {
+    let kind = Kind::of(Format::Ksuid, "bytea");
+    assert_caught(check(kind, 150, &[("ORDER BY id) - 1 AS place", "ORDER BY md5(id)) - 1 AS place")]), "do not sort");
+}
+
+#[test]
+fn rows_that_are_not_numbered_in_each_tick_are_caught() {
+    let kind = Kind::of(Format::Ulid, "text");
+    let edit = ("PARTITION BY snowflake_min_id(at)", "PARTITION BY id");
+    assert_caught(check(kind, 150, &[edit]), "could not create unique index \"documents_new_id\"");
+}
+
+#[test]
+fn ids_without_the_time_of_the_key_are_caught() {
+    let kind = Kind::of(Format::Uuidv7, "uuid");
+    let edit = ("snowflake_encode(at, 1023, n)", "snowflake_nextval()");
+    assert_caught(check(kind, 150, &[edit]), "IDs do not have the time");
+}
+
+#[test]
+fn a_key_without_a_default_is_caught() {
+    let kind = Kind::of(Format::Ulid, "text");
+    let edit = ("SET DEFAULT snowflake_to_text(snowflake_nextval())", "SET STATISTICS 100");
+    assert_caught(check(kind, 150, &[edit]), "null value in column \"id\"");
+}
+
+#[test]
+fn more_rows_of_a_millisecond_than_it_holds_take_more_worker_ids() {
+    let kind = Kind::of(Format::Ulid, "text");
+    assert_caught(check(kind, 0, &[]), "sequence number 4096 is out of range");
+    check(kind, 0, &[(told("1023, n"), told("1020 + n / 4096, n % 4096"))]).unwrap();
+}
