@@ -14,6 +14,7 @@ mod migration;
 mod missing_mark;
 mod monitoring;
 mod pages;
+mod pg_partman;
 mod pictures;
 mod queries;
 mod reference;

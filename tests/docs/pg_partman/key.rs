@@ -1,0 +1,211 @@
+//! Partitioned by the key: old numbers stay in pg_partman's partitions, and new IDs get partitions of days.
+
+use cluster::{Answer, Client, assert_caught, block_with, blocks as blocks_of, ensure, page, printed, sqlstate, typed};
+
+use super::{block, blocks, maintain, old_partitions, run};
+use crate::migration::page::{AS_WRITTEN, Edit, Run};
+
+/// The sections with blocks.
+pub const TITLES: &[&str] = &[KEY, REMOVE, END, BACK];
+
+const KEY: &str = "Partitioned by the key";
+const REMOVE: &str = "Remove old partitions";
+const END: &str = "Remove the table from pg_partman";
+const BACK: &str = "Go back to the sequence";
+
+/// 25,000 readings, one every seven minutes, so that they begin 121 days ago.
+const TABLES: &str = "CREATE TABLE readings (id bigserial PRIMARY KEY, value float8, created_at timestamptz NOT NULL DEFAULT now())
+        PARTITION BY RANGE (id);
+    SELECT partman.create_parent('public.readings', 'id', 'native', '10000');
+    CREATE INDEX readings_value ON partman.template_public_readings (value);
+    CREATE TABLE alerts (reading_id bigint NOT NULL REFERENCES readings ON UPDATE CASCADE);
+    INSERT INTO readings (value, created_at) SELECT n, now() - (25000 - n) * interval '7 min' FROM generate_series(1, 25000) AS n;
+    INSERT INTO alerts SELECT id FROM readings WHERE id % 100 = 0;
+    SELECT partman.run_maintenance()";
+
+/// A client that inserts a reading with an alert.
+const WRITE: &str =
+    "WITH new AS (INSERT INTO readings (value) VALUES (0) RETURNING id) INSERT INTO alerts SELECT id FROM new";
+
+/// Returns where the old rows are.
+fn places(session: &mut Client) -> String {
+    session
+        .one("SELECT md5(string_agg(concat(tableoid, ctid, r), ',' ORDER BY id)) FROM readings AS r WHERE id <= 25000")
+}
+
+/// Runs the steps while a client writes and maintenance runs. Returns the server.
+fn migrate(edit: Edit) -> Option<Result<Run, String>> {
+    let mut run = run(edit, TABLES)?;
+    let mut session = run.server.connect();
+    let before = places(&mut session);
+    let steps = blocks(KEY);
+    let typed = run.busy(&steps, WRITE, |session, next| {
+        maintain(session)?;
+        if next.contains("pg_get_indexdef") {
+            let template = printed(session, next).map_err(|error| sqlstate(&error).1)?;
+            ensure!(
+                template.len() == 1 && template[0].contains("(value)"),
+                "the template has the indexes {template:?}"
+            );
+        }
+        Ok(())
+    });
+    Some(typed.and_then(|written| {
+        ensure!(written > 0, "nothing was written");
+        check_rows(&mut session, &before)?;
+        Ok(run)
+    }))
+}
+
+fn check_rows(session: &mut Client, before: &str) -> Result<(), String> {
+    ensure!(places(session) == before, "old rows were changed or moved");
+    let stray: i64 = session.one("SELECT count(*) FROM readings_default");
+    ensure!(stray == 0, "{stray} rows are in the default partition");
+    let wrong: i64 = session.one(
+        "SELECT count(*) FROM readings WHERE (id >= 1::bigint << 60) <> (tableoid::regclass::text ~ '^readings_\\d{8}$')",
+    );
+    ensure!(wrong == 0, "{wrong} rows are in the wrong partition");
+    let new: i64 = session.one("SELECT count(*) FROM readings WHERE id >= 1::bigint << 60");
+    ensure!(new > 0, "no row has a snowflake");
+    let listed = printed(session, &block(KEY, "GROUP BY tableoid")).map_err(|error| sqlstate(&error).1)?;
+    ensure!(listed.iter().all(|row| row.starts_with("readings_2")), "new rows are in {listed:?}");
+    let late: i64 = session.one(
+        "SELECT count(*) FROM readings WHERE id >= 1::bigint << 60 AND snowflake_timestamp(id) < created_at - interval '1 s'",
+    );
+    ensure!(late == 0, "{late} IDs do not have the time of their row");
+    Ok(())
+}
+
+#[test]
+fn a_table_by_ranges_of_its_key_gets_partitions_of_days_while_clients_write() {
+    let Some(migrated) = migrate(AS_WRITTEN) else { return };
+    let run = migrated.unwrap();
+    let mut session = run.server.connect();
+    check_removal(&run, &mut session, AS_WRITTEN).unwrap();
+    typed(run.server.psql(), &blocks(END)[0].1).unwrap();
+    maintain(&mut session).unwrap();
+    session.batch_execute(WRITE).unwrap();
+    assert_eq!(session.code("SELECT nextval('readings_id_seq')").as_deref(), Some("42P01"));
+}
+
+/// Checks that the statements remove the partitions that they are said to remove, and no others.
+fn check_removal(run: &Run, session: &mut Client, edit: Edit) -> Result<(), String> {
+    let removal = |part: &str| typed(run.server.psql(), &block(REMOVE, part).replace(edit.0, edit.1));
+    // Partitions of days that ended 91 and 89 days ago.
+    session
+        .batch_execute(
+            "SELECT snowflake_create_partitions('readings', '1 day', 1, now() - interval '92 days');
+             SELECT snowflake_create_partitions('readings', '1 day', 1, now() - interval '89 days')",
+        )
+        .expect("partitions");
+    let all = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'readings'::regclass";
+    let (old, before): (i64, i64) = (old_partitions(session, "readings"), session.one(all));
+    removal("\\gexec")?;
+    ensure!(old_partitions(session, "readings") == old, "partitions with old numbers are lost");
+    let after: i64 = session.one(all);
+    ensure!(after == before - 1, "{after} of {before} partitions are left");
+    // Some rows of the first partition are older than 90 days, but not the newest one.
+    removal("max(created_at)")?;
+    ensure!(old_partitions(session, "readings") == old, "a partition with newer rows is lost");
+    session
+        .batch_execute("UPDATE readings SET created_at = created_at - interval '60 days' WHERE id < 15000")
+        .expect("older rows");
+    // Alerts refer to these rows.
+    let refused = removal("max(created_at)").expect_err("an alert has lost its reading");
+    ensure!(refused.contains("violates foreign key constraint"), "{refused}");
+    ensure!(old_partitions(session, "readings") == old, "a partition to which rows refer is lost");
+    session.batch_execute("DELETE FROM alerts WHERE reading_id < 10000").expect("alerts");
+    removal("max(created_at)")?;
+    ensure!(old_partitions(session, "readings") == old - 1, "an old partition is left");
+    let first: i64 = session.one("SELECT min(id) FROM readings");
+    ensure!(first == 10_000, "the first row is {first}");
+    Ok(())
+}
+
+#[test]
+fn a_removal_that_takes_the_old_numbers_for_old_days_is_caught() {
+    let Some(migrated) = migrate(AS_WRITTEN) else { return };
+    let run = migrated.unwrap();
+    let mut session = run.server.connect();
+    session.batch_execute("ALTER TABLE alerts DROP CONSTRAINT alerts_reading_id_fkey").unwrap();
+    // The statement of docs/partitions.md, of which the page warns.
+    let usual =
+        block_with(blocks_of(&page("docs/partitions.md"), "sql"), "interval '90 days'").replace("events", "readings");
+    let edit = (&block(REMOVE, "\\gexec")[..], &usual[..]);
+    assert_caught(check_removal(&run, &mut session, edit), "partitions with old numbers are lost");
+}
+
+#[test]
+fn maintenance_that_was_not_stopped_is_caught() {
+    let Some(migrated) = migrate(("automatic_maintenance = 'off'", "automatic_maintenance = 'on'")) else { return };
+    assert_caught(migrated.map(drop), "maintenance: invalid input syntax for type bigint");
+}
+
+#[test]
+fn new_ids_without_partitions_of_their_own_are_caught() {
+    let Some(migrated) = migrate(("SELECT snowflake_create_partitions('readings', '1 day', 7);", "")) else { return };
+    assert_caught(migrated.map(drop), "rows are in the default partition");
+}
+
+/// Checks that going back gives new rows numbers in the order of their IDs, and that pg_partman maintains the table again.
+fn check_back(edit: Edit) -> Option<Result<(), String>> {
+    let mut run = match migrate(AS_WRITTEN)? {
+        Ok(run) => run,
+        Err(error) => return Some(Err(error)),
+    };
+    run.tries = 10;
+    let mut session = run.server.connect();
+    let check = || -> Result<(), String> {
+        session.batch_execute("CREATE TABLE kept AS SELECT id, created_at FROM readings").expect("a copy");
+        let alerts: i64 = session.one("SELECT count(*) FROM alerts");
+        typed(run.server.psql(), &block(BACK, "LOCK TABLE").replace(edit.0, edit.1))?;
+        session
+            .batch_execute("CALL partman.partition_data_proc('public.readings'); SELECT partman.run_maintenance('public.readings')")
+            .map_err(|error| format!("maintenance: {}", sqlstate(&error).1))?;
+        maintain(&mut session)?;
+        session.batch_execute(WRITE).expect("a client");
+        let left: i64 = session.one("SELECT count(*) FROM readings WHERE id >= 1::bigint << 60");
+        ensure!(left == 0, "{left} rows still have snowflakes");
+        let stray: i64 = session.one("SELECT count(*) FROM readings_default");
+        ensure!(stray == 0, "{stray} rows are in the default partition");
+        let lost: i64 = session.one("SELECT (SELECT count(*) FROM kept) + 1 - (SELECT count(*) FROM readings)");
+        ensure!(lost == 0, "{lost} rows are lost");
+        let order = |table: &str| format!("SELECT md5(string_agg(created_at::text, ',' ORDER BY id)) FROM {table}");
+        let restored = order("(SELECT * FROM readings ORDER BY id LIMIT (SELECT count(*) FROM kept)) AS restored");
+        ensure!(session.one::<String>(&restored) == session.one::<String>(&order("kept")), "rows are in another order");
+        let referring: i64 = session.one("SELECT count(*) - 1 FROM alerts JOIN readings ON reading_id = id");
+        ensure!(referring == alerts, "{referring} of {alerts} references hold");
+        Ok(())
+    };
+    Some({ check }())
+}
+
+#[test]
+fn until_the_sequence_is_dropped_the_way_back_is_open() {
+    let Some(checked) = check_back(AS_WRITTEN) else { return };
+    checked.unwrap();
+}
+
+#[test]
+fn numbers_in_another_order_are_caught() {
+    let Some(checked) = check_back(("ORDER BY id) AS ordered", "ORDER BY id DESC) AS ordered")) else { return };
+    assert_caught(checked, "rows are in another order");
+}
+
+#[test]
+fn rows_to_which_others_refer_do_not_go_back() {
+    let Some(migrated) = migrate(AS_WRITTEN) else { return };
+    let run = migrated.unwrap();
+    let mut session = run.server.connect();
+    session
+        .batch_execute(
+            "ALTER TABLE alerts DROP CONSTRAINT alerts_reading_id_fkey;
+             ALTER TABLE alerts ADD FOREIGN KEY (reading_id) REFERENCES readings",
+        )
+        .unwrap();
+    let rows = "SELECT md5(string_agg(r::text, ',' ORDER BY id)) FROM readings AS r";
+    let before: String = session.one(rows);
+    let refused = typed(run.server.psql(), &block(BACK, "LOCK TABLE")).unwrap_err();
+    assert!(refused.contains("violates foreign key constraint"), "{refused}");
+    assert_eq!(session.one::<String>(rows), before);
+}
