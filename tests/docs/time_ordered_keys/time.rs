@@ -105,6 +105,42 @@ fn a_function_with_another_epoch_or_alphabet_is_caught() {
     }
 }
 
+#[test]
+fn columns_of_every_text_type_are_read() {
+    let server = builder().start();
+    let mut session = server.session();
+    for (format, length) in [(Format::Ulid, 26), (Format::Ksuid, 27), (Format::ObjectId, 24)] {
+        let kind = Kind::of(format, "text");
+        create(&mut session, kind, ("", ""));
+        let key = kind.key(1_700_000_000_000, 1 << 90);
+        for column in [format!("char({length})"), format!("varchar({length})"), "text COLLATE \"C\"".into()] {
+            session
+                .batch_execute(&format!(
+                    "DROP TABLE IF EXISTS documents; CREATE TABLE documents (id {column}); INSERT INTO documents VALUES ('{key}')"
+                ))
+                .unwrap();
+            let read: bool = session.one("SELECT key_time(id) = to_timestamp(1700000000) FROM documents");
+            assert!(read, "{format:?} in {column}");
+        }
+    }
+}
+
+/// A function without a subquery costs no call.
+#[test]
+fn short_functions_are_inlined() {
+    let server = builder().start();
+    let mut session = server.session();
+    for kind in KINDS {
+        create(&mut session, kind, ("", ""));
+        session
+            .batch_execute(&format!("DROP TABLE IF EXISTS documents; CREATE TABLE documents (id {})", kind.column))
+            .unwrap();
+        let plan = session.plan("(VERBOSE, COSTS OFF) SELECT key_time(id) FROM documents");
+        let inlined = !plan.contains("key_time");
+        assert_eq!(inlined, !kind.function().contains("SELECT"), "{kind:?}:\n{plan}");
+    }
+}
+
 /// PostgreSQL 18 has a function for the same purpose.
 #[test]
 fn from_18_on_the_built_in_function_agrees() {

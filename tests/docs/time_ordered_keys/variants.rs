@@ -196,3 +196,26 @@ fn what_was_begun_can_be_undone() {
     assert_eq!(session.one::<String>(left), before);
     assert_eq!(session.one::<i64>("SELECT count(*) FROM documents").cast_unsigned(), ROWS);
 }
+
+#[test]
+fn uuids_in_text_are_read_as_uuids() {
+    let kind = Kind::of(Format::Uuidv7, "uuid");
+    let server = builder().start();
+    let mut session = server.session();
+    session
+        .batch_execute(&format!(
+            "CREATE TABLE documents (id text PRIMARY KEY); {STEP_2}; {}; INSERT INTO documents VALUES ('{}'), ('{}')",
+            kind.function(),
+            kind.key(1_700_000_000_000, 1 << 70).to_uppercase(),
+            kind.key(1_600_000_000_000, 1 << 70),
+        ))
+        .unwrap();
+    let block = assign(kind).replace("key_time(id)", told("key_time(id::uuid)"));
+    typed(server.psql(), &block).unwrap();
+    let times: Vec<i64> = session.all(
+        "SELECT (extract(epoch FROM snowflake_timestamp(new_id)) * 1000)::bigint FROM documents_new_ids ORDER BY new_id",
+    );
+    assert_eq!(times, [1_600_000_000_000, 1_700_000_000_000]);
+    session.batch_execute("DROP TABLE documents_new_ids; INSERT INTO documents VALUES ('no UUID')").unwrap();
+    assert_caught(typed(server.psql(), &block).map(drop), "invalid input syntax for type uuid");
+}
