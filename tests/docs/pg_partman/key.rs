@@ -47,6 +47,12 @@ fn migrate(edit: Edit) -> Option<Result<Run, String>> {
                 template.len() == 1 && template[0].contains("(value)"),
                 "the template has the indexes {template:?}"
             );
+            // Maintenance has created this partition with the template's index.
+            let indexes = "SELECT count(*) FROM pg_index WHERE indrelid = 'readings_p60000'::regclass";
+            let before: i64 = session.one(indexes);
+            session.batch_execute("CREATE INDEX ON readings (value)").expect("an index like that of the template");
+            let after: i64 = session.one(indexes);
+            ensure!(before == 2 && after == 2, "an old partition had {before} indexes and now has {after}");
         }
         Ok(())
     });
@@ -69,6 +75,11 @@ fn check_rows(session: &mut Client, before: &str) -> Result<(), String> {
     ensure!(new > 0, "no row has a snowflake");
     let listed = printed(session, &block(KEY, "GROUP BY tableoid")).map_err(|error| sqlstate(&error).1)?;
     ensure!(listed.iter().all(|row| row.starts_with("readings_2")), "new rows are in {listed:?}");
+    let without: i64 = session.one(
+        "SELECT count(*) FROM pg_inherits WHERE inhparent = 'readings'::regclass
+         AND (SELECT count(*) FROM pg_index WHERE indrelid = inhrelid) <> 2",
+    );
+    ensure!(without == 0, "{without} partitions do not have two indexes");
     let late: i64 = session.one(
         "SELECT count(*) FROM readings WHERE id >= 1::bigint << 60 AND snowflake_timestamp(id) < created_at - interval '1 s'",
     );
