@@ -10,10 +10,9 @@ use crate::pg::condition_variable::Waiting;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{latch, versions};
 
-/// How long a sleep is if the rest of the wait takes at least as long. A longer wait consists of several sleeps. After each sleep, the
-/// clock and the settings are read again. A wait of up to twice this time is one sleep: the end of a sleep must not come shortly before
-/// the end of the wait, because a session that tries again earlier than [`flake::Pace`] says takes the IDs of sessions that have waited
-/// longer.
+/// The longest sleep, except that a wait of up to twice this time is one sleep. After each sleep, the clock and the settings are read
+/// again. The last sleep of a wait must not be cut shortly before its end, because a session that tries again earlier than
+/// [`flake::Pace`] says takes the IDs of sessions that have waited longer.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Sleeps for `time`, until the lead has fallen.
@@ -25,8 +24,8 @@ pub fn throttled(time: Duration) {
     on_latch(WaitEvent::Throttled, time);
 }
 
-/// Sleeps for `time`, rounded up to a millisecond, or for [`LONGEST`], or until the latch is set. A request to cancel the statement or to terminate the
-/// session takes effect immediately, as does the end of the postmaster.
+/// Sleeps for `time`, rounded up to a millisecond, or for [`LONGEST`], or until the latch is set. A request to cancel the statement
+/// or to terminate the session takes effect immediately, as does the end of the postmaster.
 pub fn on_latch(what: WaitEvent, time: Duration) {
     sleep(what, time);
     check_for_interrupts!();
