@@ -80,7 +80,7 @@ pub struct Limits {
 }
 
 /// The limits that can be changed by reloading the configuration.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     /// How far issued words may be ahead of the clock, in nanoseconds.
     pub max_ahead: Nanos,

@@ -73,8 +73,7 @@ fn cases() -> impl Strategy<Value = Case> {
         let pace = (max_ahead, any::<bool>()).prop_map(|(max_ahead, random_start)| Pace {
             max_ahead,
             random_start,
-            overdue: false,
-            waited: 0,
+            ..Pace::default()
         });
         let raise = prop_oneof![Just(0), 0..capacity, 0..capacity * 16];
         let passing = prop_oneof![Just(0), Just(30), 0..nanos(shape.tick) / 4];
