@@ -299,3 +299,23 @@ fn a_partition_is_let_go_of_beside_readers() {
     assert_eq!(session.refusal(detach), ("55000".into(), beside_default.into()));
     session.batch_execute(&plain).unwrap();
 }
+
+#[test]
+fn a_partition_of_a_table_to_which_others_refer_is_detached_first() {
+    let server = Cluster::builder("care_detach_referred").start();
+    let mut session = server.session();
+    session
+        .batch_execute(
+            "CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+             CREATE TABLE notes (event bigint REFERENCES events);
+             SELECT snowflake_create_partitions('events', '1 day', 1, '2024-03-10Z');
+             INSERT INTO events VALUES (snowflake_min_id('2024-03-10 12:00+00')); INSERT INTO notes SELECT id FROM events",
+        )
+        .expect("tables");
+    let (detach, drop) = ("ALTER TABLE events DETACH PARTITION events_20240310", "DROP TABLE events_20240310");
+    assert_eq!(session.code(drop).as_deref(), Some("2BP01"));
+    assert_eq!(session.code(detach).as_deref(), Some("23503"));
+    session.batch_execute("DELETE FROM notes").expect("the reference is removed");
+    assert_eq!(session.code(drop).as_deref(), Some("2BP01"));
+    session.batch_execute(&format!("{detach}; {drop}")).unwrap();
+}
