@@ -5,7 +5,7 @@ use cluster::{Answer, Client, assert_caught, ensure, not_tested, typed};
 use fastrand::Rng;
 
 use super::kind::{Format, Kind};
-use super::{MILLISECONDS, ROWS, SECONDS, block_of, blocks, tables, told};
+use super::{CHECK, MILLISECONDS, ROWS, SECONDS, block_of, blocks, tables, told};
 use crate::migration::page::{Edit, builder, section};
 
 /// The columns that step 2 of From UUIDs adds.
@@ -218,4 +218,30 @@ fn uuids_in_text_are_read_as_uuids() {
     assert_eq!(times, [1_600_000_000_000, 1_700_000_000_000]);
     session.batch_execute("DROP TABLE documents_new_ids; INSERT INTO documents VALUES ('no UUID')").unwrap();
     assert_caught(typed(server.psql(), &block).map(drop), "invalid input syntax for type uuid");
+}
+
+#[test]
+fn rows_without_a_key_get_their_ids_first() {
+    let kind = Kind::of(Format::Ulid, "text");
+    let server = builder().start();
+    let mut session = server.session();
+    session
+        .batch_execute(&format!(
+            "CREATE TABLE documents (id text UNIQUE); {STEP_2}; {}; INSERT INTO documents VALUES ('{}'), (NULL), (NULL)",
+            kind.function(),
+            kind.key(1_700_000_000_000, 1),
+        ))
+        .unwrap();
+    let check = block_of(CHECK, "AS problem");
+    let found: String = session.one(check.trim().trim_end_matches(';'));
+    assert_eq!(found, "malformed");
+    assert_caught(typed(server.psql(), &assign(kind)).map(drop), "contains null values");
+    session.batch_execute("DROP TABLE documents_new_ids").unwrap();
+    session.batch_execute(told("UPDATE documents SET new_id = snowflake_nextval() WHERE id IS NULL")).unwrap();
+    typed(server.psql(), &assign(kind)).unwrap();
+    let ids: i64 = session.one(
+        "SELECT count(DISTINCT coalesce(documents.new_id, given.new_id))
+         FROM documents LEFT JOIN documents_new_ids AS given USING (id)",
+    );
+    assert_eq!(ids, 3);
 }
