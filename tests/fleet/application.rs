@@ -82,7 +82,7 @@ fn an_application_with_the_worker_id_of_a_server_is_caught() {
     let reading = Reading { monotonic: 1, boot: 1, wall, apart: 0 };
     let issuer =
         Issuer::start(&format, Node { datacenter: 0, worker }, Mark::NOTHING_ISSUED, reading).expect("it starts");
-    issuer.publish(&issuer.reserve(1, 0), 1);
+    issuer.reserve(1, 0).expect("no other thread plans").publish(1);
     let issued: Vec<_> = (0..4_096).map(|_| issuer.next_id(|| 1).expect("the tick has 4096 IDs")).collect();
     let twice = || {
         ensure!(!issued.contains(&id), "{id} is issued by the server and by the application");

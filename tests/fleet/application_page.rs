@@ -19,16 +19,15 @@ fn shell(line: &str, part: &str, replacement: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Checks that a command prints as many IDs of the layout as the page shows, in ascending order.
-fn check_ids(printed: &str, shown: &str) {
-    let ids = |text: &str| text.lines().map(|line| line.parse().expect("an ID")).collect::<Vec<i64>>();
+/// Checks that a command prints as many IDs as the page shows, and that all of them have this worker ID.
+fn check_ids(printed: &str, shown: &str, worker: u32) {
     let format = IdFormat::parse(LAYOUT).expect("a layout");
-    let (printed, shown) = (ids(printed), ids(shown));
-    assert_eq!(printed.len(), shown.len(), "{printed:?}");
-    for ids in [&printed, &shown] {
-        let workers: Vec<_> = ids.iter().map(|id| format.split(*id).expect("an ID").node.worker).collect();
-        assert!(workers.iter().all(|worker| *worker == workers[0]), "{workers:?}");
-    }
+    let workers = |text: &str| {
+        let id = |line: &str| format.split(line.parse().expect("an ID")).expect("an ID").node.worker;
+        text.lines().map(id).collect::<Vec<_>>()
+    };
+    assert_eq!(workers(printed), workers(shown));
+    assert!(workers(shown).iter().all(|of_id| *of_id == worker), "{shown}");
 }
 
 #[test]
@@ -41,9 +40,11 @@ fn an_application_gets_a_worker_id_as_the_page_says() {
     let string = string(&registry).replace("user=postgres", "user=shop");
     let shown = "host=registry.example user=shop password=example-secret dbname=fleet";
     let printed = shell(&block_with(blocks(&text, "sh fleet"), "registry"), shown, &string);
-    check_ids(&printed, &block_with(blocks(&text, "text fleet"), ""));
-    let printed = typed(registry.psql(), servers).unwrap_or_else(|said| panic!("{said}"));
-    assert_eq!(printed, block_with(blocks(&text, "text"), "worker_id"));
+    let view = typed(registry.psql(), servers).unwrap_or_else(|said| panic!("{said}"));
+    assert_eq!(view, block_with(blocks(&text, "text"), "worker_id"));
+    // The worker ID in the view is 0.
+    assert!(view.lines().nth(2).is_some_and(|row| row.trim_start().starts_with("0 |")), "{view}");
+    check_ids(&printed, &block_with(blocks(&text, "text fleet"), ""), 0);
 }
 
 #[test]
@@ -52,11 +53,7 @@ fn an_application_keeps_its_mark_in_a_file_as_the_page_says() {
     let file = scratch.0.join("shop.mark").display().to_string();
     let printed = shell(&block_with(blocks(&text, "sh mark"), "mark_file"), "shop.mark", &file);
     let shown = block_with(blocks(&text, "text mark"), "");
-    check_ids(&printed, &shown);
-    let format = IdFormat::parse(LAYOUT).expect("a layout");
-    for line in printed.lines().chain(shown.lines()) {
-        assert_eq!(format.split(line.parse().expect("an ID")).expect("an ID").node.worker, 7);
-    }
+    check_ids(&printed, &shown, 7);
 }
 
 #[test]

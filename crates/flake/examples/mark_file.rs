@@ -53,8 +53,8 @@ struct MarkedIds {
 
 impl MarkedIds {
     fn open(format: &IdFormat, node: Node, path: &Path) -> Result<MarkedIds, Box<dyn Error>> {
-        let lock = File::create(path.with_extension("lock"))?;
-        lock.try_lock()?;
+        let lock = File::create(with_suffix(path, ".lock"))?;
+        lock.try_lock().map_err(|error| format!("another process may be using {}: {error}", path.display()))?;
         let mark = match fs::read_to_string(path) {
             Ok(text) => Mark::stored(text.trim().parse()?).ok_or("the file does not contain a mark")?,
             Err(error) if error.kind() == ErrorKind::NotFound => Mark::NOTHING_ISSUED,
@@ -68,6 +68,10 @@ impl MarkedIds {
     fn next_id(&mut self) -> Result<i64, Box<dyn Error>> {
         loop {
             match self.issuer.next_id(|| self.clock.monotonic()) {
+                Ok(id) if self.issuer.is_due() => {
+                    self.reserve(0)?;
+                    return Ok(id);
+                }
                 Ok(id) => return Ok(id),
                 Err(Obstacle::NotReserved(needed)) => self.reserve(needed)?,
                 Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
@@ -78,16 +82,23 @@ impl MarkedIds {
 
     /// Stores the next mark, and then raises the limit of the issuer. The order matters: a mark that is not on disk protects nothing.
     fn reserve(&self, needed: u64) -> Result<(), Box<dyn Error>> {
-        let planned = self.issuer.reserve(self.clock.monotonic(), needed);
-        let new = self.path.with_extension("new");
+        let planned = self.issuer.reserve(self.clock.monotonic(), needed)?;
+        let new = with_suffix(&self.path, ".new");
         let mut file = File::create(&new)?;
-        writeln!(file, "{}", planned.mark.value())?;
+        writeln!(file, "{}", planned.mark().value())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
         // The new name is durable when the directory is.
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(directory)?.sync_all()?;
-        self.issuer.publish(&planned, self.clock.monotonic());
+        planned.publish(self.clock.monotonic());
         Ok(())
     }
+}
+
+/// Returns a path with a suffix after the whole file name.
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }

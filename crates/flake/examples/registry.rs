@@ -11,7 +11,7 @@
 mod clock;
 
 use std::error::Error;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -28,7 +28,14 @@ const LEASE: Duration = Duration::from_hours(1);
 
 /// How often the grant is renewed. The view `snowflake_registry.servers` shows a holder as late if it expects five more renewals in
 /// the time since the last one, at this rate.
-const HEARTBEAT: Duration = Duration::from_secs(LEASE.as_secs() / 720);
+const HEARTBEAT: Duration = Duration::from_secs(LEASE.as_secs().div_ceil(720));
+
+/// How often the IDs are compared with the wall clock.
+const DISCIPLINE: Duration = Duration::from_secs(1);
+
+/// How long a new connection can take, and how long the kernel waits for a registry that does not acknowledge a request. Without it, the
+/// application would not notice for minutes that the registry's host is gone.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How long the application waits for its first worker ID between two attempts.
 const RETRY: Duration = Duration::from_secs(1);
@@ -84,21 +91,31 @@ struct Ids {
 }
 
 impl Ids {
-    /// Waits for a worker ID, and renews the grant in a thread.
-    fn start(registry: Config, format: IdFormat) -> Result<Arc<Ids>, Failure> {
+    /// Gets a worker ID, and starts the threads that renew the grant and follow the clock.
+    fn start(mut registry: Config, format: IdFormat) -> Result<Arc<Ids>, Failure> {
+        registry.connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE).keepalives_idle(PATIENCE);
         let identity = Identity { fleet: None, format, datacenter: 0 };
         let member = Member::start(identity, None, Point::ZERO);
         let ids = Arc::new(Ids { clock: Clock::start(), issuer: RwLock::new(None) });
-        let mut holder = Holder { registry, format, member, ids: Arc::clone(&ids) };
+        let mut holder = Holder { registry, identity, member, ids: Arc::clone(&ids) };
         holder.heartbeat()?;
         thread::spawn(move || {
             loop {
-                let pause = if holder.ids.has_issuer() { HEARTBEAT } else { RETRY };
-                thread::sleep(pause);
-                holder.ids.follow_clock();
+                thread::sleep(if holder.ids.has_issuer() { HEARTBEAT } else { RETRY });
                 if let Err(failure) = holder.heartbeat() {
-                    eprintln!("no answer of the registry, so the grant stays as it is: {failure}");
+                    eprintln!("{failure}");
                 }
+                if let Standing::Fenced { .. } = holder.member.standing() {
+                    eprintln!("a copy of this process has its worker ID");
+                    process::exit(1);
+                }
+            }
+        });
+        let follower = Arc::clone(&ids);
+        thread::spawn(move || {
+            loop {
+                thread::sleep(DISCIPLINE);
+                follower.follow_clock();
             }
         });
         Ok(ids)
@@ -123,7 +140,7 @@ impl Ids {
             match issued {
                 Ok(id) => return Ok(id),
                 Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
-                // The bound of the grant is reached: the registry has not answered for a whole lease.
+                Err(Obstacle::NotReserved(_)) => return Err("the grant has ended: is the registry reachable?".into()),
                 Err(obstacle) => return Err(obstacle.into()),
             }
         }
@@ -133,7 +150,7 @@ impl Ids {
 /// The side of the registry.
 struct Holder {
     registry: Config,
-    format: IdFormat,
+    identity: Identity,
     member: Member,
     ids: Arc<Ids>,
 }
@@ -141,29 +158,29 @@ struct Holder {
 impl Holder {
     /// Claims a worker ID or renews the grant, over a connection of its own, so that it finds the new primary after a failover.
     fn heartbeat(&mut self) -> Result<(), Failure> {
-        let mut client = self.registry.connect(NoTls)?;
-        let scale = Scale::new(self.format);
+        let mut client =
+            self.registry.connect(NoTls).map_err(|error| format!("cannot connect to the registry: {error}"))?;
+        let scale = Scale::new(self.identity.format);
         for _ in 0..CALLS {
             let wall = i64::try_from(self.ids.clock.read().wall / 1_000)?;
             let Some(call) = self.member.request(scale.point(wall), LEASE) else { break };
             let statement = call.statement(ABOUT);
             let parameters: Vec<(&(dyn ToSql + Sync), Type)> =
                 statement.parameters.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect();
-            let row = client.query_typed_one(&statement.sql, &parameters)?;
+            let row = client
+                .query_typed_one(&statement.sql, &parameters)
+                .map_err(|error| format!("the registry did not answer: {error}"))?;
             let answer = call.answer(|column| row.get(column)).ok_or("this is not a registry")?;
             match self.member.answer(&call, &answer) {
                 Effect::Continue | Effect::Refused(Refusal::Life) => {}
                 Effect::Assigned | Effect::Renewed => return self.take_grant(),
                 Effect::Lost(_) => self.stop()?,
-                Effect::Fenced => {
-                    self.stop()?;
-                    return Err("a copy of this process has the worker ID: start this process again".into());
-                }
+                Effect::Fenced => return self.stop(),
                 Effect::Refused(refusal) => return Err(format!("the registry refused the call: {refusal}").into()),
                 Effect::Ignored => return Err(format!("{answer:?} is not an answer to {call:?}").into()),
             }
         }
-        Err("no worker ID".into())
+        Err("the registry has not assigned a worker ID".into())
     }
 
     /// Issues IDs up to the bound of the grant.
@@ -172,11 +189,12 @@ impl Holder {
         let mut issuer = self.ids.issuer.write().map_err(|_| "a thread has panicked")?;
         match &*issuer {
             Some(issuer) if issuer.raise(&grant) => {}
-            _ => *issuer = Some(Issuer::of_grant(&self.format, &grant, clock.read())?.with_random_start()),
+            _ => *issuer = Some(Issuer::of_grant(&self.identity, &grant, clock.read())?.with_random_start()),
         }
         Ok(())
     }
 
+    /// Issues no more IDs, until there is another grant.
     fn stop(&self) -> Result<(), Failure> {
         *self.ids.issuer.write().map_err(|_| "a thread has panicked")? = None;
         Ok(())

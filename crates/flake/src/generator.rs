@@ -107,21 +107,23 @@ impl Pace {
     /// longer.
     const REST: u64 = 8;
 
-    /// A request that has waited rests less by one of this many steps for each tick that it has waited. With the default of
-    /// `snowflake_pg.max_ahead`, a step is a millisecond, which is the resolution of the sleeps of a session.
+    /// A request that has waited rests less, by one of this many steps for each tick, or for each `max_ahead` if it is longer, that it has
+    /// waited. With the default of `snowflake_pg.max_ahead`, a step is a millisecond, which is the resolution of the sleeps of a session.
     const STEPS: u64 = 12;
 
     /// Returns how long a throttled caller rests once the lead is at its limit. For a new request, this is one to three times
-    /// `max_ahead` divided by [`Pace::REST`]. The duration is scattered, because callers that wake up at the same time contend for one
-    /// cache line. A request that has waited rests less than all new requests. Otherwise, if a tick has few words, the caller that wakes
-    /// up first could take all of them with one request after the other, and it would be chance alone that ends the wait of the others.
+    /// `max_ahead` divided by [`Pace::REST`]. A request that has waited rests less than all new requests. Otherwise, if a tick has few
+    /// words, the caller that wakes up first could take all of them with one request after the other, and only chance would end the wait
+    /// of the others. Durations are scattered, because callers that wake up at the same time contend for one cache line.
     const fn rest(&self, now: Nanos, tick: Tick) -> Nanos {
         let rest = self.max_ahead / Pace::REST;
         if self.waited == 0 {
             return rest + scatter(now) % (2 * rest + 1);
         }
         let unit = if tick.nanos() > self.max_ahead { tick.nanos() } else { self.max_ahead };
-        rest.saturating_sub((1 + self.waited / unit).saturating_mul(rest / Pace::STEPS))
+        let step = rest / Pace::STEPS;
+        // The scatter is less than a step.
+        rest.saturating_sub((2 + self.waited / unit).saturating_mul(step)) + scatter(now) % (step + 1)
     }
 }
 

@@ -1,9 +1,12 @@
 //! Issues the IDs of one node inside one process, without PostgreSQL.
 
+use core::error::Error;
 use core::fmt;
+use core::iter::FusedIterator;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 
-use crate::fleet::{Grant, Point};
+use crate::fleet::{Grant, Identity, Point};
 use crate::{
     ClockRules, Disciplined, Hybrid, IdFormat, Limits, MAX_LEAD, Mark, Nanos, Node, Obstacle, Pace, PartError, Reading,
     Request, Reservation, Run, Stamp, State,
@@ -17,13 +20,15 @@ use crate::{
 /// - *With a registry*: [`Issuer::of_grant`] begins at the start of a [`Grant`], and [`Issuer::raise`] raises the limit to the bound of
 ///   the grant after each renewal. The registry never grants the same IDs to another holder, so the process stores nothing.
 /// - *With a mark that the process stores*: [`Issuer::start`] begins at the stored mark. [`Issuer::reserve`] plans a reservation, the
-///   caller stores its mark durably, and [`Issuer::publish`] raises the limit. The caller must make sure that no other process and no
+///   caller stores its mark durably, and [`Planned::publish`] raises the limit. The caller must make sure that no other process and no
 ///   server ever has the same node.
 ///
 /// An issuer never waits. If it cannot issue an ID, the [`Obstacle`] says why:
 ///
 /// - [`Obstacle::NotReserved`]: the limit is reached. Raise it, and try again.
-/// - [`Obstacle::Throttled`]: the IDs are [`Issuer::MAX_AHEAD`] ahead of the clock. Try again after the duration.
+/// - [`Obstacle::Throttled`]: the IDs are [`Issuer::MAX_AHEAD`] ahead of the clock, or half of it if the call is for more than one ID.
+///   Try again after the duration. If the threads of a process use up all IDs that the layout allows, some threads can wait longer
+///   than others, and calls for one ID come before calls for several.
 /// - [`Obstacle::NotLoaded`]: the issuer was stopped.
 /// - [`Obstacle::Exhausted`], [`Obstacle::BeforeEpoch`]: the layout has no ID for this time.
 ///
@@ -33,8 +38,20 @@ pub struct Issuer {
     limits: Limits,
     stamp: Stamp,
     pace: Pace,
-    /// The node and the start of the grant, if the issuer is the one of a grant.
-    granted: Option<(Node, Point)>,
+    limit: Limit,
+}
+
+/// What raises the limit.
+enum Limit {
+    /// The grant of this node with this start.
+    Grant(Node, Point),
+    /// The marks that the caller stores.
+    Marks {
+        /// True while a thread stores the mark of a reservation.
+        planning: AtomicBool,
+        /// The highest ceiling that was planned. The mark above it can be stored, even if the reservation was not published.
+        planned: AtomicU64,
+    },
 }
 
 /// Consecutive IDs of one issuer, in ascending order.
@@ -56,14 +73,58 @@ impl Iterator for Ids {
     }
 }
 
-/// A reservation that is not published yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planned {
-    /// The mark that must be stored durably before the reservation is published.
-    pub mark: Mark,
+impl FusedIterator for Ids {}
+
+/// A reservation whose mark is not stored yet. While it exists, no other thread can plan one.
+pub struct Planned<'issuer> {
+    issuer: &'issuer Issuer,
+    planning: &'issuer AtomicBool,
     reservation: Reservation,
     begun: Nanos,
 }
+
+impl Planned<'_> {
+    /// Returns the mark that must be stored durably, in the place of the previous mark, before the reservation is published. It is
+    /// never lower than the mark of an earlier reservation of this issuer.
+    pub fn mark(&self) -> Mark {
+        Mark::above(&self.issuer.stamp, self.reservation.ceiling)
+    }
+
+    /// Raises the limit of the issuer to the end of the reservation. `monotonic` is the time at which the mark became durable.
+    ///
+    /// If the mark could not be stored, drop the reservation instead. The limit then stays as it is.
+    pub fn publish(self, monotonic: Nanos) {
+        let state = &self.issuer.state;
+        state.publish(state.generation(), self.reservation, monotonic.saturating_sub(self.begun));
+    }
+}
+
+impl Drop for Planned<'_> {
+    fn drop(&mut self) {
+        // Release: the thread that plans next sees what this thread has planned.
+        self.planning.store(false, Ordering::Release);
+    }
+}
+
+/// The reason why no reservation can be planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPlan {
+    /// Another thread is storing the mark of a reservation. Try again after a short pause.
+    Busy,
+    /// The issuer has a grant, whose bound is the limit. Renew the grant.
+    Granted,
+}
+
+impl fmt::Display for NoPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoPlan::Busy => "another thread is storing a mark",
+            NoPlan::Granted => "the bound of the grant is reached, and only a renewal can raise it",
+        })
+    }
+}
+
+impl Error for NoPlan {}
 
 /// The reason why an issuer cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +146,14 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Node(error) => error.fmt(f),
-            StartError::Ahead(by) => write!(f, "the first ID would be {by:?} ahead of the clock"),
+            StartError::Ahead(by) => {
+                write!(f, "the first ID would be {} s ahead of the clock: check the clock and the mark", by.as_secs())
+            }
         }
     }
 }
 
-impl core::error::Error for StartError {}
+impl Error for StartError {}
 
 impl Issuer {
     /// How far IDs may be ahead of the clock, in nanoseconds: 100 ms, the default of the setting `snowflake_pg.max_ahead`. If a burst
@@ -109,18 +172,20 @@ impl Issuer {
             return Err(StartError::Ahead(Duration::from_nanos(ahead)));
         }
         let state = State::new();
-        let loaded = state.load(state.generation(), first, Hybrid::start(reading, limits.time(first)));
-        debug_assert!(loaded, "no other caller has this state");
-        let pace = Pace { max_ahead: Issuer::MAX_AHEAD, random_start: false, overdue: false, waited: 0 };
-        Ok(Issuer { state, limits, stamp, pace, granted: None })
+        // No other caller has this state, so it is loaded. A state that is not loaded issues nothing.
+        let _ = state.load(state.generation(), first, Hybrid::start(reading, limits.time(first)));
+        let pace = Pace { max_ahead: Issuer::MAX_AHEAD, ..Pace::default() };
+        let limit = Limit::Marks { planning: AtomicBool::new(false), planned: AtomicU64::new(0) };
+        Ok(Issuer { state, limits, stamp, pace, limit })
     }
 
-    /// Creates the issuer of a grant, with the clocks of this moment. `format` is the format of the [`crate::fleet::Identity`] with which
-    /// the grant was claimed.
-    pub fn of_grant(format: &IdFormat, grant: &Grant, reading: Reading) -> Result<Issuer, StartError> {
-        let mut issuer = Issuer::start(format, grant.node, grant.begin(Mark::NOTHING_ISSUED), reading)?;
-        issuer.granted = Some((grant.node, grant.start));
-        issuer.raise(grant);
+    /// Creates the issuer of a grant that a member with this identity has, with the clocks of this moment. Create only one issuer for a
+    /// grant: a second one would begin at the same ID.
+    pub fn of_grant(identity: &Identity, grant: &Grant, reading: Reading) -> Result<Issuer, StartError> {
+        let begin = grant.begin(Mark::NOTHING_ISSUED);
+        let mut issuer = Issuer::start(&identity.format, grant.node, begin, reading)?;
+        issuer.limit = Limit::Grant(grant.node, grant.start);
+        let _ = issuer.raise(grant);
         Ok(issuer)
     }
 
@@ -160,8 +225,10 @@ impl Issuer {
 
     /// Raises the limit to the bound of a renewed grant. Returns false, and does nothing, if the grant is not the one with which this
     /// issuer was created: if a worker ID was lost and claimed again, another holder can have issued the IDs between the two grants.
+    #[must_use = "if the grant is another one, this issuer ends at its bound, and the other grant needs an issuer of its own"]
     pub fn raise(&self, grant: &Grant) -> bool {
-        let same = self.granted == Some((grant.node, grant.start));
+        let Limit::Grant(node, start) = self.limit else { return false };
+        let same = (node, start) == (grant.node, grant.start);
         if same {
             let ceiling = grant.ceiling(&self.stamp, self.limits.last_word());
             self.state.publish(self.state.generation(), Reservation { ceiling, renew: ceiling }, 0);
@@ -170,31 +237,54 @@ impl Issuer {
     }
 
     /// Plans the next reservation at the time `monotonic`. It covers the IDs of the next one to ten seconds: the slower the marks are
-    /// stored, and the fewer IDs are issued, the longer it is. `needed` is the number in [`Obstacle::NotReserved`], or 0.
-    pub fn reserve(&self, monotonic: Nanos, needed: u64) -> Planned {
+    /// stored, and the later the reservation is extended, the longer it is. `needed` is the number in [`Obstacle::NotReserved`], or 0 if
+    /// the reservation is extended in advance.
+    pub fn reserve(&self, monotonic: Nanos, needed: u64) -> Result<Planned<'_>, NoPlan> {
+        let Limit::Marks { planning, planned } = &self.limit else { return Err(NoPlan::Granted) };
+        // Acquire: see the release in `drop`.
+        if planning.swap(true, Ordering::Acquire) {
+            return Err(NoPlan::Busy);
+        }
         let now = self.state.clock().time(monotonic);
-        let reservation = self.state.next_reservation(&self.limits, now, needed);
-        Planned { mark: Mark::above(&self.stamp, reservation.ceiling), reservation, begun: monotonic }
+        let mut reservation = self.state.next_reservation(&self.limits, now, needed);
+        // A lower mark in the place of a stored one would let the next process begin below IDs that this one has issued.
+        reservation.ceiling = planned.load(Ordering::Relaxed).max(reservation.ceiling);
+        planned.store(reservation.ceiling, Ordering::Relaxed);
+        Ok(Planned { issuer: self, planning, reservation, begun: monotonic })
     }
 
-    /// Raises the limit to the end of a reservation whose mark is durable. `monotonic` is the time at which it became durable.
-    pub fn publish(&self, planned: &Planned, monotonic: Nanos) {
-        let took = monotonic.saturating_sub(planned.begun);
-        self.state.publish(self.state.generation(), planned.reservation, took);
+    /// Returns true if half of the reservation is used. A caller that then extends the reservation in advance stores about two marks in
+    /// a second while it issues IDs without a pause, and does not have to store one while it needs an ID.
+    pub fn is_due(&self) -> bool {
+        matches!(self.limit, Limit::Marks { .. }) && self.state.is_due()
     }
 
     /// Follows the wall clock by the same rules as a server: small differences slowly, forward steps up to `rules.max_jump` at once, and
     /// backward steps not at all, so that IDs never repeat and keep increasing. `read` reads the clocks. Call this function regularly,
     /// for example once a second. Without it, the IDs follow the monotonic clock only, and drift away from the wall clock.
     ///
-    /// With [`crate::OnRegression::Hold`], the caller stops extending the reservation while [`Disciplined::behind`] is not `None`.
+    /// `rules.slack` must be at most the limit that [`Issuer::with_max_ahead`] sets. With [`crate::OnRegression::Hold`], an issuer with
+    /// marks is held only if the caller stops to extend the reservation while [`Disciplined::behind`] is not `None`. An issuer of a grant
+    /// continues up to the bound.
     pub fn discipline(&self, read: impl FnOnce() -> Reading, rules: &ClockRules) -> Disciplined {
         let issued = self.state.last().map_or(0, |last| self.limits.time(last));
         self.state.discipline(read, issued, rules)
     }
 
+    /// Accepts the wall clock as correct after a forward step of more than `rules.max_jump`, which [`Issuer::discipline`] does not follow,
+    /// and returns by how much the time of the next ID moves. Returns `None` if another thread is comparing the clocks. Try again then.
+    pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Option<Nanos> {
+        self.state.accept_clock(read)
+    }
+
     /// Stops the issuer for ever. A call of another thread that has begun before can still return an ID.
     pub fn stop(&self) {
         self.state.unload();
+    }
+}
+
+impl fmt::Debug for Issuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Issuer").field("stamp", &self.stamp).field("last", &self.state.last()).finish_non_exhaustive()
     }
 }

@@ -41,9 +41,9 @@
 //!     match issuer.next_id(|| clocks.monotonic) {
 //!         Ok(id) => break id,
 //!         Err(Obstacle::NotReserved(needed)) => {
-//!             let planned = issuer.reserve(clocks.monotonic, needed);
-//!             // Store `planned.mark` durably before the next line. Pass it to `Issuer::start` after a restart.
-//!             issuer.publish(&planned, clocks.monotonic);
+//!             let planned = issuer.reserve(clocks.monotonic, needed)?;
+//!             // Store `planned.mark()` durably before the next line. Pass it to `Issuer::start` after a restart.
+//!             planned.publish(clocks.monotonic);
 //!         }
 //!         Err(Obstacle::Throttled(pause)) => std::thread::sleep(pause),
 //!         Err(obstacle) => return Err(obstacle.into()),
@@ -112,7 +112,7 @@ pub use generator::{Limits, Obstacle, Pace, Request, Run, step};
 pub use hybrid::{ClockEvent, ClockRules, Disciplined, Hybrid, OnRegression, Reading};
 pub use id_format::IdFormat;
 pub use incidents::Incidents;
-pub use issuer::{Ids, Issuer, Planned, StartError};
+pub use issuer::{Ids, Issuer, NoPlan, Planned, StartError};
 pub use layout::{Layout, Node, Parts, Stamp};
 pub use mark::Mark;
 pub use pending::{Generation, Pending, pause};

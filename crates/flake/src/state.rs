@@ -142,6 +142,11 @@ impl State {
         self.last().filter(|last| *last > self.extension.began.load(Ordering::Relaxed))
     }
 
+    /// Returns true if half of the published reservation is used.
+    pub fn is_due(&self) -> bool {
+        self.last_issued().is_some_and(|last| last >= self.terms.renew.load(Ordering::Relaxed))
+    }
+
     /// Returns the first word that may not be issued yet, or `None` if nothing is published in this generation.
     pub fn published(&self) -> Option<u64> {
         let ceiling = self.terms.ceiling.load(Ordering::SeqCst);

@@ -147,7 +147,7 @@ fn the_registry() {
         (Refusal::ForeignFleet.into(), "the server belongs to another fleet"),
         (Refusal::Layout.into(), "the layout or the epoch of the server is not that of the fleet"),
         (Refusal::Life.into(), "the registry has begun a new life"),
-        (quarantine.into(), "the registry gives no worker IDs until its clock is above 7"),
+        (quarantine.into(), "the registry gives no worker IDs during its quarantine"),
         (Refusal::Full.into(), "no worker ID is free"),
         (Refusal::Range.into(), "the datacenter ID or the worker ID does not fit into its field"),
         (Refusal::Lease.into(), "the lease is out of range"),

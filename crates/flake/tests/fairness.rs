@@ -153,22 +153,24 @@ fn granted_beside_singles(layout: Layout, callers: usize, request: Request, over
     let bulk = Bulk::default();
     let begun = 1_700_000_000_000 * MS + 123_456;
     let (mut now, mut last, mut granted) = (begun, 0, 0);
-    let mut others = vec![now; callers];
+    let mut others = vec![(now, None); callers];
     let (mut asleep, mut since) = (now, None);
     while now < begun + TIME {
-        let mut ask = |request, overdue, now| {
-            let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue, waited: 0 };
+        let mut ask = |request, overdue, since: Option<Nanos>, now| {
+            let waited = since.map_or(0, |since| now - since);
+            let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue, waited };
             ask(&limits, &mut last, now, pace, request)
         };
-        for other in others.iter_mut().filter(|asleep| **asleep <= now) {
-            if let Err(until) = ask(Request::UpTo(1), false, now) {
-                *other = until;
+        for (asleep, since) in others.iter_mut().filter(|(asleep, _)| *asleep <= now) {
+            match ask(Request::UpTo(1), false, *since, now) {
+                Ok(_) => *since = None,
+                Err(until) => (*asleep, *since) = (until, since.or(Some(now))),
             }
         }
         if asleep <= now {
             let late =
                 since.is_some_and(|since| now - since >= 100 * MS) && overdue && bulk.takes_overdue(now, 100 * MS);
-            match ask(request, late, now) {
+            match ask(request, late, since, now) {
                 Ok(count) => {
                     // Grants are not counted while the lead builds up.
                     granted += u64::from(now > begun + TIME / 3);
@@ -185,7 +187,7 @@ fn granted_beside_singles(layout: Layout, callers: usize, request: Request, over
                 }
             }
         }
-        let next = others.iter().copied().chain([asleep]).min().unwrap_or(now);
+        let next = others.iter().map(|(asleep, _)| *asleep).chain([asleep]).min().unwrap_or(now);
         now = next.max(now + STEP);
     }
     granted
@@ -240,7 +242,8 @@ fn longest_wait(layout: Layout, callers: usize, known: bool) -> Nanos {
         }
         now = all.iter().map(|(asleep, _)| *asleep).min().unwrap_or(now).max(now + STEP);
     }
-    longest
+    // A caller that is still waiting has waited, too.
+    all.iter().filter_map(|(_, since)| Some(now - (*since)?)).fold(longest, Nanos::max)
 }
 
 #[test]

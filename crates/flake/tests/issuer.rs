@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use common::forall;
 use common::machine::{HOUR, MS, Machine, RULES, SECOND};
-use flake::fleet::{Grant, Point, Scale};
-use flake::{IdFormat, Issuer, MAX_LEAD, MAX_WINDOW, Mark, Nanos, Node, Obstacle, Planned, StartError};
+use flake::fleet::{Grant, Identity, Point, Scale, micros};
+use flake::{IdFormat, Issuer, MAX_LEAD, MAX_WINDOW, Mark, Nanos, NoPlan, Node, Obstacle, Part, StartError};
 use proptest::prelude::*;
 
 fn twitter() -> IdFormat {
@@ -20,6 +20,10 @@ fn twitter() -> IdFormat {
 
 fn node(worker: u32) -> Node {
     Node { datacenter: 0, worker }
+}
+
+fn member(format: IdFormat) -> Identity {
+    Identity { fleet: None, format, datacenter: 0 }
 }
 
 /// The point of a time of the wall clock.
@@ -57,7 +61,7 @@ fn assert_ascends(ids: &[i64]) {
 fn a_grant_is_used_up_to_its_bound_and_no_further() {
     let (format, mut machine) = (twitter(), Machine::new());
     let mut grant = grant(format, &machine);
-    let issuer = Issuer::of_grant(&format, &grant, machine.read()).unwrap();
+    let issuer = Issuer::of_grant(&member(format), &grant, machine.read()).unwrap();
     let (ids, obstacle) = exhaust(&issuer, &mut machine);
     assert!(matches!(obstacle, Obstacle::NotReserved(_)), "{obstacle:?}");
     assert_ascends(&ids);
@@ -77,7 +81,7 @@ fn a_grant_is_used_up_to_its_bound_and_no_further() {
 fn another_grant_raises_nothing() {
     let (format, mut machine) = (twitter(), Machine::new());
     let first = grant(format, &machine);
-    let issuer = Issuer::of_grant(&format, &first, machine.read()).unwrap();
+    let issuer = Issuer::of_grant(&member(format), &first, machine.read()).unwrap();
     exhaust(&issuer, &mut machine);
     let bound = point(format, machine.wall + HOUR);
     // The same worker ID, lost and claimed again: another holder had it in between.
@@ -94,7 +98,7 @@ fn a_grant_begins_at_its_start_if_the_clock_is_behind() {
     let (format, mut machine) = (twitter(), Machine::new());
     let behind = grant(format, &machine);
     machine.step(-(2 * HOUR as i64));
-    let issuer = Issuer::of_grant(&format, &behind, machine.read()).unwrap();
+    let issuer = Issuer::of_grant(&member(format), &behind, machine.read()).unwrap();
     let id = issuer.next_id(|| machine.monotonic).unwrap();
     assert!(id >= behind.start.id());
     assert_eq!(id >> 22, behind.start.id() >> 22, "the first ID is in the tick of the start");
@@ -112,16 +116,22 @@ impl Process {
         Process { issuer: Issuer::start(&twitter(), node(7), begin, machine.read()).unwrap(), mark }
     }
 
+    /// Stores the next mark, which takes 3 ms.
+    fn reserve(&mut self, needed: u64, machine: &mut Machine) {
+        let planned = self.issuer.reserve(machine.monotonic, needed).unwrap();
+        assert!(self.mark.is_none_or(|mark| mark <= planned.mark()), "{:?} after {:?}", planned.mark(), self.mark);
+        self.mark = Some(planned.mark());
+        machine.run(3 * MS);
+        planned.publish(machine.monotonic);
+    }
+
     fn issue(&mut self, count: usize, machine: &mut Machine) -> Vec<i64> {
         let mut ids = Vec::new();
         while ids.len() < count {
             match self.issuer.next_id(|| machine.monotonic) {
                 Ok(id) => ids.push(id),
                 Err(Obstacle::NotReserved(needed)) => {
-                    let planned: Planned = self.issuer.reserve(machine.monotonic, needed);
-                    self.mark = Some(planned.mark);
-                    machine.run(3 * MS);
-                    self.issuer.publish(&planned, machine.monotonic);
+                    self.reserve(needed, machine);
                 }
                 Err(Obstacle::Throttled(pause)) => machine.run(pause.as_nanos() as Nanos),
                 Err(obstacle) => panic!("{obstacle:?}"),
@@ -170,13 +180,91 @@ fn every_id_is_below_the_mark_that_was_stored_before() {
 }
 
 #[test]
+fn no_mark_is_lower_than_one_that_may_be_stored() {
+    let mut machine = Machine::new();
+    let mut process = Process::start(None, &mut machine);
+    // Windows that grow, because the reservations are extended late.
+    for _ in 0..8 {
+        process.issue(1, &mut machine);
+        machine.run(12 * SECOND);
+    }
+    process.issue(1, &mut machine);
+    // Extended in advance again and again, the windows shrink. `reserve` compares the marks.
+    for _ in 0..20 {
+        process.reserve(0, &mut machine);
+    }
+    // A mark that was stored, but whose reservation was not published.
+    machine.run(60 * SECOND);
+    let late = process.issuer.reserve(machine.monotonic + 5 * SECOND, 0).unwrap().mark();
+    let next = process.issuer.reserve(machine.monotonic, 0).unwrap().mark();
+    assert!(next >= late, "{next:?} after {late:?}");
+}
+
+#[test]
+fn one_thread_at_a_time_stores_a_mark() {
+    let mut machine = Machine::new();
+    let issuer = Process::start(None, &mut machine).issuer;
+    let planned = issuer.reserve(machine.monotonic, 0).unwrap();
+    assert_eq!(issuer.reserve(machine.monotonic, 0).err(), Some(NoPlan::Busy));
+    planned.publish(machine.monotonic);
+    assert!(issuer.next_id(|| machine.monotonic).is_ok());
+    // A thread that could not store its mark.
+    machine.run(HOUR);
+    drop(issuer.reserve(machine.monotonic, 0).unwrap());
+    assert!(matches!(issuer.next_id(|| machine.monotonic), Err(Obstacle::NotReserved(_))));
+    assert!(issuer.reserve(machine.monotonic, 0).is_ok());
+}
+
+#[test]
+fn an_issuer_of_a_grant_has_no_reservations() {
+    let (format, mut machine) = (twitter(), Machine::new());
+    let grant = grant(format, &machine);
+    let issuer = Issuer::of_grant(&member(format), &grant, machine.read()).unwrap();
+    exhaust(&issuer, &mut machine);
+    assert_eq!(issuer.reserve(machine.monotonic, 0).err(), Some(NoPlan::Granted));
+    assert!(!issuer.is_due());
+    // Nor has an issuer with marks a grant.
+    assert!(!Process::start(None, &mut machine).issuer.raise(&grant));
+}
+
+#[test]
+fn marks_that_are_stored_in_advance_move_twice_a_second() {
+    let mut machine = Machine::new();
+    let mut process = Process::start(None, &mut machine);
+    let (mut marks, mut waits, begun) = (0, 0, machine.monotonic);
+    while machine.monotonic < begun + 30 * SECOND {
+        machine.run(MS);
+        match process.issuer.next_id(|| machine.monotonic) {
+            Ok(_) if process.issuer.is_due() => (marks, ()) = (marks + 1, process.reserve(0, &mut machine)),
+            Ok(_) => {}
+            Err(Obstacle::NotReserved(needed)) => (waits, ()) = (waits + 1, process.reserve(needed, &mut machine)),
+            Err(obstacle) => panic!("{obstacle:?}"),
+        }
+    }
+    assert_eq!(waits, 1, "only the first ID waits for a mark");
+    assert!((50..=62).contains(&marks), "{marks} marks in 30 s");
+}
+
+#[test]
+fn times_of_the_registry_are_read() {
+    let read =
+        ["1.5", "-0.5", "0", "1700000000.123456", "Infinity", "-Infinity", "x", "1.x", "99999999999999999"].map(micros);
+    let whole = Some(1_700_000_000_123_456);
+    let ends = [Some(i64::MAX), Some(-i64::MAX)];
+    assert_eq!(read, [Some(1_500_000), Some(-500_000), Some(0), whole, ends[0], ends[1], None, None, None]);
+}
+
+#[test]
 fn a_mark_far_ahead_of_the_clock_is_refused() {
     let (format, mut machine) = (twitter(), Machine::new());
     let at = |wall: Nanos| Mark::stored(point(format, wall).id() as u64).unwrap();
     assert!(Issuer::start(&format, node(0), at(machine.wall + MAX_LEAD), machine.read()).is_ok());
     let refused = Issuer::start(&format, node(0), at(machine.wall + MAX_LEAD + MS), machine.read()).err();
     assert_eq!(refused, Some(StartError::Ahead(Duration::from_nanos(MAX_LEAD + MS))));
-    assert_eq!(refused.unwrap().to_string(), "the first ID would be 86400.001s ahead of the clock");
+    assert_eq!(
+        refused.unwrap().to_string(),
+        "the first ID would be 86400 s ahead of the clock: check the clock and the mark"
+    );
     let refused = Issuer::start(&format, node(1_024), Mark::NOTHING_ISSUED, machine.read()).err().unwrap();
     assert_eq!(refused.to_string(), "1024 does not fit into the worker field, which can hold 0 to 1023");
 }
@@ -185,7 +273,7 @@ fn a_mark_far_ahead_of_the_clock_is_refused() {
 fn no_id_repeats_whatever_the_clock_does() {
     let (format, mut machine) = (twitter(), Machine::new());
     let far = Grant { bound: point(format, machine.wall + 24 * HOUR), ..grant(format, &machine) };
-    let issuer = Issuer::of_grant(&format, &far, machine.read()).unwrap();
+    let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
     let mut last = 0;
     for step in [0, SECOND as i64, -(SECOND as i64), -(HOUR as i64), HOUR as i64, 3 * HOUR as i64, -5_000_000] {
         machine.step(step);
@@ -204,7 +292,7 @@ fn the_ids_follow_a_slewed_clock_only_if_the_issuer_is_disciplined() {
     let behind = |disciplined: bool| {
         let (format, mut machine) = (twitter(), Machine::new());
         let far = Grant { bound: point(format, machine.wall + 24 * HOUR), ..grant(format, &machine) };
-        let issuer = Issuer::of_grant(&format, &far, machine.read()).unwrap();
+        let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
         for _ in 0..3_600 {
             machine.run(SECOND);
             // The wall clock runs faster than the monotonic clock.
@@ -224,11 +312,11 @@ fn the_ids_follow_a_slewed_clock_only_if_the_issuer_is_disciplined() {
 fn a_stopped_issuer_issues_nothing() {
     let (format, mut machine) = (twitter(), Machine::new());
     let grant = grant(format, &machine);
-    let issuer = Issuer::of_grant(&format, &grant, machine.read()).unwrap();
+    let issuer = Issuer::of_grant(&member(format), &grant, machine.read()).unwrap();
     assert!(issuer.next_id(|| machine.monotonic).is_ok());
     issuer.stop();
     assert_eq!(issuer.next_id(|| machine.monotonic), Err(Obstacle::NotLoaded));
-    issuer.raise(&grant);
+    let _ = issuer.raise(&grant);
     assert_eq!(issuer.next_ids(3, || machine.monotonic).err(), Some(Obstacle::NotLoaded));
 }
 
@@ -237,7 +325,7 @@ fn threads_share_an_issuer() {
     let (format, begun) = (twitter(), Instant::now());
     let mut machine = Machine::new();
     let far = Grant { bound: point(format, machine.wall + HOUR), ..grant(format, &machine) };
-    let issuer = Issuer::of_grant(&format, &far, machine.read()).unwrap();
+    let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
     let monotonic = || machine.monotonic + begun.elapsed().as_nanos() as Nanos;
     let draw = || {
         let mut ids = Vec::new();
@@ -261,18 +349,22 @@ fn threads_share_an_issuer() {
 
 #[test]
 fn grants_of_every_layout_hold() {
-    let cases = (common::formats(), any::<u64>(), 1..100_000u64, 1..64u64);
+    let nodes = (any::<u32>(), any::<u32>());
+    let cases = (common::formats(), nodes, any::<u64>(), 0..5u64, 0..100_000u64, 1..64u64);
     let issued = Cell::new(0);
-    forall(200, cases, |((shape, format), at, length, count)| {
+    forall(300, cases, |((shape, format), (datacenter, worker), at, ticks_long, length, count)| {
         let mut machine = Machine::new();
         // A time within the layout and within the range of the clock.
         let ticks = common::largest(shape.timestamp).min((1 << 62) / common::nanos(format.layout.tick()));
         let tick = common::nanos(format.layout.tick());
         machine.wall = format.epoch.nanos().saturating_add((at % (ticks + 1)).saturating_mul(tick));
         let start = point(format, machine.wall);
+        let length = (ticks_long << format.layout.timestamp_shift()).saturating_add(length);
         let bound = Point::new(start.id().saturating_add_unsigned(length).min(format.layout.last_id())).unwrap();
-        let grant = Grant { node: node(0), start, bound, used: Mark::NOTHING_ISSUED };
-        let Ok(issuer) = Issuer::of_grant(&format, &grant, machine.read()) else { return Ok(()) };
+        let fits = |number: u32, part| (u64::from(number) & format.layout.max(part)) as u32;
+        let node = Node { datacenter: fits(datacenter, Part::Datacenter), worker: fits(worker, Part::Worker) };
+        let grant = Grant { node, start, bound, used: Mark::NOTHING_ISSUED };
+        let Ok(issuer) = Issuer::of_grant(&member(format), &grant, machine.read()) else { return Ok(()) };
         let mut last = -1;
         for _ in 0..100 {
             match issuer.next_ids(count, || machine.monotonic) {

@@ -192,9 +192,7 @@ impl fmt::Display for Refusal {
             Refusal::ForeignFleet => "the server belongs to another fleet",
             Refusal::Layout => "the layout or the epoch of the server is not that of the fleet",
             Refusal::Life => "the registry has begun a new life",
-            Refusal::Quarantine { until } => {
-                return write!(f, "the registry gives no worker IDs until its clock is above {}", until.id());
-            }
+            Refusal::Quarantine { .. } => "the registry gives no worker IDs during its quarantine",
             Refusal::Full => "no worker ID is free",
             Refusal::Range => "the datacenter ID or the worker ID does not fit into its field",
             Refusal::Lease => "the lease is out of range",

@@ -174,13 +174,15 @@ impl Call {
     }
 }
 
-/// Converts seconds with a fraction to microseconds. Infinity becomes the greatest number. Returns `None` if the text is not a number
-/// of seconds, or if the result is out of range.
+/// Converts seconds with a fraction to microseconds. Infinity becomes the number that is farthest from 0.
+/// Returns `None` if the text is not a number of seconds, or if the result is out of range.
 pub fn micros(seconds: &str) -> Option<i64> {
-    if seconds.ends_with("nfinity") {
-        return Some(i64::MAX);
+    let (sign, seconds) = seconds.strip_prefix('-').map_or((1, seconds), |seconds| (-1, seconds));
+    if seconds == "Infinity" {
+        return Some(sign * i64::MAX);
     }
     let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
     let digits = fraction.chars().chain(core::iter::repeat('0')).take(6).collect::<String>();
-    whole.parse::<i64>().ok()?.checked_mul(1_000_000)?.checked_add(digits.parse::<u32>().ok()?.into())
+    let micros = whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(digits.parse::<u32>().ok()?.into())?;
+    Some(sign * i64::try_from(micros).ok()?)
 }
