@@ -5,41 +5,14 @@ mod common;
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::forall;
+use common::granted::{assert_ascends, grant, member, node, point, twitter};
 use common::machine::{HOUR, MS, Machine, RULES, SECOND};
-use flake::fleet::{Grant, Identity, Point, Scale, micros};
-use flake::{IdFormat, Issuer, MAX_LEAD, MAX_WINDOW, Mark, Nanos, NoPlan, Node, Obstacle, Part, StartError};
+use flake::fleet::{Grant, Point, micros};
+use flake::{Issuer, MAX_LEAD, MAX_WINDOW, Mark, Nanos, NoPlan, Node, Obstacle, Part, StartError};
 use proptest::prelude::*;
-
-fn twitter() -> IdFormat {
-    IdFormat::parse("41:10:12").unwrap()
-}
-
-fn node(worker: u32) -> Node {
-    Node { datacenter: 0, worker }
-}
-
-fn member(format: IdFormat) -> Identity {
-    Identity { fleet: None, format, datacenter: 0 }
-}
-
-/// The point of a time of the wall clock.
-fn point(format: IdFormat, wall: Nanos) -> Point {
-    Scale::new(format).point((wall / 1_000) as i64)
-}
-
-/// A grant of worker ID 5 from one hour before the machine's clock to one second after it.
-fn grant(format: IdFormat, machine: &Machine) -> Grant {
-    Grant {
-        node: node(5),
-        start: point(format, machine.wall - HOUR),
-        bound: point(format, machine.wall + SECOND),
-        used: Mark::NOTHING_ISSUED,
-    }
-}
 
 /// Issues IDs until there is an obstacle other than the lead, while the clock runs.
 fn exhaust(issuer: &Issuer, machine: &mut Machine) -> (Vec<i64>, Obstacle) {
@@ -51,10 +24,6 @@ fn exhaust(issuer: &Issuer, machine: &mut Machine) -> (Vec<i64>, Obstacle) {
             Err(obstacle) => return (ids, obstacle),
         }
     }
-}
-
-fn assert_ascends(ids: &[i64]) {
-    assert!(ids.is_sorted_by(|a, b| a < b), "the IDs do not ascend");
 }
 
 #[test]
@@ -318,33 +287,6 @@ fn a_stopped_issuer_issues_nothing() {
     assert_eq!(issuer.next_id(|| machine.monotonic), Err(Obstacle::NotLoaded));
     let _ = issuer.raise(&grant);
     assert_eq!(issuer.next_ids(3, || machine.monotonic).err(), Some(Obstacle::NotLoaded));
-}
-
-#[test]
-fn threads_share_an_issuer() {
-    let (format, begun) = (twitter(), Instant::now());
-    let mut machine = Machine::new();
-    let far = Grant { bound: point(format, machine.wall + HOUR), ..grant(format, &machine) };
-    let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
-    let monotonic = || machine.monotonic + begun.elapsed().as_nanos() as Nanos;
-    let draw = || {
-        let mut ids = Vec::new();
-        while ids.len() < 100_000 {
-            match issuer.next_ids(7, monotonic) {
-                Ok(more) => ids.extend(more),
-                Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
-                Err(obstacle) => panic!("{obstacle:?}"),
-            }
-        }
-        ids
-    };
-    let all = thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(draw)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-    });
-    all.iter().for_each(|ids| assert_ascends(ids));
-    let count: usize = all.iter().map(Vec::len).sum();
-    assert_eq!(all.into_iter().flatten().collect::<HashSet<_>>().len(), count);
 }
 
 #[test]

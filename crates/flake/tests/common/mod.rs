@@ -3,6 +3,7 @@
 // Every test file compiles a copy of this module and uses a part of it.
 #![allow(dead_code)]
 
+pub mod granted;
 pub mod machine;
 
 use flake::{Epoch, IdFormat, Layout, Nanos, Node, Tick};
