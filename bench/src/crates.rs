@@ -106,13 +106,12 @@ impl Rivals {
     }
 
     fn flake(&self) -> i64 {
-        loop {
-            match self.flake.next_id(nanos) {
-                Ok(id) => return id,
-                Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
-                Err(obstacle) => panic!("{obstacle}"),
-            }
-        }
+        patient(|| self.flake.next_id(nanos))
+    }
+
+    /// Issues 100 IDs, and returns their sum.
+    fn flake_100(&self) -> i64 {
+        patient(|| self.flake.next_ids(100, nanos)).fold(0, i64::wrapping_add)
     }
 
     fn atomic(&self) -> i64 {
@@ -121,6 +120,17 @@ impl Rivals {
 
     fn lock(&self) -> i64 {
         self.lock.try_next_id(pause).expect("no thread has panicked").to_raw() as i64
+    }
+}
+
+/// Repeats a call of flake until it has its IDs.
+fn patient<T>(mut call: impl FnMut() -> Result<T, Obstacle>) -> T {
+    loop {
+        match call() {
+            Ok(issued) => return issued,
+            Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
+            Err(obstacle) => panic!("{obstacle}"),
+        }
     }
 }
 
@@ -193,7 +203,7 @@ fn one_thread(rivals: &Rivals, unshared: &mut Unshared) -> Figure {
     let [cost] = alternate(rounds, SINGLE.len(), |rival| {
         [match rival {
             0 => burst_cost(|| rivals.flake(), 1),
-            1 => burst_cost(|| rivals.flake.next_ids(100, nanos).expect("IDs without a wait").sum::<i64>(), 100),
+            1 => burst_cost(|| rivals.flake_100(), 100),
             2 => burst_cost(|| unshared.basic(), 1),
             3 => burst_cost(|| rivals.atomic(), 1),
             4 => burst_cost(|| ticker.next_id(pause).to_raw() as i64, 1),
