@@ -5,8 +5,8 @@ use cluster::{Answer, Client, assert_caught, block_with, blocks as blocks_of, en
 use super::{block, blocks, maintain, old_partitions, run};
 use crate::migration::page::{AS_WRITTEN, Edit, Run};
 
-/// The sections with blocks.
-pub const TITLES: &[&str] = &[KEY, REMOVE, END, BACK];
+/// The sections with blocks, and how many blocks each has.
+pub const SECTIONS: &[(&str, usize)] = &[(KEY, 7), (REMOVE, 2), (END, 1), (BACK, 1)];
 
 const KEY: &str = "Partitioned by the key";
 const REMOVE: &str = "Remove old partitions";
