@@ -1,11 +1,13 @@
 //! Types the blocks of docs/pg_partman.md on tables that pg_partman maintains, while clients write and maintenance runs.
 
-use cluster::{Answer, Client, Host, block_with, not_tested, sections, sqlstate};
+use cluster::{Answer, Builder, Client, Host, block_with, not_tested, sections, sqlstate};
 
 use crate::migration::page::{Edit, Run, builder};
 
 mod key;
+mod remove;
 mod time;
+mod variants;
 
 fn page() -> String {
     cluster::page("docs/pg_partman.md")
@@ -24,13 +26,18 @@ fn block(title: &str, part: &str) -> String {
 /// Creates the tables on a server with pg_partman, and lets pg_partman maintain them and one other table. Returns `None`, and
 /// prints why, on a PostgreSQL that is not Debian's and has no pg_partman.
 fn run<'a>(edit: Edit<'a>, tables: &str) -> Option<Run<'a>> {
+    run_on(builder(), edit, tables)
+}
+
+/// Does the same on a server that has other settings.
+fn run_on<'a>(builder: Builder, edit: Edit<'a>, tables: &str) -> Option<Run<'a>> {
     let postgresql = Host::get().installation();
     let library = postgresql.libraries.join("pg_partman_bgw.so");
     if !postgresql.is_debians() && !library.exists() {
         not_tested(&format!("there is no {}", library.display()));
         return None;
     }
-    let server = builder().start();
+    let server = builder.start();
     server
         .session()
         .batch_execute(&format!(
@@ -54,17 +61,9 @@ fn maintain(session: &mut Client) -> Result<(), String> {
     if after > before { Ok(()) } else { Err("the other table was not maintained".into()) }
 }
 
-/// Returns the number of partitions of a table whose rows have old numbers, without the default partition.
-fn old_partitions(session: &mut Client, table: &str) -> i64 {
-    session.one(&format!(
-        "SELECT count(*) FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = '{table}'::regclass
-         AND substring(pg_get_expr(relpartbound, oid) FROM 'TO \\(''(\\d+)''\\)')::bigint <= 1::bigint << 60"
-    ))
-}
-
 #[test]
 fn every_section_with_blocks_is_tested() {
     let page = sections(&page());
     let found: Vec<(&str, usize)> = page.iter().map(|section| (&section.title[..], section.blocks.len())).collect();
-    assert_eq!(found, [key::SECTIONS, time::SECTIONS].concat());
+    assert_eq!(found, [variants::SECTIONS, key::SECTIONS, remove::SECTIONS, time::SECTIONS].concat());
 }

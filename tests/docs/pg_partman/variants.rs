@@ -1,0 +1,144 @@
+//! Tables, roles and layouts other than those of the example.
+
+use cluster::{Answer, Host, Scratch, assert_caught, ensure, printed, typed};
+
+use super::key::{INDEXES, KEY, TABLES, migrate, steps};
+use super::remove::{END, REMOVE};
+use super::{block, blocks, page, run, run_on};
+use crate::migration::page::{AS_WRITTEN, builder};
+
+/// The sections with blocks, and how many blocks each has.
+pub const SECTIONS: &[(&str, usize)] = &[(TITLE, 1)];
+
+const TITLE: &str = "How do I move a table that pg_partman maintains to snowflakes?";
+
+/// Moves rows out of the default partition. The page has it in its text.
+const CALL: &str = "CALL partman.partition_data_proc('public.readings')";
+
+/// Runs the whole page as the owner of the table, who is not a superuser.
+fn as_owner(grants: &str) -> Option<Result<(), String>> {
+    let run = run(AS_WRITTEN, TABLES)?;
+    let mut session = run.server.connect();
+    session
+        .batch_execute(&format!(
+            "CREATE ROLE telemetry; GRANT CREATE ON SCHEMA public TO telemetry; DROP TABLE alerts;
+             DO $$ DECLARE part regclass; BEGIN
+                 FOR part IN SELECT relid FROM pg_partition_tree('readings')
+                     UNION SELECT 'partman.template_public_readings'
+                 LOOP EXECUTE format('ALTER TABLE %s OWNER TO telemetry', part); END LOOP;
+             END $$;
+             {grants}
+             INSERT INTO readings (id) VALUES (150000)"
+        ))
+        .expect("an owner");
+    let owner = |statements: &str| {
+        let mut psql = run.server.psql();
+        psql.env("PGOPTIONS", "-c role=telemetry");
+        typed(psql, statements).map(drop)
+    };
+    assert!(page().contains(CALL));
+    Some((|| {
+        for (_, statements) in steps() {
+            owner(&statements)?;
+            if statements.contains("automatic_maintenance = 'off'") {
+                owner(CALL)?;
+                let left: i64 = session.one("SELECT count(*) FROM readings_default");
+                ensure!(left == 0, "{left} rows are in the default partition");
+            }
+        }
+        for (_, statements) in [blocks(REMOVE), blocks(END)].concat() {
+            owner(&statements)?;
+        }
+        Ok(())
+    })())
+}
+
+#[test]
+fn the_owner_of_the_table_needs_only_the_privileges_on_the_page() {
+    let Some(done) = as_owner(&block(TITLE, "GRANT")) else { return };
+    done.unwrap();
+    let done = as_owner(&block(TITLE, "GRANT").replace("SELECT, UPDATE, DELETE", "SELECT")).expect("pg_partman");
+    assert_caught(done, "permission denied for table part_config");
+}
+
+#[test]
+fn rows_to_which_others_refer_are_not_to_be_moved_by_pg_partman() {
+    let Some(run) = run(AS_WRITTEN, TABLES) else { return };
+    let mut session = run.server.connect();
+    session.batch_execute("INSERT INTO readings (id) VALUES (150000); INSERT INTO alerts VALUES (150000)").unwrap();
+    let refused = typed(run.server.psql(), CALL).unwrap_err();
+    assert!(refused.contains("violates foreign key constraint"), "{refused}");
+    session
+        .batch_execute(
+            "ALTER TABLE alerts DROP CONSTRAINT alerts_reading_id_fkey;
+             ALTER TABLE alerts ADD FOREIGN KEY (reading_id) REFERENCES readings ON DELETE CASCADE",
+        )
+        .unwrap();
+    typed(run.server.psql(), CALL).unwrap();
+    assert_eq!(session.one::<i64>("SELECT count(*) FROM alerts WHERE reading_id = 150000"), 0);
+}
+
+#[test]
+fn a_layout_with_smaller_ids_needs_another_number() {
+    let edit = ("1::bigint << 60", "1::bigint << 40");
+    let Some(mut run) = run_on(builder().set("snowflake_pg.layout", "41:4:8"), edit, TABLES) else { return };
+    let mut session = run.server.connect();
+    let check = block(KEY, "distinct_numbers");
+    assert_eq!(printed(&mut session, &check).unwrap(), ["f"]);
+    assert_eq!(printed(&mut session, &check.replace(edit.0, edit.1)).unwrap(), ["t"]);
+    run.all(&steps(), |_, _| Ok(())).unwrap();
+    session
+        .batch_execute(
+            "INSERT INTO readings (value) VALUES (0); DROP TABLE alerts;
+             SELECT snowflake_create_partitions('readings', '1 day', 1, now() - interval '92 days');
+             UPDATE readings SET created_at = created_at - interval '100 days' WHERE id < 10000",
+        )
+        .unwrap();
+    assert!(
+        session.one::<bool>(
+            "SELECT tableoid::regclass::text ~ '^readings_\\d{8}$' FROM readings ORDER BY id DESC LIMIT 1"
+        )
+    );
+    let partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'readings'::regclass";
+    let before: i64 = session.one(partitions);
+    for statement in ["max(created_at)", "snowflake_min_id"] {
+        typed(run.server.psql(), &block(REMOVE, statement).replace(edit.0, edit.1)).unwrap();
+    }
+    assert_eq!(session.one::<i64>(partitions), before - 2);
+    assert_eq!(session.one::<i64>("SELECT min(id) FROM readings"), 10_000);
+    assert_eq!(session.one::<i64>("SELECT count(*) FROM readings WHERE id > 1::bigint << 40"), 1);
+}
+
+#[test]
+fn new_partitions_get_the_unique_indexes_of_the_template_from_the_daily_job() {
+    let Some(migrated) = migrate(AS_WRITTEN) else { return };
+    let run = migrated.unwrap();
+    let mut session = run.server.connect();
+    session.batch_execute("ALTER TABLE readings ADD COLUMN reference text").unwrap();
+    let unique = block(INDEXES, "CREATE UNIQUE INDEX");
+    typed(run.server.psql(), &unique).unwrap();
+    let days = "SELECT count(*) FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'readings'::regclass
+        AND relname ~ '^readings_\\d{8}$'";
+    let indexed = format!(
+        "{days} AND (SELECT count(*) FROM pg_index WHERE indrelid = oid AND indisunique AND NOT indisprimary) = 1"
+    );
+    assert_eq!((session.one::<i64>(days), session.one::<i64>(&indexed)), (7, 7));
+    let twice = "INSERT INTO readings (reference) VALUES ('a'), ('a')";
+    assert_eq!(session.code(twice).as_deref(), Some("23505"));
+    // The line of the page, in the tests' database and without the part for cron.
+    let scratch = Scratch::new(&format!("partman_job_{}", std::process::id()));
+    let file = scratch.write("readings.sql", &unique);
+    let (_, line) = blocks(INDEXES).into_iter().find(|(language, _)| language == "conf").expect("a line for cron");
+    let command = line.split_whitespace().skip(5).collect::<Vec<_>>().join(" ");
+    let command = command
+        .replace("-d shop", "-d postgres")
+        .replace("/etc/postgresql/readings.sql", &file.display().to_string())
+        .replace("'1 day', 7", "'1 day', 9");
+    for _ in 0..2 {
+        let mut shell = Host::get().shell(&command);
+        shell.env("PGHOST", run.server.socket()).env("PGPORT", "5432").env("PGUSER", "postgres");
+        let done = shell.output().expect("a shell");
+        assert!(done.status.success() && done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!((session.one::<i64>(days), session.one::<i64>(&indexed)), (9, 9));
+    }
+}
