@@ -10,7 +10,7 @@ pub const SECTIONS: &[(&str, usize)] = &[(KEY, 8), (INDEXES, 5)];
 
 pub const KEY: &str = "Partitioned by the key";
 pub const INDEXES: &str = "Indexes of the template";
-const BACK: &str = "Go back to the sequence";
+pub const BACK: &str = "Go back to the sequence";
 
 /// 25,000 readings, one every seven minutes, so that they begin 121 days ago.
 pub const TABLES: &str = "CREATE TABLE readings (id bigserial PRIMARY KEY, value float8, created_at timestamptz NOT NULL DEFAULT now())

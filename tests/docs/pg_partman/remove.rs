@@ -6,12 +6,12 @@ use cluster::{
     Answer, Client, Cluster, assert_caught, block_with, blocks as blocks_of, ensure, page, printed, typed, waiting,
 };
 
-use super::key::{TABLES, migrate, steps};
+use super::key::{BACK, TABLES, migrate, steps};
 use super::{block, maintain, run};
 use crate::migration::page::{AS_WRITTEN, Edit};
 
 /// The sections with blocks, and how many blocks each has.
-pub const SECTIONS: &[(&str, usize)] = &[(REMOVE, 3), (END, 3), ("Go back to the sequence", 1)];
+pub const SECTIONS: &[(&str, usize)] = &[(REMOVE, 3), (END, 3), (BACK, 1)];
 
 pub const REMOVE: &str = "Remove old partitions";
 pub const END: &str = "Remove the table from pg_partman";

@@ -2,10 +2,10 @@
 
 use cluster::{Answer, Host, Scratch, assert_caught, ensure, printed, typed};
 
-use super::key::{INDEXES, KEY, TABLES, migrate, steps};
+use super::key::{BACK, INDEXES, KEY, TABLES, migrate, steps};
 use super::remove::{END, REMOVE};
 use super::{block, blocks, page, run, run_on};
-use crate::migration::page::{AS_WRITTEN, builder};
+use crate::migration::page::{AS_WRITTEN, Run, builder};
 
 /// The sections with blocks, and how many blocks each has.
 pub const SECTIONS: &[(&str, usize)] = &[(TITLE, 1)];
@@ -15,11 +15,11 @@ const TITLE: &str = "How do I move a table that pg_partman maintains to snowflak
 /// Moves rows out of the default partition. The page has it in its text.
 const CALL: &str = "CALL partman.partition_data_proc('public.readings')";
 
-/// Runs the whole page as the owner of the table, who is not a superuser.
-fn as_owner(grants: &str) -> Option<Result<(), String>> {
+/// A server with the table, whose owner is not a superuser but has these privileges. No other table refers to it.
+fn owned(grants: &str) -> Option<Run<'static>> {
     let run = run(AS_WRITTEN, TABLES)?;
-    let mut session = run.server.connect();
-    session
+    run.server
+        .connect()
         .batch_execute(&format!(
             "CREATE ROLE telemetry; GRANT CREATE ON SCHEMA public TO telemetry; DROP TABLE alerts;
              DO $$ DECLARE part regclass; BEGIN
@@ -27,27 +27,42 @@ fn as_owner(grants: &str) -> Option<Result<(), String>> {
                      UNION SELECT 'partman.template_public_readings'
                  LOOP EXECUTE format('ALTER TABLE %s OWNER TO telemetry', part); END LOOP;
              END $$;
-             {grants}
-             INSERT INTO readings (id) VALUES (150000)"
+             {grants}"
         ))
         .expect("an owner");
-    let owner = |statements: &str| {
-        let mut psql = run.server.psql();
-        psql.env("PGOPTIONS", "-c role=telemetry");
-        typed(psql, statements).map(drop)
+    Some(run)
+}
+
+/// Types statements as the owner.
+fn as_owner(run: &Run, statements: &str) -> Result<(), String> {
+    let mut psql = run.server.psql();
+    psql.env("PGOPTIONS", "-c role=telemetry");
+    typed(psql, statements).map(drop)
+}
+
+/// Runs the whole page as the owner of the table, except the way back. Moves rows out of the default partition where the page
+/// says that this is possible.
+fn check_owner(grants: &str) -> Option<Result<(), String>> {
+    let run = owned(grants)?;
+    let mut session = run.server.connect();
+    let mut move_rows = |number: i64| {
+        session.batch_execute(&format!("INSERT INTO readings (id) VALUES ({number})")).expect("a row");
+        as_owner(&run, CALL)?;
+        let left: i64 = session.one("SELECT count(*) FROM readings_default");
+        ensure!(left == 0, "{left} rows are in the default partition");
+        Ok(())
     };
     assert!(page().contains(CALL));
     Some((|| {
         for (_, statements) in steps() {
-            owner(&statements)?;
+            as_owner(&run, &statements)?;
             if statements.contains("automatic_maintenance = 'off'") {
-                owner(CALL)?;
-                let left: i64 = session.one("SELECT count(*) FROM readings_default");
-                ensure!(left == 0, "{left} rows are in the default partition");
+                move_rows(150_000)?;
             }
         }
+        move_rows(170_000)?;
         for (_, statements) in [blocks(REMOVE), blocks(END)].concat() {
-            owner(&statements)?;
+            as_owner(&run, &statements)?;
         }
         Ok(())
     })())
@@ -55,10 +70,29 @@ fn as_owner(grants: &str) -> Option<Result<(), String>> {
 
 #[test]
 fn the_owner_of_the_table_needs_only_the_privileges_on_the_page() {
-    let Some(done) = as_owner(&block(TITLE, "GRANT")) else { return };
+    let Some(done) = check_owner(&block(TITLE, "GRANT")) else { return };
     done.unwrap();
-    let done = as_owner(&block(TITLE, "GRANT").replace("SELECT, UPDATE, DELETE", "SELECT")).expect("pg_partman");
+    let done = check_owner(&block(TITLE, "GRANT").replace("SELECT, UPDATE, DELETE", "SELECT")).expect("pg_partman");
     assert_caught(done, "permission denied for table part_config");
+}
+
+#[test]
+fn the_way_back_is_refused_where_policies_hide_rows() {
+    let Some(run) = owned(&block(TITLE, "GRANT")) else { return };
+    for (_, statements) in steps() {
+        as_owner(&run, &statements).unwrap();
+    }
+    let mut session = run.server.connect();
+    session
+        .batch_execute(
+            "INSERT INTO readings (value) VALUES (0);
+             ALTER TABLE readings ENABLE ROW LEVEL SECURITY; ALTER TABLE readings FORCE ROW LEVEL SECURITY",
+        )
+        .unwrap();
+    let back = block(BACK, "LOCK TABLE");
+    let refused = as_owner(&run, &back).unwrap_err();
+    assert!(refused.contains("query would be affected by row-level security policy"), "{refused}");
+    assert_eq!(session.one::<i64>("SELECT count(*) FROM readings WHERE id > 1::bigint << 60"), 1);
 }
 
 #[test]
