@@ -145,6 +145,41 @@ fn a_newest_row_that_is_looked_for_only_once_is_caught() {
     assert_caught(checked, "a new row is lost");
 }
 
+/// Removes two old partitions, and checks that the locks for the first one end before the second one is read.
+fn check_transactions(edit: Edit) -> Option<Result<(), String>> {
+    let migrated = migrate(AS_WRITTEN)?;
+    Some(migrated.and_then(|run| {
+        let mut session = run.server.connect();
+        session
+            .batch_execute(
+                "DELETE FROM alerts; UPDATE readings SET created_at = created_at - interval '100 days' WHERE id < 20000;
+                 CREATE TABLE dropped (transaction xid8);
+                 CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql
+                     AS 'BEGIN INSERT INTO dropped VALUES (pg_current_xact_id()); END';
+                 CREATE EVENT TRIGGER note ON sql_drop WHEN tag IN ('DROP TABLE') EXECUTE FUNCTION note()",
+            )
+            .expect("old rows");
+        remove(&run.server, "max(created_at)", edit)?;
+        let left = old_partitions(&mut session);
+        ensure!(left[0] == 20_000, "left: {left:?}");
+        let transactions: i64 = session.one("SELECT count(DISTINCT transaction::text) FROM dropped");
+        ensure!(transactions == 2, "two partitions were removed in {transactions} transactions");
+        Ok(())
+    }))
+}
+
+#[test]
+fn each_partition_is_removed_in_a_transaction_of_its_own() {
+    let Some(checked) = check_transactions(AS_WRITTEN) else { return };
+    checked.unwrap();
+}
+
+#[test]
+fn a_removal_in_one_transaction_is_caught() {
+    let Some(checked) = check_transactions(("        COMMIT;\n", "")) else { return };
+    assert_caught(checked, "two partitions were removed in 1 transactions");
+}
+
 #[test]
 fn the_table_is_removed_from_pg_partman_with_what_only_it_uses() {
     let Some(mut run) = run(AS_WRITTEN, TABLES) else { return };

@@ -4,7 +4,7 @@ use cluster::{Answer, Host, Scratch, assert_caught, ensure, printed, typed};
 
 use super::key::{BACK, INDEXES, KEY, TABLES, migrate, steps};
 use super::remove::{END, REMOVE};
-use super::{block, blocks, page, run, run_on};
+use super::{block, blocks, maintain, page, run, run_on};
 use crate::migration::page::{AS_WRITTEN, Run, builder};
 
 /// The sections with blocks, and how many blocks each has.
@@ -74,6 +74,45 @@ fn the_owner_of_the_table_needs_only_the_privileges_on_the_page() {
     done.unwrap();
     let done = check_owner(&block(TITLE, "GRANT").replace("SELECT, UPDATE, DELETE", "SELECT")).expect("pg_partman");
     assert_caught(done, "permission denied for table part_config");
+}
+
+#[test]
+fn a_table_without_a_default_partition_can_be_moved_and_goes_back() {
+    let Some(mut run) = run(AS_WRITTEN, TABLES) else { return };
+    let mut session = run.server.connect();
+    let settings = block(KEY, "partdefid");
+    let names = printed(&mut session, &settings).unwrap();
+    assert!(
+        names[0].contains("partman.template_public_readings") && names[0].ends_with(" readings_default"),
+        "{names:?}"
+    );
+    session
+        .batch_execute("ALTER TABLE readings DETACH PARTITION readings_default; DROP TABLE readings_default")
+        .unwrap();
+    let names = printed(&mut session, &settings).unwrap();
+    assert!(names[0].ends_with(" -"), "{names:?}");
+    let steps: Vec<_> = steps().into_iter().filter(|(_, text)| !text.contains("readings_default")).collect();
+    run.all(&steps, |_, _| Ok(())).unwrap();
+    // The new rows need more numbers than there are partitions for.
+    session
+        .batch_execute(
+            "INSERT INTO readings (value) SELECT 0 FROM generate_series(1, 100); SELECT setval('readings_id_seq', 69990)",
+        )
+        .unwrap();
+    let back = block(BACK, "LOCK TABLE");
+    let refused = typed(run.server.psql(), &back).unwrap_err();
+    assert!(refused.contains("no partition of relation \"readings\" found for row"), "{refused}");
+    let default = "CREATE TABLE readings_default PARTITION OF readings DEFAULT";
+    assert!(page().contains(default));
+    session.batch_execute(default).unwrap();
+    typed(run.server.psql(), &back).unwrap();
+    assert!(session.one::<i64>("SELECT count(*) FROM readings_default") > 0);
+    // The page says to drop foreign keys first.
+    session.batch_execute("DROP TABLE alerts").unwrap();
+    typed(run.server.psql(), CALL).unwrap();
+    assert_eq!(session.one::<i64>("SELECT count(*) FROM readings_default"), 0);
+    assert_eq!(session.one::<i64>("SELECT count(*) FROM readings WHERE id < 1::bigint << 60"), 25_100);
+    maintain(&mut session).unwrap();
 }
 
 #[test]
