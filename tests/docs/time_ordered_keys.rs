@@ -7,6 +7,7 @@ use fastrand::Rng;
 use crate::migration::page::{AS_WRITTEN, Edit, Run, builder, section};
 use kind::{Format, KINDS, Kind};
 
+mod default;
 mod keep;
 mod kind;
 mod time;
@@ -86,14 +87,21 @@ fn blocks(kind: Kind) -> (Blocks, Blocks) {
     let mut first = vec![sql(kind.function())];
     first.extend(sections(&page()).into_iter().find(|section| section.title == CHECK).expect("a section").blocks);
     first.extend(of_uuids);
-    let written = "snowflake_to_text(snowflake_nextval())";
-    let default = match column {
-        "text" => written,
-        "bytea" => told("int8send(snowflake_nextval())"),
-        _ => told("gen_random_uuid()"),
-    };
-    first.push(sql(block_of(ASSIGN, "SET DEFAULT").replace(written, default)));
+    first.push(sql(default(kind)));
     (first, rest)
+}
+
+/// Returns the statements that give a key column of this kind its default: the block, or the block with an expression from the list.
+fn default(kind: Kind) -> String {
+    let block = block_of(ASSIGN, "SET DEFAULT");
+    let listed = block_of(ASSIGN, "ObjectId, bytea:");
+    let label = format!("{:?}, {}:", kind.format, kind.column).to_lowercase();
+    let Some(line) = listed.lines().find(|line| line.to_lowercase().starts_with(&label)) else {
+        assert!(matches!(kind.format, Format::Ulid) && kind.column == "text", "{kind:?} has no default");
+        return block;
+    };
+    let written = block.split_once("SET DEFAULT").and_then(|(_, rest)| rest.split_once(';')).expect("a default").0;
+    block.replace(written, &format!(" {}", line[label.len()..].trim()))
 }
 
 /// A client that does not name the key.
@@ -164,8 +172,8 @@ fn every_section_with_blocks_is_tested() {
         ["ULID", "UUIDv7", "KSUID", "ObjectId", CHECK, ASSIGN, MILLISECONDS, SECONDS, "Drop the function", keep::TITLE];
     assert_eq!(titles, tested);
     let blocks = sections(&page()).iter().map(|section| section.blocks.len()).sum::<usize>();
-    // A function for each kind, two checks, the default, two assignments, the end, and what `keep` types.
-    assert_eq!(blocks, KINDS.len() + 2 + 1 + 2 + 1 + keep::BLOCKS);
+    // A function for each kind, three checks, the list of columns, the defaults, two assignments, the end, and what `keep` types.
+    assert_eq!(blocks, KINDS.len() + 3 + 1 + 2 + 2 + 1 + keep::BLOCKS);
 }
 
 #[test]
@@ -229,7 +237,7 @@ fn ids_without_the_time_of_the_key_are_caught() {
 #[test]
 fn a_key_without_a_default_is_caught() {
     let kind = Kind::of(Format::Ulid, "text");
-    let edit = ("SET DEFAULT snowflake_to_text(snowflake_nextval())", "SET STATISTICS 100");
+    let edit = ("COLUMN id SET DEFAULT", "COLUMN id SET STATISTICS 100; SELECT");
     assert_caught(check(kind, 150, &[edit]), "null value in column \"id\"");
 }
 

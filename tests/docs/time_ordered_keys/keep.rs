@@ -11,7 +11,7 @@ use crate::migration::page::{Edit, builder};
 pub const TITLE: &str = "Keep the UUIDs";
 
 /// How many blocks the section has. The tests below type each of them.
-pub const BLOCKS: usize = 3;
+pub const BLOCKS: usize = 5;
 
 const UUIDV7: Kind = Kind { format: Format::Uuidv7, column: "uuid" };
 
@@ -25,7 +25,7 @@ fn programs_see_uuids_and_find_rows_by_them() {
              INSERT INTO documents (title) SELECT 'title ' || n FROM generate_series(1, 10000) AS n; ANALYZE documents",
         )
         .unwrap();
-    session.batch_execute(&block_of(TITLE, "CREATE VIEW")).unwrap();
+    session.batch_execute(&block_of(TITLE, "SELECT snowflake_to_uuid(id) AS id")).unwrap();
     let uuid: String = session.one("SELECT id::text FROM public_documents WHERE title = 'title 7'");
     assert_eq!(session.one::<String>(&format!("EXECUTE find ('{uuid}')")), "title 7");
     let plan = session.plan(&format!("EXECUTE find ('{uuid}')"));
@@ -37,13 +37,80 @@ fn programs_see_uuids_and_find_rows_by_them() {
     assert_eq!(refused.0, "22023", "{refused:?}");
 }
 
+/// Prepares the page's query for documents that keep their old keys, and checks that each row is found by the UUID that programs see.
+fn check_old_keys(format: Format, edit: Edit) -> Result<(), String> {
+    let server = builder().start();
+    let mut session = server.session();
+    let kind = Kind::of(format, "uuid");
+    let mut random = Rng::with_seed(5);
+    let keys: Vec<String> =
+        (0..5_000).map(|n| format!("('{}')", kind.random(1_700_000_000_000 + n, &mut random))).collect();
+    // The table as step 8 leaves it.
+    session
+        .batch_execute(&format!(
+            "CREATE TABLE documents (old_id uuid NOT NULL UNIQUE DEFAULT gen_random_uuid(),
+                 id bigint PRIMARY KEY DEFAULT snowflake_nextval(), title text GENERATED ALWAYS AS ('title ' || id) STORED);
+             INSERT INTO documents (old_id) VALUES {}; ANALYZE documents",
+            keys.join(", ")
+        ))
+        .unwrap();
+    let block = block_of(TITLE, "coalesce(old_id");
+    assert!(block.contains(edit.0), "the block has no {edit:?}");
+    session.batch_execute(&block.replace(edit.0, edit.1)).unwrap();
+    session.batch_execute("INSERT INTO documents SELECT FROM generate_series(1, 1000)").unwrap();
+    let kept: i64 = session.one("SELECT count(*) FROM public_documents JOIN documents ON public_documents.id = old_id");
+    ensure!(kept == 5_000, "{kept} rows show their old key");
+    let rows: Vec<String> =
+        session.all("SELECT id || '|' || title FROM public_documents WHERE right(title, 1) = '7' OR random() < 0.1");
+    for row in rows {
+        let (uuid, title) = row.split_once('|').expect("a UUID and a title");
+        let found: Vec<String> = session
+            .query(&format!("EXECUTE find ('{uuid}')"), &[])
+            .map_err(|error| sqlstate(&error).1)?
+            .iter()
+            .map(|row| row.get(0))
+            .collect();
+        ensure!(found == [title], "{uuid} finds {found:?}");
+    }
+    for setting in ["force_custom_plan", "force_generic_plan"] {
+        session.batch_execute(&format!("SET plan_cache_mode = {setting}")).unwrap();
+        let plan = session.plan("EXECUTE find ('017f22e2-79b0-7cc3-98c4-dc0c0c07398f')");
+        ensure!(!plan.contains("Seq Scan"), "reads the whole table:\n{plan}");
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_are_found_by_their_old_keys_and_new_uuids() {
+    for format in [Format::Uuidv7, Format::Ulid] {
+        check_old_keys(format, ("", "")).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+    }
+}
+
+#[test]
+fn old_keys_that_are_not_found_are_caught() {
+    let all = (
+        "CASE WHEN $1::text ~ '^.{14}8.{3}-[89ab][08]00-0{12}$' THEN snowflake_from_uuid($1) END",
+        "snowflake_from_uuid($1)",
+    );
+    assert_caught(check_old_keys(Format::Uuidv7, all), "is not the UUID of an ID");
+    assert_caught(check_old_keys(Format::Uuidv7, (" OR old_id = $1", "")), "finds []");
+    assert_caught(
+        check_old_keys(Format::Uuidv7, ("coalesce(old_id, snowflake_to_uuid(id))", "snowflake_to_uuid(id)")),
+        "0 rows show their old key",
+    );
+    // A ULID can have any digit in the place of the version.
+    let version = ("8.{3}-[89ab][08]00-0{12}$", "8");
+    assert_caught(check_old_keys(Format::Ulid, version), "is not the UUID of an ID");
+}
+
 /// Checks that a column of UUIDs keeps its rows, and that new rows sort after them and show their time.
 fn check_default(edit: Edit) -> Result<(), String> {
     let server: Cluster = builder().start();
     let mut session = server.session();
     let mut random = Rng::with_seed(3);
-    // The last key is of 2039-09-07 15:47:35 UTC, the last second in which the first byte of a UUIDv7 is 1.
-    let times = (0..1_000).map(|n| 1_500_000_000_000 + n * 200_000_000).chain([(1 << 41) - 1]);
+    // The last key is of the last millisecond of the year 2999.
+    let times = (0..1_000).map(|n| 1_500_000_000_000 + n * 200_000_000).chain([32_503_680_000_000 - 1]);
     let keys: Vec<String> = times.map(|ms| format!("('{}')", UUIDV7.random(ms, &mut random))).collect();
     session
         .batch_execute(&format!(
@@ -54,6 +121,8 @@ fn check_default(edit: Edit) -> Result<(), String> {
         ))
         .unwrap();
     let before = filenode(&mut session, "sessions");
+    let later = block_of(TITLE, "AS later");
+    ensure!(session.one::<bool>(&later), "the query returns that new keys sort before others");
     typed(server.psql(), &block_of(TITLE, "ALTER TABLE sessions").replace(edit.0, edit.1))?;
     for _ in 0..100 {
         session.batch_execute("INSERT INTO sessions DEFAULT VALUES").map_err(|error| sqlstate(&error).1)?;
@@ -63,6 +132,9 @@ fn check_default(edit: Edit) -> Result<(), String> {
         "SELECT count(*) FROM (SELECT n < lag(n) OVER (ORDER BY id) AS later FROM sessions) AS ordered WHERE later",
     );
     ensure!(disordered == 0, "{disordered} new keys sort before others");
+    session.batch_execute("INSERT INTO sessions (id, n) VALUES ('ffffffff-ffff-4fff-bfff-ffffffffffff', 0)").unwrap();
+    ensure!(!session.one::<bool>(&later), "the query returns that new keys sort after a larger one");
+    session.batch_execute("DELETE FROM sessions WHERE n = 0").unwrap();
     session.batch_execute(&UUIDV7.function()).unwrap();
     let query = block_of(TITLE, "key_time(id)");
     let wrong: i64 = session.one(&format!(

@@ -188,6 +188,9 @@ fn the_check_finds_every_key_that_cannot_be_used() {
         let most: Vec<String> = cluster::printed(&mut session, &block_of(CHECK, "LIMIT 3")).unwrap();
         assert_eq!(most.len(), 1, "{most:?}");
         assert!(most[0].ends_with(" 10"), "{most:?}");
+        let range = block_of(CHECK, "min(key_time(id))");
+        let range = cluster::printed(&mut session, &range).unwrap();
+        assert!(range[0].matches("2023-11-14").count() == 2, "{range:?}");
         // Two thousand and forty is in the future for each kind, and KSUIDs begin after the epoch.
         insert(&mut session, &[kind.random(2_208_988_800_000, &mut random)]);
         wanted.push("in the future 1".into());

@@ -63,7 +63,7 @@ fn times_that_cannot_be_used_are_replaced() {
         let early = told("greatest(coalesce(key_time(id), now()), snowflake_timestamp(0))");
         assert_caught(check_problems(kind, early), "does not have the time now()");
         assert_caught(
-            check_problems(kind, told("least(key_time(id), now() - interval '1 s')")),
+            check_problems(kind, told("least(coalesce(key_time(id), now()), now() - interval '1 s')")),
             "is outside the range",
         );
         let ignoring = "greatest(key_time(id), snowflake_timestamp(0))";
