@@ -2,6 +2,13 @@
 
 DO $install$
 DECLARE
+    -- A layout with its epoch, and what follows from both. A field with shift s and maximum m of an ID is (id >> s) & m. "epoch" and
+    -- "epoch_ms" are the instant of tick 0, as a time in UTC and in milliseconds since 1970. "last_dated_tick" is the last tick whose
+    -- time fits timestamptz. It can be above "last_tick".
+    attributes constant text := 'layout text, epoch timestamp without time zone, epoch_ms bigint, tick_ms bigint, last_id bigint,'
+        ' last_tick bigint, last_dated_tick bigint, tick_shift integer, datacenter_shift integer, datacenter_max bigint,'
+        ' worker_shift integer, worker_max bigint, sequence_shift integer, sequence_max bigint';
+    known regtype;
     -- Texts that only a number of 63 bits has, so that equal IDs are equal texts.
     digits constant text := '^[0-7][0-9A-HJKMNP-TV-Z]{12}$';
 BEGIN
@@ -13,26 +20,20 @@ BEGIN
     END IF;
     -- A function with "SET search_path FROM CURRENT" has this path.
     PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
-    IF to_regtype(quote_ident(current_schema()) || '.snowflake_portable_format') IS NULL THEN
-        -- A layout with its epoch, and what follows from both. A field with shift s and maximum m of an ID is (id >> s) & m.
-        CREATE TYPE snowflake_portable_format AS (
-            layout text,
-            -- The instant of tick 0, as a time in UTC and in milliseconds since 1970.
-            epoch timestamp,
-            epoch_ms bigint,
-            tick_ms bigint,
-            last_id bigint,
-            last_tick bigint,
-            -- The last tick whose time fits timestamptz. It can be above last_tick.
-            last_dated_tick bigint,
-            tick_shift integer,
-            datacenter_shift integer,
-            datacenter_max bigint,
-            worker_shift integer,
-            worker_max bigint,
-            sequence_shift integer,
-            sequence_max bigint
-        );
+    known := to_regtype(quote_ident(current_schema()) || '.snowflake_portable_format');
+    IF known IS NULL THEN
+        EXECUTE format('CREATE TYPE snowflake_portable_format AS (%s)', attributes);
+    ELSIF attributes IS DISTINCT FROM (
+        SELECT string_agg(quote_ident(attname) || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
+        FROM pg_catalog.pg_attribute
+        WHERE attrelid = (SELECT typrelid FROM pg_catalog.pg_type WHERE oid = known) AND attnum > 0 AND NOT attisdropped
+    ) THEN
+        -- Functions and stored plans depend on the attributes, so the type cannot be replaced.
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('type "%s.snowflake_portable_format" belongs to another version of the functions', current_schema()),
+            DETAIL = 'Its attributes are not those that this version needs.',
+            HINT = format('Run DROP TYPE %I.snowflake_portable_format CASCADE, which also drops the functions and what uses them. '
+                'Then run this script again.', current_schema());
     END IF;
     IF to_regtype(quote_ident(current_schema()) || '.snowflake_text') IS NULL THEN
         -- Texts sort like their IDs, whatever the collation of the database is.

@@ -179,6 +179,48 @@ fn a_newer_script_changes_the_type_of_an_older_one() {
     assert_eq!(session.one::<String>(constraints), before);
 }
 
+/// Whether the script refuses to run where the type of an older one has other attributes, and the hint helps.
+fn check_other_attributes(script: &str, test: &str) -> Result<(), String> {
+    let server = plain(test);
+    let mut session = server.connect();
+    session.batch_execute("CREATE SCHEMA twin; SET search_path = twin, public").expect("a schema");
+    let decode = "SELECT worker_id FROM snowflake_decode(1541815603606036480)";
+    for other in
+        ["DROP ATTRIBUTE last_dated_tick", "ADD ATTRIBUTE other integer", "RENAME ATTRIBUTE tick_ms TO tick_us"]
+    {
+        install(&mut session, script, &[]).map_err(|error| error.1)?;
+        session.batch_execute("CREATE OR REPLACE VIEW times AS SELECT snowflake_timestamp(0)").expect("a view");
+        session.batch_execute("DROP FUNCTION snowflake_portable_own CASCADE").expect("only values have the type");
+        session.batch_execute(&format!("ALTER TYPE snowflake_portable_format {other} CASCADE")).expect("another type");
+        let Err((code, message, detail, hint)) = install(&mut session, script, &[]) else {
+            return Err(format!("the script runs after {other}"));
+        };
+        let expected = "type \"twin.snowflake_portable_format\" belongs to another version of the functions";
+        ensure!((code.as_str(), message.as_str()) == ("55000", expected), "{code}: {message}");
+        ensure!(detail == "Its attributes are not those that this version needs.", "{detail}");
+        let statement = "DROP TYPE twin.snowflake_portable_format CASCADE";
+        ensure!(hint.contains(statement), "{hint}");
+        session.batch_execute(statement).expect("the hint works");
+        install(&mut session, script, &[]).map_err(|error| error.1)?;
+        ensure!(session.one::<i32>(decode) == 378, "the worker ID is wrong after {other}");
+    }
+    // The type of the same version is kept.
+    install(&mut session, script, &[]).map_err(|error| error.1)
+}
+
+#[test]
+fn a_type_with_other_attributes_is_refused() {
+    check_other_attributes(&script("attributes"), "attributes").unwrap();
+}
+
+#[test]
+fn a_script_that_keeps_a_type_with_other_attributes_is_caught() {
+    let unchecked = spoilt("kept", ("ELSIF attributes IS DISTINCT FROM (", "ELSIF NULL IS DISTINCT FROM ("));
+    assert_caught(check_other_attributes(&unchecked, "kept"), "belongs to");
+    let unchecked = spoilt("kept", ("ELSIF attributes IS DISTINCT FROM (", "ELSIF 'none' = ("));
+    assert_caught(check_other_attributes(&unchecked, "kept_2"), "returned record type does not match");
+}
+
 /// Whether a session that reads backslashes in strings as escapes gets the same functions.
 fn check_backslashes(script: &str, test: &str) -> Result<(), String> {
     let server = plain(test);
