@@ -15,7 +15,11 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     let mut server = hosts.server("db1").on(&machine).start();
     wait_for_worker(&server, 0);
     wait_for_heartbeat(&old, 0);
+    let mut second = hosts.server("db2").on(&machine).start();
+    wait_for_worker(&second, 1);
+    wait_for_heartbeat(&old, 1);
     let mut ids = server.session().batch(1_000);
+    ids.extend(second.session().batch(1_000));
     psql(&old, "fleet", "SELECT snowflake_registry.create_segment('orders', step => 100)").unwrap();
     server
         .session()
@@ -27,18 +31,28 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
              INSERT INTO receipts SELECT snowflake_serial('receipt', date '2026-03-01') FROM generate_series(1, 2)",
         )
         .expect("numbers of tags");
+    // The second server takes the block from 101 to 200.
+    assert_eq!(second.session().one::<i64>("SELECT snowflake_segment_nextval('orders')"), 101);
     old.stop(Stop::Immediate);
     let new = hosts.registry("registry2.example", "41:10:12");
-    server.set("snowflake_pg.registry", &hosts.here("host=registry2.example dbname=fleet user=fleet"));
-    server.reload();
-    let mut replace = section("Replace a registry that has no backup");
-    for query in ["sql drawn", "sql stored"] {
-        check(&server, "postgres", &replace.block(query), &replace.block("text"));
+    for server in [&mut server, &mut second] {
+        server.set("snowflake_pg.registry", &hosts.here("host=registry2.example dbname=fleet user=fleet"));
+        server.reload();
     }
-    let page = cluster::page("docs/fleet.md");
-    assert!(page.contains("logs `the registry\nis the registry of another fleet`"));
-    check_log(&server, "heartbeat failed: the registry is the registry of another fleet");
-    server.stop(Stop::Fast);
+    let mut replace = section("Replace a registry that has no backup");
+    let drawn = replace.block("sql drawn");
+    check(&server, "postgres", &drawn, &replace.block("text"));
+    let page = cluster::page("docs/fleet.md").replace('\n', " ");
+    let told = "second server shows the `next_number` 102 for `orders`";
+    assert!(page.contains(told));
+    let shown = psql(&second, "postgres", &drawn).unwrap();
+    assert!(shown.lines().any(|line| line.split_whitespace().eq(["orders", "|", "102"])), "{shown}");
+    check(&server, "postgres", &replace.block("sql stored"), &replace.block("text"));
+    assert!(page.contains("logs `the registry is the registry of another fleet`"));
+    for server in [&mut server, &mut second] {
+        check_log(server, "heartbeat failed: the registry is the registry of another fleet");
+        server.stop(Stop::Fast);
+    }
     let directory = machine.dir().display().to_string();
     new.connect_to("fleet").batch_execute(&replace.block("sql tags")).unwrap();
     hosts.shell(&replace.block("sh witness").replace("/dev/shm", &directory), &server).unwrap();
@@ -46,12 +60,17 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     server.start();
     wait_for_worker(&server, 0);
     wait_for_heartbeat(&new, 0);
+    second.start();
+    wait_for_worker(&second, 1);
+    wait_for_heartbeat(&new, 1);
     ids.extend(server.session().batch(1_000));
+    ids.extend(second.session().batch(1_000));
     check_unique(&mut ids).unwrap();
     // The numbers continue above those of the lost registry.
     let next = "INSERT INTO orders (item) VALUES ('tea')
         RETURNING number || ' ' || snowflake_serial('receipt', date '2026-03-01')";
     assert_eq!(server.session().one::<String>(next), "501 R-2026-03-00501");
+    assert_eq!(second.session().one::<i64>("SELECT snowflake_segment_nextval('orders')"), 601);
 }
 
 /// A snapshot of the registry's disk is restored. A server that got its worker ID after the snapshot continues, but cannot reach the
