@@ -71,13 +71,15 @@ built() {
 
 # Runs a long step without output. If the step fails, prints its output and stops.
 quietly() {
-    local log
+    local log writing reading failed=
     log=$(mktemp)
-    # In a subshell, so that a step that exits does not end this script before it prints the log.
-    if ! ("$@") >"$log" 2>&1; then
-        cat "$log" >&2
-        rm -f "$log"
-        die "failed: $*"
-    fi
+    # The file has no name while the step runs, so it is gone however this script ends.
+    exec {writing}>"$log"
+    exec {reading}<"$log"
     rm -f "$log"
+    # In a subshell, so that a step that exits does not end this script before it prints the log.
+    ("$@") >&"$writing" 2>&1 || failed=yes
+    [ -z "$failed" ] || cat <&"$reading" >&2
+    exec {writing}>&- {reading}<&-
+    [ -z "$failed" ] || die "failed: $*"
 }

@@ -67,6 +67,9 @@ fn check_interrupt(name: &str, edit: impl Fn(String) -> String) -> Result<(), St
     // A caller can ignore the signal, and a script cannot change that.
     let mut script = command("env");
     script.arg("--default-signal=INT").arg(dir.join("scripts/clients"));
+    let temporary = dir.join("temporary");
+    fs::create_dir(&temporary).expect("a new directory can be written");
+    script.env("TMPDIR", &temporary);
     let mut script = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash can be run");
     // The script, and for each job at least a stub and its child.
     let busy = within(SOON, || processes(dir).len() > 2 * 4);
@@ -76,6 +79,8 @@ fn check_interrupt(name: &str, edit: impl Fn(String) -> String) -> Result<(), St
     assert_eq!(status.code(), Some(130));
     let ended = within(SOON, || processes(dir).is_empty());
     ensure!(ended, "{} processes go on", processes(dir).len());
+    let left = fs::read_dir(&temporary).expect("a directory").count();
+    ensure!(left == 0, "{left} files are left behind");
     Ok(())
 }
 
@@ -88,6 +93,32 @@ fn an_interrupt_ends_the_installation_of_all_clients() {
 fn a_job_that_ignores_the_interrupt_is_caught() {
     let without_groups = |text: String| text.replace("\nset -m\n", "\n");
     assert_caught(check_interrupt("installers_interrupt_caught", without_groups), "processes go on");
+}
+
+#[test]
+fn a_log_that_an_interrupted_job_leaves_behind_is_caught() {
+    let named = |text: String| text.replace("    rm -f \"$log\"\n", "");
+    assert_caught(check_interrupt("installers_log_caught", named), "files are left behind");
+}
+
+/// Whether a step that fails prints its output and ends the script, also if it exits by itself.
+#[test]
+fn a_step_that_fails_prints_its_output() {
+    let scripts = Scripts::new("installers_quietly", &[], |text| text);
+    let steps = "step() { echo one; echo two >&2; return \"$1\"; }\nleave() { echo three; exit 4; }\nquietly step 0\n";
+    for (name, end, expected) in [
+        ("returns", "quietly step 3", "one\ntwo\nerror: failed: step 3\n"),
+        ("exits", "quietly leave", "three\nerror: failed: leave\n"),
+        ("succeeds", "exit 1", ""),
+    ] {
+        let text = format!("#!/usr/bin/env bash\n. \"$(dirname \"$0\")/common.sh\"\n{steps}{end}\necho four\n");
+        let ran = command(scripts.write(&format!("scripts/{name}"), &text)).output().expect("bash can be run");
+        assert_eq!(ran.status.code(), Some(1), "{name}");
+        assert_eq!(
+            (String::from_utf8_lossy(&ran.stdout).as_ref(), String::from_utf8_lossy(&ran.stderr).as_ref()),
+            ("", expected)
+        );
+    }
 }
 
 #[test]
