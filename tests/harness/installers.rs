@@ -97,7 +97,7 @@ fn a_job_that_ignores_the_interrupt_is_caught() {
 
 #[test]
 fn a_log_that_an_interrupted_job_leaves_behind_is_caught() {
-    let named = |text: String| text.replace("    rm -f \"$log\"\n", "");
+    let named = |text: String| text.replace("output=$(\"$@\" 2>&1)", "\"$@\" >\"$(mktemp)\" 2>&1");
     assert_caught(check_interrupt("installers_log_caught", named), "files are left behind");
 }
 
