@@ -60,10 +60,12 @@ impl Drop for Scripts {
 /// Interrupts `scripts/clients` while all of its jobs are busy. `edit` changes the script.
 fn check_interrupt(name: &str, edit: impl Fn(String) -> String) -> Result<(), String> {
     let scripts = Scripts::new(name, &["scripts/clients"], edit);
-    for stub in STUBS {
-        scripts.write(stub, "#!/bin/sh\nsleep 600\n");
-    }
     let dir = &scripts.0.0;
+    let begun = dir.join("begun");
+    fs::create_dir(&begun).expect("a new directory can be written");
+    for stub in STUBS {
+        scripts.write(stub, &format!("#!/bin/sh\n: >'{}'/$$\nsleep 600\n", begun.display()));
+    }
     // A caller can ignore the signal, and a script cannot change that.
     let mut script = command("env");
     script.arg("--default-signal=INT").arg(dir.join("scripts/clients"));
@@ -71,8 +73,8 @@ fn check_interrupt(name: &str, edit: impl Fn(String) -> String) -> Result<(), St
     fs::create_dir(&temporary).expect("a new directory can be written");
     script.env("TMPDIR", &temporary);
     let mut script = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash can be run");
-    // The script, and for each job at least a stub and its child.
-    let busy = within(SOON, || processes(dir).len() > 2 * 4);
+    // Each of the four jobs runs a stub, so the script waits for them.
+    let busy = within(SOON, || fs::read_dir(&begun).expect("a directory").count() == 4);
     let sent = command("sh").args(["-c", "kill -INT \"$0\"", &script.id().to_string()]).status();
     let status = script.wait().expect("a process that ends");
     assert!(busy && sent.is_ok_and(|sent| sent.success()), "the script has not begun its jobs");
