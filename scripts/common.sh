@@ -71,11 +71,16 @@ built() {
 
 # Runs a long step without output. If the step fails, prints its output and stops.
 quietly() {
-    local output
-    # In a variable, because a script that is ended by a signal would leave a file behind. In a subshell, so that a step that exits does
-    # not end this script before it prints the output.
-    if ! output=$("$@" 2>&1); then
-        printf '%s\n' "$output" >&2
-        die "failed: $*"
-    fi
+    local log writing reading failed=
+    log=$(mktemp)
+    # The file has no name while the step runs, so it is gone however this script ends. It is not a pipe, because a server that a
+    # package starts would keep the pipe open, and this script would wait for the server's end.
+    exec {writing}>"$log"
+    exec {reading}<"$log"
+    rm -f "$log"
+    # In a subshell, so that a step that exits does not end this script before it prints the log.
+    ("$@") >&"$writing" 2>&1 || failed=yes
+    [ -z "$failed" ] || cat <&"$reading" >&2
+    exec {writing}>&- {reading}<&-
+    [ -z "$failed" ] || die "failed: $*"
 }

@@ -99,7 +99,7 @@ fn a_job_that_ignores_the_interrupt_is_caught() {
 
 #[test]
 fn a_log_that_an_interrupted_job_leaves_behind_is_caught() {
-    let named = |text: String| text.replace("output=$(\"$@\" 2>&1)", "\"$@\" >\"$(mktemp)\" 2>&1");
+    let named = |text: String| text.replace("    rm -f \"$log\"\n", "");
     assert_caught(check_interrupt("installers_log_caught", named), "files are left behind");
 }
 
@@ -151,4 +151,27 @@ fn an_environment_of_another_python_is_made_again() {
     fs::rename(&lib, lib.with_file_name("python3.10")).expect("a directory can be renamed");
     install();
     mark(false);
+}
+
+/// Runs a step that starts a process in the background, and checks that the step has ended before that process.
+fn check_background(name: &str, edit: impl Fn(String) -> String) -> Result<(), String> {
+    let scripts = Scripts::new(name, &[], edit);
+    scripts.write("scripts/step", "#!/bin/bash\n(sleep 10; echo >ended) &\n");
+    let line = ". scripts/common.sh; quietly scripts/step; [ ! -e ended ]";
+    let mut shell = command("bash");
+    let ended =
+        shell.args(["-c", line, "scripts/step"]).current_dir(&scripts.0.0).output().expect("bash can be started");
+    ensure!(ended.status.success(), "the step has waited: {}", String::from_utf8_lossy(&ended.stderr));
+    Ok(())
+}
+
+#[test]
+fn a_quiet_step_does_not_wait_for_a_server_that_it_starts() {
+    check_background("installers_background", |text| text).unwrap();
+}
+
+#[test]
+fn a_quiet_step_with_a_pipe_is_caught() {
+    let piped = |text: String| text.replace("(\"$@\") >&\"$writing\" 2>&1", "output=$(\"$@\" 2>&1)");
+    assert_caught(check_background("installers_background_caught", piped), "the step has waited");
 }
