@@ -12,7 +12,7 @@ use crate::{
     Request, Reservation, Run, Stamp, State,
 };
 
-/// A generator for a process that is not a PostgreSQL server, for example an application. The threads of the process share one issuer
+/// The generator of a process that is not a PostgreSQL server, for example of an application. All threads of the process use one issuer
 /// by reference.
 ///
 /// An issuer issues IDs only below a limit, which the caller raises in one of two ways:
