@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use cluster::texts;
 use flake::IdFormat;
 use flake::fleet::{Effect, Identity, Member, Point, Scale};
-use postgres::types::{ToSql, Type};
 use postgres::{Config, NoTls};
 
 /// What a server says about itself. The texts are as long as usual.
@@ -33,10 +33,10 @@ impl Server {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_micros() as i64;
             let call = self.member.request(self.scale.point(now), self.lease).expect("the server is not fenced");
             let statement = call.statement(ABOUT);
-            let parameters: Vec<(&(dyn ToSql + Sync), Type)> =
-                statement.parameters.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect();
             // Without a prepared statement, as in the registrar, so that a request takes one round trip.
-            let row = client.query_typed_one(&statement.sql, &parameters).unwrap_or_else(|e| panic!("{call:?}: {e}"));
+            let row = client
+                .query_typed_one(&statement.sql, &texts(&statement.parameters))
+                .unwrap_or_else(|e| panic!("{call:?}: {e}"));
             let answer = call.answer(|column| row.get(column)).unwrap_or_else(|| panic!("{row:?}"));
             match self.member.answer(&call, &answer) {
                 Effect::Continue => {}

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use cluster::{Answer as _, Client, Cluster};
+use cluster::{Answer as _, Client, Cluster, texts};
 use flake::fleet::{Answer, Call, Point, Request, Scale, Uuid};
 use flake::{IdFormat, Node};
-use postgres::types::{ToSql, Type};
 
 /// Starts a server without the library, and creates the registry of a fleet in its database `postgres`.
 pub fn registry(name: &str, layout: &str) -> Cluster {
@@ -40,9 +39,7 @@ pub fn uuid(digits: &str) -> Uuid {
 /// Sends a call. Returns the answer, and the time of the registry in microseconds since the Unix epoch.
 pub fn send(client: &mut Client, call: &Call) -> Result<(Answer, i64), postgres::Error> {
     let statement = call.statement(r#"{"host": "db1", "port": 5432}"#);
-    let parameters: Vec<(&(dyn ToSql + Sync), Type)> =
-        statement.parameters.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect();
-    let row = client.query_typed_one(&statement.sql, &parameters)?;
+    let row = client.query_typed_one(&statement.sql, &texts(&statement.parameters))?;
     let answer = call.answer(|column| row.get(column)).unwrap_or_else(|| panic!("not an answer: {row:?}"));
     Ok((answer, flake::fleet::micros(row.get("now")).expect("a time")))
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use postgres::types::FromSqlOwned;
+use postgres::types::{FromSqlOwned, ToSql, Type};
 use postgres::{Client, SimpleQueryMessage};
 
 use crate::{Cluster, Host, within};
@@ -71,6 +71,11 @@ pub fn limit_memory(session: &mut Client, more: u64) -> i32 {
     let limited = Host::get().command(prlimit).args(["--pid", &process.to_string(), &limit]).status();
     assert!(limited.expect("prlimit is installed (Debian: util-linux)").success());
     process
+}
+
+/// Returns the parameters of a statement whose parameters are all of type `text`, for `query_typed`.
+pub fn texts(values: &[Option<String>]) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect()
 }
 
 /// Short forms of frequent queries.
