@@ -57,10 +57,12 @@ impl Cluster {
         standby
     }
 
-    /// Promotes a standby.
+    /// Promotes a standby, and waits until it is a primary.
     pub fn promote(&self) {
-        let promoted: bool =
-            self.connect().query_one("SELECT pg_promote(true, 60)", &[]).expect("a superuser may promote").get(0);
+        // A statement that waits for the end of recovery can conflict with the WAL that is replayed, and is then cancelled.
+        let mut client = self.connect();
+        assert!(client.one::<bool>("SELECT pg_promote(false)"), "the standby cannot be promoted:\n{}", self.log());
+        let promoted = within(PATIENCE, || !client.one::<bool>("SELECT pg_is_in_recovery()"));
         assert!(promoted, "the standby was not promoted:\n{}", self.log());
     }
 
