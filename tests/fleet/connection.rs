@@ -203,6 +203,6 @@ fn a_clock_that_is_wrong_is_reported() {
     renewed(&registry, &server);
     let offset = "SELECT extract(epoch FROM clock_offset)::float8 FROM snowflake_registry.servers";
     let offset: f64 = registry.connect().one(offset);
-    assert!((4.5..5.5).contains(&offset), "{offset}");
+    assert!((3.0..7.0).contains(&offset), "{offset}");
     assert_eq!(logged(&server, "ahead of the clock of the registry"), 1, "{}", server.log());
 }

@@ -92,9 +92,15 @@ fn check_last_id(builder: Builder, layout: &str, node_bits: u32, range_ms: u128,
     server.start();
     let mut session = server.session();
     let mut issued = 0;
-    // A batch that does not end before the layout does is lost, so the IDs of the last hundred ticks are drawn one by one.
-    let count = |issued| if issued == 0 || last - issued < 100 << (node_bits + 4) { 1 } else { 1_000 };
-    while let Ok(rows) = session.query("SELECT snowflake_nextval_batch($1)", &[&count(issued)]) {
+    // A batch that does not end before the layout does is lost, so batches become smaller, and the last IDs are drawn one by one.
+    let count = |issued| match (last - issued) >> (node_bits + 4) {
+        _ if issued == 0 => 1,
+        100.. => 1_000,
+        10.. => 100,
+        _ => 1,
+    };
+    let draw = session.prepare("SELECT snowflake_nextval_batch($1)").expect("the function exists");
+    while let Ok(rows) = session.query(&draw, &[&count(issued)]) {
         for id in rows.iter().map(|row| row.get::<_, i64>(0)) {
             ensure!(issued < id && id <= last, "{id} was issued after {issued}");
             issued = id;

@@ -71,7 +71,7 @@ fn check_set(name: &str, shift: i64) -> Result<(), String> {
     server.set_clock("-3600");
     server.start();
     // Draws without gaps, so that any ID that was issued there before comes again.
-    let drawn: Vec<i64> = server.connect().batch(50_000);
+    let drawn: Vec<i64> = server.connect().batch(500_000);
     ensure!(drawn.iter().all(|id| *id >= mark), "IDs begin below the mark");
     ids.extend(drawn);
     check_unique(&mut ids)

@@ -12,9 +12,10 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// A primary and its synchronous standby. The acknowledgements pass through a proxy.
 struct Pair {
-    // The fields are dropped in this order. If the proxy were dropped first, the primary would have to wait.
-    primary: Cluster,
+    // The fields are dropped in this order. If the primary were dropped first, the standby would connect to it again, and the primary
+    // would wait for a login that the proxy holds back.
     _standby: Cluster,
+    primary: Cluster,
     proxy: Proxy,
 }
 
@@ -26,7 +27,7 @@ impl Pair {
         let proxy = Proxy::before(&primary, &format!("{name}_proxy"));
         let standby = primary.standby_through(&proxy, Cluster::builder(&format!("{name}_standby")));
         primary.rely_on_standby();
-        Pair { primary, _standby: standby, proxy }
+        Pair { _standby: standby, primary, proxy }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Segments that are dropped and created again.
 
-use std::time::Duration;
-
 use cluster::{Answer, Builder, assert_caught, ensure, within};
 
 use crate::servers::{DRAW, SOON, check_ledger, create, draw, drop_segment, registry, server, wait_for_log};
@@ -22,7 +20,7 @@ fn check(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> 
     ensure!(ledger[0] == (1..=10).collect::<Vec<_>>(), "the new segment begins with {:?}", ledger[0]);
     // Heartbeats are a second apart. One can come before the segment is created again.
     let told = ["segment \"orders\" was created again", GONE];
-    let discarded = within(Duration::from_secs(5), || told.iter().any(|told| holding.log().contains(told)));
+    let discarded = within(SOON, || told.iter().any(|told| holding.log().contains(told)));
     ledger.push(draw(&mut client, 10));
     check_ledger(&ledger)?;
     ensure!(discarded, "the server has not discarded its block");

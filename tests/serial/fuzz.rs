@@ -114,7 +114,7 @@ fn every_argument_gives_a_serial_or_an_error_of_its_own() {
             session.batch_execute("ROLLBACK").unwrap();
         }
     }
-    assert!(created > 60 && refused > 60 && issued > 80, "{created} created, {refused} refused, {issued} issued");
+    assert!(created > 30 && refused > 30 && issued > 40, "{created} created, {refused} refused, {issued} issued");
     assert_eq!(session.one::<i32>("SELECT pg_backend_pid()"), pid);
     let log = server.log();
     let crashed = ["PANIC", "terminated by signal", "panicked"].iter().find(|word| log.contains(**word));

@@ -143,7 +143,7 @@ fn a_server_that_cannot_issue_says_why_when_it_starts() {
     let this = year(&server);
     for (epoch, expected) in [
         (this - 30, None),
-        (this - 33, Some("WARNING:  snowflake_pg: the timestamps of layout \"40:10:12\" will be exhausted in ")),
+        (this - 34, Some("WARNING:  snowflake_pg: the timestamps of layout \"40:10:12\" will be exhausted in ")),
         (
             this - 37,
             Some("WARNING:  snowflake_pg: cannot issue IDs: the timestamps of layout \"40:10:12\" are exhausted"),

@@ -151,7 +151,7 @@ fn check_only_configuration(builder: Builder) -> Result<(), String> {
         session.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.{setting}")).expect("a superuser may");
     }
     server.reload();
-    let reloaded = within(Duration::from_secs(10), || session.one::<String>("SHOW snowflake_pg.max_ahead") == "55ms");
+    let reloaded = within(Duration::from_secs(60), || session.one::<String>("SHOW snowflake_pg.max_ahead") == "55ms");
     ensure!(reloaded, "the reload has no effect");
     ensure!(session.one::<i32>(worker) == 1, "a reload made this another worker");
     server.restart(cluster::Stop::Fast);

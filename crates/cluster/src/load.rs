@@ -126,7 +126,7 @@ pub struct Load {
 type Cancel = Arc<Mutex<Option<CancelToken>>>;
 
 /// The longest time that a session may take to end its last statement.
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(10);
 
 impl Load {
     /// Creates the objects that the statements of [`Ask`] need.

@@ -46,11 +46,11 @@ impl Published<'_> {
         );
         there.batch_execute(&subscription).expect("a subscription");
         let copied = "SELECT count(*) = 0 FROM pg_subscription_rel WHERE srsubstate <> 'r'";
-        assert!(within(Duration::from_secs(20), || there.one(copied)), "the rows are not copied");
+        assert!(within(Duration::from_secs(60), || there.one(copied)), "the rows are not copied");
         run.section(self.section, |session, _| write(session, &mut Vec::new(), self.insert))?;
         let sent: String = here.one(self.rows);
         let mut stopped = None;
-        let arrived = within(Duration::from_secs(20), || {
+        let arrived = within(Duration::from_secs(60), || {
             stopped =
                 run.server.log().lines().find(|line| STOPS.iter().any(|stop| line.contains(stop))).map(String::from);
             stopped.is_some() || there.one::<String>(self.rows) == sent
