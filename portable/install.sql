@@ -11,12 +11,20 @@ DECLARE
     known regtype;
     -- Texts that only a number of 63 bits has, so that equal IDs are equal texts.
     digits constant text := '^[0-7][0-9A-HJKMNP-TV-Z]{12}$';
+    known_check text;
 BEGIN
     IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'snowflake_pg') THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
             MESSAGE = 'extension "snowflake_pg" is installed in this database',
             DETAIL = 'The extension has functions with the same names.',
             HINT = 'Use the functions of the extension. This script is for databases without the extension.';
+    END IF;
+    IF current_schema() IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
+            MESSAGE = 'no schema has been selected to create the functions in',
+            DETAIL = format('The search path is "%s".', current_setting('search_path')),
+            HINT = 'Create a schema of the search path, for example with "CREATE SCHEMA snowflake", or set "search_path". '
+                'Then run this script again.';
     END IF;
     -- A function with "SET search_path FROM CURRENT" has this path.
     PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
@@ -41,12 +49,14 @@ BEGIN
     END IF;
     -- The type of an earlier version can have another constraint. A new constraint is checked against all values in tables, so one that is
     -- the same is kept.
-    IF NOT EXISTS (
-        SELECT FROM pg_catalog.pg_constraint AS known
-        WHERE known.contypid = (quote_ident(current_schema()) || '.snowflake_text')::regtype AND known.conname = 'snowflake_text_digits'
-            AND pg_get_constraintdef(known.oid) = format('CHECK ((VALUE ~ %L::text))', digits)
-    ) THEN
-        ALTER DOMAIN snowflake_text DROP CONSTRAINT IF EXISTS snowflake_text_digits;
+    known_check := (
+        SELECT pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint
+        WHERE contypid = (quote_ident(current_schema()) || '.snowflake_text')::regtype AND conname = 'snowflake_text_digits'
+    );
+    IF known_check IS DISTINCT FROM format('CHECK ((VALUE ~ %L::text))', digits) THEN
+        IF known_check IS NOT NULL THEN
+            ALTER DOMAIN snowflake_text DROP CONSTRAINT snowflake_text_digits;
+        END IF;
         EXECUTE format('ALTER DOMAIN snowflake_text ADD CONSTRAINT snowflake_text_digits CHECK (VALUE ~ %L)', digits);
     END IF;
 END

@@ -1,6 +1,6 @@
 //! The script runs in any database, as an owner without privileges, and refuses to run beside the extension.
 
-use cluster::{Answer, Client, Cluster, Stop, assert_caught, ensure, output, typed};
+use cluster::{Answer, Client, Cluster, Host, Scratch, Stop, assert_caught, ensure, output, typed};
 
 use crate::server::{install, library, plain, script, spoilt};
 
@@ -177,6 +177,48 @@ fn a_newer_script_changes_the_type_of_an_older_one() {
     let before: String = session.one(constraints);
     install(&mut session, &newer, &[]).expect("the script runs again");
     assert_eq!(session.one::<String>(constraints), before);
+}
+
+/// Whether the script creates nothing if no schema of the search path exists, and the hint helps.
+fn check_no_schema(script: &str, test: &str) -> Result<(), String> {
+    let server = plain(test);
+    let mut session = server.connect();
+    session.batch_execute("SET search_path = snowflake").expect("a schema need not exist");
+    let refused = install(&mut session, script, &[]);
+    let made = "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'";
+    let made: i64 = session.one(made);
+    ensure!(made == 0, "{made} functions were created");
+    let (code, message, detail, hint) = refused.expect_err("no schema exists");
+    let expected = "no schema has been selected to create the functions in";
+    ensure!((code.as_str(), message.as_str()) == ("3F000", expected), "{code}: {message}");
+    ensure!(detail == "The search path is \"snowflake\".", "{detail}");
+    ensure!(hint.contains("\"CREATE SCHEMA snowflake\""), "{hint}");
+    session.batch_execute("CREATE SCHEMA snowflake").expect("the hint works");
+    install(&mut session, script, &[]).map_err(|error| error.1)
+}
+
+#[test]
+fn a_schema_that_does_not_exist_is_refused() {
+    check_no_schema(&script("no_schema"), "no_schema").unwrap();
+}
+
+#[test]
+fn a_script_that_ignores_a_schema_that_does_not_exist_is_caught() {
+    let unchecked = spoilt("no_schema", ("current_schema() IS NULL", "false"));
+    assert_caught(check_no_schema(&unchecked, "no_schema_unchecked"), "functions were created");
+}
+
+#[test]
+fn the_script_prints_no_notice() {
+    let server = plain("quiet");
+    let files = Scratch::new("portable_quiet.files");
+    let path = files.0.join("snowflake_portable.sql");
+    Host::get().write(&path, &script("quiet"));
+    for _ in 0..2 {
+        let output = server.psql().arg("--file").arg(&path).output().expect("psql can be run");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        assert!(output.status.success());
+    }
 }
 
 /// Whether the script refuses to run where the type of an older one has other attributes, and the hint helps.
