@@ -327,3 +327,18 @@ fn a_dump_restores_the_functions_and_what_uses_them() {
     restored.batch_execute("DROP SCHEMA snowflake CASCADE").expect("all functions are in one schema");
     assert_eq!(restored.one::<i64>("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'"), 0);
 }
+
+#[test]
+fn on_a_server_with_the_library_the_script_uses_the_layout_of_the_server() {
+    let server = Cluster::builder("portable_preloaded").set("snowflake_pg.layout", "discord").start();
+    let mut session = server.connect();
+    session.batch_execute("CREATE DATABASE warehouse").expect("a database without the extension");
+    let mut session = server.connect_to("warehouse");
+    let (code, message) = session.refusal("SET snowflake_pg.layout = '41:10:12'");
+    let expected = "parameter \"snowflake_pg.layout\" cannot be changed without restarting the server";
+    assert_eq!((code.as_str(), message.as_str()), ("55P02", expected));
+    install(&mut session, &script("preloaded"), &[]).expect("the script runs");
+    assert_eq!(session.one::<String>("SELECT snowflake_describe(0) ->> 'layout'"), "41:5:5:12");
+    let read = "SELECT worker_id FROM snowflake_decode(1541815603606036480, '41:10:12')";
+    assert_eq!(session.one::<i32>(read), 378);
+}

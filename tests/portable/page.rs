@@ -26,7 +26,7 @@ impl Managed {
         let server = plain(test);
         let mut session = server.connect();
         session.batch_execute("CREATE ROLE app LOGIN; CREATE ROLE reader LOGIN").expect("roles");
-        session.batch_execute("CREATE DATABASE shop OWNER app").expect("a database");
+        session.batch_execute("CREATE DATABASE warehouse OWNER app").expect("a database");
         let files = Scratch::new(&format!("portable_{test}.files"));
         let path = files.write("snowflake_portable.sql", &script(test));
         Host::get().write(&path, &fs::read_to_string(&path).expect("just written"));
@@ -43,7 +43,7 @@ impl Managed {
     /// Reads an ID as a role that owns nothing.
     fn reads(&self) -> String {
         let mut psql = self.server.psql();
-        psql.args(["-d", "shop", "-U", "reader", "-A", "-t"]);
+        psql.args(["-d", "warehouse", "-U", "reader", "-A", "-t"]);
         let read = "SELECT (snowflake_timestamp(1541815603606036480, 'twitter') AT TIME ZONE 'UTC')::date;";
         typed(psql, read).expect("every role can read IDs").trim().into()
     }
@@ -51,7 +51,7 @@ impl Managed {
     /// Types a block into psql, and compares the output with that of the page.
     fn psql(&self, block: &str) -> Result<(), String> {
         let mut psql = self.server.psql();
-        psql.args(["-d", "shop", "-U", "app"]);
+        psql.args(["-d", "warehouse", "-U", "app"]);
         let printed = typed(psql, block)?;
         let expected = answer(block);
         ensure!(expected.as_ref().is_none_or(|expected| *expected == printed), "{block}:\n{printed}");
@@ -101,7 +101,7 @@ fn a_blank_database_reads_ids() {
         }
     }
     let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'";
-    let mut session = managed.server.connect_to("shop");
+    let mut session = managed.server.connect_to("warehouse");
     assert_eq!(session.one::<i64>(left), 0);
     // Nothing else that the page has changed remains.
     assert_eq!(session.one::<i64>("SELECT count(*) FROM pg_db_role_setting"), 0);
