@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::{Child, Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-use cluster::{Answer, Scratch, Stop, assert_caught, command, ensure, repository};
+use cluster::{Answer, Cluster, Host, Scratch, assert_caught, command, ensure, repository, within};
 use flake::{IdFormat, Issuer, Mark, Node, Reading};
 
-use crate::fleet::{LAYOUT, registry, renewed, server, string};
+use crate::fleet::{LAYOUT, SOON, logged, registry, renewed, server, string};
 
 /// Returns the command that runs an example. Cargo builds it first if necessary.
 fn example(name: &str, arguments: &[&str]) -> Command {
@@ -91,22 +92,116 @@ fn an_application_with_the_worker_id_of_a_server_is_caught() {
     assert_caught(twice(), "by the server and by the application");
 }
 
+/// What a person must change stops the application at once.
 #[test]
-fn an_application_without_a_worker_id_says_why() {
-    let mut registry = registry("fleet_application_refused");
-    let refused = failure("registry", &[&string(&registry), "41:5:5:12", "1"]);
-    assert!(
-        refused.contains(
-            "error: the registry refused the call: the layout or the epoch of the server is not that of the fleet"
-        ),
-        "{refused}"
+fn an_application_that_cannot_get_a_worker_id_says_why() {
+    let registry = registry("fleet_application_refused");
+    let refused = |string: &str, layout: &str| failure("registry", &[string, layout, "1"]);
+    assert_eq!(
+        refused(&string(&registry), "41:5:5:12").trim(),
+        "error: the registry refused the request: the layout or the epoch of the server is not that of the fleet"
     );
-    let usage = failure("registry", &[&string(&registry), "41:10", "1"]);
-    assert!(usage.contains("error: a layout is three or four widths in bits"), "{usage}");
-    registry.stop(Stop::Fast);
-    let unreachable = failure("registry", &[&string(&registry), LAYOUT, "1"]);
-    assert!(unreachable.contains("error: "), "{unreachable}");
+    let roles = "CREATE ROLE guest LOGIN; CREATE ROLE shop LOGIN PASSWORD 'right'";
+    registry.connect().batch_execute(roles).expect("the roles are new");
+    let as_role = |role: &str| string(&registry).replace("user=postgres", role);
+    assert_eq!(
+        refused(&as_role("user=guest"), LAYOUT).trim(),
+        "error: the registry refused the request: permission denied for schema snowflake_registry"
+    );
+    Host::get().write(&registry.dir().join("pg_hba.conf"), "local all shop scram-sha-256\nlocal all all trust\n");
+    assert!(registry.connect().one::<bool>("SELECT pg_reload_conf()"));
+    // The reload is asynchronous. With the old rules, the error is that of a role without privileges.
+    let wrong = || refused(&as_role("user=shop password=wrong"), LAYOUT);
+    let expected = "error: the registry refused the request: password authentication failed for user \"shop\"\n";
+    let mut said = String::new();
+    assert!(
+        within(SOON, || {
+            said = wrong();
+            said == expected
+        }),
+        "{said}"
+    );
+
+    let layout = refused(&string(&registry), "41:10");
+    assert!(layout.contains("error: a layout is three or four widths in bits"), "{layout}");
     assert_eq!(failure("registry", &[]).trim(), "error: usage: registry CONNECTION_STRING LAYOUT COUNT");
+}
+
+/// An application that waits for its first worker ID. It is stopped when the test ends.
+struct Waiting {
+    child: Child,
+    errors: BufReader<ChildStderr>,
+    said: Vec<String>,
+}
+
+impl Waiting {
+    fn start(arguments: &[&str]) -> Waiting {
+        let mut child = spawn(example("registry", arguments));
+        let errors = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        Waiting { child, errors, said: Vec::new() }
+    }
+
+    /// Waits until the application has printed this line.
+    fn says(&mut self, line: &str) {
+        while self.said.last().is_none_or(|last| last != line) {
+            let mut next = String::new();
+            let length = self.errors.read_line(&mut next).expect("the application writes text");
+            assert!(length > 0, "the application has ended without {line:?} after {:?}", self.said);
+            self.said.push(next.trim_end().to_owned());
+        }
+    }
+
+    /// Waits for the end of the application, and returns its IDs.
+    fn ids(&mut self) -> Vec<i64> {
+        let mut text = String::new();
+        let output = self.child.stdout.as_mut().expect("it is a pipe");
+        output.read_to_string(&mut text).expect("the application writes text");
+        let mut rest = String::new();
+        self.errors.read_to_string(&mut rest).expect("the application writes text");
+        self.said.extend(rest.lines().map(str::to_owned));
+        assert!(self.child.wait().expect("a process ends").success(), "{:?}", self.said);
+        text.lines().map(|line| line.parse().expect("every line is an ID")).collect()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // It has usually ended.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// The registry is not there, has no functions, has no fleet, and is in quarantine. The application prints each reason once.
+#[test]
+fn an_application_waits_for_its_first_worker_id() {
+    let mut registry = Cluster::builder("fleet_application_waits").unset("shared_preload_libraries").create();
+    let string = string(&registry);
+    let mut application = Waiting::start(&[&string, LAYOUT, "3"]);
+    let no_server =
+        "cannot connect to the registry: error connecting to server: No such file or directory (os error 2)";
+    application.says(no_server);
+    registry.start();
+    application.says("the registry refused the request: schema \"snowflake_registry\" does not exist");
+    let mut owner = registry.connect();
+    owner.batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension is installed");
+    let no_fleet = "the registry has no fleet";
+    application.says(
+        "the registry refused the request: the registry has no fleet. As the owner of the registry, run \
+         \"SELECT snowflake_registry.create_fleet(layout)\" with the layout of the servers.",
+    );
+    let again = logged(&registry, no_fleet) + 2;
+    assert!(within(SOON, || logged(&registry, no_fleet) >= again), "the application does not try again");
+    // In one transaction, so that the application cannot get a worker ID in between.
+    let closed = format!("SELECT snowflake_registry.create_fleet('{LAYOUT}'); SELECT snowflake_registry.close()");
+    owner.batch_execute(&closed).expect("the registry has no fleet yet");
+    application.says("the registry refused the request: the registry gives no worker IDs during its quarantine");
+    assert!(owner.one::<bool>("SELECT snowflake_registry.open()"));
+    let ids = application.ids();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 6);
+    let said = &application.said;
+    assert!(said.windows(2).all(|pair| pair[0] != pair[1]), "{said:?}");
+    assert_eq!(said.iter().filter(|line| line.contains(no_fleet)).count(), 1, "{said:?}");
 }
 
 #[test]

@@ -9,11 +9,16 @@ use crate::fleet::{LAYOUT, registry, string};
 
 const PAGE: &str = "docs/application.md";
 
-/// Runs a command of the page in the repository, with another text in the place of a part, and returns what it prints.
-fn shell(line: &str, part: &str, replacement: &str) -> String {
+/// Returns a command of the page with another text in the place of a part.
+fn with(line: &str, part: &str, replacement: &str) -> String {
     assert!(line.contains(part), "no {part:?} in {line}");
+    line.replace(part, replacement)
+}
+
+/// Runs commands in the repository, and returns what they print.
+fn shell(line: &str) -> String {
     let mut shell = command("bash");
-    shell.args(["-c", &line.replace(part, replacement)]).current_dir(repository()).stdin(Stdio::null());
+    shell.args(["-ec", line]).current_dir(repository()).stdin(Stdio::null());
     let output = shell.output().expect("bash can be started");
     assert!(output.status.success(), "{line}:\n{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -39,7 +44,7 @@ fn an_application_gets_a_worker_id_as_the_page_says() {
     typed(registry.psql(), role).unwrap_or_else(|said| panic!("{said}"));
     let string = string(&registry).replace("user=postgres", "user=shop");
     let shown = "host=registry.example user=shop password=example-secret dbname=fleet";
-    let printed = shell(&block_with(blocks(&text, "sh fleet"), "registry"), shown, &string);
+    let printed = shell(&with(&block_with(blocks(&text, "sh fleet"), "registry"), shown, &string));
     let view = typed(registry.psql(), servers).unwrap_or_else(|said| panic!("{said}"));
     assert_eq!(view, block_with(blocks(&text, "text"), "worker_id"));
     // The worker ID in the view is 0.
@@ -51,7 +56,7 @@ fn an_application_gets_a_worker_id_as_the_page_says() {
 fn an_application_keeps_its_mark_in_a_file_as_the_page_says() {
     let (text, scratch) = (page(PAGE), Scratch::new("application_page_mark"));
     let file = scratch.0.join("shop.mark").display().to_string();
-    let printed = shell(&block_with(blocks(&text, "sh mark"), "mark_file"), "shop.mark", &file);
+    let printed = shell(&with(&block_with(blocks(&text, "sh mark"), "mark_file"), "shop.mark", &file));
     let shown = block_with(blocks(&text, "text mark"), "");
     check_ids(&printed, &shown, 7);
 }
@@ -61,10 +66,43 @@ fn another_program_can_depend_on_the_crate() {
     let (text, scratch) = (page(PAGE), Scratch::new("application_page_crate"));
     let crates = repository().join("crates/flake").display().to_string();
     let add = block_with(blocks(&text, "sh dependency"), "cargo add");
-    let line = format!("cd '{}' && cargo init --quiet --name shop . && {add}", scratch.0.display());
-    shell(&line, "snowflake_pg/crates/flake", &crates);
+    let add = with(&add, "snowflake_pg/crates/flake", &crates);
+    shell(&format!("cd '{}' && cargo init --quiet --name shop . && {add}", scratch.0.display()));
     let manifest = std::fs::read_to_string(scratch.0.join("Cargo.toml")).expect("cargo writes it");
     assert!(manifest.contains("flake = { ") && manifest.contains(&crates), "{manifest}");
+}
+
+/// A program that uses the copied example, without its `main` and `run`.
+const PROGRAM: &str = "mod registry;
+fn main() {
+    let format = flake::IdFormat::parse(\"41:10:12\").unwrap();
+    let ids = registry::Ids::start(\"host=registry.example\".parse().unwrap(), format).unwrap();
+    println!(\"{}\", ids.next_id().unwrap());
+}
+";
+
+#[test]
+fn the_example_can_be_copied_into_another_program() {
+    let (text, scratch) = (page(PAGE), Scratch::new("application_page_copy"));
+    let crates = repository().join("crates/flake").display().to_string();
+    // Without the network, and with the versions of this repository.
+    let start = format!(
+        "cd '{}' && cargo init --quiet --name shop . && cp '{}' . && cargo add --offline --path '{crates}'\n",
+        scratch.0.display(),
+        repository().join("Cargo.lock").display()
+    );
+    let copy = with(&block_with(blocks(&text, "sh copy"), "cp "), "snowflake_pg/crates/flake", &crates);
+    shell(&format!("{start}{}", with(&copy, "cargo add", "cargo add --offline")));
+    let copied = scratch.0.join("src/registry.rs");
+    let example = std::fs::read_to_string(&copied).expect("the file was copied");
+    let end = |start: usize| start + example[start..].find("\n}\n").expect("the end of a function") + 3;
+    let [main, run] = ["fn main()", "fn run()"].map(|name| example.find(name).expect("a function"));
+    let without = format!("{}{}{}", &example[..main], &example[end(main)..run], &example[end(run)..]);
+    std::fs::write(&copied, without).expect("the file can be written");
+    std::fs::write(scratch.0.join("src/main.rs"), PROGRAM).expect("the file can be written");
+    let target = repository().join("target/copied");
+    let check = format!("cargo check --quiet --offline --target-dir '{}'", target.display());
+    shell(&format!("cd '{}' && {check}", scratch.0.display()));
 }
 
 #[test]
@@ -78,7 +116,8 @@ fn the_code_is_the_code_of_the_examples() {
             assert!(lines(&example).contains(&lines(&block.text)), "not in {name}.rs:\n{}", block.text);
             compared += 1;
         }
-        let known = ["sh dependency", "sql application", "sh fleet", "text fleet", "text", "sh mark", "text mark"];
+        let known =
+            ["sh dependency", "sh copy", "sql application", "sh fleet", "text fleet", "text", "sh mark", "text mark"];
         assert!(known.contains(&block.language.as_str()) || block.language.starts_with("rust "), "{}", block.language);
     }
     assert_eq!(compared, 2);

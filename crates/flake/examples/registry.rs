@@ -7,10 +7,14 @@
 //!
 //! The arguments are the connection string of the registry, the layout of the fleet, and the number of IDs that each of two threads
 //! issues. Each line of the output is an ID.
+//!
+//! An application of your own needs [`Ids`], [`Holder`], [`Unrecoverable`], the constants, and the module `clock`. `main` and `run` are
+//! only for the demonstration.
 
 mod clock;
 
 use std::error::Error;
+use std::fmt;
 use std::process::{self, ExitCode};
 use std::sync::{Arc, RwLock};
 use std::thread;
@@ -19,6 +23,7 @@ use std::time::Duration;
 use clock::Clock;
 use flake::fleet::{Effect, Identity, Member, Point, Refusal, Scale, Standing};
 use flake::{ClockRules, IdFormat, Issuer, Obstacle, OnRegression};
+use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
 use postgres::{Config, NoTls};
 
@@ -37,7 +42,7 @@ const DISCIPLINE: Duration = Duration::from_secs(1);
 /// application would not notice for minutes that the registry's host is gone.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How long the application waits for its first worker ID between two attempts.
+/// How long the application waits between two attempts while it has no worker ID.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// How the IDs follow the clock: the rules of a server with the default settings.
@@ -51,6 +56,18 @@ const CALLS: usize = 8;
 const ABOUT: &str = r#"{"host": "shop", "role": "application"}"#;
 
 type Failure = Box<dyn Error + Send + Sync>;
+
+/// An error that occurs again until somebody changes the configuration of the application or of the registry.
+#[derive(Debug)]
+struct Unrecoverable(String);
+
+impl fmt::Display for Unrecoverable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Unrecoverable {}
 
 fn main() -> ExitCode {
     match run() {
@@ -85,26 +102,35 @@ fn run() -> Result<(), Failure> {
 }
 
 /// The IDs of this instance. `None` while the instance has no worker ID.
-struct Ids {
+pub struct Ids {
     clock: Clock,
     issuer: RwLock<Option<Issuer>>,
 }
 
 impl Ids {
-    /// Gets a worker ID, and starts the threads that renew the grant and follow the clock.
-    fn start(mut registry: Config, format: IdFormat) -> Result<Arc<Ids>, Failure> {
+    /// Waits for a worker ID, and starts the threads that renew the grant and follow the clock.
+    ///
+    /// # Errors
+    ///
+    /// Fails if waiting does not help: see [`Unrecoverable`].
+    pub fn start(mut registry: Config, format: IdFormat) -> Result<Arc<Ids>, Failure> {
         registry.connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE).keepalives_idle(PATIENCE);
         let identity = Identity { fleet: None, format, datacenter: 0 };
         let member = Member::start(identity, None, Point::ZERO);
         let ids = Arc::new(Ids { clock: Clock::start(), issuer: RwLock::new(None) });
-        let mut holder = Holder { registry, identity, member, ids: Arc::clone(&ids) };
-        holder.heartbeat()?;
+        let mut holder = Holder { registry, identity, member, ids: Arc::clone(&ids), reported: String::new() };
+        while let Err(failure) = holder.heartbeat() {
+            if failure.is::<Unrecoverable>() {
+                return Err(failure);
+            }
+            holder.report(&failure.to_string());
+            thread::sleep(RETRY);
+        }
         thread::spawn(move || {
             loop {
                 thread::sleep(if holder.ids.has_issuer() { HEARTBEAT } else { RETRY });
-                if let Err(failure) = holder.heartbeat() {
-                    eprintln!("{failure}");
-                }
+                let result = holder.heartbeat();
+                holder.report(&result.err().map(|failure| failure.to_string()).unwrap_or_default());
                 if let Standing::Fenced { .. } = holder.member.standing() {
                     eprintln!("a copy of this process has its worker ID");
                     process::exit(1);
@@ -132,7 +158,12 @@ impl Ids {
         }
     }
 
-    fn next_id(&self) -> Result<i64, Failure> {
+    /// Returns the next ID, and waits if the IDs of the next 100 ms are used up.
+    ///
+    /// # Errors
+    ///
+    /// Fails while the application has no worker ID, and after the bound of the grant.
+    pub fn next_id(&self) -> Result<i64, Failure> {
         loop {
             let issuer = self.issuer.read().map_err(|_| "the heartbeat has panicked")?;
             let issued = issuer.as_ref().ok_or("no worker ID")?.next_id(|| self.clock.monotonic());
@@ -153,13 +184,15 @@ struct Holder {
     identity: Identity,
     member: Member,
     ids: Arc<Ids>,
+    /// The error that was printed last, or an empty string after a heartbeat that succeeded.
+    reported: String,
 }
 
 impl Holder {
     /// Claims a worker ID or renews the grant, over a connection of its own, so that it finds the new primary after a failover.
     fn heartbeat(&mut self) -> Result<(), Failure> {
         let mut client =
-            self.registry.connect(NoTls).map_err(|error| format!("cannot connect to the registry: {error}"))?;
+            self.registry.connect(NoTls).map_err(|error| failure("cannot connect to the registry", &error))?;
         let scale = Scale::new(self.identity.format);
         for _ in 0..CALLS {
             let wall = i64::try_from(self.ids.clock.read().wall / 1_000)?;
@@ -169,18 +202,28 @@ impl Holder {
                 statement.parameters.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect();
             let row = client
                 .query_typed_one(&statement.sql, &parameters)
-                .map_err(|error| format!("the registry did not answer: {error}"))?;
+                .map_err(|error| failure("the registry did not answer", &error))?;
             let answer = call.answer(|column| row.get(column)).ok_or("this is not a registry")?;
             match self.member.answer(&call, &answer) {
                 Effect::Continue | Effect::Refused(Refusal::Life) => {}
                 Effect::Assigned | Effect::Renewed => return self.take_grant(),
                 Effect::Lost(_) => self.stop()?,
                 Effect::Fenced => return self.stop(),
-                Effect::Refused(refusal) => return Err(format!("the registry refused the call: {refusal}").into()),
+                Effect::Refused(refusal) => return Err(refused(refusal)),
                 Effect::Ignored => return Err(format!("{answer:?} is not an answer to {call:?}").into()),
             }
         }
         Err("the registry has not assigned a worker ID".into())
+    }
+
+    /// Prints an error once, even if it occurs in each heartbeat. The text is empty if there was no error.
+    fn report(&mut self, text: &str) {
+        if text != self.reported {
+            if !text.is_empty() {
+                eprintln!("{text}");
+            }
+            self.reported = text.to_owned();
+        }
     }
 
     /// Issues IDs up to the bound of the grant.
@@ -198,5 +241,32 @@ impl Holder {
     fn stop(&self) -> Result<(), Failure> {
         *self.ids.issuer.write().map_err(|_| "a thread has panicked")? = None;
         Ok(())
+    }
+}
+
+/// Returns what the registry's server says about a request that it has refused. Otherwise, returns what has failed and why.
+fn failure(failed: &str, error: &postgres::Error) -> Failure {
+    let Some(said) = error.as_db_error() else {
+        let (mut text, mut source) = (format!("{failed}: {error}"), error.source());
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        return text.into();
+    };
+    let hint = said.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
+    let text = format!("the registry refused the request: {}{hint}", said.message());
+    if [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::INVALID_PASSWORD].contains(said.code()) {
+        return Unrecoverable(text).into();
+    }
+    text.into()
+}
+
+/// Returns the error for a refusal. A quarantine ends, and worker IDs become free.
+fn refused(refusal: Refusal) -> Failure {
+    let text = format!("the registry refused the request: {refusal}");
+    match refusal {
+        Refusal::Quarantine { .. } | Refusal::Full | Refusal::Life => text.into(),
+        Refusal::ForeignFleet | Refusal::Layout | Refusal::Range | Refusal::Lease => Unrecoverable(text).into(),
     }
 }
