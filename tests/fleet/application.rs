@@ -204,31 +204,89 @@ fn an_application_waits_for_its_first_worker_id() {
     assert_eq!(said.iter().filter(|line| line.contains(no_fleet)).count(), 1, "{said:?}");
 }
 
+/// What the file contains before a mark of worker ID 900.
+const OWNER: &str = "layout 41:10:12 epoch 1288834974657 datacenter 0 worker 900";
+
 #[test]
 fn an_application_with_a_mark_begins_above_it() {
     let scratch = Scratch::new("application_mark");
     let file = scratch.0.join("mark");
-    let (path, store) =
-        (file.display().to_string(), |text: &str| fs::write(&file, text).expect("the file can be written"));
+    let path = file.display().to_string();
+    let store = |mark: i64| fs::write(&file, format!("{OWNER} mark {mark}\n")).expect("the file can be written");
     let mut last = 0;
     for count in ["3", "5000", "1"] {
-        let ids = run("mark_file", &["7", &path, count]);
+        let ids = run("mark_file", &["900", &path, count]);
         assert!(ids.is_sorted_by(|a, b| a < b) && ids[0] > last, "{ids:?}");
         last = *ids.last().expect("at least one ID");
-        let mark: i64 = fs::read_to_string(&file).expect("the mark is stored").trim().parse().expect("a number");
-        assert!(mark > last, "the mark {mark} is not above {last}");
+        let text = fs::read_to_string(&file).expect("the mark is stored");
+        let mark = text.trim_end().strip_prefix(&format!("{OWNER} mark ")).unwrap_or_else(|| panic!("{text}"));
+        assert!(mark.parse::<i64>().expect("a number") > last, "the mark {mark} is not above {last}");
     }
     // A mark that was stored while the clock was an hour ahead.
     let ahead = last + (3_600_000 << 22);
-    store(&ahead.to_string());
-    let ids = run("mark_file", &["7", &path, "2"]);
+    store(ahead);
+    let ids = run("mark_file", &["900", &path, "2"]);
     assert!(ids[0] >= ahead && ids[0] < ahead + (1 << 23), "{ids:?} after the mark {ahead}");
-    store(&i64::MAX.to_string());
-    assert!(failure("mark_file", &["7", &path, "1"]).contains("ahead of the clock"));
-    store("0\n");
-    let broken = failure("mark_file", &["7", &path, "1"]);
-    assert_eq!(broken.trim(), "error: the file does not contain a mark");
-    store("1");
-    let range = failure("mark_file", &["1024", &path, "1"]);
-    assert_eq!(range.trim(), "error: 1024 does not fit into the worker field, which can hold 0 to 1023");
+    store(i64::MAX);
+    assert!(failure("mark_file", &["900", &path, "1"]).contains("ahead of the clock"));
+}
+
+/// The file contains no mark, or the mark of another generator, which says nothing about the IDs of this one. The file stays as it is.
+#[test]
+fn an_application_refuses_a_file_that_does_not_contain_its_mark() {
+    let scratch = Scratch::new("application_mark_refused");
+    let file = scratch.0.join("mark");
+    let path = file.display().to_string();
+    let refuses = |text: &str| {
+        fs::write(&file, text).expect("the file can be written");
+        let said = failure("mark_file", &["900", &path, "1"]);
+        assert_eq!(fs::read_to_string(&file).expect("the file is there"), text);
+        said.trim().strip_prefix(&format!("error: {path} ")).unwrap_or_else(|| panic!("{said}")).to_owned()
+    };
+    for garbage in ["", "garbage\n", "2124824050613121024\n"] {
+        assert_eq!(refuses(garbage), "does not contain a mark", "{garbage:?}");
+    }
+    for mark in ["0", "-1", "none", "99999999999999999999"] {
+        assert_eq!(refuses(&format!("{OWNER} mark {mark}\n")), "does not contain a mark", "{mark}");
+    }
+    for other in [
+        OWNER.replace("worker 900", "worker 7"),
+        OWNER.replace("datacenter 0", "datacenter 1"),
+        OWNER.replace("41:10:12", "41:5:5:12"),
+        OWNER.replace("1288834974657", "0"),
+    ] {
+        let said = refuses(&format!("{other} mark 2124824050613121024\n"));
+        assert_eq!(said, format!("contains a mark for \"{other}\", not for \"{OWNER}\""));
+    }
+    // A file that the program itself has written.
+    fs::remove_file(&file).expect("the file is there");
+    run("mark_file", &["7", &path, "1"]);
+    let said = failure("mark_file", &["900", &path, "1"]);
+    assert!(said.contains(&format!("worker 7\", not for \"{OWNER}\"")), "{said}");
+}
+
+#[test]
+fn an_application_with_a_file_names_what_is_wrong() {
+    let scratch = Scratch::new("application_mark_arguments");
+    let path = scratch.0.join("mark").display().to_string();
+    let nowhere = scratch.0.join("nodir/mark").display().to_string();
+    fs::create_dir(scratch.0.join("folder")).expect("a new directory");
+    let directory = scratch.0.join("folder").display().to_string();
+    for (arguments, expected) in [
+        (&["seven", &path, "1"][..], "worker ID \"seven\" is not a number".to_owned()),
+        (&["-1", &path, "1"], "worker ID \"-1\" is not a number".to_owned()),
+        (&["99999999999", &path, "1"], "worker ID \"99999999999\" is too large".to_owned()),
+        (&["1024", &path, "1"], "1024 does not fit into the worker field, which can hold 0 to 1023".to_owned()),
+        (&["900", &path, "many"], "number of IDs \"many\" is not a number".to_owned()),
+        (&["900", &path, "99999999999"], "number of IDs \"99999999999\" is too large".to_owned()),
+        (&["900", &nowhere, "1"], format!("cannot create {nowhere}.lock: No such file or directory (os error 2)")),
+        (&["900", &directory, "1"], format!("cannot read {directory}: Is a directory (os error 21)")),
+        (&["900"], "usage: mark_file WORKER_ID FILE COUNT".to_owned()),
+    ] {
+        assert_eq!(failure("mark_file", arguments).trim(), format!("error: {expected}"));
+    }
+    // Where the new mark would be written, there is a directory.
+    fs::create_dir(format!("{path}.new")).expect("a new directory");
+    let said = failure("mark_file", &["900", &path, "1"]);
+    assert_eq!(said.trim(), format!("error: cannot store the mark in {path}: Is a directory (os error 21)"));
 }

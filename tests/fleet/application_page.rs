@@ -58,7 +58,7 @@ fn an_application_keeps_its_mark_in_a_file_as_the_page_says() {
     let file = scratch.0.join("shop.mark").display().to_string();
     let printed = shell(&with(&block_with(blocks(&text, "sh mark"), "mark_file"), "shop.mark", &file));
     let shown = block_with(blocks(&text, "text mark"), "");
-    check_ids(&printed, &shown, 7);
+    check_ids(&printed, &shown, 900);
 }
 
 #[test]
@@ -120,5 +120,5 @@ fn the_code_is_the_code_of_the_examples() {
             ["sh dependency", "sh copy", "sql application", "sh fleet", "text fleet", "text", "sh mark", "text mark"];
         assert!(known.contains(&block.language.as_str()) || block.language.starts_with("rust "), "{}", block.language);
     }
-    assert_eq!(compared, 2);
+    assert_eq!(compared, 3);
 }

@@ -2,16 +2,18 @@
 //! back, a new process begins above every ID that the process before can have issued.
 //!
 //! ```sh
-//! cargo run -p flake --example mark_file -- 7 mark 5
+//! cargo run -p flake --example mark_file -- 900 shop.mark 3
 //! ```
 //!
-//! The arguments are the worker ID, the file, and the number of IDs. No other process and no server may ever have this worker ID.
+//! The arguments are the worker ID, the file, and the number of IDs. No other process and no server has, has had or will ever have this
+//! worker ID.
 
 mod clock;
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
+use std::num::IntErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -35,12 +37,21 @@ fn run() -> Result<(), Box<dyn Error>> {
         return Err("usage: mark_file WORKER_ID FILE COUNT".into());
     };
     let format = IdFormat::parse("41:10:12").expect("this is a layout");
-    let node = Node { datacenter: 0, worker: worker.parse()? };
+    let node = Node { datacenter: 0, worker: number("worker ID", worker)? };
+    let count = number("number of IDs", count)?;
     let mut ids = MarkedIds::open(&format, node, Path::new(file))?;
-    for _ in 0..count.parse()? {
+    for _ in 0..count {
         println!("{}", ids.next_id()?);
     }
     Ok(())
+}
+
+/// Reads an argument.
+fn number(what: &str, text: &str) -> Result<u32, String> {
+    text.parse::<u32>().map_err(|error| match error.kind() {
+        IntErrorKind::PosOverflow => format!("{what} \"{text}\" is too large"),
+        _ => format!("{what} \"{text}\" is not a number"),
+    })
 }
 
 /// The issuer, and the file of its mark. The file stays locked, so that a second process with this file gets an error.
@@ -48,21 +59,29 @@ struct MarkedIds {
     clock: Clock,
     issuer: Issuer,
     path: PathBuf,
+    /// The generator to which the marks belong, as the file names it.
+    owner: String,
     _lock: File,
 }
 
 impl MarkedIds {
     fn open(format: &IdFormat, node: Node, path: &Path) -> Result<MarkedIds, Box<dyn Error>> {
-        let lock = File::create(with_suffix(path, ".lock"))?;
+        let lock_path = with_suffix(path, ".lock");
+        let lock =
+            File::create(&lock_path).map_err(|error| format!("cannot create {}: {error}", lock_path.display()))?;
         lock.try_lock().map_err(|error| format!("another process may be using {}: {error}", path.display()))?;
+        // The mark of another worker ID, layout or epoch says nothing about the IDs of this one.
+        let IdFormat { layout, epoch } = format;
+        let (epoch, Node { datacenter, worker }) = (epoch.unix_ms(), node);
+        let owner = format!("layout {layout} epoch {epoch} datacenter {datacenter} worker {worker}");
         let mark = match fs::read_to_string(path) {
-            Ok(text) => Mark::stored(text.trim().parse()?).ok_or("the file does not contain a mark")?,
+            Ok(text) => read_mark(text.trim(), &owner).map_err(|reason| format!("{} {reason}", path.display()))?,
             Err(error) if error.kind() == ErrorKind::NotFound => Mark::NOTHING_ISSUED,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(format!("cannot read {}: {error}", path.display()).into()),
         };
         let clock = Clock::start();
         let issuer = Issuer::start(format, node, mark, clock.read())?;
-        Ok(MarkedIds { clock, issuer, path: path.into(), _lock: lock })
+        Ok(MarkedIds { clock, issuer, path: path.into(), owner, _lock: lock })
     }
 
     fn next_id(&mut self) -> Result<i64, Box<dyn Error>> {
@@ -83,17 +102,32 @@ impl MarkedIds {
     /// Stores the next mark, and then raises the limit of the issuer. The order matters: a mark that is not on disk protects nothing.
     fn reserve(&self, needed: u64) -> Result<(), Box<dyn Error>> {
         let planned = self.issuer.reserve(self.clock.monotonic(), needed)?;
+        self.store(planned.mark())
+            .map_err(|error| format!("cannot store the mark in {}: {error}", self.path.display()))?;
+        planned.publish(self.clock.monotonic());
+        Ok(())
+    }
+
+    /// Replaces the file.
+    fn store(&self, mark: Mark) -> io::Result<()> {
         let new = with_suffix(&self.path, ".new");
         let mut file = File::create(&new)?;
-        writeln!(file, "{}", planned.mark().value())?;
+        writeln!(file, "{} mark {}", self.owner, mark.value())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
         // The new name is durable when the directory is.
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(directory)?.sync_all()?;
-        planned.publish(self.clock.monotonic());
-        Ok(())
+        File::open(directory)?.sync_all()
     }
+}
+
+/// Reads the mark in the text of a file, which must belong to this generator.
+fn read_mark(text: &str, owner: &str) -> Result<Mark, String> {
+    let (found, mark) = text.rsplit_once(" mark ").ok_or("does not contain a mark")?;
+    if found != owner {
+        return Err(format!("contains a mark for \"{found}\", not for \"{owner}\""));
+    }
+    mark.parse().ok().and_then(Mark::stored).ok_or_else(|| "does not contain a mark".into())
 }
 
 /// Returns a path with a suffix after the whole file name.
