@@ -45,6 +45,10 @@ fn pg() {
     let printed = run("node-postgres", "pg", Table::Page);
     printed.check().unwrap();
     assert_caught(printed.exact("trap"), ROUNDED);
+    assert_caught(printed.exact("json"), ROUNDED);
+    let types = [("bigint", "count"), ("string", "array")];
+    assert_eq!(printed.step("type"), types.map(|(name, of)| (name.to_string(), of.to_string())));
+    assert_eq!(printed.step("refused"), [("TypeError".to_string(), "Barbara".to_string())]);
 }
 
 #[test]
@@ -58,6 +62,7 @@ fn postgres() {
 fn drizzle() {
     let printed = run("Drizzle", "drizzle", Table::Page);
     printed.check().unwrap();
+    assert_eq!(printed.step("refused"), [("TypeError".to_string(), "Ada".to_string())]);
     assert_caught(printed.exact("trap"), ROUNDED);
 }
 

@@ -17,6 +17,14 @@ fn run(section: &'static str, name: &str, table: Table) -> Printed {
 fn psycopg() {
     let printed = run("psycopg 3", "psycopg", Table::Page);
     printed.check().unwrap();
+    let (year, _) = &printed.step("decoded")[0];
+    assert!((2026..2080).contains(&year.parse::<i32>().expect("a year")), "{year}");
+    printed.exact("json").unwrap();
+    assert_eq!((printed.step("json").len(), printed.step("browser").len()), (3, 3));
+    assert_caught(printed.exact("browser"), "the table has no row with ID");
+    printed.exact("large").unwrap();
+    assert_eq!(printed.step("large").len(), 2);
+    assert_eq!(printed.step("copied"), [("70000".to_string(), "rows".to_string())]);
     assert_caught(printed.exact("trap"), "the client does not know the ID of Tony");
 }
 
@@ -41,6 +49,10 @@ fn sqlalchemy() {
 fn django() {
     let printed = run("Django 5", "django", Table::Program);
     printed.check().unwrap();
+    // The migrations also ran in the database that Django created for its tests.
+    assert_eq!(printed.step("extensions"), [("1".to_string(), "snowflake_pg".to_string())]);
+    let (id, _) = &printed.step("tested")[0];
+    assert!(id.parse::<i64>().is_ok_and(|id| id > 1 << 53), "{id}");
     // `create` knows the ID of a field with `db_default`.
     let (id, _) = &printed.step("created")[0];
     assert!(id.parse::<i64>().is_ok(), "{id}");

@@ -15,6 +15,11 @@ const db = drizzle(pool);
 const [ada] = await db.insert(customers).values({ name: 'Ada' }).returning();
 
 console.log('insert', String(ada.id), ada.name);
+try {
+  JSON.stringify(ada);
+} catch (error) {
+  console.log('refused', error.name, ada.name);
+}
 
 const rows = await db.insert(customers).values([{ name: 'Grace' }, { name: 'Edsger' }]).returning();
 

@@ -33,4 +33,21 @@ for (const { id, name } of (await client.query(query)).rows) console.log('trap',
 pg.types.setTypeParser(pg.types.builtins.INT8, BigInt);
 
 for (const { id, name } of (await client.query(query)).rows) console.log('right', String(id), name);
+
+const aggregates = 'SELECT count(*), array_agg(id) AS ids FROM customers';
+const [{ count, ids: strings }] = (await client.query(aggregates)).rows;
+console.log('type', typeof count, 'count');
+console.log('type', typeof strings[0], 'array');
+try {
+  JSON.stringify({ id: ids[0] });
+} catch (error) {
+  console.log('refused', error.name, names[0]);
+}
+console.log('right', JSON.parse(JSON.stringify({ id: String(ids[0]) })).id, names[0]);
+
+const [{ list }] = (await client.query('SELECT json_agg(customers) AS list FROM customers')).rows;
+for (const { id, name } of list) console.log('json', id, name);
+
+const texts = "SELECT json_agg(json_build_object('id', id::text, 'name', name)) AS list FROM customers";
+for (const { id, name } of (await client.query(texts)).rows[0].list) console.log('right', id, name);
 await client.end();

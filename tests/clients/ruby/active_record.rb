@@ -5,6 +5,17 @@ require 'active_record'
 ActiveRecord::Base.establish_connection(adapter: 'postgresql', database: 'postgres')
 ActiveRecord::Migration.verbose = false
 
+# The database of an application does not have the extension yet.
+ActiveRecord::Base.connection.execute('DROP EXTENSION snowflake_pg')
+
+class EnableSnowflake < ActiveRecord::Migration[6.1]
+  def up
+    enable_extension 'snowflake_pg'
+  end
+end
+
+EnableSnowflake.migrate(:up)
+
 class CreateCustomers < ActiveRecord::Migration[6.1]
   def change
     create_table :customers, id: :bigint, default: -> { 'snowflake_nextval()' } do |t|
