@@ -77,9 +77,15 @@ const PROGRAM: &str = "mod registry;
 fn main() {
     let format = flake::IdFormat::parse(\"41:10:12\").unwrap();
     let ids = registry::Ids::start(\"host=registry.example\".parse().unwrap(), format).unwrap();
-    println!(\"{}\", ids.next_id().unwrap());
+    ids.next_id().unwrap();
 }
 ";
+
+/// What the program does with the IDs, and what it does with them if `next_id` is async.
+const USE: [&str; 2] = [
+    "ids.next_id().unwrap();\n}",
+    "send(async move { ids.next_id().await.unwrap() });\n}\nfn send(_: impl Future + Send) {}",
+];
 
 #[test]
 fn the_example_can_be_copied_into_another_program() {
@@ -98,11 +104,16 @@ fn the_example_can_be_copied_into_another_program() {
     let end = |start: usize| start + example[start..].find("\n}\n").expect("the end of a function") + 3;
     let [main, run] = ["fn main()", "fn run()"].map(|name| example.find(name).expect("a function"));
     let without = format!("{}{}{}", &example[..main], &example[end(main)..run], &example[end(run)..]);
-    std::fs::write(&copied, without).expect("the file can be written");
-    std::fs::write(scratch.0.join("src/main.rs"), PROGRAM).expect("the file can be written");
+    // In an async service, the future must be able to move between threads.
+    let is_async = with(&without, "pub fn next_id", "pub async fn next_id");
+    let is_async = with(&is_async, "thread::sleep(pause)", "std::future::ready(thread::sleep(pause)).await");
     let target = repository().join("target/copied");
     let check = format!("cargo check --quiet --offline --target-dir '{}'", target.display());
-    shell(&format!("cd '{}' && {check}", scratch.0.display()));
+    for (module, main) in [(without, PROGRAM.to_owned()), (is_async, with(PROGRAM, USE[0], USE[1]))] {
+        std::fs::write(&copied, module).expect("the file can be written");
+        std::fs::write(scratch.0.join("src/main.rs"), main).expect("the file can be written");
+        shell(&format!("cd '{}' && {check}", scratch.0.display()));
+    }
 }
 
 #[test]

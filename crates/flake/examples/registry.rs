@@ -165,16 +165,19 @@ impl Ids {
     /// Fails while the application has no worker ID, and after the bound of the grant.
     pub fn next_id(&self) -> Result<i64, Failure> {
         loop {
-            let issuer = self.issuer.read().map_err(|_| "the heartbeat has panicked")?;
-            let issued = issuer.as_ref().ok_or("no worker ID")?.next_id(|| self.clock.monotonic());
-            drop(issuer);
-            match issued {
+            match self.issue()? {
                 Ok(id) => return Ok(id),
                 Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
                 Err(Obstacle::NotReserved(_)) => return Err("the grant has ended: is the registry reachable?".into()),
                 Err(obstacle) => return Err(obstacle.into()),
             }
         }
+    }
+
+    /// Does not wait. The lock ends with this function, so that it is not held during a wait.
+    fn issue(&self) -> Result<Result<i64, Obstacle>, Failure> {
+        let issuer = self.issuer.read().map_err(|_| "the heartbeat has panicked")?;
+        Ok(issuer.as_ref().ok_or("no worker ID")?.next_id(|| self.clock.monotonic()))
     }
 }
 
