@@ -5,7 +5,8 @@ use pgrx::prelude::*;
 use crate::config::identity;
 use crate::generator::segment_facts::PERIOD;
 use crate::generator::{segment_draw, segment_view};
-use crate::message::error::{Error, SegmentProblem};
+use crate::message::error::Error;
+use crate::message::segment_problem::SegmentProblem;
 use crate::pg::text_arg::{self, Text};
 
 /// The longest time that the view shows, in microseconds: 1000 years.

@@ -7,6 +7,7 @@ pub mod guard;
 pub mod log_limit;
 pub mod reasons;
 pub mod segment;
+pub mod segment_problem;
 pub mod serial;
 pub mod serial_problem;
 pub mod trouble;

@@ -6,8 +6,8 @@ use pgrx::PgSqlErrorCode::{
     ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_UNDEFINED_OBJECT, ERRCODE_UNTRANSLATABLE_CHARACTER,
 };
 
-use crate::message::error::SegmentProblem;
 use crate::message::reasons::Sentences;
+use crate::message::segment_problem::SegmentProblem;
 use crate::pg::timestamp;
 
 /// Returns the error of a session that gets no number of a segment. The tag is in ASCII.
