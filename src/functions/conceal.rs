@@ -55,11 +55,10 @@ fn revealed(concealed: i64, key: &[u8], tweak: &[u8]) -> i64 {
     id.unwrap_or_else(|| Error::Conceal(ConcealProblem::Negative { concealed }).raise())
 }
 
-/// Returns the permutation that a key selects. Raises an error for a key or a tweak with an invalid length.
+/// Returns the permutation that a key selects. Raises an error for an invalid key, and for a tweak that is too long.
 fn concealer(key: &[u8], tweak: &[u8]) -> Concealer {
     if tweak.len() > MAX_TWEAK {
         Error::Conceal(ConcealProblem::TweakLength { bytes: tweak.len(), max: MAX_TWEAK }).raise();
     }
-    Concealer::new(key)
-        .unwrap_or_else(|invalid| Error::Conceal(ConcealProblem::KeyLength { bytes: invalid.length }).raise())
+    Concealer::new(key).unwrap_or_else(|invalid| Error::Conceal(ConcealProblem::Key(invalid)).raise())
 }

@@ -1,27 +1,15 @@
 //! The errors about keys, tweaks and concealed IDs. None of them contains a key.
 
-use flake::KEY_LENGTHS;
-use pgrx::prelude::*;
+use flake::{InvalidKey, KEY_LENGTHS};
+use pgrx::PgSqlErrorCode::{ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE};
 
 use crate::message::error::ConcealProblem;
 use crate::message::reasons::Sentences;
 
 /// Returns the error for a problem with the arguments of a function that conceals or reveals IDs.
 pub fn report(problem: &ConcealProblem) -> Sentences {
-    use PgSqlErrorCode::{ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE};
     match problem {
-        ConcealProblem::KeyLength { bytes } => {
-            let [short, middle, long] = KEY_LENGTHS;
-            (
-                ERRCODE_INVALID_PARAMETER_VALUE,
-                "invalid length of a key".into(),
-                format!("The key has {bytes} bytes."),
-                format!(
-                    "Pass a key of {short}, {middle} or {long} random bytes. To pass hexadecimal digits, write them as a bytea, \
-                     for example '\\x0123', or call decode(.., 'hex')."
-                ),
-            )
-        }
+        ConcealProblem::Key(invalid) => key(*invalid),
         ConcealProblem::TweakLength { bytes, max } => (
             ERRCODE_INVALID_PARAMETER_VALUE,
             "invalid length of a tweak".into(),
@@ -35,4 +23,30 @@ pub fn report(problem: &ConcealProblem) -> Sentences {
             "Pass a number that snowflake_conceal() returned.".into(),
         ),
     }
+}
+
+/// Returns the error for bytes that are not a key.
+fn key(invalid: InvalidKey) -> Sentences {
+    let [short, middle, long] = KEY_LENGTHS;
+    let (message, detail) = match invalid {
+        InvalidKey::Length { length } => ("invalid length of a key", format!("The key has {length} bytes.")),
+        InvalidKey::Hexadecimal { length } => (
+            "key consists of hexadecimal digits",
+            format!(
+                "The key has {length} bytes, and each byte is the character of a hexadecimal digit. The digits represent a key of {} \
+                 bytes.",
+                length / 2
+            ),
+        ),
+    };
+    if invalid == (InvalidKey::Length { length: 0 }) {
+        let hint = "If the key is read from a table, check that the row of the key exists.";
+        return (ERRCODE_INVALID_PARAMETER_VALUE, message.into(), detail, hint.into());
+    }
+    let hint = format!(
+        "Pass a key of {short}, {middle} or {long} random bytes. To pass hexadecimal digits, call \
+         decode('000102030405060708090a0b0c0d0e0f', 'hex'), or write them as a bytea: '\\x000102030405060708090a0b0c0d0e0f'. In a \
+         program, pass the key as bytes and not as a string."
+    );
+    (ERRCODE_INVALID_PARAMETER_VALUE, message.into(), detail, hint)
 }

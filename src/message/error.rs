@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use flake::{Epoch, FormatError, IdFormat, Layout, LayoutError, PartError, TextError, UuidError};
+use flake::{Epoch, FormatError, IdFormat, InvalidKey, Layout, LayoutError, PartError, TextError, UuidError};
 
 use crate::message::segment_problem::SegmentProblem;
 use crate::message::serial_problem::SerialProblem;
@@ -266,8 +266,8 @@ pub enum GuardProblem {
 /// Why an ID cannot be concealed or revealed.
 #[derive(Clone, Copy, Debug)]
 pub enum ConcealProblem {
-    /// AES has no keys of this length.
-    KeyLength { bytes: usize },
+    /// AES has no keys of this length, or the key consists of hexadecimal digits.
+    Key(InvalidKey),
     /// The tweak is too long.
     TweakLength { bytes: usize, max: usize },
     /// A negative number cannot be a concealed ID.

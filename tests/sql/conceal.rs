@@ -50,8 +50,8 @@ fn parallel_workers_conceal_alike() {
     session
         .batch_execute("CREATE TABLE ids AS SELECT n * 922337203685 AS id FROM generate_series(1::bigint, 100000) AS n; ANALYZE ids")
         .expect("a table");
-    let sum = "SELECT sum(snowflake_conceal(id, '0123456789abcdef', 'ids'))::text FROM ids
-               WHERE snowflake_reveal(snowflake_conceal(id, '0123456789abcdef', 'ids'), '0123456789abcdef', 'ids') = id";
+    let sum = "SELECT sum(snowflake_conceal(id, 'sixteen-byte-key', 'ids'))::text FROM ids
+               WHERE snowflake_reveal(snowflake_conceal(id, 'sixteen-byte-key', 'ids'), 'sixteen-byte-key', 'ids') = id";
     let alone: String = session.one(sum);
     session.prefer_parallel(2);
     let plan = session.plan(sum);

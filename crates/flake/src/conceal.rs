@@ -14,7 +14,7 @@ use crate::layout::Layout;
 /// ```
 /// use flake::Concealer;
 ///
-/// let concealer = Concealer::new(b"0123456789abcdef").unwrap();
+/// let concealer = Concealer::new(b"sixteen-byte-key").unwrap();
 /// let concealed = concealer.conceal(1_541_815_603_606_036_480, b"orders").unwrap();
 /// assert_eq!(concealer.reveal(concealed, b"orders"), Some(1_541_815_603_606_036_480));
 /// assert_ne!(concealer.reveal(concealed, b"invoices"), Some(1_541_815_603_606_036_480));
@@ -24,8 +24,17 @@ pub struct Concealer(Ff1<2, { Layout::MAX_BITS as usize }>);
 
 impl Concealer {
     /// Returns the permutation that a key of 16, 24 or 32 bytes selects.
+    ///
+    /// A key that consists only of hexadecimal digits in ASCII is an error, because the caller has probably passed the text form of
+    /// the key, which would select another permutation. Of the 256 values of a byte, 22 are such digits, so a random key of 16 bytes
+    /// is refused with probability (22 / 256)<sup>16</sup> = 8.8 * 10<sup>-18</sup>, which is below 2<sup>-56</sup>. A longer key is
+    /// refused even less often.
     pub fn new(key: &[u8]) -> Result<Concealer, InvalidKey> {
-        Ff1::new(key).map(Concealer)
+        let cipher = Ff1::new(key)?;
+        match key.iter().all(u8::is_ascii_hexdigit) {
+            true => Err(InvalidKey::Hexadecimal { length: key.len() }),
+            false => Ok(Concealer(cipher)),
+        }
     }
 
     /// Returns the concealed ID for an ID, or `None` for a negative number, which is not an ID.

@@ -14,17 +14,33 @@ use fpe::ff1::{FF1, NumeralString, NumeralStringError, Operations};
 /// The lengths that a key can have, in bytes: those of AES-128, AES-192 and AES-256.
 pub const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
 
-/// The length of a key is not one of [`KEY_LENGTHS`].
+/// The reason why bytes are not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidKey {
-    /// The length of the key in bytes.
-    pub length: usize,
+pub enum InvalidKey {
+    /// The length of the key is not one of [`KEY_LENGTHS`].
+    Length {
+        /// The length of the key in bytes.
+        length: usize,
+    },
+    /// Every byte of the key is a hexadecimal digit in ASCII, so the key is probably the text form of a shorter key. [`Ff1`]
+    /// accepts such a key, as the standard does, and [`Concealer`](crate::Concealer) does not.
+    Hexadecimal {
+        /// The length of the key in bytes, which is the number of digits.
+        length: usize,
+    },
 }
 
 impl fmt::Display for InvalidKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [short, middle, long] = KEY_LENGTHS;
-        write!(f, "the key has {} bytes, but a key has {short}, {middle} or {long} bytes", self.length)
+        match self {
+            InvalidKey::Length { length } => {
+                let [short, middle, long] = KEY_LENGTHS;
+                write!(f, "the key has {length} bytes, but a key has {short}, {middle} or {long} bytes")
+            }
+            InvalidKey::Hexadecimal { length } => {
+                write!(f, "the key consists of {length} hexadecimal digits instead of the bytes that they represent")
+            }
+        }
     }
 }
 
@@ -66,7 +82,7 @@ impl<const RADIX: u32, const LENGTH: usize> Ff1<RADIX, LENGTH> {
             // The larger half. The value does not exist if it needs more than 64 bits.
             let _ = Digits::<RADIX, LENGTH>::RIGHT_NUMBERS;
         }
-        let invalid = InvalidKey { length: key.len() };
+        let invalid = InvalidKey::Length { length: key.len() };
         let cipher = match key.len() {
             16 => FF1::new(key, RADIX).map(Cipher::Aes128),
             24 => FF1::new(key, RADIX).map(Cipher::Aes192),

@@ -175,7 +175,36 @@ fn a_key_has_the_length_of_a_key_of_aes() {
         let key = Concealer::new(&vec![7; length]);
         match KEY_LENGTHS.contains(&length) {
             true => assert!(key.is_ok(), "{length}"),
-            false => assert_eq!(key.err(), Some(InvalidKey { length })),
+            false => assert_eq!(key.err(), Some(InvalidKey::Length { length })),
         }
     }
+}
+
+#[test]
+fn a_key_is_not_its_text_form() {
+    let digits = *b"0123456789abcdefABCDEF0123456789";
+    for length in KEY_LENGTHS {
+        let key = &digits[..length];
+        assert_eq!(Concealer::new(key).err(), Some(InvalidKey::Hexadecimal { length }));
+        assert_eq!(Concealer::new(&key.to_ascii_uppercase()).err(), Some(InvalidKey::Hexadecimal { length }));
+        // A single other byte, in any position, makes it a key. These are the neighbors of the digits in ASCII, and other bytes.
+        for position in 0..length {
+            for other in [b'/', b':', b'@', b'G', b'`', b'g', b' ', 0, 0x80, 0xff] {
+                let mut key = key.to_vec();
+                key[position] = other;
+                assert!(Concealer::new(&key).is_ok(), "{other} at {position} of {length}");
+            }
+        }
+    }
+    // The length comes first, because another number of digits is not a key in any case.
+    assert_eq!(Concealer::new(&digits[..20]).err(), Some(InvalidKey::Length { length: 20 }));
+}
+
+/// The number in the documentation of [`Concealer::new`].
+#[test]
+fn a_random_key_is_hardly_ever_refused() {
+    let digits = (0..=u8::MAX).filter(u8::is_ascii_hexdigit).count();
+    let refused = (digits as f64 / 256.0).powi(16);
+    assert_eq!(digits, 22);
+    assert!(refused < 2f64.powi(-56) && format!("{refused:.1e}") == "8.8e-18", "{refused:e}");
 }

@@ -74,3 +74,21 @@ SELECT snowflake_reveal_text('8000000000000', :key);
 \echo :SQLSTATE
 SELECT snowflake_reveal_text('garbage', :key);
 \echo :SQLSTATE
+-- A key as hexadecimal digits that were passed as text would be another key. What the hint says works.
+SELECT snowflake_conceal(1, '000102030405060708090a0b0c0d0e0f');
+\echo :SQLSTATE
+SELECT snowflake_reveal(1, '0123456789ABCDEF');
+\echo :SQLSTATE
+SELECT snowflake_conceal_text(1, '0123456789abcdefABCDEF01');
+\echo :SQLSTATE
+SELECT snowflake_reveal_text('0000000000001', '00000000000000000000000000000000', 'orders');
+\echo :SQLSTATE
+SELECT snowflake_conceal(1, decode('000102030405060708090a0b0c0d0e0f', 'hex')) = snowflake_conceal(1, :key) AS decoded,
+       snowflake_conceal(1, '\x000102030405060708090a0b0c0d0e0f') = snowflake_conceal(1, :key) AS as_bytea;
+-- The number of digits comes first.
+SELECT snowflake_conceal(1, '00010203040506070809');
+\echo :SQLSTATE
+-- A concealed ID as a number.
+SELECT snowflake_reveal_text('8684110301830119334', :key);
+\echo :SQLSTATE
+SELECT snowflake_reveal('8684110301830119334'::bigint, :key);
