@@ -6,6 +6,7 @@ use flake::{MAX_LEAD, Mark};
 use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
+use crate::functions::key_column::{self, KeyColumn};
 use crate::generator::{assigned, clock, extend, log, mark, shmem, start, wait, witness};
 use crate::message::error::Error;
 use crate::pg::local_setting::LocalSetting;
@@ -60,8 +61,7 @@ fn snowflake_set_mark(
     if !force {
         refuse_far_ahead(identity, given, mark);
         if let Some(table) = relation {
-            let column = key.map_or("id".into(), Text::name);
-            refuse_below_ids(identity, given, table, &column);
+            refuse_below_ids(identity, given, table, key.unwrap_or(Text(b"id")));
         }
     }
     let check = |current: Option<Mark>| {
@@ -116,20 +116,20 @@ fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
 /// so the table is locked against writers until the transaction ends. The search also cannot see rows that are newer than this
 /// transaction's snapshot, that this transaction has deleted, or that a policy hides. An error is raised if there can be such
 /// rows.
-fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, column: &str) {
+fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, key: Text<'_>) {
     if transaction::keeps_snapshot() || transaction::has_written() {
         Error::MarkTransaction.raise();
     }
-    let name =
-        relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise()).quoted();
-    let column = relation::identifier(column);
+    let name = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
     let (mask, number) = identity.stamp.node_field();
-    Spi::run(&format!("LOCK TABLE {name} IN SHARE MODE")).expect(ANSWERED);
+    Spi::run(&format!("LOCK TABLE {} IN SHARE MODE", name.quoted())).expect(ANSWERED);
+    let KeyColumn { id, .. } = key_column::of(table, &name, key);
+    let name = name.quoted();
     let _visible = LocalSetting::without_row_security();
     let highest: Option<i64> = Spi::get_one_with_args(
         &format!(
-            "SELECT pg_catalog.max({column}) FROM {name} WHERE {column} OPERATOR(pg_catalog.>=) $1 \
-             AND {column} OPERATOR(pg_catalog.&) $2 OPERATOR(pg_catalog.=) $3"
+            "SELECT pg_catalog.max({id}) FROM {name} WHERE {id} OPERATOR(pg_catalog.>=) $1 \
+             AND {id} OPERATOR(pg_catalog.&) $2 OPERATOR(pg_catalog.=) $3"
         ),
         &[mark.into(), mask.into(), number.into()],
     )

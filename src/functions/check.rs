@@ -10,6 +10,7 @@ use pgrx::prelude::*;
 use crate::config::guc;
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
+use crate::functions::key_column::{self, KeyColumn};
 use crate::generator::{clock, grant, mark, shmem};
 use crate::message::error::Error;
 use crate::pg::local_setting::LocalSetting;
@@ -75,16 +76,9 @@ fn snowflake_check(
     // A NULL argument is an error, because an empty result would mean that there are no problems.
     let table = relation.unwrap_or_else(|| Error::NullArgument { argument: "relation", names: "table" }.raise());
     let key = key.unwrap_or_else(|| Error::NullArgument { argument: "key", names: "column" }.raise());
-    let name = relation::identifier(&key.name());
-    match relation::column_type(table, key.0) {
-        Some(pg_sys::INT8OID | pg_sys::INT4OID | pg_sys::INT2OID) => {}
-        // A cast would convert values of other types to numbers.
-        Some(_) => Error::NotIntegers { column: name }.raise(),
-        // If there is no such column, PostgreSQL raises its own error.
-        None => {}
-    }
-    let table = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
-    let id = format!("({name})::pg_catalog.int8");
+    let oid = table;
+    let table = relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+    let KeyColumn { name, id } = key_column::of(oid, &table, key);
     let column = Column { identity, table: table.quoted(), name, id };
     let _visible = LocalSetting::without_row_security();
     TableIterator::new(findings(&column, workers.as_ref()))

@@ -10,6 +10,7 @@ pub mod encode;
 pub mod extension;
 pub mod guard;
 pub mod issue;
+pub mod key_column;
 pub mod layouts;
 pub mod partition_step;
 pub mod partitions;

@@ -177,6 +177,13 @@ pub enum Error {
         /// The kind of object that the argument must name.
         names: &'static str,
     },
+    /// A table does not have the column that should contain IDs.
+    NoColumn {
+        /// The name of the table, quoted.
+        table: String,
+        /// The name of the column, quoted.
+        column: String,
+    },
     /// A column that should contain IDs is not of an integer type.
     NotIntegers {
         /// The name of the column, quoted.

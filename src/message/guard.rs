@@ -6,7 +6,7 @@ use pgrx::PgSqlErrorCode::{
 };
 
 use crate::message::error::GuardProblem;
-use crate::message::reasons::Sentences;
+use crate::message::reasons::{self, Sentences};
 use crate::pg::{relation, timestamp};
 
 /// Returns what the guard of a table reports.
@@ -42,16 +42,11 @@ pub fn report(table: &str, problem: &GuardProblem) -> Sentences {
                 .into(),
             "Pass the name of the column as argument \"key\".".into(),
         ),
-        GuardProblem::NoColumn { column, renamed } => (
-            ERRCODE_UNDEFINED_COLUMN,
-            format!("table {shown} has no column {} of type bigint", relation::shown(column)),
-            String::new(),
-            match renamed {
-                true => "Call snowflake_guard() with the table and with the name of the column that contains the IDs.",
-                false => "Pass the name of an existing column of type bigint.",
-            }
-            .into(),
-        ),
+        GuardProblem::NoColumn { column, renamed } => {
+            let (code, message, detail, hint) = reasons::no_column(table, column, " of type bigint");
+            let again = "Call snowflake_guard() with the table and with the name of the column that contains the IDs.";
+            (code, message, detail, if *renamed { again.into() } else { hint })
+        }
         GuardProblem::NotBigint { column } => (
             ERRCODE_DATATYPE_MISMATCH,
             format!("column {} is not of type bigint", relation::shown(column)),

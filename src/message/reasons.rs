@@ -4,7 +4,7 @@ use flake::{IdFormat, Layout, LayoutError, Part, TEXT_LENGTH, TextError, UuidErr
 use pgrx::prelude::*;
 
 use crate::message::error::{EpochProblem, MarkProblem, Setting, StepProblem, WaitCause};
-use crate::pg::{timestamp, versions};
+use crate::pg::{relation, timestamp, versions};
 
 /// An SQLSTATE, a message, a detail and a hint.
 pub type Sentences = (PgSqlErrorCode, String, String, String);
@@ -220,6 +220,16 @@ pub fn uuid_report(uuid: &str, error: UuidError) -> Sentences {
 pub fn range(format: &IdFormat) -> String {
     let (begin, end) = (timestamp::utc(format.instant(0)), timestamp::utc(format.end()));
     format!("IDs with this layout and epoch represent times from {begin} up to, but not including, {end}.")
+}
+
+/// Returns the error for a table without the column that a caller named as the one with the IDs. The names are quoted.
+pub fn no_column(table: &str, column: &str, of_type: &str) -> Sentences {
+    (
+        PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+        format!("table {} has no column {}{of_type}", relation::shown(table), relation::shown(column)),
+        String::new(),
+        "Pass the name of the column that contains the IDs as argument \"key\".".into(),
+    )
 }
 
 /// Returns the reason why an interval cannot be used as the length of a partition.

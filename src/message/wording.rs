@@ -308,6 +308,7 @@ impl Error {
                 String::new(),
                 format!("Pass the name of an existing {names}."),
             ),
+            Error::NoColumn { table, column } => reasons::no_column(table, column, ""),
             Error::NotIntegers { column } => (
                 ERRCODE_DATATYPE_MISMATCH,
                 format!("column {} is not of an integer type", relation::shown(column)),

@@ -83,7 +83,7 @@ fn ids_are_found_in_tables_of_every_kind() {
     assert!(mark < high && server.shown_mark() > high);
     let kept = server.shown_mark();
     for (arguments, code) in
-        [("'n'", "42883"), ("'t'", "42883"), ("'s'", "42809"), ("'m'", "42809"), ("'typed', 'key'", "42703")]
+        [("'n'", "42804"), ("'t'", "42804"), ("'s'", "42809"), ("'m'", "42809"), ("'typed', 'key'", "42703")]
     {
         let sql = format!("SELECT snowflake_set_mark({mark}, {arguments})");
         assert_eq!(session.code(&sql).as_deref(), Some(code), "{arguments}");
@@ -116,8 +116,14 @@ fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_com
         code == "55000" && message.contains("is not above every ID issued by this server in \"public.every_id\""),
         "{message}"
     );
+    // A column of a shorter integer type has no IDs, but can be compared.
+    session.batch_execute("CREATE TABLE short AS SELECT 7 AS id, 7::smallint AS key").expect("a table");
+    assert_eq!((session.code(&set("'short'")), session.code(&set("'short', 'key'"))), (None, None));
     assert_eq!(session.code(&set("'b', 'key', force => true")), None);
     assert!(server.log().contains(&format!("the high-water mark was set to {mark} by force")), "{}", server.log());
+    let (code, message, _, hint) = sqlstate(&session.batch_execute(&set("'b'")).expect_err("there is no column id"));
+    assert_eq!((code.as_str(), message.as_str()), ("42703", "table \"public.b\" has no column \"id\""));
+    assert_eq!(hint, "Pass the name of the column that contains the IDs as argument \"key\".");
     assert_eq!(session.refusal(&set("'b', 'missing'")).0, "42703");
     assert_eq!(session.refusal(&set("1")), ("42P01".into(), "relation with OID 1 does not exist".into()));
     let (code, message, detail, hint) =

@@ -8,6 +8,7 @@ use cluster::{Answer, Ask, Client, Cluster, Load, block_with, blocks, page, sqls
 
 const INTEGERS: &str = "Pass a column of type bigint. If the IDs are stored as text, create a view that converts them with \
      snowflake_from_text(), and pass that view.";
+const COLUMN: &str = "Pass the name of the column that contains the IDs as argument \"key\".";
 
 /// Problem, worker, number, first and last ID of each row.
 type Row = (String, Option<i32>, i64, Option<i64>, Option<i64>);
@@ -129,6 +130,7 @@ fn an_answer_to_nothing_is_an_error() {
             "CREATE TABLE orders (id bigint, name text, key uuid, shown snowflake_text, price numeric);
              INSERT INTO orders VALUES (1, 'one');
              CREATE ROLE clerk LOGIN; CREATE ROLE auditor LOGIN;
+             CREATE VIEW keyed AS SELECT id AS key FROM orders;
              CREATE TABLE secrets (id bigint); INSERT INTO secrets VALUES (snowflake_nextval());
              ALTER TABLE secrets ENABLE ROW LEVEL SECURITY; GRANT SELECT ON secrets TO auditor",
         )
@@ -137,7 +139,8 @@ fn an_answer_to_nothing_is_an_error() {
         ("NULL", "22004", "argument \"relation\" must not be null", "Pass the name of an existing table."),
         ("'orders', NULL", "22004", "argument \"key\" must not be null", "Pass the name of an existing column."),
         ("0", "42P01", "relation with OID 0 does not exist", "Pass the name of an existing table."),
-        ("'orders', 'zzzzzzzz'", "42703", "column \"zzzzzzzz\" does not exist", ""),
+        ("'secrets', 'zzz'", "42703", "table \"public.secrets\" has no column \"zzz\"", COLUMN),
+        ("'keyed'", "42703", "table \"public.keyed\" has no column \"id\"", COLUMN),
         ("'orders', 'name'", "42804", "column \"name\" is not of an integer type", INTEGERS),
         ("'orders', 'key'", "42804", "column \"key\" is not of an integer type", INTEGERS),
         ("'orders', 'shown'", "42804", "column \"shown\" is not of an integer type", INTEGERS),
@@ -147,6 +150,8 @@ fn an_answer_to_nothing_is_an_error() {
         let found = sqlstate(&error);
         assert_eq!((found.0.as_str(), found.1.as_str(), found.3.as_str()), (code, message, hint), "{arguments}");
     }
+    // The hint works.
+    assert_eq!(session.code("SELECT * FROM snowflake_check('keyed', key => 'key')"), None);
     // A role that cannot read the table, and a role that cannot read all of its rows.
     for (role, table, message) in [
         ("clerk", "orders", "permission denied for table orders"),

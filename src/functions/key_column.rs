@@ -1,0 +1,28 @@
+//! The column of a table that a caller names with the argument `key`, and that contains IDs.
+
+use pgrx::prelude::*;
+
+use crate::message::error::Error;
+use crate::pg::relation::{self, Name};
+use crate::pg::text_arg::Text;
+
+/// A column of an integer type.
+pub struct KeyColumn {
+    /// The name of the column, quoted.
+    pub name: String,
+    /// An expression of type `bigint` with the value of the column. For a column of type `bigint`, the planner finds an index on it.
+    pub id: String,
+}
+
+/// Returns a column of a table. Raises an error if the table does not have the column, or if the column is not of an integer type.
+pub fn of(oid: pg_sys::Oid, table: &Name, key: Text<'_>) -> KeyColumn {
+    let name = relation::identifier(&key.name());
+    match relation::column_type(oid, key.0) {
+        Some(pg_sys::INT8OID | pg_sys::INT4OID | pg_sys::INT2OID) => {}
+        // A cast would convert values of other types to numbers.
+        Some(_) => Error::NotIntegers { column: name }.raise(),
+        None => Error::NoColumn { table: table.quoted(), column: name }.raise(),
+    }
+    let id = format!("({name})::pg_catalog.int8");
+    KeyColumn { name, id }
+}
