@@ -333,8 +333,9 @@ impl Error {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("mark {mark} is below the high-water mark, which is {current}"),
                 "If this mark were set, the server might again issue IDs that lie between the two marks.".into(),
-                "Check the IDs in every other database, and then pass the table whose IDs must be below the mark, or a view \
-                 that combines all such tables. To set the mark without comparing it with the IDs in a table, pass force => true."
+                "Pass a higher mark. To lower the mark on purpose, check the IDs in every other database, and then pass the table \
+                 whose IDs must be below the mark, or a view that combines all such tables. To set the mark without comparing it \
+                 with the IDs in a table, pass force => true."
                     .into(),
             ),
             Error::MarkBelowIds { mark, table, highest } => (

@@ -24,6 +24,12 @@ SELECT snowflake_from_text('000000000000');
 \echo :SQLSTATE
 SELECT snowflake_from_text('00000000000000');
 \echo :SQLSTATE
+SELECT snowflake_from_text('1541815603606036480');
+\echo :SQLSTATE
+SELECT snowflake_from_text('0000000000000x');
+\echo :SQLSTATE
+SELECT snowflake_from_text('00000000000000000000');
+\echo :SQLSTATE
 SELECT snowflake_from_text(' 0000000000000');
 \echo :SQLSTATE
 SELECT snowflake_from_text('0000000000000 ');
