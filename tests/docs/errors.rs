@@ -4,12 +4,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use cluster::{assert_caught, ensure, page, repository};
+use cluster::{Answer, Cluster, assert_caught, ensure, page, repository};
 
 /// Messages that are not in the extension's source: those of PostgreSQL, and those that contain a name or a number.
-const ELSEWHERE: [&str; 17] = [
+const ELSEWHERE: [&str; 21] = [
     "invalid value for parameter \"snowflake_pg....\"",
     "timestamp out of range",
+    "invalid input syntax for type bigint",
+    "integer out of range",
+    "type \"snowflake_text\" already exists",
+    "parameter \"snowflake_pg.layout\" cannot be changed without restarting the server",
     "function snowflake_encode(...) is not unique",
     "function ... does not exist",
     "generation expression is not immutable",
@@ -135,4 +139,71 @@ fn the_list_leads_to_every_message() {
     check_list(&page).unwrap();
     assert_caught(check_list(&page.replace("### \"... is not an ID\"", "### \"... is no ID\"")), "is not in the list");
     assert_caught(check_list(&format!("{page}\n[text](#no-such-heading)\n")), "leads nowhere");
+}
+
+/// Checks that each call in the first column of the table is refused because there is no such function, and that the call in the second
+/// column works.
+fn check_calls(page: &str) -> Result<(), String> {
+    let section = page.split("### \"function ... does not exist\"").nth(1).and_then(|rest| rest.split("\n### ").next());
+    let rows = section.expect("a section").lines().filter(|line| line.starts_with("| `"));
+    let calls: Vec<Vec<&str>> =
+        rows.map(|row| row.split("| ").map(|cell| cell.trim().trim_matches('`')).collect()).collect();
+    ensure!(calls.len() >= 8, "the table has {} rows", calls.len());
+    let server = Cluster::builder("errors_calls").start();
+    let mut session = server.session();
+    for row in calls {
+        let (wrong, right) = (row[1], row[2]);
+        let code = session.code(&format!("SELECT {wrong}"));
+        ensure!(code.as_deref() == Some("42883"), "{wrong} raises {code:?}");
+        let code = session.code(&format!("SELECT {right}"));
+        ensure!(code.is_none(), "{right} raises {code:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_calls_of_functions_that_do_not_exist_have_others_that_work() {
+    let page = page("docs/errors.md");
+    check_calls(&page).unwrap();
+    assert_caught(
+        check_calls(&page.replace("| `snowflake_nextval()` |", "| `snowflake_nextval(1)` |")),
+        "raises Some(\"42883\")",
+    );
+    assert_caught(check_calls(&page.replace("| `snowflake_nextval('", "| `quote_literal('")), "raises None");
+}
+
+/// The errors of PostgreSQL itself that have a section of their own.
+#[test]
+fn postgresql_raises_its_errors_in_the_cases_that_the_page_names() {
+    let page = page("docs/errors.md");
+    let server = Cluster::builder("errors_postgresql").start();
+    let mut session = server.session();
+    session.batch_execute("CREATE TABLE narrow (id integer DEFAULT snowflake_nextval())").expect("a table");
+    for (sql, code, heading) in [
+        ("SELECT snowflake_decode('1ASD13XH1F800')", "22P02", "invalid input syntax for type bigint"),
+        ("INSERT INTO narrow DEFAULT VALUES", "22003", "integer out of range"),
+        (
+            "SET snowflake_pg.layout = '41:13:9'",
+            "55P02",
+            "parameter \"snowflake_pg.layout\" cannot be changed without restarting the server",
+        ),
+        ("SET snowflake_pg.epoch = '2024-01-01Z'", "55P02", "parameter \"snowflake_pg.epoch\" cannot be changed"),
+        (
+            "DROP EXTENSION snowflake_pg CASCADE; CREATE DOMAIN snowflake_text AS text; CREATE EXTENSION snowflake_pg",
+            "42710",
+            "type \"snowflake_text\" already exists",
+        ),
+        (
+            "DROP EXTENSION snowflake_pg CASCADE; SELECT snowflake_nextval()",
+            "42883",
+            "function snowflake_nextval() does not exist",
+        ),
+    ] {
+        let (found, message) = session.refusal(sql);
+        assert_eq!(found, code, "{sql}");
+        assert!(message.starts_with(heading), "{message}");
+    }
+    for heading in ["invalid input syntax for type bigint\" (22P02)", "integer out of range\" (22003)"] {
+        assert!(page.contains(&format!("### \"{heading}")), "{heading}");
+    }
 }
