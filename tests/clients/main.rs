@@ -3,6 +3,7 @@
 //! compare what it prints with the table.
 
 mod client;
+mod conceal;
 mod go;
 mod javascript;
 mod jvm;

@@ -17,7 +17,7 @@ fn dedent<'a>(lines: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Checks that each block is a part of the program: the same lines, one after the other, and after the lines of the preceding block.
-fn check_parts(blocks: &[(String, String)], program: &str) -> Result<(), String> {
+pub fn check_parts(blocks: &[(String, String)], program: &str) -> Result<(), String> {
     let lines: Vec<&str> = program.lines().collect();
     let mut from = 0;
     for (_, block) in blocks {
