@@ -99,6 +99,7 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     let refused = sqlstate(&session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()))").unwrap_err());
     assert_eq!(refused.0, "55000");
     assert!(refused.1.contains("is below the high-water mark, which is"), "{}", refused.1);
+    assert!(refused.3.starts_with("Pass a higher mark. To lower the mark on purpose, check"), "{}", refused.3);
     assert!(refused.3.contains("force => true"), "{}", refused.3);
     let before: i64 = session.one("SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')");
     assert!(before > poisoned);

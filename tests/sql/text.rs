@@ -256,8 +256,13 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
     ];
     for (text, shown, code, detail) in wrong {
         let error = session.query("SELECT snowflake_from_text($1)", &[&text]).expect_err(&text);
-        let hint = "Pass a string in the form returned by snowflake_to_text(): 13 characters, each of which is a digit or a \
-                    letter other than U.";
+        let hint = match text == format!("{zeros}00") {
+            true => "The text looks like an ID as a decimal number. Cast it to bigint.",
+            false => {
+                "Pass a string in the form returned by snowflake_to_text(): 13 characters, each of which is a digit or a letter \
+                 other than U."
+            }
+        };
         let expected = (code.into(), format!("\"{shown}\" is not an ID in text form"), detail, hint.into());
         assert_eq!(sqlstate(&error), expected, "{text:?}");
     }
