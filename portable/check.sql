@@ -40,6 +40,16 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'undefined_table',
             MESSAGE = format('relation with OID %s does not exist', relation::oid),
             HINT = 'Pass the name of an existing table.';
+    ELSIF type IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = (
+                SELECT format('table %s has no column %s', CASE WHEN strpos(name, '"') > 0 THEN name ELSE '"' || name || '"' END,
+                    CASE WHEN quote_ident(key) = key THEN '"' || key || '"' ELSE quote_ident(key) END)
+                FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
+                    concat(quote_ident(nspname), '.', quote_ident(relname)) AS name
+                WHERE pg_class.oid = relation
+            ),
+            HINT = 'Pass the name of the column that contains the IDs as argument "key".';
     END IF;
     RETURN QUERY EXECUTE format(
         'WITH found AS (

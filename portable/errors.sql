@@ -106,7 +106,12 @@ BEGIN ATOMIC
                 THEN format('Character %s is "%s", which is not a base-32 digit.', digits + 1, substr(argument, digits + 1, 1))
             ELSE format('Character %s is not a base-32 digit.', digits + 1)
         END,
-        'Pass a string in the form returned by snowflake_to_text(): 13 characters, each of which is a digit or a letter other than U.',
+        CASE
+            -- No ID has more than 19 decimal digits.
+            WHEN argument COLLATE "C" ~ '^[0-9]{14,19}$' THEN 'The text looks like an ID as a decimal number. Cast it to bigint.'
+            ELSE 'Pass a string in the form returned by snowflake_to_text(): 13 characters, each of which is a digit or a letter other '
+                || 'than U.'
+        END,
         NULL::bigint
     )
     FROM char_length(argument) AS length,

@@ -7,7 +7,7 @@ use crate::compare::vectors;
 use crate::server::{library, script, spoilt, twin};
 
 /// Calls that the vectors do not contain.
-const CALLS: [&str; 28] = [
+const CALLS: [&str; 35] = [
     "snowflake_decode(-1)",
     "snowflake_describe(-5)",
     "snowflake_timestamp(-9223372036854775808)",
@@ -33,6 +33,13 @@ const CALLS: [&str; 28] = [
     "snowflake_decode(0, repeat('x', 61))",
     "snowflake_decode(0, repeat(' ', 101) || '41:10:12')",
     "snowflake_from_text(repeat('0', 70))",
+    "snowflake_from_text('1541815603606036480')",
+    "snowflake_from_text('82541815603606')",
+    "snowflake_from_text('15418156036060364800')",
+    "snowflake_from_text('154181560360603648x')",
+    "snowflake_check('orders')",
+    "snowflake_check('orders', 'No \"such\" column')",
+    "snowflake_check('\"Old orders\"', 'id')",
     "snowflake_check('orders', 'at')",
     "snowflake_check('orders', repeat('x', 64))",
     "snowflake_check(NULL)",
@@ -71,7 +78,11 @@ fn calls() -> Vec<String> {
 /// Compares the errors of calls. An ID that is no `bigint` is an error of PostgreSQL.
 fn check(library: &mut Client, twin: &mut Client, calls: &[String]) -> Result<(), String> {
     for session in [&mut *library, &mut *twin] {
-        session.batch_execute("CREATE TABLE orders (id bigint, at timestamptz)").expect("a table");
+        session
+            .batch_execute(
+                "CREATE TABLE orders (number bigint, at timestamptz); CREATE TABLE \"Old orders\" (at timestamptz)",
+            )
+            .expect("a table");
     }
     for call in calls {
         let query = format!("SELECT {call}");
