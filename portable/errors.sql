@@ -108,7 +108,7 @@ BEGIN ATOMIC
         END,
         CASE
             -- No ID has more than 19 decimal digits.
-            WHEN argument COLLATE "C" ~ '^[0-9]{14,19}$' THEN 'The text looks like an ID as a decimal number. Cast it to bigint.'
+            WHEN argument COLLATE "C" ~ '^[0-9]{14,19}$' THEN 'The text looks like an ID in decimal form. Cast it to bigint.'
             ELSE 'Pass a string in the form returned by snowflake_to_text(): 13 characters, each of which is a digit or a letter other '
                 || 'than U.'
         END,

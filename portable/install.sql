@@ -23,7 +23,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
             MESSAGE = 'no schema has been selected to create the functions in',
             DETAIL = format('The search path is "%s".', current_setting('search_path')),
-            HINT = 'Create a schema of the search path, for example with "CREATE SCHEMA snowflake", or set "search_path". '
+            HINT = 'Create a schema that is in the search path, for example with "CREATE SCHEMA snowflake", or set "search_path". '
                 'Then run this script again.';
     END IF;
     -- A function with "SET search_path FROM CURRENT" has this path.

@@ -43,10 +43,16 @@ fn key(invalid: InvalidKey) -> Sentences {
         let hint = "If the key is read from a table, check that the row of the key exists.";
         return (ERRCODE_INVALID_PARAMETER_VALUE, message.into(), detail, hint.into());
     }
+    let digits = match invalid {
+        // The bytes that the digits represent are not a key either.
+        InvalidKey::Hexadecimal { length } if !KEY_LENGTHS.contains(&(length / 2)) => "",
+        _ => {
+            " To pass hexadecimal digits, call decode('000102030405060708090a0b0c0d0e0f', 'hex'), or write them as a bytea: \
+             '\\x000102030405060708090a0b0c0d0e0f'."
+        }
+    };
     let hint = format!(
-        "Pass a key of {short}, {middle} or {long} random bytes. To pass hexadecimal digits, call \
-         decode('000102030405060708090a0b0c0d0e0f', 'hex'), or write them as a bytea: '\\x000102030405060708090a0b0c0d0e0f'. In a \
-         program, pass the key as bytes and not as a string."
+        "Pass a key of {short}, {middle} or {long} random bytes.{digits} In a program, pass the key as bytes and not as a string."
     );
     (ERRCODE_INVALID_PARAMETER_VALUE, message.into(), detail, hint)
 }

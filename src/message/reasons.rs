@@ -197,9 +197,9 @@ pub fn text_report(text: &str, error: TextError, returned_by: &str) -> Sentences
     if decimal {
         let hint = match returned_by {
             "snowflake_conceal_text" => {
-                "The text looks like a concealed ID as a decimal number. Cast it to bigint, and pass it to snowflake_reveal()."
+                "The text looks like a concealed ID in decimal form. Cast it to bigint, and pass it to snowflake_reveal()."
             }
-            _ => "The text looks like an ID as a decimal number. Cast it to bigint.",
+            _ => "The text looks like an ID in decimal form. Cast it to bigint.",
         };
         return (code, format!("\"{text}\" is not an ID in text form"), detail, hint.into());
     }

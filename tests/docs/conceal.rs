@@ -106,9 +106,9 @@ fn check_pattern(pattern: &str) -> Result<(), String> {
     let (_server, mut session) = server("conceal_pattern");
     let ours: i64 = session.one(&format!("SELECT count(*) FROM orders WHERE public_id(id) ~ '{pattern}'"));
     ensure!(ours == 10_000, "only {ours} public IDs match");
-    // Each character in each place, and other lengths.
+    // Each character in each place, also after the last one, and other lengths.
     let candidates = "SELECT overlay('1-0W66XNJVHPTA1' PLACING chr(c) FROM place FOR 1)
-             FROM generate_series(1, 127) AS c, generate_series(1, 15) AS place
+             FROM generate_series(1, 127) AS c, generate_series(1, 16) AS place
          UNION VALUES (''), ('1'), ('1-'), ('-0W66XNJVHPTA1'), ('1-0W66XNJVHPTA'), ('1-0W66XNJVHPTA11'), ('10-ZZZZZZZZZZZZZ'),
              ('99999999999999999999-0W66XNJVHPTA1'), ('1-0W66XNJVHPTA1-tea'), ('1-7ZZZZZZZZZZZZ'), ('1--0W66XNJVHPTA1')";
     let texts =
@@ -143,10 +143,12 @@ fn rows_are_found_by_old_and_new_public_ids_while_the_key_is_changed() {
         ("RETURN public_id_1(id);", "1-", "public_id_1(id) = $1"),
         ("CREATE FUNCTION public_id_2(", "1-", "public_id_1(id) = $1"),
         ("left(public_id_1(id), 2) AS old", "2-", "public_id_1(id) = $1 OR public_id_2(id) = $1"),
-        ("\nUPDATE orders SET public_id = public_id(id);\n", "2-", "public_id_1(id) = $1 OR public_id_2(id) = $1"),
+        ("ADD COLUMN old_public_id", "2-", "public_id_1(id) = $1 OR public_id_2(id) = $1"),
+        ("SET old_public_id = public_id,", "2-", "public_id = $1 OR old_public_id = $1"),
         ("DROP INDEX CONCURRENTLY orders_public_id;", "2-", "public_id_2(id) = $1"),
         ("DELETE FROM private.id_keys WHERE version = 1", "2-", "public_id_2(id) = $1"),
     ];
+    let mut columns = false;
     for (step, version, filter) in steps {
         let text = blocks(&page("docs/conceal.md"), "sql");
         let text = text.into_iter().find(|text| format!("\n{text}").contains(step) && !text.contains("CREATE TRIGGER"));
@@ -161,6 +163,15 @@ fn rows_are_found_by_old_and_new_public_ids_while_the_key_is_changed() {
         assert!(public.starts_with(version) && row.get::<_, String>(2) == public, "{step}: {public}");
         let current: String = application.one(&format!("SELECT public_id({id})"));
         let deleted = step.starts_with("DELETE");
+        columns = (columns || step.starts_with("ADD COLUMN")) && !deleted;
+        if columns {
+            let shown: String = application.one(&format!("SELECT public_id FROM orders WHERE id = {id}"));
+            for public in [&shown, &old] {
+                let query = "SELECT id FROM orders WHERE public_id = $1 OR old_public_id = $1";
+                let rows = application.query(query, &[public]).expect(step);
+                assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), [id], "{step}: {public}");
+            }
+        }
         for (public, id) in [(&public, inserted), (&current, id), (&old, id)] {
             let found: Option<i64> = application.query_one("SELECT order_of($1)", &[public]).expect(step).get(0);
             assert_eq!(found, (!deleted || *public != old).then_some(id), "{step}: {public}");

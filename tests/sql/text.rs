@@ -257,7 +257,7 @@ fn a_text_that_is_no_id_is_refused_with_the_reason() {
     for (text, shown, code, detail) in wrong {
         let error = session.query("SELECT snowflake_from_text($1)", &[&text]).expect_err(&text);
         let hint = match text == format!("{zeros}00") {
-            true => "The text looks like an ID as a decimal number. Cast it to bigint.",
+            true => "The text looks like an ID in decimal form. Cast it to bigint.",
             false => {
                 "Pass a string in the form returned by snowflake_to_text(): 13 characters, each of which is a digit or a letter \
                  other than U."

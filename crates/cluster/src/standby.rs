@@ -122,7 +122,8 @@ impl Cluster {
         let replayed = "SELECT pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn()";
         let waiting = "SELECT EXISTS (SELECT FROM pg_stat_activity
                        WHERE backend_type = 'startup' AND wait_event = 'RecoveryWalStream')";
-        let caught_up = within(PATIENCE, || client.one(replayed) || client.one(waiting));
+        let caught_up = within(Duration::from_secs(1), || client.one(replayed))
+            || within(PATIENCE, || client.one(replayed) || client.one(waiting));
         assert!(caught_up, "the standby does not replay what it has received:\n{}", self.log());
         let mark = self.shown_mark();
         // The connection is closed before the freeze, because closing a connection waits for the server.

@@ -15,7 +15,7 @@ mod clock;
 
 use std::error::Error;
 use std::fmt;
-use std::process::{self, ExitCode};
+use std::process;
 use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -69,12 +69,12 @@ impl fmt::Display for Unrecoverable {
 
 impl Error for Unrecoverable {}
 
-fn main() -> ExitCode {
+fn main() -> process::ExitCode {
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::FAILURE
+            process::ExitCode::FAILURE
         }
     }
 }
@@ -126,6 +126,7 @@ impl Ids {
             holder.report(&failure.to_string());
             thread::sleep(RETRY);
         }
+        holder.report("");
         thread::spawn(move || {
             loop {
                 thread::sleep(if holder.ids.has_issuer() { HEARTBEAT } else { RETRY });
