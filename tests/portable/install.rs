@@ -204,7 +204,7 @@ fn a_schema_that_does_not_exist_is_refused() {
 
 #[test]
 fn a_script_that_ignores_a_schema_that_does_not_exist_is_caught() {
-    let unchecked = spoilt("no_schema", ("current_schema() IS NULL", "false"));
+    let unchecked = spoilt("no_schema_unchecked", ("current_schema() IS NULL", "false"));
     assert_caught(check_no_schema(&unchecked, "no_schema_unchecked"), "functions were created");
 }
 
