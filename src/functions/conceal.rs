@@ -55,7 +55,7 @@ fn revealed(concealed: i64, key: &[u8], tweak: &[u8]) -> i64 {
     id.unwrap_or_else(|| Error::Conceal(ConcealProblem::Negative { concealed }).raise())
 }
 
-/// Returns the permutation that a key selects. Raises an error for an invalid key, and for a tweak that is too long.
+/// Returns the permutation that the key selects. Raises an error if the key is invalid or if the tweak is too long.
 fn concealer(key: &[u8], tweak: &[u8]) -> Concealer {
     if tweak.len() > MAX_TWEAK {
         Error::Conceal(ConcealProblem::TweakLength { bytes: tweak.len(), max: MAX_TWEAK }).raise();

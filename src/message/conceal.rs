@@ -39,20 +39,18 @@ fn key(invalid: InvalidKey) -> Sentences {
             ),
         ),
     };
-    if invalid == (InvalidKey::Length { length: 0 }) {
-        let hint = "If the key is read from a table, check that the row of the key exists.";
-        return (ERRCODE_INVALID_PARAMETER_VALUE, message.into(), detail, hint.into());
-    }
-    let digits = match invalid {
-        // The bytes that the digits represent are not a key either.
-        InvalidKey::Hexadecimal { length } if !KEY_LENGTHS.contains(&(length / 2)) => "",
-        _ => {
-            " To pass hexadecimal digits, call decode('000102030405060708090a0b0c0d0e0f', 'hex'), or write them as a bytea: \
-             '\\x000102030405060708090a0b0c0d0e0f'."
+    let random = format!("Pass a key of {short}, {middle} or {long} random bytes.");
+    let program = "In a program, pass the key as bytes and not as a string.";
+    let hint = match invalid {
+        InvalidKey::Length { length: 0 } => {
+            "If the key is read from a table, check that the row of the key exists.".into()
         }
+        // The bytes that the digits represent are not a key either.
+        InvalidKey::Hexadecimal { length } if !KEY_LENGTHS.contains(&(length / 2)) => format!("{random} {program}"),
+        _ => format!(
+            "{random} To pass hexadecimal digits, call decode('000102030405060708090a0b0c0d0e0f', 'hex'), or write them as a \
+             bytea: '\\x000102030405060708090a0b0c0d0e0f'. {program}"
+        ),
     };
-    let hint = format!(
-        "Pass a key of {short}, {middle} or {long} random bytes.{digits} In a program, pass the key as bytes and not as a string."
-    );
     (ERRCODE_INVALID_PARAMETER_VALUE, message.into(), detail, hint)
 }

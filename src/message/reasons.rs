@@ -194,19 +194,17 @@ pub fn text_report(text: &str, error: TextError, returned_by: &str) -> Sentences
     };
     // No ID has more than 19 decimal digits.
     let decimal = error == TextError::Long && text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if decimal {
-        let hint = match returned_by {
-            "snowflake_conceal_text" => {
-                "The text looks like a concealed ID in decimal form. Cast it to bigint, and pass it to snowflake_reveal()."
-            }
-            _ => "The text looks like an ID in decimal form. Cast it to bigint.",
-        };
-        return (code, format!("\"{text}\" is not an ID in text form"), detail, hint.into());
-    }
-    let hint = format!(
-        "Pass a string in the form returned by {returned_by}(): {TEXT_LENGTH} characters, each of which is a digit or a letter other \
-         than U."
-    );
+    let hint = match (decimal, returned_by) {
+        (true, "snowflake_conceal_text") => {
+            "The text looks like a concealed ID in decimal form. Cast it to bigint, and pass it to snowflake_reveal()."
+                .into()
+        }
+        (true, _) => "The text looks like an ID in decimal form. Cast it to bigint.".into(),
+        (false, _) => format!(
+            "Pass a string in the form returned by {returned_by}(): {TEXT_LENGTH} characters, each of which is a digit or a letter \
+             other than U."
+        ),
+    };
     (code, format!("\"{text}\" is not an ID in text form"), detail, hint)
 }
 
