@@ -43,8 +43,8 @@ BEGIN
     ELSIF type IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_column',
             MESSAGE = (
-                SELECT format('table %s has no column %s', CASE WHEN strpos(name, '"') > 0 THEN name ELSE '"' || name || '"' END,
-                    CASE WHEN quote_ident(key) = key THEN '"' || key || '"' ELSE quote_ident(key) END)
+                SELECT format('table %s has no column "%s"', CASE WHEN strpos(name, '"') > 0 THEN name ELSE '"' || name || '"' END,
+                    replace(key, '"', '""'))
                 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
                     concat(quote_ident(nspname), '.', quote_ident(relname)) AS name
                 WHERE pg_class.oid = relation
