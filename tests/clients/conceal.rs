@@ -1,7 +1,7 @@
 //! docs/conceal.md for programs without the database: the method in Java computes the concealed IDs that the core computes, with Bouncy
 //! Castle from Debian's package.
 
-use cluster::{Chance, assert_caught, command, ensure, page, repository, sections, typed};
+use cluster::{Chance, assert_caught, command, ensure, hex, page, repository, sections, typed};
 use flake::Concealer;
 
 use crate::page::check_parts;
@@ -43,7 +43,6 @@ fn calls() -> Vec<Call> {
 
 /// Checks that the program prints the results of the core.
 fn check_results(calls: &[Call]) -> Result<(), String> {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let line = |call: &Call| format!("{},{},{},{}\n", call.operation, hex(&call.key), hex(&call.tweak), call.number);
     let mut java = command("java");
     java.env_remove("JAVA_TOOL_OPTIONS").env_remove("JDK_JAVA_OPTIONS");

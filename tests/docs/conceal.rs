@@ -2,8 +2,8 @@
 //! print.
 
 use cluster::{
-    Answer, Client, Cluster, Host, Stop, assert_caught, block_with, blocks, ensure, not_tested, output, page, sqlstate,
-    typed,
+    Answer, Client, Cluster, Host, Stop, assert_caught, block_with, blocks, ensure, hex, not_tested, output, page,
+    sqlstate, typed,
 };
 
 /// A key that no other text contains.
@@ -148,14 +148,14 @@ fn rows_are_found_by_old_and_new_public_ids_while_the_key_is_changed() {
         ("DROP INDEX CONCURRENTLY orders_public_id;", "2-", "public_id_2(id) = $1"),
         ("DELETE FROM private.id_keys WHERE version = 1", "2-", "public_id_2(id) = $1"),
     ];
+    let find = |application: &mut Client, filter: &str, public: &String| -> Vec<i64> {
+        let rows = application.query(&format!("SELECT id FROM orders WHERE {filter}"), &[public]);
+        rows.expect(filter).iter().map(|row| row.get(0)).collect()
+    };
     let mut columns = false;
     for (step, version, filter) in steps {
-        let text = blocks(&page("docs/conceal.md"), "sql");
-        let text = text.into_iter().find(|text| format!("\n{text}").contains(step) && !text.contains("CREATE TRIGGER"));
         // One statement at a time, because CONCURRENTLY is not allowed in a transaction.
-        let mut psql = server.psql();
-        psql.args(["--set", "ON_ERROR_STOP=1"]);
-        typed(psql, &text.unwrap_or_else(|| panic!("no block with {step}"))).unwrap_or_else(|e| panic!("{step}: {e}"));
+        typed(server.psql(), &block(step)).unwrap_or_else(|e| panic!("{step}: {e}"));
         let row = application
             .query_one("INSERT INTO orders (customer) VALUES ('Grace') RETURNING id, public_id(id), public_id", &[])
             .unwrap_or_else(|e| panic!("{step}: {e:?}"));
@@ -167,9 +167,8 @@ fn rows_are_found_by_old_and_new_public_ids_while_the_key_is_changed() {
         if columns {
             let shown: String = application.one(&format!("SELECT public_id FROM orders WHERE id = {id}"));
             for public in [&shown, &old] {
-                let query = "SELECT id FROM orders WHERE public_id = $1 OR old_public_id = $1";
-                let rows = application.query(query, &[public]).expect(step);
-                assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), [id], "{step}: {public}");
+                let found = find(&mut application, "public_id = $1 OR old_public_id = $1", public);
+                assert_eq!(found, [id], "{step}: {public}");
             }
         }
         for (public, id) in [(&public, inserted), (&current, id), (&old, id)] {
@@ -177,9 +176,7 @@ fn rows_are_found_by_old_and_new_public_ids_while_the_key_is_changed() {
             assert_eq!(found, (!deleted || *public != old).then_some(id), "{step}: {public}");
             // A public ID of the old version is found by the index until the index is dropped.
             if !filter.starts_with("public_id_2") || *public != old {
-                let query = format!("SELECT id FROM orders WHERE {filter}");
-                let rows = application.query(&query, &[public]).expect(step);
-                assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), [id], "{step}: {public}");
+                assert_eq!(find(&mut application, filter, public), [id], "{step}: {public}");
             }
         }
     }
@@ -264,7 +261,7 @@ fn the_log_contains_the_constants_of_a_statement_that_fails_and_parameters_only_
     let (code, message, detail, hint) = sqlstate(&refused);
     assert_eq!((code.as_str(), message.as_str()), ("22023", "invalid length of a key"));
     assert!(![&detail, &hint].iter().any(|text| text.contains(&KEY[1..])), "{detail} {hint}");
-    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(KEY.as_bytes());
     let shown = |server: &Cluster| server.log().contains(&KEY[1..]) || server.log().contains(&hex[2..]);
     assert!(server.log().contains("-1 is not an ID") && !shown(&server), "{}", server.log());
     // With every statement in the log, the parameters are there, unless their length is limited to 0.
@@ -301,7 +298,7 @@ fn every_role_can_read_a_constant_in_the_catalog() {
         .expect("objects with a constant");
     let mut stranger = server.connect_as("stranger");
     // Definitions show a bytea in hexadecimal.
-    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(KEY.as_bytes());
     for definition in [
         "pg_get_indexdef('by_expression'::regclass)",
         "pg_get_viewdef('shown'::regclass)",

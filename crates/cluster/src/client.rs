@@ -78,6 +78,11 @@ pub fn texts(values: &[Option<String>]) -> Vec<(&(dyn ToSql + Sync), Type)> {
     values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect()
 }
 
+/// Returns bytes as hexadecimal digits in lower case, as PostgreSQL shows them after the `\x` of a `bytea`.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Short forms of frequent queries.
 pub trait Answer {
     /// Returns the first column of the only row.

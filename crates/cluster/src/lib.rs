@@ -36,7 +36,7 @@ mod watcher;
 
 pub use assertions::{assert_caught, assert_caught_by_chance, check_increasing, check_unique, not_tested};
 pub use boot::Boot;
-pub use client::{Answer, copy_ids, end_of, limit_memory, printed, sqlstate, texts, waiting};
+pub use client::{Answer, copy_ids, end_of, hex, limit_memory, printed, sqlstate, texts, waiting};
 pub use faketime::faketime;
 pub use haproxy::HaProxy;
 pub use host::{Host, repository};

@@ -1,5 +1,6 @@
 //! The kinds of keys on docs/time-ordered-keys.md, with keys that well-kept libraries make.
 
+use cluster::hex;
 use fastrand::Rng;
 use svix_ksuid::{Ksuid, KsuidLike};
 use ulid::Ulid;
@@ -38,10 +39,6 @@ pub const KINDS: [Kind; 8] = [
     Kind { format: Format::ObjectId, column: "text" },
     Kind { format: Format::ObjectId, column: "bytea" },
 ];
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 impl Kind {
     /// Returns the kind with this format and column type.
