@@ -60,7 +60,7 @@ test-clients:
 	@scripts/test clients
 
 ci:
-	@FLEET_WORLDS=1000000 ALSO='16 17 18' scripts/test lint core interleavings all engines clients
+	@THOROUGH=1 FLEET_WORLDS=1000000 ALSO='16 17 18' scripts/test lint core interleavings all engines clients
 
 docs:
 	@scripts/docs

@@ -1,13 +1,12 @@
 //! The portable functions give the results of the library for random IDs in random layouts.
 
-use cluster::{Answer, Client, Stop, assert_caught, ensure};
+use cluster::{Answer, Client, Stop, assert_caught, ensure, rounds};
 use flake::{Layout, Part, Tick};
 
 use crate::choices::Random;
 use crate::server::{install, library, script, spoilt, twin};
 
-/// The number of layouts, and of IDs in each.
-const LAYOUTS: u64 = 1_000;
+/// The number of IDs in each layout.
 const IDS: u64 = 100;
 
 impl Random {
@@ -82,7 +81,8 @@ fn check(library: &mut Client, twin: &mut Client, layouts: u64) -> Result<usize,
 fn random_ids_in_random_layouts_are_read_alike() {
     let (_library, mut library) = library("random");
     let (_twin, mut twin) = twin("random", &script("random"));
-    assert_eq!(check(&mut library, &mut twin, LAYOUTS), Ok(100_000));
+    let layouts = rounds(1_000, 150);
+    assert_eq!(check(&mut library, &mut twin, layouts), Ok((layouts * IDS) as usize));
 }
 
 #[test]

@@ -1,0 +1,7 @@
+//! How much a test does at random.
+
+/// Returns the number of rounds of a test: `all` in a run with the environment variable `THOROUGH=1`, which `make ci` sets, and otherwise
+/// `everyday`.
+pub fn rounds(all: u64, everyday: u64) -> u64 {
+    if std::env::var("THOROUGH").is_ok_and(|value| value == "1") { all } else { everyday }
+}
