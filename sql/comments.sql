@@ -1,5 +1,11 @@
 COMMENT ON FUNCTION snowflake_nextval() IS
     'issue one ID';
+COMMENT ON FUNCTION snowflake_copy_support(internal) IS
+    'planner support that lets COPY insert rows in batches';
+COMMENT ON FUNCTION snowflake_copy_nextval() IS
+    'issue an ID in a COPY; everywhere else, call snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_copy_segment(text) IS
+    'draw the next number of a segment in a COPY; everywhere else, call snowflake_segment_nextval()';
 COMMENT ON FUNCTION snowflake_nextval_batch(integer) IS
     'issue the given number of IDs, which increase but are not necessarily consecutive';
 COMMENT ON FUNCTION snowflake_reserve(integer) IS

@@ -204,6 +204,20 @@ COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, tim
 
 CREATE FUNCTION snowflake_segment_nextval(tag text) RETURNS bigint
     VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_segment_nextval_wrapper';
+CREATE FUNCTION snowflake_copy_support(internal) RETURNS internal
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_copy_support_wrapper';
+CREATE FUNCTION snowflake_copy_nextval() RETURNS bigint
+    STABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_copy_nextval_wrapper';
+CREATE FUNCTION snowflake_copy_segment(tag text) RETURNS bigint
+    STABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_copy_segment_wrapper';
+ALTER FUNCTION snowflake_nextval() SUPPORT snowflake_copy_support;
+ALTER FUNCTION snowflake_segment_nextval(text) SUPPORT snowflake_copy_support;
+COMMENT ON FUNCTION snowflake_copy_support(internal) IS
+    'planner support that lets COPY insert rows in batches';
+COMMENT ON FUNCTION snowflake_copy_nextval() IS
+    'issue an ID in a COPY; everywhere else, call snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_copy_segment(text) IS
+    'draw the next number of a segment in a COPY; everywhere else, call snowflake_segment_nextval()';
 CREATE FUNCTION snowflake_segments() RETURNS TABLE (tag text, state text, generation bigint, next_number bigint,
     numbers_left bigint, lasts interval, rate double precision, step bigint, fetches bigint, waits bigint, last_error text)
     VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_segments_wrapper';

@@ -89,6 +89,8 @@ pub enum Fault {
     DeafReading,
     /// A session keeps its last ID after `DISCARD`.
     DiscardIgnored,
+    /// Defaults of all utility statements are treated like those of a COPY.
+    CopyEverywhere,
     /// A renewal is sent before its nonce is in the witness.
     NonceForgotten,
     /// A renewal that was not answered is sent again with another nonce.

@@ -17,7 +17,7 @@ use config::{guc, identity};
 use generator::{
     draw, fleet_witness, grant, log, mark_worker, registrar, segment_slots, shmem, standby_watch, stats, witness,
 };
-use pg::discard;
+use pg::utility;
 
 ::pgrx::pg_module_magic!(name, version);
 
@@ -39,6 +39,11 @@ pgrx::extension_sql_file!(
         status::snowflake_stat_backends,
         segment::snowflake_segments
     ]
+);
+pgrx::extension_sql_file!(
+    "../sql/copy.sql",
+    name = "copy",
+    requires = [copy::snowflake_copy_support, issue::snowflake_nextval, segment::snowflake_segment_nextval]
 );
 pgrx::extension_sql_file!("../sql/series.sql", name = "series", requires = [series::snowflake_series]);
 pgrx::extension_sql_file!(
@@ -77,5 +82,5 @@ pub extern "C-unwind" fn _PG_init() {
     mark_worker::register();
     standby_watch::register();
     // Stage 4: Install the hooks that run in each session.
-    discard::after_discard(draw::forget);
+    utility::observe(draw::forget);
 }

@@ -5,6 +5,7 @@
 pub mod admin;
 pub mod check;
 pub mod conceal;
+pub mod copy;
 pub mod decode;
 pub mod encode;
 pub mod extension;

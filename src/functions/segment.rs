@@ -15,6 +15,12 @@ const LONGEST: f64 = 31_556_952_000.0 * 1e6;
 /// Draws the next number of a segment.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_segment_nextval(tag: Text<'_>) -> i64 {
+    next(tag)
+}
+
+/// Draws the next number of a segment that does not belong to a series.
+#[inline(always)]
+pub fn next(tag: Text<'_>) -> i64 {
     if tag.0.starts_with(PERIOD) {
         Error::Segment { tag: tag.shown(), problem: SegmentProblem::OfSeries }.raise();
     }

@@ -65,5 +65,11 @@ fn a_server_can_be_its_own_registry() {
         server.restart(how);
         ledger.push(draw(&mut server.connect(), 100));
     }
+    // COPY evaluates another function for each row, in batches.
+    let mut session = server.connect();
+    let create = "CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT snowflake_segment_nextval('orders'), n int)";
+    session.batch_execute(&format!("{create}; COPY copied (n) FROM PROGRAM 'seq 300'")).unwrap();
+    ledger.push(session.all("SELECT id FROM copied ORDER BY id"));
+    assert_eq!(ledger.last().map(Vec::len), Some(300));
     check_ledger(&ledger).unwrap();
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod conceal;
+mod copy;
 mod decode;
 mod discard;
 mod encodings;

@@ -1,0 +1,60 @@
+//! IDs and numbers for COPY.
+//!
+//! `COPY .. FROM` inserts rows in batches unless a default calls a VOLATILE function. Of the functions that return a different value for
+//! each row, PostgreSQL exempts only its own `nextval`. The functions here do the same as the functions for everybody, but are declared
+//! STABLE, and the planner support puts them into the defaults of a COPY. PostgreSQL evaluates these defaults for each row.
+//!
+//! Other statements must not use them. For example, `ALTER TABLE .. ADD COLUMN` evaluates a STABLE default once for all rows.
+
+use std::ffi::CStr;
+
+use flake::Request;
+use pgrx::datum::Internal;
+use pgrx::prelude::*;
+
+use crate::faults::{self, Fault};
+use crate::functions::{extension, segment};
+use crate::generator::draw;
+use crate::pg::relation::ANSWERED;
+use crate::pg::text_arg::Text;
+use crate::pg::{privilege, simplify, utility};
+
+/// Answers the planner's request for a simpler form of a call of `snowflake_nextval` or `snowflake_segment_nextval`.
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_copy_support(internal) RETURNS internal IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c \
+                   AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+fn snowflake_copy_support(request: Internal) -> Internal {
+    let copies = utility::copies() || faults::on(Fault::CopyEverywhere);
+    simplify::replace_call(request, |name| match name {
+        b"snowflake_nextval" if copies => Some(c"snowflake_copy_nextval"),
+        b"snowflake_segment_nextval" if copies => Some(c"snowflake_copy_segment"),
+        _ => None,
+    })
+}
+
+/// Issues one ID.
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_copy_nextval() -> i64 {
+    check(c"snowflake_nextval", "");
+    draw::draw(Request::UpTo(1)).take().expect("a granted run is not empty")
+}
+
+/// Draws the next number of a segment.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_copy_segment(tag: Text<'_>) -> i64 {
+    check(c"snowflake_segment_nextval", "text");
+    segment::next(tag)
+}
+
+/// Raises an error unless the current role may execute the function that is declared VOLATILE.
+fn check(function: &'static CStr, types: &str) {
+    privilege::check(function, || {
+        let name = format!("{}.{}({types})", extension::schema(), function.to_str().expect("the name is ASCII"));
+        let allowed = Spi::get_one_with_args(
+            "SELECT pg_catalog.has_function_privilege($1::pg_catalog.text, 'EXECUTE')",
+            &[name.into()],
+        );
+        allowed.expect(ANSWERED) == Some(true)
+    });
+}

@@ -1,0 +1,36 @@
+//! The privilege EXECUTE of a function that stands for another one.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// A function, a role and the begin of a statement.
+type Key = (*const std::ffi::c_char, pg_sys::Oid, pg_sys::TimestampTz);
+
+thread_local! {
+    /// What was found to be allowed most recently.
+    static ALLOWED: Cell<Option<Key>> = const { Cell::new(None) };
+}
+
+/// Raises PostgreSQL's error unless the current role may execute a function. `is_allowed` looks it up, once for each statement and role.
+#[inline]
+pub fn check(function: &'static CStr, is_allowed: impl FnOnce() -> bool) {
+    // SAFETY: the functions read variables of this process.
+    let key = unsafe { (function.as_ptr(), pg_sys::GetUserId(), pg_sys::GetCurrentStatementStartTimestamp()) };
+    if ALLOWED.get() == Some(key) {
+        return;
+    }
+    if !is_allowed() {
+        // SAFETY: the name is a C string.
+        unsafe {
+            pg_sys::aclcheck_error(
+                pg_sys::AclResult::ACLCHECK_NO_PRIV,
+                pg_sys::ObjectType::OBJECT_FUNCTION,
+                function.as_ptr(),
+            );
+        }
+    }
+    ALLOWED.set(Some(key));
+}

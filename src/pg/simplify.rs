@@ -1,0 +1,68 @@
+//! Planner support: another function in the place of one that an expression calls.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::ptr;
+
+use pgrx::datum::Internal;
+use pgrx::prelude::*;
+
+/// Answers a request of the planner. If the planner asks for a simpler form of a call that is not part of a query, the answer is a call of
+/// the function that `other` names for the called one, with the same arguments. Both functions are in the same schema. Otherwise, the
+/// answer is that there is no simpler form.
+pub fn replace_call(request: Internal, other: impl Fn(&[u8]) -> Option<&'static CStr>) -> Internal {
+    let call = request.unwrap().and_then(|request| {
+        // SAFETY: PostgreSQL passes a node to a support function. The tag shows that it is a SupportRequestSimplify, whose call is valid.
+        unsafe { replaced(request.cast_mut_ptr(), other) }
+    });
+    // A null pointer means that there is no answer. SQL's NULL would be an error.
+    Internal::from(Some(pg_sys::Datum::from(call.unwrap_or(ptr::null_mut()))))
+}
+
+/// # Safety
+///
+/// `request` points to a node that PostgreSQL has passed to a support function.
+unsafe fn replaced(
+    request: *mut pg_sys::Node,
+    other: impl Fn(&[u8]) -> Option<&'static CStr>,
+) -> Option<*mut pg_sys::FuncExpr> {
+    // SAFETY: see above. The catalog caches are read in a transaction. A name from them is null or a C string in the memory of this
+    // call.
+    unsafe {
+        if (*request).type_ != pg_sys::NodeTag::T_SupportRequestSimplify {
+            return None;
+        }
+        let request = request.cast::<pg_sys::SupportRequestSimplify>();
+        if !(*request).root.is_null() {
+            return None;
+        }
+        let call = (*request).fcall;
+        let name = pg_sys::get_func_name((*call).funcid);
+        if name.is_null() {
+            return None;
+        }
+        let function = beside((*call).funcid, other(CStr::from_ptr(name).to_bytes())?)?;
+        // PostgreSQL does not accept the node of the request itself.
+        let copy = pg_sys::copyObjectImpl(call.cast()).cast::<pg_sys::FuncExpr>();
+        (*copy).funcid = function;
+        Some(copy)
+    }
+}
+
+/// Returns the function of this name with the same argument types and in the same schema as another function.
+fn beside(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
+    let (mut types, mut number) = (ptr::null_mut(), 0);
+    // SAFETY: the functions read the catalog caches in a transaction. The first one returns as many types as arguments.
+    let found = unsafe {
+        pg_sys::get_func_signature(function, &raw mut types, &raw mut number);
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
+            pg_sys::Datum::from(name.as_ptr()),
+            pg_sys::Datum::from(pg_sys::buildoidvector(types, number)),
+            pg_sys::Datum::from(pg_sys::get_func_namespace(function)),
+            pg_sys::Datum::from(0),
+        )
+    };
+    (found != pg_sys::InvalidOid).then_some(found)
+}

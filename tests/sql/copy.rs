@@ -1,0 +1,268 @@
+//! COPY inserts rows in batches although a column has `DEFAULT snowflake_nextval()`, and every other statement still evaluates the
+//! default for each row.
+
+use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, major};
+
+/// How many rows a COPY inserts.
+const ROWS: i64 = 10_000;
+
+/// Creates a table and copies rows into it. Returns how many bytes of WAL are written for each row.
+fn wal(session: &mut Client, create: &str, copy: &str) -> Result<i64, String> {
+    session.batch_execute(&format!("DROP TABLE IF EXISTS copied; {create}")).map_err(|error| error.to_string())?;
+    let before: String = session.one("SELECT pg_current_wal_insert_lsn()::text");
+    session.batch_execute(copy).map_err(|error| format!("{copy}: {error}"))?;
+    let bytes = session.one(&format!("SELECT (pg_current_wal_insert_lsn() - '{before}'::pg_lsn)::bigint / {ROWS}"));
+    let ids: i64 = session.one("SELECT count(DISTINCT id) FROM copied");
+    ensure!(ids == ROWS, "{copy}: {ROWS} rows have {ids} IDs");
+    Ok(bytes)
+}
+
+const SEQ: &str = "COPY copied (n) FROM PROGRAM 'seq 10000'";
+
+/// Statements that create the table with a column of the type and default `{key}`, and that copy the rows.
+const TABLES: [(&str, &str); 8] = [
+    ("CREATE TABLE copied (id {key} PRIMARY KEY, n int)", SEQ),
+    ("CREATE TABLE copied (id {key} PRIMARY KEY, n int)", "COPY copied (n) FROM PROGRAM 'seq 10000' WHERE n > 0"),
+    (
+        "CREATE TABLE copied (id {key} PRIMARY KEY, n int)",
+        "DO $$ BEGIN EXECUTE 'COPY copied (n) FROM PROGRAM ''seq 10000'''; END $$",
+    ),
+    (
+        "CREATE TABLE copied (id {key} PRIMARY KEY, n int, CHECK (n > 0))",
+        "BEGIN; TRUNCATE copied; COPY copied (n) FROM PROGRAM 'seq 10000' WITH (FREEZE); COMMIT",
+    ),
+    (
+        "CREATE TABLE copied (id {key}, n int, PRIMARY KEY (id)) PARTITION BY RANGE (id);
+         CREATE TABLE low PARTITION OF copied FOR VALUES FROM (0) TO (1000000);
+         CREATE TABLE high PARTITION OF copied FOR VALUES FROM (1000000) TO (MAXVALUE)",
+        SEQ,
+    ),
+    (
+        "CREATE TABLE copied (id {key} PRIMARY KEY, n int);
+         CREATE TRIGGER after AFTER INSERT ON copied FOR EACH ROW WHEN (NEW.n < 0) EXECUTE FUNCTION ignored()",
+        SEQ,
+    ),
+    (
+        "CREATE TABLE copied (id {key} PRIMARY KEY, n int)",
+        "COPY copied (n) FROM PROGRAM 'seq 10000' WITH (ON_ERROR ignore)",
+    ),
+    (
+        "CREATE TABLE copied (id {key} PRIMARY KEY, n int)",
+        "COPY copied FROM PROGRAM 'seq -f \"\\\\D\t%g\" 10000' WITH (DEFAULT '\\D')",
+    ),
+];
+
+/// Compares the WAL of each table with that of the same table with a sequence.
+fn check_batches(session: &mut Client, default: &str) -> Result<(), String> {
+    session
+        .batch_execute(
+            "CREATE OR REPLACE FUNCTION ignored() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+        )
+        .expect("a function");
+    let version: u32 = major().parse().expect("a number");
+    for (create, copy) in TABLES {
+        if (copy.contains("ON_ERROR") && version < 17) || (copy.contains("DEFAULT") && version < 16) {
+            continue;
+        }
+        let sequence = wal(session, &create.replace("{key}", "bigserial"), copy)?;
+        let key = format!("bigint DEFAULT {default}");
+        let ours = wal(session, &create.replace("{key}", &key), copy)?;
+        ensure!(ours <= sequence, "{copy}: {ours} bytes a row, with a sequence {sequence}");
+    }
+    Ok(())
+}
+
+#[test]
+fn copy_writes_no_more_wal_than_with_a_sequence() {
+    let server = Cluster::builder("copy").start();
+    let mut session = server.session();
+    check_batches(&mut session, "snowflake_nextval()").unwrap();
+    // A domain whose default is an ID.
+    session.batch_execute("CREATE DOMAIN key AS bigint DEFAULT snowflake_nextval()").expect("a domain");
+    let sequence = wal(&mut session, "CREATE TABLE copied (id bigserial PRIMARY KEY, n int)", SEQ).unwrap();
+    let domain = wal(&mut session, "CREATE TABLE copied (id key PRIMARY KEY, n int)", SEQ).unwrap();
+    assert!(domain <= sequence, "{domain} bytes a row, with a sequence {sequence}");
+    // The extension in a schema that the search path does not contain.
+    session
+        .batch_execute("DROP TABLE copied; CREATE SCHEMA ids; ALTER EXTENSION snowflake_pg SET SCHEMA ids")
+        .expect("a schema");
+    check_batches(&mut session, "ids.snowflake_nextval()").unwrap();
+    session.batch_execute("DROP EXTENSION snowflake_pg CASCADE; CREATE EXTENSION snowflake_pg").expect("the extension");
+    check_batches(&mut session, "snowflake_nextval()").unwrap();
+}
+
+/// The catalog of 0.1.0 has no planner support, and the update adds it.
+#[test]
+fn a_default_that_stays_volatile_is_caught() {
+    let server = Cluster::builder("copy_volatile").start();
+    let mut session = server.connect();
+    session.batch_execute("CREATE EXTENSION snowflake_pg VERSION '0.1.0'").expect("the release has a script");
+    assert_caught(check_batches(&mut session, "snowflake_nextval()"), "bytes a row, with a sequence");
+    session.batch_execute("ALTER EXTENSION snowflake_pg UPDATE").expect("the release has an update script");
+    check_batches(&mut session, "snowflake_nextval()").unwrap();
+}
+
+/// Statements that need a different ID for each row. They run alone, in a trigger of a COPY, and after a COPY that has failed.
+const STATEMENTS: [(&str, &str); 6] = [
+    (
+        "ALTER TABLE filled ADD COLUMN id bigint DEFAULT snowflake_nextval()",
+        "SELECT count(DISTINCT id) = 100 FROM filled",
+    ),
+    ("ALTER TABLE filled ADD COLUMN id key", "SELECT count(DISTINCT id) = 100 FROM filled"),
+    (
+        "ALTER TABLE filled ALTER COLUMN n TYPE bigint USING snowflake_nextval() + n * 0",
+        "SELECT count(DISTINCT n) = 100 FROM filled",
+    ),
+    ("CREATE TABLE ids AS SELECT snowflake_nextval() AS id FROM filled", "SELECT count(DISTINCT id) = 100 FROM ids"),
+    (
+        "PREPARE two(bigint, bigint) AS SELECT $1 <> $2; CREATE TABLE ids AS EXECUTE two(snowflake_nextval(), snowflake_nextval())",
+        "SELECT every(\"?column?\") FROM ids",
+    ),
+    (
+        "CREATE TABLE parts (id bigint) PARTITION BY RANGE (id);
+         CREATE TABLE part PARTITION OF parts FOR VALUES FROM (snowflake_nextval()) TO (MAXVALUE)",
+        "SELECT pg_get_expr(relpartbound, oid) ~ '[0-9]{18}' FROM pg_class WHERE relname = 'part'",
+    ),
+];
+
+/// Statements that PostgreSQL refuses because the function is not IMMUTABLE.
+const REFUSED: [&str; 2] = [
+    "CREATE INDEX ON filled ((n + snowflake_nextval()))",
+    "ALTER TABLE filled ADD COLUMN id bigint GENERATED ALWAYS AS (n + snowflake_nextval()) STORED",
+];
+
+/// In the database of a session, checks each statement in each place.
+fn check_statements(session: &mut Client) -> Result<(), String> {
+    session
+        .batch_execute(
+            "CREATE DOMAIN key AS bigint DEFAULT snowflake_nextval();
+             CREATE TABLE target (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int CHECK (n > 0));
+             CREATE FUNCTION run() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN
+                 IF NEW.n = 2 THEN EXECUTE current_setting('test.statement'); END IF;
+                 RETURN NEW;
+             END $$;
+             CREATE FUNCTION run_after_error() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN
+                 IF NEW.n = 2 THEN
+                     BEGIN
+                         COPY target (n) FROM PROGRAM 'echo -1';
+                     EXCEPTION WHEN check_violation THEN
+                         EXECUTE current_setting('test.statement');
+                     END;
+                 END IF;
+                 RETURN NEW;
+             END $$",
+        )
+        .expect("tables and functions");
+    let begin = "BEGIN; CREATE TABLE filled AS SELECT generate_series(1, 100) AS n";
+    let in_copy = |function: &str| {
+        format!(
+            "CREATE TRIGGER runs BEFORE INSERT ON target FOR EACH ROW EXECUTE FUNCTION {function}();
+             COPY target (n) FROM PROGRAM 'seq 3'"
+        )
+    };
+    let after_error = "SAVEPOINT before; DO $$ BEGIN COPY target (n) FROM PROGRAM 'echo -1';
+                       EXCEPTION WHEN check_violation THEN NULL; END $$; ROLLBACK TO before";
+    let places = |statement: &str| {
+        [statement.to_string(), in_copy("run"), in_copy("run_after_error"), format!("{after_error}; {statement}")]
+    };
+    for (statement, check) in STATEMENTS {
+        for place in places(statement) {
+            let set = format!("SET LOCAL test.statement = $s${statement}$s$");
+            let run = session.batch_execute(&format!("{begin}; {set}; {place}"));
+            run.map_err(|error| format!("{place}: {statement}: {error}"))?;
+            ensure!(session.one::<bool>(check), "{place}: {statement}: an ID was issued twice");
+            session.batch_execute("ROLLBACK; DEALLOCATE ALL").expect("the end of the transaction");
+        }
+    }
+    for statement in REFUSED {
+        for place in places(statement) {
+            let set = format!("SET LOCAL test.statement = $s${statement}$s$");
+            let refused = session.batch_execute(&format!("{begin}; {set}; {place}")).expect_err(&place);
+            session.batch_execute("ROLLBACK").expect("the end of the transaction");
+            let code = refused.code().map(|code| code.code().to_string());
+            ensure!(code.as_deref() == Some("42P17"), "{place}: {statement}: {refused}");
+        }
+    }
+    Ok(())
+}
+
+fn server(builder: Builder) -> (Cluster, Client) {
+    let server = builder.start();
+    let session = server.session();
+    (server, session)
+}
+
+#[test]
+fn every_other_statement_issues_an_id_for_each_row() {
+    let (_server, mut session) = server(Cluster::builder("copy_others"));
+    check_statements(&mut session).unwrap();
+}
+
+#[test]
+fn a_default_that_is_stable_everywhere_is_caught() {
+    let (_server, mut session) = server(Cluster::builder("copy_everywhere").fault("CopyEverywhere"));
+    assert_caught(check_statements(&mut session), "an ID was issued twice");
+}
+
+#[test]
+fn copy_needs_the_privilege_of_the_function_in_the_default() {
+    let (_server, mut session) = server(Cluster::builder("copy_privilege"));
+    session
+        .batch_execute(
+            "CREATE ROLE app; GRANT pg_execute_server_program TO app;
+             CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int);
+             GRANT SELECT, INSERT ON copied TO app;
+             SET ROLE app; COPY copied (n) FROM PROGRAM 'seq 3'; RESET ROLE;
+             REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC; SET ROLE app",
+        )
+        .expect("a role that copies rows");
+    for statement in ["COPY copied (n) FROM PROGRAM 'seq 3'", "SELECT snowflake_copy_nextval()"] {
+        let refused = session.batch_execute(statement).expect_err(statement);
+        let message = refused.as_db_error().map(|error| (error.code().code(), error.message()));
+        assert_eq!(message, Some(("42501", "permission denied for function snowflake_nextval")), "{statement}");
+    }
+}
+
+/// A function of the same name that is not the extension's is called for each row, and stays what it is.
+#[test]
+fn a_function_of_the_same_name_is_not_replaced() {
+    let (_server, mut session) = server(Cluster::builder("copy_same_name"));
+    session
+        .batch_execute(
+            "CREATE SCHEMA other; CREATE SEQUENCE other.drawn;
+             CREATE FUNCTION other.snowflake_nextval() RETURNS bigint VOLATILE LANGUAGE sql AS $$ SELECT nextval('other.drawn') $$;
+             CREATE FUNCTION other.snowflake_copy_nextval() RETURNS bigint STABLE LANGUAGE sql AS $$ SELECT 0::bigint $$;
+             CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT other.snowflake_nextval(), n int);
+             COPY copied (n) FROM PROGRAM 'seq 3'",
+        )
+        .expect("rows");
+    assert_eq!(session.one::<i64>("SELECT max(id) FROM copied"), 3);
+}
+
+/// Rows of a foreign table get their IDs here, and the ID of the last row is the current one.
+#[test]
+fn a_foreign_table_gets_different_ids() {
+    let (_server, mut session) = server(Cluster::builder("copy_foreign"));
+    if !session.one::<bool>("SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'postgres_fdw')") {
+        return cluster::not_tested("COPY into a foreign table: postgres_fdw is not installed");
+    }
+    session
+        .batch_execute(
+            "CREATE EXTENSION postgres_fdw;
+             DO $$ BEGIN EXECUTE format('CREATE SERVER here FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L)',
+                 split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port'), current_database()); END $$;
+             CREATE USER MAPPING FOR CURRENT_USER SERVER here;
+             CREATE TABLE remote (id bigint PRIMARY KEY, n int);",
+        )
+        .expect("a server");
+    session
+        .batch_execute(
+            "CREATE FOREIGN TABLE copied (id bigint DEFAULT snowflake_nextval(), n int) SERVER here OPTIONS (table_name 'remote');
+             COPY copied (n) FROM PROGRAM 'seq 100'",
+        )
+        .expect("rows");
+    assert_eq!(session.one::<i64>("SELECT count(DISTINCT id) FROM copied"), 100);
+    assert!(session.one::<bool>("SELECT max(id) = snowflake_currval() FROM copied"));
+}
