@@ -62,7 +62,7 @@ fn instants() -> impl Strategy<Value = Timestamp> {
 
 /// Checks the serial of an instant against the notation of `strftime`, and reads it back.
 fn check(at: Timestamp, zone: &TimeZone, number: i64) -> Result<(), TestCaseError> {
-    let zoned = at.to_zoned(zone.clone());
+    let zoned = at.to_zoned_datetime(zone.clone());
     for (form, naive, unit) in TEMPLATES {
         let template = template(form);
         prop_assert_eq!(template.unit(), unit);
@@ -106,7 +106,7 @@ fn periods_change_at_midnight_with_summer_time_and_at_new_year() {
         let changes = zone.following(from).map(|change| change.timestamp()).take(300);
         let new_years = (1970..2100).filter_map(|year| {
             let midnight = jiff::civil::date(year, 1, 1).at(0, 0, 0, 0);
-            Some(midnight.to_zoned(zone.clone()).ok()?.timestamp())
+            Some(midnight.to_zoned_datetime(zone.clone()).ok()?.timestamp())
         });
         // PostgreSQL and POSIX time have no leap seconds: the last one was at the end of 2016.
         let leap = "2017-01-01T00:00:00Z".parse().unwrap();
@@ -135,7 +135,8 @@ fn the_hour_that_comes_twice_is_one_period() {
 fn any_instant_has_a_civil_time_or_none() {
     let zone = |seconds| TimeZone::fixed(Offset::from_seconds(seconds).unwrap());
     forall(20_000, (instants(), -86_400..=86_400), |(at, offset)| {
-        let there = Timestamp::from_microsecond(at.as_microsecond()).unwrap().to_zoned(zone(offset)).datetime();
+        let there =
+            Timestamp::from_microsecond(at.as_microsecond()).unwrap().to_zoned_datetime(zone(offset)).datetime();
         let expected = Civil {
             year: there.year().into(),
             month: there.month() as u8,
