@@ -177,6 +177,44 @@ fn what_is_old_is_dropped_and_nothing_else() {
     assert_caught(check_dropped(&server, table, path, &by_name), "10 tables of another schema were dropped");
 }
 
+/// A table that was migrated from a sequence: partitions of old numbers, one of which has no lower bound, and partitions of days. A
+/// row of the last old number was inserted yesterday.
+const MIGRATED: &str = "
+    DROP TABLE IF EXISTS events;
+    CREATE TABLE events (id bigint PRIMARY KEY, created_at timestamptz) PARTITION BY RANGE (id);
+    CREATE TABLE events_negative PARTITION OF events FOR VALUES FROM (MINVALUE) TO (0);
+    CREATE TABLE events_first PARTITION OF events FOR VALUES FROM (0) TO (1000000);
+    CREATE TABLE events_second PARTITION OF events FOR VALUES FROM (1000000) TO (2000000);
+    SELECT snowflake_create_partitions('events', '1 day', 1, now() - interval '92 days');
+    SELECT snowflake_create_partitions('events', '1 day', 1);
+    INSERT INTO events VALUES (-1, now() - interval '400 days'), (1, now() - interval '300 days'),
+        (1999999, now() - interval '1 day'),
+        (snowflake_min_id(date_trunc('day', now(), 'UTC') - interval '92 days'), now() - interval '92 days'),
+        (snowflake_min_id(date_trunc('day', now(), 'UTC')), now())";
+
+/// A query of the page drops the partition of a day 92 days ago, and keeps all old numbers.
+fn check_old_numbers(server: &Cluster, query: &str) -> Result<(), String> {
+    let mut session = server.session();
+    session.batch_execute(MIGRATED).expect("a table");
+    typed(server.psql(), query)?;
+    let kept: Vec<i64> = session.all("SELECT id FROM events WHERE id < 1::bigint << 60 ORDER BY id");
+    ensure!(kept == [-1, 1, 1_999_999], "old rows are lost, and only {kept:?} are left");
+    let days: i64 = session.one("SELECT count(*) FROM events WHERE id > 1::bigint << 60");
+    ensure!(days == 1, "{days} rows of days are left");
+    Ok(())
+}
+
+#[test]
+fn rows_with_old_sequence_numbers_are_not_dropped_as_old_days() {
+    let server = Cluster::builder("care_numbers").start();
+    let query = block("DROP TABLE %s");
+    check_old_numbers(&server, &query).unwrap();
+    // The negative control: the statement without its lower limit.
+    let unlimited = query.replace(">= snowflake_min_id('2024-01-01 00:00+00')", "IS NOT NULL");
+    assert_ne!(unlimited, query);
+    assert_caught(check_old_numbers(&server, &unlimited), "old rows are lost, and only [-1] are left");
+}
+
 /// Creates a table with partitions for this many days.
 fn by_day(session: &mut Client, from: &str, count: u32) {
     session
