@@ -2,10 +2,11 @@
 
 import { $, copy, copyButton, element } from "./dom.mjs";
 import { readId } from "./read.mjs";
-import { showId } from "./show.mjs";
+import { showId, watchScroll } from "./show.mjs";
 import { DEFAULT_LAYOUT, LAYOUTS, decode, encode, format, range, toIso, toUnixMs } from "./snowflake.mjs";
 import { statements } from "./sql.mjs";
-import { readings } from "./suggest.mjs";
+import { isMarker, readings } from "./suggest.mjs";
+import { toUuid } from "./uuid.mjs";
 
 /** The value of a layout selection if the person enters the bits and the epoch. */
 const OWN = "own";
@@ -69,14 +70,15 @@ function read() {
     shown = null;
     try {
         if (pasted) {
-            const { id, form, also } = readId(pasted);
+            const found = readId(pasted);
+            const { id } = found;
             const all = readings(id, now());
             const likely = all.find(({ verdict }) => verdict === "likely")?.name;
             $("layout").options[0].textContent = likely ? `Suggested: ${likely}` : "Suggested: none";
             const shape = shapeOf($("layout").value || likely || DEFAULT_LAYOUT, "bits", "epoch", (names) => (invalid = names));
             invalid = ["id"];
             shown = { shape, decoded: decode(id, shape) };
-            note(form, also, $("layout").value === "" && !likely);
+            note(found, $("layout").value === "" && !likely);
             showId(shown, all, (name) => choose(name));
         } else {
             $("layout").options[0].textContent = "Suggested";
@@ -88,14 +90,21 @@ function read() {
     $("result").hidden = shown === null;
 }
 
-function note(form, also, guessed) {
+function note({ id, form, also, part, others }, guessed) {
     const notes = [];
+    if (part !== null) notes.push(`Read ${part} from the URL.`);
+    if (others.length > 0) notes.push(`The URL also contains ${others.join(", ")}.`);
     if (also !== null) {
         const other = form === "text" ? "A number" : "13 characters of text";
         const as = form === "text" ? "text" : `a ${form} number`;
         notes.push(`Read as ${as}. ${other} of this form would be ID ${also}.`);
     }
-    if (guessed) notes.push(`No named layout gives a plausible time. The page shows the ID in layout ${DEFAULT_LAYOUT}.`);
+    if (guessed) {
+        const why = isMarker(id)
+            ? "The number is a limit of integers or a round number, and probably not an ID."
+            : "No named layout gives a plausible time and plausible parts.";
+        notes.push(`${why} The page shows it in layout ${DEFAULT_LAYOUT}.`);
+    }
     $("id-note").textContent = notes.join(" ");
 }
 
@@ -151,6 +160,7 @@ function showMade(id, shape) {
         ["ID", String(id)],
         ["Hexadecimal", `0x${id.toString(16)}`],
         ["Text", made.text],
+        ["UUID", toUuid(id)],
         ["Time (UTC)", made.createdAt],
         ["First ID of the tick", String(min)],
         ["Last ID of the tick", String(max)],
@@ -248,6 +258,7 @@ function start() {
     $("reuse").addEventListener("click", reuse);
     $("link").addEventListener("click", () => copy(location.href, "the link"));
     window.addEventListener("hashchange", restore);
+    for (const area of document.querySelectorAll(".scroll")) watchScroll(area, area.previousElementSibling);
     restore();
 }
 

@@ -2,14 +2,17 @@
 
 import { $, copyButton, element } from "./dom.mjs";
 import { LAYOUTS, fields, toIso } from "./snowflake.mjs";
+import { toUuid } from "./uuid.mjs";
 
 const NAMES = { timestamp: "Timestamp", datacenter: "Datacenter ID", worker: "Worker ID", sequence: "Sequence" };
 
 const VERDICTS = {
     likely: "suggested",
     possible: "possible",
-    early: "no: on the day of the epoch",
+    early: "no: before the first IDs",
     future: "no: in the future",
+    large: "no: the parts are too large",
+    marker: "no: a limit or a round number",
     invalid: "no: above the last ID",
 };
 
@@ -43,6 +46,7 @@ export function showId({ shape, decoded }, readings, choose) {
         ["Decimal", String(decoded.id)],
         ["Hexadecimal", `0x${decoded.id.toString(16)}`],
         ["Text", decoded.text],
+        ["UUID", toUuid(decoded.id)],
     ];
     $("forms").replaceChildren(
         ...forms.flatMap(([name, value]) => [
@@ -51,6 +55,19 @@ export function showId({ shape, decoded }, readings, choose) {
         ]),
     );
     $("layouts").tBodies[0].replaceChildren(...readings.map((reading) => row(reading, verdict(reading, readings), shape.name, choose)));
+}
+
+/** Tells the person to scroll a table that is wider than the screen, now and whenever its width changes. */
+export function watchScroll(area, hint) {
+    const measure = () => {
+        const hidden = area.scrollWidth - area.clientWidth;
+        hint.hidden = hidden <= 1;
+        area.classList.toggle("more", hidden - area.scrollLeft > 1);
+    };
+    const sizes = new ResizeObserver(measure);
+    sizes.observe(area);
+    sizes.observe(area.firstElementChild);
+    area.addEventListener("scroll", measure, { passive: true });
 }
 
 function tile(part, name, value, ...small) {

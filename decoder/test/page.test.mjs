@@ -4,29 +4,21 @@
  */
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { pathToFileURL } from "node:url";
 
 import { DEFAULT_LAYOUT } from "../snowflake.mjs";
-import { Browser, KEYS } from "./webdriver.mjs";
+import { toUuid } from "../uuid.mjs";
+import { open as openIn, page, start } from "./opened.mjs";
+import { KEYS } from "./webdriver.mjs";
 
-const PAGE = process.env.PAGE ?? new URL("../../target/decoder.html", import.meta.url).pathname;
 const { layouts, ids } = JSON.parse(readFileSync(new URL("../../tests/vectors.json", import.meta.url), "utf8"));
-const page = pathToFileURL(PAGE).href;
 
 let browser;
-before(async () => {
-    assert.ok(existsSync(PAGE), `${PAGE} is missing: make decoder builds it`);
-    browser = await Browser.start();
-});
+before(async () => (browser = await start()));
 after(() => browser?.stop());
 
-/** Opens the page without a fragment, or with this fragment. */
-async function open(fragment = "") {
-    await browser.go("about:blank");
-    await browser.go(page + fragment);
-}
+const open = (fragment) => openIn(browser, fragment);
 
 /** Returns what the page shows for an ID. */
 function shown() {
@@ -35,7 +27,7 @@ function shown() {
         const form = (name) => text('#forms [data-form="' + name + '"]');
         const visible = !document.getElementById("result").hidden;
         return visible && {
-            id: form("Decimal"), hexadecimal: form("Hexadecimal"), text: form("Text"), created_at: text("#utc"),
+            id: form("Decimal"), hexadecimal: form("Hexadecimal"), text: form("Text"), uuid: form("UUID"), created_at: text("#utc"),
             datacenter_id: text("#part-datacenter"), worker_id: text("#part-worker"), sequence: text("#part-sequence"),
             layout: text("#part-layout"), bits: text("#bit-map"),
         };`);
@@ -63,6 +55,7 @@ function expected({ id, text, created_at, datacenter_id, worker_id, sequence, la
         id,
         hexadecimal: `0x${BigInt(id).toString(16)}`,
         text,
+        uuid: toUuid(BigInt(id)),
         created_at,
         datacenter_id: part(datacenter_id),
         worker_id: part(worker_id),
@@ -82,6 +75,8 @@ test("an ID that is typed is shown, in each of its forms", async () => {
         await browser.type("#id", typed);
         assert.deepEqual(await shown(), expected(published), typed);
     }
+    await browser.click(".example:nth-of-type(4)");
+    assert.deepEqual(await shown(), expected(published));
     await browser.click(".example:nth-of-type(2)");
     assert.equal((await shown()).id, "103270115826048975");
     assert.match(await browser.text("#layout option:first-child"), /^Suggested: mastodon$/);
@@ -95,6 +90,38 @@ test("an ID above 2^53 is exact to its last digit", async () => {
         const found = await shown();
         assert.equal(found.id, id, `the page shows ${found.id} instead of ${id}`);
         assert.equal(BigInt(`0b${found.bits}`), BigInt(id));
+    }
+});
+
+test("a URL, digits with separators, and a UUID are understood", async () => {
+    await open();
+    const { id } = published;
+    for (const pasted of ["1,541,815,603,606,036,480", "1541 815603 606036480", "1_541_815_603_606_036_480", toUuid(BigInt(id))]) {
+        await browser.paste("#id", pasted);
+        assert.deepEqual(await shown(), expected(published), pasted);
+        assert.equal(await browser.text("#id-note"), "");
+    }
+    for (const url of [`https://shop.example/orders/${id}`, `https://shop.example/orders?page=2&id=${id}`]) {
+        await browser.paste("#id", url);
+        assert.deepEqual(await shown(), expected(published), url);
+        assert.equal(await browser.text("#id-note"), `Read ${id} from the URL.`);
+    }
+    await browser.paste("#id", `https://shop.example/customers/175928847299117063/orders/${id}`);
+    assert.equal(await browser.text("#id-note"), `Read ${id} from the URL. The URL also contains 175928847299117063.`);
+    const link = await browser.run("return location.href");
+    await browser.go("about:blank");
+    await browser.go(link);
+    assert.deepEqual(await shown(), expected(published));
+});
+
+test("the largest bigint and other markers suggest no layout", async () => {
+    await open();
+    for (const id of ["9223372036854775807", "4611686018427387904", "9000000000000000000"]) {
+        await browser.paste("#id", id);
+        assert.match(await browser.waitFor("#id-note", /is a limit of integers or a round number/), /The page shows it in layout twitter/);
+        assert.equal(await browser.text("#layout option:first-child"), "Suggested: none");
+        const verdicts = Object.values(await table()).map(([verdict]) => verdict);
+        assert.deepEqual(verdicts.filter((verdict) => !verdict.startsWith("no: ")), [], id);
     }
 });
 
@@ -141,7 +168,7 @@ test("the likely layout is suggested", async () => {
     }
     await browser.paste("#id", "12345");
     assert.match(await browser.waitFor("#id-note", /No named layout gives a plausible time/), /layout twitter/);
-    assert.equal((await table()).twitter[0], "no: on the day of the epoch");
+    assert.equal((await table()).twitter[0], "no: before the first IDs");
 });
 
 test("bits and an epoch of one's own are used", async () => {
@@ -283,42 +310,6 @@ test("the keyboard reaches every control, and each has a label", async () => {
     assert.deepEqual(reached.filter((id) => !seen.has(id)), []);
 });
 
-test("a phone shows the page without scrolling sideways", async () => {
-    const metrics = { width: 390, height: 844, deviceScaleFactor: 2, mobile: true };
-    await browser.command("Emulation.setDeviceMetricsOverride", metrics);
-    const widest = "#id=9223372036854775807&layout=own&bits=62:0:1@1s";
-    for (const fragment of ["", `#id=${published.id}&at=2026-01-31T12:00:00Z`, widest, `#id=${"9".repeat(80)}`]) {
-        await open(fragment);
-        const [width, visible] = await browser.run("return [document.documentElement.scrollWidth, innerWidth]");
-        assert.deepEqual([width, visible], [390, 390], fragment);
-    }
-    await browser.command("Emulation.clearDeviceMetricsOverride", {});
-});
-
-test("colours follow the setting for dark pages, and contrast with what is behind them", async () => {
-    for (const scheme of ["light", "dark"]) {
-        await browser.command("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
-        await open(`#id=${published.id}`);
-        const ground = await browser.run("return getComputedStyle(document.body).backgroundColor");
-        assert.equal(luminance(ground) < 0.2, scheme === "dark", ground);
-        const pairs = await browser.run(`
-            const behind = (element) => {
-                const colour = getComputedStyle(element).backgroundColor;
-                return colour === "rgba(0, 0, 0, 0)" && element.parentElement ? behind(element.parentElement) : colour;
-            };
-            const shown = [...document.querySelectorAll("body *")].filter((element) =>
-                element.checkVisibility() && [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()));
-            return shown.map((element) => [getComputedStyle(element).color, behind(element), element.textContent]);`);
-        assert.ok(pairs.length > 100, `${pairs.length} texts`);
-        for (const [colour, under, text] of pairs) {
-            const [dark, light] = [luminance(colour), luminance(under)].sort((a, b) => a - b);
-            const contrast = (light + 0.05) / (dark + 0.05);
-            assert.ok(contrast >= 4.5, `${scheme}: "${text}" has a contrast of ${contrast.toFixed(2)}`);
-        }
-    }
-    await browser.command("Emulation.setEmulatedMedia", { features: [] });
-});
-
 test("the page requests nothing, and may request nothing", async () => {
     await browser.log("performance");
     await open(`#id=${published.id}`);
@@ -347,14 +338,4 @@ test("the page requests nothing, and may request nothing", async () => {
 /** Returns the errors in a browser's log. */
 function severe(entries) {
     return entries.filter(({ level }) => level === "SEVERE").map(({ message }) => message);
-}
-
-/** Returns the relative luminance of a colour, as the guidelines for accessible pages (WCAG) define it. */
-function luminance(colour) {
-    const [red, green, blue] = /\((\d+), (\d+), (\d+)/
-        .exec(colour)
-        .slice(1)
-        .map((value) => value / 255)
-        .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }

@@ -9,6 +9,10 @@ use cluster::{Scratch, assert_caught, command, ensure, not_tested, output, repos
 /// The programs that show the page and control the browser.
 const BROWSER: [&str; 2] = ["chromium", "chromedriver"];
 
+/// The files with the tests that need a browser.
+const PAGE: &str = "page.test.mjs";
+const SCREEN: &str = "screen.test.mjs";
+
 /// How long the processes of a browser may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -36,19 +40,34 @@ fn build(sources: &Path, scratch: &Scratch) -> Result<PathBuf, String> {
     Ok(page)
 }
 
-/// Builds the page after replacing a text in one of its files.
-fn build_with(file: &str, (right, wrong): (&str, &str), scratch: &Scratch) -> Result<PathBuf, String> {
+/// Copies the files of the page, and replaces a text in one of the copies.
+fn copy_with(file: &str, (right, wrong): (&str, &str), scratch: &Scratch) -> PathBuf {
     let sources = scratch.0.join("decoder");
     output(command("cp").arg("-r").arg(repository().join("decoder")).arg(&sources));
     let text = fs::read_to_string(sources.join(file)).expect("a file of the page");
     assert_eq!(text.matches(right).count(), 1, "{right}");
     fs::write(sources.join(file), text.replace(right, wrong)).expect("a copy can be written");
-    build(&sources, scratch)
+    sources
 }
 
-/// Runs the page's tests whose names match a pattern, and checks that their browser has ended.
-fn check_page(page: &Path, pattern: &str) -> Result<(), String> {
-    let test = repository().join("decoder/test/page.test.mjs");
+/// Builds the page after replacing a text in one of its files.
+fn build_with(file: &str, edit: (&str, &str), scratch: &Scratch) -> Result<PathBuf, String> {
+    build(&copy_with(file, edit, scratch), scratch)
+}
+
+/// Runs the tests of the forms of an ID and of the suggestion, which need no browser.
+fn check_forms(sources: &Path) -> Result<(), String> {
+    let mut node = command("node");
+    node.arg("--test").arg(sources.join("test/forms.test.mjs"));
+    let run = node.env("VECTORS", repository().join("tests/vectors.json")).output();
+    let run = run.expect("node is installed (Debian: nodejs)");
+    ensure!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+    Ok(())
+}
+
+/// Runs the tests of a file whose names match a pattern, and checks that their browser has ended.
+fn check_page(page: &Path, file: &str, pattern: &str) -> Result<(), String> {
+    let test = repository().join("decoder/test").join(file);
     // The path is short because Chromium creates a socket in this directory.
     let files = env::temp_dir().join(format!("decoder-{}", process::id()));
     fs::create_dir(&files).expect("the temporary directory can be written");
@@ -82,7 +101,44 @@ fn the_page_works_in_a_browser() {
     let page = scratch.0.join("built/page.html");
     let printed = output(command(repository().join("scripts/decoder")).arg(&page));
     assert_eq!(Path::new(&printed), page);
-    check_page(&page, ".").unwrap();
+    check_page(&page, PAGE, ".").unwrap();
+    check_page(&page, SCREEN, ".").unwrap();
+}
+
+#[test]
+fn a_pasted_url_separators_and_uuids_are_understood_and_markers_suggest_nothing() {
+    check_forms(&repository().join("decoder")).unwrap();
+    // The negative controls.
+    for (name, file, edit, seen) in [
+        ("list", "read.mjs", ("digits.length > String(MAX_ID).length", "digits.length > 99"), "1541815603606036480 1541815603606036481"),
+        ("longest", "read.mjs", ("best.part.length > other.part.length", "best.part.length > 0"), "1700000000000n"),
+        ("host", "read.mjs", ("decoded(text.replace(host, \"\"))", "decoded(text)"), "1541815603606036480.example"),
+        ("word", "read.mjs", ("/^[0-7]/.test(part)", "true"), "international"),
+        ("uuid", "uuid.mjs", ("[12n, 64n]", "[12n, 63n]"), "1541815603606044680"),
+        ("marker", "suggest.mjs", ("(id & (id + 1n)) === 0n", "false"), "9007199254740991"),
+        ("large", "suggest.mjs", ("const LONGEST = 74", "const LONGEST = 99"), "9223372036854775806"),
+        ("mastodon", "suggest.mjs", ("SINCE_MS[name] ??", ""), "123456789012345"),
+        ("usual", "suggest.mjs", ("const LONGEST = 74", "const LONGEST = 70"), "sonyflake: large"),
+    ] {
+        let scratch = Scratch::new(&format!("decoder_forms_{name}"));
+        assert_caught(check_forms(&copy_with(file, edit, &scratch)), seen);
+    }
+}
+
+#[test]
+fn a_page_that_does_not_tell_to_scroll_is_caught() {
+    if !has_browser() {
+        return;
+    }
+    let scratch = Scratch::new("decoder_scroll");
+    let page = build_with("show.mjs", ("hint.hidden = hidden <= 1;", ""), &scratch).unwrap();
+    assert_caught(check_page(&page, SCREEN, "tells the person to scroll"), "tells the person to scroll");
+}
+
+#[test]
+fn the_readme_leads_to_the_decoder() {
+    let readme = fs::read_to_string(repository().join("README.md")).expect("README.md can be read");
+    assert!(readme.contains("[decoder page](decoder/)"), "the README does not link to the decoder");
 }
 
 #[test]
@@ -93,7 +149,7 @@ fn a_page_that_rounds_ids_is_caught() {
     let scratch = Scratch::new("decoder_rounds");
     let rounding = ("const id = BigInt(text);", "const id = BigInt(Number(text));");
     let page = build_with("read.mjs", rounding, &scratch).unwrap();
-    let outcome = check_page(&page, "exact to its last digit");
+    let outcome = check_page(&page, PAGE, "exact to its last digit");
     assert_caught(outcome, "the page shows 9007199254740992 instead of 9007199254740993");
 }
 
@@ -104,7 +160,7 @@ fn a_page_that_may_request_something_is_caught() {
     }
     let scratch = Scratch::new("decoder_requests");
     let page = build_with("index.html", ("default-src 'none'; ", ""), &scratch).unwrap();
-    assert_caught(check_page(&page, "the page requests nothing"), "connect-src");
+    assert_caught(check_page(&page, PAGE, "the page requests nothing"), "connect-src");
 }
 
 #[test]

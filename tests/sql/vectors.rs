@@ -46,10 +46,11 @@ fn a_wrong_vector_in_javascript_is_caught() {
 const STATEMENTS: &str = "
     const { decode, format } = await import(`${process.cwd()}/decoder/snowflake.mjs`);
     const { statements } = await import(`${process.cwd()}/decoder/sql.mjs`);
+    const { toUuid } = await import(`${process.cwd()}/decoder/uuid.mjs`);
     const { ids } = JSON.parse(require('node:fs').readFileSync(0, 'utf8'));
     const shown = ids.map(({ id, layout, epoch, min_id, max_id }) => {
         const shape = format(layout, epoch);
-        return { id, min_id, max_id, ...statements(decode(id, shape), shape) };
+        return { id, min_id, max_id, uuid: toUuid(BigInt(id)), ...statements(decode(id, shape), shape) };
     });
     process.stdout.write(JSON.stringify(shown));
 ";
@@ -66,6 +67,8 @@ fn check_statements(session: &mut Client, program: &str) -> Result<(), String> {
         let text = |name: &str| vector[name].as_str().unwrap_or_default();
         let number = |name: &str| text(name).parse::<i64>().expect("an ID");
         let (id, min, max) = (number("id"), number("min_id"), number("max_id"));
+        let uuid: String = session.one(&format!("SELECT snowflake_to_uuid({id})::text"));
+        ensure!(uuid == text("uuid"), "{} is not {uuid}, the UUID of {id}", text("uuid"));
         // Years that PostgreSQL does not have.
         if session.code(text("encode")).as_deref() == Some("22008") {
             continue;
