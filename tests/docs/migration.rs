@@ -10,6 +10,7 @@ mod application;
 mod back;
 mod integer;
 mod large;
+mod locks;
 mod merge;
 pub mod page;
 mod pgedge;

@@ -10,7 +10,7 @@ pub const UNDO: &str = "Undo an unfinished migration";
 
 /// Creates events with IDs below and above 0, and clicks whose own keys are sparse. One of the user's triggers moves clicks to
 /// another event. The log shows whether a constraint was enough for `SET NOT NULL`.
-const TABLES: &str = "ALTER ROLE CURRENT_USER SET log_min_messages = debug1;
+pub const TABLES: &str = "ALTER ROLE CURRENT_USER SET log_min_messages = debug1;
      CREATE TABLE events (id serial PRIMARY KEY, name text);
      CREATE TABLE clicks (id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
          event_id integer NOT NULL REFERENCES events ON DELETE CASCADE, name text);

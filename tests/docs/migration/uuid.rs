@@ -11,7 +11,7 @@ const TITLE: &str = "From UUIDs";
 
 /// Returns the statements that create the section's tables, a trigger that can change the reference, and a role that may only
 /// insert revisions.
-fn tables(created_at: &str) -> String {
+pub fn tables(created_at: &str) -> String {
     format!(
         "CREATE TABLE documents (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), n serial, created_at {created_at});
          CREATE TABLE revisions (id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -26,7 +26,7 @@ fn tables(created_at: &str) -> String {
 
 /// Returns the statements that insert documents, beginning a day ago, with an interval of `spread` between them. Each document
 /// except one has a revision.
-fn rows(spread: &str) -> String {
+pub fn rows(spread: &str) -> String {
     format!(
         "INSERT INTO documents (created_at) SELECT now() - interval '1 day' + n * interval '{spread}'
          FROM generate_series(1, 12000) AS n;
@@ -51,6 +51,11 @@ const UNSEEN: &str = "ALTER TABLE revisions DISABLE TRIGGER zz_new_document;
     ALTER TABLE revisions ENABLE ALWAYS TRIGGER zz_new_document;
     INSERT INTO revisions (document_id, n) VALUES ('00000000-0000-0000-0000-000000000001', 12001)";
 
+/// Changes a reference past the trigger.
+const PAST: &str = "ALTER TABLE revisions DISABLE TRIGGER zz_new_document;
+    UPDATE revisions SET document_id = (SELECT id FROM documents WHERE n = 6), version = 3 WHERE n = 5;
+    ALTER TABLE revisions ENABLE ALWAYS TRIGGER zz_new_document";
+
 /// Inserts a copy of a row's reference and version, which must be unique.
 const DUPLICATE: &str =
     "INSERT INTO revisions (document_id, version) SELECT document_id, version FROM revisions LIMIT 1";
@@ -72,6 +77,10 @@ fn check_on(run: &mut Run, spread: &str, late: &str) -> Result<usize, String> {
         write(session, &mut Vec::new(), insert)?;
         if next.contains("new_document_id_filled CHECK") {
             session.batch_execute(late).map_err(|error| format!("a late writer: {}", sqlstate(&error).1))?;
+        }
+        if next.contains("RENAME COLUMN") {
+            let unseen = session.code(PAST);
+            ensure!(unseen.as_deref() == Some("23503"), "a reference to another document is accepted: {unseen:?}");
         }
         if next.contains("COLUMN old_id") {
             let lost = "SELECT count(*) FROM known LEFT JOIN documents ON old_id = known.id
@@ -153,17 +162,18 @@ fn ids_with_the_time_of_the_migration_are_caught() {
     assert_caught(check_uuid("0.3 ms", edit).map(drop), "do not carry the time");
 }
 
-/// The error with which the swap stops if it finds a reference that the trigger did not see.
-const FOUND: &str = "ERROR:  new_document_id is not that of document_id: run the batches of revisions again";
+/// The error with which step 7 stops if it finds a reference that the trigger did not see.
+const FOUND: &str =
+    "ERROR:  insert or update on table \"revisions\" violates foreign key constraint \"revisions_same_document\"";
 
 #[test]
-fn a_trigger_that_is_off_for_a_replica_stops_the_swap() {
+fn a_trigger_that_is_off_for_a_replica_is_found_before_the_swap() {
     let edit = ("ALTER TABLE revisions ENABLE ALWAYS TRIGGER zz_new_document;", "");
     assert_caught(check_uuid("0.3 ms", edit).map(drop), FOUND);
 }
 
 #[test]
-fn a_trigger_that_is_not_the_last_stops_the_swap() {
+fn a_trigger_that_is_not_the_last_is_found_before_the_swap() {
     assert_caught(check_uuid("0.3 ms", ("zz_new_document", "new_document")).map(drop), FOUND);
 }
 
@@ -174,17 +184,20 @@ fn a_trigger_that_runs_as_the_writer_is_caught() {
 }
 
 #[test]
-fn what_stops_the_swap_is_mended_by_the_batches() {
+fn what_is_found_before_the_swap_is_mended_by_the_batches() {
     let mut run = Run::of(builder().start(), AS_WRITTEN);
     assert_caught(check_on(&mut run, "0.3 ms", UNSEEN).map(drop), FOUND);
-    let rest = [block("UPDATE revisions SET new_document_id"), block("RENAME COLUMN"), block("COLUMN old_id")];
+    let again = "ALTER TABLE revisions VALIDATE CONSTRAINT revisions_same_document".into();
+    let batches = block("UPDATE revisions SET new_document_id");
+    let rest = [batches, again, block("RENAME COLUMN"), block("COLUMN old_id")];
     type_blocks(&run.server, &rest, &[]).unwrap();
     check_rows(&mut run.server.connect()).unwrap();
 }
 
 #[test]
-fn a_swap_that_does_not_look_at_the_references_is_caught() {
-    let mut run = Run::of(builder().start(), (") > 0 THEN", ") > 12000 THEN"));
+fn references_that_are_not_compared_before_the_swap_are_caught() {
+    let edit = ("ALTER TABLE revisions VALIDATE CONSTRAINT revisions_same_document;", "");
+    let mut run = Run::of(builder().start(), edit);
     assert_caught(check_on(&mut run, "0.3 ms", UNSEEN).map(drop), "references hold");
 }
 
