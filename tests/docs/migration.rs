@@ -14,6 +14,7 @@ mod locks;
 mod merge;
 pub mod page;
 mod pgedge;
+mod reference;
 mod serial;
 mod subscriber;
 mod uuid;
@@ -77,8 +78,10 @@ fn check_order(ids: &[i64]) -> Result<(), String> {
 #[test]
 fn the_page_does_what_it_says() {
     type Check = dyn Fn() -> Result<usize, String>;
-    let checks: [(&str, &Check); 11] = [
+    let checks: [(&str, &Check); 13] = [
         ("From bigserial or identity", &|| serial::check_serial(AS_WRITTEN)),
+        (serial::OLD_ROWS, &|| serial::check_old_rows(AS_WRITTEN)),
+        (reference::REFERENCE, &|| reference::check_reference(AS_WRITTEN)),
         ("Small tables with integer keys", &|| integer::check_small_integer(AS_WRITTEN)),
         (large::LARGE, &|| large::check_large(AS_WRITTEN)),
         (large::UNDO, &|| large::check_undo(AS_WRITTEN)),

@@ -8,6 +8,7 @@ use crate::migration::page::{AS_WRITTEN, Edit, Run, builder};
 use crate::migration::{ORDER, act, answers, check_order, place, shop, write};
 
 const SERIAL: &str = "From bigserial or identity";
+pub const OLD_ROWS: &str = "Rows from before the migration";
 
 /// Creates what the page's query must find: a column that refers to the key and has a smaller type.
 const REFUNDS: &str = "CREATE TABLE refunds (order_id integer REFERENCES orders); INSERT INTO refunds VALUES (1)";
@@ -59,6 +60,49 @@ fn check(edit: Edit, tables: &str, first: &str) -> Result<usize, String> {
     ensure!(session.code("SELECT nextval('orders_id_seq')").as_deref() == Some("42P01"), "the sequence goes on");
     assert_eq!(session.code("INSERT INTO order_lines VALUES (0, 1)").as_deref(), Some("23503"));
     Ok(run.blocks)
+}
+
+/// Creates orders of the last 1,000 hours with keys from a sequence, and ten with snowflakes.
+const OLD_AND_NEW: &str = "CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now());
+     INSERT INTO orders (created_at) SELECT now() - (n - 0.5) * interval '1 hour' FROM generate_series(1, 1000) AS n;
+     ALTER TABLE orders ALTER COLUMN id SET DEFAULT snowflake_nextval();
+     INSERT INTO orders SELECT FROM generate_series(1, 10)";
+
+/// Checks that a range of IDs misses the old rows, as the page says, and that the page's query finds each row of the range once.
+pub fn check_old_rows(edit: Edit) -> Result<usize, String> {
+    let mut run = Run::on(edit, OLD_AND_NEW);
+    run.section(OLD_ROWS, |session, next| {
+        if next.contains("UNION ALL") {
+            let mut found = answers(session, next, edit)?;
+            found.sort();
+            let mut all: Vec<String> = session
+                .all("SELECT concat_ws(' ', id, created_at) FROM orders WHERE created_at >= now() - interval '30 days'");
+            all.sort();
+            ensure!(found == all && all.len() == 730, "{} rows are found, and not {}", found.len(), all.len());
+        }
+        Ok(())
+    })?;
+    let mut session = run.server.connect();
+    let between = |session: &mut Client, start: &str| -> i64 {
+        session.one(&format!(
+            "SELECT count(*) FROM orders WHERE snowflake_between(id, {start}, now() + interval '1 minute')"
+        ))
+    };
+    assert_eq!(between(&mut session, "now() - interval '30 days'"), 10);
+    assert_eq!(between(&mut session, "'-infinity'"), 1_010);
+    Ok(run.blocks)
+}
+
+#[test]
+fn rows_from_before_the_migration_are_found_by_their_time() {
+    check_old_rows(AS_WRITTEN).unwrap();
+    let old = "\nUNION ALL\nSELECT * FROM orders WHERE id < snowflake_min_id('2024-01-01 00:00+00') AND created_at >= now() - interval '30 days'";
+    assert_caught(check_old_rows((old, "")).map(drop), "10 rows are found, and not 730");
+    let limit = "id < snowflake_min_id('2024-01-01 00:00+00') AND ";
+    assert_caught(check_old_rows((limit, "")).map(drop), "740 rows are found, and not 730");
+    for page in ["docs/queries.md", "docs/partitions.md"] {
+        assert!(cluster::page(page).contains("(migration.md#rows-from-before-the-migration)"), "{page} says nothing");
+    }
 }
 
 #[test]
