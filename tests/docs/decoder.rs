@@ -110,7 +110,12 @@ fn a_pasted_url_separators_and_uuids_are_understood_and_markers_suggest_nothing(
     check_forms(&repository().join("decoder")).unwrap();
     // The negative controls.
     for (name, file, edit, seen) in [
-        ("list", "read.mjs", ("digits.length > String(MAX_ID).length", "digits.length > 99"), "1541815603606036480 1541815603606036481"),
+        (
+            "list",
+            "read.mjs",
+            ("digits.length > String(MAX_ID).length", "digits.length > 99"),
+            "1541815603606036480 1541815603606036481",
+        ),
         ("longest", "read.mjs", ("best.part.length > other.part.length", "best.part.length > 0"), "1700000000000n"),
         ("host", "read.mjs", ("decoded(text.replace(host, \"\"))", "decoded(text)"), "1541815603606036480.example"),
         ("word", "read.mjs", ("/^[0-7]/.test(part)", "true"), "international"),

@@ -140,7 +140,8 @@ const STATED: [(&str, &str); 6] = [
 
 /// Checks that each kind of statement holds the lock that the page states, and none that is stronger.
 fn check_stated(found: &[(String, Vec<String>)]) -> Result<(), String> {
-    let order = [&HARMLESS[..], &["ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"]].concat();
+    let order =
+        [&HARMLESS[..], &["ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"]].concat();
     for (row, written) in STATED {
         let mode = stated(row);
         let of_kind: Vec<_> = found.iter().filter(|(statement, _)| statement.contains(written)).collect();
@@ -163,7 +164,8 @@ fn check_uuids(edit: Edit) -> Result<(), String> {
 fn no_step_for_uuids_reads_rows_while_it_blocks_writers() {
     check_uuids(AS_WRITTEN).unwrap();
     // The negative control: a check of all references in the transaction that replaces the columns.
-    let check = "DROP TRIGGER zz_new_document ON revisions;\nPREPARE same AS SELECT count(*) FROM revisions LEFT JOIN documents
+    let check =
+        "DROP TRIGGER zz_new_document ON revisions;\nPREPARE same AS SELECT count(*) FROM revisions LEFT JOIN documents
         ON documents.id = document_id WHERE new_document_id IS DISTINCT FROM new_id; EXECUTE same;";
     let edit = ("DROP TRIGGER zz_new_document ON revisions;", check);
     assert_caught(check_uuids(edit), "rows are read while writers are blocked");
@@ -177,8 +179,11 @@ fn check_references(edit: Edit) -> Result<(), String> {
 fn no_step_for_large_integer_references_reads_rows_while_it_blocks_writers() {
     check_references(AS_WRITTEN).unwrap();
     // The negative control: the way for small tables.
-    let edit = ("ALTER TABLE shipments ADD COLUMN new_order_id bigint;", "ALTER TABLE shipments ADD COLUMN new_order_id bigint,
-        ALTER COLUMN parcel TYPE bigint;");
+    let edit = (
+        "ALTER TABLE shipments ADD COLUMN new_order_id bigint;",
+        "ALTER TABLE shipments ADD COLUMN new_order_id bigint,
+        ALTER COLUMN parcel TYPE bigint;",
+    );
     assert_caught(check_references(edit), "rows are read while writers are blocked");
 }
 

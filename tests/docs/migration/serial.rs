@@ -63,7 +63,8 @@ fn check(edit: Edit, tables: &str, first: &str) -> Result<usize, String> {
 }
 
 /// Creates orders of the last 1,000 hours with keys from a sequence, and ten with snowflakes.
-const OLD_AND_NEW: &str = "CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now());
+const OLD_AND_NEW: &str =
+    "CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now());
      INSERT INTO orders (created_at) SELECT now() - (n - 0.5) * interval '1 hour' FROM generate_series(1, 1000) AS n;
      ALTER TABLE orders ALTER COLUMN id SET DEFAULT snowflake_nextval();
      INSERT INTO orders SELECT FROM generate_series(1, 10)";
@@ -75,8 +76,9 @@ pub fn check_old_rows(edit: Edit) -> Result<usize, String> {
         if next.contains("UNION ALL") {
             let mut found = answers(session, next, edit)?;
             found.sort();
-            let mut all: Vec<String> = session
-                .all("SELECT concat_ws(' ', id, created_at) FROM orders WHERE created_at >= now() - interval '30 days'");
+            let mut all: Vec<String> = session.all(
+                "SELECT concat_ws(' ', id, created_at) FROM orders WHERE created_at >= now() - interval '30 days'",
+            );
             all.sort();
             ensure!(found == all && all.len() == 730, "{} rows are found, and not {}", found.len(), all.len());
         }
