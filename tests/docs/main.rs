@@ -4,6 +4,7 @@ mod bad_day;
 mod conceal;
 mod configuration;
 mod decoder;
+mod definers;
 mod duplicates;
 mod errors;
 mod faq;
