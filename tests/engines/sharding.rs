@@ -1,5 +1,7 @@
-//! Types the blocks of docs/sharding.md on shards behind PL/Proxy, behind PgBouncer, and on a Patroni cluster behind HAProxy.
+//! Types the blocks of docs/sharding.md on shards behind PL/Proxy, behind PgBouncer, on a Patroni cluster behind HAProxy,
+//! and on Citus.
 
+mod citus;
 mod haproxy;
 mod page;
 mod pgbouncer;
@@ -17,6 +19,9 @@ fn every_section_with_blocks_is_tested() {
         "Move rows to another shard",
         "PgBouncer in transaction mode",
         "HAProxy in front of Patroni",
+        "Citus",
+        "Which node draws the ID?",
+        "Query, check and partition distributed tables",
     ];
     assert_eq!(Recipe::titles(page::PAGE), tested);
 }
