@@ -31,7 +31,7 @@ fn every_section_with_blocks_is_tested() {
         "A CloudNativePG cluster",
         "One registry for several clusters",
         "What happens to the worker ID",
-        "Without an operator",
+        "Keep the witness when a container is restarted",
     ];
     assert_eq!(Recipe::titles(PAGE), tested);
 }
@@ -234,7 +234,7 @@ fn a_registry_of_its_own_takes_a_certificate_and_no_password_file_that_the_group
 /// The volume for the witness of a StatefulSet outlives a container. A directory that is missing is reported.
 #[test]
 fn a_witness_in_a_volume_in_memory_outlives_the_container() {
-    let mut recipe = section("Without an operator");
+    let mut recipe = section("Keep the witness when a container is restarted");
     let manifest = recipe.block("yaml witness");
     assert!(recipe.is_empty());
     let arguments = list(&manifest, List::Args);
