@@ -102,7 +102,8 @@ fn every_security_definer_function_is_revoked_from_public() {
 fn a_page_without_the_revoke_is_caught() {
     let page =
         |body: &str| format!("# Page\n\n1. Run:\n\n   ```sql setup\n   {}\n   ```\n", body.replace('\n', "\n   "));
-    let create = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\n    SET search_path = pg_catalog, pg_temp AS $$ BEGIN; $$;";
+    let create = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\n    \
+        SET search_path = pg_catalog, pg_temp AS $$ BEGIN; $$;";
     let revoke = "REVOKE EXECUTE ON FUNCTION g(bigint), f() FROM PUBLIC;";
     let good = format!("BEGIN; -- Both\n{create}\n{revoke}\nCOMMIT;");
     let check = |body: &str| check_page("page.md", &page(body)).map(drop);

@@ -171,7 +171,7 @@ fn each_statement_on_citus_draws_its_ids_where_the_page_says() {
             "the receiving node" => assert_eq!(workers, receiving, "{statement}"),
             "the nodes with the shards" => assert_eq!(workers, shards, "{statement}"),
             "the node with the shard" => {
-                assert!(workers.len() == 1 && workers.is_subset(&shards), "{statement}: {workers:?}")
+                assert!(workers.len() == 1 && workers.is_subset(&shards), "{statement}: {workers:?}");
             }
             other => panic!("the table says {other:?}"),
         }
