@@ -10,6 +10,7 @@ use crate::config::guc;
 use crate::config::identity::{self, Identity, YEAR_DAYS};
 use crate::generator::{clock, shmem};
 use crate::message::error::{Error, MarkProblem};
+use crate::message::pages;
 use crate::message::wording::Report;
 use crate::pg::startup::Startup;
 use crate::pg::{recovery, server, timestamp};
@@ -73,8 +74,11 @@ fn former_primary(name: &str, lead: Nanos) {
          be lower than IDs that the server issued as a primary, because running pg_rewind or restoring a base backup \
              replaces the mark."
             .into(),
-        "If this server was previously a primary, either set the mark above all IDs that the server issued as a primary, \
-         or give the server a worker ID that no server has used. See \"Streaming replication\" in docs/configuration.md.",
+        &format!(
+            "If this server was previously a primary, either set the mark above all IDs that the server issued as a primary, \
+             or give the server a worker ID that no server has used. See {}.",
+            pages::CONFIGURATION.section("Streaming replication")
+        ),
     );
 }
 
@@ -88,8 +92,11 @@ fn restored(identity: &Identity, mark: Mark, now: Nanos) {
             timestamp::utc(identity.instant(identity.first_word(mark))),
             timestamp::utc(timestamp::of(now)),
         ),
-        "Before clients connect, set the mark above all IDs that this server has issued, or give this server a worker ID \
-         that no server has used. See \"After a restore\" in docs/bad-day.md.",
+        &format!(
+            "Before clients connect, set the mark above all IDs that this server has issued, or give this server a worker ID \
+             that no server has used. See {}.",
+            pages::BAD_DAY.section("After a restore")
+        ),
     );
 }
 
@@ -102,8 +109,10 @@ pub fn same_number(identity: &Identity) {
          primary, both servers might issue the same IDs. This message might also mean that this server was previously the \
          primary, and that the new primary has not issued an ID yet."
             .into(),
-        "Give this server its own worker ID, and set that ID in a configuration file outside the data directory. See \
-         \"Streaming replication\" in docs/configuration.md.",
+        &format!(
+            "Give this server its own worker ID, and set that ID in a configuration file outside the data directory. See {}.",
+            pages::CONFIGURATION.section("Streaming replication")
+        ),
     );
 }
 
@@ -175,8 +184,10 @@ pub fn registry_given() {
         warn_of(
             "parameter \"snowflake_pg.registry\" was set, but takes effect only after a restart".into(),
             "The server has started without a registry.".into(),
-            "Restart the server. If it has a worker ID in its configuration, first see \"Change from configured worker IDs to a registry\" \
-             in docs/fleet.md.",
+            &format!(
+                "Restart the server. If it has a worker ID in its configuration, first see {}.",
+                pages::FLEET.section("Change from configured worker IDs to a registry")
+            ),
         );
     }
 }

@@ -4,6 +4,7 @@ use pgrx::PgLogLevel;
 
 use crate::generator::grant::ascii;
 use crate::generator::log;
+use crate::message::pages;
 use crate::message::trouble::Trouble;
 use crate::message::wording::Report;
 
@@ -60,8 +61,10 @@ pub fn gone(tag: &str) {
         format!("segment \"{}\" does not exist any more", ascii(tag)),
         "It was dropped, or the registry has lost its creation. This server has discarded the numbers that it held of the segment."
             .into(),
-        "If nobody has dropped the segment, read \"A tag skips numbers after a failover\" in docs/fleet.md before you create it again."
-            .into(),
+        format!(
+            "If nobody has dropped the segment, read {} before you create it again.",
+            pages::FLEET.section("A tag skips numbers after a failover")
+        ),
     );
 }
 

@@ -6,6 +6,7 @@ use pgrx::PgSqlErrorCode::{
 };
 
 use crate::message::error::GuardProblem;
+use crate::message::pages;
 use crate::message::reasons::{self, Sentences};
 use crate::pg::{relation, timestamp};
 
@@ -25,7 +26,8 @@ pub fn report(table: &str, problem: &GuardProblem) -> Sentences {
             format!(
                 "Find out which server issued the ID. If another server has {name}, disable the subscriptions between the two \
                  servers before you give one of them a different worker ID. If this server issued the ID, do not let its rows \
-                 return to it. Follow \"replicated row has the worker ID of this server\" in docs/errors.md."
+                 return to it. Follow {}.",
+                pages::ERRORS.section("replicated row has the worker ID of this server")
             ),
         ),
         GuardProblem::Kind { kind } => (

@@ -5,6 +5,7 @@ pub mod error;
 pub mod fleet;
 pub mod guard;
 pub mod log_limit;
+pub mod pages;
 pub mod reasons;
 pub mod segment;
 pub mod segment_problem;

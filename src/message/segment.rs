@@ -6,6 +6,7 @@ use pgrx::PgSqlErrorCode::{
     ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_UNDEFINED_OBJECT, ERRCODE_UNTRANSLATABLE_CHARACTER,
 };
 
+use crate::message::pages;
 use crate::message::reasons::Sentences;
 use crate::message::segment_problem::SegmentProblem;
 use crate::pg::timestamp;
@@ -17,9 +18,11 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "this server has no registry".into(),
             "The numbers of segments come from a registry, which can be in a database of this server.".into(),
-            "Create a registry, remove \"snowflake_pg.worker_id\" from the configuration, set \"snowflake_pg.registry\", and restart \
-             the server. See docs/orders.md."
-                .into(),
+            format!(
+                "Create a registry, remove \"snowflake_pg.worker_id\" from the configuration, set \"snowflake_pg.registry\", and \
+                 restart the server. See {}.",
+                pages::ORDERS
+            ),
         ),
         SegmentProblem::Standby => (
             ERRCODE_READ_ONLY_SQL_TRANSACTION,

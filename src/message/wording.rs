@@ -10,6 +10,7 @@ use crate::message::conceal;
 use crate::message::error::Error;
 use crate::message::fleet;
 use crate::message::guard;
+use crate::message::pages;
 use crate::message::reasons;
 use crate::message::segment;
 use crate::message::serial;
@@ -272,12 +273,13 @@ impl Error {
                     format.layout,
                     timestamp::utc(format.instant(0)),
                 ),
-                "Check the server's clock, and check whether \"snowflake_pg.epoch\", \"snowflake_pg.layout\" or \
-                 \"snowflake_pg.datacenter_id\" has been changed. If the clock and these settings are correct, either the clock \
-                 was wrong earlier or the layout was changed on purpose. Changing the layout is safe only if no IDs issued with \
-                 the old layout remain. In either case, set the mark with snowflake_set_mark(). See \"Issuing is refused\" in \
-                 docs/bad-day.md."
-                    .into(),
+                format!(
+                    "Check the server's clock, and check whether \"snowflake_pg.epoch\", \"snowflake_pg.layout\" or \
+                     \"snowflake_pg.datacenter_id\" has been changed. If the clock and these settings are correct, either the clock \
+                     was wrong earlier or the layout was changed on purpose. Changing the layout is safe only if no IDs issued with \
+                     the old layout remain. In either case, set the mark with snowflake_set_mark(). See {}.",
+                    pages::BAD_DAY.section("Issuing is refused")
+                ),
             ),
             Error::WorkerChanged => fleet::worker_changed(),
             Error::GrantAhead { start, clock } => fleet::grant_ahead(*start, *clock),
@@ -291,9 +293,11 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("mark {mark} is more than a day ahead of the clock"),
                 format!("The clock shows {}. With this mark, the server would refuse to issue IDs.", timestamp::utc(*clock)),
-                "Pass a mark whose timestamp is at most a day ahead of the clock. If any rows have IDs that are further \
-                 ahead, first change those IDs or the worker ID of the server. See \"IDs from the future\" in docs/bad-day.md."
-                    .into(),
+                format!(
+                    "Pass a mark whose timestamp is at most a day ahead of the clock. If any rows have IDs that are further \
+                     ahead, first change those IDs or the worker ID of the server. See {}.",
+                    pages::BAD_DAY.section("IDs from the future")
+                ),
             ),
             Error::MarkTransaction => (
                 ERRCODE_ACTIVE_SQL_TRANSACTION,
@@ -342,9 +346,11 @@ impl Error {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("mark {mark} is not above every ID issued by this server in {}", relation::shown(table)),
                 format!("The highest of these IDs is {highest}. If this mark were set, the server might issue that ID again."),
-                "Pass a mark above this ID. If the timestamp of this ID is more than a day ahead of the clock, first change \
-                 the ID of the row or the worker ID of the server. See \"IDs from the future\" in docs/bad-day.md."
-                    .into(),
+                format!(
+                    "Pass a mark above this ID. If the timestamp of this ID is more than a day ahead of the clock, first change \
+                     the ID of the row or the worker ID of the server. See {}.",
+                    pages::BAD_DAY.section("IDs from the future")
+                ),
             ),
             Error::Guard { table, problem } => guard::report(table, problem),
             Error::NotAGuard => guard::not_a_guard(),

@@ -14,6 +14,7 @@ mod links;
 mod migration;
 mod missing_mark;
 mod monitoring;
+mod named_pages;
 mod pages;
 mod pg_partman;
 mod pictures;

@@ -3,6 +3,7 @@
 
 mod alerts;
 mod exporter;
+mod files;
 mod fleet;
 mod page;
 

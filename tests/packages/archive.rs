@@ -41,6 +41,8 @@ impl Copy {
             let is_ours = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("snowflake_");
             files.filter(is_ours).for_each(|path| fs::remove_file(path).expect("the copy can be written"));
         }
+        let shared = postgresql.extensions.parent().expect("a directory above");
+        let _ = fs::remove_dir_all(inside(&shared.join("snowflake_pg")));
         let [bin, extensions, libraries] =
             [&postgresql.bin, &postgresql.extensions, &postgresql.libraries].map(|dir| inside(dir));
         Some(Copy { name: name.into(), scratch, bin, extensions, libraries })
@@ -61,9 +63,11 @@ impl Copy {
         let commands = self.run(archive, "sh archive");
         let unpacked = archive.file_name().expect("a file").to_string_lossy().replace(".tar.gz", "");
         let install = fs::read_to_string(self.scratch.0.join(unpacked).join("INSTALL")).map_err(|e| e.to_string())?;
-        for line in commands.lines().filter(|line| line.starts_with("install ")) {
+        for line in commands.lines().filter(|line| ["install ", "cp "].iter().any(|begin| line.starts_with(begin))) {
             ensure!(install.contains(&format!("    {line}\n")), "INSTALL does not say {line}");
         }
+        let read = output(command("sh").args(["-e", "-c", &typed("sh pages").concat()]).env("PATH", self.path()));
+        ensure!(read.contains("\n## After a restore\n"), "the page is not installed: {read}");
         let title = install.lines().next().unwrap_or_default();
         ensure!(title.ends_with(&format!("for PostgreSQL {}", pg().replace("pg", ""))), "INSTALL begins with {title}");
         Ok(())
@@ -82,10 +86,14 @@ impl Copy {
     /// Runs the page's commands of a kind beside the archive, and returns the commands.
     fn run(&self, archive: &Path, kind: &str) -> String {
         output(command("cp").arg(archive).arg(&self.scratch.0));
-        let path = format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap_or_default());
         let commands = typed(kind).concat();
-        output(command("sh").args(["-e", "-c", &commands]).current_dir(&self.scratch.0).env("PATH", path));
+        output(command("sh").args(["-e", "-c", &commands]).current_dir(&self.scratch.0).env("PATH", self.path()));
         commands
+    }
+
+    /// The search path with the programs of the copy before others.
+    fn path(&self) -> String {
+        format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap_or_default())
     }
 
     /// Starts a server of the copy with these settings. On failure, returns its log.

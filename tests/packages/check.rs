@@ -26,6 +26,18 @@ pub fn extension_files() -> Vec<String> {
     files
 }
 
+/// The pages, the pictures and the files for Prometheus, below the directory of PostgreSQL's shared files.
+pub fn page_files() -> Vec<String> {
+    let shipped = |folder: &str, kind: &str| -> Vec<String> {
+        let entries =
+            fs::read_dir(repository().join(folder)).expect("a folder of pages").map(|entry| entry.unwrap().path());
+        let wanted = entries.filter(|path| path.extension().is_some_and(|extension| extension == kind));
+        wanted.map(|path| format!("snowflake_pg/{folder}/{}", path.file_name().expect("a file").display())).collect()
+    };
+    let front = ["README.md", "CHANGELOG.md"].map(|name| format!("snowflake_pg/{name}"));
+    [front.into(), shipped("docs", "md"), shipped("docs/pictures", "svg"), shipped("docs/monitoring", "yml")].concat()
+}
+
 /// Whether two lists of names are equal except for their order.
 fn same(found: impl IntoIterator<Item = String>, mut wanted: Vec<String>) -> Result<(), String> {
     let mut found: Vec<String> = found.into_iter().collect();
@@ -43,22 +55,12 @@ pub fn debian_files(files: &[String]) -> Result<(), String> {
     let docs = format!("{}/", docs());
     let mut wanted = vec![format!("usr/lib/postgresql/{major}/lib/snowflake_pg.so")];
     wanted.extend(extension_files().iter().map(|name| format!("usr/share/postgresql/{major}/extension/{name}")));
+    wanted.extend(page_files().iter().map(|name| format!("usr/share/postgresql/{major}/{name}")));
     let (read, used): (Vec<String>, Vec<String>) = files.iter().cloned().partition(|file| file.starts_with(&docs));
     same(used, wanted)?;
-    for name in ["README.Debian", "README.md.gz", "changelog.Debian.gz", "changelog.gz", "copyright"] {
+    for name in ["README.Debian", "changelog.Debian.gz", "changelog.gz", "copyright"] {
         ensure!(read.contains(&format!("{docs}{name}")), "{name} is not in the package");
     }
-    // The pages and their pictures. Debhelper compresses the longer ones.
-    let shipped = |folder: &str, kind: &str| -> Vec<String> {
-        let entries =
-            fs::read_dir(repository().join(folder)).expect("a folder of pages").map(|entry| entry.unwrap().path());
-        let wanted = entries.filter(|path| path.extension().is_some_and(|extension| extension == kind));
-        wanted.map(|path| format!("{docs}{folder}/{}", path.file_name().expect("a file").display())).collect()
-    };
-    let wanted = [shipped("docs", "md"), shipped("docs/pictures", "svg")].concat();
-    let begin = format!("{docs}docs/");
-    let found = read.iter().filter(|path| path.starts_with(&begin));
-    same(found.map(|path| path.trim_end_matches(".gz").to_string()), wanted)?;
     Ok(())
 }
 
@@ -79,12 +81,14 @@ pub fn archive_files(listing: &str) -> Result<(), String> {
     times.dedup();
     ensure!(times.len() == 1, "files are of {times:?}");
     // In tar's order, a directory comes before its contents.
-    ensure!(names.is_sorted(), "the names are not in order: {names:?}");
+    let parts = |name: &&str| name.split('/').map(String::from).collect::<Vec<_>>();
+    ensure!(names.is_sorted_by_key(parts), "the names are not in order: {names:?}");
     let root = names.first().copied().unwrap_or_default();
     let wanted = format!("snowflake_pg-{VERSION}-pg{}-linux-", major());
     ensure!(root.starts_with(&wanted) && root.ends_with('/'), "the first name is {root:?}");
     let mut wanted: Vec<String> = ["INSTALL", "LICENSE", "README.md", "lib/snowflake_pg.so"].map(String::from).into();
     wanted.extend(extension_files().iter().map(|name| format!("share/extension/{name}")));
+    wanted.extend(page_files().iter().map(|name| format!("share/{name}")));
     same(names.iter().filter(|name| !name.ends_with('/')).map(|name| name.trim_start_matches(root).to_string()), wanted)
 }
 

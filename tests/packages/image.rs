@@ -89,7 +89,11 @@ fn mounted(name: &str) -> Option<(Copy, Scratch)> {
 #[test]
 fn the_image_holds_what_the_page_lists() {
     let mounts = build("image_files");
-    let found = files(&mounts.0.join("snowflake-pg"));
+    let (pages, found): (Vec<String>, Vec<String>) =
+        files(&mounts.0.join("snowflake-pg")).into_iter().partition(|file| file.starts_with("share/snowflake_pg/"));
+    let mut shipped: Vec<String> = check::page_files().iter().map(|name| format!("share/{name}")).collect();
+    shipped.sort();
+    assert_eq!(pages, shipped);
     let mut wanted: Vec<String> =
         check::extension_files().iter().map(|name| format!("share/extension/{name}")).collect();
     wanted.extend(["lib/snowflake_pg.so", "licenses/snowflake_pg/LICENSE"].map(String::from));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cluster::{assert_caught, ensure, tool};
 
 use crate::monitoring::exporter::scratch;
-use crate::monitoring::page;
+use crate::monitoring::page::{self, after};
 
 /// A case: what happens, the series in promtool's notation with one sample a minute, the minute to check, and all alerts that
 /// must fire in that minute.
@@ -163,6 +163,21 @@ const CASES: &[Case] = &[
     ),
     ("no figures", "pg_up{instance='a'}: 1+0x20", 10, &["SnowflakeUnwatched"]),
     (
+        "figures of a registry, and a server without figures",
+        "pg_up{instance='r'}: 1+0x20
+         snowflake_registry_life{instance='r', server='r:5432'}: 1+0x20
+         pg_up{instance='a'}: 1+0x20",
+        20,
+        &["SnowflakeUnwatched"],
+    ),
+    (
+        "figures of a registry",
+        "pg_up{instance='r'}: 1+0x20
+         snowflake_registry_life{instance='r', server='r:5432'}: 1+0x20",
+        20,
+        &[],
+    ),
+    (
         "figures, and a server that is down",
         "pg_up{instance='a'}: 1+0x20
          pg_up{instance='b'}: 0+0x20
@@ -190,7 +205,7 @@ fn unit_tests(cases: &[Case]) -> String {
     text
 }
 
-fn promtool(what: &str, file: &str, files: &[(&str, &str)]) -> Result<(), String> {
+pub fn promtool(what: &str, file: &str, files: &[(&str, &str)]) -> Result<(), String> {
     let scratch = scratch();
     for (name, text) in files {
         scratch.write(name, text);
@@ -203,11 +218,6 @@ fn promtool(what: &str, file: &str, files: &[(&str, &str)]) -> Result<(), String
 
 fn check_cases(rules: &str) -> Result<(), String> {
     promtool("test", "cases.yaml", &[("rules.yaml", rules), ("cases.yaml", &unit_tests(CASES))])
-}
-
-/// Returns the text that follows a word at the beginning of the lines of the rules.
-fn after<'a>(rules: &'a str, word: &str) -> Vec<&'a str> {
-    rules.lines().filter_map(|line| line.trim().strip_prefix(word)).collect()
 }
 
 #[test]

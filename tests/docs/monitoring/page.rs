@@ -1,4 +1,4 @@
-//! The parts of docs/monitoring.md.
+//! The parts of docs/monitoring.md, and the files that it describes.
 
 /// Returns the text of the page.
 fn text() -> String {
@@ -12,22 +12,34 @@ fn blocks(language: &str) -> Vec<String> {
 
 /// Returns the exporter's file.
 pub fn queries() -> String {
-    yaml(0)
+    cluster::page("docs/monitoring/queries.yml")
 }
 
 /// Returns the file of the exporter of the registry.
 pub fn registry_queries() -> String {
-    yaml(1)
+    cluster::page("docs/monitoring/registry_queries.yml")
 }
 
 /// Returns Prometheus's file.
 pub fn rules() -> String {
-    yaml(2)
+    cluster::page("docs/monitoring/alerts.yml")
 }
 
-fn yaml(number: usize) -> String {
-    let files: [String; 3] = blocks("yaml").try_into().expect("the page has three YAML blocks");
-    files[number].clone()
+/// Returns the text that follows a word at the beginning of the lines of the rules.
+pub fn after<'a>(rules: &'a str, word: &str) -> Vec<&'a str> {
+    rules.lines().filter_map(|line| line.trim().strip_prefix(word)).collect()
+}
+
+/// Returns the commands that copy the files.
+pub fn commands() -> Vec<String> {
+    blocks("sh monitoring")
+}
+
+/// Returns the names of the alerts in the table of the page.
+pub fn described() -> Vec<String> {
+    let text = text();
+    let section = text.split("\n## Alerts\n").nth(1).expect("a section");
+    first_cells(section)
 }
 
 /// Returns the statement that creates the exporter's role.
