@@ -285,21 +285,30 @@ def bad_day():
         (["problem: the mark is missing,", "or was set back"], ["The mark is missing"]),
         (["problem: no free replication", "state"], ["No free replication state"]),
         (["problem: the clock was set", "back, or is before the epoch"], ["Set the clock right."]),
+        (["problem: the worker ID is not", "set, or is in use"], ["Look up the message under", "No IDs"]),
+        (["registry_state is fenced"], ["fleet.md:", "A server is fenced"]),
+        (["problem: the grant has ended,", "or the registry has assigned", "no worker ID"],
+         ["Look up heartbeat_error", "under", "The registry"]),
+        (["registry_state is failing, or the", "log says: heartbeat failed"],
+         ["The server issues IDs until", "granted_until. Look up the", "cause under", "The registry"]),
         (["state is waiting"], ["Check the disk and the", "synchronous standby."]),
         (["mark_lead is more than", "half a day"],
          ["Do not restart the server.", "If the clock is wrong, set it", "right. If it is right:", "IDs from the future"]),
         (["lead stays below -1 s"], ["If the clock is right:", "The clock jumped forward", "to the correct time"]),
         (["the log says: restored from", "a backup or an archive"], ["After a restore"]),
+        (["two servers have a worker ID,", "or a row is there twice"], ["Stop one of the servers.", "Duplicate IDs"]),
+        (["an error about a segment", "or a series"], ["Numbers of segments", "and series"]),
         (["none of these"], ["Look up the message", "in Errors."]),
     ]
     sections = {"Issuing is refused", "The mark is missing", "No free replication state", "IDs from the future", "The clock jumped forward",
-                "to the correct time", "After a restore"}
+                "to the correct time", "After a restore", "No IDs", "The registry", "A server is fenced", "Duplicate IDs",
+                "Numbers of segments", "and series"}
     heights = [22 + 19 * max(len(question), len(answer)) for question, answer in rows]
     top, gap = 92, 12
     picture = Picture("What to do on a bad day", "A list of questions in order. Each leads to a section of the page: " + "; ".join(
         f"{' '.join(question)}: {' '.join(answer)}" for question, answer in rows), top + sum(heights) + gap * len(rows) + 6)
     picture.box(14, 16, 492, 58, "paper", "ink")
-    picture.lines(25, 40, ["SELECT state, problem, hint, lead, mark_lead", "FROM snowflake_status"], "m", step=21)
+    picture.lines(25, 40, ["SELECT state, problem, hint, lead, mark_lead,", "registry_state FROM snowflake_status"], "m", step=21)
     y = top
     for place, ((question, answer), height) in enumerate(zip(rows, heights)):
         last = place == len(rows) - 1

@@ -10,6 +10,7 @@ mod errors;
 mod faq;
 mod fleet;
 mod hazards;
+mod incidents;
 mod links;
 mod migration;
 mod missing_mark;

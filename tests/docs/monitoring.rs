@@ -2,6 +2,7 @@
 //! exporter queries real servers, and promtool tests the alerts.
 
 mod alerts;
+mod annotations;
 mod exporter;
 mod files;
 mod fleet;
