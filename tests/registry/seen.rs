@@ -33,3 +33,33 @@ fn the_registry_says_when_few_worker_ids_are_free() {
     assert_eq!(left(&mut client), "14 13 1");
     assert_eq!(claim(&mut client, LAYOUT).expect("a worker ID is free again").worker, 3);
 }
+
+/// The page says for how long a server that was removed is in each state, with the default lease.
+#[test]
+fn a_server_that_was_removed_is_live_then_late_then_gone() {
+    let server = registry("registry_removed", LAYOUT);
+    let mut client = server.connect();
+    claim(&mut client, LAYOUT).expect("a worker ID is free");
+    let mut state = |since_heartbeat: &str| -> (String, String) {
+        let removed = format!(
+            "UPDATE snowflake_registry.node SET lease = '12 hours', seen = now() - interval '{since_heartbeat}',
+             bound = ((extract(epoch FROM now() - interval '{since_heartbeat}' + interval '12 hours') * 1000)::bigint
+                 - 1288834974657) << 22"
+        );
+        client.batch_execute(&removed).expect("a superuser may");
+        (client.one("SELECT state FROM snowflake_registry.servers"), left(&mut client))
+    };
+    for (since, expected, used) in [
+        ("4 min", "live", "14 1 13"),
+        ("6 min", "late", "14 1 13"),
+        ("12 hours 9 min", "late", "14 1 13"),
+        ("12 hours 11 min", "gone", "14 0 14"),
+    ] {
+        assert_eq!(state(since), (expected.into(), used.into()), "{since} after the last heartbeat");
+    }
+    let page = cluster::page("docs/fleet.md");
+    let section = page.split("## Remove or replace a server").nth(1).expect("a section");
+    for times in ["5 minutes", "12 hours and 10 minutes"] {
+        assert!(section.contains(times), "{times}");
+    }
+}
