@@ -10,12 +10,12 @@ use cluster::{
 const KEY: &str = "k3y-that-must-not-appear-in-logs";
 
 /// Returns the only block of the page that contains this text.
-fn block(part: &str) -> String {
+pub fn block(part: &str) -> String {
     block_with(blocks(&page("docs/conceal.md"), "sql"), part)
 }
 
 /// Starts a server with the page's functions, and with 10,000 orders.
-fn server(name: &str) -> (Cluster, Client) {
+pub fn server(name: &str) -> (Cluster, Client) {
     let server = Cluster::builder(name).start();
     let mut session = server.session();
     session

@@ -2,6 +2,7 @@
 
 mod bad_day;
 mod conceal;
+mod conceal_endpoint;
 mod configuration;
 mod decoder;
 mod definers;
