@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cluster::{Answer, Cluster, Stop, page, sqlstate, within};
+use cluster::{Answer, Cluster, Host, Stop, blocks, command, output, page, sqlstate, within};
 
 const LATER_EPOCH: &str = "2020-01-01Z";
 
@@ -118,4 +118,49 @@ fn a_later_epoch_begins_with_a_new_worker_id() {
               = snowflake_encode(now() - ('{LATER_EPOCH}'::timestamptz - '2010-11-04 01:42:54.657Z'), 7, 0, layout => '41:10:12')"
     ));
     assert!(repeated, "the IDs of both epochs");
+}
+
+/// Returns the only block of the page with these words after its fence.
+fn block(words: &str) -> String {
+    blocks(&page("docs/faq.md"), words).concat()
+}
+
+#[test]
+fn each_managed_service_is_named_in_the_contents_and_in_the_answer() {
+    let page = page("docs/faq.md");
+    let question = page.lines().find(|line| line.starts_with("## Does it run on RDS")).expect("a question");
+    for service in ["RDS", "Aurora", "Cloud SQL", "Azure", "Supabase", "Neon"] {
+        assert!(question.contains(service), "{service}");
+    }
+}
+
+/// The extension is dumped, restored, dropped and created again with the commands of the page.
+#[test]
+fn a_dump_is_restored_and_the_extension_is_dropped() {
+    let server = Cluster::builder("faq_dump").start();
+    server.connect().batch_execute("CREATE DATABASE shop").expect("a new database");
+    let mut session = server.connect_to("shop");
+    session
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg;
+             CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text);
+             INSERT INTO orders (customer) VALUES ('Ada')",
+        )
+        .expect("the table of the README");
+    let old: i64 = session.one("SELECT id FROM orders");
+    let scratch = cluster::Scratch::new("faq_dump.files");
+    let path = format!("{}:{}", Host::get().installation().bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = command("sh");
+    shell.args(["-e", "-c", &block("sh dump")]).current_dir(&scratch.0).env("PATH", path);
+    output(shell.env("PGHOST", server.socket()).env("PGPORT", "5432").env("PGUSER", "postgres"));
+    let mut copy = server.connect_to("shop_copy");
+    assert_eq!(copy.all::<i64>("SELECT id FROM orders"), [old]);
+    let new: i64 = copy.one("INSERT INTO orders (customer) VALUES ('Grace') RETURNING id");
+    assert!(new > old);
+
+    assert_eq!(copy.code("DROP EXTENSION snowflake_pg").as_deref(), Some("2BP01"));
+    copy.batch_execute(&block("sql drop")).expect("the page's statements");
+    assert_eq!(copy.all::<i64>("SELECT id FROM orders ORDER BY id"), [old, new]);
+    copy.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension again");
+    assert!(copy.one::<i64>("SELECT snowflake_nextval()") > new);
 }
