@@ -196,7 +196,10 @@ fn the_refusals_name_the_sections_that_end_them() {
     ] {
         let refused = refusal(&mut session, sql);
         assert!(refused.0 == code && refused.1.contains(message), "{sql}: {refused:?}");
-        assert!(refused.2.ends_with(&format!("See \"{section}\" in $(pg_config --sharedir)/snowflake_pg/docs/bad-day.md.")), "{sql}: {refused:?}");
+        assert!(
+            refused.2.ends_with(&format!("See \"{section}\" in $(pg_config --sharedir)/snowflake_pg/docs/bad-day.md.")),
+            "{sql}: {refused:?}"
+        );
         // If no ID could be issued after a forced call, the hint must not recommend `force`.
         assert!(!refused.2.contains("force"), "{sql}: {refused:?}");
         assert!(page.contains(&format!("\n## {section}\n")), "no section {section:?}");

@@ -85,7 +85,11 @@ fn check_restore(name: &str, done: Done) -> Result<(), String> {
     ensure!(within(PATIENCE, up), "not restored:\n{}", restored.log());
     ensure!(restored.shown_mark() == mark, "restored with mark {}, not {mark}", restored.shown_mark());
     ensure!(within(PATIENCE, || restored.log().contains(WARNING)), "the log does not warn:\n{}", restored.log());
-    ensure!(restored.log().contains("See \"After a restore\" in $(pg_config --sharedir)/snowflake_pg/docs/bad-day.md"), "no hint:\n{}", restored.log());
+    ensure!(
+        restored.log().contains("See \"After a restore\" in $(pg_config --sharedir)/snowflake_pg/docs/bad-day.md"),
+        "no hint:\n{}",
+        restored.log()
+    );
     if done == Done::MarkSet {
         let block = block_with(blocks(&page("docs/bad-day.md"), "sql restore"), "snowflake_set_mark");
         let example = "2024-03-10 12:00:00+00";
