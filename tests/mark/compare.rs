@@ -66,7 +66,10 @@ fn ids_are_found_in_tables_of_every_kind() {
             detail,
             format!("The highest of these IDs is {id}. If this mark were set, the server might issue that ID again.")
         );
-        assert!(hint.contains("See \"IDs from the future\" in $(pg_config --sharedir)/snowflake_pg/docs/bad-day.md"), "{hint}");
+        assert!(
+            hint.contains("See \"IDs from the future\" in $(pg_config --sharedir)/snowflake_pg/docs/bad-day.md"),
+            "{hint}"
+        );
         assert_eq!(session.code(&set(id + 1)), None, "{table}");
         assert_eq!(server.shown_mark(), id + 1);
     }

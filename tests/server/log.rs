@@ -124,7 +124,10 @@ fn check_lead(primary_clock: &str) -> Result<(), String> {
             && log.contains("running pg_rewind or restoring a base backup replaces the mark"),
         "{log}"
     );
-    ensure!(log.contains("See \"Streaming replication\" in $(pg_config --sharedir)/snowflake_pg/docs/configuration.md"), "{log}");
+    ensure!(
+        log.contains("See \"Streaming replication\" in $(pg_config --sharedir)/snowflake_pg/docs/configuration.md"),
+        "{log}"
+    );
     Ok(())
 }
 
