@@ -129,9 +129,11 @@ COMMENT ON FUNCTION snowflake_serial_parse(regclass, text) IS
 COMMENT ON FUNCTION snowflake_serial_gaps(regclass, text, regclass) IS
     'numbers that a series has issued and that are not in the given column';
 COMMENT ON FUNCTION snowflake_number_at_commit(regclass, text, regclass, text) IS
-    'create the trigger that numbers the rows of a table at the end of the transaction';
+    'create the triggers that number the rows of a table at the end of the transaction';
 COMMENT ON FUNCTION snowflake_number_row() IS
     'trigger function that numbers a row; snowflake_number_at_commit() creates the trigger';
+COMMENT ON FUNCTION snowflake_number_keep() IS
+    'trigger function that refuses other numbers; snowflake_number_at_commit() creates the trigger';
 COMMENT ON FUNCTION snowflake_version() IS
     'version of the extension library that is loaded in this session';
 COMMENT ON FUNCTION snowflake_segment_nextval(text) IS

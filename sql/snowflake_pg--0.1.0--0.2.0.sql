@@ -74,6 +74,8 @@ CREATE FUNCTION snowflake_number_at_commit(relation regclass, key text, series r
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_number_at_commit_wrapper';
 CREATE FUNCTION snowflake_number_row() RETURNS trigger
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_number_row_wrapper';
+CREATE FUNCTION snowflake_number_keep() RETURNS trigger
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_number_keep_wrapper';
 COMMENT ON FUNCTION snowflake_create_series(text, text, text, text, bigint) IS
     'create a series, which is a table with the last number of each period';
 COMMENT ON FUNCTION snowflake_alter_series(regclass, text, text, bigint) IS
@@ -93,9 +95,11 @@ COMMENT ON FUNCTION snowflake_serial_parse(regclass, text) IS
 COMMENT ON FUNCTION snowflake_serial_gaps(regclass, text, regclass) IS
     'numbers that a series has issued and that are not in the given column';
 COMMENT ON FUNCTION snowflake_number_at_commit(regclass, text, regclass, text) IS
-    'create the trigger that numbers the rows of a table at the end of the transaction';
+    'create the triggers that number the rows of a table at the end of the transaction';
 COMMENT ON FUNCTION snowflake_number_row() IS
     'trigger function that numbers a row; snowflake_number_at_commit() creates the trigger';
+COMMENT ON FUNCTION snowflake_number_keep() IS
+    'trigger function that refuses other numbers; snowflake_number_at_commit() creates the trigger';
 
 -- Renames parameters so that named notation needs no quotes. Updates the catalog directly, because PostgreSQL renames parameters only
 -- by DROP FUNCTION, which would also drop the views, constraints and policies that call the function. These store the position of an

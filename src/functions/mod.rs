@@ -21,6 +21,7 @@ pub mod segment;
 pub mod serial;
 pub mod serial_at_commit;
 pub mod serial_gaps;
+pub mod serial_keep;
 pub mod series;
 pub mod series_definition;
 pub mod status;

@@ -7,10 +7,6 @@ use crate::functions::series_definition::{At, Series};
 use crate::pg::locked::Lock;
 use crate::pg::text_arg::Text;
 use crate::pg::text_value::TextValue;
-use crate::pg::timestamp;
-
-/// The number of microseconds in a day.
-const DAY: i128 = 86_400_000_000;
 
 /// Issues the next serial of the period that contains `at`.
 #[pg_extern(
@@ -18,14 +14,14 @@ const DAY: i128 = 86_400_000_000;
            VOLATILE STRICT PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
 )]
 fn snowflake_serial(series: pg_sys::Oid, at: TimestampWithTimeZone) -> TextValue {
-    Series::open(series, Lock::Writing).next(At::Instant(timestamp::instant(at)))
+    Series::open(series, Lock::Writing).next(At::instant(at))
 }
 
 /// Issues the next serial of the period that contains the day `at`. The day is one of the calendar, so no time zone is needed.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_serial(series regclass, at date) RETURNS text \
                    VOLATILE STRICT PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_serial_of_day(series: pg_sys::Oid, at: Date) -> TextValue {
-    Series::open(series, Lock::Writing).next(At::Day(i128::from(at.to_unix_epoch_days()) * DAY))
+    Series::open(series, Lock::Writing).next(At::day(at))
 }
 
 /// Returns the period and the number of a serial.

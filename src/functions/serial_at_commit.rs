@@ -1,24 +1,29 @@
-//! The trigger that numbers the rows of a table when the transaction commits.
+//! The triggers that number the rows of a table when the transaction commits.
+
+use std::ffi::CStr;
 
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
 use crate::functions::extension;
-use crate::functions::series_definition::{Series, raise};
+use crate::functions::serial_keep::Writing;
+use crate::functions::series_definition::{At, COLUMNS, Series, TRIGGER_FUNCTION, raise};
 use crate::message::error::Error;
+use crate::message::serial;
 use crate::message::serial_problem::SerialProblem;
-use crate::pg::fired::{Event, Timing};
+use crate::message::wording::Report;
+use crate::pg::fired::{Event, Moment, Timing, Version};
 use crate::pg::local_setting::LocalSetting;
-use crate::pg::locked::Lock;
-use crate::pg::plans;
+use crate::pg::locked::{self, Lock};
 use crate::pg::relation::{self, ANSWERED};
 use crate::pg::role::As;
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
-use crate::pg::trigger::{Row, TriggerCall};
+use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall};
+use crate::pg::{plain, plans, timestamp};
 
-/// The maximum length of the name of a series in the arguments of the trigger: a schema and a table, with every character doubled.
-const MAX_SERIES: usize = 600;
+/// The triggers of a series.
+const TRIGGERS_OF_SERIES: [&[u8]; 2] = [b"snowflake_series", b"snowflake_series_truncate"];
 
 /// Makes a table number its rows at the end of the transaction. A row gets the next serial of the series if `key` is NULL and, if a
 /// column `date_key` is named, if that column is not NULL. That column then determines the period.
@@ -43,8 +48,7 @@ fn snowflake_number_at_commit(
         raise(SerialProblem::NotATable { relation: name.quoted() });
     }
     let table = relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| gone(oid)).quoted();
-    let name = relation::identity(series).unwrap_or_else(|| gone(series));
-    trusted(&TextValue(name.clone()), oid, &table);
+    let from = relation::of_relation(series).unwrap_or_else(|| gone(series)).quoted();
     let column = |name: Text<'_>| {
         let quoted = relation::identifier(&name.name());
         match relation::column_type(oid, name.0) {
@@ -55,83 +59,99 @@ fn snowflake_number_at_commit(
     let column_name = text_column(column(key));
     let date = date_key.map(|name| (date_column(column(name)).0, name));
 
-    let trigger = free_name(oid, key.0, &table);
-    let mut statement = format!(
-        "CREATE CONSTRAINT TRIGGER {trigger} AFTER INSERT OR UPDATE ON {table} DEFERRABLE INITIALLY DEFERRED
-         FOR EACH ROW WHEN (NEW.{column_name} IS NULL"
-    );
+    let (trigger, keep) = names(oid, key.0, series, &table, &column_name);
+    let mut condition = format!("NEW.{column_name} IS NULL");
     if let Some((name, _)) = &date {
-        statement.push_str(&format!(" AND NEW.{name} IS NOT NULL"));
+        condition.push_str(&format!(" AND NEW.{name} IS NOT NULL"));
     }
-    statement.push_str(&format!(") EXECUTE FUNCTION {}.snowflake_number_row(", extension::schema()));
-    let mut arguments = vec![relation::literal(key.0), relation::literal(&name)];
-    arguments.extend(date.map(|(_, name)| relation::literal(name.0)));
-    relation::run([statement.as_bytes(), &arguments.join(&b", "[..]), b")"].concat());
+    let schema = extension::schema();
+    // PostgreSQL requires the privilege TRIGGER on the series, and follows the series if it is renamed.
+    let number = format!(
+        "CREATE CONSTRAINT TRIGGER {trigger} AFTER INSERT OR UPDATE ON {table} FROM {from} DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {schema}.snowflake_number_row("
+    );
+    // A row that moves to a different partition is deleted in the former one.
+    let events = if relation::is_partitioned(oid) { "INSERT OR UPDATE OR DELETE" } else { "INSERT OR UPDATE" };
+    let kept = format!(
+        "CREATE TRIGGER {keep} AFTER {events} ON {table} FOR EACH ROW EXECUTE FUNCTION {schema}.snowflake_number_keep("
+    );
+    let key = relation::literal(key.0);
+    let arguments = std::iter::once(key.clone()).chain(date.map(|(_, name)| relation::literal(name.0)));
+    let arguments = arguments.collect::<Vec<_>>().join(&b", "[..]);
+    relation::run([number.as_bytes(), &arguments, b")"].concat());
+    relation::run([kept.as_bytes(), &key, b")"].concat());
 }
 
 /// Numbers the row for which the trigger was queued, unless a later statement of the transaction has changed or deleted this version of
 /// the row. A changed row is queued again.
+///
+/// The row is written as the current user, like any other row, because triggers and constraints of the table run with the rights of the
+/// role that writes. The counter is written as the owner of the series, so that the user needs no privilege on it.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_number_row(call: TriggerCall) -> Row {
     let Some(fired) = call.fired() else { raise(SerialProblem::NotANumberTrigger) };
     let arguments = fired.arguments();
     let written = matches!(fired.event(), Event::Insert | Event::Update);
-    let (Timing::AfterRow, true, [key, series, date @ ..]) = (fired.timing(), written, &arguments[..]) else {
+    let (Timing::AfterRow, true, [key, date @ ..], Some(series)) =
+        (fired.timing(), written, &arguments[..], fired.referenced())
+    else {
         raise(SerialProblem::NotANumberTrigger)
     };
-    if series.count_bytes() > MAX_SERIES {
-        raise(SerialProblem::NotANumberTrigger);
-    }
     let oid = fired.table();
     let table = relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise()).quoted();
-    let column = |name: &std::ffi::CStr| {
+    let column = |name: &CStr| {
         let quoted = relation::identifier(&relation::utf8(name.to_bytes()));
         match relation::column_type(oid, name.to_bytes()) {
             Some(kind) => (quoted, kind),
             None => raise(SerialProblem::NoColumn { table: table.clone(), column: quoted, by_trigger: true }),
         }
     };
-    let key = text_column(column(key));
-    let date = date.first().map(|name| date_column(column(name)));
-    let schema = relation::schema_name(fired.schema()).expect("the function that runs has a schema");
-    // The types of both arguments are certain, so no function that somebody has added to the schema fits better.
-    let (time, has_time) = match date {
-        Some((date, kind)) => {
-            let kind = if kind == pg_sys::DATEOID { "date" } else { "timestamptz" };
-            (format!("{date}::pg_catalog.{kind}"), format!(" AND {date} IS NOT NULL"))
-        }
-        None => ("pg_catalog.now()".into(), String::new()),
+    let column_name = text_column(column(key));
+    let at = match date.first() {
+        Some(name) => match fired.moment(name) {
+            Ok(Some(Moment::Day(day))) => Some(At::day(day)),
+            Ok(Some(Moment::Instant(instant))) => Some(At::instant(instant)),
+            Ok(None) => None,
+            Err(NoSuchColumn) => {
+                date_column(column(name));
+                None
+            }
+        },
+        None => Some(At::instant(timestamp::transaction_start())),
     };
-
-    // The owner of the table can update the column and the series, so a role that inserts rows needs neither privilege. That role chooses
-    // neither the series nor the functions that triggers and constraints then call.
-    let _owner = As::new(fired.owner());
-    let _path = LocalSetting::safe_search_path();
-    let name = TextValue(series.to_bytes().to_vec());
-    let taken = trusted(&name, oid, &table);
-    let place = fired.place();
     // The serial is computed only for a row that is still there, because its number would otherwise be missing.
-    let next = format!(
-        "SELECT {schema}.snowflake_serial($2::pg_catalog.regclass, {time}) FROM ONLY {table}
-         WHERE ctid OPERATOR(pg_catalog.=) $1 AND {key} IS NULL{has_time}"
-    );
-    let Some(serial) = plans::first(&next, &[place.into(), taken.into()], |row| row.get::<TextValue>(1)) else {
-        return fired.unchanged();
-    };
-    let Some(serial) = serial else {
-        let series = relation::utf8(series.to_bytes());
-        raise(SerialProblem::Gone { table, series })
-    };
+    let is_numbered = fired.text(Version::New, key).is_ok_and(|number| number.is_some());
+    let Some(at) = at.filter(|_| !is_numbered && fired.is_current()) else { return fired.unchanged() };
+    let serial = draw(series, fired.schema(), at).0;
+
+    let _own = Writing::begin(oid, fired.place(), &serial);
     let store = format!(
-        "UPDATE ONLY {table} SET {key} = $2 WHERE ctid OPERATOR(pg_catalog.=) $1
-         RETURNING {key}::pg_catalog.text OPERATOR(pg_catalog.=) $2"
+        "UPDATE ONLY {table} SET {column_name} = $2 WHERE ctid OPERATOR(pg_catalog.=) $1
+         RETURNING {column_name}::pg_catalog.text OPERATOR(pg_catalog.=) $2"
     );
-    let stored = plans::first(&store, &[place.into(), serial.clone().into()], |row| row.get::<bool>(1)).flatten();
+    let arguments = [fired.place().into(), TextValue(serial.clone()).into()];
+    let stored = plans::first(&store, &arguments, |row| row.get::<bool>(1)).flatten();
     if stored != Some(true) {
-        raise(SerialProblem::NotStored { table, serial: shown(&serial.0) });
+        raise(SerialProblem::NotStored { table, serial: shown(&serial) });
     }
     fired.unchanged()
+}
+
+/// Takes the next number of a series as its owner. Raises an error if other code could run meanwhile, because the owner of that code can
+/// be a different role.
+fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
+    let owner = locked::owner(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+    let _owner = As::new(owner);
+    let _path = LocalSetting::safe_search_path();
+    let series = Series::open(oid, Lock::Writing);
+    let obstacle = plain::obstacle(oid, &COLUMNS, |trigger| {
+        TRIGGERS_OF_SERIES.contains(&&trigger.name[..]) && trigger.calls_in(schema, TRIGGER_FUNCTION)
+    });
+    if let Some(obstacle) = obstacle {
+        raise(SerialProblem::NotPlain { series: series.name, obstacle });
+    }
+    series.next(at)
 }
 
 /// Returns the name of a column that can hold serials.
@@ -150,47 +170,74 @@ fn date_column((name, kind): (String, pg_sys::Oid)) -> (String, pg_sys::Oid) {
     (name, kind)
 }
 
-/// Returns the series of this name, or `None` if there is none. Raises an error unless it belongs to the owner of the table or to a
-/// superuser: the triggers of a series run as the role that takes a number.
-fn trusted(name: &TextValue, oid: pg_sys::Oid, table: &str) -> Option<pg_sys::Oid> {
-    let find = "SELECT c.oid, c.relowner OPERATOR(pg_catalog.=) t.relowner OR r.rolsuper
-         FROM pg_catalog.pg_class AS t, pg_catalog.pg_class AS c
-             JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) c.relowner
-         WHERE t.oid OPERATOR(pg_catalog.=) $2 AND c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)";
-    let found = plans::first(find, &[name.clone().into(), oid.into()], |row| {
-        Ok((row.get::<pg_sys::Oid>(1)?, row.get::<bool>(2)?))
-    });
-    let (series, is_trusted) = found?;
-    if is_trusted != Some(true) {
-        let series = relation::utf8(&name.0);
-        raise(SerialProblem::OtherOwner { table: table.into(), series });
+/// Returns names for the two triggers that number a column. Drops the triggers that have numbered it, and those of columns that do not
+/// exist any more.
+fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, column: &str) -> (String, String) {
+    let mut taken = Vec::new();
+    for found in triggers(table) {
+        let is_former = found.key.as_deref() == Some(key);
+        if found.table != table {
+            if is_former {
+                let partition = relation::of_relation(found.table).map(|name| name.quoted()).unwrap_or_default();
+                raise(SerialProblem::Numbered { partition, trigger: relation::identifier(&relation::utf8(&found.name)) });
+            }
+            taken.push(found.name);
+            continue;
+        }
+        if !is_former && !found.key.is_some_and(|key| relation::column_type(table, &key).is_none()) {
+            taken.push(found.name);
+            continue;
+        }
+        let trigger = relation::identifier(&relation::utf8(&found.name));
+        Spi::run(&format!("DROP TRIGGER {trigger} ON {quoted}")).expect(ANSWERED);
+        if let Some(former) = found.series.filter(|former| is_former && *former != series)
+            && let Some(former) = relation::of_relation(former)
+        {
+            let (code, message, detail, hint) = serial::replaced(quoted, column, &former.quoted());
+            Report { code, message, detail, hint }.error().report(PgLogLevel::NOTICE);
+        }
     }
-    series
+    let is_free = |name: &String| !taken.iter().any(|other| other == name.as_bytes());
+    let suffixes = std::iter::once(String::new()).chain((2..).map(|n| format!("_{n}")));
+    let mut pairs = suffixes.map(|n| (format!("snowflake_number{n}"), format!("snowflake_number_keep{n}")));
+    pairs.find(|(number, keep)| is_free(number) && is_free(keep)).expect("the names are endless")
 }
 
-/// Drops the trigger that numbers this column, if there is one, and returns a name for the new one.
-fn free_name(table: pg_sys::Oid, key: &[u8], quoted: &str) -> String {
+/// A trigger of a table or of one of its partitions.
+struct Found {
+    table: pg_sys::Oid,
+    name: Vec<u8>,
+    /// The column that the trigger numbers, if it does.
+    key: Option<Vec<u8>>,
+    series: Option<pg_sys::Oid>,
+}
+
+/// Returns the triggers of a table, and those of its partitions that they do not have from the table.
+fn triggers(table: pg_sys::Oid) -> Vec<Found> {
     let read = Spi::connect_mut(|client| {
         let rows = client.update(
-            "SELECT t.tgname::pg_catalog.text,
-                    CASE WHEN p.proname OPERATOR(pg_catalog.=) 'snowflake_number_row' THEN t.tgargs END
+            "SELECT t.tgrelid, t.tgname::pg_catalog.text,
+                    CASE WHEN p.proname OPERATOR(pg_catalog.=) 'snowflake_number_row'
+                           OR p.proname OPERATOR(pg_catalog.=) 'snowflake_number_keep' THEN t.tgargs END,
+                    CASE WHEN t.tgconstrrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN t.tgconstrrelid END
              FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
-             WHERE t.tgrelid OPERATOR(pg_catalog.=) $1",
+             WHERE t.tgrelid OPERATOR(pg_catalog.=) $1
+                OR t.tgparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+                   AND EXISTS (SELECT FROM pg_catalog.pg_partition_tree($1) AS p
+                               WHERE p.relid::pg_catalog.oid OPERATOR(pg_catalog.=) t.tgrelid)
+             ORDER BY t.tgrelid, t.tgname",
             None,
             &[table.into()],
         )?;
-        rows.map(|row| Ok((row.get::<TextValue>(1)?, row.get::<Vec<u8>>(2)?))).collect::<Result<Vec<_>, SpiError>>()
+        let read = |row: pgrx::spi::SpiHeapTupleData<'_>| {
+            Ok(Found {
+                table: row.get(1)?.expect("a trigger has a table"),
+                name: row.get::<TextValue>(2)?.expect("a trigger has a name").0,
+                key: row.get::<Vec<u8>>(3)?.and_then(|all| all.split(|byte| *byte == 0).next().map(<[u8]>::to_vec)),
+                series: row.get(4)?,
+            })
+        };
+        rows.map(read).collect::<Result<Vec<_>, SpiError>>()
     });
-    let mut taken = Vec::new();
-    for (name, arguments) in read.expect(ANSWERED) {
-        let name = name.expect("a trigger has a name").0;
-        if arguments.is_some_and(|arguments| arguments.split(|byte| *byte == 0).next() == Some(key)) {
-            let name = relation::identifier(&relation::utf8(&name));
-            Spi::run(&format!("DROP TRIGGER {name} ON {quoted}")).expect(ANSWERED);
-        } else {
-            taken.push(name);
-        }
-    }
-    let names = std::iter::once("snowflake_number".to_string()).chain((2..).map(|n| format!("snowflake_number_{n}")));
-    names.into_iter().find(|name| !taken.iter().any(|other| other == name.as_bytes())).expect("the names are endless")
+    read.expect(ANSWERED)
 }

@@ -18,7 +18,7 @@ use crate::pg::relation::{self, ANSWERED, Name};
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall};
-use crate::pg::{setting, transaction};
+use crate::pg::{setting, transaction, versions};
 
 /// The maximum length of a text that is read as the name of a table: two names of 63 characters of up to four bytes, each in quotes.
 const MAX_NAME: usize = 600;
@@ -160,6 +160,11 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
             let period = shown(&period.unwrap_or_default());
             raise(SerialProblem::Lowered { series: series(), period, from, to });
         }
+        if let (Some(from), Some(to)) = (from, last)
+            && Some(to) != from.checked_add(1)
+        {
+            only_owner(fired.table(), series(), from.checked_add(1));
+        }
         return fired.unchanged();
     }
     let Some(definition) = Definition::of(&fired.arguments().iter().map(|text| text.to_bytes()).collect::<Vec<_>>())
@@ -174,8 +179,19 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
     {
         raise(SerialProblem::Row { series: series(), period: shown(&period) });
     }
+    if last.is_some_and(|last| last != definition.start) {
+        only_owner(fired.table(), series(), Some(definition.start));
+    }
     // PostgreSQL raises the errors for NULL.
     fired.unchanged()
+}
+
+/// Raises an error unless the current user owns the series. Any other role can only do what a draw does: write the `next` number of a
+/// period.
+fn only_owner(oid: pg_sys::Oid, series: String, next: Option<i64>) {
+    if !versions::owns(oid) {
+        raise(SerialProblem::Step { series, next });
+    }
 }
 
 /// Returns the series on which the current user has any privilege, for the view `snowflake_series`.

@@ -4,21 +4,27 @@ use std::ffi::CStr;
 
 use flake::period_lengths;
 use flake::serial::{Civil, Period, Template, Unit};
-use pgrx::pg_sys;
+use pgrx::datum::Date;
+use pgrx::prelude::*;
 
 use crate::generator::segment_draw;
 use crate::generator::segment_facts::{self, MAX_TAG, PERIOD};
-
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::civil::Zone;
 use crate::pg::locked::{self, Lock};
 use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
-use crate::pg::{plans, recovery, relation};
+use crate::pg::{plans, recovery, relation, timestamp};
 
-/// The function of the trigger whose arguments define a series.
-const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
+/// The function of the triggers of a series. The arguments of one of them define the series.
+pub const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
+
+/// The columns of a series, and their types.
+pub const COLUMNS: [(&[u8], pg_sys::Oid); 2] = [(b"period", pg_sys::TEXTOID), (b"last_number", pg_sys::INT8OID)];
+
+/// The number of microseconds in a day.
+const DAY: i128 = 86_400_000_000;
 
 /// When the first and the last period begins for the registry, in microseconds since the Unix epoch: in the years 1 to 9999 in UTC. In
 /// other time zones, a period of these years can begin before or after them.
@@ -65,6 +71,18 @@ pub enum At {
     Instant(i128),
     /// A day of the calendar, as the instant at which it begins in UTC.
     Day(i128),
+}
+
+impl At {
+    /// Returns a time.
+    pub fn instant(at: TimestampWithTimeZone) -> At {
+        At::Instant(timestamp::instant(at))
+    }
+
+    /// Returns a day of the calendar.
+    pub fn day(at: Date) -> At {
+        At::Day(i128::from(at.to_unix_epoch_days()) * DAY)
+    }
 }
 
 /// The definition of a series.
@@ -126,7 +144,13 @@ impl Series {
         match arguments {
             None => raise(SerialProblem::NotASeries { relation: name }),
             Some(arguments) => match Definition::of(&arguments) {
-                Some(definition) => Series { name, definition },
+                Some(definition) => {
+                    let has = |(column, kind)| relation::column_type(table, column) == Some(kind);
+                    if definition.kind == Kind::Gapless && !COLUMNS.into_iter().all(has) {
+                        raise(SerialProblem::Columns { series: name });
+                    }
+                    Series { name, definition }
+                }
                 None => raise(SerialProblem::Definition { series: name }),
             },
         }

@@ -2,17 +2,18 @@
 
 use flake::serial::{MAX_DIGITS, MAX_TEMPLATE, NotASerial, TemplateError};
 use pgrx::PgSqlErrorCode::{
-    ERRCODE_DATATYPE_MISMATCH, ERRCODE_DATETIME_FIELD_OVERFLOW, ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-    ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NAME_TOO_LONG,
+    ERRCODE_DATATYPE_MISMATCH, ERRCODE_DATETIME_FIELD_OVERFLOW, ERRCODE_DUPLICATE_OBJECT,
+    ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED, ERRCODE_GENERATED_ALWAYS, ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NAME_TOO_LONG,
     ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-    ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+    ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_SUCCESSFUL_COMPLETION,
     ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE,
     ERRCODE_WRONG_OBJECT_TYPE,
 };
 
 use crate::message::reasons::Sentences;
 use crate::message::serial_problem::SerialProblem;
-use crate::pg::relation::shown;
+use crate::pg::plain::Obstacle;
+use crate::pg::relation::{identifier, shown, utf8};
 use crate::pg::timestamp;
 
 /// Returns what is wrong with a series, a serial, or a trigger that numbers rows.
@@ -173,6 +174,12 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             "Such a trigger is one that snowflake_number_at_commit() has created.".into(),
             "Drop the trigger, and call snowflake_number_at_commit() with the table as its argument.".into(),
         ),
+        SerialProblem::NotAKeepTrigger => (
+            ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+            "function snowflake_number_keep() was not called by a trigger that keeps numbers".into(),
+            "Such a trigger is one that snowflake_number_at_commit() has created.".into(),
+            "Drop the trigger, and call snowflake_number_at_commit() with the table as its argument.".into(),
+        ),
         SerialProblem::NotATable { relation } => (
             ERRCODE_WRONG_OBJECT_TYPE,
             format!("cannot number the rows of {}", shown(relation)),
@@ -184,7 +191,7 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             format!("table {} has no column {}", shown(table), shown(column)),
             if *by_trigger { "The trigger that numbers the rows uses this column.".into() } else { String::new() },
             match by_trigger {
-                true => "Drop the trigger, and call snowflake_number_at_commit() with the new name of the column.",
+                true => "Call snowflake_number_at_commit() with the new name of the column.",
                 false => "Pass the name of an existing column.",
             }
             .into(),
@@ -201,23 +208,68 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             "The column determines the period of the number. A value of type timestamp depends on the time zone of the session.".into(),
             "Pass a column of type date or timestamptz.".into(),
         ),
-        SerialProblem::Gone { table, series } => (
+        SerialProblem::Gone { table, column, trigger } => (
             ERRCODE_UNDEFINED_TABLE,
-            format!("series {} does not exist", shown(series)),
-            format!("The trigger that numbers the rows of {} uses this series.", shown(table)),
-            "If the series has another name now, call snowflake_number_at_commit() with the new name. Otherwise, drop the trigger.".into(),
+            format!("the series that numbers column {} of table {} does not exist", shown(column), shown(table)),
+            "PostgreSQL has dropped the trigger that numbers the rows, together with its series.".into(),
+            format!(
+                "Call snowflake_number_at_commit() with another series. If the rows need no numbers, drop trigger {}.",
+                shown(trigger)
+            ),
         ),
-        SerialProblem::OtherOwner { table, series } => (
+        SerialProblem::SeveralSeries { table, column } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("column {} of table {} is numbered by several series", shown(column), shown(table)),
+            "Triggers of the table name different series. If the table is a partition, one of them can be a trigger of the partitioned table."
+                .into(),
+            "Drop the triggers of one series, for example those of the partition.".into(),
+        ),
+        SerialProblem::Numbered { partition, trigger } => (
+            ERRCODE_DUPLICATE_OBJECT,
+            format!("partition {} already numbers its rows", shown(partition)),
+            format!("It has trigger {} of its own.", shown(trigger)),
+            "Drop the triggers \"snowflake_number\" and \"snowflake_number_keep\" of the partition.".into(),
+        ),
+        SerialProblem::Kept { table, column, number, is_removed, trigger } => (
+            ERRCODE_GENERATED_ALWAYS,
+            match is_removed {
+                true => format!("cannot remove number \"{number}\" from column {} of table {}", shown(column), shown(table)),
+                false => format!("cannot write number \"{number}\" into column {} of table {}", shown(column), shown(table)),
+            },
+            "Only the trigger that numbers the rows writes this column. A number that it has not issued could keep it from issuing this \
+             number later."
+                .into(),
+            format!(
+                "Do not set the column. To import rows that have numbers, the owner of the table can disable trigger {} meanwhile.",
+                shown(trigger)
+            ),
+        ),
+        SerialProblem::NotPlain { series, obstacle } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("series {} cannot number the rows of a table", shown(series)),
+            format!("{} Code of a different role could run with the rights of the owner of the series.", found(obstacle)),
+            "Remove it. Alternatively, use snowflake_serial() as the default of the column.".into(),
+        ),
+        SerialProblem::Columns { series } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("the columns of series {} are invalid", shown(series)),
+            "A series needs the columns \"period\" of type text and \"last_number\" of type bigint.".into(),
+            "Create a series with snowflake_create_series(), and insert the counters into its table.".into(),
+        ),
+        SerialProblem::Step { series, next } => (
             ERRCODE_INSUFFICIENT_PRIVILEGE,
-            format!("series {} does not belong to the owner of {}", shown(series), shown(table)),
-            "The rows are numbered as the owner of the table, so triggers of the series would run as this role, too.".into(),
-            "Use ALTER TABLE .. OWNER TO to give the series to the owner of the table.".into(),
+            format!("only the owner can set the counters of series {}", shown(series)),
+            match next {
+                Some(next) => format!("Other roles can only take the next number of the period, which is {next}."),
+                None => "The period has no next number.".into(),
+            },
+            "Call snowflake_serial() to take the next number, or let the owner of the series set the counter.".into(),
         ),
         SerialProblem::NotStored { table, serial } => (
             ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
             format!("serial \"{serial}\" was not stored in {}", shown(table)),
-            "Another trigger or a rule of the table skipped or changed the update that stores the serial.".into(),
-            "Let triggers BEFORE UPDATE return the row with the serial.".into(),
+            "A trigger, a rule or a policy of the table skipped or changed the update that stores the serial.".into(),
+            "Let triggers BEFORE UPDATE return the row with the serial, and policies show the row to the role that inserts it.".into(),
         ),
         SerialProblem::ManyGaps { column, most } => (
             ERRCODE_PROGRAM_LIMIT_EXCEEDED,
@@ -226,6 +278,31 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             "Check that the column contains the serials of this series.".into(),
         ),
     }
+}
+
+/// Returns the notice about a column that a different series has numbered.
+pub fn replaced(table: &str, column: &str, series: &str) -> Sentences {
+    (
+        ERRCODE_SUCCESSFUL_COMPLETION,
+        format!("series {} no longer numbers column {} of table {}", shown(series), shown(column), shown(table)),
+        "The trigger with this series was replaced.".into(),
+        "A column has one series. If the rows of one table need several series, number its partitions.".into(),
+    )
+}
+
+/// Returns the sentence about a property of a series that keeps it from numbering rows as its owner.
+fn found(obstacle: &Obstacle) -> String {
+    let what = match obstacle {
+        Obstacle::Kind => return "It is not an ordinary table.".into(),
+        Obstacle::Trigger(name) => format!("trigger {}", shown(&identifier(&utf8(name)))),
+        Obstacle::Columns => "other columns than \"period\" and \"last_number\", or other types".into(),
+        Obstacle::Rule => "a rule".into(),
+        Obstacle::Policies => "row security enabled".into(),
+        Obstacle::Check => "a CHECK constraint".into(),
+        Obstacle::Default => "a column with a default".into(),
+        Obstacle::Index => "an index beside the primary key, or no primary key".into(),
+    };
+    format!("It has {what}.")
 }
 
 /// Returns the words that name a period, or an empty text for a series without periods.

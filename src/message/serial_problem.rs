@@ -4,6 +4,8 @@
 
 use flake::serial::{NotASerial, TemplateError, YearRange};
 
+use crate::pg::plain::Obstacle;
+
 /// What is wrong with a series, a serial, or a trigger that numbers rows.
 #[derive(Clone, Debug)]
 pub enum SerialProblem {
@@ -53,6 +55,8 @@ pub enum SerialProblem {
     NotASeriesTrigger,
     /// `snowflake_number_row()` was called by something other than a trigger that numbers rows.
     NotANumberTrigger,
+    /// `snowflake_number_keep()` was called by something other than its trigger.
+    NotAKeepTrigger,
     /// The relation is of a kind whose rows cannot be numbered.
     NotATable { relation: String },
     /// The table has no such column.
@@ -61,10 +65,20 @@ pub enum SerialProblem {
     NotText { column: String },
     /// The column is not of type `date` or `timestamptz`.
     NotADate { column: String },
-    /// The series of a trigger does not exist any more, or has another name.
-    Gone { table: String, series: String },
-    /// The series belongs to another role than the table, and not to a superuser.
-    OtherOwner { table: String, series: String },
+    /// The table has no trigger any more that numbers this column, because its series was dropped.
+    Gone { table: String, column: String, trigger: String },
+    /// Triggers number this column with different series.
+    SeveralSeries { table: String, column: String },
+    /// A partition already numbers its rows.
+    Numbered { partition: String, trigger: String },
+    /// A statement writes a number that is not the row's own, or removes a number.
+    Kept { table: String, column: String, number: String, is_removed: bool, trigger: String },
+    /// Writing a counter as the owner of the series could run other code.
+    NotPlain { series: String, obstacle: Obstacle },
+    /// The table of a series has other columns.
+    Columns { series: String },
+    /// A role that does not own the series writes a counter that is not the next number.
+    Step { series: String, next: Option<i64> },
     /// A trigger of the table has not stored the serial that the row should get.
     NotStored { table: String, serial: String },
     /// A column lacks more numbers than can be listed.

@@ -3,8 +3,10 @@
 
 use std::ffi::CStr;
 
-use pgrx::{FromDatum, pg_sys};
+use pgrx::datum::Date;
+use pgrx::prelude::*;
 
+use crate::pg::triggers::{Trigger, triggers};
 use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall, value};
 
 /// The statement that fired a trigger.
@@ -42,9 +44,18 @@ pub enum Version {
     New,
 }
 
+/// A value of a column that contains a day or a time.
+#[derive(Clone, Copy, Debug)]
+pub enum Moment {
+    /// A day of the calendar.
+    Day(Date),
+    /// A time.
+    Instant(TimestampWithTimeZone),
+}
+
 /// A call by a trigger.
 pub struct Fired<'call> {
-    data: &'call pg_sys::TriggerData,
+    pub(super) data: &'call pg_sys::TriggerData,
     trigger: &'call pg_sys::Trigger,
 }
 
@@ -98,10 +109,21 @@ impl Fired<'_> {
         unsafe { (*self.data.tg_relation).rd_id }
     }
 
-    /// Returns the owner of the table.
-    pub fn owner(&self) -> pg_sys::Oid {
+    /// Returns the table that the trigger names after FROM, or `None` if it names none.
+    pub fn referenced(&self) -> Option<pg_sys::Oid> {
+        (self.trigger.tgconstrrelid != pg_sys::InvalidOid).then_some(self.trigger.tgconstrrelid)
+    }
+
+    /// Returns the name of the trigger, in the encoding of the database.
+    pub fn name(&self) -> &CStr {
+        // SAFETY: the name is a C string that lives as long as the call.
+        unsafe { CStr::from_ptr(self.trigger.tgname) }
+    }
+
+    /// Returns all triggers of the table.
+    pub fn triggers_of_table(&self) -> Vec<Trigger> {
         // SAFETY: the table is open during the call.
-        unsafe { (*(*self.data.tg_relation).rd_rel).relowner }
+        unsafe { triggers(self.data.tg_relation) }
     }
 
     /// Returns the schema of the function that the trigger calls.
@@ -116,23 +138,42 @@ impl Fired<'_> {
         unsafe { (*self.row(Version::New)).t_self }
     }
 
+    /// Returns the address of the row before an UPDATE.
+    pub fn former_place(&self) -> pg_sys::ItemPointerData {
+        // SAFETY: for a trigger that fires for each row, there is a row.
+        unsafe { (*self.row(Version::Old)).t_self }
+    }
+
     /// Returns the value of a column of type `bigint`, or `None` if it is NULL.
     pub fn bigint(&self, version: Version, column: &CStr) -> Result<Option<i64>, NoSuchColumn> {
         // SAFETY: the row is one of this call.
-        let value = unsafe { value(self.row(version), self.data, column, pg_sys::INT8OID) };
-        value.map(|value| value.map(|value| value.value() as i64))
+        let value = unsafe { value(self.row(version), self.data, column, &[pg_sys::INT8OID]) };
+        value.map(|found| found.map(|(value, _)| value.value() as i64))
     }
 
-    /// Returns the value of a column of type `text`, or `None` if it is NULL.
+    /// Returns the value of a column of type `text` or `varchar`, or `None` if it is NULL.
     pub fn text(&self, version: Version, column: &CStr) -> Result<Option<Vec<u8>>, NoSuchColumn> {
-        // SAFETY: the row is one of this call. A text is a varlena of bytes.
+        // SAFETY: the row is one of this call. A value of these types is a varlena of bytes.
         unsafe {
-            let value = value(self.row(version), self.data, column, pg_sys::TEXTOID)?;
-            Ok(value.and_then(|value| Vec::<u8>::from_datum(value, false)))
+            let found = value(self.row(version), self.data, column, &[pg_sys::TEXTOID, pg_sys::VARCHAROID])?;
+            Ok(found.and_then(|(value, _)| Vec::<u8>::from_datum(value, false)))
         }
     }
 
-    fn row(&self, version: Version) -> pg_sys::HeapTuple {
+    /// Returns the value of a column of type `date` or `timestamptz` in the new row, or `None` if it is NULL.
+    pub fn moment(&self, column: &CStr) -> Result<Option<Moment>, NoSuchColumn> {
+        // SAFETY: the row is one of this call, and the value has the type that was found.
+        unsafe {
+            let expected = [pg_sys::DATEOID, pg_sys::TIMESTAMPTZOID];
+            let found = value(self.row(Version::New), self.data, column, &expected)?;
+            Ok(found.and_then(|(value, kind)| match kind {
+                pg_sys::DATEOID => Date::from_datum(value, false).map(Moment::Day),
+                _ => TimestampWithTimeZone::from_datum(value, false).map(Moment::Instant),
+            }))
+        }
+    }
+
+    pub(super) fn row(&self, version: Version) -> pg_sys::HeapTuple {
         match (self.event(), version) {
             (Event::Update, Version::New) => self.data.tg_newtuple,
             _ => self.data.tg_trigtuple,

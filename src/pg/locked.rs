@@ -5,9 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// How many bytes of an argument are read. No argument of a definition is longer, and a trigger that was made by hand can have arguments of
-/// any length.
-const MAX_ARGUMENT: usize = 1_000;
+use crate::pg::triggers::triggers;
 
 /// How long the table stays locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,34 +20,29 @@ pub enum Lock {
 /// The table must not be on a standby if it is locked for writing.
 pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Option<Vec<Vec<u8>>> {
     let mode = if lock == Lock::Writing { pg_sys::RowExclusiveLock } else { pg_sys::AccessShareLock } as i32;
-    let mut candidates = Vec::new();
-    // SAFETY: the table is open while its triggers are copied, and nothing in between reads a catalog. When PostgreSQL reads a catalog, it
-    // can learn of changes of the table, and free the triggers of an open table. Each argument is a C string.
-    unsafe {
+    // SAFETY: the table is open while its triggers are copied.
+    let all = unsafe {
         let relation = pg_sys::try_relation_open(table, mode);
-        let open = relation.as_ref()?;
-        let triggers = match open.trigdesc.as_ref() {
-            Some(triggers) => std::slice::from_raw_parts(triggers.triggers, triggers.numtriggers as usize),
-            None => &[],
-        };
-        for trigger in triggers.iter().filter(|trigger| trigger.tgnargs > 0) {
-            let arguments = std::slice::from_raw_parts(trigger.tgargs, trigger.tgnargs as usize);
-            let read = |text: &*mut std::ffi::c_char| {
-                let text = CStr::from_ptr(*text).to_bytes();
-                text[..text.len().min(MAX_ARGUMENT)].to_vec()
-            };
-            candidates.push((trigger.tgfoid, arguments.iter().map(read).collect::<Vec<_>>()));
+        if relation.is_null() {
+            return None;
         }
+        let all = triggers(relation);
         pg_sys::relation_close(relation, if lock == Lock::Writing { pg_sys::NoLock as i32 } else { mode });
-    }
-    let calls = |called: pg_sys::Oid| {
-        // SAFETY: the call reads the catalog caches in a transaction. The name is null or a C string in the memory of this call.
-        unsafe {
-            let name = pg_sys::get_func_name(called);
-            !name.is_null() && CStr::from_ptr(name) == function
-        }
+        all
     };
-    candidates.into_iter().find(|(called, _)| calls(*called)).map(|(_, arguments)| arguments)
+    let mut defining = all.into_iter().filter(|trigger| !trigger.arguments.is_empty());
+    defining.find(|trigger| trigger.calls(function)).map(|trigger| trigger.arguments)
+}
+
+/// Locks a table until the transaction ends, in the mode of INSERT. Returns its owner, or `None` if the table does not exist.
+pub fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: the table is open while its form is read. An owner does not change while the table is locked.
+    unsafe {
+        let relation = pg_sys::try_relation_open(table, pg_sys::RowExclusiveLock as i32);
+        let owner = (*relation.as_ref()?.rd_rel).relowner;
+        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        Some(owner)
+    }
 }
 
 /// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked, so a user

@@ -10,7 +10,6 @@ use pgrx::prelude::*;
 use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTable};
 
 use crate::pg::relation::ANSWERED;
-use crate::pg::role;
 
 /// How many plans a session keeps. A plan takes some tens of kilobytes.
 const MAX_PLANS: usize = 64;
@@ -18,29 +17,25 @@ const MAX_PLANS: usize = 64;
 thread_local! {
     /// The plans by the text of the statement. They are not freed at the end of the process, when PostgreSQL has already freed its
     /// own memory.
-    static PLANS: ManuallyDrop<RefCell<HashMap<Key, Rc<OwnedPreparedStatement>>>> = ManuallyDrop::default();
+    static PLANS: ManuallyDrop<RefCell<HashMap<String, Rc<OwnedPreparedStatement>>>> = ManuallyDrop::default();
 }
 
-/// The text of the statement, and whether policies that the owner of a table has forced on itself apply. PostgreSQL does not plan a
-/// statement again if the latter changes.
-type Key = (String, bool);
-
 /// Runs a statement that can write, and reads the first row that it returns. The statement must qualify all names, because its plan is
-/// the same for each search path. PostgreSQL plans the statement again if an object that it names has changed.
+/// the same for each search path. PostgreSQL plans the statement again if an object that it names has changed, or if policies apply and
+/// the role has changed.
 pub fn first<T>(
     statement: &str,
     arguments: &[DatumWithOid<'_>],
     read: impl FnOnce(SpiHeapTupleData<'_>) -> Result<T, SpiError>,
 ) -> Option<T> {
     let row = Spi::connect_mut(|client| {
-        let key = (statement.to_string(), role::ignores_forced_policies());
-        let kept = PLANS.with(|plans| plans.borrow().get(&key).cloned());
+        let kept = PLANS.with(|plans| plans.borrow().get(statement).cloned());
         let plan = match kept {
             Some(plan) => plan,
             None => {
                 let types: Vec<PgOid> = arguments.iter().map(|argument| PgOid::from(argument.oid())).collect();
                 let plan = Rc::new(client.prepare_mut(statement, &types)?.keep());
-                PLANS.with(|plans| keep(&mut plans.borrow_mut(), key, plan.clone()));
+                PLANS.with(|plans| keep(&mut plans.borrow_mut(), statement.into(), plan.clone()));
                 plan
             }
         };
@@ -50,9 +45,9 @@ pub fn first<T>(
     row.expect(ANSWERED)
 }
 
-fn keep(plans: &mut HashMap<Key, Rc<OwnedPreparedStatement>>, key: Key, plan: Rc<OwnedPreparedStatement>) {
+fn keep(plans: &mut HashMap<String, Rc<OwnedPreparedStatement>>, statement: String, plan: Rc<OwnedPreparedStatement>) {
     if plans.len() >= MAX_PLANS {
         plans.clear();
     }
-    plans.insert(key, plan);
+    plans.insert(statement, plan);
 }

@@ -83,6 +83,13 @@ pub fn is_table(relation: pg_sys::Oid) -> bool {
     [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
 }
 
+/// Returns true for a partitioned table.
+pub fn is_partitioned(relation: pg_sys::Oid) -> bool {
+    // SAFETY: the function reads the catalog caches in a transaction.
+    let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
+    kind == pg_sys::RELKIND_PARTITIONED_TABLE
+}
+
 /// Returns the name of a column.
 pub fn column_name(table: pg_sys::Oid, number: i16) -> Option<Vec<u8>> {
     // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string in the memory of this call.
@@ -90,6 +97,13 @@ pub fn column_name(table: pg_sys::Oid, number: i16) -> Option<Vec<u8>> {
         let name = pg_sys::get_attname(table, number, true);
         (!name.is_null()).then(|| CStr::from_ptr(name).to_bytes().to_vec())
     }
+}
+
+/// Returns the type of a column as it was declared, or `None` if there is no such column or if it was dropped.
+pub fn declared_type(table: pg_sys::Oid, number: i16) -> Option<pg_sys::Oid> {
+    // SAFETY: the function reads the catalog caches in a transaction.
+    let kind = unsafe { pg_sys::get_atttype(table, number) };
+    (kind != pg_sys::InvalidOid).then_some(kind)
 }
 
 /// Returns the name of a schema, quoted.
@@ -195,7 +209,9 @@ impl Name {
             "SELECT (SELECT c.oid
                      FROM pg_catalog.pg_class AS c
                          JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-                     WHERE n.nspname OPERATOR(pg_catalog.=) pg_catalog.convert_from($1, 'UTF8')::pg_catalog.name
+                     WHERE CASE WHEN pg_catalog.convert_from($1, 'UTF8') OPERATOR(pg_catalog.=) 'pg_temp'
+                                THEN n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
+                                ELSE n.nspname OPERATOR(pg_catalog.=) pg_catalog.convert_from($1, 'UTF8')::pg_catalog.name END
                        AND c.relname OPERATOR(pg_catalog.=) pg_catalog.convert_from($2, 'UTF8')::pg_catalog.name)",
             &[self.schema.as_bytes().into(), self.table.as_bytes().into()],
         );

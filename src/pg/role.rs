@@ -11,10 +11,11 @@ pub struct As {
 }
 
 impl As {
-    /// Makes this role the current one. Statements cannot change the role, and policies do not apply to the role's own tables.
+    /// Makes this role the current one. Statements cannot change the role, create temporary objects, or queue triggers for the end of the
+    /// transaction.
     pub fn new(role: pg_sys::Oid) -> As {
         let mut before = As { role: pg_sys::InvalidOid, context: 0 };
-        let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_NOFORCE_RLS;
+        let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
         // SAFETY: the functions read and set variables of this process. The role owns a table, so it exists.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&raw mut before.role, &raw mut before.context);
@@ -31,10 +32,4 @@ impl Drop for As {
             unsafe { pg_sys::SetUserIdAndSecContext(self.role, self.context) };
         }
     }
-}
-
-/// Returns true while policies that the owner of a table has forced on itself do not apply.
-pub fn ignores_forced_policies() -> bool {
-    // SAFETY: the call reads a variable of this process.
-    unsafe { pg_sys::InNoForceRLSOperation() }
 }

@@ -1,4 +1,5 @@
 //! Converts between `timestamptz` and the instants of the core, which are microseconds since the Unix epoch.
+#![allow(unsafe_code)]
 
 use flake::Nanos;
 use pgrx::prelude::*;
@@ -6,6 +7,13 @@ use pgrx::prelude::*;
 /// The number of microseconds from the Unix epoch to 2000-01-01, from which PostgreSQL counts (`POSTGRES_EPOCH_JDATE` minus
 /// `UNIX_EPOCH_JDATE`, 10,957 days).
 const POSTGRES_EPOCH: i128 = 10_957 * 86_400 * 1_000_000;
+
+/// Returns the time at which the transaction began, which is that of `now()`.
+pub fn transaction_start() -> TimestampWithTimeZone {
+    // SAFETY: the call reads a variable of this process.
+    let micros = unsafe { pg_sys::GetCurrentTransactionStartTimestamp() };
+    TimestampWithTimeZone::try_from(micros).expect("a transaction begins in the range of the type")
+}
 
 /// Converts the time on a clock to an instant.
 pub fn of(time: Nanos) -> i128 {

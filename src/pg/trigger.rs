@@ -57,7 +57,7 @@ impl NewRow<'_> {
     /// Returns the value of a column of type `bigint`, or `None` if it is NULL.
     pub fn bigint(&self, column: &CStr) -> Result<Option<i64>, NoSuchColumn> {
         // SAFETY: the row and its description are those of this call.
-        let value = unsafe { value(self.data.tg_trigtuple, self.data, column, pg_sys::INT8OID) };
+        let value = unsafe { value(self.data.tg_trigtuple, self.data, column, &[pg_sys::INT8OID]).map(|found| found.map(|(value, _)| value)) };
         value.map(|value| value.map(|value| value.value() as i64))
     }
 
@@ -73,7 +73,8 @@ impl NewRow<'_> {
     }
 }
 
-/// Returns the value of a column of this type, or of a domain over it, in a row of the table of a trigger. Returns `None` if it is NULL.
+/// Returns the value of a column of one of these types, or of a domain over one, in a row of the table of a trigger, and the type.
+/// Returns `None` if it is NULL.
 ///
 /// # Safety
 ///
@@ -82,8 +83,8 @@ pub(super) unsafe fn value(
     row: pg_sys::HeapTuple,
     data: &pg_sys::TriggerData,
     column: &CStr,
-    expected: pg_sys::Oid,
-) -> Result<Option<pg_sys::Datum>, NoSuchColumn> {
+    expected: &[pg_sys::Oid],
+) -> Result<Option<(pg_sys::Datum, pg_sys::Oid)>, NoSuchColumn> {
     // SAFETY: the row and its description belong together, and the name is a C string.
     unsafe {
         let description = (*data.tg_relation).rd_att;
@@ -92,12 +93,13 @@ pub(super) unsafe fn value(
             return Err(NoSuchColumn);
         }
         let kind = pg_sys::SPI_gettypeid(description, number);
-        if kind != expected && pg_sys::getBaseType(kind) != expected {
+        let kind = if expected.contains(&kind) { kind } else { pg_sys::getBaseType(kind) };
+        if !expected.contains(&kind) {
             return Err(NoSuchColumn);
         }
         let mut null = false;
         let value = pg_sys::SPI_getbinval(row, description, number, &raw mut null);
-        Ok((!null).then_some(value))
+        Ok((!null).then_some((value, kind)))
     }
 }
 

@@ -5,5 +5,6 @@ mod encodings;
 mod failover;
 mod fuzz;
 mod gapless;
+mod privileges;
 mod restored;
 mod waits;

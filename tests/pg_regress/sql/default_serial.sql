@@ -199,6 +199,20 @@ INSERT INTO odd VALUES ('', 1);
 SELECT snowflake_serial('odd');
 \echo :SQLSTATE
 DROP TABLE odd;
+-- Columns of other types.
+CREATE TABLE odd (period text PRIMARY KEY, last_number float8);
+CREATE TRIGGER snowflake_series AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('{n:3}', 'gapless', 'UTC', '1');
+SELECT snowflake_serial('odd');
+\echo :SQLSTATE
+ALTER TABLE odd ALTER last_number TYPE bigint;
+SELECT snowflake_serial('odd');
+DROP TABLE odd;
+-- A temporary series.
+SELECT snowflake_create_series('pg_temp.brief', 'B{n:3}');
+SELECT snowflake_serial('pg_temp.brief');
+SELECT snowflake_create_series('pg_temp.brief', 'B{n:3}');
+\echo :SQLSTATE
+DROP TABLE pg_temp.brief;
 
 -- Gaps: numbers that the series has issued and the table lacks.
 SELECT snowflake_create_series('receipt', 'R{YY}{MM}-{n:4}', time_zone => 'UTC');
@@ -254,6 +268,21 @@ GRANT UPDATE ON receipt TO serial_clerk;
 SET ROLE serial_clerk;
 SELECT snowflake_serial('receipt', '2026-01-01Z');
 SELECT series, template FROM snowflake_series;
+-- The role can take the next number, and nothing else.
+UPDATE receipt SET last_number = last_number + 1 WHERE period = '2026-01';
+UPDATE receipt SET last_number = last_number + 2 WHERE period = '2026-01';
+\echo :SQLSTATE
+UPDATE receipt SET last_number = last_number WHERE period = '2026-01';
+\echo :SQLSTATE
+INSERT INTO receipt VALUES ('2040-01', 2);
+\echo :SQLSTATE
+INSERT INTO receipt VALUES ('2040-01', 1);
+SELECT snowflake_serial('receipt', '2040-01-01Z');
+RESET ROLE;
+UPDATE receipt SET last_number = 100 WHERE period = '2040-01';
+INSERT INTO receipt VALUES ('2041-01', 9223372036854775807);
+SET ROLE serial_clerk;
+UPDATE receipt SET last_number = last_number WHERE period = '2041-01';
 SET ROLE serial_auditor;
 SELECT snowflake_serial_gaps('receipts', 'number', 'receipt');
 \echo :SQLSTATE

@@ -1,0 +1,184 @@
+//! The trigger that refuses numbers that a statement writes into a numbered column. Only the numbering itself writes there.
+
+use std::cell::RefCell;
+use std::ffi::CStr;
+
+use pgrx::prelude::*;
+
+use crate::functions::series_definition::raise;
+use crate::message::error::Error;
+use crate::message::serial_problem::SerialProblem;
+use crate::pg::fired::{Event, Fired, Timing, Version};
+use crate::pg::relation;
+use crate::pg::row_version::Written;
+use crate::pg::text_arg::shown;
+use crate::pg::trigger::{Row, TriggerCall};
+
+/// The function of the triggers that number rows.
+pub const NUMBERING: &CStr = c"snowflake_number_row";
+
+thread_local! {
+    /// The numbers that this session is writing. A trigger that such an update fires can number rows of other tables.
+    static WRITING: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
+
+    /// The rows that an UPDATE has removed from a partition: the last one of each numbered column.
+    static MOVED: RefCell<Vec<Moved>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A number that a version of a row is about to get.
+struct Own {
+    table: pg_sys::Oid,
+    place: pg_sys::ItemPointerData,
+    serial: Vec<u8>,
+}
+
+/// A number of a row that an UPDATE is moving to a different partition.
+struct Moved {
+    series: pg_sys::Oid,
+    column: Vec<u8>,
+    number: Option<Vec<u8>>,
+    written: Written,
+}
+
+impl Moved {
+    /// Keeps a row until it is inserted, instead of an earlier row of the same column. Rows of earlier transactions are forgotten.
+    fn keep(self) {
+        MOVED.with_borrow_mut(|all| {
+            let same = |other: &Moved| other.series == self.series && other.column == self.column;
+            all.retain(|other| other.written.transaction == self.written.transaction && !same(other));
+            all.push(self);
+        });
+    }
+
+    /// Takes the row of a column that was removed last.
+    fn take(series: pg_sys::Oid, column: &CStr) -> Option<Moved> {
+        MOVED.with_borrow_mut(|all| {
+            let place = all.iter().position(|moved| moved.series == series && moved.column == column.to_bytes())?;
+            Some(all.swap_remove(place))
+        })
+    }
+}
+
+/// The permission to write one number into one version of a row, while this value lives.
+pub struct Writing(());
+
+impl Writing {
+    /// Begins to write a number.
+    pub fn begin(table: pg_sys::Oid, place: pg_sys::ItemPointerData, serial: &[u8]) -> Writing {
+        WRITING.with_borrow_mut(|own| own.push(Own { table, place, serial: serial.to_vec() }));
+        Writing(())
+    }
+}
+
+impl Drop for Writing {
+    /// Also runs if the update raises an error.
+    fn drop(&mut self) {
+        WRITING.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// Returns the number that the numbering is writing into this version of a row.
+fn own(table: pg_sys::Oid, place: pg_sys::ItemPointerData) -> Option<Vec<u8>> {
+    let address = |place: pg_sys::ItemPointerData| (place.ip_blkid.bi_hi, place.ip_blkid.bi_lo, place.ip_posid);
+    WRITING.with_borrow(|own| {
+        let own = own.last().filter(|own| own.table == table && address(own.place) == address(place));
+        own.map(|own| own.serial.clone())
+    })
+}
+
+/// Refuses a number that a statement inserts, changes or removes.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_number_keep() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
+                   AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_number_keep(call: TriggerCall) -> Row {
+    let not_of_a_number = || -> ! { raise(SerialProblem::NotAKeepTrigger) };
+    let Some(fired) = call.fired() else { not_of_a_number() };
+    let arguments = fired.arguments();
+    let (Timing::AfterRow, [column]) = (fired.timing(), &arguments[..]) else { not_of_a_number() };
+    let number = |version| fired.text(version, column).unwrap_or_else(|_| no_column(&fired, column));
+    match fired.event() {
+        Event::Insert => {
+            let series = series(&fired, column);
+            let (number, written) = (number(Version::New), fired.inserted());
+            match (Moved::take(series, column), &number) {
+                // The transaction has taken the number from the table, and puts it back.
+                (Some(moved), Some(_)) if moved.written.transaction == written.transaction && moved.number == number => {}
+                (Some(Moved { written: from, number: Some(number), .. }), None) if from == written => {
+                    refuse(&fired, column, &number, true)
+                }
+                (_, Some(number)) => refuse(&fired, column, number, false),
+                (_, None) => {}
+            }
+        }
+        Event::Update => {
+            let (old, new) = (number(Version::Old), number(Version::New));
+            series(&fired, column);
+            if old != new {
+                let own = old.is_none().then(|| own(fired.table(), fired.former_place())).flatten();
+                match (own, old, new) {
+                    (Some(serial), _, new) if new.as_ref() == Some(&serial) => {}
+                    (Some(serial), ..) => {
+                        raise(SerialProblem::NotStored { table: table(&fired), serial: shown(&serial) })
+                    }
+                    (None, _, Some(new)) => refuse(&fired, column, &new, false),
+                    (None, old, None) => refuse(&fired, column, &old.unwrap_or_default(), true),
+                }
+            }
+        }
+        Event::Delete => {
+            if let (Some(written), Some(series)) = (fired.moved(), numbering(&fired, column).first()) {
+                let column = column.to_bytes().to_vec();
+                Moved { series: *series, column, number: number(Version::Old), written }.keep();
+            }
+        }
+        Event::Truncate => not_of_a_number(),
+    }
+    fired.unchanged()
+}
+
+/// Returns the series that number a column, by the triggers of the table.
+pub fn numbering(fired: &Fired<'_>, column: &CStr) -> Vec<pg_sys::Oid> {
+    let schema = fired.schema();
+    let numbers = |arguments: &[Vec<u8>]| arguments.first().is_some_and(|first| first == column.to_bytes());
+    let triggers = fired.triggers_of_table().into_iter().filter(|trigger| numbers(&trigger.arguments));
+    triggers.filter(|trigger| trigger.calls_in(schema, NUMBERING)).map(|trigger| trigger.referenced).collect()
+}
+
+/// Returns the series that numbers a column. Raises an error if there is none, because PostgreSQL drops the trigger with its series, or if
+/// there are several.
+fn series(fired: &Fired<'_>, column: &CStr) -> pg_sys::Oid {
+    let series = numbering(fired, column);
+    let quoted = || relation::identifier(&relation::utf8(column.to_bytes()));
+    match series.first() {
+        None => {
+            let trigger = relation::identifier(&relation::utf8(fired.name().to_bytes()));
+            raise(SerialProblem::Gone { table: table(fired), column: quoted(), trigger })
+        }
+        Some(first) if series.iter().any(|other| other != first) => {
+            raise(SerialProblem::SeveralSeries { table: table(fired), column: quoted() })
+        }
+        Some(series) => *series,
+    }
+}
+
+fn refuse(fired: &Fired<'_>, column: &CStr, number: &[u8], is_removed: bool) -> ! {
+    raise(SerialProblem::Kept {
+        table: table(fired),
+        column: relation::identifier(&relation::utf8(column.to_bytes())),
+        number: shown(number),
+        is_removed,
+        trigger: relation::identifier(&relation::utf8(fired.name().to_bytes())),
+    })
+}
+
+fn no_column(fired: &Fired<'_>, name: &CStr) -> ! {
+    let column = relation::identifier(&relation::utf8(name.to_bytes()));
+    match relation::column_type(fired.table(), name.to_bytes()) {
+        Some(_) => raise(SerialProblem::NotText { column }),
+        None => raise(SerialProblem::NoColumn { table: table(fired), column, by_trigger: true }),
+    }
+}
+
+fn table(fired: &Fired<'_>) -> String {
+    let oid = fired.table();
+    relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise()).quoted()
+}

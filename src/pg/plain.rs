@@ -1,0 +1,74 @@
+//! What could run other code when a row of a table is written.
+#![allow(unsafe_code)]
+
+use pgrx::pg_sys;
+
+use crate::pg::relation;
+use crate::pg::triggers::{Trigger, triggers};
+
+/// Something that can run code when a row is written, or a property of a table for which that cannot be excluded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// It is a partition, or another kind of relation than a table.
+    Kind,
+    /// It has other columns, or columns of other types.
+    Columns,
+    /// It has another trigger, with this name in the encoding of the database.
+    Trigger(Vec<u8>),
+    /// It has a rule.
+    Rule,
+    /// Row security is enabled.
+    Policies,
+    /// It has a CHECK constraint.
+    Check,
+    /// A column has a default or is generated.
+    Default,
+    /// It has an index beside the primary key.
+    Index,
+}
+
+/// Returns the first thing that keeps a table from being plain: a table with these columns and their types, a primary key, and only
+/// triggers that are `expected`. The table must be locked.
+pub fn obstacle(
+    table: pg_sys::Oid,
+    columns: &[(&[u8], pg_sys::Oid)],
+    expected: impl Fn(&Trigger) -> bool,
+) -> Option<Obstacle> {
+    let mut found = None;
+    // SAFETY: the table is locked, and is open while its description is read. A relation that exists has a form and a description of its
+    // columns. Its constraints and its rules are null or valid.
+    let (all, count) = unsafe {
+        let relation = pg_sys::try_relation_open(table, pg_sys::NoLock as i32);
+        let open = relation.as_ref()?;
+        let form = &*open.rd_rel;
+        let constraints = (*open.rd_att).constr.as_ref();
+        let mut check = |is_wrong: bool, obstacle| {
+            if is_wrong && found.is_none() {
+                found = Some(obstacle);
+            }
+        };
+        check(form.relkind as u8 != pg_sys::RELKIND_RELATION || form.relispartition, Obstacle::Kind);
+        check(!open.rd_rules.is_null(), Obstacle::Rule);
+        check(form.relrowsecurity, Obstacle::Policies);
+        check(constraints.is_some_and(|some| some.num_check > 0), Obstacle::Check);
+        check(constraints.is_some_and(|some| some.num_defval > 0), Obstacle::Default);
+        let (all, count) = (triggers(relation), (*open.rd_att).natts as i16);
+        // This can read catalogs, so it comes last.
+        let indexes = pg_sys::RelationGetIndexList(relation);
+        let is_key = indexes.as_ref().is_some_and(|list| list.length == 1) && (*relation).rd_pkindex != pg_sys::InvalidOid;
+        check(!is_key, Obstacle::Index);
+        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        (all, count)
+    };
+    // The column must have the type itself, because a domain can have a CHECK constraint. A column that was dropped has no type.
+    let is_expected = |number: i16, expected: &(&[u8], pg_sys::Oid)| {
+        let (name, kind) = (relation::column_name(table, number), relation::declared_type(table, number));
+        name.is_some_and(|name| name == expected.0) && kind == Some(expected.1)
+    };
+    let kept: Vec<i16> = (1..=count).filter(|number| relation::declared_type(table, *number).is_some()).collect();
+    if kept.len() != columns.len() || !kept.iter().zip(columns).all(|(number, column)| is_expected(*number, column)) {
+        return Some(Obstacle::Columns);
+    }
+    let other = all.into_iter().find(|trigger| !expected(trigger) && !trigger.is_referenced_key());
+    found.or(other.map(|trigger| Obstacle::Trigger(trigger.name)))
+}
