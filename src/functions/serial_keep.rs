@@ -13,9 +13,10 @@ use crate::pg::relation;
 use crate::pg::row_version::Written;
 use crate::pg::text_arg::shown;
 use crate::pg::trigger::{Row, TriggerCall};
+use crate::pg::triggers::Trigger;
 
 /// The function of the triggers that number rows.
-pub const NUMBERING: &CStr = c"snowflake_number_row";
+const NUMBERING: &CStr = c"snowflake_number_row";
 
 thread_local! {
     /// The numbers that this session is writing. A trigger that such an update fires can number rows of other tables.
@@ -136,11 +137,12 @@ fn snowflake_number_keep(call: TriggerCall) -> Row {
 }
 
 /// Returns the series that number a column, by the triggers of the table.
-pub fn numbering(fired: &Fired<'_>, column: &CStr) -> Vec<pg_sys::Oid> {
+fn numbering(fired: &Fired<'_>, column: &CStr) -> Vec<pg_sys::Oid> {
     let schema = fired.schema();
-    let numbers = |arguments: &[Vec<u8>]| arguments.first().is_some_and(|first| first == column.to_bytes());
-    let triggers = fired.triggers_of_table().into_iter().filter(|trigger| numbers(&trigger.arguments));
-    triggers.filter(|trigger| trigger.calls_in(schema, NUMBERING)).map(|trigger| trigger.referenced).collect()
+    let numbers = |trigger: &Trigger| trigger.arguments.first().is_some_and(|first| first == column.to_bytes());
+    let triggers = fired.triggers_of_table().into_iter().filter(numbers);
+    let numbering = triggers.filter(|trigger| trigger.calls_in(schema, NUMBERING));
+    numbering.map(|trigger| trigger.referenced).filter(|series| *series != pg_sys::InvalidOid).collect()
 }
 
 /// Returns the series that numbers a column. Raises an error if there is none, because PostgreSQL drops the trigger with its series, or if

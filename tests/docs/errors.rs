@@ -7,7 +7,7 @@ use std::path::Path;
 use cluster::{Answer, Cluster, assert_caught, ensure, page, repository};
 
 /// Messages that are not in the extension's source: those of PostgreSQL, and those that contain a name or a number.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 22] = [
     "invalid value for parameter \"snowflake_pg....\"",
     "timestamp out of range",
     "invalid input syntax for type bigint",
@@ -23,6 +23,7 @@ const ELSEWHERE: [&str; 21] = [
     "partition \"...\" would overlap partition \"...\"",
     "updated partition constraint for default partition \"...\" would be violated by some row",
     "relation \"...\" already exists",
+    "trigger \"...\" for relation \"...\" already exists",
     "no partition of relation \"...\" found for row",
     "query would be affected by row-level security policy for table \"...\"",
     "could not find function \"snowflake_..._wrapper\" in file ...",

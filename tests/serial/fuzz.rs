@@ -150,17 +150,22 @@ fn triggers_that_were_made_by_hand_give_an_error_of_their_own() {
     ];
     let expected = [
         "39P01", "22023", "55000", "42703", "42P01", "42809", "42804", "42883", "2200H", "27000", "0A000", "42601",
-        "42602", "23502",
+        "42602", "23502", "428C9",
     ];
     let (mut done, mut refused) = (0, 0);
     for _ in 0..1_500 {
-        let function = *chance.pick(&["snowflake_series_row", "snowflake_number_row"]);
+        let function = *chance.pick(&["snowflake_series_row", "snowflake_number_row", "snowflake_number_keep"]);
         let timing = *chance.pick(&["BEFORE", "AFTER"]);
         let event = *chance.pick(&["INSERT", "UPDATE", "DELETE", "TRUNCATE", "INSERT OR UPDATE"]);
         let level = if event == "TRUNCATE" { "STATEMENT" } else { *chance.pick(&["ROW", "ROW", "ROW", "STATEMENT"]) };
         let given: Vec<&str> = (0..chance.between(0, 4)).map(|_| *chance.pick(&arguments)).collect();
+        // Only a constraint trigger can name another table.
+        let (kind, from) = match timing == "AFTER" && level == "ROW" && chance.one_in(2) {
+            true => ("CONSTRAINT TRIGGER", *chance.pick(&["FROM series", "FROM rows"])),
+            false => ("TRIGGER", ""),
+        };
         let create = format!(
-            "CREATE TRIGGER odd {timing} {event} ON rows FOR EACH {level} EXECUTE FUNCTION {function}({})",
+            "CREATE {kind} odd {timing} {event} ON rows {from} FOR EACH {level} EXECUTE FUNCTION {function}({})",
             given.join(", ")
         );
         session.batch_execute("BEGIN; INSERT INTO rows VALUES ('', 1), (NULL, NULL)").unwrap();
@@ -180,8 +185,8 @@ fn triggers_that_were_made_by_hand_give_an_error_of_their_own() {
     for column in ["ctid", "at", "n"] {
         session
             .batch_execute(&format!(
-                "BEGIN; CREATE TRIGGER odd AFTER INSERT ON rows
-                     FOR EACH ROW EXECUTE FUNCTION snowflake_number_row(number, 'public.series', {column})"
+                "BEGIN; CREATE CONSTRAINT TRIGGER odd AFTER INSERT ON rows FROM series
+                     FOR EACH ROW EXECUTE FUNCTION snowflake_number_row(number, {column})"
             ))
             .unwrap();
         assert_eq!(session.code("INSERT INTO rows (n) VALUES (1)").as_deref(), Some("42804"), "{column}");

@@ -128,13 +128,49 @@ fn check(owner: &mut Client, server: &Cluster, how: How, attack: &Attack) -> Res
     Ok(())
 }
 
+/// What a role does with the privileges of a careless owner, in order to block or move the numbers of a series.
+const BLOCKS: [&str; 4] = [
+    "INSERT INTO books.invoices VALUES (9, 'INV-0002')",
+    "INSERT INTO books.invoices (id) VALUES (8); UPDATE books.invoices SET number = 'INV-0003' WHERE id = 8",
+    "INSERT INTO books.invoice VALUES ('', 4711)",
+    "INSERT INTO books.invoice VALUES ('', 1); UPDATE books.invoice SET last_number = 4711",
+];
+
+/// Runs one of these statements. Returns an error if the next rows do not get the next numbers.
+fn check_blocked(owner: &mut Client, server: &Cluster, is_protected: bool, block: &str) -> Result<(), String> {
+    owner.batch_execute(PREPARE).expect("a superuser may");
+    owner
+        .batch_execute(
+            "SELECT snowflake_number_at_commit('books.invoices', 'number', 'books.invoice');
+             GRANT ALL ON books.invoices, books.invoice TO low",
+        )
+        .expect("a superuser may");
+    if !is_protected {
+        let disable = "ALTER TABLE books.invoices DISABLE TRIGGER snowflake_number_keep; ALTER TABLE books.invoice DISABLE TRIGGER ALL";
+        owner.batch_execute(disable).expect("a superuser may");
+    }
+    let code = server.connect_as("low").code(block);
+    assert!(!is_protected || ["428C9", "42501"].map(Some).contains(&code.as_deref()), "{block}: {code:?}");
+    let insert = ["INSERT INTO books.invoices VALUES (1)", "INSERT INTO books.invoices VALUES (2)"];
+    let codes: Vec<_> = insert.iter().filter_map(|sql| owner.code(sql)).collect();
+    ensure!(codes.is_empty(), "the series is blocked: {codes:?} after {block}");
+    let numbers: Vec<String> = owner.all("SELECT number FROM books.invoices ORDER BY number");
+    ensure!(numbers == ["INV-0001", "INV-0002"], "the numbers are {numbers:?} after {block}");
+    Ok(())
+}
+
 #[test]
-fn numbering_a_row_runs_no_code_with_the_rights_of_another_role() {
+fn a_role_that_inserts_rows_gets_no_right_of_the_owner_and_blocks_no_number() {
     let server = Cluster::builder("serial_privileges").start();
     let mut owner = server.session();
     owner.batch_execute("CREATE ROLE low LOGIN").expect("a superuser may");
     for attack in &ATTACKS {
         check(&mut owner, &server, How::Extension, attack).unwrap();
         assert_caught(check(&mut owner, &server, How::Definer, attack), "code of the role ran as [\"postgres\"]");
+    }
+    for (n, block) in BLOCKS.into_iter().enumerate() {
+        check_blocked(&mut owner, &server, true, block).unwrap();
+        let reason = if n == 0 { "the series is blocked: [\"23505\"" } else { "the numbers are [" };
+        assert_caught(check_blocked(&mut owner, &server, false, block), reason);
     }
 }

@@ -8,6 +8,8 @@ enum How {
     Whole,
     /// The definitions, and then the data, as some programs restore them.
     InTwoParts,
+    /// The same without the option that keeps triggers from firing.
+    WithTriggers,
     /// A mistake: without the data of the series.
     WithoutNumbers,
 }
@@ -50,7 +52,8 @@ fn check(name: &str, how: How) -> Result<(), String> {
     server.connect_to("books").batch_execute(PREPARE).unwrap();
     let parts: &[&[&str]] = match how {
         How::Whole => &[&[]],
-        How::InTwoParts => &[&["--schema-only"], &["--data-only"]],
+        How::InTwoParts => &[&["--schema-only"], &["--data-only", "--disable-triggers"]],
+        How::WithTriggers => &[&["--schema-only"], &["--data-only"]],
         How::WithoutNumbers => &[&["--exclude-table-data=public.receipt"]],
     };
     for arguments in parts {
@@ -76,6 +79,12 @@ fn a_restored_series_continues() {
 #[test]
 fn a_series_that_is_restored_in_two_parts_continues() {
     check("serial_dump_parts", How::InTwoParts).unwrap();
+}
+
+/// The triggers would number other rows, or refuse the numbers.
+#[test]
+fn data_that_is_restored_while_triggers_fire_is_refused() {
+    assert_caught(check("serial_dump_triggers", How::WithTriggers), "cannot write number");
 }
 
 #[test]

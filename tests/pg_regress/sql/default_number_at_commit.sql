@@ -100,15 +100,17 @@ SELECT snowflake_number_at_commit('parts_own', 'number', 'other_part');
 INSERT INTO parts_own VALUES (21);
 ALTER TABLE parts ATTACH PARTITION parts_own FOR VALUES FROM (20) TO (30);
 \echo :SQLSTATE
-ALTER TRIGGER snowflake_number ON parts_own RENAME TO own_number;
-ALTER TRIGGER snowflake_number_keep ON parts_own RENAME TO own_number_keep;
+DROP TRIGGER snowflake_number ON parts_own;
+DROP TRIGGER snowflake_number_keep ON parts_own;
+-- A trigger with another name is found when it fires.
+CREATE CONSTRAINT TRIGGER own_number AFTER INSERT OR UPDATE ON parts_own FROM other_part DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION snowflake_number_row('number');
 ALTER TABLE parts ATTACH PARTITION parts_own FOR VALUES FROM (20) TO (30);
 INSERT INTO parts VALUES (22);
 \echo :SQLSTATE
 SELECT snowflake_number_at_commit('parts', 'number', 'part');
 \echo :SQLSTATE
 DROP TRIGGER own_number ON parts_own;
-DROP TRIGGER own_number_keep ON parts_own;
 SELECT snowflake_number_at_commit('parts', 'number', 'part');
 INSERT INTO parts VALUES (22);
 SELECT tableoid::regclass, * FROM parts ORDER BY number;
