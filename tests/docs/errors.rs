@@ -7,7 +7,7 @@ use std::path::Path;
 use cluster::{Answer, Cluster, assert_caught, ensure, page, repository};
 
 /// Messages that are not in the extension's source: those of PostgreSQL, and those that contain a name or a number.
-const ELSEWHERE: [&str; 22] = [
+const ELSEWHERE: [&str; 23] = [
     "invalid value for parameter \"snowflake_pg....\"",
     "timestamp out of range",
     "invalid input syntax for type bigint",
@@ -28,6 +28,7 @@ const ELSEWHERE: [&str; 22] = [
     "query would be affected by row-level security policy for table \"...\"",
     "could not find function \"snowflake_..._wrapper\" in file ...",
     "cannot store the high-water mark while \"max_replication_slots\" is 0",
+    "permission denied for table ...",
     "column \"...\" contains IDs from more than 65536 servers",
     "column ... has more than 100000 gaps",
 ];
