@@ -179,7 +179,10 @@ fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, colu
         if found.table != table {
             if is_former {
                 let partition = relation::of_relation(found.table).map(|name| name.quoted()).unwrap_or_default();
-                raise(SerialProblem::Numbered { partition, trigger: relation::identifier(&relation::utf8(&found.name)) });
+                raise(SerialProblem::Numbered {
+                    partition,
+                    trigger: relation::identifier(&relation::utf8(&found.name)),
+                });
             }
             taken.push(found.name);
             continue;

@@ -102,7 +102,8 @@ fn snowflake_number_keep(call: TriggerCall) -> Row {
             let (number, written) = (number(Version::New), fired.inserted());
             match (Moved::take(series, column), &number) {
                 // The transaction has taken the number from the table, and puts it back.
-                (Some(moved), Some(_)) if moved.written.transaction == written.transaction && moved.number == number => {}
+                (Some(moved), Some(_))
+                    if moved.written.transaction == written.transaction && moved.number == number => {}
                 (Some(Moved { written: from, number: Some(number), .. }), None) if from == written => {
                     refuse(&fired, column, &number, true)
                 }
@@ -112,7 +113,9 @@ fn snowflake_number_keep(call: TriggerCall) -> Row {
         }
         Event::Update => {
             let (old, new) = (number(Version::Old), number(Version::New));
-            series(&fired, column);
+            if new.is_none() {
+                series(&fired, column);
+            }
             if old != new {
                 let own = old.is_none().then(|| own(fired.table(), fired.former_place())).flatten();
                 match (own, old, new) {

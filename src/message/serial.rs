@@ -3,11 +3,11 @@
 use flake::serial::{MAX_DIGITS, MAX_TEMPLATE, NotASerial, TemplateError};
 use pgrx::PgSqlErrorCode::{
     ERRCODE_DATATYPE_MISMATCH, ERRCODE_DATETIME_FIELD_OVERFLOW, ERRCODE_DUPLICATE_OBJECT,
-    ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED, ERRCODE_GENERATED_ALWAYS, ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NAME_TOO_LONG,
-    ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-    ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_SUCCESSFUL_COMPLETION,
-    ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE,
-    ERRCODE_WRONG_OBJECT_TYPE,
+    ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED, ERRCODE_GENERATED_ALWAYS, ERRCODE_INSUFFICIENT_PRIVILEGE,
+    ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NAME_TOO_LONG, ERRCODE_NULL_VALUE_NOT_ALLOWED,
+    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED, ERRCODE_READ_ONLY_SQL_TRANSACTION,
+    ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_SUCCESSFUL_COMPLETION, ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
+    ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE, ERRCODE_WRONG_OBJECT_TYPE,
 };
 
 use crate::message::reasons::Sentences;
@@ -220,7 +220,7 @@ pub fn report(problem: &SerialProblem) -> Sentences {
         SerialProblem::SeveralSeries { table, column } => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("column {} of table {} is numbered by several series", shown(column), shown(table)),
-            "Triggers of the table name different series. If the table is a partition, one of them can be a trigger of the partitioned table."
+            "Triggers of the table name different series. If the table is a partition, one of them can be from the partitioned table."
                 .into(),
             "Drop the triggers of one series, for example those of the partition.".into(),
         ),

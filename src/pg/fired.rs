@@ -6,8 +6,8 @@ use std::ffi::CStr;
 use pgrx::datum::Date;
 use pgrx::prelude::*;
 
-use crate::pg::triggers::{Trigger, triggers};
 use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall, value};
+use crate::pg::triggers::{Trigger, triggers};
 
 /// The statement that fired a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

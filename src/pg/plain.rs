@@ -55,7 +55,8 @@ pub fn obstacle(
         let (all, count) = (triggers(relation), (*open.rd_att).natts as i16);
         // This can read catalogs, so it comes last.
         let indexes = pg_sys::RelationGetIndexList(relation);
-        let is_key = indexes.as_ref().is_some_and(|list| list.length == 1) && (*relation).rd_pkindex != pg_sys::InvalidOid;
+        let is_key =
+            indexes.as_ref().is_some_and(|list| list.length == 1) && (*relation).rd_pkindex != pg_sys::InvalidOid;
         check(!is_key, Obstacle::Index);
         pg_sys::relation_close(relation, pg_sys::NoLock as i32);
         (all, count)

@@ -57,8 +57,8 @@ impl NewRow<'_> {
     /// Returns the value of a column of type `bigint`, or `None` if it is NULL.
     pub fn bigint(&self, column: &CStr) -> Result<Option<i64>, NoSuchColumn> {
         // SAFETY: the row and its description are those of this call.
-        let value = unsafe { value(self.data.tg_trigtuple, self.data, column, &[pg_sys::INT8OID]).map(|found| found.map(|(value, _)| value)) };
-        value.map(|value| value.map(|value| value.value() as i64))
+        let value = unsafe { value(self.data.tg_trigtuple, self.data, column, &[pg_sys::INT8OID]) };
+        value.map(|found| found.map(|(value, _)| value.value() as i64))
     }
 
     /// Returns the table into which the row is inserted. For a partitioned table, it is the partition.

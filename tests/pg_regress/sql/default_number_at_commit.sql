@@ -228,7 +228,8 @@ DECLARE
 BEGIN
     FOREACH change IN ARRAY ARRAY[
         'CREATE TRIGGER other BEFORE INSERT ON invoice FOR EACH ROW EXECUTE FUNCTION nothing()',
-        'CREATE TRIGGER other AFTER INSERT ON invoice FOR EACH ROW EXECUTE FUNCTION snowflake_series_row(''{n:3}'', ''gapless'', ''UTC'', ''1'')',
+        'CREATE TRIGGER other AFTER INSERT ON invoice
+             FOR EACH ROW EXECUTE FUNCTION snowflake_series_row(''{n:3}'', ''gapless'', ''UTC'', ''1'')',
         'CREATE RULE other AS ON DELETE TO invoice DO NOTHING',
         'ALTER TABLE invoice ENABLE ROW LEVEL SECURITY',
         'ALTER TABLE invoice ADD CHECK (last_number > 0)',
@@ -279,6 +280,7 @@ INSERT INTO invoices VALUES (32);
 DROP TABLE moved.renamed;
 INSERT INTO invoices VALUES (33);
 \echo :SQLSTATE
+UPDATE invoices SET amount = 3 WHERE id = 30;
 DROP TRIGGER snowflake_number_keep ON invoices;
 INSERT INTO invoices VALUES (33);
 SELECT id, serial FROM invoices WHERE id >= 30 ORDER BY id;
