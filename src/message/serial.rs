@@ -228,7 +228,7 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             ERRCODE_DUPLICATE_OBJECT,
             format!("partition {} already numbers its rows", shown(partition)),
             format!("It has trigger {} of its own.", shown(trigger)),
-            "Drop the triggers \"snowflake_number\" and \"snowflake_number_keep\" of the partition.".into(),
+            "Drop this trigger, and trigger \"snowflake_number_keep\" of the partition.".into(),
         ),
         SerialProblem::Kept { table, column, number, is_removed, trigger } => (
             ERRCODE_GENERATED_ALWAYS,
