@@ -187,7 +187,7 @@ fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, colu
             taken.push(found.name);
             continue;
         }
-        if !is_former && !found.key.is_some_and(|key| relation::column_type(table, &key).is_none()) {
+        if !is_former && found.key.is_none_or(|key| relation::column_type(table, &key).is_some()) {
             taken.push(found.name);
             continue;
         }
