@@ -46,6 +46,8 @@ pub enum Fault {
     ReadsTrusted,
     /// Not a mistake: A flush takes two seconds.
     SlowDisk,
+    /// Not a mistake: A flush takes six seconds.
+    StuckDisk,
     /// A mark is published before it is flushed.
     PublishBeforeFlush,
     /// A mark is published even though the wait for the synchronous standby was cancelled.
@@ -56,6 +58,10 @@ pub enum Fault {
     PendingTrusted,
     /// A request for many IDs waits as long as other sessions keep requesting single IDs.
     NeverOverdue,
+    /// A session that has waited for an ID leaves no IDs to other sessions that wait.
+    GreedySessions,
+    /// The server does not look whether the file of the witness still exists.
+    RemovalUnnoticed,
     /// The server does not check whether the monotonic clock went back.
     RestoreUnnoticed,
     /// The background worker waits for a lock without a timeout, and does not react to SIGTERM while it waits.

@@ -16,6 +16,7 @@ use pgrx::pg_sys;
 use crate::config::guc_hooks::{
     CALLBACKS, Callbacks, UNSET, WORKER, check_epoch, check_layout, check_registry, show_worker,
 };
+use crate::config::turn;
 use crate::faults::{self, Fault};
 
 /// The name of the setting for this server's worker ID.
@@ -163,15 +164,19 @@ pub fn clock_rules() -> ClockRules {
 /// stores them, because `GucSetting::get` would look up a thread-local for each setting.
 #[inline]
 pub fn pace() -> Pace {
-    // SAFETY: the pointers refer to the two statics. Only the one thread of this process writes them, between statements.
-    let (max_ahead, start) = unsafe { (*MAX_AHEAD.as_ptr(), *SEQUENCE_START.as_ptr()) };
-    Pace {
-        // The value is not negative, because PostgreSQL keeps the setting in its range.
-        max_ahead: faults::any_lead(max_ahead as u64 * 1_000_000),
-        random_start: start == SequenceStart::Random as i32,
-        overdue: false,
-        waited: 0,
-    }
+    // SAFETY: the pointer refers to the static. Only the one thread of this process writes it, between statements.
+    let max_ahead = unsafe { *MAX_AHEAD.as_ptr() };
+    // The value is not negative, because PostgreSQL keeps the setting in its range.
+    pace_with(max_ahead as u64 * 1_000_000)
+}
+
+/// Returns the settings that a reload can change, with this limit on the run-ahead.
+#[inline(always)]
+pub fn pace_with(max_ahead: Nanos) -> Pace {
+    // SAFETY: the pointer refers to the static. Only the one thread of this process writes it, between statements.
+    let start = unsafe { *SEQUENCE_START.as_ptr() };
+    let random_start = start == SequenceStart::Random as i32;
+    Pace { max_ahead: faults::any_lead(max_ahead), random_start, overdue: false, waited: 0 }
 }
 
 /// Defines every setting and reserves the prefix, so that PostgreSQL reports a misspelt name. This function is called in the
@@ -291,16 +296,22 @@ pub fn define(callbacks: Callbacks) {
         GucContext::Postmaster,
         GucFlags::default(),
     );
-    GucRegistry::define_int_guc(
-        c"snowflake_pg.max_ahead",
-        c"Sets how far issued IDs can get ahead of the clock before sessions are throttled.",
-        c"",
-        &MAX_AHEAD,
-        MIN_MAX_AHEAD_MS,
-        MAX_MAX_AHEAD_MS,
-        GucContext::Sighup,
-        GucFlags::UNIT_MS,
-    );
+    // SAFETY: the hook does not panic, and is guarded.
+    unsafe {
+        GucRegistry::define_int_guc_with_hooks(
+            c"snowflake_pg.max_ahead",
+            c"Sets how far issued IDs can get ahead of the clock before sessions are throttled.",
+            c"",
+            &MAX_AHEAD,
+            MIN_MAX_AHEAD_MS,
+            MAX_MAX_AHEAD_MS,
+            GucContext::Sighup,
+            GucFlags::UNIT_MS,
+            None,
+            Some(turn::assign_max_ahead),
+            None,
+        );
+    }
     GucRegistry::define_enum_guc(
         c"snowflake_pg.sequence_start",
         c"Sets the number at which the sequence of a new tick begins.",

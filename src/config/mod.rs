@@ -4,3 +4,4 @@ pub mod epoch;
 pub mod guc;
 pub mod guc_hooks;
 pub mod identity;
+pub mod turn;

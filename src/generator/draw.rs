@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use flake::{Drawn, Nanos, Obstacle, Pace, Request, Run, State};
+use flake::{Drawn, Limits, Nanos, Obstacle, Pace, Request, Run, State};
 
 use crate::config::guc;
 use crate::config::identity::{self, Identity};
+use crate::config::turn;
 use crate::faults::{self, Fault};
 use crate::generator::stats::{self, Count};
 use crate::generator::{assigned, clock, extend, shmem, start, wait};
@@ -27,8 +28,9 @@ static CURRENT: AtomicI64 = AtomicI64::new(NONE);
 
 /// How long a request has been throttled, and whether a request for more than one ID has been throttled for so long that it is granted
 /// like a request for one ID. Without this, sessions that take all IDs as soon as they can would keep the request waiting forever.
-#[derive(Default)]
 struct Overdue {
+    /// How far ahead of the clock the request may run.
+    ahead: Nanos,
     /// The time on the monotonic clock at which the request was first throttled, or 0 if it has not been throttled yet.
     since: Nanos,
     /// True if the next attempt treats the request like a request for a single ID.
@@ -38,16 +40,28 @@ struct Overdue {
 }
 
 impl Overdue {
+    /// Returns the value of a new request.
+    #[inline(always)]
+    fn new(request: Request) -> Overdue {
+        let ahead = if request.is_single() { turn::ahead() } else { guc::pace().max_ahead };
+        Overdue { ahead, since: 0, now: false, waited: 0 }
+    }
+
     /// Updates this value after a throttled request has slept since `begun`.
-    fn waited(&mut self, request: Request, begun: Nanos, max_ahead: Nanos) {
+    fn waited(&mut self, request: Request, begun: Nanos, limits: &Limits, pace: Pace) {
         let now = clock::monotonic();
         if self.since == 0 {
             self.since = begun;
         }
+        self.ahead = pace.max_ahead;
+        if request.is_single() {
+            turn::slept(now, limits, pace);
+        }
         // The request has waited, even if the clock has a coarse resolution.
         self.waited = now.saturating_sub(self.since).max(1);
-        let late = !request.is_single() && self.waited >= max_ahead;
-        self.now = late && !faults::on(Fault::NeverOverdue) && shmem::state().bulk().takes_overdue(now, max_ahead);
+        let late = !request.is_single() && self.waited >= pace.max_ahead;
+        self.now =
+            late && !faults::on(Fault::NeverOverdue) && shmem::state().bulk().takes_overdue(now, pace.max_ahead);
     }
 
     /// Records that a request for more than one ID has been granted.
@@ -67,7 +81,7 @@ pub fn draw(request: Request) -> Issued {
     let mut identity = identity::issuing().unwrap_or_else(|| assigned::take());
     let state = shmem::state();
     let _held = faults::lock_held_while_drawing();
-    let mut overdue = Overdue::default();
+    let mut overdue = Overdue::new(request);
     loop {
         let drawn = match attempt(state, identity, request, &overdue) {
             Ok(drawn) => Some(drawn),
@@ -99,7 +113,7 @@ pub fn draw(request: Request) -> Issued {
 /// Tries once to draw, without a lock, a call into PostgreSQL, or an allocation.
 #[inline(always)]
 fn attempt(state: &State, identity: &Identity, request: Request, overdue: &Overdue) -> Result<Drawn, Obstacle> {
-    let pace = Pace { overdue: overdue.now, waited: overdue.waited, ..guc::pace() };
+    let pace = Pace { overdue: overdue.now, waited: overdue.waited, ..guc::pace_with(overdue.ahead) };
     let early = faults::clock_read_early(clock::monotonic);
     // Each attempt reads the clock once, so the number of clock reads is the number of attempts.
     let mut attempts = 0;
@@ -156,12 +170,16 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
         Obstacle::NotLoaded => start::load(identity),
         Obstacle::Throttled(time) => {
             let pace = guc::pace();
+            if request.is_single() && overdue.since == 0 && turn::ends(clock::monotonic(), &identity.limits, pace) {
+                overdue.ahead = pace.max_ahead;
+                return None;
+            }
             let most = Duration::from_nanos(pace.max_ahead.saturating_add(2 * identity.limits.tick().nanos()));
             // If the wait is longer than the settings allow, either the settings were changed or the monotonic clock went back.
             if time <= most || !extend::recheck_clock(identity) {
                 let begun = clock::monotonic();
                 wait::throttled(time);
-                overdue.waited(request, begun, pace.max_ahead);
+                overdue.waited(request, begun, &identity.limits, pace);
             }
         }
         Obstacle::NotReserved(word) => {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Builder, Cluster, assert_caught_by_chance, ensure, within};
+use cluster::{Answer, Builder, Cluster, assert_caught, assert_caught_by_chance, ensure, within};
 use postgres::NoTls;
 
 /// How often a session that requests one ID now and then was throttled beside five sessions that run `attack` repeatedly, as a
@@ -108,4 +108,30 @@ fn a_limit_that_all_requests_share_is_caught() {
     let draw = "SELECT count(snowflake_nextval()) FROM generate_series(1, 20000)";
     let waits = throttled_beside("starvation_shared", "41:10:6", draw);
     assert!(waits.as_ref().is_ok_and(|waits| *waits > 0), "{waits:?}");
+}
+
+/// How many IDs a session draws in the first half of the run-ahead, apart from the one for which it has waited. A second has 16 IDs, and
+/// the IDs of two seconds are available at first.
+const TAKEN: &str = "SELECT count(*) FILTER (WHERE place > 1 AND lead > interval '0.5 s')
+    FROM (SELECT row_number() OVER (PARTITION BY at ORDER BY id) AS place, row_number() OVER (ORDER BY id) AS number, lead
+          FROM (SELECT id, snowflake_timestamp(id) AS at, snowflake_timestamp(id) - clock_timestamp() AS lead
+                FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, 64) OFFSET 0) AS ids OFFSET 0) AS seen) AS places
+    WHERE number > 33";
+
+/// A session that has waited leaves the first IDs of a tick to other sessions that wait.
+fn check_turns(builder: Builder) -> Result<(), String> {
+    let server = builder.set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "1s").start();
+    let taken: i64 = server.session().one(TAKEN);
+    ensure!(taken == 0, "took {taken} IDs before others could");
+    Ok(())
+}
+
+#[test]
+fn a_session_that_has_waited_leaves_the_first_ids_of_a_tick_to_others() {
+    check_turns(Cluster::builder("starvation_turns")).unwrap();
+}
+
+#[test]
+fn a_session_that_takes_all_ids_of_a_tick_is_caught() {
+    assert_caught(check_turns(Cluster::builder("starvation_greedy").fault("GreedySessions")), "before others could");
 }

@@ -108,8 +108,9 @@ impl Pace {
     const REST: u64 = 8;
 
     /// A request that has waited rests less, by one of this many steps for each tick, or for each `max_ahead` if it is longer, that it has
-    /// waited. With the default of `snowflake_pg.max_ahead`, a step is a millisecond, which is the resolution of the sleeps of a session.
-    const STEPS: u64 = 12;
+    /// waited. With the default of `snowflake_pg.max_ahead`, a step is half a millisecond, which is half of the resolution of the sleeps of
+    /// a session. With fewer steps, all requests of many callers would soon have waited for longer than steps tell apart.
+    const STEPS: u64 = 24;
 
     /// Returns how long a throttled caller rests once the lead is at its limit. For a new request, this is one to three times
     /// `max_ahead` divided by [`Pace::REST`]. A request that has waited rests less than all new requests. Otherwise, if a tick has few
@@ -120,10 +121,14 @@ impl Pace {
         if self.waited == 0 {
             return rest + scatter(now) % (2 * rest + 1);
         }
-        let unit = if tick.nanos() > self.max_ahead { tick.nanos() } else { self.max_ahead };
         let step = rest / Pace::STEPS;
         // The scatter is less than a step.
-        rest.saturating_sub((2 + self.waited / unit).saturating_mul(step)) + scatter(now) % (step + 1)
+        rest.saturating_sub((2 + self.waited / self.unit(tick)).saturating_mul(step)) + scatter(now) % (step + 1)
+    }
+
+    /// Returns the time of one turn: a tick, or `max_ahead` if it is longer.
+    pub(crate) const fn unit(&self, tick: Tick) -> Nanos {
+        if tick.nanos() > self.max_ahead { tick.nanos() } else { self.max_ahead }
     }
 }
 

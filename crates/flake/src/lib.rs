@@ -97,6 +97,7 @@ mod state;
 mod sync;
 mod text;
 mod tick;
+mod turn;
 mod uuid;
 
 pub use assignment::Assignment;
@@ -124,4 +125,5 @@ pub use segment::{Block, Left, MAX_BLOCK, Number, Segment, Span, Undrawn};
 pub use state::{Claim, Drawn, NOT_LOADED, State};
 pub use text::{TEXT_LENGTH, TextError, from_text, to_text};
 pub use tick::{Nanos, Tick};
+pub use turn::Turn;
 pub use uuid::{UuidBytes, UuidError, from_uuid, to_uuid};
