@@ -19,7 +19,7 @@ use crate::faults::{self, Fault};
 use crate::generator::assigned::{self, Limit};
 use crate::generator::grant::Snapshot;
 use crate::generator::mark::Raised;
-use crate::generator::{clock, log, mark, shmem, stats, wait};
+use crate::generator::{clock, log, mark, shmem, slow_mark, stats, wait};
 use crate::message::error::{Error, MarkProblem};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, wal};
@@ -185,7 +185,10 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
     };
     let mut waited = written_here;
     let mut told = false;
+    // Another session may have written the mark long ago, and the flush below can take as long.
+    slow_mark::waiting(&pending);
     while !is_durable(pending.position) {
+        slow_mark::waiting(&pending);
         if !told {
             debug1!("snowflake_pg: waiting for the synchronous standby to acknowledge the mark");
             told = true;
@@ -198,6 +201,9 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
         if !wait_for_standby(pause) {
             break;
         }
+    }
+    if !told {
+        slow_mark::flushed(&pending, begun);
     }
     let published = publish(identity, &pending, waited.then(|| took(&pending)), "");
     drop(claim);

@@ -27,6 +27,7 @@ pub mod segment_log;
 pub mod segment_slots;
 pub mod segment_view;
 pub mod shmem;
+pub mod slow_mark;
 pub mod standby_watch;
 pub mod start;
 pub mod stats;

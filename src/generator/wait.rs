@@ -53,11 +53,14 @@ fn milliseconds(time: Duration) -> i64 {
     time.as_micros().div_ceil(1_000).max(1) as i64
 }
 
-/// Sleeps for two seconds if [`Fault::SlowDisk`] is on. The sleep can be cancelled.
+/// Sleeps for two seconds if [`Fault::SlowDisk`] is on, or for six seconds if [`Fault::StuckDisk`] is on. The sleep can be cancelled.
 pub fn slow_disk() {
-    if faults::on(Fault::SlowDisk) {
-        for _ in 0..40 {
-            on_latch(WaitEvent::Mark, Duration::from_millis(50));
-        }
+    let pauses = match () {
+        () if faults::on(Fault::SlowDisk) => 40,
+        () if faults::on(Fault::StuckDisk) => 120,
+        () => 0,
+    };
+    for _ in 0..pauses {
+        on_latch(WaitEvent::Mark, Duration::from_millis(50));
     }
 }

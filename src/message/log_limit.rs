@@ -58,4 +58,6 @@ pub struct Limiters {
     pub end: Limiter,
     /// The limiter for a witness that cannot be locked or was removed.
     pub witness: Limiter,
+    /// The limiter for a mark that is not durable for a long time.
+    pub slow_mark: Limiter,
 }

@@ -88,6 +88,19 @@ fn a_disk_that_takes_two_seconds_delays_and_repeats_nothing() {
 }
 
 #[test]
+fn a_flush_that_takes_long_is_logged() {
+    let server = Cluster::builder("extension_stuck").fault("StuckDisk").start();
+    server.session().one::<i64>("SELECT snowflake_nextval()");
+    let log = server.log();
+    let after = |text: &str| log.split_once(text).map(|(_, rest)| rest);
+    let rest = after("WARNING:  snowflake_pg: the high-water mark has been flushed to disk after a long wait")
+        .unwrap_or_else(|| panic!("{log}"));
+    let detail = rest.lines().nth(1).unwrap_or_default();
+    assert!(detail.contains("A request for an ID has waited for ") && detail.contains("the flush of WAL up to 0/"), "{detail}");
+    assert!(rest.contains("HINT:  Check the disk that stores the write-ahead log."), "{log}");
+}
+
+#[test]
 fn who_drops_a_subscription_does_not_keep_others_from_ids() {
     let server = Cluster::builder("extension_locked").start();
     let mut session = server.session();

@@ -210,3 +210,51 @@ fn the_status_says_what_the_next_id_waits_for_and_since_when() {
     waiting.join().expect("the session goes on");
     assert_eq!(watcher.one::<String>(state), "issuing");
 }
+
+/// Several sessions wait for a standby that is unreachable. The log says so once, with the reason and with advice.
+fn check_log(name: &str, like: fn(Builder) -> Builder) -> Result<(), String> {
+    const LINE: &str = "WARNING:  snowflake_pg: the high-water mark has been waiting for acknowledgment from a synchronous standby since ";
+    let pair = Pair::start(name, like);
+    let mut sessions: Vec<_> = (0..3).map(|_| pair.primary.connect()).collect();
+    // No session has waited for long before.
+    sessions[0].batch(10);
+    assert_eq!(pair.primary.log().matches(LINE).count(), 0);
+    pair.proxy.hold();
+    let pids: Vec<i32> = sessions.iter_mut().map(|session| session.one("SELECT pg_backend_pid()")).collect();
+    let mut watcher = pair.primary.connect();
+    let waiting: Vec<_> = sessions
+        .into_iter()
+        .map(|mut session| {
+            let draw = "SELECT count(snowflake_nextval()) FROM generate_series(1, 10000) AS a, generate_series(1, 10000) AS b";
+            thread::spawn(move || session.batch_execute(draw))
+        })
+        .collect();
+    let told = within(SOON, || pair.primary.log().contains(LINE));
+    // As many checks of the standby as one session makes in two seconds.
+    thread::sleep(Duration::from_secs(2));
+    for pid in pids {
+        watcher.one::<bool>(&format!("SELECT pg_terminate_backend({pid})"));
+    }
+    waiting.into_iter().for_each(|session| drop(session.join().expect("a thread that ends")));
+    let log = pair.primary.log();
+    ensure!(told, "nothing is logged:\n{log}");
+    let count = log.matches(LINE).count();
+    ensure!(count == 1, "logged {count} times");
+    let about = log.split_once(LINE).map_or("", |(_, rest)| rest);
+    let lines: Vec<&str> = about.lines().take(3).collect();
+    assert!(lines[1].contains("for a synchronous standby to flush WAL up to 0/"), "{lines:?}");
+    assert!(lines[1].contains("Parameter \"synchronous_standby_names\" is \""), "{lines:?}");
+    assert!(!lines[1].contains("is \"\"."), "{lines:?}");
+    assert!(lines[2].contains("HINT:  Check view \"pg_stat_replication\""), "{lines:?}");
+    Ok(())
+}
+
+#[test]
+fn a_long_wait_for_the_standby_is_logged_once() {
+    check_log("slow_logged", |server| server).unwrap();
+}
+
+#[test]
+fn a_long_wait_that_every_session_logs_is_caught() {
+    assert_caught(check_log("slow_talkative", |server| server.fault("TalkativeLog")), "times");
+}

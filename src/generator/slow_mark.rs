@@ -1,0 +1,63 @@
+//! The warning about a mark that takes long to become durable, so that nobody has to look at a session while it waits to know the reason.
+
+use flake::{Nanos, Pending};
+
+use crate::generator::{clock, log, shmem};
+use crate::message::error::{Error, WaitCause};
+use crate::message::wording::Report;
+use crate::pg::{setting, sync_standby, timestamp, wal};
+
+/// How long a mark may take to become durable before a session that waits for it logs a warning.
+const LONG: Nanos = 5_000_000_000;
+
+/// How often the server logs the warning.
+const EVERY: Nanos = 60_000_000_000;
+
+/// Returns true if a wait of this length is to be logged.
+fn due(waited: Nanos) -> bool {
+    waited >= LONG && shmem::limiters().slow_mark.pass(clock::monotonic(), EVERY, 0).is_some()
+}
+
+/// Logs a warning if this mark has not been durable for a long time. A session that waits for the mark calls this function.
+pub fn waiting(pending: &Pending) {
+    let waited = clock::monotonic().saturating_sub(pending.written);
+    let cause = match wal::is_flushed(pending.position) {
+        _ if waited < LONG => return,
+        false => WaitCause::Disk,
+        true if sync_standby::acknowledged(pending.position) => return,
+        true => WaitCause::Standby,
+    };
+    if due(waited) {
+        let since = timestamp::of(clock::wall().saturating_sub(waited));
+        let Report { message, hint, .. } = Error::MarkWaits { cause, since }.report();
+        log::warn_of(message, detail(cause, waited, pending.position), &hint);
+    }
+}
+
+/// Logs a warning if this session has waited for a long time, since `begun`, for the flush of this mark. It could log nothing meanwhile.
+pub fn flushed(pending: &Pending, begun: Nanos) {
+    let waited = clock::monotonic().saturating_sub(begun);
+    if due(waited) {
+        let Report { hint, .. } = Error::MarkWaits { cause: WaitCause::Disk, since: 0 }.report();
+        log::warn_of(
+            "the high-water mark has been flushed to disk after a long wait".into(),
+            detail(WaitCause::Disk, waited, pending.position),
+            &hint,
+        );
+    }
+}
+
+fn detail(cause: WaitCause, waited: Nanos, position: u64) -> String {
+    let seconds = format!("{:.1} s", waited as f64 / 1e9);
+    let position = format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff);
+    match cause {
+        WaitCause::Disk => format!("A request for an ID has waited for {seconds} for the flush of WAL up to {position}."),
+        WaitCause::Standby => {
+            let names = setting::configured(c"synchronous_standby_names").unwrap_or_default();
+            format!(
+                "A request for an ID has waited for {seconds} for a synchronous standby to flush WAL up to {position}. Parameter \
+                 \"synchronous_standby_names\" is \"{names}\"."
+            )
+        }
+    }
+}
