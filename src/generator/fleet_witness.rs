@@ -160,6 +160,12 @@ pub fn begin() {
     set(Mark::NOTHING_ISSUED);
 }
 
+/// Returns false if the file was removed since the server started. The server goes on with what the file contained, which its processes
+/// have mapped. A new file would not be the one that they write to.
+pub fn exists() -> bool {
+    faults::on(Fault::RemovalUnnoticed) || FILE.get().is_none_or(MemoryFile::exists)
+}
+
 /// Returns the path of the file, or `None` if the server runs without it.
 pub fn path() -> Option<String> {
     let file = name().ok().filter(|_| FILE.get().is_some())?;

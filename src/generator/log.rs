@@ -155,6 +155,18 @@ pub fn witness_removed() {
     );
 }
 
+/// Warns that the file of the witness of a server with a registry was removed while the server is running.
+pub fn fleet_witness_removed() {
+    warn_of(
+        "the file of the witness was removed".into(),
+        "The server continues to issue IDs with its worker ID. At its next start, it asks the registry for another worker ID, and issues \
+         no IDs until the registry answers."
+            .into(),
+        "Restart the server while the registry answers, to create the file again. If systemd removes the file, run the server as a \
+         system user, or set RemoveIPC=no in logind.conf.",
+    );
+}
+
 /// Warns that a server with a registry runs without a witness.
 pub fn no_fleet_witness(directory: &str, error: &io::Error) {
     warn_of(

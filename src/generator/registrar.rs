@@ -88,6 +88,8 @@ struct Registrar {
     left: Left,
     /// When a warning about the clock was last logged.
     skew_logged: Option<Instant>,
+    /// True if the log says that the file of the witness was removed.
+    removal_logged: bool,
     segments: Fetcher,
 }
 
@@ -110,6 +112,7 @@ impl Registrar {
             logged: None,
             left: Left::Enough,
             skew_logged: None,
+            removal_logged: false,
             segments: Fetcher::start(),
         };
         registrar.resume();
@@ -195,6 +198,10 @@ impl Registrar {
     /// Returns the time until the next heartbeat, or `None` if there is no other, because the server is fenced.
     fn heartbeat(&mut self) -> Option<Duration> {
         self.string = guc::registry();
+        if !self.removal_logged && !fleet_witness::exists() {
+            log::fleet_witness_removed();
+            self.removal_logged = true;
+        }
         self.snapshot.attempted = clock::monotonic();
         let period = grant::period();
         let pause = match self.exchange() {

@@ -6,6 +6,7 @@
 mod answers;
 mod application;
 mod application_page;
+mod clock_back;
 mod clocks;
 mod connection;
 mod copies;
@@ -24,3 +25,4 @@ mod restored;
 mod rewound;
 mod together;
 mod troubles;
+mod witness_removed;
