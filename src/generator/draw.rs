@@ -60,8 +60,7 @@ impl Overdue {
         // The request has waited, even if the clock has a coarse resolution.
         self.waited = now.saturating_sub(self.since).max(1);
         let late = !request.is_single() && self.waited >= pace.max_ahead;
-        self.now =
-            late && !faults::on(Fault::NeverOverdue) && shmem::state().bulk().takes_overdue(now, pace.max_ahead);
+        self.now = late && !faults::on(Fault::NeverOverdue) && shmem::state().bulk().takes_overdue(now, pace.max_ahead);
     }
 
     /// Records that a request for more than one ID has been granted.

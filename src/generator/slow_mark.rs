@@ -51,7 +51,9 @@ fn detail(cause: WaitCause, waited: Nanos, position: u64) -> String {
     let seconds = format!("{:.1} s", waited as f64 / 1e9);
     let position = format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff);
     match cause {
-        WaitCause::Disk => format!("A request for an ID has waited for {seconds} for the flush of WAL up to {position}."),
+        WaitCause::Disk => {
+            format!("A request for an ID has waited for {seconds} for the flush of WAL up to {position}.")
+        }
         WaitCause::Standby => {
             let names = setting::configured(c"synchronous_standby_names").unwrap_or_default();
             format!(

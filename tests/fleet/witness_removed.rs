@@ -15,7 +15,8 @@ fn check(name: &str, like: fn(Builder) -> Builder) -> Result<(), String> {
     server.session().batch(10);
     let seen = renewed(&registry, &server);
     fs::remove_file(machine.witnesses().remove(0)).expect("the file can be removed");
-    let told = within(SOON, || logged(&server, LINE) > 0 || crate::fleet::seen(&registry, &server)[0].count > seen.count + 5);
+    let told =
+        within(SOON, || logged(&server, LINE) > 0 || crate::fleet::seen(&registry, &server)[0].count > seen.count + 5);
     ensure!(told && logged(&server, LINE) == 1, "nothing is logged:\n{}", server.log());
     assert!(server.log().contains("it asks the registry for another worker ID"), "{}", server.log());
     // The server goes on, and says it once.

@@ -96,7 +96,10 @@ fn a_flush_that_takes_long_is_logged() {
     let rest = after("WARNING:  snowflake_pg: the high-water mark has been flushed to disk after a long wait")
         .unwrap_or_else(|| panic!("{log}"));
     let detail = rest.lines().nth(1).unwrap_or_default();
-    assert!(detail.contains("A request for an ID has waited for ") && detail.contains("the flush of WAL up to 0/"), "{detail}");
+    assert!(
+        detail.contains("A request for an ID has waited for ") && detail.contains("the flush of WAL up to 0/"),
+        "{detail}"
+    );
     assert!(rest.contains("HINT:  Check the disk that stores the write-ahead log."), "{log}");
 }
 

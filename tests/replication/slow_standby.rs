@@ -225,7 +225,8 @@ fn check_log(name: &str, like: fn(Builder) -> Builder) -> Result<(), String> {
     let waiting: Vec<_> = sessions
         .into_iter()
         .map(|mut session| {
-            let draw = "SELECT count(snowflake_nextval()) FROM generate_series(1, 10000) AS a, generate_series(1, 10000) AS b";
+            let draw =
+                "SELECT count(snowflake_nextval()) FROM generate_series(1, 10000) AS a, generate_series(1, 10000) AS b";
             thread::spawn(move || session.batch_execute(draw))
         })
         .collect();

@@ -108,7 +108,9 @@ fn run(layout: Layout, callers: usize, time: Nanos, machine: Machine, rule: Rule
                 caller.since.get_or_insert(now);
                 let wait = match rule {
                     Rule::Cut => {
-                        let Err(Obstacle::Throttled(limit)) = ask(Pace { overdue: true, ..told }) else { unreachable!() };
+                        let Err(Obstacle::Throttled(limit)) = ask(Pace { overdue: true, ..told }) else {
+                            unreachable!()
+                        };
                         let rest = MAX_AHEAD / 8 + random.next() % (MAX_AHEAD / 4 + 1);
                         (limit.as_nanos() as Nanos + rest).min(S)
                     }
