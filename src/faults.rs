@@ -127,6 +127,8 @@ pub enum Fault {
     GenerationIgnored,
     /// Every session draws from its own copy of a block.
     BlockPerSession,
+    /// The registrar serves tags that may not exist in turn with the others, and they take the slots of the others.
+    NewTagsInTurn,
     /// IDs are concealed and revealed without the tweak.
     TweakIgnored,
 }

@@ -21,6 +21,7 @@ use crate::generator::grant::{self, Snapshot, Standing, now};
 use crate::generator::registry_call::{self, Clocks, Reply};
 use crate::generator::segment_caller::Terms;
 use crate::generator::segment_fetch::Fetcher;
+use crate::generator::segment_report::Reports;
 use crate::generator::{about, clock, fleet_witness, log, shmem};
 use crate::message::trouble::{Facts, Trouble};
 use crate::pg::conninfo::ConnectionString;
@@ -91,6 +92,7 @@ struct Registrar {
     /// True if the log says that the file of the witness was removed.
     removal_logged: bool,
     segments: Fetcher,
+    reports: Reports,
 }
 
 impl Registrar {
@@ -114,6 +116,7 @@ impl Registrar {
             skew_logged: None,
             removal_logged: false,
             segments: Fetcher::start(),
+            reports: Reports::default(),
         };
         registrar.resume();
         registrar
@@ -265,7 +268,7 @@ impl Registrar {
                     self.take_grant();
                     if let Some(fleet) = self.member.fleet() {
                         let terms = Terms { string: &self.string, fleet, format: self.format, time: IDLE };
-                        self.segments.report(&connection, &terms);
+                        self.reports.report(&connection, &terms);
                     }
                     return Ok(());
                 }

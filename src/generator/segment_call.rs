@@ -154,6 +154,13 @@ impl Line<'_> {
         Ok(said.collect())
     }
 
+    /// Returns false if the registry has no such tag. This locks and writes nothing in the registry.
+    pub fn exists(&self, tag: &str) -> Result<bool, Trouble> {
+        // No tag has this generation. What else the registry answers, such as that this is not its fleet, take() answers, too.
+        let said = self.report(&[(tag.to_owned(), 0, 0)])?;
+        Ok(!said.iter().any(|said| matches!(said, Said::Void { created_again: false, .. })))
+    }
+
     fn fleet(&self) -> Option<String> {
         text(self.fleet)
     }

@@ -108,7 +108,9 @@ fn find(tag: Text<'_>, period: Option<&Period>) -> i64 {
                 KNOWN.with_borrow_mut(|known| known.note(tag.0, (slot, version)));
                 await_number(slot, version, begun, period)
             }
-            Found::Full => await_slot(begun),
+            Found::Full => await_slot(Some(begun), Duration::from_millis(20)),
+            // The registrar looks up few tags in a second.
+            Found::Crowded => await_slot(None, Duration::from_millis(100)),
         };
         match drawn {
             Ok(Some(number)) => return number,
@@ -119,12 +121,12 @@ fn find(tag: Text<'_>, period: Option<&Period>) -> i64 {
 }
 
 /// Waits until a slot may be free.
-fn await_slot(begun: Nanos) -> Result<Option<i64>, SegmentProblem> {
+fn await_slot(since: Option<Nanos>, most: Duration) -> Result<Option<i64>, SegmentProblem> {
     let waiting = slots::freed().join();
     unreachable()?;
-    late(begun)?;
+    late(since)?;
     // A slot that was freed before this session waited is found soon.
-    wait::until_woken(&waiting, WaitEvent::Segment, Duration::from_millis(20));
+    wait::until_woken(&waiting, WaitEvent::Segment, most);
     Ok(None)
 }
 
@@ -156,7 +158,8 @@ fn await_number(
         }
         slot.want();
         unreachable()?;
-        late(begun)?;
+        // How long a tag is not looked up depends on how many tags that do not exist sessions ask for.
+        late(Some(begun).filter(|_| !slot.is_entrance()))?;
         if !waited {
             slot.note_wait();
             waited = true;
@@ -187,8 +190,9 @@ fn unreachable() -> Result<(), SegmentProblem> {
     Err(SegmentProblem::Unreachable { since: failing.since.into(), failures: failing.failures, cause, hint })
 }
 
-fn late(begun: Nanos) -> Result<(), SegmentProblem> {
-    let late = clock::monotonic().saturating_sub(begun) > PATIENCE;
+/// Returns an error if the registrar does not run, or if this session has waited for it for too long since a time.
+fn late(since: Option<Nanos>) -> Result<(), SegmentProblem> {
+    let late = since.is_some_and(|since| clock::monotonic().saturating_sub(since) > PATIENCE);
     let overdue = || grant::published().is_none_or(|snapshot| snapshot.overdue());
     if late || overdue() { Err(SegmentProblem::NoRegistrar) } else { Ok(()) }
 }

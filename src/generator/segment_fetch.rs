@@ -1,35 +1,34 @@
-//! The registrar's part of segments: it fetches blocks, reports which ones this server holds, and gives back what is left.
+//! The registrar's part of segments: it fetches blocks, and gives back what is left.
 //!
-//! A block is used only after the registry has confirmed its COMMIT: [`Connection::row`] returns a row only after the end of the
+//! A block is used only after the registry has confirmed its COMMIT: [`crate::pg::libpq::Connection::row`] returns a row only after the end of the
 //! transaction, and returns no row if there was a warning. A request without an answer is sent again with the same nonce, so that the
 //! registry can answer with the same block.
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use flake::fleet::Uuid;
 use flake::{Nanos, Span, fetch_below, next_length};
 
 use crate::faults::{self, Fault};
-use crate::generator::segment_call::{Answer, Said, Taken};
+use crate::generator::segment_call::{Answer, Taken};
 use crate::generator::segment_caller::{Caller, Terms};
 use crate::generator::segment_facts::Reason;
 use crate::generator::segment_failures::Failures;
+use crate::generator::segment_newcomers::Newcomers;
 use crate::generator::segment_slots::{self as slots, Phase, Slot};
-use crate::generator::{clock, grant, segment_log};
+use crate::generator::{clock, grant, segment_known as known, segment_log};
 use crate::message::trouble::Trouble;
 use crate::pg::background_worker;
-use crate::pg::libpq::{Connection, Failure};
+use crate::pg::libpq::Failure;
 
 /// How long the registrar waits before it asks again for a tag that the registry cannot serve, although sessions wait for it.
 const HELD_BACK: Duration = Duration::from_secs(2);
 
 /// How long the registrar gives back numbers before it ends.
 const PARTING: Duration = Duration::from_secs(3);
-
-/// How many tags one report contains.
-const REPORTED: usize = 100;
 
 /// A block that this server has taken, and its nonce.
 #[derive(Clone, Copy)]
@@ -57,11 +56,10 @@ struct Tag {
 pub struct Fetcher {
     caller: Caller,
     tags: HashMap<usize, Tag>,
-    /// The slot that is served next.
-    next: usize,
+    /// The slot that is served next, among those of segments and in the entrance.
+    next: (usize, usize),
+    newcomers: Newcomers,
     failures: Failures,
-    /// Why the last report has failed.
-    unreported: Option<Trouble>,
 }
 
 impl Fetcher {
@@ -82,14 +80,23 @@ impl Fetcher {
             return Some(pause);
         }
         let slots = slots::all();
-        let order = (0..slots.len()).map(|n| (self.next + n) % slots.len());
-        let Some(index) = order.into_iter().find(|index| self.is_due(*index, &slots[*index], now)) else {
+        let segments = slots::parts().0.len();
+        let due = |range: Range<usize>, next: usize| {
+            let order = (0..range.len()).map(|n| range.start + (next + n) % range.len());
+            order.into_iter().find(|index| self.is_due(*index, &slots[*index], now))
+        };
+        let (block, newcomer) = (due(0..segments, self.next.0), due(segments..slots.len(), self.next.1));
+        let pause = self.newcomers.pause(now).filter(|_| newcomer.is_some());
+        let Some(index) = self.newcomers.choose(block, newcomer.filter(|_| pause.is_none())) else {
             self.failures.forget();
             let retries = self.tags.iter().filter(|(index, _)| slots[**index].is_wanted());
             let retry = retries.filter_map(|(_, tag)| tag.retry).min().map(|at| at.saturating_duration_since(now));
-            return [retry, close].into_iter().flatten().min();
+            return [retry, close, pause].into_iter().flatten().min();
         };
-        self.next = index + 1;
+        match index.checked_sub(segments) {
+            None => self.next.0 = index + 1,
+            Some(index) => self.next.1 = index + 1,
+        }
         slots[index].take_wish();
         match self.serve(index, &slots[index], terms) {
             Ok(true) => self.failures.succeeded(),
@@ -130,6 +137,9 @@ impl Fetcher {
     /// Does what a slot wants. Returns true if the registry has answered.
     fn serve(&mut self, index: usize, slot: &Slot, terms: &Terms) -> Result<bool, Trouble> {
         let (name, phase, version) = slot.read();
+        if slot.is_entrance() {
+            return if phase == Phase::Asked { self.look_up(slot, &name, version, terms) } else { Ok(false) };
+        }
         let tag = self.tags.entry(index).or_default();
         if tag.version != version {
             *tag = Tag { version, want: 1, ..Tag::default() };
@@ -161,23 +171,10 @@ impl Fetcher {
         (tag.pending, tag.retry) = (None, None);
         match answer {
             Answer::Refused(Reason::Unknown, _) => {
-                let begun = match slot.period.get() {
-                    Some(period) => match self.caller.ask(terms, |line| line.begin(name, &period)) {
-                        Err(trouble @ Trouble::NoAnswer(Failure::Raised { .. })) => {
-                            segment_log::not_created(name, &trouble);
-                            Some(Reason::NotCreated)
-                        }
-                        begun => begun?,
-                    },
-                    None => Some(Reason::Unknown),
-                };
-                match begun {
+                known::forget(name);
+                match self.create(slot, name, terms)? {
                     None => slot.still_wanted(),
-                    Some(reason) => {
-                        slot.refusal.set(reason, 0);
-                        slot.refuse(version);
-                        slot.note_unanswered();
-                    }
+                    Some(reason) => refuse(slot, version, reason),
                 }
             }
             Answer::Refused(Reason::Locked, _) => {
@@ -202,6 +199,40 @@ impl Fetcher {
             Answer::Taken(taken) => self.put(index, slot, name, Held { nonce, taken }, begun, terms)?,
         }
         Ok(())
+    }
+
+    /// Looks up a tag of which this server does not know whether it exists. If it is one of a period, creates it. If it exists then, frees
+    /// its slot, so that the session takes a slot of a segment. Returns true, because the registry has answered.
+    fn look_up(&mut self, slot: &Slot, name: &str, version: u64, terms: &Terms) -> Result<bool, Trouble> {
+        let refused = match self.caller.ask(terms, |line| line.exists(name)) {
+            Err(trouble) if lacks_character(&trouble) => Some(Reason::Encoding),
+            Err(trouble) => return Err(trouble),
+            Ok(true) => None,
+            Ok(false) => {
+                self.newcomers.note_unknown(Instant::now());
+                self.create(slot, name, terms)?
+            }
+        };
+        match refused {
+            Some(reason) => refuse(slot, version, reason),
+            None => {
+                known::note(name);
+                slot.free(version);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Creates the tag of a slot if it is one of a period. Returns why the registry does not create it.
+    fn create(&mut self, slot: &Slot, name: &str, terms: &Terms) -> Result<Option<Reason>, Trouble> {
+        let Some(period) = slot.period.get() else { return Ok(Some(Reason::Unknown)) };
+        match self.caller.ask(terms, |line| line.begin(name, &period)) {
+            Err(trouble @ Trouble::NoAnswer(Failure::Raised { .. })) => {
+                segment_log::not_created(name, &trouble);
+                Ok(Some(Reason::NotCreated))
+            }
+            begun => begun,
+        }
     }
 
     /// Gives a block to the sessions. If its slot is not this tag's any more, gives it back to the registry.
@@ -247,6 +278,7 @@ impl Fetcher {
             facts.last_drawn.store(drawn, RELAXED);
         }
         facts.last_fetch.store(now, RELAXED);
+        known::note(name);
         slot.refusal.clear();
         slot.changed.wake_all();
         Ok(())
@@ -274,47 +306,6 @@ impl Fetcher {
             Err(Trouble::NoAnswer(Failure::Interrupted)) => Ok(false),
             given => given.map(|()| asked),
         }
-    }
-
-    /// Reports the tags of which this server holds blocks, on the connection of a heartbeat. Does not send anything if there are none. If
-    /// this fails, the next heartbeat tries again.
-    pub fn report(&mut self, connection: &Connection, terms: &Terms) {
-        // The server is asked to stop or to read its configuration: the next heartbeat reports.
-        let interrupted = |trouble: &Trouble| matches!(trouble, Trouble::NoAnswer(Failure::Interrupted));
-        let failed = Fetcher::try_report(connection, terms).err().filter(|trouble| !interrupted(trouble));
-        if let Some(trouble) = &failed
-            && self.unreported.as_ref().is_none_or(|logged| !logged.is_like(trouble))
-        {
-            segment_log::unreported(trouble);
-        }
-        self.unreported = failed;
-    }
-
-    fn try_report(connection: &Connection, terms: &Terms) -> Result<(), Trouble> {
-        let open = slots::all().iter().filter_map(|slot| {
-            let (name, phase, version) = slot.read();
-            let (generation, highest) = (slot.facts.generation.load(RELAXED), slot.facts.highest.load(RELAXED));
-            (phase == Phase::Open && generation != 0).then_some((slot, version, (name, generation, highest as i64)))
-        });
-        let open: Vec<_> = open.collect();
-        let line = terms.line(connection);
-        for part in open.chunks(REPORTED) {
-            let held: Vec<_> = part.iter().map(|(_, _, held)| held.clone()).collect();
-            for said in line.report(&held)? {
-                match said {
-                    Said::Raised { tag } => segment_log::raised(&tag),
-                    Said::Void { .. } if faults::on(Fault::GenerationIgnored) => {}
-                    Said::Void { tag, created_again } => {
-                        if let Some((slot, version, _)) = part.iter().find(|(_, _, (name, _, _))| *name == tag) {
-                            let tell = if created_again { segment_log::created_again } else { segment_log::gone };
-                            tell(&tag);
-                            slot.free(*version);
-                        }
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Closes all segments and gives back what is left in them, because the server stops. After some seconds, the rest is lost.
@@ -364,6 +355,13 @@ impl Fetcher {
         }
         slot.note_unanswered();
     }
+}
+
+/// Says to the sessions that wait for a tag why there is no number of it.
+fn refuse(slot: &Slot, version: u64, reason: Reason) {
+    slot.refusal.set(reason, 0);
+    slot.refuse(version);
+    slot.note_unanswered();
 }
 
 /// Returns true if the encoding of the registry's database lacks a character of the tag.

@@ -11,10 +11,13 @@
 //! A slot goes through these phases:
 //!
 //! - `Free`: it has no tag.
-//! - `Asked`: a session has given it a tag. The registrar will fetch the first block.
+//! - `Asked`: a session has given it a tag. The registrar will fetch the first block, or look the tag up.
 //! - `Open`: sessions draw. The registrar fetches a block whenever one is wanted.
 //! - `Refused`: the registry gives out no block of the tag. Another session can ask again, or give the slot another tag.
 //! - `Leaving`: sessions cannot draw any more. The registrar gives back what is left, and then the slot is free.
+//!
+//! The last [`ENTRANCE`] slots are the entrance. A tag of which this server does not know whether it exists gets one of them. When the
+//! registrar has found the tag, it frees the slot, and the session takes one of the others. So tags that do not exist close no segment.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -24,8 +27,9 @@ use pgrx::{PGRXSharedMemory, PgAtomic, PgLwLock, pg_shmem_init, prelude::*};
 
 use crate::config::guc;
 use crate::config::identity::Identity;
-use crate::generator::clock;
+use crate::faults::{self, Fault};
 use crate::generator::segment_facts::{Facts, Failing, OfPeriod, Period, Refusal, Tag};
+use crate::generator::{clock, segment_known as known};
 use crate::pg::backend_slots::{SHARED_ALIGNMENT, SharedArray};
 use crate::pg::background_worker;
 use crate::pg::condition_variable::Condition;
@@ -33,6 +37,9 @@ use crate::pg::latch::SharedLatch;
 
 /// How long a slot whose segment is open keeps its tag for the session that has asked for it, although nothing was drawn.
 const COURTESY: Nanos = 1_000_000_000;
+
+/// How many slots are the entrance.
+const ENTRANCE: usize = 32;
 
 /// What a slot is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +55,7 @@ pub enum Phase {
 /// The slot of one tag.
 pub struct Slot {
     pub segment: Segment,
-    /// The last [`Shared::era`] in which a session has drawn.
+    /// The last [`Shared::era`] in which a session has drawn. In the entrance, the time at which the slot got its tag.
     used: AtomicU64,
     wanted: AtomicBool,
     phase: AtomicU32,
@@ -100,7 +107,8 @@ unsafe impl PGRXSharedMemory for Shared {}
 
 // SAFETY: the names are the extension's own, and each is used once. A slot consists of atomics, and of a condition variable that guards
 // itself, and contains no pointer.
-static SLOTS: SharedArray<Slot> = unsafe { SharedArray::new(c"snowflake_pg segments", guc::max_segments) };
+static SLOTS: SharedArray<Slot> =
+    unsafe { SharedArray::new(c"snowflake_pg segments", || guc::max_segments() + ENTRANCE) };
 // SAFETY: as above.
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg segment waits") };
 // SAFETY: as above.
@@ -111,6 +119,7 @@ static LOCK: PgLwLock<Failing> = unsafe { PgLwLock::new(c"SnowflakeSegments") };
 pub fn request(identity: &Identity) {
     if identity.registry_set && background_worker::in_normal_server() {
         pg_shmem_init!(SLOTS = ());
+        known::request();
         pg_shmem_init!(
             SHARED = Shared { registrar: SharedLatch::default(), era: AtomicU64::new(1), freed: Condition::new() }
         );
@@ -121,6 +130,11 @@ pub fn request(identity: &Identity) {
 /// Returns all slots. There are none on a server without a registry.
 pub fn all() -> &'static [Slot] {
     SLOTS.all()
+}
+
+/// Returns the slots of segments, and those of the entrance.
+pub fn parts() -> (&'static [Slot], &'static [Slot]) {
+    all().split_at(all().len().saturating_sub(ENTRANCE))
 }
 
 /// Makes this process, the registrar, the one that sessions wake.
@@ -150,6 +164,8 @@ pub enum Found {
     Slot(&'static Slot, u64),
     /// All slots are in use. One of them will become free.
     Full,
+    /// All slots of the entrance are in use.
+    Crowded,
 }
 
 /// Finds the slot of a tag. If there is none, gives the tag a slot that is free, or asks the registrar to free one. `period` is given for
@@ -165,15 +181,21 @@ pub fn find_or_take(tag: &str, period: Option<&Period>) -> Found {
     if let Some(found) = find(tag) {
         return found;
     }
-    let refused = || all().iter().filter(|slot| slot.phase() == Phase::Refused).min_by_key(|slot| slot.used());
-    let Some(slot) = all().iter().find(|slot| slot.phase() == Phase::Free).or_else(refused) else {
+    let is_known = known::contains(tag) || faults::on(Fault::NewTagsInTurn);
+    let (segments, entrance) = parts();
+    let slots = if is_known { segments } else { entrance };
+    let refused = || slots.iter().filter(|slot| slot.phase() == Phase::Refused).min_by_key(|slot| slot.used());
+    let Some(slot) = slots.iter().find(|slot| slot.phase() == Phase::Free).or_else(refused) else {
         // Without a registry, there would be no numbers for the slot.
-        if failing.failures == 0 {
+        if is_known && failing.failures == 0 {
             evict();
         }
-        return Found::Full;
+        return if is_known { Found::Full } else { Found::Crowded };
     };
-    SHARED.get().era.fetch_add(1, Ordering::Relaxed);
+    match is_known {
+        true => _ = SHARED.get().era.fetch_add(1, Ordering::Relaxed),
+        false => slot.used.store(clock::monotonic(), Ordering::Relaxed),
+    }
     slot.tag.set(tag);
     slot.period.set(period);
     slot.facts.reset();
@@ -241,6 +263,11 @@ impl Slot {
     /// Notes the wish of a session again, because it was not fulfilled.
     pub fn still_wanted(&self) {
         self.wanted.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns true if the slot is in the entrance.
+    pub fn is_entrance(&self) -> bool {
+        parts().1.as_ptr_range().contains(&std::ptr::from_ref(self))
     }
 
     /// Returns the phase. Without the lock, it can change meanwhile.

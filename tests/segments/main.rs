@@ -15,4 +15,5 @@ mod refusals;
 mod series;
 mod servers;
 mod slots;
+mod unknown;
 mod view;
