@@ -208,6 +208,7 @@ COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, tim
 
 CREATE FUNCTION snowflake_segment_nextval(tag text) RETURNS bigint
     VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_segment_nextval_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_segment_nextval(text) FROM PUBLIC;
 CREATE FUNCTION snowflake_copy_support(internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_copy_support_wrapper';
 CREATE FUNCTION snowflake_copy_nextval() RETURNS bigint

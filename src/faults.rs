@@ -129,6 +129,8 @@ pub enum Fault {
     BlockPerSession,
     /// The registrar serves tags that may not exist in turn with the others, and they take the slots of the others.
     NewTagsInTurn,
+    /// A series draws from the tag that its trigger names, whoever owns it.
+    TagTrusted,
     /// IDs are concealed and revealed without the tweak.
     TweakIgnored,
 }

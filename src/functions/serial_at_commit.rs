@@ -151,7 +151,7 @@ fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
     if let Some(obstacle) = obstacle {
         raise(SerialProblem::NotPlain { series: series.name, obstacle });
     }
-    series.next(at)
+    series.next(at, schema)
 }
 
 /// Returns the name of a column that can hold serials.

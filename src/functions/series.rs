@@ -5,20 +5,22 @@
 
 use flake::serial::Template;
 use pgrx::prelude::*;
-use pgrx::spi::SpiError;
+use pgrx::spi::{SpiError, SpiHeapTupleData};
 
 use crate::functions::extension;
 use crate::functions::series_definition::{Definition, Kind, Series, raise};
+use crate::functions::series_rights;
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::civil::Zone;
 use crate::pg::fired::{Event, Fired, Timing, Version};
+use crate::pg::function::Called;
 use crate::pg::locked::Lock;
 use crate::pg::relation::{self, ANSWERED, Name};
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall};
-use crate::pg::{setting, transaction, versions};
+use crate::pg::{plans, setting, transaction, versions};
 
 /// The maximum length of a text that is read as the name of a table: two names of 63 characters of up to four bytes, each in quotes.
 const MAX_NAME: usize = 600;
@@ -28,6 +30,7 @@ const MAX_NAME: usize = 600;
            time_zone text DEFAULT NULL, start bigint DEFAULT 1) RETURNS regclass VOLATILE PARALLEL UNSAFE LANGUAGE c \
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_create_series(
+    called: Called,
     series: Option<Text<'_>>,
     template: Option<Text<'_>>,
     kind: Option<Text<'_>>,
@@ -69,6 +72,7 @@ fn snowflake_create_series(
         if bytes > Kind::MAX_TAG {
             raise(SerialProblem::LongName { series: table.clone(), bytes, most: Kind::MAX_TAG });
         }
+        series_rights::check_new(oid, tag, called.schema()).unwrap_or_else(|problem| raise(problem));
     }
     define(b"CREATE", name, &definition);
     let function = format!("{}.snowflake_series_row", extension::schema());
@@ -95,7 +99,7 @@ fn snowflake_alter_series(
     Series::open(oid, Lock::Reading);
     relation::check_owner(oid);
     relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
-    let Series { name, mut definition } = Series::open(oid, Lock::Reading);
+    let Series { name, mut definition, .. } = Series::open(oid, Lock::Reading);
     let is_dense = definition.kind != Kind::Gapless;
     let has_issued = || is_dense || has_counters(&name);
     if let Some(form) = template {
@@ -106,6 +110,12 @@ fn snowflake_alter_series(
         }
         if template.unit() != definition.template.unit() && has_issued() {
             raise(SerialProblem::OtherPeriods { series: name });
+        }
+        let max = template.max();
+        if max < definition.template.max()
+            && let Some((period, last)) = counter_above(&name, max)
+        {
+            raise(SerialProblem::AboveTemplate { series: name, period: shown(&period), last, max });
         }
         if !template.distinct(&definition.template) && has_issued() {
             raise(SerialProblem::Ambiguous { series: name, template: form.shown() });
@@ -165,6 +175,10 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
         {
             only_owner(fired.table(), series(), from.checked_add(1));
         }
+        let template = fired.arguments().first().and_then(|form| Template::parse(form.to_bytes()).ok());
+        if let (Some(template), Some(period), Some(from), Some(to)) = (template, period, from, last) {
+            check_fits(&template, from, to, || (series(), shown(&period)));
+        }
         return fired.unchanged();
     }
     let Some(definition) = Definition::of(&fired.arguments().iter().map(|text| text.to_bytes()).collect::<Vec<_>>())
@@ -174,10 +188,13 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
     if definition.kind != Kind::Gapless {
         raise(SerialProblem::Dense { series: series() });
     }
-    if let (Some(period), Some(last)) = (period, last)
-        && (last < 0 || definition.template.period_of_key(&period).is_none())
+    if let (Some(period), Some(last)) = (&period, last)
+        && (last < 0 || definition.template.period_of_key(period).is_none())
     {
-        raise(SerialProblem::Row { series: series(), period: shown(&period) });
+        raise(SerialProblem::Row { series: series(), period: shown(period) });
+    }
+    if let (Some(period), Some(last)) = (period, last) {
+        check_fits(&definition.template, last, last, || (series(), shown(&period)));
     }
     if last.is_some_and(|last| last != definition.start) {
         only_owner(fired.table(), series(), Some(definition.start));
@@ -192,6 +209,20 @@ fn only_owner(oid: pg_sys::Oid, series: String, next: Option<i64>) {
     if !versions::owns(oid) {
         raise(SerialProblem::Step { series, next });
     }
+}
+
+/// Raises an error if a statement changes a counter from one number to another that does not fit the template. If it is the next one, a
+/// session has asked for a serial. `about` returns the series and the period.
+fn check_fits(template: &Template, from: i64, to: i64, about: impl FnOnce() -> (String, String)) {
+    let max = template.max();
+    if to <= max {
+        return;
+    }
+    let (series, period) = about();
+    raise(match from == max && to == max + 1 {
+        true => SerialProblem::Overflow { series, period, number: to, max },
+        false => SerialProblem::AboveTemplate { series, period, last: to, max },
+    });
 }
 
 /// Returns the series on which the current user has any privilege, for the view `snowflake_series`.
@@ -270,11 +301,23 @@ fn check_start(definition: &Definition) {
     }
 }
 
+/// Returns true for a name that can be a different time zone on a different server, or that other installations of the time zone data
+/// lack.
+fn is_local(name: &str) -> bool {
+    ["localtime", "posixrules", "Factory"].iter().any(|local| name.eq_ignore_ascii_case(local))
+        || ["posix/", "right/"]
+            .iter()
+            .any(|folder| name.len() > folder.len() && name.to_ascii_lowercase().starts_with(folder))
+}
+
 /// Returns the time zone of this name, or that of the session. A POSIX specification is refused, because PostgreSQL accepts almost any
 /// text as one, so that a misspelt name would be another time zone.
 fn zone(name: Option<&[u8]>) -> Zone {
     let session = setting::configured(c"TimeZone").unwrap_or_default();
     let name = name.unwrap_or(session.as_bytes());
+    if is_local(&String::from_utf8_lossy(name)) {
+        raise(SerialProblem::LocalZone { zone: shown(name) });
+    }
     let zone = Zone::of(name);
     let known = |zone: &Zone| {
         let known = Spi::get_one_with_args(
@@ -319,6 +362,17 @@ fn qualified(name: Text<'_>) -> Name {
 /// Returns the schema in which CREATE TABLE creates tables.
 fn current_schema() -> Option<TextValue> {
     Spi::get_one("SELECT pg_catalog.current_schema()::pg_catalog.text").expect(ANSWERED)
+}
+
+/// Returns the period and the last number of a counter that is above a number.
+fn counter_above(series: &str, max: i64) -> Option<(Vec<u8>, i64)> {
+    let query = format!(
+        "SELECT period::pg_catalog.text, last_number::pg_catalog.int8 FROM {series}
+         WHERE last_number::pg_catalog.int8 OPERATOR(pg_catalog.>) $1 ORDER BY period LIMIT 1"
+    );
+    let read = |row: SpiHeapTupleData<'_>| Ok((row.get::<TextValue>(1)?, row.get::<i64>(2)?));
+    let (period, last) = plans::first(&query, &[max.into()], read)?;
+    Some((period?.0, last?))
 }
 
 /// Returns true if the series has issued numbers, or if the transaction cannot see whether it has.

@@ -7,6 +7,7 @@ use flake::serial::{Civil, Period, Template, Unit};
 use pgrx::datum::Date;
 use pgrx::prelude::*;
 
+use crate::functions::series_rights;
 use crate::generator::segment_draw;
 use crate::generator::segment_facts::{self, MAX_TAG, PERIOD};
 use crate::message::error::Error;
@@ -22,9 +23,6 @@ pub const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
 
 /// The columns of a series, and their types.
 pub const COLUMNS: [(&[u8], pg_sys::Oid); 2] = [(b"period", pg_sys::TEXTOID), (b"last_number", pg_sys::INT8OID)];
-
-/// The number of microseconds in a day.
-const DAY: i128 = 86_400_000_000;
 
 /// When the first and the last period begins for the registry, in microseconds since the Unix epoch: in the years 1 to 9999 in UTC. In
 /// other time zones, a period of these years can begin before or after them.
@@ -81,7 +79,7 @@ impl At {
 
     /// Returns a day of the calendar.
     pub fn day(at: Date) -> At {
-        At::Day(i128::from(at.to_unix_epoch_days()) * DAY)
+        At::Day(timestamp::day(at))
     }
 }
 
@@ -124,6 +122,7 @@ impl Definition {
 
 /// A series that exists.
 pub struct Series {
+    pub table: pg_sys::Oid,
     /// The schema and the name, quoted.
     pub name: String,
     pub definition: Definition,
@@ -149,17 +148,23 @@ impl Series {
                     if definition.kind == Kind::Gapless && !COLUMNS.into_iter().all(has) {
                         raise(SerialProblem::Columns { series: name });
                     }
-                    Series { name, definition }
+                    Series { table, name, definition }
                 }
                 None => raise(SerialProblem::Definition { series: name }),
             },
         }
     }
 
-    /// Issues the next serial of the period that contains a time.
-    pub fn next(&self, at: At) -> TextValue {
+    /// Issues the next serial of the period that contains a time. `schema` is that of the extension.
+    pub fn next(&self, at: At, schema: pg_sys::Oid) -> TextValue {
         let period = self.period(at);
-        let number = self.next_number(period);
+        let number = match &self.definition.kind {
+            Kind::Gapless => self.count(&period.key()),
+            Kind::Dense { tag } => {
+                series_rights::check(self.table, tag, schema).unwrap_or_else(|problem| raise(problem));
+                self.draw(tag, period)
+            }
+        };
         let serial = self.definition.template.format(period, number).unwrap_or_else(|overflow| {
             let (series, period) = (self.name.clone(), period.key());
             raise(SerialProblem::Overflow { series, period, number, max: overflow.max })
@@ -180,14 +185,6 @@ impl Series {
         let years = template.years();
         let period = Civil::of(instant, offset).map_or(Err(years), |civil| template.period(civil));
         period.unwrap_or_else(|years| raise(SerialProblem::Year { at: instant, years }))
-    }
-
-    /// Takes the next number of a period.
-    fn next_number(&self, period: Period) -> i64 {
-        match &self.definition.kind {
-            Kind::Gapless => self.count(&period.key()),
-            Kind::Dense { tag } => self.draw(tag, period),
-        }
     }
 
     /// Draws a number of the period's segment. The registry creates the segment if there is none. A series with one period for all time

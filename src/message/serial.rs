@@ -3,11 +3,7 @@
 use flake::serial::{MAX_DIGITS, MAX_TEMPLATE, NotASerial, TemplateError};
 use pgrx::PgSqlErrorCode::{
     ERRCODE_DATATYPE_MISMATCH, ERRCODE_DATETIME_FIELD_OVERFLOW, ERRCODE_DUPLICATE_OBJECT,
-    ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED, ERRCODE_GENERATED_ALWAYS, ERRCODE_INSUFFICIENT_PRIVILEGE,
-    ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NAME_TOO_LONG, ERRCODE_NULL_VALUE_NOT_ALLOWED,
-    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED, ERRCODE_READ_ONLY_SQL_TRANSACTION,
-    ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_SUCCESSFUL_COMPLETION, ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
-    ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE, ERRCODE_WRONG_OBJECT_TYPE,
+    ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED, ERRCODE_GENERATED_ALWAYS, ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_INVALID_TABLE_DEFINITION, ERRCODE_NAME_TOO_LONG, ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED, ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_SUCCESSFUL_COMPLETION, ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE, ERRCODE_WRONG_OBJECT_TYPE,
 };
 
 use crate::message::reasons::Sentences;
@@ -43,6 +39,12 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             String::new(),
             "Pass a name from view \"pg_timezone_names\", for example 'Europe/Berlin'.".into(),
         ),
+        SerialProblem::LocalZone { zone } => (
+            argument,
+            format!("time zone \"{zone}\" depends on the server"),
+            "The name stands for the time zone that this server's operating system is set to, or exists only in some installations.".into(),
+            "Pass the name of a place or \"UTC\" from view \"pg_timezone_names\", for example 'Europe/Berlin'.".into(),
+        ),
         SerialProblem::Start { start, max } => (
             argument,
             format!("first number {start} is out of range"),
@@ -60,6 +62,24 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             format!("the name of series {} is too long for kind \"dense\"", shown(series)),
             format!("The schema and the name have {bytes} bytes in UTF-8, with a dot and quotes. At most {most} are possible."),
             "Pass a shorter name.".into(),
+        ),
+        SerialProblem::Temporary { series } => (
+            ERRCODE_INVALID_TABLE_DEFINITION,
+            format!("temporary table {} cannot be a series of kind \"dense\"", shown(series)),
+            "The segments of a series remain in the registry, and all servers of the fleet share them.".into(),
+            "Create the series in a schema that is not temporary, or use kind \"gapless\".".into(),
+        ),
+        SerialProblem::OwnerMayNotDraw { series, owner, function } => (
+            ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("the owner of series {} is not allowed to draw numbers of segments", shown(series)),
+            format!("Role {} does not have the privilege EXECUTE on function {function}.", shown(owner)),
+            format!("As the owner of the extension, run GRANT EXECUTE ON FUNCTION {function} TO {owner}."),
+        ),
+        SerialProblem::SharedTag { series, other } => (
+            ERRCODE_DUPLICATE_OBJECT,
+            format!("series {} would share the numbers of series {}", shown(series), shown(other)),
+            "One of them was renamed or restored from a dump, and both draw from the same segments.".into(),
+            "Keep one of the two series. Drop the other one, and create it again with a different name.".into(),
         ),
         SerialProblem::NotASeries { relation } => (
             ERRCODE_WRONG_OBJECT_TYPE,
@@ -147,6 +167,12 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             format!("a row with period \"{period}\" is not a counter of series {}", shown(series)),
             "A counter has a period in the form that the template requires, and a last number that is not negative.".into(),
             "Insert a period in the form that snowflake_serial_parse() returns.".into(),
+        ),
+        SerialProblem::AboveTemplate { series, period, last, max } => (
+            ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+            format!("the counter of series {} is above the last number of its template", shown(series)),
+            format!("The counter{} is {last}. The template has room for numbers up to {max}.", in_period(period)),
+            "Use a template with a wider number, or set a lower counter.".into(),
         ),
         SerialProblem::Lowered { series, period, from, to } => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

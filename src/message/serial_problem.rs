@@ -17,12 +17,20 @@ pub enum SerialProblem {
     Kind { kind: String, kinds: &'static str },
     /// There is no such time zone.
     Zone { zone: String },
+    /// This time zone depends on the configuration of the server.
+    LocalZone { zone: String },
     /// The first number is negative or does not fit the template.
     Start { start: i64, max: i64 },
     /// The text is not the name of a table.
     Name { name: String },
     /// The name of the series is too long for a tag. The lengths are in bytes of UTF-8.
     LongName { series: String, bytes: usize, most: usize },
+    /// A temporary table cannot be a series whose numbers are those of segments.
+    Temporary { series: String },
+    /// The owner of the series does not have the privilege to draw numbers of segments. The names are quoted.
+    OwnerMayNotDraw { series: String, owner: String, function: String },
+    /// Two series have the same tag.
+    SharedTag { series: String, other: String },
     /// The relation is not a series.
     NotASeries { relation: String },
     /// The trigger of a series has other arguments than `snowflake_create_series` writes.
@@ -47,6 +55,8 @@ pub enum SerialProblem {
     NotASerial { text: String, series: String, template: String, error: NotASerial },
     /// A statement writes a row to a series that is not a counter.
     Row { series: String, period: String },
+    /// A counter is above the last number that fits the template.
+    AboveTemplate { series: String, period: String, last: i64, max: i64 },
     /// A statement lowers a counter.
     Lowered { series: String, period: String, from: i64, to: i64 },
     /// A statement removes counters or changes their periods.

@@ -9,6 +9,7 @@ pub mod composite;
 pub mod condition_variable;
 pub mod conninfo;
 pub mod fired;
+pub mod function;
 pub mod latch;
 pub mod libpq;
 pub mod local_setting;

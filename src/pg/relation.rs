@@ -43,16 +43,89 @@ pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
 /// by a rule that depends neither on the version of PostgreSQL, whose keywords differ, nor on a setting. Returns `None` if the table does
 /// not exist.
 pub fn identity(table: pg_sys::Oid) -> Option<Vec<u8>> {
-    // The table can be one that the same statement has created.
-    let names = Spi::connect_mut(|client| {
-        let query = "SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text
-             FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-             WHERE c.oid OPERATOR(pg_catalog.=) $1";
-        let rows = client.update(query, None, &[table.into()])?;
-        rows.map(|row| Ok((row.get::<TextValue>(1)?, row.get::<TextValue>(2)?))).collect::<Result<Vec<_>, SpiError>>()
-    });
-    let (schema, table) = names.expect(ANSWERED).pop()?;
-    Some([in_quotes(&schema?.0), in_quotes(&table?.0)].join(&b'.'))
+    // SAFETY: the functions read the catalog caches in a transaction. Each function returns null or a C string in the memory of
+    // this call.
+    unsafe {
+        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
+        let name = pg_sys::get_rel_name(table);
+        if schema.is_null() || name.is_null() {
+            return None;
+        }
+        Some([in_quotes(CStr::from_ptr(schema).to_bytes()), in_quotes(CStr::from_ptr(name).to_bytes())].join(&b'.'))
+    }
+}
+
+/// What [`of_identity`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The relation with this name.
+    Relation(pg_sys::Oid),
+    /// No relation has this name.
+    Nothing,
+    /// The text is not one that [`identity`] writes.
+    Malformed,
+}
+
+/// Finds the relation with a name that [`identity`] has written.
+pub fn of_identity(text: &[u8]) -> Found {
+    let parts = || {
+        let (schema, rest) = part(text)?;
+        let (table, end) = part(rest.strip_prefix(b".")?)?;
+        let written = end.is_empty() && [in_quotes(&schema), in_quotes(&table)].join(&b'.') == text;
+        Some((CString::new(schema).ok()?, CString::new(table).ok()?)).filter(|_| written)
+    };
+    let Some((schema, table)) = parts() else { return Found::Malformed };
+    if [&schema, &table].iter().any(|name| name.as_bytes().len() > MAX_BYTES) {
+        return Found::Malformed;
+    }
+    // SAFETY: the functions read the catalog caches in a transaction, and the names are C strings in the database's encoding.
+    let found = unsafe {
+        match pg_sys::get_namespace_oid(schema.as_ptr(), true) {
+            pg_sys::InvalidOid => pg_sys::InvalidOid,
+            schema => pg_sys::get_relname_relid(table.as_ptr(), schema),
+        }
+    };
+    if found == pg_sys::InvalidOid { Found::Nothing } else { Found::Relation(found) }
+}
+
+/// Reads the first name of a text, and returns it with what follows.
+fn part(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let Some(mut rest) = text.strip_prefix(b"\"") else {
+        let end = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
+        return (end > 0).then(|| (text[..end].to_vec(), &text[end..]));
+    };
+    let mut name = Vec::new();
+    loop {
+        let (byte, after) = rest.split_first()?;
+        match (byte, after.strip_prefix(b"\"")) {
+            (b'"', Some(after)) => {
+                name.push(b'"');
+                rest = after;
+            }
+            (b'"', None) => return Some((name, after)),
+            _ => {
+                name.push(*byte);
+                rest = after;
+            }
+        }
+    }
+}
+
+/// Returns the owner of a relation.
+pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: the relation is open while its row is read. The transaction has locked it before.
+    unsafe {
+        let open = pg_sys::RelationIdGetRelation(relation);
+        let owner = (*open.as_ref()?.rd_rel).relowner;
+        pg_sys::RelationClose(open);
+        Some(owner)
+    }
+}
+
+/// Returns true for a temporary relation.
+pub fn is_temporary(relation: pg_sys::Oid) -> bool {
+    // SAFETY: the function reads the catalog caches in a transaction.
+    unsafe { pg_sys::get_rel_persistence(relation) as u8 == pg_sys::RELPERSISTENCE_TEMP }
 }
 
 /// Returns a name in quotes, unless it consists of lower-case letters, digits and underscores.

@@ -1,7 +1,11 @@
 //! The role on whose behalf statements run.
 #![allow(unsafe_code)]
 
+use std::ffi::CStr;
+
 use pgrx::pg_sys;
+
+use crate::pg::relation;
 
 /// Makes another role the current one while this value lives, as PostgreSQL does for the statements of foreign keys. After an error,
 /// the end of the transaction or subtransaction restores the role.
@@ -31,5 +35,14 @@ impl Drop for As {
             // SAFETY: these are the values that `new` has read.
             unsafe { pg_sys::SetUserIdAndSecContext(self.role, self.context) };
         }
+    }
+}
+
+/// Returns the name of a role, quoted.
+pub fn name(role: pg_sys::Oid) -> Option<String> {
+    // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string in the memory of this call.
+    unsafe {
+        let name = pg_sys::GetUserNameFromId(role, true);
+        (!name.is_null()).then(|| relation::identifier(&relation::utf8(CStr::from_ptr(name).to_bytes())))
     }
 }

@@ -2,11 +2,15 @@
 #![allow(unsafe_code)]
 
 use flake::Nanos;
+use pgrx::datum::Date;
 use pgrx::prelude::*;
 
 /// The number of microseconds from the Unix epoch to 2000-01-01, from which PostgreSQL counts (`POSTGRES_EPOCH_JDATE` minus
 /// `UNIX_EPOCH_JDATE`, 10,957 days).
-const POSTGRES_EPOCH: i128 = 10_957 * 86_400 * 1_000_000;
+const POSTGRES_EPOCH: i128 = 10_957 * DAY;
+
+/// The number of microseconds in a day.
+const DAY: i128 = 86_400 * 1_000_000;
 
 /// Returns the time at which the transaction began, which is that of `now()`.
 pub fn transaction_start() -> TimestampWithTimeZone {
@@ -27,6 +31,15 @@ pub fn instant(at: TimestampWithTimeZone) -> i128 {
         i64::MIN => i128::MIN / 4,
         i64::MAX => i128::MAX / 4,
         micros => i128::from(micros) + POSTGRES_EPOCH,
+    }
+}
+
+/// Converts a day to the instant at which it begins in UTC. An infinite day becomes an instant like an infinite timestamp.
+pub fn day(at: Date) -> i128 {
+    match at.into_inner() {
+        i32::MIN => i128::MIN / 4,
+        i32::MAX => i128::MAX / 4,
+        days => i128::from(days) * DAY + POSTGRES_EPOCH,
     }
 }
 

@@ -141,3 +141,23 @@ pub fn owns(relation: pg_sys::Oid) -> bool {
     // SAFETY: the functions read the catalog caches in a transaction.
     unsafe { pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, pg_sys::GetUserId()) }
 }
+
+/// Returns true if a role may call a function.
+#[cfg(feature = "pg15")]
+pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: the function reads the catalog caches in a transaction.
+    unsafe {
+        pg_sys::pg_proc_aclcheck(function, role, pg_sys::ACL_EXECUTE as pg_sys::AclMode)
+            == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
+/// Returns true if a role may call a function.
+#[cfg(not(feature = "pg15"))]
+pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    let right = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
+    // SAFETY: the function reads the catalog caches in a transaction.
+    unsafe {
+        pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, role, right) == pg_sys::AclResult::ACLCHECK_OK
+    }
+}

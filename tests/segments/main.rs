@@ -12,6 +12,7 @@ mod fenced;
 mod ledger;
 mod lost;
 mod refusals;
+mod rights;
 mod series;
 mod servers;
 mod slots;

@@ -30,16 +30,3 @@ fn the_view_shows_the_segments_of_a_server() {
     let next: i64 = client.one("SELECT next_number FROM snowflake_segments");
     assert_eq!(draw(&mut client, 1), [next]);
 }
-
-/// The view is for roles that monitor the server, and the numbers are for all.
-#[test]
-fn any_role_can_draw_and_monitoring_roles_can_look() {
-    let registry = registry("seg_roles", 100);
-    let server = server("seg_roles_1", &registry).start();
-    let mut client = server.session();
-    client.batch_execute("CREATE ROLE app LOGIN; CREATE ROLE ops LOGIN; GRANT pg_monitor TO ops").unwrap();
-    let mut app = server.connect_as("app");
-    assert_eq!(app.one::<i64>("SELECT snowflake_segment_nextval('orders')"), 1);
-    assert_eq!(app.code("SELECT * FROM snowflake_segments").as_deref(), Some("42501"));
-    assert_eq!(server.connect_as("ops").one::<i64>("SELECT numbers_left FROM snowflake_segments"), 99);
-}

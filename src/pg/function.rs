@@ -1,0 +1,67 @@
+//! Functions in the catalog: the one that is being called, others beside it, and who may call them.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::pg_sys;
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
+
+use crate::pg::versions;
+
+/// The call of a function. It takes no SQL argument.
+pub struct Called(pg_sys::FunctionCallInfo);
+
+impl Called {
+    /// Returns the schema of the function. Only a superuser can create a function that calls this library, so no other role chooses the
+    /// schema.
+    pub fn schema(&self) -> pg_sys::Oid {
+        // SAFETY: PostgreSQL passes a valid call with the function that it calls. The function reads the catalog caches in a transaction.
+        unsafe { (*self.0).flinfo.as_ref() }
+            .map_or(pg_sys::InvalidOid, |function| unsafe { pg_sys::get_func_namespace(function.fn_oid) })
+    }
+}
+
+/// Returns the function of this name in a schema that takes one text.
+pub fn of_text(schema: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
+    let kinds = [pg_sys::TEXTOID];
+    // SAFETY: the call reads the catalog caches in a transaction. The keys have the types of this cache, and live as long as the call.
+    let found = unsafe {
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
+            pg_sys::Datum::from(name.as_ptr()),
+            pg_sys::Datum::from(pg_sys::buildoidvector(kinds.as_ptr(), kinds.len() as i32)),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::null(),
+        )
+    };
+    (found != pg_sys::InvalidOid).then_some(found)
+}
+
+/// Returns true if a role may call a function.
+pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    versions::may_call(function, role)
+}
+
+// SAFETY: the value is the call itself, so it uses none of the arguments.
+unsafe impl<'call> ArgAbi<'call> for Called {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> Self {
+        // SAFETY: a call can be taken from every function.
+        Called(unsafe { arg.unbox_unchecked() })
+    }
+
+    fn is_virtual_arg() -> bool {
+        true
+    }
+}
+
+// SAFETY: the type stands for no SQL argument, as the implementation above says.
+unsafe impl SqlTranslatable for Called {
+    const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(Called);
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::Skip);
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
+}

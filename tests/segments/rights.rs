@@ -1,0 +1,173 @@
+//! Which privileges a role needs to draw, and that a name in a text gives none.
+
+use cluster::{Answer, Client, Cluster, assert_caught, ensure};
+
+use crate::servers::{DRAW, empty_registry, refused, registry, server};
+
+const CREATE: &str = "SELECT snowflake_create_series('ticket', 'T-{YYYY}-{n:6}', kind => 'dense', time_zone => 'UTC')";
+const NEXT: &str = "SELECT snowflake_serial('ticket', date '2026-03-01')";
+
+/// The view is for roles that monitor the server, and the numbers are for roles that were granted the function.
+#[test]
+fn only_granted_roles_draw_and_monitoring_roles_look() {
+    let registry = registry("seg_roles", 100);
+    let server = server("seg_roles_1", &registry).start();
+    let mut client = server.session();
+    client.batch_execute("CREATE ROLE app LOGIN; CREATE ROLE ops LOGIN; GRANT pg_monitor TO ops").unwrap();
+    let mut app = server.connect_as("app");
+    let (code, message, ..) = refused(&mut app, DRAW);
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("42501", "permission denied for function snowflake_segment_nextval")
+    );
+    client.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO app").unwrap();
+    assert_eq!(app.one::<i64>(DRAW), 1);
+    assert_eq!(app.code("SELECT * FROM snowflake_segments").as_deref(), Some("42501"));
+    assert_eq!(server.connect_as("ops").one::<i64>("SELECT numbers_left FROM snowflake_segments"), 99);
+}
+
+/// Starts a registry, and a server with a series of kind `dense` and with role `low`, which can connect and create temporary tables.
+fn with_series(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
+    let registry = empty_registry(name);
+    let mut builder = server(&format!("{name}_1"), &registry);
+    if let Some(fault) = fault {
+        builder = builder.fault(fault);
+    }
+    let server = builder.start();
+    let mut owner = server.session();
+    owner.batch_execute("CREATE ROLE low LOGIN; CREATE SCHEMA AUTHORIZATION low").unwrap();
+    owner.batch_execute(CREATE).unwrap();
+    (registry, server)
+}
+
+/// Writes the statements that make a table a series by hand.
+fn forged(table: &str, create: &str, template: &str, start: &str, tag: &str) -> String {
+    format!(
+        "{create} {table} (period text PRIMARY KEY, last_number bigint);
+         CREATE TRIGGER snowflake_series AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW
+         EXECUTE FUNCTION public.snowflake_series_row('{template}', 'dense', 'UTC', '{start}', '{tag}')"
+    )
+}
+
+/// Role `low` attaches the trigger of the series to tables of its own, and draws the numbers of the series. It begins a year that the
+/// series has not used, with a first number and lengths of blocks of its own.
+fn attack(name: &str, fault: Option<&str>) -> Result<(), String> {
+    let (registry, server) = with_series(name, fault);
+    assert_eq!(server.connect().one::<String>(NEXT), "T-2026-000001");
+    let mut low = server.connect_as("low");
+    for (n, create) in ["CREATE TEMPORARY TABLE", "CREATE TABLE"].iter().enumerate() {
+        low.batch_execute(&forged(&format!("own{n}"), create, "T-{YYYY}-{n:6}", "999000", "public.ticket")).unwrap();
+        for year in [2026, 2025] {
+            let drawn = low.code(&format!("SELECT snowflake_serial('own{n}', date '{year}-03-01')"));
+            ensure!(drawn.is_some(), "the numbers of the series were drawn from table {n}");
+        }
+    }
+    let tags: Vec<String> = registry.connect().all("SELECT tag FROM snowflake_registry.segment");
+    ensure!(tags == ["series public.ticket 2026"], "the registry has created {tags:?}");
+    Ok(())
+}
+
+#[test]
+fn a_name_in_the_arguments_of_a_trigger_gives_no_right() {
+    attack("dense_forged", None).unwrap();
+}
+
+#[test]
+fn a_tag_that_is_trusted_is_caught() {
+    assert_caught(attack("dense_trusted", Some("TagTrusted")), "the numbers of the series were drawn");
+}
+
+/// What the owner of a series needs, whoever takes the numbers.
+#[test]
+fn the_owner_of_a_dense_series_needs_the_privilege_to_draw() {
+    let (_registry, server) = with_series("dense_owner", None);
+    let mut owner = server.session();
+    let mut low = server.connect_as("low");
+    let create = "SELECT snowflake_create_series('low.own', 'L-{YYYY}-{n:6}', kind => 'dense')";
+    let lacking = |client: &mut Client, sql: &str, series: &str| {
+        let (code, message, detail, hint) = refused(client, sql);
+        assert_eq!(
+            (code.as_str(), message),
+            ("42501", format!("the owner of series \"{series}\" is not allowed to draw numbers of segments"))
+        );
+        assert_eq!(
+            detail,
+            "Role \"low\" does not have the privilege EXECUTE on function public.snowflake_segment_nextval(text)."
+        );
+        let grant = "GRANT EXECUTE ON FUNCTION public.snowflake_segment_nextval(text) TO low";
+        assert_eq!(hint, format!("As the owner of the extension, run {grant}."));
+        grant
+    };
+    let grant = lacking(&mut low, create, "low.own");
+    // The hint works.
+    owner.batch_execute(grant).unwrap();
+    low.batch_execute(create).unwrap();
+    let next = "SELECT snowflake_serial('low.own', date '2026-03-01')";
+    assert_eq!(low.one::<String>(next), "L-2026-000001");
+    // The caller needs privileges on the table alone.
+    owner.batch_execute("CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA low TO clerk").unwrap();
+    let mut clerk = server.connect_as("clerk");
+    assert_eq!(clerk.code(next).as_deref(), Some("42501"));
+    low.batch_execute("GRANT SELECT, INSERT, UPDATE ON low.own TO clerk").unwrap();
+    assert_eq!(clerk.one::<String>(next), "L-2026-000002");
+    // A session that has drawn before notices that the privilege was revoked.
+    owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_segment_nextval(text) FROM low").unwrap();
+    lacking(&mut clerk, next, "low.own");
+    lacking(&mut owner, next, "low.own");
+}
+
+/// Even a role that can draw from every segment does not draw from those of a series that exists, except through the series.
+#[test]
+fn a_series_does_not_use_the_tag_of_another_series() {
+    let (_registry, server) = with_series("dense_shared", None);
+    let mut owner = server.session();
+    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO low").unwrap();
+    let mut low = server.connect_as("low");
+    low.batch_execute(&forged("own", "CREATE TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket")).unwrap();
+    let own = "SELECT snowflake_serial('own', date '2026-03-01')";
+    let (code, message, detail, hint) = refused(&mut low, own);
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("42710", "series \"low.own\" would share the numbers of series \"public.ticket\"")
+    );
+    assert_eq!(detail, "One of them was renamed or restored from a dump, and both draw from the same segments.");
+    assert_eq!(hint, "Keep one of the two series. Drop the other one, and create it again with a different name.");
+    // A tag that snowflake_create_series() does not write, such as that of a period.
+    for (n, tag) in ["series public.ticket 2026", "public.\"ticket\"", "ticket", "public.ticket.x", "\"public.ticket"]
+        .iter()
+        .enumerate()
+    {
+        low.batch_execute(&forged(&format!("odd{n}"), "CREATE TABLE", "T-{n:6}", "1", tag)).unwrap();
+        assert_eq!(low.code(&format!("SELECT snowflake_serial('odd{n}')")).as_deref(), Some("55000"), "{tag}");
+    }
+    let (code, message, _, hint) = {
+        low.batch_execute(&forged("passing", "CREATE TEMPORARY TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket"))
+            .unwrap();
+        refused(&mut low, "SELECT snowflake_serial('passing', date '2026-03-01')")
+    };
+    assert_eq!(code, "42P16");
+    assert!(message.ends_with("cannot be a series of kind \"dense\""), "{message}");
+    assert_eq!(hint, "Create the series in a schema that is not temporary, or use kind \"gapless\".");
+    let temporary = "SET search_path = pg_temp, public; \
+                     SELECT snowflake_create_series('brief', 'B-{n:6}', kind => 'dense')";
+    assert_eq!(owner.code(temporary).as_deref(), Some("42P16"));
+    owner.batch_execute("RESET search_path").unwrap();
+
+    // A series that is renamed keeps its numbers, and its former name can be that of a table, but not of another dense series.
+    assert_eq!(owner.one::<String>(NEXT), "T-2026-000001");
+    owner.batch_execute("ALTER TABLE ticket RENAME TO case_number; CREATE TABLE ticket (period text)").unwrap();
+    let next = NEXT.replace("ticket", "case_number");
+    assert_eq!(owner.one::<String>(&next), "T-2026-000002");
+    owner.batch_execute("DROP TABLE ticket").unwrap();
+    let (code, message, ..) = refused(&mut owner, CREATE);
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("42710", "series \"public.ticket\" would share the numbers of series \"public.case_number\"")
+    );
+    assert_eq!(owner.one::<String>(&next), "T-2026-000003");
+    // The hint works, and a role without the privilege cannot keep a name from others.
+    owner.batch_execute("DROP TABLE case_number").unwrap();
+    owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_segment_nextval(text) FROM low").unwrap();
+    owner.batch_execute(CREATE).unwrap();
+    assert_eq!(owner.one::<String>(NEXT), "T-2026-000004");
+}
