@@ -10,7 +10,12 @@ const PAGE: &str = "docs/orders.md";
 fn every_section_with_blocks_is_tested() {
     assert_eq!(
         Recipe::titles(PAGE),
-        ["Short numbers for orders", "Numbers that begin again each day", "How long is a block?"]
+        [
+            "Short numbers for orders",
+            "Numbers that begin again each day",
+            "Which roles can draw?",
+            "How long is a block?"
+        ]
     );
 }
 
@@ -46,8 +51,20 @@ fn the_page_leads_from_an_empty_database_to_a_working_table() {
     let printed = psql(&server, &days.block("sql days"));
     assert_eq!(printed, days.block("text"));
     assert!(days.is_empty());
-    psql(&server, &steps.block("sql steps"));
     let mut client = server.connect_to("shop");
+    let mut roles = Recipe::of(PAGE, "Which roles can draw?");
+    let insert = "SET ROLE shop_app; INSERT INTO orders (item) VALUES ('tea')";
+    for (block, drawn) in [("sql roles", true), ("sql one", false)] {
+        client.batch_execute("RESET ROLE").unwrap();
+        psql(&server, &roles.block(block));
+        assert_eq!(client.code(insert), None, "{block}");
+        assert_eq!(client.code("SELECT snowflake_segment_nextval('orders')").is_none(), drawn, "{block}");
+    }
+    client.batch_execute("RESET ROLE; CREATE ROLE stranger; GRANT SELECT, INSERT ON orders TO stranger").unwrap();
+    assert_eq!(client.code(&insert.replace("shop_app", "stranger")).as_deref(), Some("42501"));
+    client.batch_execute("RESET ROLE").unwrap();
+    assert!(roles.is_empty());
+    psql(&server, &steps.block("sql steps"));
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('parcels')"), 20_260_001);
 }
 
