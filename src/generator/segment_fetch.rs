@@ -1,8 +1,8 @@
 //! The registrar's part of segments: it fetches blocks, and gives back what is left.
 //!
-//! A block is used only after the registry has confirmed its COMMIT: [`crate::pg::libpq::Connection::row`] returns a row only after the end of the
-//! transaction, and returns no row if there was a warning. A request without an answer is sent again with the same nonce, so that the
-//! registry can answer with the same block.
+//! A block is used only after the registry has confirmed its COMMIT: [`crate::pg::libpq::Connection::row`] returns a row only after the
+//! end of the transaction, and returns no row if there was a warning. A request without an answer is sent again with the same nonce, so
+//! that the registry can answer with the same block.
 
 use std::cell::Cell;
 use std::collections::HashMap;

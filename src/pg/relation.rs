@@ -4,9 +4,7 @@
 use std::ffi::{CStr, CString};
 
 use pgrx::prelude::*;
-use pgrx::spi::SpiError;
 
-use crate::pg::text_value::TextValue;
 use crate::pg::versions;
 
 /// The maximum number of bytes in a name: `NAMEDATALEN` without the terminating zero byte.

@@ -205,7 +205,7 @@ fn a_function_that_is_described_wrongly_is_caught() {
         ),
         ("`VOLATILE`, `PARALLEL SAFE`", "`STABLE`, `PARALLEL SAFE`", "snowflake_nextval: VOLATILE is true"),
         ("`STABLE`, or `IMMUTABLE` with", "`STABLE` with", "snowflake_decode: IMMUTABLE is true"),
-        ("Superusers can call it", "Any role can call it", "snowflake_accept_clock: Any role is false"),
+        ("Superusers can call it", "Any role can call it", "snowflake_segment_nextval: Any role is false"),
         ("Any role can read it", "Superusers can read it", "snowflake_layouts: Any role can read it"),
         (
             "Members of `pg_monitor` can call it",
