@@ -303,11 +303,13 @@ fn check_start(definition: &Definition) {
 
 /// Returns true for a name that can be a different time zone on a different server, or that other installations of the time zone data
 /// lack.
-fn is_local(name: &str) -> bool {
-    ["localtime", "posixrules", "Factory"].iter().any(|local| name.eq_ignore_ascii_case(local))
-        || ["posix/", "right/"]
+fn is_local(name: &[u8]) -> bool {
+    let names = ["localtime", "posixrules", "Factory"];
+    let folders = ["posix/", "right/"];
+    names.iter().any(|local| name.eq_ignore_ascii_case(local.as_bytes()))
+        || folders
             .iter()
-            .any(|folder| name.len() > folder.len() && name.to_ascii_lowercase().starts_with(folder))
+            .any(|folder| name.get(..folder.len()).is_some_and(|start| start.eq_ignore_ascii_case(folder.as_bytes())))
 }
 
 /// Returns the time zone of this name, or that of the session. A POSIX specification is refused, because PostgreSQL accepts almost any
@@ -315,7 +317,7 @@ fn is_local(name: &str) -> bool {
 fn zone(name: Option<&[u8]>) -> Zone {
     let session = setting::configured(c"TimeZone").unwrap_or_default();
     let name = name.unwrap_or(session.as_bytes());
-    if is_local(&String::from_utf8_lossy(name)) {
+    if is_local(name) {
         raise(SerialProblem::LocalZone { zone: shown(name) });
     }
     let zone = Zone::of(name);
