@@ -1,9 +1,12 @@
 -- IDs for an instant: the ID with given parts, the first and the last ID of the tick, and the bounds of a time range.
 
--- The ticks from the epoch to an instant, with fractions. Infinite for an infinite instant.
+-- The ticks from the epoch to an instant, with fractions. Infinite for an infinite instant. The seconds of the minute are added separately,
+-- because PostgreSQL rounds extract(epoch ..) to four decimal places in the last 30 years of timestamptz.
 CREATE OR REPLACE FUNCTION snowflake_portable_ticks(at timestamptz, format snowflake_portable_format)
     RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
-    RETURN (extract(epoch FROM at AT TIME ZONE 'UTC') * 1000 - (format).epoch_ms) / (format).tick_ms;
+    RETURN ((extract(epoch FROM date_trunc('minute', at AT TIME ZONE 'UTC'))
+            + coalesce(extract(second FROM at AT TIME ZONE 'UTC'), 0)) * 1000
+        - (format).epoch_ms) / (format).tick_ms;
 
 CREATE OR REPLACE FUNCTION snowflake_portable_not_a_time(at timestamptz, format snowflake_portable_format)
     RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 1

@@ -139,3 +139,41 @@ fn the_layout_and_the_epoch_of_a_server_are_taken_over() {
         assert_eq!(compare(&mut library, &mut twin, OWN_QUERY), Ok(5_000), "{layout} {epoch}");
     }
 }
+
+/// A query with a row for each instant near an end of a range, and each layout whose IDs reach the last instant of `timestamptz`.
+const EDGES_QUERY: &str = "
+    SELECT concat_ws(' ', layout, at, snowflake_min_id(at, layout, epoch), snowflake_max_id(at, layout, epoch),
+        snowflake_encode(at, 1, 1, layout, epoch), snowflake_timestamp(snowflake_min_id(at, layout, epoch), layout, epoch),
+        snowflake_min_id(at), snowflake_first_id_from(at), snowflake_last_id_before(at), snowflake_between(1, at, 'infinity'))
+    FROM (VALUES ('55:4:4'), ('52:4:4@10ms'), ('45:4:4@1s'), ('55:4s:4')) AS layouts (layout),
+        (VALUES (timestamptz '1970-01-01Z'), ('2038-01-19 03:14:07.001Z')) AS epochs (epoch),
+        (VALUES (timestamptz '2038-01-19 03:14:08Z'), ('9999-12-31 23:59:59.999Z'), ('294246-12-31 23:59:59.999Z'),
+            ('294247-01-10 04:00:54.775807Z'), ('294276-12-31 23:59:59.995Z')) AS edges (edge),
+        generate_series(-2500, 2500, 51) AS n, LATERAL (SELECT edge + n * interval '1 microsecond' AS at OFFSET 0) AS instants
+    ORDER BY layout, epoch, at";
+
+/// Compares what both sides make of instants up to the last one of `timestamptz`.
+fn check_edges(test: &str, script: &str) -> Result<(), String> {
+    let (mut server, _) = library(test);
+    let layout = [("snowflake_pg.layout", "55:4:4"), ("snowflake_pg.epoch", "1970-01-01Z")];
+    layout.iter().for_each(|(name, value)| server.set(name, value));
+    server.restart(Stop::Fast);
+    let (_twin, mut twin) = twin(test, script);
+    install(&mut twin, script, &layout).expect("the script can run again");
+    let rows = compare(&mut server.connect(), &mut twin, EDGES_QUERY)?;
+    ensure!(rows == 4 * 2 * 5 * 99, "{rows} rows");
+    Ok(())
+}
+
+#[test]
+fn instants_up_to_the_year_294276_have_the_same_ids() {
+    check_edges("edges", &script("edges")).unwrap();
+}
+
+#[test]
+fn an_instant_that_postgresql_rounds_is_caught() {
+    let exact = "extract(epoch FROM date_trunc('minute', at AT TIME ZONE 'UTC'))
+            + coalesce(extract(second FROM at AT TIME ZONE 'UTC'), 0)";
+    let rounded = spoilt("edges_rounded", (exact, "extract(epoch FROM at AT TIME ZONE 'UTC')"));
+    assert_caught(check_edges("edges_rounded", &rounded), "is not");
+}
