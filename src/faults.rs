@@ -86,7 +86,7 @@ pub enum Fault {
     HiddenWait,
     /// Every occurrence of an event is logged.
     TalkativeLog,
-    /// The elements of an array argument are copied before they are read.
+    /// A text argument, and the elements of an array argument, are copied before they are read.
     ArgumentCopied,
     /// Not a mistake: A cancel request arrives when a function begins to read the elements of an array argument.
     CancelWhileReading,
@@ -238,6 +238,15 @@ pub fn searched_in_a_copy(found: &HashSet<i32>, workers: Option<&Array<'_, i32>>
         let copied: Vec<i32> = workers.into_iter().flat_map(|workers| workers.iter()).flatten().collect();
         found.iter().filter(|worker| !copied.contains(worker)).copied().collect()
     })
+}
+
+/// Copies a text argument if [`Fault::ArgumentCopied`] is on.
+#[inline(always)]
+pub fn argument_copied(text: &[u8]) -> &[u8] {
+    if on(Fault::ArgumentCopied) {
+        std::hint::black_box(text.to_vec());
+    }
+    text
 }
 
 /// Sleeps ten times as long without responding to interrupts if [`Fault::DeafWait`] is on. Returns true if the fault is on.

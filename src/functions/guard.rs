@@ -40,7 +40,11 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
 
     let there = existing(oid);
     let column = match (key, &there) {
-        (Some(key), _) => key.0.to_vec(),
+        (Some(key), _) => {
+            // This raises the error for a text that is too long for a name.
+            key.name();
+            key.0.to_vec()
+        }
         (None, Some(guard)) if relation::column_type(oid, &guard.column).is_some() => guard.column.clone(),
         (None, _) => id_column(oid).unwrap_or_else(|| raise(GuardProblem::NoKey)),
     };
@@ -77,7 +81,9 @@ fn snowflake_guard_row(call: TriggerCall) -> Row {
         Error::Guard { table: table.unwrap_or_default(), problem }.raise()
     };
     let first = row.argument(1).and_then(|text| text.to_str().ok()?.parse::<i64>().ok());
-    let (Some(column), Some(first)) = (row.argument(0), first) else { Error::NotAGuard.raise() };
+    let (Some(column), Some(first)) = (row.argument(0).filter(|name| relation::fits_name(name)), first) else {
+        Error::NotAGuard.raise()
+    };
     let Ok(id) = row.bigint(column) else {
         let column = relation::identifier(&relation::utf8(column.to_bytes()));
         raise(GuardProblem::NoColumn { column, renamed: true })
@@ -139,13 +145,14 @@ fn kind(table: pg_sys::Oid) -> Option<&'static str> {
     }
 }
 
-/// Returns the guard of a table. A trigger of the same name that calls another function is not a guard.
+/// Returns the guard of a table. A trigger of the same name that calls another function, or that has other arguments, is not a guard.
 fn existing(table: pg_sys::Oid) -> Option<Guard> {
     let arguments: Option<Vec<u8>> = Spi::get_one_with_args(
         "SELECT (SELECT t.tgargs
                  FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
                  WHERE t.tgrelid OPERATOR(pg_catalog.=) $1 AND t.tgname OPERATOR(pg_catalog.=) 'snowflake_guard'
-                   AND p.proname OPERATOR(pg_catalog.=) 'snowflake_guard_row')",
+                   AND p.proname OPERATOR(pg_catalog.=) 'snowflake_guard_row'
+                   AND pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<) 1000)",
         &[table.into()],
     )
     .expect(ANSWERED);
@@ -173,7 +180,7 @@ fn has_other_trigger(table: pg_sys::Oid) -> bool {
 /// Returns the name of the column that contains the IDs: the only one with the default `snowflake_nextval()`, or the one that is the
 /// primary key.
 fn id_column(table: pg_sys::Oid) -> Option<Vec<u8>> {
-    let with_default = "SELECT d.adnum
+    let with_default = "SELECT DISTINCT d.adnum
          FROM pg_catalog.pg_attrdef AS d
              JOIN pg_catalog.pg_depend AS n ON n.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
                  AND n.objid OPERATOR(pg_catalog.=) d.oid

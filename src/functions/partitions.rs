@@ -96,13 +96,14 @@ fn snowflake_create_partitions(
     let wanted: Vec<Part> = parts(begin, end, step).collect();
 
     refuse_other_keys(parent);
-    let there = partitions(parent);
+    let bounds: Vec<String> = wanted.iter().map(Part::bounds).collect();
+    let there = partitions(parent, &bounds);
     if wanted.iter().all(|part| there.contains_key(&part.bounds())) {
         return SetOfIterator::new(Vec::new());
     }
     let table = lock(parent);
     // The partitions are read again, because another session may have created some of them meanwhile.
-    let there = partitions(parent);
+    let there = partitions(parent, &bounds);
     let missing: Vec<&Part> = wanted.iter().filter(|part| !there.contains_key(&part.bounds())).collect();
     for part in &missing {
         let suffix = step.name(part.from).unwrap_or_else(|| Error::Step { problem: StepProblem::NotMinutes }.raise());
@@ -112,7 +113,7 @@ fn snowflake_create_partitions(
         Spi::run(&format!("CREATE TABLE {partition} PARTITION OF {parent} {bounds}")).expect(ANSWERED);
     }
     // The new partitions are found by their bounds, because an event trigger may have renamed them.
-    let there = partitions(parent);
+    let there = partitions(parent, &bounds);
     SetOfIterator::new(missing.into_iter().filter_map(|part| there.get(&part.bounds()).copied()).collect::<Vec<_>>())
 }
 
@@ -141,15 +142,17 @@ fn parts(from: i128, until: i128, step: Step) -> impl Iterator<Item = Part> {
         .filter(|part| part.until_id.is_none_or(|until_id| part.from_id < until_id))
 }
 
-/// Returns the partitions of a table by their bounds. The bounds are in the form that PostgreSQL shows, but without the quotes.
-/// Partitions that are being detached are omitted, because they accept no rows.
-fn partitions(parent: pg_sys::Oid) -> HashMap<String, pg_sys::Oid> {
+/// Returns those partitions of a table that have the given bounds, by their bounds. The bounds are in the form that PostgreSQL shows, but
+/// without the quotes. A table can have any number of other partitions. Partitions that are being detached are omitted, because they
+/// accept no rows.
+fn partitions(parent: pg_sys::Oid, bounds: &[String]) -> HashMap<String, pg_sys::Oid> {
     let query = "SELECT pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', ''), c.oid
          FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid
-         WHERE i.inhparent OPERATOR(pg_catalog.=) $1 AND NOT i.inhdetachpending";
+         WHERE i.inhparent OPERATOR(pg_catalog.=) $1 AND NOT i.inhdetachpending
+           AND pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', '') OPERATOR(pg_catalog.=) ANY ($2)";
     // The query is run as a statement that can write, so that it sees rows that were committed while this session waited.
     let read = Spi::connect_mut(|client| {
-        let rows = client.update(query, None, &[parent.into()])?;
+        let rows = client.update(query, None, &[parent.into(), bounds.to_vec().into()])?;
         rows.map(|row| Ok((row.get::<String>(1)?, row.get::<pg_sys::Oid>(2)?))).collect::<Result<Vec<_>, SpiError>>()
     });
     read.expect(ANSWERED).into_iter().filter_map(|(bounds, oid)| Some((bounds?, oid?))).collect()

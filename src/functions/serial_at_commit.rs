@@ -2,8 +2,8 @@
 
 use std::ffi::CStr;
 
+use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
-use pgrx::spi::SpiError;
 
 use crate::functions::extension;
 use crate::functions::serial_keep::Writing;
@@ -98,6 +98,9 @@ fn snowflake_number_row(call: TriggerCall) -> Row {
     else {
         raise(SerialProblem::NotANumberTrigger)
     };
+    if !relation::fits_name(key) || !date.iter().all(|name| relation::fits_name(name)) {
+        raise(SerialProblem::NotANumberTrigger);
+    }
     let oid = fired.table();
     let table = relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise()).quoted();
     let column = |name: &CStr| {
@@ -146,7 +149,7 @@ fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
     let _path = LocalSetting::safe_search_path();
     let series = Series::open(oid, Lock::Writing);
     let obstacle = plain::obstacle(oid, &COLUMNS, |trigger| {
-        TRIGGERS_OF_SERIES.contains(&&trigger.name[..]) && trigger.calls_in(schema, TRIGGER_FUNCTION)
+        TRIGGERS_OF_SERIES.contains(&trigger.name()) && trigger.calls_in(schema, TRIGGER_FUNCTION)
     });
     if let Some(obstacle) = obstacle {
         raise(SerialProblem::NotPlain { series: series.name, obstacle });

@@ -1,7 +1,6 @@
 //! The numbers of a series that a table lacks: what an auditor asks for.
 
-use std::collections::BTreeMap;
-
+use flake::serial::{Field, Template, Unit};
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
@@ -11,20 +10,26 @@ use crate::message::serial_problem::SerialProblem;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::locked::Lock;
 use crate::pg::relation::{self, ANSWERED};
-use crate::pg::text_arg::Text;
+use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
 
 /// The maximum number of gaps. More of them would not be read, and the memory for them is not PostgreSQL's.
 const MAX_GAPS: usize = 100_000;
 
-/// How many rows are read at a time.
-const ROWS: i64 = 10_000;
+/// How many rows are read at a time, because the memory for them is not PostgreSQL's.
+const ROWS: i64 = 1_000;
+
+/// The maximum length of the text of a period. A longer one, which can be a gigabyte in size, is not a counter of a series.
+const MAX_PERIOD: usize = 100;
 
 /// A row of the result: the period, and the first and the last of consecutive numbers that are missing.
 type Gap = (TextValue, i64, i64);
 
-/// The numbers of one period.
-struct Numbers {
+/// The period whose numbers are being read.
+struct Period {
+    key: Vec<u8>,
+    /// True if the template of the series has this period.
+    is_valid: bool,
     /// The lowest number that has not been read.
     next: i64,
     /// The last number that was issued, if the series has a counter for the period.
@@ -55,69 +60,125 @@ fn snowflake_serial_gaps(
         raise(SerialProblem::NoColumn { table: name, column, by_trigger: false });
     }
     let _visible = LocalSetting::without_row_security();
-    TableIterator::new(gaps(&series, &name, &column))
+    TableIterator::new(Gaps::read(&series, &name, &column))
 }
 
-/// Reads the counters and the serials with one snapshot. The serials of a period come in the order of their numbers.
-fn gaps(series: &Series, table: &str, column: &str) -> Vec<Gap> {
-    let query = format!(
-        "SELECT period, last_number, serial
-         FROM (SELECT period::pg_catalog.text, last_number::pg_catalog.int8, NULL::pg_catalog.text FROM {}
-               UNION ALL
-               SELECT NULL, NULL, ({column})::pg_catalog.text FROM {table} WHERE {column} IS NOT NULL)
-             AS found (period, last_number, serial)
-         ORDER BY serial COLLATE pg_catalog.\"C\" NULLS FIRST",
-        series.name
-    );
-    let (mut periods, mut gaps) = (BTreeMap::new(), Vec::new());
-    let cursor = Spi::connect(|client| client.open_cursor(&query, &[]).detach_into_name());
-    loop {
-        // The rows that were read are freed when the connection to SPI ends.
-        let read = Spi::connect(|client| {
-            let mut cursor = client.find_cursor(&cursor)?;
-            let rows = cursor.fetch(ROWS)?;
-            let read = rows
-                .map(|row| Ok((row.get::<TextValue>(1)?, row.get::<i64>(2)?, row.get::<TextValue>(3)?)))
-                .collect::<Result<Vec<_>, SpiError>>()?;
-            // The cursor closes after its last row.
-            if !read.is_empty() {
-                cursor.detach_into_name();
-            }
-            Ok::<_, SpiError>(read)
-        })
-        .expect(ANSWERED);
-        if read.is_empty() {
-            break;
-        }
-        for (period, last, serial) in read {
-            match (period, serial) {
-                (Some(period), _) => {
-                    periods.insert(period.0, Numbers { next: series.definition.start, last });
+/// The gaps that were found, in the order of the periods and their numbers.
+struct Gaps<'call> {
+    series: &'call Series,
+    column: &'call str,
+    found: Vec<Gap>,
+}
+
+impl Gaps<'_> {
+    /// Reads the counters and the serials with one snapshot. PostgreSQL sorts them, so that the memory for them is limited by `work_mem`.
+    /// The counter of a period comes before the serials.
+    fn read(series: &Series, table: &str, column: &str) -> Vec<Gap> {
+        let template = &series.definition.template;
+        // Without OFFSET 0, PostgreSQL would compute the column again for each of its uses.
+        let query = format!(
+            "SELECT period, last_number, number
+             FROM (SELECT period::pg_catalog.text, last_number::pg_catalog.int8, NULL::pg_catalog.int8 FROM {}
+                   WHERE pg_catalog.octet_length(period::pg_catalog.text) OPERATOR(pg_catalog.<=) {MAX_PERIOD}
+                   UNION ALL
+                   SELECT {}, NULL, {}::pg_catalog.int8
+                   FROM (SELECT ({column})::pg_catalog.text COLLATE pg_catalog.\"C\" FROM {table} OFFSET 0) AS serials (serial)
+                   WHERE CASE WHEN pg_catalog.octet_length(serial) OPERATOR(pg_catalog.=) {}
+                         THEN serial OPERATOR(pg_catalog.~) $1 END)
+                 AS found (period, last_number, number)
+             ORDER BY period COLLATE pg_catalog.\"C\", number NULLS FIRST",
+            series.name,
+            period(template),
+            field(template, |field| field == Field::Number),
+            template.sample().len()
+        );
+        let mut gaps = Gaps { series, column, found: Vec::new() };
+        let mut current = None;
+        let arguments = [TextValue(template.pattern()).into()];
+        let cursor = Spi::connect(|client| client.open_cursor(&query, &arguments).detach_into_name());
+        loop {
+            // The rows that were read are freed when the connection to SPI ends.
+            let read = Spi::connect(|client| {
+                let mut cursor = client.find_cursor(&cursor)?;
+                let rows = cursor.fetch(ROWS)?;
+                let read = rows
+                    .map(|row| Ok((row.get::<TextValue>(1)?, row.get::<i64>(2)?, row.get::<i64>(3)?)))
+                    .collect::<Result<Vec<_>, SpiError>>()?;
+                // The cursor closes after its last row.
+                if !read.is_empty() {
+                    cursor.detach_into_name();
                 }
-                (None, Some(serial)) => found(series, &serial.0, &mut periods, &mut gaps),
-                (None, None) => {}
+                Ok::<_, SpiError>(read)
+            })
+            .expect(ANSWERED);
+            if read.is_empty() {
+                gaps.end(current);
+                return gaps.found;
+            }
+            for (key, last, number) in read {
+                gaps.note(&mut current, key.expect("a period is not NULL").0, last, number);
             }
         }
-        if gaps.len() > MAX_GAPS {
-            raise(SerialProblem::ManyGaps { column: column.into(), most: MAX_GAPS });
+    }
+
+    /// Notes a counter, or the number of a serial and the gap before it.
+    fn note(&mut self, current: &mut Option<Period>, key: Vec<u8>, last: Option<i64>, number: Option<i64>) {
+        if current.as_ref().is_none_or(|period| period.key != key) {
+            self.end(current.take());
+            let is_valid = self.series.definition.template.period_of_key(&key).is_some();
+            *current = Some(Period { key, is_valid, next: self.series.definition.start, last: None });
+        }
+        let period = current.as_mut().expect("a period was begun");
+        let Some(number) = number else {
+            period.last = last;
+            return;
+        };
+        if period.is_valid {
+            // A number that was not issued has no gap before it.
+            let last = period.last.map_or(number - 1, |last| last.min(number - 1));
+            self.add(&period.key, period.next, last);
+            period.next = period.next.max(number + 1);
         }
     }
-    let rest =
-        periods.into_iter().filter_map(|(period, Numbers { next, last })| Some((TextValue(period), next, last?)));
-    gaps.extend(rest.filter(|(_, next, last)| next <= last));
-    gaps.sort_by(|one, other| (&one.0.0, one.1).cmp(&(&other.0.0, other.1)));
-    gaps
+
+    /// Notes the gap at the end of a period, up to the last number that was issued.
+    fn end(&mut self, period: Option<Period>) {
+        if let Some(Period { key, next, last: Some(last), .. }) = period {
+            self.add(&key, next, last);
+        }
+    }
+
+    fn add(&mut self, period: &[u8], first: i64, last: i64) {
+        if first > last {
+            return;
+        }
+        if self.found.len() > MAX_GAPS {
+            raise(SerialProblem::ManyGaps { column: self.column.into(), most: MAX_GAPS });
+        }
+        self.found.push((TextValue(period.to_vec()), first, last));
+    }
 }
 
-/// Notes a serial, and the gap before it. A text that is not a serial of the series stands for no number.
-fn found(series: &Series, serial: &[u8], periods: &mut BTreeMap<Vec<u8>, Numbers>, gaps: &mut Vec<Gap>) {
-    let Ok((period, number)) = series.definition.template.read(serial) else { return };
-    let period = period.key().into_bytes();
-    let numbers = periods.entry(period.clone()).or_insert(Numbers { next: series.definition.start, last: None });
-    // A number that was not issued has no gap before it.
-    let last = numbers.last.map_or(number - 1, |last| last.min(number - 1));
-    if numbers.next <= last {
-        gaps.push((TextValue(period), numbers.next, last));
+/// Returns an expression for the text of the period of a serial.
+fn period(template: &Template) -> String {
+    if template.unit() == Unit::All {
+        return "''".into();
     }
-    numbers.next = numbers.next.max(number + 1);
+    let century = if template.years().last == 9999 { "" } else { "20" };
+    let year = field(template, |field| matches!(field, Field::Year | Field::ShortYear));
+    let mut expression = format!("pg_catalog.concat('{century}', {year}");
+    let rest = [(Unit::Month, "-", Field::Month), (Unit::Day, "-", Field::Day), (Unit::Hour, " ", Field::Hour)];
+    for (_, before, part) in rest.into_iter().filter(|(unit, ..)| *unit <= template.unit()) {
+        expression.push_str(&format!(", '{before}', {}", field(template, |field| field == part)));
+    }
+    expression + ")"
+}
+
+/// Returns an expression for the digits of a field that the template has.
+fn field(template: &Template, is_wanted: impl Fn(Field) -> bool) -> String {
+    let positions = template.positions();
+    let (_, from, to) =
+        positions.into_iter().find(|(field, ..)| is_wanted(*field)).expect("the template has this field");
+    let before = text_arg::characters(&template.sample()[..from]);
+    format!("pg_catalog.substr(serial, {}, {})", before + 1, to - from)
 }

@@ -18,6 +18,10 @@ use crate::pg::triggers::Trigger;
 /// The function of the triggers that number rows.
 const NUMBERING: &CStr = c"snowflake_number_row";
 
+/// How many bytes of a number that moves to a different partition are kept and compared. No serial is longer, and a text that somebody has
+/// written into the column before it was numbered can have any length.
+const MAX_NUMBER: usize = 1_000;
+
 thread_local! {
     /// The numbers that this session is writing. A trigger that such an update fires can number rows of other tables.
     static WRITING: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
@@ -102,8 +106,9 @@ fn snowflake_number_keep(call: TriggerCall) -> Row {
             let (number, written) = (number(Version::New), fired.inserted());
             match (Moved::take(series, column), &number) {
                 // The transaction has taken the number from the table, and puts it back.
-                (Some(moved), Some(_))
-                    if moved.written.transaction == written.transaction && moved.number == number => {}
+                (Some(moved), Some(number))
+                    if moved.written.transaction == written.transaction
+                        && moved.number.as_deref() == Some(beginning(number)) => {}
                 (Some(Moved { written: from, number: Some(number), .. }), None) if from == written => {
                     refuse(&fired, column, &number, true)
                 }
@@ -119,19 +124,19 @@ fn snowflake_number_keep(call: TriggerCall) -> Row {
             if old != new {
                 let own = old.is_none().then(|| own(fired.table(), fired.former_place())).flatten();
                 match (own, old, new) {
-                    (Some(serial), _, new) if new.as_ref() == Some(&serial) => {}
+                    (Some(serial), _, new) if new == Some(&serial) => {}
                     (Some(serial), ..) => {
                         raise(SerialProblem::NotStored { table: table(&fired), serial: shown(&serial) })
                     }
-                    (None, _, Some(new)) => refuse(&fired, column, &new, false),
-                    (None, old, None) => refuse(&fired, column, &old.unwrap_or_default(), true),
+                    (None, _, Some(new)) => refuse(&fired, column, new, false),
+                    (None, old, None) => refuse(&fired, column, old.unwrap_or_default(), true),
                 }
             }
         }
         Event::Delete => {
             if let (Some(written), Some(series)) = (fired.moved(), numbering(&fired, column).first()) {
                 let column = column.to_bytes().to_vec();
-                Moved { series: *series, column, number: number(Version::Old), written }.keep();
+                Moved { series: *series, column, number: number(Version::Old).map(|number| beginning(number).to_vec()), written }.keep();
             }
         }
         Event::Truncate => not_of_a_number(),
@@ -139,13 +144,18 @@ fn snowflake_number_keep(call: TriggerCall) -> Row {
     fired.unchanged()
 }
 
+/// Returns the part of a number that is compared.
+fn beginning(number: &[u8]) -> &[u8] {
+    &number[..number.len().min(MAX_NUMBER)]
+}
+
 /// Returns the series that number a column, by the triggers of the table.
 fn numbering(fired: &Fired<'_>, column: &CStr) -> Vec<pg_sys::Oid> {
     let schema = fired.schema();
-    let numbers = |trigger: &Trigger| trigger.arguments.first().is_some_and(|first| first == column.to_bytes());
-    let triggers = fired.triggers_of_table().into_iter().filter(numbers);
-    let numbering = triggers.filter(|trigger| trigger.calls_in(schema, NUMBERING));
-    numbering.map(|trigger| trigger.referenced).filter(|series| *series != pg_sys::InvalidOid).collect()
+    let numbers = |trigger: &Trigger<'_>| trigger.arguments().first().is_some_and(|first| first == column.to_bytes());
+    let triggers = fired.triggers_of_table();
+    let numbering = triggers.iter().filter(|trigger| numbers(trigger) && trigger.calls_in(schema, NUMBERING));
+    numbering.filter_map(|trigger| trigger.referenced()).collect()
 }
 
 /// Returns the series that numbers a column. Raises an error if there is none, because PostgreSQL drops the trigger with its series, or if

@@ -25,6 +25,9 @@ use crate::pg::{plans, setting, transaction, versions};
 /// The maximum length of a text that is read as the name of a table: two names of 63 characters of up to four bytes, each in quotes.
 const MAX_NAME: usize = 600;
 
+/// How many series are listed at a time, because the memory for them is not PostgreSQL's.
+const PAGE: usize = 1_000;
+
 /// Creates a series and returns its table.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_create_series(series text, template text, kind text DEFAULT 'gapless', \
            time_zone text DEFAULT NULL, start bigint DEFAULT 1) RETURNS regclass VOLATILE PARALLEL UNSAFE LANGUAGE c \
@@ -167,7 +170,7 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
         if let (Some(from), Some(to)) = (from, last)
             && to < from
         {
-            let period = shown(&period.unwrap_or_default());
+            let period = shown(period.unwrap_or_default());
             raise(SerialProblem::Lowered { series: series(), period, from, to });
         }
         if let (Some(from), Some(to)) = (from, last)
@@ -177,7 +180,7 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
         }
         let template = fired.arguments().first().and_then(|form| Template::parse(form.to_bytes()).ok());
         if let (Some(template), Some(period), Some(from), Some(to)) = (template, period, from, last) {
-            check_fits(&template, from, to, || (series(), shown(&period)));
+            check_fits(&template, from, to, || (series(), shown(period)));
         }
         return fired.unchanged();
     }
@@ -188,13 +191,13 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
     if definition.kind != Kind::Gapless {
         raise(SerialProblem::Dense { series: series() });
     }
-    if let (Some(period), Some(last)) = (&period, last)
+    if let (Some(period), Some(last)) = (period, last)
         && (last < 0 || definition.template.period_of_key(period).is_none())
     {
         raise(SerialProblem::Row { series: series(), period: shown(period) });
     }
     if let (Some(period), Some(last)) = (period, last) {
-        check_fits(&definition.template, last, last, || (series(), shown(&period)));
+        check_fits(&definition.template, last, last, || (series(), shown(period)));
     }
     if last.is_some_and(|last| last != definition.start) {
         only_owner(fired.table(), series(), Some(definition.start));
@@ -241,7 +244,40 @@ fn snowflake_series() -> TableIterator<
         name!(start, i64),
     ),
 > {
-    let query = "SELECT t.tgrelid, t.tgargs
+    // A database can have any number of series, so they are read when the rows are needed.
+    let mut page = Vec::new().into_iter();
+    let mut last = Some((TextValue(Vec::new()), pg_sys::InvalidOid, pg_sys::InvalidOid));
+    TableIterator::new(std::iter::from_fn(move || {
+        loop {
+            let Some(row): Option<Listed> = page.next() else {
+                page = listed(&last.take()?).into_iter();
+                continue;
+            };
+            last = Some((row.name, row.oid, row.trigger));
+            // Each argument ends with a zero byte.
+            let parts: Option<Vec<&[u8]>> =
+                row.arguments.strip_suffix(&[0]).map(|arguments| arguments.split(|byte| *byte == 0).collect());
+            let definition = parts.and_then(|parts| Definition::of(&parts));
+            if let Some(Definition { form, kind, zone, start, .. }) = definition {
+                return Some((row.oid, TextValue(form), kind.name(), zone.name(), start));
+            }
+        }
+    }))
+}
+
+/// A table with the trigger of a series, and the arguments of the trigger.
+struct Listed {
+    name: TextValue,
+    oid: pg_sys::Oid,
+    trigger: pg_sys::Oid,
+    arguments: Vec<u8>,
+}
+
+/// Returns the tables after the one with a name, an OID and a trigger that have the trigger of a series, and on which the current user has
+/// any privilege.
+fn listed((name, oid, trigger): &(TextValue, pg_sys::Oid, pg_sys::Oid)) -> Vec<Listed> {
+    let query = format!(
+        "SELECT c.relname::pg_catalog.text, c.oid, t.oid, t.tgargs
          FROM pg_catalog.pg_trigger AS t
              JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
              JOIN pg_catalog.pg_extension AS e ON e.extnamespace OPERATOR(pg_catalog.=) p.pronamespace
@@ -251,22 +287,20 @@ fn snowflake_series() -> TableIterator<
            AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
            AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
                 OR pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE'))
-         ORDER BY c.relname, c.oid";
+           AND (c.relname, c.oid, t.oid) OPERATOR(pg_catalog.>) ($1::pg_catalog.name, $2, $3)
+         ORDER BY c.relname, c.oid, t.oid LIMIT {PAGE}"
+    );
     let read = Spi::connect(|client| {
-        let rows = client.select(query, None, &[])?;
-        rows.map(|row| Ok((row.get::<pg_sys::Oid>(1)?, row.get::<Vec<u8>>(2)?))).collect::<Result<Vec<_>, SpiError>>()
+        let rows = client.select(&query, None, &[name.clone().into(), (*oid).into(), (*trigger).into()])?;
+        rows.map(|row| Ok((row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))).collect::<Result<Vec<_>, SpiError>>()
     });
-    let listed = read.expect(ANSWERED).into_iter().filter_map(|(oid, arguments)| {
-        let arguments = arguments?;
-        // Each argument ends with a zero byte.
-        let parts: Vec<&[u8]> = arguments.strip_suffix(&[0])?.split(|byte| *byte == 0).collect();
-        let Definition { form, kind, zone, start, .. } = Definition::of(&parts)?;
-        Some((oid?, TextValue(form), kind.name(), zone.name(), start))
-    });
-    TableIterator::new(listed.collect::<Vec<_>>())
+    let row = |(name, oid, trigger, arguments)| {
+        Some(Listed { name: name?, oid: oid?, trigger: trigger?, arguments: arguments? })
+    };
+    read.expect(ANSWERED).into_iter().filter_map(row).collect()
 }
 
-fn period(fired: &Fired<'_>, version: Version) -> Result<Option<Vec<u8>>, NoSuchColumn> {
+fn period<'row>(fired: &'row Fired<'_>, version: Version) -> Result<Option<&'row [u8]>, NoSuchColumn> {
     fired.text(version, c"period")
 }
 

@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 
 use crate::functions::series_rights;
 use crate::generator::segment_draw;
-use crate::generator::segment_facts::{self, MAX_TAG, PERIOD};
+use crate::generator::segment_facts::{self, MAX_ENCODED, MAX_TAG, PERIOD};
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::civil::Zone;
@@ -103,7 +103,9 @@ impl Definition {
         let zone = Zone::of(zone.as_ref())?;
         let kind = match (Kind::of(kind.as_ref())?, tag) {
             (Kind::Gapless, []) => Kind::Gapless,
-            (Kind::Dense { .. }, [tag]) if !tag.as_ref().is_empty() => Kind::Dense { tag: tag.as_ref().to_vec() },
+            (Kind::Dense { .. }, [tag]) if (1..=MAX_ENCODED).contains(&tag.as_ref().len()) => {
+                Kind::Dense { tag: tag.as_ref().to_vec() }
+            }
             _ => return None,
         };
         Some(Definition { template, form: form.as_ref().to_vec(), kind, zone, start })

@@ -10,7 +10,7 @@ use pgrx::check_for_interrupts;
 use crate::config::identity;
 use crate::faults;
 use crate::generator::grant::{self, Standing};
-use crate::generator::segment_facts::{MAX_TAG, Period, Reason};
+use crate::generator::segment_facts::{MAX_ENCODED, MAX_TAG, Period, Reason};
 use crate::generator::segment_slots::{self as slots, Found, Phase, Slot};
 use crate::generator::{assigned, clock, wait};
 use crate::message::error::Error;
@@ -90,6 +90,9 @@ fn find(tag: Text<'_>, period: Option<&Period>) -> i64 {
     }
     if recovery::in_recovery() {
         raise(SegmentProblem::Standby);
+    }
+    if tag.0.len() > MAX_ENCODED {
+        raise(SegmentProblem::Length { bytes: tag.0.len() });
     }
     let name = relation::utf8(tag.0);
     if name.is_empty() || name.len() > MAX_TAG {

@@ -9,6 +9,10 @@ use crate::generator::grant::ascii;
 /// The length of the longest tag, in bytes of UTF-8. The registry has the same limit.
 pub const MAX_TAG: usize = 200;
 
+/// The length of the longest tag in any encoding of a database, in bytes. No character is more than four times as long as in UTF-8. A
+/// longer text, which can be a gigabyte in size, must not be copied.
+pub const MAX_ENCODED: usize = 4 * MAX_TAG;
+
 /// How the tag of a period of a series begins. The registry refuses such a tag without a period.
 pub const PERIOD: &[u8] = b"series ";
 

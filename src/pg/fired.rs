@@ -7,7 +7,7 @@ use pgrx::datum::Date;
 use pgrx::prelude::*;
 
 use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall, value};
-use crate::pg::triggers::{Trigger, triggers};
+use crate::pg::triggers::Triggers;
 
 /// The statement that fired a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,9 +121,9 @@ impl Fired<'_> {
     }
 
     /// Returns all triggers of the table.
-    pub fn triggers_of_table(&self) -> Vec<Trigger> {
+    pub fn triggers_of_table(&self) -> Triggers {
         // SAFETY: the table is open during the call.
-        unsafe { triggers(self.data.tg_relation) }
+        unsafe { Triggers::of(self.data.tg_relation) }
     }
 
     /// Returns the schema of the function that the trigger calls.
@@ -151,12 +151,13 @@ impl Fired<'_> {
         value.map(|found| found.map(|(value, _)| value.value() as i64))
     }
 
-    /// Returns the value of a column of type `text` or `varchar`, or `None` if it is NULL.
-    pub fn text(&self, version: Version, column: &CStr) -> Result<Option<Vec<u8>>, NoSuchColumn> {
-        // SAFETY: the row is one of this call. A value of these types is a varlena of bytes.
+    /// Returns the value of a column of type `text` or `varchar`, or `None` if it is NULL. The value can be a gigabyte in size, so it is not
+    /// copied.
+    pub fn text(&self, version: Version, column: &CStr) -> Result<Option<&[u8]>, NoSuchColumn> {
+        // SAFETY: the row is one of this call. A value of these types is a varlena of bytes, in the row or in the memory of the call.
         unsafe {
             let found = value(self.row(version), self.data, column, &[pg_sys::TEXTOID, pg_sys::VARCHAROID])?;
-            Ok(found.and_then(|(value, _)| Vec::<u8>::from_datum(value, false)))
+            Ok(found.and_then(|(value, _)| <&[u8]>::from_datum(value, false)))
         }
     }
 

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::pg::triggers::triggers;
+use crate::pg::triggers::Triggers;
 
 /// How long the table stays locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Opt
         if relation.is_null() {
             return None;
         }
-        let all = triggers(relation);
+        let all = Triggers::of(relation);
         pg_sys::relation_close(relation, if lock == Lock::Writing { pg_sys::NoLock as i32 } else { mode });
         all
     };
-    let mut defining = all.into_iter().filter(|trigger| !trigger.arguments.is_empty());
-    defining.find(|trigger| trigger.calls(function)).map(|trigger| trigger.arguments)
+    let defining = all.iter().find(|trigger| trigger.has_arguments() && trigger.calls(function));
+    defining.map(|trigger| trigger.arguments())
 }
 
 /// Locks a table until the transaction ends, in the mode of INSERT. Returns its owner, or `None` if the table does not exist.

@@ -4,7 +4,7 @@
 use pgrx::pg_sys;
 
 use crate::pg::relation;
-use crate::pg::triggers::{Trigger, triggers};
+use crate::pg::triggers::{Trigger, Triggers};
 
 /// Something that can run code when a row is written, or a property of a table for which that cannot be excluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Obstacle {
 pub fn obstacle(
     table: pg_sys::Oid,
     columns: &[(&[u8], pg_sys::Oid)],
-    expected: impl Fn(&Trigger) -> bool,
+    expected: impl Fn(&Trigger<'_>) -> bool,
 ) -> Option<Obstacle> {
     let mut found = None;
     // SAFETY: the table is locked, and is open while its description is read. A relation that exists has a form and a description of its
@@ -52,7 +52,7 @@ pub fn obstacle(
         check(form.relrowsecurity, Obstacle::Policies);
         check(constraints.is_some_and(|some| some.num_check > 0), Obstacle::Check);
         check(constraints.is_some_and(|some| some.num_defval > 0), Obstacle::Default);
-        let (all, count) = (triggers(relation), (*open.rd_att).natts as i16);
+        let (all, count) = (Triggers::of(relation), (*open.rd_att).natts as i16);
         // This can read catalogs, so it comes last.
         let indexes = pg_sys::RelationGetIndexList(relation);
         let is_key =
@@ -70,6 +70,6 @@ pub fn obstacle(
     if kept.len() != columns.len() || !kept.iter().zip(columns).all(|(number, column)| is_expected(*number, column)) {
         return Some(Obstacle::Columns);
     }
-    let other = all.into_iter().find(|trigger| !expected(trigger) && !trigger.is_referenced_key());
-    found.or(other.map(|trigger| Obstacle::Trigger(trigger.name)))
+    let other = all.iter().find(|trigger| !expected(trigger) && !trigger.is_referenced_key());
+    found.or(other.map(|trigger| Obstacle::Trigger(trigger.name().to_vec())))
 }

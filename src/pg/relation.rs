@@ -14,6 +14,12 @@ pub const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
 /// error if the query fails.
 pub const ANSWERED: &str = "PostgreSQL raises the errors of a query";
 
+/// Returns true for a text that is short enough to be the name of a column. A longer one, which can be a gigabyte in size, must not be
+/// copied.
+pub fn fits_name(text: &CStr) -> bool {
+    text.count_bytes() <= MAX_BYTES
+}
+
 /// A table's schema and name.
 pub struct Name {
     schema: String,

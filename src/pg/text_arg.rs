@@ -7,6 +7,8 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 
+use crate::faults;
+
 /// How many bytes of an invalid text the error message shows.
 const SHOWN: usize = 60;
 
@@ -21,7 +23,7 @@ unsafe impl<'call> ArgAbi<'call> for Text<'call> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> Self {
         // SAFETY: the caller promises a datum of this type that is not null.
         let bytes = unsafe { arg.unbox_arg_using_from_datum::<&[u8]>() };
-        Text(bytes.expect("the argument is not null"))
+        Text(faults::argument_copied(bytes.expect("the argument is not null")))
     }
 }
 
@@ -45,6 +47,12 @@ impl Text<'_> {
 pub fn shown(text: &[u8]) -> String {
     let start = &text[..text.len().min(SHOWN)];
     format!("{}{}", start.escape_ascii(), if start.len() < text.len() { "..." } else { "" })
+}
+
+/// Returns the number of characters of a text in the encoding of the database.
+pub fn characters(text: &[u8]) -> i32 {
+    // SAFETY: the pointer and the length describe the text.
+    unsafe { pg_sys::pg_mbstrlen_with_len(text.as_ptr().cast(), text.len() as i32) }
 }
 
 /// Returns a text in UTF-8 as this database can show it. Unless the encoding of the database is UTF-8, characters that are not in ASCII

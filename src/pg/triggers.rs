@@ -5,59 +5,85 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// How many bytes of an argument are read. No argument of a definition is longer, and a trigger that was made by hand can have arguments of
-/// any length.
-const MAX_ARGUMENT: usize = 1_000;
+/// How many arguments, and how many bytes of each, are read. No definition has more, and a trigger that was made by hand can have any
+/// number of arguments of any length.
+const MAX_ARGUMENTS: usize = 10;
+const MAX_BYTES: usize = 1_000;
+
+/// Copies of the triggers of a table: when PostgreSQL reads a catalog, it can learn of changes of the table, and free the triggers of an
+/// open table. The copies are in PostgreSQL's memory, because a table can have any number of triggers.
+pub struct Triggers(*mut pg_sys::TriggerDesc);
 
 /// A trigger of a table.
-pub struct Trigger {
-    /// The name, in the encoding of the database.
-    pub name: Vec<u8>,
-    function: pg_sys::Oid,
-    /// The arguments, in the encoding of the database. Each one is truncated if it is long.
-    pub arguments: Vec<Vec<u8>>,
-    /// The table that the trigger names after FROM, or the invalid OID.
-    pub referenced: pg_sys::Oid,
-    is_internal: bool,
-}
+pub struct Trigger<'copy>(&'copy pg_sys::Trigger);
 
-/// Returns the triggers of an open table. They are copies: when PostgreSQL reads a catalog, it can learn of changes of the table, and free
-/// the triggers of an open table.
-///
-/// # Safety
-///
-/// The table must be open.
-pub(super) unsafe fn triggers(table: pg_sys::Relation) -> Vec<Trigger> {
-    // SAFETY: the table is open, and nothing below reads a catalog. Names and arguments are C strings.
-    unsafe {
-        let Some(all) = (*table).trigdesc.as_ref() else { return Vec::new() };
-        let read = |text: *mut std::ffi::c_char| {
-            let text = CStr::from_ptr(text).to_bytes();
-            text[..text.len().min(MAX_ARGUMENT)].to_vec()
-        };
-        let copy = |trigger: &pg_sys::Trigger| {
-            let arguments = match usize::try_from(trigger.tgnargs) {
-                Ok(number @ 1..) => std::slice::from_raw_parts(trigger.tgargs, number),
-                _ => &[],
-            };
-            Trigger {
-                name: CStr::from_ptr(trigger.tgname).to_bytes().to_vec(),
-                function: trigger.tgfoid,
-                arguments: arguments.iter().map(|text| read(*text)).collect(),
-                referenced: trigger.tgconstrrelid,
-                is_internal: trigger.tgisinternal,
+impl Triggers {
+    /// Copies the triggers of an open table.
+    ///
+    /// # Safety
+    ///
+    /// The table must be open.
+    pub(super) unsafe fn of(table: pg_sys::Relation) -> Triggers {
+        // SAFETY: the table is open, and its description of the triggers is null or valid.
+        Triggers(unsafe { pg_sys::CopyTriggerDesc((*table).trigdesc) })
+    }
+
+    /// Returns each trigger.
+    pub fn iter(&self) -> impl Iterator<Item = Trigger<'_>> {
+        // SAFETY: the copy is null or a description of so many triggers, and lives as long as this value.
+        let all = unsafe {
+            match self.0.as_ref() {
+                Some(copy) => std::slice::from_raw_parts(copy.triggers, copy.numtriggers as usize),
+                None => &[],
             }
         };
-        std::slice::from_raw_parts(all.triggers, all.numtriggers as usize).iter().map(copy).collect()
+        all.iter().map(Trigger)
     }
 }
 
-impl Trigger {
+impl Drop for Triggers {
+    fn drop(&mut self) {
+        // After an error, PostgreSQL frees the memory of the call.
+        if !std::thread::panicking() {
+            // SAFETY: the function accepts null, and nothing refers to the copy afterwards.
+            unsafe { pg_sys::FreeTriggerDesc(self.0) };
+        }
+    }
+}
+
+impl Trigger<'_> {
+    /// Returns the name, in the encoding of the database.
+    pub fn name(&self) -> &[u8] {
+        // SAFETY: the name is a C string.
+        unsafe { CStr::from_ptr(self.0.tgname) }.to_bytes()
+    }
+
+    /// Returns the arguments, in the encoding of the database. Each one is truncated if it is long.
+    pub fn arguments(&self) -> Vec<Vec<u8>> {
+        let number = usize::try_from(self.0.tgnargs).unwrap_or(0).min(MAX_ARGUMENTS);
+        let read = |n| {
+            // SAFETY: there are so many arguments, and each one is a C string.
+            let text = unsafe { CStr::from_ptr(*self.0.tgargs.add(n)) }.to_bytes();
+            text[..text.len().min(MAX_BYTES)].to_vec()
+        };
+        (0..number).map(read).collect()
+    }
+
+    /// Returns true if the trigger has arguments.
+    pub fn has_arguments(&self) -> bool {
+        self.0.tgnargs > 0
+    }
+
+    /// Returns the table that the trigger names after FROM, or `None` if it names none.
+    pub fn referenced(&self) -> Option<pg_sys::Oid> {
+        (self.0.tgconstrrelid != pg_sys::InvalidOid).then_some(self.0.tgconstrrelid)
+    }
+
     /// Returns true if the trigger calls a function of this name.
     pub fn calls(&self, function: &CStr) -> bool {
         // SAFETY: the call reads the catalog caches in a transaction. The name is null or a C string in the memory of this call.
         unsafe {
-            let name = pg_sys::get_func_name(self.function);
+            let name = pg_sys::get_func_name(self.0.tgfoid);
             !name.is_null() && CStr::from_ptr(name) == function
         }
     }
@@ -66,12 +92,12 @@ impl Trigger {
     /// because such functions take no arguments.
     pub fn calls_in(&self, schema: pg_sys::Oid, function: &CStr) -> bool {
         // SAFETY: the call reads the catalog caches in a transaction.
-        self.calls(function) && unsafe { pg_sys::get_func_namespace(self.function) } == schema
+        self.calls(function) && unsafe { pg_sys::get_func_namespace(self.0.tgfoid) } == schema
     }
 
     /// Returns true for a trigger of a foreign key that refers to this table.
     pub fn is_referenced_key(&self) -> bool {
         // SAFETY: the call compares the number of the function with constants.
-        self.is_internal && unsafe { pg_sys::RI_FKey_trigger_type(self.function) } == pg_sys::RI_TRIGGER_PK as i32
+        self.0.tgisinternal && unsafe { pg_sys::RI_FKey_trigger_type(self.0.tgfoid) } == pg_sys::RI_TRIGGER_PK as i32
     }
 }

@@ -3,6 +3,7 @@
 mod blocks;
 mod end_of_time;
 mod errors;
+mod largest;
 mod limits;
 mod presets;
 mod quiet_tables;

@@ -295,13 +295,7 @@ impl Template {
         let (mut year, mut month, mut day, mut hour, mut number) = (1, 1, 1, 0, 0);
         let mut rest = serial;
         for piece in &self.pieces {
-            let width = match piece {
-                Piece::Field(Field::Number) => self.digits as usize,
-                Piece::Field(Field::Year) => 4,
-                Piece::Field(_) => 2,
-                Piece::Literal(_) => 1,
-            };
-            let (text, after) = rest.split_at_checked(width).ok_or(NotASerial::Form)?;
+            let (text, after) = rest.split_at_checked(self.width(piece)).ok_or(NotASerial::Form)?;
             rest = after;
             let field = match piece {
                 Piece::Literal(byte) if text == [*byte] => continue,
@@ -326,6 +320,48 @@ impl Template {
         Ok((period, number))
     }
 
+    /// Returns a text that has the length and the literal characters of every serial.
+    pub fn sample(&self) -> Vec<u8> {
+        self.places().into_iter().map(|place| place.unwrap_or(b'0')).collect()
+    }
+
+    /// Returns a regular expression of PostgreSQL that every serial matches. It also matches texts with a time that does not exist.
+    pub fn pattern(&self) -> Vec<u8> {
+        let mut pattern = vec![b'^'];
+        for place in self.places() {
+            match place {
+                None => pattern.extend(b"[0-9]"),
+                // A backslash before a punctuation mark takes away its meaning. Bytes that are not in ASCII are parts of characters.
+                Some(byte) if byte.is_ascii_punctuation() => pattern.extend([b'\\', byte]),
+                Some(byte) => pattern.push(byte),
+            }
+        }
+        pattern.push(b'$');
+        pattern
+    }
+
+    /// Returns the fields with the positions in a serial at which they begin and end, in bytes.
+    pub fn positions(&self) -> Vec<(Field, usize, usize)> {
+        let (mut positions, mut at) = (Vec::new(), 0);
+        for piece in &self.pieces {
+            let end = at + self.width(piece);
+            if let Piece::Field(field) = piece {
+                positions.push((*field, at, end));
+            }
+            at = end;
+        }
+        positions
+    }
+
+    fn width(&self, piece: &Piece) -> usize {
+        match piece {
+            Piece::Field(Field::Number) => self.digits as usize,
+            Piece::Field(Field::Year) => 4,
+            Piece::Field(_) => 2,
+            Piece::Literal(_) => 1,
+        }
+    }
+
     /// Returns true if no text is a serial of both templates, or if both are the same.
     pub fn distinct(&self, other: &Template) -> bool {
         let (ours, others) = (self.places(), other.places());
@@ -341,9 +377,7 @@ impl Template {
     fn places(&self) -> Vec<Option<u8>> {
         let place = |piece: &Piece| match piece {
             Piece::Literal(byte) => vec![Some(*byte)],
-            Piece::Field(Field::Year) => vec![None; 4],
-            Piece::Field(Field::Number) => vec![None; self.digits as usize],
-            Piece::Field(_) => vec![None; 2],
+            field => vec![None; self.width(field)],
         };
         self.pieces.iter().flat_map(place).collect()
     }
