@@ -56,6 +56,33 @@ BEGIN
 END
 $$;
 
+-- Ends the sessions that have kept a lock on rows of the registry for longer than any request takes. A session that waits for a standby is
+-- not ended, because it has committed. The owner of the registry can end only sessions of roles whose rights it has, and need not see others.
+CREATE FUNCTION snowflake_registry.end_overdue() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    overdue record;
+BEGIN
+    FOR overdue IN
+        SELECT DISTINCT a.pid, a.usename, a.xact_start
+        FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
+        WHERE l.locktype = 'relation' AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+            AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.granted
+            AND l.relation IN ('snowflake_registry.fleet'::regclass, 'snowflake_registry.node'::regclass,
+                'snowflake_registry.segment'::regclass)
+            AND a.xact_start < clock_timestamp() - interval '10 s' AND a.wait_event IS DISTINCT FROM 'SyncRep'
+            AND a.pid <> pg_backend_pid()
+            AND pg_has_role(a.usesysid, 'USAGE')
+    LOOP
+        PERFORM pg_terminate_backend(overdue.pid);
+        RAISE LOG USING MESSAGE = format('the session of role "%s" with process ID %s is ended, because it keeps the registry locked',
+                overdue.usename, overdue.pid),
+            DETAIL = format('Its transaction began at %s.', overdue.xact_start);
+    END LOOP;
+END
+$$;
+
 -- Prepares the transaction of a server, and locks the row of the fleet.
 CREATE FUNCTION snowflake_registry.lock_fleet(exclusive boolean) RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -68,6 +95,16 @@ BEGIN
     IF current_setting('idle_in_transaction_session_timeout')::interval NOT BETWEEN interval '1 ms' AND interval '10 s' THEN
         PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     END IF;
+    IF exclusive THEN
+        SELECT * INTO f FROM snowflake_registry.fleet FOR UPDATE SKIP LOCKED;
+    ELSE
+        SELECT * INTO f FROM snowflake_registry.fleet FOR SHARE SKIP LOCKED;
+    END IF;
+    IF FOUND THEN
+        RETURN f;
+    END IF;
+    -- A caller can switch the timeout off again, or run a statement that does not end.
+    PERFORM snowflake_registry.end_overdue();
     IF exclusive THEN
         SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
     ELSE

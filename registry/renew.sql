@@ -45,6 +45,12 @@ BEGIN
         OR snowflake_registry.knows_more(f, n, renew.life, renew.count);
 
     f := snowflake_registry.lock_fleet(exclusive);
+    PERFORM FROM snowflake_registry.node AS t
+    WHERE t.datacenter_id = renew.datacenter AND t.worker_id = renew.worker
+    FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND AND n.holder IS NOT NULL THEN
+        PERFORM snowflake_registry.end_overdue();
+    END IF;
     SELECT * INTO n FROM snowflake_registry.node AS t
     WHERE t.datacenter_id = renew.datacenter AND t.worker_id = renew.worker
     FOR UPDATE;

@@ -51,6 +51,7 @@ BEGIN
     PERFORM FROM snowflake_registry.segment AS t WHERE t.tag = lock_segment.tag FOR UPDATE;
     RETURN true;
 EXCEPTION WHEN lock_not_available THEN
+    PERFORM snowflake_registry.end_overdue();
     RETURN false;
 END
 $$;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer as _, Cluster, sqlstate, within};
+use cluster::{Answer as _, Cluster, assert_caught, ensure, sqlstate, within};
 
 use crate::calls::{claim, hello, registry};
 
@@ -96,4 +96,63 @@ fn a_registry_that_cannot_write_grants_nothing() {
     let (code, message) = standby.connect().refusal(&hello(LAYOUT));
     assert_eq!((code.as_str(), message.as_str()), ("25006", "the registry is on a standby"));
     assert_eq!(client.one::<String>("SELECT string_agg(n::text, ' ') FROM snowflake_registry.node n"), before);
+}
+
+/// Runs statements that keep the registry locked in a session of a role of the servers. Whether a claim succeeds as soon as they have kept the
+/// lock for longer than a request takes.
+fn check_overdue(name: &str, prepare: &str, hold: &'static str) -> Result<(), String> {
+    let server = registry(name, LAYOUT);
+    let mut owner = server.connect();
+    let role = "CREATE ROLE fleet LOGIN; SELECT snowflake_registry.grant_server('fleet')";
+    owner.batch_execute(&format!("{role}; {prepare}")).expect("a superuser may");
+    let mut holder = server.connect_as("fleet");
+    claim(&mut holder, LAYOUT).expect("a number");
+    let process: i32 = holder.one("SELECT pg_backend_pid()");
+    let hello = hello(LAYOUT);
+    let row = holder.query_one(&hello, &[]).expect("an answer");
+    let (fleet, nonce, life): (String, String, String) = (row.get("fleet"), row.get("nonce"), row.get("life"));
+    let call = format!(
+        "SELECT answer FROM snowflake_registry.claim('{fleet}', '{LAYOUT}', 1288834974657, 0, '{nonce}', {life}, '{nonce}',
+             9000000000000000000, '12 h', NULL)"
+    );
+    let held = thread::spawn(move || {
+        let ended = holder.batch_execute(&hold.replace("$claim", &call)).is_err();
+        (holder, ended)
+    });
+    let old = format!(
+        "SELECT bool_or(xact_start < clock_timestamp() - interval '12 s') FROM pg_stat_activity WHERE pid = {process}"
+    );
+    ensure!(within(Duration::from_secs(60), || owner.one::<Option<bool>>(&old) == Some(true)), "nothing was held");
+    let mut client = server.connect_as("fleet");
+    let row = client.query_one(&hello, &[]).expect("an answer");
+    let nonce: String = row.get("nonce");
+    let call = format!(
+        "SELECT answer FROM snowflake_registry.claim('{fleet}', '{LAYOUT}', 1288834974657, 0, '{nonce}', {life}, '{nonce}',
+             9000000000000000000, '12 h', NULL)"
+    );
+    let claimed = (0..3).any(|_| client.batch_execute(&call).is_ok());
+    owner.batch_execute(&format!("SELECT pg_terminate_backend({process})")).expect("a superuser may");
+    held.join().expect("the thread ends");
+    ensure!(claimed, "the registry stays locked");
+    ensure!(server.log().contains("because it keeps the registry locked"), "nothing is logged:\n{}", server.log());
+    Ok(())
+}
+
+const IDLE: &str = "BEGIN; $claim; SET LOCAL idle_in_transaction_session_timeout = 0";
+const BUSY: &str = "SELECT pg_sleep(600) FROM ($claim OFFSET 0) AS claimed";
+
+#[test]
+fn a_role_that_keeps_the_lock_in_an_idle_transaction_is_ended() {
+    check_overdue("registry_overdue", "", IDLE).unwrap();
+}
+
+#[test]
+fn a_role_that_keeps_the_lock_in_a_statement_is_ended() {
+    check_overdue("registry_overdue_busy", "", BUSY).unwrap();
+}
+
+#[test]
+fn a_registry_that_ends_no_session_is_caught() {
+    let never = "CREATE OR REPLACE FUNCTION snowflake_registry.end_overdue() RETURNS void LANGUAGE sql AS ''";
+    assert_caught(check_overdue("registry_overdue_kept", never, IDLE), "the registry stays locked");
 }
