@@ -12,6 +12,7 @@ use crate::generator::{clock, shmem};
 use crate::message::error::{Error, MarkProblem};
 use crate::message::pages;
 use crate::message::wording::Report;
+use crate::os::memory_file;
 use crate::pg::startup::Startup;
 use crate::pg::{recovery, server, timestamp};
 
@@ -128,9 +129,17 @@ pub fn no_witness(directory: &str, error: &io::Error) {
         "Without a witness, this server does not notice that its data directory was reverted to an earlier state, or that another \
          server on this machine has the same worker ID."
             .into(),
-        "Set \"snowflake_pg.witness_directory\" to a directory in an in-memory file system, or to an empty string to run without a \
-         witness.",
+        witness_hint(error),
     );
+}
+
+/// Returns what to do about a witness that cannot be opened.
+fn witness_hint(error: &io::Error) -> &'static str {
+    if memory_file::is_foreign(error) {
+        return "Remove this file as root. To keep other users from creating it, set \"snowflake_pg.witness_directory\" to a directory to which \
+                only the user of the server can write, for example \"/dev/shm/snowflake_pg\". Then restart the server.";
+    }
+    "Set \"snowflake_pg.witness_directory\" to a directory in an in-memory file system, or to an empty string to run without a witness."
 }
 
 /// Warns that the server cannot lock the witness.
@@ -174,8 +183,7 @@ pub fn no_fleet_witness(directory: &str, error: &io::Error) {
         "Without a witness, this server asks the registry for another worker ID at every start, and issues no IDs until the registry \
          answers."
             .into(),
-        "Set \"snowflake_pg.witness_directory\" to a directory in an in-memory file system, or to an empty string to run without a \
-         witness.",
+        witness_hint(error),
     );
 }
 

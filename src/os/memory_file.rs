@@ -6,7 +6,9 @@
 //! last process of the server ends.
 #![allow(unsafe_code)]
 
-use std::fs::{File, OpenOptions};
+use std::error::Error;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -26,6 +28,36 @@ const WORD: usize = size_of::<AtomicU64>();
 /// The type of the in-memory file system tmpfs in `statfs`, from `linux/magic.h`. ramfs is not used, because memory cannot be
 /// allocated in it in advance.
 const TMPFS: i64 = 0x0102_1994;
+
+/// Another user owns the file. In `/dev/shm`, any user can create a file of any name before the server does.
+#[derive(Debug)]
+pub struct ForeignFile {
+    path: String,
+    owner: u32,
+}
+
+impl fmt::Display for ForeignFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file \"{}\" belongs to the user with ID {}", self.path, self.owner)
+    }
+}
+
+impl Error for ForeignFile {}
+
+/// Returns true if another user owns the file that could not be opened.
+pub fn is_foreign(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|error| error.is::<ForeignFile>())
+}
+
+/// Returns why a file cannot be used, which another user can own.
+fn refusal(path: &Path, error: io::Error) -> io::Error {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
+            io::Error::other(ForeignFile { path: path.display().to_string(), owner: found.uid() })
+        }
+        _ => error,
+    }
+}
 
 /// An open and mapped file. It consists of a head, the number and a note.
 pub struct MemoryFile {
@@ -51,20 +83,22 @@ impl MemoryFile {
         }
         // O_NONBLOCK, because opening a FIFO would wait for its other end.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let path = directory.join(name);
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .mode(0o600)
             .custom_flags(flags)
-            .open(directory.join(name))?;
+            .open(&path)
+            .map_err(|error| refusal(&path, error))?;
         let found = file.metadata()?;
         let own = found.is_file()
             && found.uid() == rustix::process::geteuid().as_raw()
             && found.mode() & 0o077 == 0
             && found.nlink() == 1;
         if !own || (found.len() != 0 && found.len() != size as u64) {
-            return Err(io::Error::other("the file belongs to another user or program"));
+            return Err(refusal(&path, io::Error::other("the file belongs to another user or program")));
         }
         // Memory is allocated now, because a write to a mapped page without memory would end the process.
         fallocate(&file, FallocateFlags::empty(), 0, size as u64)?;

@@ -1,13 +1,13 @@
 //! The witness: what a server issues on a machine that has not been restarted since.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cluster::{
-    Answer, Boot, Cluster, Host, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, draw_above, ensure, sqlstate,
-    within,
+    Answer, Boot, Cluster, Host, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, draw_above, ensure, not_tested,
+    sqlstate, within,
 };
 
 /// The longest wait for something that happens within seconds.
@@ -233,6 +233,42 @@ fn what_another_program_has_put_in_the_place_of_the_witness_is_not_used() {
         let made = Host::get().command(Path::new("mkfifo")).arg("-m").arg("600").arg(witness).status();
         assert!(made.is_ok_and(|made| made.success()), "no FIFO");
     });
+}
+
+/// In a directory to which every user can write, any user can create the file before the server does. The log says who it was, and how to
+/// keep other users from doing so.
+#[test]
+fn a_witness_of_another_user_is_reported_with_its_owner_and_a_directory_of_its_own_helps() {
+    const NOBODY: u32 = 65_534;
+    let machine = Boot::new("witness_foreign");
+    let mut server = Cluster::builder("witness_foreign").on(&machine).start();
+    server.session().batch(10);
+    server.stop(Stop::Fast);
+    let witness: PathBuf = machine.witnesses().remove(0);
+    if chown(&witness, Some(NOBODY), None).is_err() {
+        return not_tested("only root can give a file to another user");
+    }
+    server.start();
+    let directory = machine.dir().display();
+    let warning = format!(
+        "WARNING:  snowflake_pg: cannot use directory \"{directory}\" for the witness: file \"{}\" belongs to the user with ID {NOBODY}",
+        witness.display()
+    );
+    let log = server.log();
+    assert!(log.contains(&warning) && log.contains("HINT:  Remove this file as root."), "{log}");
+    server.connect().batch(10);
+    // A directory inside, which belongs to the user of the server.
+    server.stop(Stop::Fast);
+    let own = machine.dir().join("snowflake_pg");
+    fs::create_dir(&own).expect("a directory can be made");
+    fs::set_permissions(&own, PermissionsExt::from_mode(0o700)).expect("the mode can be changed");
+    let owner = fs::metadata(server.dir()).expect("the data directory");
+    chown(&own, Some(owner.uid()), Some(owner.gid())).expect("root can");
+    server.set("snowflake_pg.witness_directory", &own.to_string_lossy());
+    server.start();
+    assert!(!server.log().contains("for the witness"), "{}", server.log());
+    server.connect().batch(10);
+    assert_eq!(fs::read_dir(&own).expect("the directory").count(), 1, "no witness");
 }
 
 #[test]
