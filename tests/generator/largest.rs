@@ -142,7 +142,7 @@ const CALLS: &[(&str, &[&str])] = &[
         "snowflake_series_row()",
         &[
             "200 INSERT INTO misdefined VALUES ('2026', 1)",
-            "180 INSERT INTO open_series SELECT repeat('x', n), 1 FROM generate_series(50000000, 50000000) AS n",
+            "150 INSERT INTO open_series SELECT repeat('x', n), 1 FROM generate_series(50000000, 50000000) AS n",
             "()",
         ],
     ),
