@@ -56,8 +56,8 @@ BEGIN
 END
 $$;
 
--- Ends the sessions that have kept a lock on rows of the registry for longer than any request takes. A session that waits for a standby is
--- not ended, because it has committed. The owner of the registry can end only sessions of roles whose rights it has, and need not see others.
+-- Ends the sessions that have kept a lock on rows of the registry for longer than any request takes. A session that waits for a standby
+-- is not ended, because it has committed. The owner of the registry can end only sessions of roles whose rights it has.
 CREATE FUNCTION snowflake_registry.end_overdue() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -136,8 +136,8 @@ pub fn no_witness(directory: &str, error: &io::Error) {
 /// Returns what to do about a witness that cannot be opened.
 fn witness_hint(error: &io::Error) -> &'static str {
     if memory_file::is_foreign(error) {
-        return "Remove this file as root. To keep other users from creating it, set \"snowflake_pg.witness_directory\" to a directory to which \
-                only the user of the server can write, for example \"/dev/shm/snowflake_pg\". Then restart the server.";
+        return "Remove this file as root. To keep other users from creating it, set \"snowflake_pg.witness_directory\" to a directory to \
+                which only the user of the server can write, for example \"/dev/shm/snowflake_pg\". Then restart the server.";
     }
     "Set \"snowflake_pg.witness_directory\" to a directory in an in-memory file system, or to an empty string to run without a witness."
 }

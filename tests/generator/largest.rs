@@ -44,8 +44,8 @@ const OBJECTS: &str = "
     END $$;
     ALTER TABLE guarded ENABLE ALWAYS TRIGGER guard";
 
-/// The functions of the extension, with the arguments with which they are called. `$t` is the text and `$b` is the `bytea` of [`BIG`]. Instead
-/// of the arguments, there can be the room in megabytes and the statements.
+/// The functions of the extension, with the arguments with which they are called. `$t` is the text and `$b` is the `bytea` of [`BIG`].
+/// Instead of the arguments, there can be the room in megabytes and the statements.
 const CALLS: &[(&str, &[&str])] = &[
     ("snowflake_accept_clock()", &["()"]),
     (

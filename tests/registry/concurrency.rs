@@ -98,8 +98,8 @@ fn a_registry_that_cannot_write_grants_nothing() {
     assert_eq!(client.one::<String>("SELECT string_agg(n::text, ' ') FROM snowflake_registry.node n"), before);
 }
 
-/// Runs statements that keep the registry locked in a session of a role of the servers. Whether a claim succeeds as soon as they have kept the
-/// lock for longer than a request takes.
+/// Runs statements that keep the registry locked in a session of a role of the servers. Whether a claim succeeds as soon as they have
+/// kept the lock for longer than a request takes.
 fn check_overdue(name: &str, prepare: &str, hold: &'static str) -> Result<(), String> {
     let server = registry(name, LAYOUT);
     let mut owner = server.connect();

@@ -327,30 +327,24 @@ impl Template {
 
     /// Returns a regular expression of PostgreSQL that every serial matches. It also matches texts with a time that does not exist.
     pub fn pattern(&self) -> Vec<u8> {
-        let mut pattern = vec![b'^'];
-        for place in self.places() {
-            match place {
-                None => pattern.extend(b"[0-9]"),
-                // A backslash before a punctuation mark takes away its meaning. Bytes that are not in ASCII are parts of characters.
-                Some(byte) if byte.is_ascii_punctuation() => pattern.extend([b'\\', byte]),
-                Some(byte) => pattern.push(byte),
-            }
-        }
-        pattern.push(b'$');
-        pattern
+        // A backslash before a punctuation mark takes away its meaning. Bytes that are not in ASCII are parts of characters.
+        let place = |place| match place {
+            None => b"[0-9]".to_vec(),
+            Some(byte) if u8::is_ascii_punctuation(&byte) => vec![b'\\', byte],
+            Some(byte) => vec![byte],
+        };
+        [b"^".to_vec(), self.places().into_iter().flat_map(place).collect(), b"$".to_vec()].concat()
     }
 
     /// Returns the fields with the positions in a serial at which they begin and end, in bytes.
     pub fn positions(&self) -> Vec<(Field, usize, usize)> {
-        let (mut positions, mut at) = (Vec::new(), 0);
-        for piece in &self.pieces {
-            let end = at + self.width(piece);
-            if let Piece::Field(field) = piece {
-                positions.push((*field, at, end));
-            }
-            at = end;
-        }
-        positions
+        let mut end = 0;
+        let position = |piece: &Piece| {
+            let from = end;
+            end += self.width(piece);
+            if let Piece::Field(field) = piece { Some((*field, from, end)) } else { None }
+        };
+        self.pieces.iter().filter_map(position).collect()
     }
 
     fn width(&self, piece: &Piece) -> usize {
