@@ -46,7 +46,7 @@ impl Error for ForeignFile {}
 
 /// Returns true if another user owns the file that could not be opened.
 pub fn is_foreign(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|error| error.is::<ForeignFile>())
+    error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<ForeignFile>)
 }
 
 /// Returns why a file cannot be used, which another user can own.

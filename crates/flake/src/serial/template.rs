@@ -371,7 +371,7 @@ impl Template {
     fn places(&self) -> Vec<Option<u8>> {
         let place = |piece: &Piece| match piece {
             Piece::Literal(byte) => vec![Some(*byte)],
-            field => vec![None; self.width(field)],
+            field @ Piece::Field(_) => vec![None; self.width(field)],
         };
         self.pieces.iter().flat_map(place).collect()
     }
