@@ -2,8 +2,8 @@
 
 use std::ffi::CStr;
 
-use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
+use pgrx::spi::SpiError;
 
 use crate::functions::extension;
 use crate::functions::serial_keep::Writing;
@@ -218,19 +218,22 @@ struct Found {
     series: Option<pg_sys::Oid>,
 }
 
-/// Returns the triggers of a table, and those of its partitions that they do not have from the table.
+/// Returns the triggers of a table that number rows, or whose names could be those of such triggers, and those of its partitions that they
+/// do not have from the table. A trigger that was made by hand can have arguments of any length, so long ones are not read.
 fn triggers(table: pg_sys::Oid) -> Vec<Found> {
     let read = Spi::connect_mut(|client| {
         let rows = client.update(
             "SELECT t.tgrelid, t.tgname::pg_catalog.text,
-                    CASE WHEN p.proname OPERATOR(pg_catalog.=) 'snowflake_number_row'
-                           OR p.proname OPERATOR(pg_catalog.=) 'snowflake_number_keep' THEN t.tgargs END,
+                    CASE WHEN pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<) 1000 AND numbers THEN t.tgargs END,
                     CASE WHEN t.tgconstrrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN t.tgconstrrelid END
-             FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
-             WHERE t.tgrelid OPERATOR(pg_catalog.=) $1
-                OR t.tgparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid
-                   AND EXISTS (SELECT FROM pg_catalog.pg_partition_tree($1) AS p
-                               WHERE p.relid::pg_catalog.oid OPERATOR(pg_catalog.=) t.tgrelid)
+             FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid,
+                 LATERAL (SELECT p.proname OPERATOR(pg_catalog.=) 'snowflake_number_row'
+                              OR p.proname OPERATOR(pg_catalog.=) 'snowflake_number_keep') AS called (numbers)
+             WHERE (numbers OR pg_catalog.starts_with(t.tgname::pg_catalog.text, 'snowflake_number'))
+               AND (t.tgrelid OPERATOR(pg_catalog.=) $1
+                    OR t.tgparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+                       AND EXISTS (SELECT FROM pg_catalog.pg_partition_tree($1) AS p
+                                   WHERE p.relid::pg_catalog.oid OPERATOR(pg_catalog.=) t.tgrelid))
              ORDER BY t.tgrelid, t.tgname",
             None,
             &[table.into()],
