@@ -13,9 +13,9 @@ use pgrx::datum::Internal;
 use pgrx::prelude::*;
 
 use crate::faults::{self, Fault};
-use crate::functions::{extension, segment};
+use crate::functions::segment;
 use crate::generator::draw;
-use crate::pg::relation::ANSWERED;
+use crate::pg::function::{self, Called};
 use crate::pg::text_arg::Text;
 use crate::pg::{privilege, simplify, utility};
 
@@ -34,27 +34,26 @@ fn snowflake_copy_support(request: Internal) -> Internal {
 }
 
 /// Issues one ID.
-#[pg_extern(stable, parallel_safe)]
-fn snowflake_copy_nextval() -> i64 {
-    check(c"snowflake_nextval", "");
+#[pg_extern(sql = "CREATE FUNCTION snowflake_copy_nextval() RETURNS bigint STABLE STRICT PARALLEL SAFE LANGUAGE c \
+                   AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
+fn snowflake_copy_nextval(called: Called) -> i64 {
+    check(&called, c"snowflake_nextval", &[]);
     draw::draw(Request::UpTo(1)).take().expect("a granted run is not empty")
 }
 
 /// Draws the next number of a segment.
-#[pg_extern(stable, strict, parallel_safe)]
-fn snowflake_copy_segment(tag: Text<'_>) -> i64 {
-    check(c"snowflake_segment_nextval", "text");
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_copy_segment(tag text) RETURNS bigint STABLE STRICT PARALLEL SAFE LANGUAGE c \
+                   AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+)]
+fn snowflake_copy_segment(called: Called, tag: Text<'_>) -> i64 {
+    check(&called, c"snowflake_segment_nextval", &[pg_sys::TEXTOID]);
     segment::next(tag)
 }
 
 /// Raises an error unless the current role may execute the function that is declared VOLATILE.
-fn check(function: &'static CStr, types: &str) {
-    privilege::check(function, || {
-        let name = format!("{}.{}({types})", extension::schema(), function.to_str().expect("the name is ASCII"));
-        let allowed = Spi::get_one_with_args(
-            "SELECT pg_catalog.has_function_privilege($1::pg_catalog.text, 'EXECUTE')",
-            &[name.into()],
-        );
-        allowed.expect(ANSWERED) == Some(true)
+fn check(called: &Called, name: &'static CStr, types: &[pg_sys::Oid]) {
+    privilege::check(name, |role| {
+        function::of(called.schema(), name, types).is_some_and(|function| function::may_call(function, role))
     });
 }

@@ -99,6 +99,9 @@ fn snowflake_number_keep(call: TriggerCall) -> Row {
     let Some(fired) = call.fired() else { not_of_a_number() };
     let arguments = fired.arguments();
     let (Timing::AfterRow, [column]) = (fired.timing(), &arguments[..]) else { not_of_a_number() };
+    if !relation::fits_name(column) {
+        not_of_a_number();
+    }
     let number = |version| fired.text(version, column).unwrap_or_else(|_| no_column(&fired, column));
     match fired.event() {
         Event::Insert => {
@@ -136,7 +139,13 @@ fn snowflake_number_keep(call: TriggerCall) -> Row {
         Event::Delete => {
             if let (Some(written), Some(series)) = (fired.moved(), numbering(&fired, column).first()) {
                 let column = column.to_bytes().to_vec();
-                Moved { series: *series, column, number: number(Version::Old).map(|number| beginning(number).to_vec()), written }.keep();
+                Moved {
+                    series: *series,
+                    column,
+                    number: number(Version::Old).map(|number| beginning(number).to_vec()),
+                    written,
+                }
+                .keep();
             }
         }
         Event::Truncate => not_of_a_number(),

@@ -174,9 +174,9 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
             raise(SerialProblem::Lowered { series: series(), period, from, to });
         }
         if let (Some(from), Some(to)) = (from, last)
-            && Some(to) != from.checked_add(1)
+            && to != from.saturating_add(1)
         {
-            only_owner(fired.table(), series(), from.checked_add(1));
+            only_owner(fired.table(), series(), from.saturating_add(1));
         }
         let template = fired.arguments().first().and_then(|form| Template::parse(form.to_bytes()).ok());
         if let (Some(template), Some(period), Some(from), Some(to)) = (template, period, from, last) {
@@ -200,7 +200,7 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
         check_fits(&definition.template, last, last, || (series(), shown(period)));
     }
     if last.is_some_and(|last| last != definition.start) {
-        only_owner(fired.table(), series(), Some(definition.start));
+        only_owner(fired.table(), series(), definition.start);
     }
     // PostgreSQL raises the errors for NULL.
     fired.unchanged()
@@ -208,7 +208,7 @@ fn snowflake_series_row(call: TriggerCall) -> Row {
 
 /// Raises an error unless the current user owns the series. Any other role can only do what a draw does: write the `next` number of a
 /// period.
-fn only_owner(oid: pg_sys::Oid, series: String, next: Option<i64>) {
+fn only_owner(oid: pg_sys::Oid, series: String, next: i64) {
     if !versions::owns(oid) {
         raise(SerialProblem::Step { series, next });
     }

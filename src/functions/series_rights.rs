@@ -41,7 +41,7 @@ fn check_table(table: pg_sys::Oid, schema: pg_sys::Oid) -> Result<pg_sys::Oid, S
         return Err(SerialProblem::Temporary { series: name(table) });
     }
     let owner = relation::owner(table);
-    match (function::of_text(schema, DRAW), owner) {
+    match (function::of(schema, DRAW, &[pg_sys::TEXTOID]), owner) {
         (Some(draw), Some(owner)) if function::may_call(draw, owner) => Ok(draw),
         _ => Err(SerialProblem::OwnerMayNotDraw {
             series: name(table),

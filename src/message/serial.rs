@@ -3,7 +3,12 @@
 use flake::serial::{MAX_DIGITS, MAX_TEMPLATE, NotASerial, TemplateError};
 use pgrx::PgSqlErrorCode::{
     ERRCODE_DATATYPE_MISMATCH, ERRCODE_DATETIME_FIELD_OVERFLOW, ERRCODE_DUPLICATE_OBJECT,
-    ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED, ERRCODE_GENERATED_ALWAYS, ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_INVALID_TABLE_DEFINITION, ERRCODE_NAME_TOO_LONG, ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED, ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_SUCCESSFUL_COMPLETION, ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE, ERRCODE_WRONG_OBJECT_TYPE,
+    ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED, ERRCODE_GENERATED_ALWAYS, ERRCODE_INSUFFICIENT_PRIVILEGE,
+    ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_INVALID_TABLE_DEFINITION, ERRCODE_NAME_TOO_LONG,
+    ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+    ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_SUCCESSFUL_COMPLETION,
+    ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE,
+    ERRCODE_WRONG_OBJECT_TYPE,
 };
 
 use crate::message::reasons::Sentences;
@@ -285,10 +290,7 @@ pub fn report(problem: &SerialProblem) -> Sentences {
         SerialProblem::Step { series, next } => (
             ERRCODE_INSUFFICIENT_PRIVILEGE,
             format!("only the owner can set the counters of series {}", shown(series)),
-            match next {
-                Some(next) => format!("Other roles can only take the next number of the period, which is {next}."),
-                None => "The period has no next number.".into(),
-            },
+            format!("Other roles can only take the next number of the period, which is {next}."),
             "Call snowflake_serial() to take the next number, or let the owner of the series set the counter.".into(),
         ),
         SerialProblem::NotStored { table, serial } => (

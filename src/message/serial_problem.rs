@@ -88,7 +88,7 @@ pub enum SerialProblem {
     /// The table of a series has other columns.
     Columns { series: String },
     /// A role that does not own the series writes a counter that is not the next number.
-    Step { series: String, next: Option<i64> },
+    Step { series: String, next: i64 },
     /// A trigger of the table has not stored the serial that the row should get.
     NotStored { table: String, serial: String },
     /// A column lacks more numbers than can be listed.

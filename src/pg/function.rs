@@ -24,16 +24,15 @@ impl Called {
     }
 }
 
-/// Returns the function of this name in a schema that takes one text.
-pub fn of_text(schema: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
-    let kinds = [pg_sys::TEXTOID];
+/// Returns the function of this name in a schema that takes arguments of these types.
+pub fn of(schema: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     // SAFETY: the call reads the catalog caches in a transaction. The keys have the types of this cache, and live as long as the call.
     let found = unsafe {
         pg_sys::GetSysCacheOid(
             pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
             pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
             pg_sys::Datum::from(name.as_ptr()),
-            pg_sys::Datum::from(pg_sys::buildoidvector(kinds.as_ptr(), kinds.len() as i32)),
+            pg_sys::Datum::from(pg_sys::buildoidvector(types.as_ptr(), types.len() as i32)),
             pg_sys::Datum::from(schema),
             pg_sys::Datum::null(),
         )

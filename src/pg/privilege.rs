@@ -16,13 +16,13 @@ thread_local! {
 
 /// Raises PostgreSQL's error unless the current role may execute a function. `is_allowed` looks it up, once for each statement and role.
 #[inline]
-pub fn check(function: &'static CStr, is_allowed: impl FnOnce() -> bool) {
+pub fn check(function: &'static CStr, is_allowed: impl FnOnce(pg_sys::Oid) -> bool) {
     // SAFETY: the functions read variables of this process.
     let key = unsafe { (function.as_ptr(), pg_sys::GetUserId(), pg_sys::GetCurrentStatementStartTimestamp()) };
     if ALLOWED.get() == Some(key) {
         return;
     }
-    if !is_allowed() {
+    if !is_allowed(key.1) {
         // SAFETY: the name is a C string.
         unsafe {
             pg_sys::aclcheck_error(

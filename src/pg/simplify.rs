@@ -7,6 +7,8 @@ use std::ptr;
 use pgrx::datum::Internal;
 use pgrx::prelude::*;
 
+use crate::pg::function;
+
 /// Answers a request of the planner. If the planner asks for a simpler form of a call that is not part of a query, the answer is a call of
 /// the function that `other` names for the called one, with the same arguments. Both functions are in the same schema. Otherwise, the
 /// answer is that there is no simpler form.
@@ -52,17 +54,12 @@ unsafe fn replaced(
 /// Returns the function of this name with the same argument types and in the same schema as another function.
 fn beside(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
     let (mut types, mut number) = (ptr::null_mut(), 0);
-    // SAFETY: the functions read the catalog caches in a transaction. The first one returns as many types as arguments.
-    let found = unsafe {
+    // SAFETY: the functions read the catalog caches in a transaction. The first one returns as many types as arguments, and null if there
+    // are none.
+    let (schema, types) = unsafe {
         pg_sys::get_func_signature(function, &raw mut types, &raw mut number);
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
-            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
-            pg_sys::Datum::from(name.as_ptr()),
-            pg_sys::Datum::from(pg_sys::buildoidvector(types, number)),
-            pg_sys::Datum::from(pg_sys::get_func_namespace(function)),
-            pg_sys::Datum::from(0),
-        )
+        let types = if number > 0 { std::slice::from_raw_parts(types, number as usize) } else { &[] };
+        (pg_sys::get_func_namespace(function), types)
     };
-    (found != pg_sys::InvalidOid).then_some(found)
+    function::of(schema, name, types)
 }

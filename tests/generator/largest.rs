@@ -26,6 +26,9 @@ const OBJECTS: &str = "
     CREATE VIEW wide AS SELECT repeat('x', 1000000) AS number FROM generate_series(1, 100);
     CREATE TABLE guarded (id bigint);
     CREATE TABLE misnumbered (number text);
+    CREATE TABLE miskept (number text);
+    CREATE TABLE kept (number text);
+    SELECT snowflake_number_at_commit('kept', 'number', 'gapless');
     CREATE TABLE misdefined (period text, last_number bigint);
     CREATE TABLE open_series (period text, last_number bigint);
     ALTER TABLE open_series ALTER period SET STORAGE EXTERNAL;
@@ -37,8 +40,9 @@ const OBJECTS: &str = "
     BEGIN
         EXECUTE 'CREATE TRIGGER guard BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION snowflake_guard_row('''
             || long || ''', ''0'')';
-        EXECUTE 'CREATE CONSTRAINT TRIGGER number AFTER INSERT ON misnumbered DEFERRABLE INITIALLY DEFERRED '
-            'FOR EACH ROW EXECUTE FUNCTION snowflake_number_row(''' || long || ''', ''public.gapless'')';
+        EXECUTE 'CREATE CONSTRAINT TRIGGER number AFTER INSERT ON misnumbered FROM gapless DEFERRABLE INITIALLY DEFERRED '
+            'FOR EACH ROW EXECUTE FUNCTION snowflake_number_row(''' || long || ''')';
+        EXECUTE 'CREATE TRIGGER keep AFTER INSERT ON miskept FOR EACH ROW EXECUTE FUNCTION snowflake_number_keep(''' || long || ''')';
         EXECUTE 'CREATE TRIGGER series AFTER INSERT ON misdefined FOR EACH ROW EXECUTE FUNCTION '
             'snowflake_series_row(''A{n:5}'', ''dense'', ''UTC'', ''1'', ''' || long || ''')';
     END $$;
@@ -59,6 +63,10 @@ const CALLS: &[(&str, &[&str])] = &[
     ("snowflake_check(regclass,text,integer[])", &["('ids', $t)", "('nodes')"]),
     ("snowflake_conceal(bigint,bytea,bytea)", &["(1, $b)", "(1, '\\x000102030405060708090a0b0c0d0e0f', $b)"]),
     ("snowflake_conceal_text(bigint,bytea,bytea)", &["(1, $b)", "(1, '\\x000102030405060708090a0b0c0d0e0f', $b)"]),
+    ("snowflake_copy_nextval()", &["()"]),
+    ("snowflake_copy_segment(text)", &["($t)"]),
+    // SQL statements cannot call it.
+    ("snowflake_copy_support(internal)", &[]),
     (
         "snowflake_create_partitions(regclass,interval,integer,timestamp with time zone)",
         &["('parts', '1 min', 2147483647)", "('parts', '178000000 years', 1)", "('parts', '1 h', 1, 'infinity')"],
@@ -111,6 +119,14 @@ const CALLS: &[(&str, &[&str])] = &[
     (
         "snowflake_number_at_commit(regclass,text,regclass,text)",
         &["('numbered', $t, 'gapless')", "('numbered', 'number', 'gapless', $t)"],
+    ),
+    (
+        "snowflake_number_keep()",
+        &[
+            "200 INSERT INTO miskept VALUES (NULL)",
+            "150 INSERT INTO kept SELECT repeat('x', n) FROM generate_series(50000000, 50000000) AS n",
+            "()",
+        ],
     ),
     ("snowflake_number_row()", &["200 INSERT INTO misnumbered VALUES (NULL)", "()"]),
     (
