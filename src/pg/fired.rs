@@ -151,8 +151,8 @@ impl Fired<'_> {
         value.map(|found| found.map(|(value, _)| value.value() as i64))
     }
 
-    /// Returns the value of a column of type `text` or `varchar`, or `None` if it is NULL. The value can be a gigabyte in size, so it is not
-    /// copied.
+    /// Returns the value of a column of type `text` or `varchar`, or `None` if it is NULL. The value can be a gigabyte in size, so it is
+    /// not copied.
     pub fn text(&self, version: Version, column: &CStr) -> Result<Option<&[u8]>, NoSuchColumn> {
         // SAFETY: the row is one of this call. A value of these types is a varlena of bytes, in the row or in the memory of the call.
         unsafe {

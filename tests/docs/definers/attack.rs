@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{Answer, Client, Cluster, assert_caught, block_with, blocks, ensure, page, typed};
+use cluster::{Answer, Block, Client, Cluster, assert_caught, block_with, blocks, code_blocks, ensure, page, typed};
 
 use crate::definers::statements::statements;
 use crate::definers::{check_page, pages};
@@ -22,7 +22,7 @@ const BAIT: &str = "
 
 /// What other parts of the pages create before the functions.
 const TABLES: &str = "
-    CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL);
+    CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL, number bigint);
     INSERT INTO orders (customer) VALUES ('Barbara');
     CREATE TABLE documents (id uuid, new_id bigint);
     INSERT INTO documents VALUES ('00000000-0000-0000-0000-000000000001', 1);
@@ -39,12 +39,8 @@ fn server(name: &str, edit: impl Fn(&str) -> String) -> Cluster {
     let mut names = BTreeSet::new();
     for (path, page) in pages() {
         names.extend(check_page(&path, &page).unwrap_or_default());
-        typing.extend(
-            blocks(&page, "sql")
-                .into_iter()
-                .filter(|block| block.contains("SECURITY DEFINER"))
-                .map(|block| edit(&block)),
-        );
+        let creates = |block: &Block| block.language.starts_with("sql") && block.text.contains("SECURITY DEFINER");
+        typing.extend(code_blocks(&page).into_iter().filter(creates).map(|block| edit(&block.text)));
     }
     // The role of the application gets its privileges on functions that exist.
     typing.swap(1, 2);
