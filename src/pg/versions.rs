@@ -146,16 +146,13 @@ pub fn owns(relation: pg_sys::Oid) -> bool {
 #[cfg(feature = "pg15")]
 pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: the function reads the catalog caches in a transaction.
-    unsafe {
-        pg_sys::pg_proc_aclcheck(function, role, pg_sys::ACL_EXECUTE as pg_sys::AclMode)
-            == pg_sys::AclResult::ACLCHECK_OK
-    }
+    unsafe { pg_sys::pg_proc_aclcheck(function, role, pg_sys::ACL_EXECUTE) == pg_sys::AclResult::ACLCHECK_OK }
 }
 
 /// Returns true if a role may call a function.
 #[cfg(not(feature = "pg15"))]
 pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    let right = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
+    let right = pg_sys::AclMode::from(pg_sys::ACL_EXECUTE);
     // SAFETY: the function reads the catalog caches in a transaction.
     unsafe {
         pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, role, right) == pg_sys::AclResult::ACLCHECK_OK
