@@ -163,8 +163,10 @@ COMMENT ON FUNCTION snowflake_registry.read_fleet() IS
     'internal: the row of the fleet, without a lock';
 COMMENT ON FUNCTION snowflake_registry.commit_durably() IS
     'internal: make the COMMIT of this transaction wait for the standby, and show its warnings';
-COMMENT ON FUNCTION snowflake_registry.end_overdue() IS
-    'internal: ends the sessions that keep the registry locked for more than 10 seconds';
+COMMENT ON FUNCTION snowflake_registry.lock_holders(interval) IS
+    'internal: the sessions that have kept rows of the registry locked for at least this time';
+COMMENT ON FUNCTION snowflake_registry.end_sessions(text[]) IS
+    'internal: end sessions that keep the registry locked';
 COMMENT ON FUNCTION snowflake_registry.lock_fleet(boolean) IS
     'internal: the row of the fleet, locked';
 COMMENT ON FUNCTION snowflake_registry.quarantine_end(snowflake_registry.fleet) IS

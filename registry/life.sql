@@ -56,29 +56,37 @@ BEGIN
 END
 $$;
 
--- Ends the sessions that have kept a lock on rows of the registry for longer than any request takes. A session that waits for a standby
--- is not ended, because it has committed. The owner of the registry can end only sessions of roles whose rights it has.
-CREATE FUNCTION snowflake_registry.end_overdue() RETURNS void
+-- The sessions whose transactions have locked rows of the registry and began at least this long ago. Those that wait for a lock
+-- themselves, or for a standby after they have committed, are left out.
+CREATE FUNCTION snowflake_registry.lock_holders(age interval) RETURNS text[]
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT array_agg(DISTINCT format('%s %s', a.pid, a.xact_start))
+    FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
+    WHERE l.locktype = 'relation' AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+        AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.granted
+        AND l.relation IN ('snowflake_registry.fleet'::regclass, 'snowflake_registry.node'::regclass,
+            'snowflake_registry.segment'::regclass)
+        AND a.xact_start <= clock_timestamp() - lock_holders.age AND a.pid <> pg_backend_pid()
+        AND a.wait_event_type IS DISTINCT FROM 'Lock' AND a.wait_event IS DISTINCT FROM 'SyncRep'
+$$;
+
+-- Ends those of the given sessions that are still in the same transaction. The owner of the registry can end only sessions of roles whose
+-- rights it has.
+CREATE FUNCTION snowflake_registry.end_sessions(sessions text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    overdue record;
+    held record;
 BEGIN
-    FOR overdue IN
-        SELECT DISTINCT a.pid, a.usename, a.xact_start
-        FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
-        WHERE l.locktype = 'relation' AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-            AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.granted
-            AND l.relation IN ('snowflake_registry.fleet'::regclass, 'snowflake_registry.node'::regclass,
-                'snowflake_registry.segment'::regclass)
-            AND a.xact_start < clock_timestamp() - interval '10 s' AND a.wait_event IS DISTINCT FROM 'SyncRep'
-            AND a.pid <> pg_backend_pid()
-            AND pg_has_role(a.usesysid, 'USAGE')
+    FOR held IN
+        SELECT a.pid, a.usename, a.xact_start FROM pg_stat_activity AS a
+        WHERE format('%s %s', a.pid, a.xact_start) = ANY (sessions) AND pg_has_role(a.usesysid, 'USAGE')
     LOOP
-        PERFORM pg_terminate_backend(overdue.pid);
+        PERFORM pg_terminate_backend(held.pid);
         RAISE LOG USING MESSAGE = format('the session of role "%s" with process ID %s is ended, because it keeps the registry locked',
-                overdue.usename, overdue.pid),
-            DETAIL = format('Its transaction began at %s.', overdue.xact_start);
+                held.usename, held.pid),
+            DETAIL = format('Its transaction began at %s.', held.xact_start);
     END LOOP;
 END
 $$;
@@ -89,6 +97,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     f snowflake_registry.fleet;
+    holders text[];
 BEGIN
     PERFORM snowflake_registry.commit_durably();
     -- A caller that leaves its transaction open keeps the lock, and all other servers wait.
@@ -103,14 +112,25 @@ BEGIN
     IF FOUND THEN
         RETURN f;
     END IF;
-    -- A caller can switch the timeout off again, or run a statement that does not end.
-    PERFORM snowflake_registry.end_overdue();
-    IF exclusive THEN
-        SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
-    ELSE
-        SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR SHARE;
-    END IF;
-    RETURN f;
+    FOR attempt IN 1 .. 2 LOOP
+        BEGIN
+            IF exclusive THEN
+                SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
+            ELSE
+                SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR SHARE;
+            END IF;
+            RETURN f;
+        EXCEPTION WHEN lock_not_available THEN
+            -- A caller can switch the timeout off again, or run a statement that does not end. A session that keeps the lock for as long as
+            -- this one waits is ended. The clock is not read for this, because it may be set forward meanwhile.
+            IF attempt = 2 THEN
+                PERFORM snowflake_registry.end_sessions(holders);
+                RAISE;
+            END IF;
+            holders := snowflake_registry.lock_holders('0');
+            PERFORM set_config('lock_timeout', '3s', true);
+        END;
+    END LOOP;
 END
 $$;
 

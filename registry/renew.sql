@@ -49,7 +49,7 @@ BEGIN
     WHERE t.datacenter_id = renew.datacenter AND t.worker_id = renew.worker
     FOR UPDATE SKIP LOCKED;
     IF NOT FOUND AND n.holder IS NOT NULL THEN
-        PERFORM snowflake_registry.end_overdue();
+        PERFORM snowflake_registry.end_sessions(snowflake_registry.lock_holders('10 s'));
     END IF;
     SELECT * INTO n FROM snowflake_registry.node AS t
     WHERE t.datacenter_id = renew.datacenter AND t.worker_id = renew.worker

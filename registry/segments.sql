@@ -51,7 +51,7 @@ BEGIN
     PERFORM FROM snowflake_registry.segment AS t WHERE t.tag = lock_segment.tag FOR UPDATE;
     RETURN true;
 EXCEPTION WHEN lock_not_available THEN
-    PERFORM snowflake_registry.end_overdue();
+    PERFORM snowflake_registry.end_sessions(snowflake_registry.lock_holders('10 s'));
     RETURN false;
 END
 $$;

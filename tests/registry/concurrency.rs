@@ -153,6 +153,7 @@ fn a_role_that_keeps_the_lock_in_a_statement_is_ended() {
 
 #[test]
 fn a_registry_that_ends_no_session_is_caught() {
-    let never = "CREATE OR REPLACE FUNCTION snowflake_registry.end_overdue() RETURNS void LANGUAGE sql AS ''";
+    let never =
+        "CREATE OR REPLACE FUNCTION snowflake_registry.end_sessions(sessions text[]) RETURNS void LANGUAGE sql AS ''";
     assert_caught(check_overdue("registry_overdue_kept", never, IDLE), "the registry stays locked");
 }

@@ -28,7 +28,7 @@ fn quiet(builder: Builder) -> Cluster {
     builder.set("log_min_messages", "log").set("log_min_error_statement", "panic").start()
 }
 
-/// Passes random arguments to every function of the extension that only computes.
+/// Passes random arguments to every function of the extension that only computes. The functions for COPY do not, whatever they declare.
 fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), String> {
     let server = quiet(builder);
     let (mut session, mut chance) = (server.session(), Chance::of(name));
@@ -38,7 +38,7 @@ fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), Str
         .query(
             "SELECT proname::text, array_agg(format_type(type, NULL) ORDER BY place)
              FROM pg_proc, unnest(proargtypes) WITH ORDINALITY AS arguments (type, place)
-             WHERE proname LIKE 'snowflake%' AND provolatile <> 'v' AND NOT proargtypes::oid[] @> '{regclass}'::regtype[]::oid[]
+             WHERE proname LIKE 'snowflake%' AND provolatile <> 'v' AND proname NOT LIKE 'snowflake_copy%' AND NOT proargtypes::oid[] @> '{regclass}'::regtype[]::oid[]
              GROUP BY pg_proc.oid, proname ORDER BY 1, 2",
             &[],
         )
