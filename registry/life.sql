@@ -56,19 +56,23 @@ BEGIN
 END
 $$;
 
--- The sessions whose transactions have locked rows of the registry and began at least this long ago. Those that wait for a lock
--- themselves, or for a standby after they have committed, are left out.
+-- The sessions whose transactions have locked rows of the registry and began at least this long ago. Left out are those that wait for
+-- one of the others, or for a standby after they have committed, and those of superusers and of the owner of the registry.
 CREATE FUNCTION snowflake_registry.lock_holders(age interval) RETURNS text[]
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT array_agg(DISTINCT format('%s %s', a.pid, a.xact_start))
-    FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
-    WHERE l.locktype = 'relation' AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-        AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.granted
-        AND l.relation IN ('snowflake_registry.fleet'::regclass, 'snowflake_registry.node'::regclass,
-            'snowflake_registry.segment'::regclass)
-        AND a.xact_start <= clock_timestamp() - lock_holders.age AND a.pid <> pg_backend_pid()
-        AND a.wait_event_type IS DISTINCT FROM 'Lock' AND a.wait_event IS DISTINCT FROM 'SyncRep'
+    WITH held AS (
+        SELECT DISTINCT l.pid FROM pg_locks AS l
+        WHERE l.locktype = 'relation' AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+            AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.granted AND l.pid <> pg_backend_pid()
+            AND l.relation IN ('snowflake_registry.fleet'::regclass, 'snowflake_registry.node'::regclass,
+                'snowflake_registry.segment'::regclass)
+    )
+    SELECT array_agg(format('%s %s', a.pid, a.xact_start))
+    FROM held JOIN pg_stat_activity AS a USING (pid) JOIN pg_roles AS r ON r.oid = a.usesysid
+    WHERE a.xact_start <= clock_timestamp() - lock_holders.age AND a.wait_event IS DISTINCT FROM 'SyncRep'
+        AND NOT r.rolsuper AND r.rolname <> current_user
+        AND NOT pg_blocking_pids(a.pid) && ARRAY(SELECT held.pid FROM held)
 $$;
 
 -- Ends those of the given sessions that are still in the same transaction. The owner of the registry can end only sessions of roles whose

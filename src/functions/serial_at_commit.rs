@@ -20,10 +20,12 @@ use crate::pg::role::As;
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall};
-use crate::pg::{plain, plans, timestamp};
+use crate::pg::triggers::Fires;
+use crate::pg::{partition, plain, plans, timestamp};
 
 /// The triggers of a series.
-const TRIGGERS_OF_SERIES: [&[u8]; 2] = [b"snowflake_series", b"snowflake_series_truncate"];
+const TRIGGERS_OF_SERIES: [(&[u8], Fires); 2] =
+    [(b"snowflake_series", Fires::AfterRow), (b"snowflake_series_truncate", Fires::BeforeTruncate)];
 
 /// Makes a table number its rows at the end of the transaction. A row gets the next serial of the series if `key` is NULL and, if a
 /// column `date_key` is named, if that column is not NULL. That column then determines the period.
@@ -70,10 +72,12 @@ fn snowflake_number_at_commit(
         "CREATE CONSTRAINT TRIGGER {trigger} AFTER INSERT OR UPDATE ON {table} FROM {from} DEFERRABLE INITIALLY DEFERRED
          FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {schema}.snowflake_number_row("
     );
+    // A role with the privilege TRIGGER can replace a trigger, except a constraint trigger.
     // A row that moves to a different partition is deleted in the former one.
     let events = if relation::is_partitioned(oid) { "INSERT OR UPDATE OR DELETE" } else { "INSERT OR UPDATE" };
     let kept = format!(
-        "CREATE TRIGGER {keep} AFTER {events} ON {table} FOR EACH ROW EXECUTE FUNCTION {schema}.snowflake_number_keep("
+        "CREATE CONSTRAINT TRIGGER {keep} AFTER {events} ON {table} NOT DEFERRABLE FOR EACH ROW
+         EXECUTE FUNCTION {schema}.snowflake_number_keep("
     );
     let key = relation::literal(key.0);
     let arguments = std::iter::once(key.clone()).chain(date.map(|(_, name)| relation::literal(name.0)));
@@ -129,11 +133,16 @@ fn snowflake_number_row(call: TriggerCall) -> Row {
     let serial = draw(series, fired.schema(), at).0;
 
     let _own = Writing::begin(oid, fired.place(), &serial);
+    // A role usually has privileges on a partitioned table, and none on its partitions.
+    let through =
+        if partition::may_update(oid, key) { None } else { partition::root(oid).and_then(relation::of_relation) };
+    let target = through.map_or_else(|| format!("ONLY {table}"), |root| root.quoted());
     let store = format!(
-        "UPDATE ONLY {table} SET {column_name} = $2 WHERE ctid OPERATOR(pg_catalog.=) $1
+        "UPDATE {target} SET {column_name} = $2
+         WHERE ctid OPERATOR(pg_catalog.=) $1 AND tableoid OPERATOR(pg_catalog.=) $3
          RETURNING {column_name}::pg_catalog.text OPERATOR(pg_catalog.=) $2"
     );
-    let arguments = [fired.place().into(), TextValue(serial.clone()).into()];
+    let arguments = [fired.place().into(), TextValue(serial.clone()).into(), oid.into()];
     let stored = plans::first(&store, &arguments, |row| row.get::<bool>(1)).flatten();
     if stored != Some(true) {
         raise(SerialProblem::NotStored { table, serial: shown(&serial) });
@@ -149,7 +158,8 @@ fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
     let _path = LocalSetting::safe_search_path();
     let series = Series::open(oid, Lock::Writing);
     let obstacle = plain::obstacle(oid, &COLUMNS, |trigger| {
-        TRIGGERS_OF_SERIES.contains(&trigger.name()) && trigger.calls_in(schema, TRIGGER_FUNCTION)
+        let is_own = |(name, fires)| trigger.name() == name && trigger.fires_always(fires);
+        TRIGGERS_OF_SERIES.into_iter().any(is_own) && trigger.calls_in(schema, TRIGGER_FUNCTION)
     });
     if let Some(obstacle) = obstacle {
         raise(SerialProblem::NotPlain { series: series.name, obstacle });

@@ -110,8 +110,7 @@ fn snowflake_number_keep(call: TriggerCall) -> Row {
             match (Moved::take(series, column), &number) {
                 // The transaction has taken the number from the table, and puts it back.
                 (Some(moved), Some(number))
-                    if moved.written.transaction == written.transaction
-                        && moved.number.as_deref() == Some(beginning(number)) => {}
+                    if moved.written == written && moved.number.as_deref() == Some(beginning(number)) => {}
                 (Some(Moved { written: from, number: Some(number), .. }), None) if from == written => {
                     refuse(&fired, column, &number, true)
                 }

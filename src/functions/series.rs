@@ -77,7 +77,7 @@ fn snowflake_create_series(
         }
         series_rights::check_new(oid, tag, called.schema()).unwrap_or_else(|problem| raise(problem));
     }
-    define(b"CREATE", name, &definition);
+    define(name, &definition);
     let function = format!("{}.snowflake_series_row", extension::schema());
     let truncate = format!(
         "CREATE TRIGGER snowflake_series_truncate BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
@@ -140,7 +140,8 @@ fn snowflake_alter_series(
     if definition.start != former && has_issued() {
         raise(SerialProblem::Fixed { series: name, part: "first number", is_dense });
     }
-    define(b"CREATE OR REPLACE", name.as_bytes(), &definition);
+    Spi::run(&format!("DROP TRIGGER snowflake_series ON {name}")).expect(ANSWERED);
+    define(name.as_bytes(), &definition);
 }
 
 /// Keeps statements from writing a row that is not a counter, and from removing or lowering a counter.
@@ -309,13 +310,12 @@ fn last_number(fired: &Fired<'_>, version: Version) -> Result<Option<i64>, NoSuc
 }
 
 /// Creates or replaces the trigger whose arguments are the definition.
-fn define(create: &[u8], table: &[u8], definition: &Definition) {
+fn define(table: &[u8], definition: &Definition) {
     let function = format!("{}.snowflake_series_row", extension::schema());
-    let parts = [
-        create,
-        b" TRIGGER snowflake_series AFTER INSERT OR UPDATE OR DELETE ON ",
+    let parts: [&[u8]; 7] = [
+        b"CREATE CONSTRAINT TRIGGER snowflake_series AFTER INSERT OR UPDATE OR DELETE ON ",
         table,
-        b" FOR EACH ROW EXECUTE FUNCTION ",
+        b" NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION ",
         function.as_bytes(),
         b"(",
         &definition.arguments(),

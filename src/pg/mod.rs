@@ -16,6 +16,7 @@ pub mod local_setting;
 pub mod locked;
 pub mod lookup;
 pub mod origin;
+pub mod partition;
 pub mod plain;
 pub mod plans;
 pub mod privilege;

@@ -43,7 +43,9 @@ unsafe fn replaced(
         if name.is_null() {
             return None;
         }
-        let function = beside((*call).funcid, other(CStr::from_ptr(name).to_bytes())?)?;
+        // PostgreSQL checks the privilege of the function that is called in the end.
+        let function = beside((*call).funcid, other(CStr::from_ptr(name).to_bytes())?)
+            .filter(|function| function::may_call(*function, pg_sys::GetUserId()))?;
         // PostgreSQL does not accept the node of the request itself.
         let copy = pg_sys::copyObjectImpl(call.cast()).cast::<pg_sys::FuncExpr>();
         (*copy).funcid = function;

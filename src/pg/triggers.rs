@@ -14,6 +14,15 @@ const MAX_BYTES: usize = 1_000;
 /// open table. The copies are in PostgreSQL's memory, because a table can have any number of triggers.
 pub struct Triggers(*mut pg_sys::TriggerDesc);
 
+/// When a trigger fires, as in `pg_trigger.tgtype`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fires {
+    /// After each row that is inserted, updated or deleted.
+    AfterRow,
+    /// Before a TRUNCATE.
+    BeforeTruncate,
+}
+
 /// A trigger of a table.
 pub struct Trigger<'copy>(&'copy pg_sys::Trigger);
 
@@ -93,6 +102,22 @@ impl Trigger<'_> {
     pub fn calls_in(&self, schema: pg_sys::Oid, function: &CStr) -> bool {
         // SAFETY: the call reads the catalog caches in a transaction.
         self.calls(function) && unsafe { pg_sys::get_func_namespace(self.0.tgfoid) } == schema
+    }
+
+    /// Returns true if the trigger fires for all of these events and for no other, whatever the rows contain. A role with the privilege
+    /// TRIGGER can replace a trigger, and a condition is code of this role.
+    pub fn fires_always(&self, when: Fires) -> bool {
+        let kind = match when {
+            Fires::AfterRow => {
+                pg_sys::TRIGGER_TYPE_ROW
+                    | pg_sys::TRIGGER_TYPE_INSERT
+                    | pg_sys::TRIGGER_TYPE_UPDATE
+                    | pg_sys::TRIGGER_TYPE_DELETE
+            }
+            Fires::BeforeTruncate => pg_sys::TRIGGER_TYPE_BEFORE | pg_sys::TRIGGER_TYPE_TRUNCATE,
+        };
+        let all = i32::from(self.0.tgtype) == kind as i32 && self.0.tgnattr == 0;
+        all && self.0.tgqual.is_null() && self.0.tgoldtable.is_null() && self.0.tgnewtable.is_null()
     }
 
     /// Returns true for a trigger of a foreign key that refers to this table.

@@ -6,5 +6,6 @@ mod failover;
 mod fuzz;
 mod gapless;
 mod privileges;
+mod replaced;
 mod restored;
 mod waits;

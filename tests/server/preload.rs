@@ -90,8 +90,8 @@ fn without_preload_every_function_says_what_to_do() {
         session.batch_execute(&format!("SELECT {call}")).expect(&call);
     }
     session.batch_execute("INSERT INTO numbered DEFAULT VALUES").unwrap();
-    // All functions of the extension were called above, except those for COPY, which the library uses only if it is preloaded, and the trigger
-    // function of a guard. Serials called the other ones.
+    // All functions of the extension were called above, except those for COPY, which the library uses only if it is preloaded, and the
+    // trigger function of a guard. Serials called the other ones.
     let functions: i64 = session.one("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'");
     assert_eq!(functions, 23 + 36 + 4 + 3);
 }

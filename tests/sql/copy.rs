@@ -223,6 +223,14 @@ fn copy_needs_the_privilege_of_the_function_in_the_default() {
         let message = refused.as_db_error().map(|error| (error.code().code(), error.message()));
         assert_eq!(message, Some(("42501", "permission denied for function snowflake_nextval")), "{statement}");
     }
+    // A role that may execute only this function copies row by row.
+    session
+        .batch_execute(
+            "RESET ROLE; REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
+             GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app;
+             SET ROLE app; COPY copied (n) FROM PROGRAM 'seq 3'",
+        )
+        .expect("the privilege suffices");
 }
 
 /// A function of the same name that is not the extension's is called for each row, and stays what it is.

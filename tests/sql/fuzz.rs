@@ -38,7 +38,8 @@ fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), Str
         .query(
             "SELECT proname::text, array_agg(format_type(type, NULL) ORDER BY place)
              FROM pg_proc, unnest(proargtypes) WITH ORDINALITY AS arguments (type, place)
-             WHERE proname LIKE 'snowflake%' AND provolatile <> 'v' AND proname NOT LIKE 'snowflake_copy%' AND NOT proargtypes::oid[] @> '{regclass}'::regtype[]::oid[]
+             WHERE proname LIKE 'snowflake%' AND proname NOT LIKE 'snowflake_copy%' AND provolatile <> 'v'
+                 AND NOT proargtypes::oid[] @> '{regclass}'::regtype[]::oid[]
              GROUP BY pg_proc.oid, proname ORDER BY 1, 2",
             &[],
         )
