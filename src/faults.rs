@@ -129,7 +129,7 @@ pub enum Fault {
     BlockPerSession,
     /// The registrar serves tags that may not exist in turn with the others, and they take the slots of the others.
     NewTagsInTurn,
-    /// A series draws from the tag that its trigger names, whoever owns it.
+    /// A series draws from the tag that its trigger names, even if its owner may not draw from it.
     TagTrusted,
     /// IDs are concealed and revealed without the tweak.
     TweakIgnored,

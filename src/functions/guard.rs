@@ -41,7 +41,7 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
     let there = existing(oid);
     let column = match (key, &there) {
         (Some(key), _) => {
-            // This raises the error for a text that is too long for a name.
+            // This raises an error if the text is longer than a name can be.
             key.name();
             key.0.to_vec()
         }

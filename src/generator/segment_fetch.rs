@@ -357,7 +357,7 @@ impl Fetcher {
     }
 }
 
-/// Says to the sessions that wait for a tag why there is no number of it.
+/// Tells the sessions that wait for a number of a tag why there is none.
 fn refuse(slot: &Slot, version: u64, reason: Reason) {
     slot.refusal.set(reason, 0);
     slot.refuse(version);

@@ -1,5 +1,5 @@
-//! Callers that request one word after the other take turns at the limit of a layout. Whoever waits gets a word after about as many
-//! ticks as all callers need for one word each, however late sleeps end, within reason.
+//! Callers that request one word after the other take turns at the limit of a layout. A caller that waits gets a word after about as
+//! many ticks as all callers need for one word each, even if sleeps end up to 12 ms late.
 
 mod common;
 #[path = "common/random.rs"]
