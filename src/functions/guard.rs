@@ -8,10 +8,11 @@ use crate::faults::{self, Fault};
 use crate::functions::extension;
 use crate::generator::{clock, draw, guard, shmem};
 use crate::message::error::{Error, GuardProblem};
+use crate::pg::function::Called;
 use crate::pg::relation::{self, ANSWERED};
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp;
-use crate::pg::trigger::{self, Row, TriggerCall};
+use crate::pg::trigger::{self, Row};
 
 /// The guard that a table has.
 struct Guard {
@@ -71,7 +72,7 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
 /// Refuses the row that is about to be inserted if only this server can have issued its ID, and this session has not.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_guard_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
-fn snowflake_guard_row(call: TriggerCall) -> Row {
+fn snowflake_guard_row(call: Called) -> Row {
     let Some(row) = call.new_row() else { Error::NotAGuard.raise() };
     if !trigger::replicates() {
         return row.unchanged();

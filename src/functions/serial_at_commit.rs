@@ -13,13 +13,14 @@ use crate::message::serial;
 use crate::message::serial_problem::SerialProblem;
 use crate::message::wording::Report;
 use crate::pg::fired::{Event, Moment, Timing, Version};
+use crate::pg::function::Called;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::locked::{self, Lock};
 use crate::pg::relation::{self, ANSWERED};
 use crate::pg::role::As;
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
-use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall};
+use crate::pg::trigger::{NoSuchColumn, Row};
 use crate::pg::triggers::Fires;
 use crate::pg::{partition, plain, plans, timestamp};
 
@@ -93,7 +94,7 @@ fn snowflake_number_at_commit(
 /// role that writes. The counter is written as the owner of the series, so that the user needs no privilege on it.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
-fn snowflake_number_row(call: TriggerCall) -> Row {
+fn snowflake_number_row(call: Called) -> Row {
     let Some(fired) = call.fired() else { raise(SerialProblem::NotANumberTrigger) };
     let arguments = fired.arguments();
     let written = matches!(fired.event(), Event::Insert | Event::Update);

@@ -9,10 +9,11 @@ use crate::functions::series_definition::raise;
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::fired::{Event, Fired, Timing, Version};
+use crate::pg::function::Called;
 use crate::pg::relation;
 use crate::pg::row_version::Written;
 use crate::pg::text_arg::shown;
-use crate::pg::trigger::{Row, TriggerCall};
+use crate::pg::trigger::Row;
 use crate::pg::triggers::Trigger;
 
 /// The function of the triggers that number rows.
@@ -94,7 +95,7 @@ fn own(table: pg_sys::Oid, place: pg_sys::ItemPointerData) -> Option<Vec<u8>> {
 /// Refuses a number that a statement inserts, changes or removes.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_keep() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
-fn snowflake_number_keep(call: TriggerCall) -> Row {
+fn snowflake_number_keep(call: Called) -> Row {
     let not_of_a_number = || -> ! { raise(SerialProblem::NotAKeepTrigger) };
     let Some(fired) = call.fired() else { not_of_a_number() };
     let arguments = fired.arguments();

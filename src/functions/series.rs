@@ -19,7 +19,7 @@ use crate::pg::locked::Lock;
 use crate::pg::relation::{self, ANSWERED, Name};
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
-use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall};
+use crate::pg::trigger::{NoSuchColumn, Row};
 use crate::pg::{plans, setting, transaction, versions};
 
 /// The maximum length of a text that is read as the name of a table: two names of 63 characters of up to four bytes, each in quotes.
@@ -147,7 +147,7 @@ fn snowflake_alter_series(
 /// Keeps statements from writing a row that is not a counter, and from removing or lowering a counter.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_series_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
-fn snowflake_series_row(call: TriggerCall) -> Row {
+fn snowflake_series_row(call: Called) -> Row {
     let not_a_series = || -> ! { raise(SerialProblem::NotASeriesTrigger) };
     let Some(fired) = call.fired() else { not_a_series() };
     let series = || relation::of_relation(fired.table()).map(|name| name.quoted()).unwrap_or_default();

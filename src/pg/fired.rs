@@ -6,7 +6,8 @@ use std::ffi::CStr;
 use pgrx::datum::Date;
 use pgrx::prelude::*;
 
-use crate::pg::trigger::{NoSuchColumn, Row, TriggerCall, value};
+use crate::pg::function::Called;
+use crate::pg::trigger::{NoSuchColumn, Row, value};
 use crate::pg::triggers::Triggers;
 
 /// The statement that fired a trigger.
@@ -59,7 +60,7 @@ pub struct Fired<'call> {
     trigger: &'call pg_sys::Trigger,
 }
 
-impl TriggerCall {
+impl Called {
     /// Returns what the trigger reports, or `None` if the function was not called by a trigger.
     pub fn fired(&self) -> Option<Fired<'_>> {
         // SAFETY: PostgreSQL passes a valid call. If the function was called by a trigger, the context is the data of this call,

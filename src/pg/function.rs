@@ -12,7 +12,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use crate::pg::versions;
 
 /// The call of a function. It takes no SQL argument.
-pub struct Called(pg_sys::FunctionCallInfo);
+pub struct Called(pub(super) pg_sys::FunctionCallInfo);
 
 impl Called {
     /// Returns the schema of the function. Only a superuser can create a function that calls this library, so no other role chooses the

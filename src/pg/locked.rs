@@ -5,6 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use crate::pg::relation;
 use crate::pg::triggers::Triggers;
 
 /// How long the table stays locked.
@@ -36,13 +37,15 @@ pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Opt
 
 /// Locks a table until the transaction ends, in the mode of INSERT. Returns its owner, or `None` if the table does not exist.
 pub fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: the table is open while its form is read. An owner does not change while the table is locked.
+    // SAFETY: the table is opened, if it exists, and closed again. The lock stays.
     unsafe {
         let relation = pg_sys::try_relation_open(table, pg_sys::RowExclusiveLock as i32);
-        let owner = (*relation.as_ref()?.rd_rel).relowner;
+        if relation.is_null() {
+            return None;
+        }
         pg_sys::relation_close(relation, pg_sys::NoLock as i32);
-        Some(owner)
     }
+    relation::owner(table)
 }
 
 /// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked, so a user

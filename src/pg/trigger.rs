@@ -3,15 +3,14 @@
 
 use std::ffi::CStr;
 
-use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
+use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
 use pgrx::pg_sys;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 
-/// The call of a function that returns `trigger`. It takes no SQL argument.
-pub struct TriggerCall(pub(super) pg_sys::FunctionCallInfo);
+use crate::pg::function::Called;
 
 /// The result of a trigger function: the row that is written, or null if nothing depends on the result.
 pub struct Row(pub(super) pg_sys::HeapTuple);
@@ -25,7 +24,7 @@ pub struct NewRow<'call> {
 /// The row has no column of the name and the type that were asked for.
 pub struct NoSuchColumn;
 
-impl TriggerCall {
+impl Called {
     /// Returns the row, or `None` unless the function was called by a trigger BEFORE INSERT FOR EACH ROW.
     pub fn new_row(&self) -> Option<NewRow<'_>> {
         const WHEN: u32 = pg_sys::TRIGGER_EVENT_OPMASK | pg_sys::TRIGGER_EVENT_ROW | pg_sys::TRIGGER_EVENT_TIMINGMASK;
@@ -108,26 +107,6 @@ pub(super) unsafe fn value(
 pub fn replicates() -> bool {
     // SAFETY: this is a plain variable of this process.
     unsafe { pg_sys::SessionReplicationRole == pg_sys::SESSION_REPLICATION_ROLE_REPLICA as i32 }
-}
-
-// SAFETY: the value is the call itself, so it uses none of the arguments.
-unsafe impl<'call> ArgAbi<'call> for TriggerCall {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> Self {
-        // SAFETY: a call can be taken from every function.
-        TriggerCall(unsafe { arg.unbox_unchecked() })
-    }
-
-    fn is_virtual_arg() -> bool {
-        true
-    }
-}
-
-// SAFETY: the type stands for no SQL argument, as the implementation above says.
-unsafe impl SqlTranslatable for TriggerCall {
-    const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(TriggerCall);
-    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::Skip);
-    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
 }
 
 // SAFETY: a trigger function returns a pointer to the row, and never sets the flag for NULL.
