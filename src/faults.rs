@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flake::fleet::{Identity, Member, Point, Record};
-use flake::{Block, Drawn, Hybrid, Mark, Nanos, Obstacle, Reading, Reservation, Run, Segment, State};
+use flake::{Block, Drawn, GeneratorClock, Mark, Nanos, Obstacle, Reading, Reservation, Run, Segment, State};
 use pgrx::prelude::*;
 
 /// A mistake that a generator could make, or an event that the test for a mistake needs.
@@ -217,7 +217,7 @@ pub fn forgotten_mark() -> Option<Mark> {
 /// Begins issuing IDs without a mark for [`Fault::IssueInRecovery`], because a standby cannot write a mark.
 pub fn begin_without_mark(state: &State, reading: Reading) {
     let generation = state.generation();
-    state.load(generation, 1, Hybrid::start(reading, 0));
+    state.load(generation, 1, GeneratorClock::start(reading, 0));
     state.publish(generation, Reservation { ceiling: u64::MAX, renew: u64::MAX }, 0);
 }
 

@@ -6,18 +6,24 @@ use pgrx::prelude::*;
 
 mod config;
 mod faults;
+mod fleet;
 mod functions;
 mod generator;
 mod message;
 mod os;
 mod pg;
+mod segments;
+mod server;
+mod workers;
 
 use config::guc_hooks::Callbacks;
 use config::{guc, identity};
-use generator::{
-    draw, fleet_witness, grant, log, mark_worker, registrar, segment_slots, shmem, standby_watch, stats, witness,
-};
+use fleet::{grant, record};
+use generator::{draw, witness};
 use pg::utility;
+use segments::slots;
+use server::{log, shmem, stats};
+use workers::{mark_worker, registrar, standby_watch};
 
 ::pgrx::pg_module_magic!(name, version);
 
@@ -73,11 +79,11 @@ pub extern "C-unwind" fn _PG_init() {
     guc::define(Callbacks { assigned: grant::worker, registry_given: log::registry_given });
     // Stage 3: Open the witness, request shared memory, and register the background workers.
     witness::open(identity::get());
-    fleet_witness::open(identity::get());
+    record::open(identity::get());
     shmem::request();
     stats::request();
     grant::request(identity::get());
-    segment_slots::request(identity::get());
+    slots::request(identity::get());
     registrar::register();
     mark_worker::register();
     standby_watch::register();

@@ -7,13 +7,14 @@ use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
 use crate::functions::key_column::{self, KeyColumn};
-use crate::generator::{assigned, clock, extend, log, mark, shmem, start, wait, witness};
+use crate::generator::{assigned, extend, mark, start, witness};
 use crate::message::error::Error;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{relation, timestamp, transaction};
+use crate::server::{clock, log, shmem, wait};
 
 /// Accepts the server's clock as correct. From then on, IDs follow the clock. Returns the interval by which generator time moved.
 #[pg_extern(volatile, parallel_unsafe)]

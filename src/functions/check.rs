@@ -10,13 +10,15 @@ use pgrx::prelude::*;
 use crate::config::guc;
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
+use crate::fleet::grant;
 use crate::functions::key_column::{self, KeyColumn};
-use crate::generator::{clock, grant, mark, shmem};
+use crate::generator::mark;
 use crate::message::error::Error;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
 use crate::pg::{relation, timestamp};
+use crate::server::{clock, shmem};
 
 /// The maximum number of servers whose IDs can be distinguished. It is the number of all servers in a layout with 16 bits for the
 /// worker ID and the datacenter ID.

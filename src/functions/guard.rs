@@ -6,13 +6,14 @@ use pgrx::spi::SpiError;
 use crate::config::identity;
 use crate::faults::{self, Fault};
 use crate::functions::extension;
-use crate::generator::{clock, draw, guard, shmem};
+use crate::generator::{draw, guard};
 use crate::message::error::{Error, GuardProblem};
 use crate::pg::function::Called;
 use crate::pg::relation::{self, ANSWERED};
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp;
 use crate::pg::trigger::{self, Row};
+use crate::server::{clock, shmem};
 
 /// The guard that a table has.
 struct Guard {

@@ -3,7 +3,7 @@
 use pgrx::prelude::*;
 
 use crate::config::identity;
-use crate::generator::grant::{self, Standing};
+use crate::fleet::grant::{self, Standing};
 use crate::pg::timestamp;
 
 /// Returns what this server knows about the registry, for the view `snowflake_status`. This is a separate function because the result

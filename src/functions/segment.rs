@@ -3,11 +3,11 @@
 use pgrx::prelude::*;
 
 use crate::config::identity;
-use crate::generator::segment_facts::PERIOD;
-use crate::generator::{segment_draw, segment_view};
 use crate::message::error::Error;
 use crate::message::segment_problem::SegmentProblem;
 use crate::pg::text_arg::{self, Text};
+use crate::segments::facts::PERIOD;
+use crate::segments::{draw, view};
 
 /// The longest time that the view shows, in microseconds: 1000 years.
 const LONGEST: f64 = 31_556_952_000.0 * 1e6;
@@ -24,7 +24,7 @@ pub fn next(tag: Text<'_>) -> i64 {
     if tag.0.starts_with(PERIOD) {
         Error::Segment { tag: tag.shown(), problem: SegmentProblem::OfSeries }.raise();
     }
-    segment_draw::draw(tag, || None)
+    draw::draw(tag, || None)
 }
 
 /// Returns the segments from which this server gives out numbers, for the view `snowflake_segments`.
@@ -48,7 +48,7 @@ fn snowflake_segments() -> TableIterator<
 > {
     // If the library is not preloaded, this call raises the error that says so.
     identity::get();
-    let rows: Vec<_> = segment_view::all()
+    let rows: Vec<_> = view::all()
         .map(|shown| {
             let lasts = (shown.rate > 0.0).then(|| (shown.left as f64 / shown.rate * 1e6).min(LONGEST));
             let lasts =

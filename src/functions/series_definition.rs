@@ -8,8 +8,6 @@ use pgrx::datum::Date;
 use pgrx::prelude::*;
 
 use crate::functions::series_rights;
-use crate::generator::segment_draw;
-use crate::generator::segment_facts::{self, MAX_ENCODED, MAX_TAG, PERIOD};
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::civil::Zone;
@@ -17,6 +15,8 @@ use crate::pg::locked::{self, Lock};
 use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
 use crate::pg::{plans, recovery, relation, timestamp};
+use crate::segments::draw;
+use crate::segments::facts::{self, MAX_ENCODED, MAX_TAG, PERIOD};
 
 /// The function of the triggers of a series. The arguments of one of them define the series.
 pub const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
@@ -194,14 +194,14 @@ impl Series {
     fn draw(&self, tag: &[u8], period: Period) -> i64 {
         let Definition { template, zone, start, .. } = &self.definition;
         if template.unit() == Unit::All {
-            return segment_draw::draw(Text(tag), || None);
+            return draw::draw(Text(tag), || None);
         }
-        segment_draw::draw(Text(&[PERIOD, tag, b" ", period.key().as_bytes()].concat()), || {
+        draw::draw(Text(&[PERIOD, tag, b" ", period.key().as_bytes()].concat()), || {
             // The same instant on every server with this definition.
             let begins = zone.begin(period.start().in_utc()).clamp(BEGINS.0, BEGINS.1);
             let begins = i64::try_from(begins).expect("years have four digits");
             let lengths = period_lengths(u64::try_from(template.max() - start).unwrap_or(0) + 1);
-            Some(segment_facts::Period { begins, start: *start, lengths })
+            Some(facts::Period { begins, start: *start, lengths })
         })
     }
 

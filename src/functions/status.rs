@@ -6,11 +6,13 @@ use flake::{Incidents, Mark, Nanos};
 use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
-use crate::generator::stats::{self, Count};
-use crate::generator::{assigned, clock, extend, grant, mark, shmem, start, witness};
+use crate::fleet::grant;
+use crate::generator::{assigned, extend, mark, start, witness};
 use crate::message::error::{Error, MarkProblem, WaitCause};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, timestamp, wal};
+use crate::server::stats::{self, Count};
+use crate::server::{clock, shmem};
 
 /// Returns the state of the generator in one row, for the view `snowflake_status`. This function loads nothing, writes nothing and
 /// does not wait. If the library is not preloaded, the row shows this fact.

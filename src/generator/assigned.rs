@@ -10,11 +10,13 @@ use flake::{Nanos, Reservation};
 
 use crate::config::identity::{self, Identity};
 use crate::faults::{self, Fault};
-use crate::generator::grant::{self, Snapshot, Standing};
-use crate::generator::{clock, fleet_log, mark, shmem, wait};
+use crate::fleet::grant::{self, Snapshot, Standing};
+use crate::fleet::refusal;
+use crate::generator::mark;
 use crate::message::error::Error;
 use crate::pg::recovery;
 use crate::pg::wait_event::WaitEvent;
+use crate::server::{clock, shmem, wait};
 
 /// How long a session waits for the first worker ID while the server starts, and how often it checks.
 const PATIENCE: Nanos = 5_000_000_000;
@@ -47,7 +49,7 @@ pub fn take() -> &'static Identity {
         }
         let starting = snapshot.standing == Standing::Seeking && snapshot.failures <= FIRST_FAILURES;
         let waited = clock::monotonic().saturating_sub(begun);
-        match refusal_in(own, &snapshot) {
+        match refusal::seen_in(own, &snapshot) {
             Some(error) if !starting || waited > PATIENCE => error.raise(),
             None => {
                 mark::wait_for_origin();
@@ -58,34 +60,6 @@ pub fn take() -> &'static Identity {
             Some(_) => {}
         }
         wait::on_latch(WaitEvent::Mark, POLL);
-    }
-}
-
-/// Returns the reason why this server has no worker ID from the registry. Returns `None` if it has one, or has no registry.
-pub fn refusal(identity: &Identity) -> Option<Error> {
-    refusal_in(identity, &grant::published().unwrap_or_default()).filter(|_| identity.registry_set)
-}
-
-fn refusal_in(identity: &Identity, snapshot: &Snapshot) -> Option<Error> {
-    match snapshot.standing {
-        Standing::Holding => None,
-        Standing::Seeking => Some(Error::NoWorker { outage: Box::new(snapshot.outage()) }),
-        Standing::Fenced => Some(Error::Fenced {
-            name: identity.name(snapshot.node),
-            host: fleet_log::host(),
-            by: snapshot.fenced_by.clone(),
-            seen: grant::scale(identity).time(snapshot.fenced_seen),
-        }),
-    }
-}
-
-/// Returns the error of a session whose IDs would be above the bound.
-pub fn ended(identity: &Identity, snapshot: &Snapshot) -> Error {
-    Error::GrantEnded {
-        name: identity.name(identity.node),
-        until: snapshot.granted_until.into(),
-        clock: grant::now().into(),
-        outage: Box::new(snapshot.outage()),
     }
 }
 
@@ -114,7 +88,7 @@ pub fn within_grant(identity: &Identity, reservation: Reservation, needed: u64) 
 pub fn ended_before(identity: &Identity, next: u64) -> Option<Error> {
     match grant::published().filter(|snapshot| identity.registry_set && snapshot.holds(identity)) {
         Some(snapshot) if snapshot.ceiling(identity) <= next && !faults::on(Fault::BoundIgnored) => {
-            Some(ended(identity, &snapshot))
+            Some(refusal::grant_ended(identity, &snapshot))
         }
         _ => None,
     }

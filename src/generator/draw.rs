@@ -9,9 +9,10 @@ use crate::config::guc;
 use crate::config::identity::{self, Identity};
 use crate::config::turn;
 use crate::faults::{self, Fault};
-use crate::generator::stats::{self, Count};
-use crate::generator::{assigned, clock, extend, shmem, start, wait};
+use crate::generator::{assigned, extend, start};
 use crate::message::error::Error;
+use crate::server::stats::{self, Count};
+use crate::server::{clock, shmem, wait};
 
 /// IDs that belong to this session, in the order in which they were issued.
 pub struct Issued {

@@ -16,13 +16,15 @@ use pgrx::{debug1, debug2};
 use crate::config::guc::{self, ClockRegression};
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
+use crate::fleet::grant::Snapshot;
+use crate::fleet::refusal;
 use crate::generator::assigned::{self, Limit};
-use crate::generator::grant::Snapshot;
 use crate::generator::mark::Raised;
-use crate::generator::{clock, log, mark, shmem, slow_mark, stats, wait};
+use crate::generator::{mark, slow_mark};
 use crate::message::error::{Error, MarkProblem};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, wal};
+use crate::server::{clock, log, shmem, stats, wait};
 
 /// How long a session sleeps at first, and at most, before it checks whether the session that extends the reservation has given
 /// up. The sleeping session is woken if the reservation is extended or the other session gives up, but not if the other session is
@@ -178,7 +180,7 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
                 }
                 Hindrance::ClockBehind(behind) => wait_for_clock(behind),
                 Hindrance::Mark(problem) => Error::MarkMissing { problem }.raise(),
-                Hindrance::GrantEnded(snapshot) => assigned::ended(identity, &snapshot).raise(),
+                Hindrance::GrantEnded(snapshot) => refusal::grant_ended(identity, &snapshot).raise(),
             }
             return None;
         }

@@ -4,9 +4,10 @@ use flake::Mark;
 
 use crate::config::identity::{self, Identity};
 use crate::faults::{self, Fault};
-use crate::generator::grant::{self, Standing};
-use crate::generator::{clock, mark, shmem};
+use crate::fleet::grant::{self, Standing};
+use crate::generator::mark;
 use crate::pg::timestamp;
+use crate::server::{clock, shmem};
 
 /// A range of IDs with the worker ID of this server.
 pub struct Own {

@@ -2,7 +2,7 @@
 //!
 //! The mark is the progress of replication origin `snowflake_pg`, which is one number for the whole server. PostgreSQL itself
 //! writes the progress to WAL. Standbys replay the progress even if they do not have this library, and checkpoints and base
-//! backups keep it. The origin's row is transactional, but its progress is not. Therefore, [`crate::generator::mark_worker`]
+//! backups keep it. The origin's row is transactional, but its progress is not. Therefore, [`crate::workers::mark_worker`]
 //! creates the row, and a user's transaction never does.
 
 use std::ffi::CStr;
@@ -12,11 +12,12 @@ use flake::Mark;
 use pgrx::debug1;
 use pgrx::pg_sys::XLogRecPtr;
 
-use crate::generator::{clock, shmem, wait, witness};
+use crate::generator::witness;
 use crate::message::error::{Error, MarkProblem};
 use crate::pg::origin::{self, Mode, Origin};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::wal;
+use crate::server::{clock, shmem, wait};
 
 /// The name of the replication origin.
 const ORIGIN: &CStr = c"snowflake_pg";

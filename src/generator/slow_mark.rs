@@ -2,10 +2,10 @@
 
 use flake::{Nanos, Pending};
 
-use crate::generator::{clock, log, shmem};
 use crate::message::error::{Error, WaitCause};
 use crate::message::wording::Report;
 use crate::pg::{setting, sync_standby, timestamp, wal};
+use crate::server::{clock, log, shmem};
 
 /// How long a mark may take to become durable before a session that waits for it logs a warning.
 const LONG: Nanos = 5_000_000_000;

@@ -1,12 +1,14 @@
 //! The beginning of issuing. After a start, a crash or a promotion, the first session that requests an ID loads the mark.
 
-use flake::{Generation, Hybrid, MAX_LEAD, Mark, Nanos};
+use flake::{Generation, GeneratorClock, MAX_LEAD, Mark, Nanos};
 
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
-use crate::generator::{assigned, clock, log, mark, shmem, witness};
+use crate::fleet::refusal;
+use crate::generator::{assigned, mark, witness};
 use crate::message::error::Error;
 use crate::pg::{recovery, timestamp};
+use crate::server::{clock, log, shmem};
 
 /// Begins issuing IDs at the clock, at the mark or at the mark in the witness, whichever is latest. Raises an error if this server
 /// cannot issue IDs.
@@ -38,7 +40,7 @@ pub fn load(identity: &Identity) {
 /// Returns the reason why this server issues no IDs, if there is a reason that depends neither on the clock nor on the mark.
 pub fn refusal(identity: &Identity) -> Option<Error> {
     let standby = || recovery::in_recovery().then_some(Error::Standby);
-    identity.refusal().or_else(standby).or_else(|| assigned::refusal(identity))
+    identity.refusal().or_else(standby).or_else(|| refusal::current(identity))
 }
 
 fn begin(identity: &Identity, generation: Generation, mark: Mark) {
@@ -51,7 +53,7 @@ fn begin(identity: &Identity, generation: Generation, mark: Mark) {
     let (reading, floor) = (clock::reading(), floor(identity));
     let first = beginning(identity, mark, reading.wall).unwrap_or_else(|error| error.raise());
     let begins = identity.limits.time(first);
-    if !state.load(generation, first, Hybrid::start(reading, begins)) {
+    if !state.load(generation, first, GeneratorClock::start(reading, begins)) {
         return;
     }
     let time = |nanos: Nanos| timestamp::utc(timestamp::of(nanos));

@@ -17,12 +17,13 @@ use pgrx::debug1;
 
 use crate::config::guc;
 use crate::config::identity::{self, Identity};
-use crate::generator::witness_holder::Holder;
-use crate::generator::{clock, fleet_witness, log, shmem, wait};
+use crate::fleet::record;
 use crate::message::error::Error;
 use crate::os::memory_file::MemoryFile;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{background_worker, server};
+use crate::server::witness_holder::Holder;
+use crate::server::{clock, log, shmem, wait};
 
 /// The version of the file's contents. It is part of the file's name, so that no version reads the contents of another one.
 const VERSION: u32 = 1;
@@ -133,7 +134,7 @@ fn holder(file: &MemoryFile) -> Holder {
 /// Returns the mark in the witness, which is above every ID that this server has issued on this machine with a witness.
 pub fn mark() -> Mark {
     if of_fleet() {
-        return fleet_witness::used();
+        return record::used();
     }
     FILE.get().and_then(|file| Mark::stored(file.number().load(Ordering::Relaxed))).unwrap_or(Mark::NOTHING_ISSUED)
 }
@@ -147,7 +148,7 @@ fn of_fleet() -> bool {
 /// issued.
 pub fn raise(mark: Mark) {
     if of_fleet() {
-        return fleet_witness::raise(mark);
+        return record::raise(mark);
     }
     let Some(file) = FILE.get() else {
         return;
@@ -164,7 +165,7 @@ pub fn raise(mark: Mark) {
 /// the mark.
 pub fn set(mark: Mark) {
     if of_fleet() {
-        return fleet_witness::set(mark);
+        return record::set(mark);
     }
     if let Some(file) = FILE.get() {
         file.number().store(mark.value(), Ordering::Relaxed);

@@ -20,8 +20,8 @@ const SECTIONS: [&str; 6] = [
 /// The files with the errors of sessions without an ID or a number. In a report, the message follows the SQLSTATE.
 const ERRORS: [&str; 3] = ["src/message/fleet.rs", "src/message/segment.rs", "src/message/trouble.rs"];
 
-/// The folder and the files with the errors and log messages of the server itself.
-const GENERATOR: &str = "src/generator";
+/// The folders with the errors and log messages of the server itself.
+const SERVER: [&str; 5] = ["src/fleet", "src/generator", "src/segments", "src/server", "src/workers"];
 
 /// The calls before the text of a log message at level WARNING, or at level LOG with a hint.
 const LOGGED: [&str; 5] = ["warn_of(", "warn(", "log_with_hint(", "warn_of_error(error, ", "let message = "];
@@ -84,7 +84,7 @@ fn reported(code: &str) -> Vec<String> {
 
 /// Returns the messages of the errors in `wording.rs` that the generator and the configuration raise or log.
 fn refusals() -> Vec<String> {
-    let raising: String = [GENERATOR, "src/config"].into_iter().flat_map(sources).collect();
+    let raising: String = SERVER.into_iter().chain(["src/config"]).flat_map(sources).collect();
     let names = raising.split("Error::").skip(1);
     let variants: BTreeSet<&str> = names
         .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next())
@@ -114,7 +114,7 @@ fn marks() -> Vec<String> {
 /// Returns the messages that the server logs.
 fn logged() -> Vec<String> {
     let mut found = Vec::new();
-    for source in sources(GENERATOR) {
+    for source in SERVER.into_iter().flat_map(sources) {
         for call in LOGGED {
             for rest in source.split(call).skip(1) {
                 let rest = rest.trim_start().trim_start_matches("format!(").trim_start();

@@ -28,12 +28,13 @@ use pgrx::{PGRXSharedMemory, PgAtomic, PgLwLock, pg_shmem_init, prelude::*};
 use crate::config::guc;
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
-use crate::generator::segment_facts::{Facts, Failing, OfPeriod, Period, Refusal, Tag};
-use crate::generator::{clock, segment_known as known};
 use crate::pg::backend_slots::{SHARED_ALIGNMENT, SharedArray};
 use crate::pg::background_worker;
 use crate::pg::condition_variable::Condition;
 use crate::pg::latch::SharedLatch;
+use crate::segments::facts::{Facts, Failing, OfPeriod, Period, Refusal, Tag};
+use crate::segments::known;
+use crate::server::clock;
 
 /// How long a slot whose segment is open keeps its tag for the session that has asked for it, although nothing was drawn.
 const COURTESY: Nanos = 1_000_000_000;

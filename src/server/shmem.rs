@@ -1,5 +1,5 @@
 //! The shared memory of all backends, under the name `snowflake_pg`: the generator's [`flake::State`], the state of the mark's
-//! replication origin, and what the log and the statistics need. The counters of each backend are in [`crate::generator::stats`].
+//! replication origin, and what the log and the statistics need. The counters of each backend are in [`crate::server::stats`].
 //!
 //! # Locking contract
 //!
@@ -16,12 +16,12 @@ use flake::State;
 use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 
 use crate::faults;
-use crate::generator::clock;
-use crate::generator::origin_state::OriginState;
-use crate::generator::refusals::Refusals;
 use crate::message::log_limit::Limiters;
 use crate::pg::backend_slots::SHARED_ALIGNMENT;
 use crate::pg::condition_variable::Condition;
+use crate::server::clock;
+use crate::server::origin_state::OriginState;
+use crate::server::refusals::Refusals;
 
 /// The data that all backends share.
 struct Shared {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use flake::IdFormat;
 use flake::fleet::Uuid;
 
-use crate::generator::segment_call::Line;
 use crate::message::trouble::Trouble;
 use crate::pg::conninfo::ConnectionString;
 use crate::pg::libpq::{Connection, Failure};
+use crate::segments::call::Line;
 
 /// How long a connection stays open after the last request.
 const IDLE: Duration = Duration::from_secs(5);

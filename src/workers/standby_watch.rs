@@ -10,9 +10,10 @@ use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTi
 use pgrx::{pg_guard, pg_sys};
 
 use crate::config::identity;
-use crate::generator::{log, mark, shmem};
+use crate::generator::mark;
 use crate::pg::startup::Startup;
 use crate::pg::{background_worker, recovery, versions};
+use crate::server::{log, shmem};
 
 /// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);

@@ -1,14 +1,14 @@
 //! What a server says about itself when it talks to the registry.
 
-use crate::generator::fleet_log;
-use crate::generator::grant::ascii;
-use crate::generator::registry_call::Clocks;
+use crate::fleet::call::Clocks;
+use crate::fleet::grant::ascii;
+use crate::fleet::log;
 use crate::pg::{recovery, server, setting};
 
 /// Returns what this server says about itself, for the views of the registry.
 pub fn about(clocks: Option<Clocks>) -> String {
     let mut about = serde_json::json!({
-        "host": ascii(&fleet_log::host()),
+        "host": ascii(&log::host()),
         "port": server::port(),
         "data_directory": ascii(&server::data_directory()),
         "system_identifier": server::system_identifier().to_string(),

@@ -32,10 +32,10 @@ use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 use crate::config::guc;
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
-use crate::generator::log;
-use crate::generator::witness_holder::Holder;
 use crate::os::memory_file::MemoryFile;
 use crate::pg::{background_worker, server};
+use crate::server::log;
+use crate::server::witness_holder::Holder;
 
 /// The version of the file's contents. It is part of the file's name, so that no version reads the contents of another one.
 const VERSION: u32 = 1;
@@ -138,7 +138,7 @@ pub fn clear() {
 }
 
 /// Returns a mark above every ID that was issued with the grant. This function and [`raise`] can be used only if
-/// [`crate::generator::grant::published`] returns a snapshot.
+/// [`crate::fleet::grant::published`] returns a snapshot.
 pub fn used() -> Mark {
     Mark::stored(words()[USED].load(Ordering::Relaxed)).unwrap_or(Mark::NOTHING_ISSUED)
 }

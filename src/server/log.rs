@@ -8,13 +8,13 @@ use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 use crate::config::guc;
 use crate::config::identity::{self, Identity, YEAR_DAYS};
-use crate::generator::{clock, shmem};
 use crate::message::error::{Error, MarkProblem};
 use crate::message::pages;
 use crate::message::wording::Report;
 use crate::os::memory_file;
 use crate::pg::startup::Startup;
 use crate::pg::{recovery, server, timestamp};
+use crate::server::{clock, shmem};
 
 /// Each kind of clock event is logged at most once within this time, unless an event is much larger than the last one that was
 /// logged. Otherwise, a clock that is set back and forth repeatedly, for example by two daemons, would fill the log.

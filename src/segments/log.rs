@@ -2,11 +2,11 @@
 
 use pgrx::PgLogLevel;
 
-use crate::generator::grant::ascii;
-use crate::generator::log;
+use crate::fleet::grant::ascii;
 use crate::message::pages;
 use crate::message::trouble::Trouble;
 use crate::message::wording::Report;
+use crate::server::log;
 
 /// Logs why the registry gives out no blocks.
 pub fn failed(trouble: &Trouble) {

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::generator::segment_facts::Failing;
-use crate::generator::segment_slots::{self as slots, Slot};
-use crate::generator::{grant, segment_log};
+use crate::fleet::grant;
 use crate::message::trouble::Trouble;
+use crate::segments::facts::Failing;
+use crate::segments::log;
+use crate::segments::slots::{self as slots, Slot};
 
 /// The pause after the first request that failed, and the longest pause.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
@@ -31,7 +32,7 @@ impl Failures {
     /// Notes a request that was answered.
     pub fn succeeded(&mut self) {
         if let Some(failures) = self.forget() {
-            segment_log::recovered(failures);
+            log::recovered(failures);
         }
     }
 
@@ -51,7 +52,7 @@ impl Failures {
             None => (grant::now(), 1),
         };
         if self.failing.as_ref().is_none_or(|(_, logged)| !logged.is_like(&trouble)) {
-            segment_log::failed(&trouble);
+            log::failed(&trouble);
         }
         let failing = Failing::new(since, failures, &report.message, &report.hint);
         slots::set_failing(&failing);

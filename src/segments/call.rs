@@ -7,11 +7,11 @@ use flake::fleet::{Refusal, Uuid};
 use flake::{Block, IdFormat};
 use serde_json::Value;
 
-use crate::generator::segment_facts::{Period, Reason};
 use crate::message::trouble::{Facts, Trouble};
 use crate::pg::libpq::{Connection, Row};
+use crate::segments::facts::{Period, Reason};
 
-/// The statements. As in [`crate::generator::registry_call`], no name and no operator depends on the search path.
+/// The statements. As in [`crate::fleet::call`], no name and no operator depends on the search path.
 const HELLO: &CStr = c"SELECT answer, reason, nonce FROM snowflake_registry.hello($1, $2, $3)";
 const TAKE: &CStr =
     c"SELECT answer, reason, generation, first, count, step, max_step, EXTRACT(epoch FROM until) AS until \

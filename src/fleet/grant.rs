@@ -30,9 +30,10 @@ use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 
 use crate::config::guc;
 use crate::config::identity::{self, Identity};
-use crate::generator::{clock, fleet_witness};
+use crate::fleet::record;
 use crate::message::error::Outage;
 use crate::pg::background_worker;
+use crate::server::clock;
 
 /// The words of a text. A text that does not fit is truncated.
 const TEXT: usize = 48;
@@ -273,7 +274,7 @@ unsafe impl PGRXSharedMemory for Published {}
 static PUBLISHED: PgAtomic<Published> = unsafe { PgAtomic::new(c"snowflake_pg grant") };
 
 /// Requests the shared memory if the server has a registry. This function is called in the postmaster while it preloads libraries,
-/// after [`fleet_witness::open`].
+/// after [`record::open`].
 #[allow(clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn request(identity: &Identity) {
     if identity.registry_set && background_worker::in_normal_server() {
@@ -288,7 +289,7 @@ fn first() -> Snapshot {
     let format = identity::get().format;
     let (scale, now) = (Scale::new(format), now());
     let snapshot = Snapshot { attempted: clock::monotonic(), ..Snapshot::default() };
-    match Member::start(member_identity(), fleet_witness::load(), scale.point(now)).standing() {
+    match Member::start(member_identity(), record::load(), scale.point(now)).standing() {
         State::Holding(grant) => Snapshot { generation: 1, since: now, ..snapshot }.with(&grant, &scale),
         _ => snapshot,
     }

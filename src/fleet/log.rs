@@ -6,14 +6,14 @@ use flake::fleet::Loss;
 use pgrx::PgLogLevel;
 
 use crate::config::{guc, identity};
-use crate::generator::grant::{Snapshot, Standing};
-use crate::generator::log;
-use crate::generator::registry_call::Clocks;
+use crate::fleet::call::Clocks;
+use crate::fleet::grant::{Snapshot, Standing};
 use crate::message::error::Error;
 use crate::message::fleet;
 use crate::message::trouble::Trouble;
 use crate::message::wording::Report;
 use crate::pg::timestamp;
+use crate::server::log;
 
 /// How much of the lease is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

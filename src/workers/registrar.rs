@@ -1,5 +1,5 @@
 //! The registrar: the background worker that asks the registry for a worker ID and renews the grant. [`flake::fleet::Member`] decides
-//! what to send and what an answer means. Sessions read what the registrar publishes ([`crate::generator::grant`]) and never talk to
+//! what to send and what an answer means. Sessions read what the registrar publishes ([`crate::fleet::grant`]) and never talk to
 //! the registry.
 //!
 //! The connection is closed after each heartbeat. A fleet of a thousand servers then needs a few connections of the registry at a
@@ -16,17 +16,18 @@ use pgrx::{debug1, pg_guard, pg_sys};
 
 use crate::config::{guc, identity};
 use crate::faults::{self, Fault};
-use crate::generator::fleet_log::{self, Left};
-use crate::generator::grant::{self, Snapshot, Standing, now};
-use crate::generator::registry_call::{self, Clocks, Reply};
-use crate::generator::segment_caller::Terms;
-use crate::generator::segment_fetch::Fetcher;
-use crate::generator::segment_report::Reports;
-use crate::generator::{about, clock, fleet_witness, log, shmem};
+use crate::fleet::call::{Clocks, Reply};
+use crate::fleet::grant::{self, Snapshot, Standing, now};
+use crate::fleet::log::Left;
+use crate::fleet::{self, about, record};
 use crate::message::trouble::{Facts, Trouble};
 use crate::pg::conninfo::ConnectionString;
 use crate::pg::libpq::{Connection, Failure, Unconnected};
 use crate::pg::{background_worker, latch};
+use crate::segments::connections::Terms;
+use crate::segments::fetch::Fetcher;
+use crate::segments::report::Reports;
+use crate::server::{clock, log, shmem};
 
 /// The time between an error of the background worker itself and its next start.
 const RETRY: Duration = Duration::from_secs(3);
@@ -102,7 +103,7 @@ impl Registrar {
         let snapshot = grant::published().unwrap_or_default();
         let member = match snapshot.standing {
             Standing::Fenced => Member::fenced(identity, snapshot.fenced_seen),
-            _ => Member::start(identity, fleet_witness::load(), scale.point(now())),
+            _ => Member::start(identity, record::load(), scale.point(now())),
         };
         let mut registrar = Registrar {
             member,
@@ -133,7 +134,7 @@ impl Registrar {
                     self.snapshot.since = now();
                 }
                 self.snapshot = std::mem::take(&mut self.snapshot).with(&grant, &self.scale);
-                fleet_log::holding(&self.snapshot, true);
+                fleet::log::holding(&self.snapshot, true);
             }
             (State::Seeking, Standing::Holding) => {
                 self.snapshot.standing = Standing::Seeking;
@@ -201,7 +202,7 @@ impl Registrar {
     /// Returns the time until the next heartbeat, or `None` if there is no other, because the server is fenced.
     fn heartbeat(&mut self) -> Option<Duration> {
         self.string = guc::registry();
-        if !self.removal_logged && !fleet_witness::exists() {
+        if !self.removal_logged && !record::exists() {
             log::fleet_witness_removed();
             self.removal_logged = true;
         }
@@ -240,13 +241,13 @@ impl Registrar {
         let mut clocks: Option<Clocks> = None;
         faults::forget_nonce(&mut self.member, grant::member_identity());
         for _ in 0..REQUESTS {
-            self.member.use_below(fleet_witness::used());
+            self.member.use_below(record::used());
             let Some(call) = self.member.request(self.scale.point(now()), guc::lease()) else { return Ok(()) };
             // The nonce must be in the witness before the request is sent.
             if !faults::on(Fault::NonceForgotten) {
                 self.store();
             }
-            let reply = registry_call::send(&connection, &call, &about::about(clocks))?;
+            let reply = fleet::call::send(&connection, &call, &about::about(clocks))?;
             // The shortest request measures best.
             clocks = clocks.into_iter().chain([reply.clocks]).min_by_key(|clocks| clocks.round_trip);
             self.measured(clocks);
@@ -255,12 +256,12 @@ impl Registrar {
             match effect {
                 Effect::Continue | Effect::Refused(Refusal::Life) => self.store(),
                 Effect::Assigned => {
-                    fleet_witness::begin();
+                    record::begin();
                     self.store();
                     self.snapshot.generation += 1;
                     self.snapshot.since = now();
                     self.take_grant();
-                    fleet_log::holding(&self.snapshot, false);
+                    fleet::log::holding(&self.snapshot, false);
                     return Ok(());
                 }
                 Effect::Renewed => {
@@ -273,7 +274,7 @@ impl Registrar {
                     return Ok(());
                 }
                 Effect::Lost(loss) => {
-                    fleet_log::lost(loss, &self.snapshot);
+                    fleet::log::lost(loss, &self.snapshot);
                     self.leave(Standing::Seeking);
                 }
                 Effect::Fenced => {
@@ -281,7 +282,7 @@ impl Registrar {
                     return Ok(());
                 }
                 Effect::Refused(refusal) => {
-                    let witness = fleet_witness::path().unwrap_or_default();
+                    let witness = record::path().unwrap_or_default();
                     let (facts, format) = (Box::new(Facts { witness, ..reply.facts }), self.format);
                     return Err(Trouble::Refused { refusal, facts, format });
                 }
@@ -294,8 +295,8 @@ impl Registrar {
     /// Stores the record of the grant in the witness.
     fn store(&self) {
         match self.member.record() {
-            Some(record) => fleet_witness::store(record),
-            None => fleet_witness::clear(),
+            Some(record) => record::store(record),
+            None => record::clear(),
         }
     }
 
@@ -331,7 +332,7 @@ impl Registrar {
             self.snapshot.fenced_by = reply.holder;
             self.leave(Standing::Fenced);
             self.segments.discard();
-            fleet_log::fenced(&self.snapshot, self.scale.time(seen));
+            fleet::log::fenced(&self.snapshot, self.scale.time(seen));
         }
     }
 
@@ -344,7 +345,7 @@ impl Registrar {
         self.snapshot.last_heartbeat = now();
         self.left = Left::Enough;
         if self.logged.take().is_some() {
-            fleet_log::recovered(failures, &self.snapshot);
+            fleet::log::recovered(failures, &self.snapshot);
         }
     }
 
@@ -361,13 +362,13 @@ impl Registrar {
             matches!(trouble, Trouble::NoAnswer(Failure::NotConnected { cause: Unconnected::Unreachable, .. }));
         let starting = unreachable && self.begun.elapsed() < GRACE;
         if !starting && !self.logged.as_ref().is_some_and(|logged| logged.is_like(&trouble)) {
-            fleet_log::failed(&trouble, &self.snapshot);
+            fleet::log::failed(&trouble, &self.snapshot);
             self.logged = Some(trouble);
         }
         if self.snapshot.standing == Standing::Holding {
-            let left = fleet_log::left(&self.snapshot, now());
+            let left = fleet::log::left(&self.snapshot, now());
             if left > self.left {
-                fleet_log::running_out(left, &self.snapshot);
+                fleet::log::running_out(left, &self.snapshot);
                 self.left = left;
             }
         }
@@ -383,7 +384,7 @@ impl Registrar {
         if i128::from(certain) > limit.as_micros() as i128
             && self.skew_logged.is_none_or(|logged| logged.elapsed() >= SKEW_EVERY)
         {
-            fleet_log::skewed(clocks, limit);
+            fleet::log::skewed(clocks, limit);
             self.skew_logged = Some(Instant::now());
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use pgrx::PGRXSharedMemory;
 
-use crate::generator::grant::ascii;
+use crate::fleet::grant::ascii;
 
 /// The length of the longest tag, in bytes of UTF-8. The registry has the same limit.
 pub const MAX_TAG: usize = 200;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use flake::fleet::{Answer, Call, micros};
 use serde_json::Value;
 
-use crate::generator::{clock, grant};
+use crate::fleet::grant;
 use crate::message::trouble::{Facts, Trouble};
 use crate::pg::libpq::{Connection, Failure, Row};
+use crate::server::clock;
 
 /// How long the registry has to answer one request. It waits up to five seconds for each of two locks, and then for its synchronous
 /// standby.

@@ -13,16 +13,18 @@ use flake::fleet::Uuid;
 use flake::{Nanos, Span, fetch_below, next_length};
 
 use crate::faults::{self, Fault};
-use crate::generator::segment_call::{Answer, Taken};
-use crate::generator::segment_caller::{Caller, Terms};
-use crate::generator::segment_facts::Reason;
-use crate::generator::segment_failures::Failures;
-use crate::generator::segment_newcomers::Newcomers;
-use crate::generator::segment_slots::{self as slots, Phase, Slot};
-use crate::generator::{clock, grant, segment_known as known, segment_log};
+use crate::fleet::grant;
 use crate::message::trouble::Trouble;
 use crate::pg::background_worker;
 use crate::pg::libpq::Failure;
+use crate::segments::call::{Answer, Taken};
+use crate::segments::connections::{Caller, Terms};
+use crate::segments::facts::Reason;
+use crate::segments::failures::Failures;
+use crate::segments::newcomers::Newcomers;
+use crate::segments::slots::{self as slots, Phase, Slot};
+use crate::segments::{known, log};
+use crate::server::clock;
 
 /// How long the registrar waits before it asks again for a tag that the registry cannot serve, although sessions wait for it.
 const HELD_BACK: Duration = Duration::from_secs(2);
@@ -179,7 +181,7 @@ impl Fetcher {
             }
             Answer::Refused(Reason::Locked, _) => {
                 if !slot.refusal.get().is_some_and(|(reason, _)| reason == Reason::Locked) {
-                    segment_log::locked(name);
+                    log::locked(name);
                 }
                 self.hold_back(index, slot, Reason::Locked);
             }
@@ -228,7 +230,7 @@ impl Fetcher {
         let Some(period) = slot.period.get() else { return Ok(Some(Reason::Unknown)) };
         match self.caller.ask(terms, |line| line.begin(name, &period)) {
             Err(trouble @ Trouble::NoAnswer(Failure::Raised { .. })) => {
-                segment_log::not_created(name, &trouble);
+                log::not_created(name, &trouble);
                 Ok(Some(Reason::NotCreated))
             }
             begun => begun,
@@ -262,7 +264,7 @@ impl Fetcher {
                 .map(drop);
         };
         if replace {
-            segment_log::created_again(name);
+            log::created_again(name);
             *tag = Tag { version: given, ..Tag::default() };
         }
         tag.want = taken.count.clamp(taken.step, taken.max_step.max(taken.step));

@@ -4,12 +4,12 @@
 use std::sync::atomic::Ordering::Relaxed as RELAXED;
 
 use crate::faults::{self, Fault};
-use crate::generator::segment_call::Said;
-use crate::generator::segment_caller::Terms;
-use crate::generator::segment_log;
-use crate::generator::segment_slots::{self as slots, Phase};
 use crate::message::trouble::Trouble;
 use crate::pg::libpq::{Connection, Failure};
+use crate::segments::call::Said;
+use crate::segments::connections::Terms;
+use crate::segments::log;
+use crate::segments::slots::{self as slots, Phase};
 
 /// How many tags one report contains.
 const REPORTED: usize = 100;
@@ -31,7 +31,7 @@ impl Reports {
         if let Some(trouble) = &failed
             && self.failed.as_ref().is_none_or(|logged| !logged.is_like(trouble))
         {
-            segment_log::unreported(trouble);
+            log::unreported(trouble);
         }
         self.failed = failed;
     }
@@ -48,11 +48,11 @@ impl Reports {
             let held: Vec<_> = part.iter().map(|(_, _, held)| held.clone()).collect();
             for said in line.report(&held)? {
                 match said {
-                    Said::Raised { tag } => segment_log::raised(&tag),
+                    Said::Raised { tag } => log::raised(&tag),
                     Said::Void { .. } if faults::on(Fault::GenerationIgnored) => {}
                     Said::Void { tag, created_again } => {
                         if let Some((slot, version, _)) = part.iter().find(|(_, _, (name, _, _))| *name == tag) {
-                            let tell = if created_again { segment_log::created_again } else { segment_log::gone };
+                            let tell = if created_again { log::created_again } else { log::gone };
                             tell(&tag);
                             slot.free(*version);
                         }

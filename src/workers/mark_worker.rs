@@ -11,9 +11,11 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_guard, pg_sys};
 
 use crate::config::identity;
 use crate::faults::{self, Fault};
-use crate::generator::{clock, grant, log, mark, shmem, start};
+use crate::fleet::grant;
+use crate::generator::{mark, start};
 use crate::message::error::{Error, MarkProblem};
 use crate::pg::{background_worker, versions};
+use crate::server::{clock, log, shmem};
 
 /// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(3);

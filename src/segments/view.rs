@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use flake::Nanos;
 
-use crate::generator::clock;
-use crate::generator::segment_facts::Reason;
-use crate::generator::segment_slots::{self as slots, Phase, Slot};
+use crate::segments::facts::Reason;
+use crate::segments::slots::{self as slots, Phase, Slot};
+use crate::server::clock;
 
 /// The state of one segment on this server.
 pub struct Shown {

@@ -14,9 +14,9 @@ use flake::Nanos;
 use pgrx::{pg_guard, pg_shmem_init, pg_sys};
 
 use crate::faults::{self, Fault};
-use crate::generator::{clock, shmem};
 use crate::pg::backend_slots::{self, BackendSlots, OwnSlot};
 use crate::pg::wait_event::WaitEvent;
+use crate::server::{clock, shmem};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,15 +9,16 @@ use pgrx::check_for_interrupts;
 
 use crate::config::identity;
 use crate::faults;
-use crate::generator::grant::{self, Standing};
-use crate::generator::segment_facts::{MAX_ENCODED, MAX_TAG, Period, Reason};
-use crate::generator::segment_slots::{self as slots, Found, Phase, Slot};
-use crate::generator::{assigned, clock, wait};
+use crate::fleet::grant::{self, Standing};
+use crate::fleet::refusal;
 use crate::message::error::Error;
 use crate::message::segment_problem::SegmentProblem;
 use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{background_worker, recovery, relation};
+use crate::segments::facts::{MAX_ENCODED, MAX_TAG, Period, Reason};
+use crate::segments::slots::{self as slots, Found, Phase, Slot};
+use crate::server::{clock, wait};
 
 /// How long a session sleeps before it asks the registrar again.
 const SLEEP: Duration = Duration::from_secs(1);
@@ -102,7 +103,7 @@ fn find(tag: Text<'_>, period: Option<&Period>) -> i64 {
     loop {
         check_for_interrupts!();
         if grant::published().is_some_and(|snapshot| snapshot.standing == Standing::Fenced)
-            && let Some(error) = assigned::refusal(own)
+            && let Some(error) = refusal::current(own)
         {
             error.raise();
         }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use pgrx::{check_for_interrupts, debug1};
 
 use crate::faults::{self, Fault};
-use crate::generator::stats;
 use crate::pg::condition_variable::Waiting;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{latch, versions};
+use crate::server::stats;
 
 /// The longest sleep, except that a wait of up to twice this time is one sleep. After each sleep, the clock and the settings are read
 /// again. The last sleep of a wait must not be cut shortly before its end, because a session that tries again earlier than

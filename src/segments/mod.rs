@@ -1,0 +1,14 @@
+//! Segments on this server: from a request for a number of a tag to the block that the registry has granted.
+
+pub mod call;
+pub mod connections;
+pub mod draw;
+pub mod facts;
+pub mod failures;
+pub mod fetch;
+pub mod known;
+pub mod log;
+pub mod newcomers;
+pub mod report;
+pub mod slots;
+pub mod view;

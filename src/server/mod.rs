@@ -1,0 +1,10 @@
+//! What the generator, the segments and the fleet share on this server: clocks, waits, the log, statistics, and the shared memory.
+
+pub mod clock;
+pub mod log;
+pub mod origin_state;
+pub mod refusals;
+pub mod shmem;
+pub mod stats;
+pub mod wait;
+pub mod witness_holder;

@@ -1,0 +1,5 @@
+//! The background workers.
+
+pub mod mark_worker;
+pub mod registrar;
+pub mod standby_watch;
