@@ -147,7 +147,7 @@ pub fn max_segments() -> usize {
     MAX_SEGMENTS.get() as usize
 }
 
-/// Returns the clock settings in the form that the hybrid clock takes.
+/// Returns the clock settings in the form that the generator clock takes.
 pub fn clock_rules() -> ClockRules {
     ClockRules {
         slack: pace().max_ahead,

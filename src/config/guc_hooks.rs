@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::OnceLock;
 
-use flake::Layout;
+use flake::IdFormat;
 use pgrx::guc::GucSetting;
 use pgrx::{pg_sys, prelude::*};
 
@@ -50,7 +50,7 @@ pub unsafe extern "C-unwind" fn check_layout(
 ) -> bool {
     // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
     let text = unsafe { text_of(value) };
-    accept(Layout::parse(&text).map(|_| ()).map_err(|error| Error::Layout { text, error }))
+    accept(IdFormat::parse(&text).map(|_| ()).map_err(|error| Error::Layout { text, error }))
 }
 
 /// Refuses a malformed epoch when `ALTER SYSTEM` writes it instead of at the next server start.

@@ -97,7 +97,7 @@ static IDENTITY: OnceLock<Identity> = OnceLock::new();
 static ISSUING: AtomicPtr<Identity> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Returns this server's identity from the configuration, or `None` if the library is not preloaded. With a registry, it has no worker
-/// ID; [`crate::generator::grant::identity`] returns the one with the worker ID.
+/// ID; [`crate::fleet::grant::identity`] returns the one with the worker ID.
 pub fn find() -> Option<&'static Identity> {
     IDENTITY.get()
 }

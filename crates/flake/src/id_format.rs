@@ -1,6 +1,6 @@
 //! A layout together with its epoch. Both are needed to decode an ID and to find the IDs for a given instant.
 
-use crate::{Epoch, FormatError, Layout, LayoutError, Node, Part, PartError, Parts, Preset};
+use crate::{Epoch, FormatError, Layout, Node, Part, PartError, Parts};
 
 /// A layout together with its epoch. Instants are microseconds since the Unix epoch. Their type is `i128` because a layout can
 /// extend further than any clock. Fractions of a tick are rounded down unless the comment of a function says otherwise.
@@ -13,14 +13,6 @@ pub struct IdFormat {
 }
 
 impl IdFormat {
-    /// Parses the name of a preset or a layout in bits. A layout in bits gets Twitter's epoch.
-    pub fn parse(text: &str) -> Result<IdFormat, LayoutError> {
-        match Preset::named(text.trim()) {
-            Some(preset) => Ok(preset.format),
-            None => Ok(IdFormat { layout: Layout::parse(text)?, epoch: Epoch::TWITTER }),
-        }
-    }
-
     /// Returns the fields of `id`, or an error if the number cannot be an ID with this layout.
     pub fn split(&self, id: i64) -> Result<Parts, FormatError> {
         let max = self.layout.last_id();

@@ -8,8 +8,8 @@ use core::time::Duration;
 
 use crate::fleet::{Grant, Identity, Point};
 use crate::{
-    ClockRules, Disciplined, Hybrid, IdFormat, Limits, MAX_LEAD, Mark, Nanos, Node, Obstacle, Pace, PartError, Reading,
-    Request, Reservation, Run, Stamp, State,
+    ClockRules, Disciplined, GeneratorClock, IdFormat, Limits, MAX_LEAD, Mark, Nanos, Node, Obstacle, Pace, PartError,
+    Reading, Request, Reservation, Run, Stamp, State,
 };
 
 /// The generator of a process that is not a PostgreSQL server, for example of an application. All threads of the process use one issuer
@@ -173,7 +173,7 @@ impl Issuer {
         }
         let state = State::new();
         // No other caller has this state, so it is loaded. A state that is not loaded issues nothing.
-        let _ = state.load(state.generation(), first, Hybrid::start(reading, limits.time(first)));
+        let _ = state.load(state.generation(), first, GeneratorClock::start(reading, limits.time(first)));
         let pace = Pace { max_ahead: Issuer::MAX_AHEAD, ..Pace::default() };
         let limit = Limit::Marks { planning: AtomicBool::new(false), planned: AtomicU64::new(0) };
         Ok(Issuer { state, limits, stamp, pace, limit })

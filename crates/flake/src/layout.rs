@@ -12,7 +12,7 @@
 
 use core::fmt;
 
-use crate::{LayoutError, Part, PartError, Preset, Tick};
+use crate::{LayoutError, Part, PartError, Tick};
 
 /// The widths and the order of the fields of an ID, and the length of its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,14 +82,11 @@ impl Layout {
     /// position (`sonyflake.go`).
     pub const SONYFLAKE: Layout = Layout::widths(39, None, 16, 8, Tick::Ms10).with_sequence_above_node();
 
-    /// Parses the name of a preset or a layout in bits. A layout in bits has the form `timestamp:worker:sequence` or
-    /// `timestamp:datacenter:worker:sequence`. With an `s` after the second width, it has the form `timestamp:sequence:worker` or
-    /// `timestamp:sequence:datacenter:worker`. It can end with `@1ms`, `@10ms` or `@1s`. Letters can be in either case.
+    /// Parses a layout in bits. It has the form `timestamp:worker:sequence` or `timestamp:datacenter:worker:sequence`. With an `s`
+    /// after the second width, it has the form `timestamp:sequence:worker` or `timestamp:sequence:datacenter:worker`. It can end with
+    /// `@1ms`, `@10ms` or `@1s`. Letters can be in either case. [`crate::IdFormat::parse`] also accepts the names of presets.
     pub fn parse(text: &str) -> Result<Layout, LayoutError> {
         let text = text.trim();
-        if let Some(preset) = Preset::named(text) {
-            return Ok(preset.format.layout);
-        }
         let (widths, tick) = match text.split_once('@') {
             None => (text, Tick::Ms1),
             Some((widths, name)) => {

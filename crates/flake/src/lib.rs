@@ -61,7 +61,7 @@
 //! - *tick*: one unit of an ID's timestamp ([`Tick`]). It is 1 ms unless the layout specifies a different length.
 //! - *word*: `tick << sequence_bits | sequence`, the ID without its node bits. Words are consecutive integers, so `word + n`
 //!   continues correctly in the next tick. Only [`Stamp`] knows where the node bits are.
-//! - *generator time*: the time by which IDs are issued. It runs on the monotonic clock ([`Hybrid`]).
+//! - *generator time*: the time by which IDs are issued. It runs on the monotonic clock ([`GeneratorClock`]).
 //! - *mark*: a number at or above which no ID was ever issued ([`Mark`]); *reservation*: the words below the mark that may be
 //!   issued.
 //! - *last issued*: the highest word issued so far; *lead*: how far the tick of this word is ahead of the clock.
@@ -74,6 +74,7 @@
 mod assignment;
 mod block_size;
 mod bulk;
+mod clock;
 #[cfg(feature = "conceal")]
 mod conceal;
 mod epoch;
@@ -81,8 +82,6 @@ mod error;
 #[cfg(feature = "conceal")]
 mod ff1;
 pub mod fleet;
-mod generator;
-mod hybrid;
 mod id_format;
 mod incidents;
 mod issuer;
@@ -94,6 +93,7 @@ mod reservation;
 mod segment;
 pub mod serial;
 mod state;
+mod step;
 mod sync;
 mod text;
 mod tick;
@@ -103,14 +103,13 @@ mod uuid;
 pub use assignment::Assignment;
 pub use block_size::{fetch_below, next_length, period_lengths};
 pub use bulk::Bulk;
+pub use clock::{ClockEvent, ClockRules, Disciplined, GeneratorClock, OnRegression, Reading};
 #[cfg(feature = "conceal")]
 pub use conceal::Concealer;
 pub use epoch::Epoch;
 pub use error::{FormatError, LayoutError, Part, PartError};
 #[cfg(feature = "conceal")]
 pub use ff1::{Ff1, InvalidKey, KEY_LENGTHS};
-pub use generator::{Limits, Obstacle, Pace, Request, Run, step};
-pub use hybrid::{ClockEvent, ClockRules, Disciplined, Hybrid, OnRegression, Reading};
 pub use id_format::IdFormat;
 pub use incidents::Incidents;
 pub use issuer::{Ids, Issuer, NoPlan, Planned, StartError};
@@ -123,6 +122,7 @@ pub use reservation::{MAX_LEAD, MAX_WINDOW, MIN_WINDOW, Reservation, next_window
 pub use segment::Step;
 pub use segment::{Block, Left, MAX_BLOCK, Number, Segment, Span, Undrawn};
 pub use state::{Claim, Drawn, NOT_LOADED, State};
+pub use step::{Limits, Obstacle, Pace, Request, Run, step};
 pub use text::{TEXT_LENGTH, TextError, from_text, to_text};
 pub use tick::{Nanos, Tick};
 pub use turn::Turn;

@@ -3,7 +3,7 @@
 //! The layout of a system that uses 64 bits is listed with the 63 bits of a positive `bigint`. The IDs from such a system can be
 //! read as long as they are positive, and the last instant of the layout is that of the last positive ID.
 
-use crate::{Epoch, IdFormat, Layout, Tick};
+use crate::{Epoch, IdFormat, Layout, LayoutError, Tick};
 
 /// A named layout with its epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,16 @@ impl Preset {
     pub fn named(name: &str) -> Option<&'static Preset> {
         const ALL: &[Preset] = &Preset::ALL;
         ALL.iter().find(|preset| preset.name.eq_ignore_ascii_case(name))
+    }
+}
+
+impl IdFormat {
+    /// Parses the name of a preset or a layout in bits. A layout in bits gets Twitter's epoch.
+    pub fn parse(text: &str) -> Result<IdFormat, LayoutError> {
+        match Preset::named(text.trim()) {
+            Some(preset) => Ok(preset.format),
+            None => Ok(IdFormat { layout: Layout::parse(text)?, epoch: Epoch::TWITTER }),
+        }
     }
 }
 

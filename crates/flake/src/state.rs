@@ -30,7 +30,7 @@ use crate::incidents::Record;
 use crate::pending::Place;
 use crate::sync::{AtomicU64, Ordering};
 use crate::{
-    ClockEvent, ClockRules, Disciplined, Generation, Hybrid, Incidents, Limits, Nanos, Obstacle, Pace, Pending,
+    ClockEvent, ClockRules, Disciplined, Generation, GeneratorClock, Incidents, Limits, Nanos, Obstacle, Pace, Pending,
     Reading, Request, Reservation, Run, next_window, step,
 };
 
@@ -156,7 +156,7 @@ impl State {
     /// Loads the state, so that words from `first` on are issued as soon as a reservation is published. Returns true for the one
     /// caller that succeeds. Returns false if the state is already loaded, if another caller is loading it, or if it was unloaded
     /// after `generation` was read. In this case, the caller tries again.
-    pub fn load(&self, generation: Generation, first: u64, clock: Hybrid) -> bool {
+    pub fn load(&self, generation: Generation, first: u64, clock: GeneratorClock) -> bool {
         // The change of the clock below makes comparisons and loads that began earlier ineffective.
         let version = self.extension.version.load(Ordering::Acquire);
         if self.last().is_some() || !self.change_clock(version, clock) {
@@ -283,9 +283,9 @@ impl State {
     }
 
     /// Returns the numbers of the clock.
-    pub fn clock(&self) -> Hybrid {
+    pub fn clock(&self) -> GeneratorClock {
         let e = &self.extension;
-        Hybrid {
+        GeneratorClock {
             offset: self.terms.offset.load(Ordering::Relaxed),
             reference: e.reference.load(Ordering::Relaxed),
             seen: e.seen.load(Ordering::Relaxed),
@@ -328,7 +328,7 @@ impl State {
 
     /// Stores the numbers of the clock that were derived from the numbers read at `version`. Returns false if another caller was
     /// faster.
-    fn change_clock(&self, version: u64, after: Hybrid) -> bool {
+    fn change_clock(&self, version: u64, after: GeneratorClock) -> bool {
         let e = &self.extension;
         // If the version is odd, another caller is changing the numbers. AcqRel: the caller that succeeds has read numbers that
         // belong together.

@@ -1,5 +1,5 @@
 //! Tests a generator that is held: after the clock was set back, the settings allow no new reservation until the clock has reached its
-//! earlier value again. `hybrid.rs` tests the clock itself.
+//! earlier value again. `clock.rs` tests the clock itself.
 
 mod common;
 

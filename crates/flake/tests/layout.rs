@@ -192,9 +192,7 @@ fn a_text_that_is_no_layout_is_refused_with_its_reason() {
 
 #[test]
 fn equal_layouts_have_several_spellings() {
-    for text in
-        ["twitter", "41:10:12", " 41:10:12\n", "41:10:12@1ms", "041:10:012", "Twitter", "TWITTER", "41:10:12@1MS"]
-    {
+    for text in ["41:10:12", " 41:10:12\n", "41:10:12@1ms", "041:10:012", "41:10:12@1MS"] {
         assert_eq!(Layout::parse(text), Ok(Layout::TWITTER), "{text:?}");
     }
     assert_ne!(Layout::parse("41:0:10:12"), Ok(Layout::TWITTER), "a datacenter field of no bits is still a field");
@@ -208,8 +206,8 @@ fn no_text_makes_the_parser_panic_and_what_it_accepts_reads_back() {
     let near = "[0-9]{0,3}(:[0-9]{0,3}s?){0,4}(@(1ms|10ms|1s|.?))?";
     let text = prop_oneof![any::<String>(), "[0-9:@ msS+-]{0,24}", near];
     forall(10_000, text, |text| {
-        prop_assert_eq!(IdFormat::parse(&text).map(|format| format.layout), Layout::parse(&text));
         if let Ok(layout) = Layout::parse(&text) {
+            prop_assert_eq!(IdFormat::parse(&text).map(|format| format.layout), Ok(layout));
             prop_assert_eq!(Layout::parse(&layout.to_string()), Ok(layout));
         }
         Ok(())

@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex as History, atomic::AtomicU64 as Known};
 
 use flake::{
-    ClockEvent, ClockRules, Epoch, Hybrid, IdFormat, Layout, Limits, Nanos, Obstacle, OnRegression, Pace, Pending,
-    Reading, Request, Reservation, Run, State, step,
+    ClockEvent, ClockRules, Epoch, GeneratorClock, IdFormat, Layout, Limits, Nanos, Obstacle, OnRegression, Pace,
+    Pending, Reading, Request, Reservation, Run, State, step,
 };
 use loom::model::Builder;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,8 @@ fn limits() -> Limits {
 }
 
 /// The monotonic clock equals the wall clock here.
-const CLOCK: Hybrid = Hybrid { offset: 0, reference: 0, seen: 0, hold_until: 0, compared_at: 0, apart: 0 };
+const CLOCK: GeneratorClock =
+    GeneratorClock { offset: 0, reference: 0, seen: 0, hold_until: 0, compared_at: 0, apart: 0 };
 
 fn below(ceiling: u64) -> Reservation {
     Reservation { ceiling, renew: ceiling }
@@ -337,7 +338,7 @@ fn a_step_of_the_clock_is_reported_once_by_those_who_compare_meanwhile() {
     explore(Some(3), move || {
         // An atomic of loom, so that loom tries the step at every point at which it makes a difference.
         let shared = Arc::new((State::new(), AtomicU64::new(NOW)));
-        shared.0.load(shared.0.generation(), DUE, Hybrid::start(at(NOW), 0));
+        shared.0.load(shared.0.generation(), DUE, GeneratorClock::start(at(NOW), 0));
         let comparing = |jitter| {
             let shared = shared.clone();
             move || {

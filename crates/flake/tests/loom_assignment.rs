@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use flake::{Epoch, Hybrid, IdFormat, Layout, Limits, Nanos, Pace, Request, Reservation, State};
+use flake::{Epoch, GeneratorClock, IdFormat, Layout, Limits, Nanos, Pace, Request, Reservation, State};
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,8 @@ const MS: Nanos = 1_000_000;
 const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
 const NOW: Nanos = Epoch::TWITTER.nanos() + 1_000 * MS;
 const DUE: u64 = 1_000 * 4_096;
-const CLOCK: Hybrid = Hybrid { offset: 0, reference: 0, seen: 0, hold_until: 0, compared_at: 0, apart: 0 };
+const CLOCK: GeneratorClock =
+    GeneratorClock { offset: 0, reference: 0, seen: 0, hold_until: 0, compared_at: 0, apart: 0 };
 
 /// The first word of each assignment. The words below belong to other servers.
 const STARTS: [u64; 4] = [0, DUE, DUE + 100, DUE + 200];

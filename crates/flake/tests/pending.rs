@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flake::{
-    Epoch, Generation, Hybrid, IdFormat, Layout, Limits, Nanos, Pace, Pending, Reading, Request, Reservation, Run,
-    State, pause,
+    Epoch, Generation, GeneratorClock, IdFormat, Layout, Limits, Nanos, Pace, Pending, Reading, Request, Reservation,
+    Run, State, pause,
 };
 
 const MS: Nanos = 1_000_000;
@@ -25,7 +25,7 @@ fn loaded() -> State {
     assert!(state.load(
         state.generation(),
         due(),
-        Hybrid::start(Reading { monotonic: UP, boot: UP, wall: START, apart: 0 }, 0)
+        GeneratorClock::start(Reading { monotonic: UP, boot: UP, wall: START, apart: 0 }, 0)
     ));
     state
 }

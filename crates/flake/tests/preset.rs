@@ -13,7 +13,7 @@ fn presets_are_what_the_systems_of_that_name_use() {
         assert_eq!(preset.format.layout, shape.layout(), "{name}");
         assert_eq!(preset.format.epoch.unix_ms(), epoch, "{name}");
         assert_eq!(IdFormat::parse(name), Ok(preset.format));
-        assert_eq!(Layout::parse(name), Ok(preset.format.layout));
+        assert_eq!(IdFormat::parse(&format!(" {} ", name.to_uppercase())), Ok(preset.format));
         assert_eq!(preset.datacenter.is_some(), shape.datacenter.is_some(), "{name}");
         assert_eq!(preset.worker.is_some(), shape.worker > 0, "{name}");
         // Its printed form can be written in place of its name, with the epoch beside it.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use flake::{
-    ClockEvent, ClockRules, Drawn, Epoch, Hybrid, IdFormat, Incidents, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos,
-    Obstacle, OnRegression, Pace, Reading, Request, Reservation, Run, State,
+    ClockEvent, ClockRules, Drawn, Epoch, GeneratorClock, IdFormat, Incidents, Layout, Limits, MAX_WINDOW, MIN_WINDOW,
+    Nanos, Obstacle, OnRegression, Pace, Reading, Request, Reservation, Run, State,
 };
 
 const MS: Nanos = 1_000_000;
@@ -48,7 +48,7 @@ fn issuing(first: u64, ceiling: u64) -> State {
 }
 
 fn load(state: &State, first: u64) {
-    state.load(state.generation(), first, Hybrid::start(reading(0, 0), 0));
+    state.load(state.generation(), first, GeneratorClock::start(reading(0, 0), 0));
 }
 
 fn try_draw(state: &State, request: Request) -> Result<Drawn, Obstacle> {
@@ -117,7 +117,7 @@ fn a_second_load_changes_nothing() {
         state.load(
             state.generation(),
             first,
-            Hybrid { offset: 1, reference: 2, seen: 3, hold_until: 4, compared_at: 5, apart: 6 },
+            GeneratorClock { offset: 1, reference: 2, seen: 3, hold_until: 4, compared_at: 5, apart: 6 },
         );
         assert_eq!((state.last(), state.clock()), (Some(due() + 10), clock));
     }
@@ -127,7 +127,7 @@ fn a_second_load_changes_nothing() {
 #[test]
 fn loading_sets_every_number_of_the_clock_and_words_are_drawn_by_its_offset() {
     let state = State::new();
-    let clock = Hybrid { offset: START - UP, reference: 2, seen: 3, hold_until: 4, compared_at: 5, apart: 6 };
+    let clock = GeneratorClock { offset: START - UP, reference: 2, seen: 3, hold_until: 4, compared_at: 5, apart: 6 };
     state.load(state.generation(), 1, clock);
     assert_eq!(state.clock(), clock);
     assert!(state.publish(state.generation(), below(u64::MAX), 0));
@@ -288,7 +288,7 @@ fn generator_time_moves_once_for_those_who_compare_at_the_same_time() {
     // Forward, by a step; backward, by a tenth of the time that has passed.
     for (lead, step, expected) in [(0, 7_000 * MS as i64, 7_000 * MS as i64), (9_000 * MS, 1, -100 * MS as i64)] {
         let state = State::new();
-        state.load(state.generation(), due(), Hybrid::start(reading(0, 0), START + lead));
+        state.load(state.generation(), due(), GeneratorClock::start(reading(0, 0), START + lead));
         let before = state.clock().offset;
         let mut inner = None;
         let read = || {
@@ -304,7 +304,7 @@ fn generator_time_moves_once_for_those_who_compare_at_the_same_time() {
 #[test]
 fn time_that_a_lead_was_reduced_for_is_not_counted_again_for_who_compared_late() {
     let state = State::new();
-    state.load(state.generation(), due(), Hybrid::start(reading(0, 0), START + 9_000 * MS));
+    state.load(state.generation(), due(), GeneratorClock::start(reading(0, 0), START + 9_000 * MS));
     let before = state.clock().offset;
     // The reading is from the first second. By the time the comparison is done, the next second is counted too.
     let read = || {

@@ -1,6 +1,6 @@
 //! A machine whose clocks a test can run, suspend and set.
 
-use flake::{ClockEvent, ClockRules, Disciplined, Hybrid, Nanos, OnRegression, Reading};
+use flake::{ClockEvent, ClockRules, Disciplined, GeneratorClock, Nanos, OnRegression, Reading};
 
 pub const MS: Nanos = 1_000_000;
 pub const SECOND: Nanos = 1_000 * MS;
@@ -66,7 +66,7 @@ impl Machine {
 #[derive(Clone, Copy, Debug)]
 pub struct Server {
     pub machine: Machine,
-    pub clock: Hybrid,
+    pub clock: GeneratorClock,
     pub rules: ClockRules,
     /// The time of the last ID issued.
     pub issued: Nanos,
@@ -81,7 +81,7 @@ impl Server {
     /// A generator that begins at its mark.
     pub fn started(rules: ClockRules, mark: Nanos) -> Server {
         let mut machine = Machine::new();
-        Server { clock: Hybrid::start(machine.read(), mark), machine, rules, issued: mark }
+        Server { clock: GeneratorClock::start(machine.read(), mark), machine, rules, issued: mark }
     }
 
     pub fn time(&self) -> Nanos {

@@ -260,7 +260,7 @@ fn errors() -> Vec<String> {
         }
     }
     for text in NOT_LAYOUTS {
-        assert!(Layout::parse(text).is_err(), "{text}");
+        assert!(IdFormat::parse(text).is_err(), "{text}");
         error("layout", &[("layout", string(text))]);
     }
     for text in NOT_TEXTS {

@@ -1,10 +1,10 @@
-//! Tests the hybrid clock case by case, on a machine whose wall clock is set, whose processor is lost, and which is suspended.
+//! Tests the generator clock case by case, on a machine whose wall clock is set, whose processor is lost, and which is suspended.
 //! `hybrid_random.rs` tries random cases, and `hold.rs` tests a generator that is held.
 
 mod common;
 
 use common::machine::{HOLD, HOUR, MS, Machine, RULES, SECOND, Server};
-use flake::{ClockEvent, ClockRules, Hybrid, Nanos};
+use flake::{ClockEvent, ClockRules, GeneratorClock, Nanos};
 
 const DAY: Nanos = 24 * HOUR;
 
@@ -220,7 +220,7 @@ fn reads_far_apart_are_no_event_wherever_the_processor_was_lost() {
                 }
                 // The same when the generator starts.
                 let mut server = Server::new(rules);
-                server.clock = Hybrid::start(server.machine.read_busy(lost), 0);
+                server.clock = GeneratorClock::start(server.machine.read_busy(lost), 0);
                 assert_eq!(server.compare().event, None, "lost {lost:?} at the start");
             }
         }

@@ -1,4 +1,4 @@
-//! The hybrid clock: generator time advances with the monotonic clock, and is checked against the wall clock from time to time.
+//! The clock of the generator: generator time advances with the monotonic clock, and is checked against the wall clock from time to time.
 //!
 //! The check does not compare generator time with the wall clock. It determines how far the wall clock has moved since it was
 //! last trusted. A *step* is a change of the difference between the wall clock and the boot clock. Both clocks advance while the
@@ -66,9 +66,9 @@ pub enum ClockEvent {
     Restored(Nanos),
 }
 
-/// The state of the hybrid clock.
+/// The state of the generator clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hybrid {
+pub struct GeneratorClock {
     /// The difference between generator time and the monotonic clock, modulo 2^64.
     pub offset: u64,
     /// The wall clock minus the boot clock when the wall clock was last trusted.
@@ -88,7 +88,7 @@ pub struct Hybrid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disciplined {
     /// The state from now on.
-    pub clock: Hybrid,
+    pub clock: GeneratorClock,
     /// The event, if there was one.
     pub event: Option<ClockEvent>,
     /// How far the wall clock is behind the time at which reserving continues.
@@ -97,15 +97,15 @@ pub struct Disciplined {
     pub lead: Nanos,
 }
 
-impl Hybrid {
+impl GeneratorClock {
     /// The lead is reduced by the time that passes divided by this number, so that generator time always advances.
     const SLEW: Nanos = 10;
 
     /// Returns the clock of a generator that starts at the wall-clock time or at `not_before`, whichever is later. There is no
     /// earlier reading with which the wall clock could be compared.
-    pub const fn start(reading: Reading, not_before: Nanos) -> Hybrid {
+    pub const fn start(reading: Reading, not_before: Nanos) -> GeneratorClock {
         let begin = if reading.wall > not_before { reading.wall } else { not_before };
-        Hybrid {
+        GeneratorClock {
             offset: begin.wrapping_sub(reading.monotonic),
             reference: reading.difference(),
             seen: reading.difference(),
@@ -122,7 +122,7 @@ impl Hybrid {
     }
 
     /// Accepts the wall clock as correct, whatever the result of the last comparison was.
-    pub fn accept(mut self, reading: Reading) -> Hybrid {
+    pub fn accept(mut self, reading: Reading) -> GeneratorClock {
         (self.reference, self.seen) = (reading.difference(), reading.difference());
         (self.hold_until, self.apart) = (0, reading.apart);
         self.raise(reading, reading.wall);
@@ -132,7 +132,7 @@ impl Hybrid {
     /// Compares the clocks. `reading` must have been taken after this state was read. `issued` is the time of the last ID issued.
     pub fn discipline(mut self, reading: Reading, issued: Nanos, rules: &ClockRules) -> Disciplined {
         if reading.monotonic < self.compared_at {
-            let clock = Hybrid::start(reading, issued);
+            let clock = GeneratorClock::start(reading, issued);
             let event = Some(ClockEvent::Restored(self.compared_at - reading.monotonic));
             let lead = clock.time(reading.monotonic).saturating_sub(reading.wall);
             return Disciplined { clock, event, behind: None, lead };
@@ -200,7 +200,7 @@ impl Hybrid {
         } else {
             // Generator time is set back to at most half of the slack below the last ID. This is less than the lead at which the
             // next request would be throttled.
-            lead.min(elapsed / Hybrid::SLEW).min(now.saturating_add(rules.slack / 2).saturating_sub(issued))
+            lead.min(elapsed / GeneratorClock::SLEW).min(now.saturating_add(rules.slack / 2).saturating_sub(issued))
         };
         self.offset = self.offset.wrapping_sub(lower);
         Disciplined {

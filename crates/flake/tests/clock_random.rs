@@ -1,4 +1,4 @@
-//! Tests the hybrid clock under random scripts: time passes, the machine is suspended, its clocks are slewed, the wall clock is
+//! Tests the generator clock under random scripts: time passes, the machine is suspended, its clocks are slewed, the wall clock is
 //! set, the processor is lost between two reads, and settings change. The oracle knows by how much the wall clock was set, which
 //! the generator must find out. The oracle keeps no offsets.
 
