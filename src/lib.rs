@@ -19,8 +19,9 @@ mod workers;
 use config::guc_hooks::Callbacks;
 use config::{guc, identity};
 use fleet::{grant, record};
+use functions::series_rights;
 use generator::{draw, witness};
-use pg::utility;
+use pg::{label, utility};
 use segments::slots;
 use server::{log, shmem, stats};
 use workers::{mark_worker, registrar, standby_watch};
@@ -68,6 +69,7 @@ pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 #[allow(unsafe_code)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    label::provide(series_rights::check_label);
     // SAFETY: the flag is a plain variable of this process, which PostgreSQL sets before it calls this function.
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;

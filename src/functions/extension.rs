@@ -4,11 +4,15 @@ use pgrx::prelude::*;
 
 use crate::pg::relation::{self, ANSWERED};
 
+/// Returns the schema of the extension, or `None` if the database does not have the extension.
+pub fn find() -> Option<pg_sys::Oid> {
+    Spi::get_one(
+        "SELECT (SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg')",
+    )
+    .expect(ANSWERED)
+}
+
 /// Returns the schema of the extension, quoted.
 pub fn schema() -> String {
-    let schema: Option<pg_sys::Oid> = Spi::get_one(
-        "SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg'",
-    )
-    .expect(ANSWERED);
-    schema.and_then(relation::schema_name).expect("the extension exists, because this is its function")
+    find().and_then(relation::schema_name).expect("the extension exists, because this is its function")
 }

@@ -75,7 +75,7 @@ fn snowflake_create_series(
         if bytes > Kind::MAX_TAG {
             raise(SerialProblem::LongName { series: table.clone(), bytes, most: Kind::MAX_TAG });
         }
-        series_rights::check_new(oid, tag, called.schema()).unwrap_or_else(|problem| raise(problem));
+        series_rights::give(oid, tag, called.schema()).unwrap_or_else(|problem| raise(problem));
     }
     define(name, &definition);
     let function = format!("{}.snowflake_series_row", extension::schema());

@@ -7,8 +7,8 @@ use pgrx::PgSqlErrorCode::{
     ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_INVALID_TABLE_DEFINITION, ERRCODE_NAME_TOO_LONG,
     ERRCODE_NULL_VALUE_NOT_ALLOWED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
     ERRCODE_READ_ONLY_SQL_TRANSACTION, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_SUCCESSFUL_COMPLETION,
-    ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN, ERRCODE_UNDEFINED_TABLE,
-    ERRCODE_WRONG_OBJECT_TYPE,
+    ERRCODE_T_R_SERIALIZATION_FAILURE, ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, ERRCODE_UNDEFINED_COLUMN,
+    ERRCODE_UNDEFINED_TABLE, ERRCODE_WRONG_OBJECT_TYPE,
 };
 
 use crate::message::reasons::Sentences;
@@ -80,11 +80,26 @@ pub fn report(problem: &SerialProblem) -> Sentences {
             format!("Role {} does not have the privilege EXECUTE on function {function}.", shown(owner)),
             format!("As the owner of the extension, run GRANT EXECUTE ON FUNCTION {function} TO {owner}."),
         ),
+        SerialProblem::NotHolder { series, tag, label } => (
+            ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("series {} is not allowed to draw from tag \"{tag}\"", shown(series)),
+            "The table does not have the security label that snowflake_create_series() sets.".into(),
+            format!(
+                "If the table is to have this tag, run SECURITY LABEL FOR snowflake_pg ON TABLE {series} IS {label} as a superuser. If the \
+                 tag is the name of the table, the owner of the table can also run this statement."
+            ),
+        ),
+        SerialProblem::Label { label } => (
+            ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("permission denied to set security label \"{label}\""),
+            "The label allows a series of kind \"dense\" to draw from the tag of this name.".into(),
+            "Run the statement as a superuser, or set the schema and the name of the table as its label.".into(),
+        ),
         SerialProblem::SharedTag { series, other } => (
             ERRCODE_DUPLICATE_OBJECT,
             format!("series {} would share the numbers of series {}", shown(series), shown(other)),
-            "One of them was renamed or restored from a dump, and both draw from the same segments.".into(),
-            "Keep one of the two series. Drop the other one, and create it again with a different name.".into(),
+            "Only one table of a database can draw from a tag. The second series was renamed or restored from a dump.".into(),
+            "Use a different name, or drop the second series.".into(),
         ),
         SerialProblem::NotASeries { relation } => (
             ERRCODE_WRONG_OBJECT_TYPE,
@@ -247,6 +262,33 @@ pub fn report(problem: &SerialProblem) -> Sentences {
                 "Call snowflake_number_at_commit() with another series. If the rows need no numbers, drop trigger {}.",
                 shown(trigger)
             ),
+        ),
+        SerialProblem::TableOwner { table, owner, series } => (
+            ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("the owner of table {} is not allowed to use series {}", shown(table), shown(series)),
+            format!("Role {} does not have the privilege TRIGGER on the series.", shown(owner)),
+            format!("As the owner of the series, run GRANT TRIGGER ON {series} TO {owner}."),
+        ),
+        SerialProblem::MayNotWrite { table, column, role } => (
+            ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("role {} is not allowed to number rows of table {}", shown(role), shown(table)),
+            format!(
+                "The number is written with the privileges of this role, which lacks SELECT on the table or UPDATE on column {}.",
+                shown(column)
+            ),
+            format!("As the owner of the table, run GRANT SELECT, UPDATE ({column}) ON {table} TO {role}."),
+        ),
+        SerialProblem::NameChanged { series } => (
+            ERRCODE_T_R_SERIALIZATION_FAILURE,
+            format!("the name of series {} changed during the call", shown(series)),
+            "A different session has renamed its schema.".into(),
+            "Retry the transaction.".into(),
+        ),
+        SerialProblem::NumberedAbove { partition, parent } => (
+            ERRCODE_DUPLICATE_OBJECT,
+            format!("partitioned table {} already numbers the rows of partition {}", shown(parent), shown(partition)),
+            String::new(),
+            "Number either the partitioned table or its partitions.".into(),
         ),
         SerialProblem::SeveralSeries { table, column } => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

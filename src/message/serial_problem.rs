@@ -29,6 +29,10 @@ pub enum SerialProblem {
     Temporary { series: String },
     /// The owner of the series does not have the privilege to draw numbers of segments. The names are quoted.
     OwnerMayNotDraw { series: String, owner: String, function: String },
+    /// The security label of the series is not its tag. `label` is the tag as a string constant.
+    NotHolder { series: String, tag: String, label: String },
+    /// The role may not set this security label.
+    Label { label: String },
     /// Two series have the same tag.
     SharedTag { series: String, other: String },
     /// The relation is not a series.
@@ -79,6 +83,14 @@ pub enum SerialProblem {
     Gone { table: String, column: String, trigger: String },
     /// Triggers number this column with different series.
     SeveralSeries { table: String, column: String },
+    /// The owner of a numbered table may not use the series. The names are quoted.
+    TableOwner { table: String, owner: String, series: String },
+    /// The role that writes a row may not write its number. The names are quoted.
+    MayNotWrite { table: String, column: String, role: String },
+    /// The series has got a different name while a trigger was created.
+    NameChanged { series: String },
+    /// The partitioned table of a partition already numbers the column.
+    NumberedAbove { partition: String, parent: String },
     /// A partition already numbers its rows.
     Numbered { partition: String, trigger: String },
     /// A statement writes a number that is not the row's own, or removes a number.

@@ -10,6 +10,7 @@ pub mod condition_variable;
 pub mod conninfo;
 pub mod fired;
 pub mod function;
+pub mod label;
 pub mod latch;
 pub mod libpq;
 pub mod local_setting;

@@ -59,62 +59,6 @@ pub fn identity(table: pg_sys::Oid) -> Option<Vec<u8>> {
     }
 }
 
-/// What [`of_identity`] has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// The relation with this name.
-    Relation(pg_sys::Oid),
-    /// No relation has this name.
-    Nothing,
-    /// The text is not one that [`identity`] writes.
-    Malformed,
-}
-
-/// Finds the relation with a name that [`identity`] has written.
-pub fn of_identity(text: &[u8]) -> Found {
-    let parts = || {
-        let (schema, rest) = part(text)?;
-        let (table, end) = part(rest.strip_prefix(b".")?)?;
-        let written = end.is_empty() && [in_quotes(&schema), in_quotes(&table)].join(&b'.') == text;
-        Some((CString::new(schema).ok()?, CString::new(table).ok()?)).filter(|_| written)
-    };
-    let Some((schema, table)) = parts() else { return Found::Malformed };
-    if [&schema, &table].iter().any(|name| name.as_bytes().len() > MAX_BYTES) {
-        return Found::Malformed;
-    }
-    // SAFETY: the functions read the catalog caches in a transaction, and the names are C strings in the database's encoding.
-    let found = unsafe {
-        match pg_sys::get_namespace_oid(schema.as_ptr(), true) {
-            pg_sys::InvalidOid => pg_sys::InvalidOid,
-            schema => pg_sys::get_relname_relid(table.as_ptr(), schema),
-        }
-    };
-    if found == pg_sys::InvalidOid { Found::Nothing } else { Found::Relation(found) }
-}
-
-/// Reads the first name of a text, and returns it with what follows.
-fn part(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let Some(mut rest) = text.strip_prefix(b"\"") else {
-        let end = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
-        return (end > 0).then(|| (text[..end].to_vec(), &text[end..]));
-    };
-    let mut name = Vec::new();
-    loop {
-        let (byte, after) = rest.split_first()?;
-        match (byte, after.strip_prefix(b"\"")) {
-            (b'"', Some(after)) => {
-                name.push(b'"');
-                rest = after;
-            }
-            (b'"', None) => return Some((name, after)),
-            _ => {
-                name.push(*byte);
-                rest = after;
-            }
-        }
-    }
-}
-
 /// Returns the owner of a relation.
 pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the relation is open while its row is read. The transaction has locked it before.
@@ -280,19 +224,31 @@ impl Name {
         Ok(Name { schema: self.schema.clone(), table, bytes })
     }
 
-    /// Returns the OID of the table that has this name now.
+    /// Returns the OID of the table that has this name now, even if the transaction has an older snapshot.
     pub fn oid(&self) -> Option<pg_sys::Oid> {
-        let oid = Spi::get_one_with_args(
-            "SELECT (SELECT c.oid
-                     FROM pg_catalog.pg_class AS c
-                         JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-                     WHERE CASE WHEN pg_catalog.convert_from($1, 'UTF8') OPERATOR(pg_catalog.=) 'pg_temp'
-                                THEN n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
-                                ELSE n.nspname OPERATOR(pg_catalog.=) pg_catalog.convert_from($1, 'UTF8')::pg_catalog.name END
-                       AND c.relname OPERATOR(pg_catalog.=) pg_catalog.convert_from($2, 'UTF8')::pg_catalog.name)",
-            &[self.schema.as_bytes().into(), self.table.as_bytes().into()],
-        );
-        oid.expect(ANSWERED)
+        let (schema, table) = (in_database(&self.schema)?, in_database(&self.table)?);
+        // SAFETY: the functions read the catalog caches in a transaction, and the names are C strings in the database's encoding.
+        let found = unsafe {
+            let schema = match schema.as_c_str() {
+                temporary if temporary == c"pg_temp" => pg_sys::LookupExplicitNamespace(temporary.as_ptr(), true),
+                schema => pg_sys::get_namespace_oid(schema.as_ptr(), true),
+            };
+            if schema == pg_sys::InvalidOid { schema } else { pg_sys::get_relname_relid(table.as_ptr(), schema) }
+        };
+        (found != pg_sys::InvalidOid).then_some(found)
+    }
+}
+
+/// Converts a name to the encoding of the database, and truncates it as PostgreSQL does.
+fn in_database(name: &str) -> Option<CString> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: the name is a C string of this length. The result is the same one, or a C string in the memory of this call.
+    unsafe {
+        let length = name.count_bytes() as i32;
+        let text = pg_sys::pg_any_to_server(name.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);
+        let bytes = CStr::from_ptr(text).to_bytes();
+        let kept = pg_sys::pg_mbcliplen(text, bytes.len() as i32, MAX_BYTES as i32) as usize;
+        CString::new(&bytes[..kept.min(bytes.len())]).ok()
     }
 }
 

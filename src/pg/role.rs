@@ -38,6 +38,24 @@ impl Drop for As {
     }
 }
 
+/// Returns true if the current user is a superuser.
+pub fn is_superuser() -> bool {
+    // SAFETY: the function reads the catalog caches in a transaction.
+    unsafe { pg_sys::superuser() }
+}
+
+/// Returns the OID of the role that has logged in to this session. Neither SET ROLE nor a SECURITY DEFINER function changes it.
+pub fn of_session() -> u32 {
+    // SAFETY: the function reads a variable of this process.
+    unsafe { pg_sys::GetSessionUserId() }.to_u32()
+}
+
+/// Returns the name of the current role, quoted.
+pub fn current() -> String {
+    // SAFETY: the function reads a variable of this process.
+    name(unsafe { pg_sys::GetUserId() }).unwrap_or_default()
+}
+
 /// Returns the name of a role, quoted.
 pub fn name(role: pg_sys::Oid) -> Option<String> {
     // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string in the memory of this call.

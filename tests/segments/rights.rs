@@ -4,8 +4,9 @@ use cluster::{Answer, Client, Cluster, assert_caught, ensure};
 
 use crate::servers::{DRAW, empty_registry, refused, registry, server};
 
-const CREATE: &str = "SELECT snowflake_create_series('ticket', 'T-{YYYY}-{n:6}', kind => 'dense', time_zone => 'UTC')";
-const NEXT: &str = "SELECT snowflake_serial('ticket', date '2026-03-01')";
+pub const CREATE: &str =
+    "SELECT snowflake_create_series('ticket', 'T-{YYYY}-{n:6}', kind => 'dense', time_zone => 'UTC')";
+pub const NEXT: &str = "SELECT snowflake_serial('ticket', date '2026-03-01')";
 
 /// The view is for roles that monitor the server, and the numbers are for roles that were granted the function.
 #[test]
@@ -27,7 +28,7 @@ fn only_granted_roles_draw_and_monitoring_roles_look() {
 }
 
 /// Starts a registry, and a server with a series of kind `dense` and with role `low`, which can connect and create temporary tables.
-fn with_series(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
+pub fn with_series(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
     let registry = empty_registry(name);
     let mut builder = server(&format!("{name}_1"), &registry);
     if let Some(fault) = fault {
@@ -40,13 +41,17 @@ fn with_series(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
     (registry, server)
 }
 
-/// Writes the statements that make a table a series by hand.
-fn forged(table: &str, create: &str, template: &str, start: &str, tag: &str) -> String {
+/// Writes the statement that makes a table a series by hand.
+pub fn forged(table: &str, template: &str, start: &str, tag: &str) -> String {
     format!(
-        "{create} {table} (period text PRIMARY KEY, last_number bigint);
-         CREATE TRIGGER snowflake_series AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW
+        "CREATE TRIGGER snowflake_series AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW
          EXECUTE FUNCTION public.snowflake_series_row('{template}', 'dense', 'UTC', '{start}', '{tag}')"
     )
+}
+
+/// Writes the statements that create such a table.
+fn forged_table(table: &str, create: &str, template: &str, start: &str, tag: &str) -> String {
+    format!("{create} {table} (period text PRIMARY KEY, last_number bigint); {}", forged(table, template, start, tag))
 }
 
 /// Role `low` attaches the trigger of the series to tables of its own, and draws the numbers of the series. It begins a year that the
@@ -56,7 +61,8 @@ fn attack(name: &str, fault: Option<&str>) -> Result<(), String> {
     assert_eq!(server.connect().one::<String>(NEXT), "T-2026-000001");
     let mut low = server.connect_as("low");
     for (n, create) in ["CREATE TEMPORARY TABLE", "CREATE TABLE"].iter().enumerate() {
-        low.batch_execute(&forged(&format!("own{n}"), create, "T-{YYYY}-{n:6}", "999000", "public.ticket")).unwrap();
+        low.batch_execute(&forged_table(&format!("own{n}"), create, "T-{YYYY}-{n:6}", "999000", "public.ticket"))
+            .unwrap();
         for year in [2026, 2025] {
             let drawn = low.code(&format!("SELECT snowflake_serial('own{n}', date '{year}-03-01')"));
             ensure!(drawn.is_some(), "the numbers of the series were drawn from table {n}");
@@ -123,25 +129,29 @@ fn a_series_does_not_use_the_tag_of_another_series() {
     let mut owner = server.session();
     owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO low").unwrap();
     let mut low = server.connect_as("low");
-    low.batch_execute(&forged("own", "CREATE TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket")).unwrap();
+    low.batch_execute(&forged_table("own", "CREATE TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket")).unwrap();
     let own = "SELECT snowflake_serial('own', date '2026-03-01')";
     let (code, message, detail, hint) = refused(&mut low, own);
     assert_eq!(
         (code.as_str(), message.as_str()),
-        ("42710", "series \"low.own\" would share the numbers of series \"public.ticket\"")
+        ("42501", "series \"low.own\" is not allowed to draw from tag \"public.ticket\"")
     );
-    assert_eq!(detail, "One of them was renamed or restored from a dump, and both draw from the same segments.");
-    assert_eq!(hint, "Keep one of the two series. Drop the other one, and create it again with a different name.");
+    assert_eq!(detail, "The table does not have the security label that snowflake_create_series() sets.");
+    assert_eq!(
+        hint,
+        "If the table is to have this tag, run SECURITY LABEL FOR snowflake_pg ON TABLE low.own IS 'public.ticket' as a superuser. If \
+         the tag is the name of the table, the owner of the table can also run this statement."
+    );
     // A tag that snowflake_create_series() does not write, such as that of a period.
     for (n, tag) in ["series public.ticket 2026", "public.\"ticket\"", "ticket", "public.ticket.x", "\"public.ticket"]
         .iter()
         .enumerate()
     {
-        low.batch_execute(&forged(&format!("odd{n}"), "CREATE TABLE", "T-{n:6}", "1", tag)).unwrap();
-        assert_eq!(low.code(&format!("SELECT snowflake_serial('odd{n}')")).as_deref(), Some("55000"), "{tag}");
+        low.batch_execute(&forged_table(&format!("odd{n}"), "CREATE TABLE", "T-{n:6}", "1", tag)).unwrap();
+        assert_eq!(low.code(&format!("SELECT snowflake_serial('odd{n}')")).as_deref(), Some("42501"), "{tag}");
     }
     let (code, message, _, hint) = {
-        low.batch_execute(&forged("passing", "CREATE TEMPORARY TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket"))
+        low.batch_execute(&forged_table("passing", "CREATE TEMPORARY TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket"))
             .unwrap();
         refused(&mut low, "SELECT snowflake_serial('passing', date '2026-03-01')")
     };
@@ -159,11 +169,16 @@ fn a_series_does_not_use_the_tag_of_another_series() {
     let next = NEXT.replace("ticket", "case_number");
     assert_eq!(owner.one::<String>(&next), "T-2026-000002");
     owner.batch_execute("DROP TABLE ticket").unwrap();
-    let (code, message, ..) = refused(&mut owner, CREATE);
+    let (code, message, detail, hint) = refused(&mut owner, CREATE);
     assert_eq!(
         (code.as_str(), message.as_str()),
         ("42710", "series \"public.ticket\" would share the numbers of series \"public.case_number\"")
     );
+    assert_eq!(
+        detail,
+        "Only one table of a database can draw from a tag. The second series was renamed or restored from a dump."
+    );
+    assert_eq!(hint, "Use a different name, or drop the second series.");
     assert_eq!(owner.one::<String>(&next), "T-2026-000003");
     // The hint works, and a role without the privilege cannot keep a name from others.
     owner.batch_execute("DROP TABLE case_number").unwrap();

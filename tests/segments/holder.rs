@@ -1,0 +1,122 @@
+//! Which table draws from the tag of a series: one table of the database, which keeps it under a different name and after a restore.
+
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, output, typed};
+
+use crate::rights::{CREATE, forged, with_series};
+use crate::servers::refused;
+
+/// The series has a different name now.
+const RENAMED: &str = "SELECT snowflake_serial('case_number', date '2026-03-01')";
+
+/// What role `low`, which has the privilege TRIGGER on table `notes`, and role `app`, which can draw, write as a definition of a series.
+const FORGED: [(&str, &str, &str); 4] = [
+    ("low", "notes", "public.ticket"),
+    ("low", "notes", "public.notes"),
+    ("app", "app.older", "public.ticket"),
+    ("app", "app.older", "app.older"),
+];
+
+/// Restores a dump of the database into a new one.
+fn restore(server: &Cluster) -> Client {
+    server.session().batch_execute("CREATE DATABASE other").expect("a superuser may");
+    let dump = output(server.program("pg_dump").args(["-d", "postgres"]));
+    let mut psql = server.psql();
+    psql.args(["-d", "other"]);
+    typed(psql, &dump).expect("the dump is restored");
+    server.connect_to("other")
+}
+
+/// The roles attach the trigger of a series to tables that are older than the series, which then gets a different name.
+fn attack(name: &str, is_restored: bool, fault: Option<&str>) -> Result<(), String> {
+    let (_registry, server) = with_series(name, fault);
+    let mut owner = server.session();
+    owner
+        .batch_execute(&format!(
+            "DROP TABLE ticket; CREATE ROLE app LOGIN; CREATE SCHEMA app AUTHORIZATION app;
+             GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO app;
+             CREATE TABLE notes (period text PRIMARY KEY, last_number bigint);
+             GRANT SELECT, INSERT, UPDATE, TRIGGER ON notes TO low;
+             SET ROLE app; CREATE TABLE app.older (period text PRIMARY KEY, last_number bigint); RESET ROLE;
+             {CREATE}; ALTER TABLE ticket RENAME TO case_number"
+        ))
+        .expect("a superuser may");
+    if is_restored {
+        owner = restore(&server);
+    }
+    for (n, (role, table, tag)) in FORGED.into_iter().enumerate() {
+        let trigger = forged(table, "T-{YYYY}-{n:6}", "999000", tag).replace("snowflake_series ", &format!("a{n} "));
+        owner.batch_execute(&format!("SET SESSION AUTHORIZATION {role}; {trigger}")).expect("the role may");
+        let drawn = owner.code(&format!("SELECT snowflake_serial('{table}', date '2026-03-01')"));
+        ensure!(drawn.as_deref() == Some("42501"), "{role} drew from {tag}: {drawn:?}");
+        owner.batch_execute(&format!("DROP TRIGGER IF EXISTS a{n} ON app.older")).unwrap_or_default();
+        owner
+            .batch_execute("RESET SESSION AUTHORIZATION; DROP TRIGGER IF EXISTS a0 ON notes")
+            .expect("a superuser may");
+    }
+    let drawn = owner.one::<String>(RENAMED);
+    ensure!(drawn == "T-2026-000001", "the series has issued {drawn}");
+    Ok(())
+}
+
+#[test]
+fn no_table_draws_the_numbers_of_a_series_that_was_renamed_or_restored() {
+    attack("dense_renamed", false, None).unwrap();
+    attack("dense_dumped", true, None).unwrap();
+}
+
+#[test]
+fn a_definition_that_is_trusted_is_caught() {
+    assert_caught(attack("dense_renamed_trusted", false, Some("TagTrusted")), "low drew from public.ticket: None");
+}
+
+/// The hints of the errors work.
+#[test]
+fn the_owner_of_a_table_gives_it_its_own_name_and_superusers_any_name() {
+    let (_registry, server) = with_series("dense_label", None);
+    let mut owner = server.session();
+    owner
+        .batch_execute(
+            "CREATE TABLE low.own (period text PRIMARY KEY, last_number bigint); ALTER TABLE low.own OWNER TO low;
+             ALTER TABLE ticket RENAME TO case_number",
+        )
+        .unwrap();
+    let mut low = server.connect_as("low");
+    low.batch_execute(&forged("low.own", "T-{YYYY}-{n:6}", "1", "low.own")).unwrap();
+    let label = "SECURITY LABEL FOR snowflake_pg ON TABLE low.own IS 'low.own'";
+    let (code, message, ..) = refused(&mut low, label);
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("42501", "the owner of series \"low.own\" is not allowed to draw numbers of segments")
+    );
+    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO low").unwrap();
+    for other in
+        [label.replace("'low.own'", "'public.ticket'"), label.replace("TABLE low.own", "COLUMN low.own.period")]
+    {
+        let (code, message, detail, hint) = refused(&mut low, &other);
+        assert_eq!(code, "42501", "{other}");
+        assert!(message.starts_with("permission denied to set security label \""), "{message}");
+        assert_eq!(detail, "The label allows a series of kind \"dense\" to draw from the tag of this name.");
+        assert_eq!(hint, "Run the statement as a superuser, or set the schema and the name of the table as its label.");
+    }
+    let next = "SELECT snowflake_serial('low.own', date '2026-03-01')";
+    assert_eq!(low.code(next).as_deref(), Some("42501"));
+    low.batch_execute(label).unwrap();
+    assert_eq!(low.one::<String>(next), "T-2026-000001");
+    low.batch_execute("SECURITY LABEL FOR snowflake_pg ON TABLE low.own IS NULL").unwrap();
+    assert_eq!(low.code(next).as_deref(), Some("42501"));
+    // Not even a superuser gives two tables the same tag. A transaction with an older snapshot does not either.
+    let taken = label.replace("'low.own'", "'public.ticket'");
+    assert_eq!(owner.code(&taken).as_deref(), Some("42710"));
+    low.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").unwrap();
+    owner
+        .batch_execute(&format!("{label}; ALTER TABLE low.own RENAME TO former; GRANT ALL ON SCHEMA low TO low"))
+        .unwrap();
+    assert_eq!(
+        low.code("SELECT snowflake_create_series('low.own', 'T{n:6}', kind => 'dense')").as_deref(),
+        Some("42710")
+    );
+    low.batch_execute("ROLLBACK").unwrap();
+    owner.batch_execute("DROP TABLE case_number").unwrap();
+    owner.batch_execute(&taken.replace("low.own", "low.former")).unwrap();
+    low.batch_execute(&CREATE.replace("'ticket'", "'low.own'")).unwrap();
+}
