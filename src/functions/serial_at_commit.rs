@@ -17,12 +17,12 @@ use crate::pg::function::Called;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::locked::{self, Lock};
 use crate::pg::relation::{self, ANSWERED};
-use crate::pg::role::As;
+use crate::pg::role::{self, As};
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{NoSuchColumn, Row};
 use crate::pg::triggers::Fires;
-use crate::pg::{partition, plain, plans, timestamp};
+use crate::pg::{partition, plain, plans, timestamp, versions};
 
 /// The triggers of a series.
 const TRIGGERS_OF_SERIES: [(&[u8], Fires); 2] =
@@ -50,7 +50,9 @@ fn snowflake_number_at_commit(
     if !relation::is_table(oid) {
         raise(SerialProblem::NotATable { relation: name.quoted() });
     }
+    check_owner_of(oid, series);
     let table = relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| gone(oid)).quoted();
+    Series::open(series, Lock::Naming);
     let from = relation::of_relation(series).unwrap_or_else(|| gone(series)).quoted();
     let column = |name: Text<'_>| {
         let quoted = relation::identifier(&name.name());
@@ -80,11 +82,17 @@ fn snowflake_number_at_commit(
         "CREATE CONSTRAINT TRIGGER {keep} AFTER {events} ON {table} NOT DEFERRABLE FOR EACH ROW
          EXECUTE FUNCTION {schema}.snowflake_number_keep("
     );
-    let key = relation::literal(key.0);
-    let arguments = std::iter::once(key.clone()).chain(date.map(|(_, name)| relation::literal(name.0)));
+    let literal = relation::literal(key.0);
+    let arguments = std::iter::once(literal.clone()).chain(date.map(|(_, name)| relation::literal(name.0)));
     let arguments = arguments.collect::<Vec<_>>().join(&b", "[..]);
     relation::run([number.as_bytes(), &arguments, b")"].concat());
-    relation::run([kept.as_bytes(), &key, b")"].concat());
+    // The lock of the series keeps its name, but not that of its schema.
+    let is_made =
+        |found: &Found| found.table == oid && found.key.as_deref() == Some(key.0) && found.series == Some(series);
+    if !triggers(oid).iter().any(is_made) {
+        raise(SerialProblem::NameChanged { series: from });
+    }
+    relation::run([kept.as_bytes(), &literal, b")"].concat());
 }
 
 /// Numbers the row for which the trigger was queued, unless a later statement of the transaction has changed or deleted this version of
@@ -131,13 +139,19 @@ fn snowflake_number_row(call: Called) -> Row {
     // The serial is computed only for a row that is still there, because its number would otherwise be missing.
     let is_numbered = fired.text(Version::New, key).is_ok_and(|number| number.is_some());
     let Some(at) = at.filter(|_| !is_numbered && fired.is_current()) else { return fired.unchanged() };
+    // A role usually has privileges on a partitioned table, and none on its partitions.
+    let through =
+        if partition::may_update(oid, key) { None } else { Some(partition::through(oid, key).unwrap_or(oid)) };
+    if let Some(above) = through.filter(|above| !partition::may_update(*above, key)) {
+        let table = relation::of_relation(above).map_or(table, |name| name.quoted());
+        raise(SerialProblem::MayNotWrite { table, column: column_name, role: role::current() });
+    }
+    check_owner_of(fired.clone().and_then(defined_on).unwrap_or(oid), series);
     let serial = draw(series, fired.schema(), at).0;
 
     let _own = Writing::begin(oid, fired.place(), &serial);
-    // A role usually has privileges on a partitioned table, and none on its partitions.
-    let through =
-        if partition::may_update(oid, key) { None } else { partition::root(oid).and_then(relation::of_relation) };
-    let target = through.map_or_else(|| format!("ONLY {table}"), |root| root.quoted());
+    let through = through.and_then(relation::of_relation);
+    let target = through.map_or_else(|| format!("ONLY {table}"), |above| above.quoted());
     let store = format!(
         "UPDATE {target} SET {column_name} = $2
          WHERE ctid OPERATOR(pg_catalog.=) $1 AND tableoid OPERATOR(pg_catalog.=) $3
@@ -151,9 +165,29 @@ fn snowflake_number_row(call: Called) -> Row {
     fired.unchanged()
 }
 
+/// Raises an error unless the owner of a table may use the series.
+fn check_owner_of(table: pg_sys::Oid, series: pg_sys::Oid) {
+    let Some(owner) = relation::owner(table).filter(|owner| !locked::may_trigger(series, *owner)) else { return };
+    let name = |oid| relation::of_relation(oid).map(|name| name.quoted()).unwrap_or_default();
+    let (table, series) = (name(table), name(series));
+    raise(SerialProblem::TableOwner { table, owner: role::name(owner).unwrap_or_default(), series });
+}
+
+/// Returns the partitioned table whose trigger a trigger of a partition belongs to.
+fn defined_on(trigger: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    let query = "WITH RECURSIVE above AS (
+                     SELECT t.tgrelid, t.tgparentid FROM pg_catalog.pg_trigger AS t WHERE t.oid OPERATOR(pg_catalog.=) $1
+                     UNION ALL
+                     SELECT t.tgrelid, t.tgparentid FROM above
+                         JOIN pg_catalog.pg_trigger AS t ON t.oid OPERATOR(pg_catalog.=) above.tgparentid)
+                 SELECT tgrelid FROM above WHERE tgparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid";
+    plans::first(query, &[trigger.into()], |row| row.get::<pg_sys::Oid>(1)).flatten()
+}
+
 /// Takes the next number of a series as its owner. Raises an error if other code could run meanwhile, because the owner of that code can
 /// be a different role.
 fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
+    let by_owner = versions::owns(oid);
     let owner = locked::owner(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
     let _owner = As::new(owner);
     let _path = LocalSetting::safe_search_path();
@@ -165,7 +199,7 @@ fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
     if let Some(obstacle) = obstacle {
         raise(SerialProblem::NotPlain { series: series.name, obstacle });
     }
-    series.next(at, schema)
+    series.next(at, schema, by_owner)
 }
 
 /// Returns the name of a column that can hold serials.
@@ -201,7 +235,12 @@ fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, colu
             taken.push(found.name);
             continue;
         }
-        if !is_former && found.key.is_none_or(|key| relation::column_type(table, &key).is_some()) {
+        if let Some(parent) = found.parent.filter(|_| is_former).and_then(relation::of_relation) {
+            raise(SerialProblem::NumberedAbove { partition: quoted.into(), parent: parent.quoted() });
+        }
+        if found.parent.is_some()
+            || !is_former && found.key.is_none_or(|key| relation::column_type(table, &key).is_some())
+        {
             taken.push(found.name);
             continue;
         }
@@ -227,6 +266,8 @@ struct Found {
     /// The column that the trigger numbers, if it does.
     key: Option<Vec<u8>>,
     series: Option<pg_sys::Oid>,
+    /// The partitioned table that the table has the trigger from.
+    parent: Option<pg_sys::Oid>,
 }
 
 /// Returns the triggers of a table that number rows, or whose names could be those of such triggers, and those of its partitions that they
@@ -236,7 +277,8 @@ fn triggers(table: pg_sys::Oid) -> Vec<Found> {
         let rows = client.update(
             "SELECT t.tgrelid, t.tgname::pg_catalog.text,
                     CASE WHEN pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<) 1000 AND numbers THEN t.tgargs END,
-                    CASE WHEN t.tgconstrrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN t.tgconstrrelid END
+                    CASE WHEN t.tgconstrrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN t.tgconstrrelid END,
+                    (SELECT a.tgrelid FROM pg_catalog.pg_trigger AS a WHERE a.oid OPERATOR(pg_catalog.=) t.tgparentid)
              FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid,
                  LATERAL (SELECT p.proname OPERATOR(pg_catalog.=) 'snowflake_number_row'
                               OR p.proname OPERATOR(pg_catalog.=) 'snowflake_number_keep') AS called (numbers)
@@ -255,6 +297,7 @@ fn triggers(table: pg_sys::Oid) -> Vec<Found> {
                 name: row.get::<TextValue>(2)?.expect("a trigger has a name").0,
                 key: row.get::<Vec<u8>>(3)?.and_then(|all| all.split(|byte| *byte == 0).next().map(<[u8]>::to_vec)),
                 series: row.get(4)?,
+                parent: row.get(5)?,
             })
         };
         rows.map(read).collect::<Result<Vec<_>, SpiError>>()

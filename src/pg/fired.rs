@@ -115,6 +115,11 @@ impl Fired<'_> {
         (self.trigger.tgconstrrelid != pg_sys::InvalidOid).then_some(self.trigger.tgconstrrelid)
     }
 
+    /// Returns the OID of the trigger if it belongs to one of the partitioned table.
+    pub fn clone(&self) -> Option<pg_sys::Oid> {
+        self.trigger.tgisclone.then_some(self.trigger.tgoid)
+    }
+
     /// Returns the name of the trigger, in the encoding of the database.
     pub fn name(&self) -> &CStr {
         // SAFETY: the name is a C string that lives as long as the call.

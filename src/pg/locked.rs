@@ -13,6 +13,8 @@ use crate::pg::triggers::Triggers;
 pub enum Lock {
     /// While the arguments are read, in the mode of SELECT.
     Reading,
+    /// Until the transaction ends, in the mode of SELECT. The table then keeps its name. The caller has checked the privileges.
+    Naming,
     /// Until the transaction ends, in the mode of INSERT. The table then keeps its name and its triggers.
     Writing,
 }
@@ -28,7 +30,7 @@ pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Opt
             return None;
         }
         let all = Triggers::of(relation);
-        pg_sys::relation_close(relation, if lock == Lock::Writing { pg_sys::NoLock as i32 } else { mode });
+        pg_sys::relation_close(relation, if lock == Lock::Reading { mode } else { pg_sys::NoLock as i32 });
         all
     };
     let defining = all.iter().find(|trigger| trigger.has_arguments() && trigger.calls(function));
@@ -46,6 +48,17 @@ pub fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
         pg_sys::relation_close(relation, pg_sys::NoLock as i32);
     }
     relation::owner(table)
+}
+
+/// Returns true if a role has the privilege TRIGGER on a table. A table that does not exist counts as one that the role may use.
+pub fn may_trigger(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    let mut missing = false;
+    // SAFETY: the function reads the catalog caches in a transaction.
+    unsafe {
+        let right = pg_sys::ACL_TRIGGER as pg_sys::AclMode;
+        let result = pg_sys::pg_class_aclcheck_ext(table, role, right, &raw mut missing);
+        missing || result == pg_sys::AclResult::ACLCHECK_OK
+    }
 }
 
 /// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked, so a user

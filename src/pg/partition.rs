@@ -3,7 +3,10 @@
 
 use std::ffi::CStr;
 
-use pgrx::{IntoDatum, direct_function_call, pg_sys};
+use pgrx::pg_sys;
+
+use crate::pg::plans;
+use crate::pg::text_value::TextValue;
 
 // The type has 64 bits from PostgreSQL 16 on.
 const SELECT: pg_sys::AclMode = pg_sys::ACL_SELECT as pg_sys::AclMode;
@@ -23,13 +26,16 @@ pub fn may_update(table: pg_sys::Oid, column: &CStr) -> bool {
     }
 }
 
-/// Returns the topmost partitioned table of a partition, or `None` for a table that is no partition.
-pub fn root(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: the functions read the catalog in a transaction, and the second one takes an OID.
-    unsafe {
-        if !pg_sys::get_rel_relispartition(table) {
-            return None;
-        }
-        direct_function_call(pg_sys::pg_partition_root, &[table.into_datum()])
-    }
+/// Returns the nearest partitioned table of a partition through which the current role may update a column, or the topmost one if there is
+/// none. Returns `None` for a table that is no partition.
+pub fn through(table: pg_sys::Oid, column: &CStr) -> Option<pg_sys::Oid> {
+    let query = "SELECT above.relid
+                 FROM pg_catalog.pg_partition_ancestors($1::pg_catalog.regclass) WITH ORDINALITY AS p (relation, place),
+                     LATERAL (SELECT p.relation::pg_catalog.oid, pg_catalog.has_table_privilege(p.relation, 'SELECT')
+                                  AND pg_catalog.has_column_privilege(p.relation, $2, 'UPDATE')) AS above (relid, allowed)
+                 WHERE above.relid OPERATOR(pg_catalog.<>) $1
+                 ORDER BY above.allowed DESC, CASE WHEN above.allowed THEN p.place ELSE OPERATOR(pg_catalog.-) p.place END
+                 LIMIT 1";
+    let column = TextValue(column.to_bytes().to_vec());
+    plans::first(query, &[table.into(), column.into()], |row| row.get::<pg_sys::Oid>(1)).flatten()
 }

@@ -1,7 +1,7 @@
 //! A role with all privileges on a series and a numbered table, except that it owns neither, replaces triggers, and numbers rows through a
 //! partitioned table.
 
-use cluster::{Answer, Cluster};
+use cluster::{Answer, Cluster, sqlstate};
 
 const OBJECTS: &str = "
     CREATE ROLE low LOGIN;
@@ -78,4 +78,44 @@ fn a_number_that_a_row_has_taken_along_is_not_written_again() {
     let again =
         "BEGIN; UPDATE regions SET region = 'b' WHERE id = 1; INSERT INTO region_a VALUES (2, 'a', 'x', 'INV-00001')";
     assert_eq!(owner.code(again).as_deref(), Some("428C9"));
+}
+
+/// A partitioned table can be a partition itself.
+#[test]
+fn rows_of_a_partition_with_partitions_are_numbered() {
+    let server = Cluster::builder("serial_levels").start();
+    let mut owner = server.session();
+    owner.batch_execute(OBJECTS).expect("a superuser may");
+    // The privileges on the numbered table suffice, and rows that are inserted above get their numbers, too.
+    owner.batch_execute("GRANT SELECT, INSERT, UPDATE ON region_a TO low").expect("a superuser may");
+    let mut low = server.connect_as("low");
+    low.batch_execute("INSERT INTO region_a VALUES (1, 'a', 'x')").expect("the privileges suffice");
+    owner.batch_execute("INSERT INTO regions VALUES (2, 'a', 'x')").expect("a superuser may");
+    assert_eq!(owner.all::<String>("SELECT number FROM regions ORDER BY id"), ["INV-00001", "INV-00002"]);
+    // A second call replaces the triggers.
+    owner.batch_execute("SELECT snowflake_number_at_commit('region_a', 'number', 'inv')").expect("a superuser may");
+    // A table whose partitioned table numbers the same column is refused, and the hint works.
+    owner
+        .batch_execute("CREATE TABLE tenant_c PARTITION OF tenants FOR VALUES IN ('c') PARTITION BY LIST (id)")
+        .expect("a table");
+    for partition in ["tenant_a", "tenant_c"] {
+        let number = format!("SELECT snowflake_number_at_commit('{partition}', 'number', 'inv')");
+        let (code, message, detail, hint) = sqlstate(&owner.batch_execute(&number).expect_err(partition));
+        assert_eq!(
+            (code.as_str(), message),
+            (
+                "42710",
+                format!(
+                    "partitioned table \"public.tenants\" already numbers the rows of partition \"public.{partition}\""
+                )
+            )
+        );
+        assert_eq!((detail.as_str(), hint.as_str()), ("", "Number either the partitioned table or its partitions."));
+    }
+    owner
+        .batch_execute(
+            "DROP TRIGGER snowflake_number ON tenants; DROP TRIGGER snowflake_number_keep ON tenants;
+             SELECT snowflake_number_at_commit('tenant_a', 'number', 'inv')",
+        )
+        .expect("a superuser may");
 }

@@ -1,0 +1,137 @@
+//! The owner of a numbered table needs the privilege TRIGGER on the series for each row, as the owner of a table with a foreign key needs
+//! privileges. The trigger names the series that the caller has passed, whatever other sessions do meanwhile.
+
+use std::thread;
+
+use cluster::{Answer, Client, Cluster, sqlstate, waiting};
+
+const OBJECTS: &str = "
+    CREATE ROLE branch LOGIN; CREATE SCHEMA branch AUTHORIZATION branch; CREATE SCHEMA books;
+    GRANT USAGE ON SCHEMA books TO branch;
+    SELECT snowflake_create_series('books.invoice', 'INV-{n:4}');
+    SET ROLE branch;
+    CREATE TABLE branch.invoices (id integer, number text);
+    CREATE TABLE branch.regions (region text, id integer, number text) PARTITION BY LIST (region);
+    RESET ROLE;
+    CREATE TABLE branch.north PARTITION OF branch.regions FOR VALUES IN ('north') PARTITION BY LIST (id);
+    CREATE TABLE branch.north_1 PARTITION OF branch.north FOR VALUES IN (1)";
+
+/// Returns the SQLSTATE, the message, the detail and the hint of the error that the statements must raise.
+fn refused(client: &mut Client, sql: &str) -> (String, String, String, String) {
+    sqlstate(&client.batch_execute(sql).expect_err(sql))
+}
+
+/// Both for a superuser who makes the trigger for the owner, and for a privilege that is revoked later.
+#[test]
+fn the_owner_of_a_table_needs_the_privilege_for_each_row() {
+    let server = Cluster::builder("serial_owners").start();
+    let mut owner = server.session();
+    owner.batch_execute(OBJECTS).expect("a superuser may");
+    let mut branch = server.connect_as("branch");
+    let grant = "GRANT TRIGGER ON books.invoice TO branch";
+    let check = |client: &mut Client, sql: &str, table: &str| {
+        let (code, message, detail, hint) = refused(client, sql);
+        assert_eq!(
+            (code.as_str(), message),
+            ("42501", format!("the owner of table \"branch.{table}\" is not allowed to use series \"books.invoice\""))
+        );
+        assert_eq!(detail, "Role \"branch\" does not have the privilege TRIGGER on the series.");
+        assert_eq!(hint, format!("As the owner of the series, run {grant}."));
+    };
+    for (table, row) in [("invoices", "(id) VALUES (1)"), ("regions", "(region, id) VALUES ('north', 1)")] {
+        let number = format!("SELECT snowflake_number_at_commit('branch.{table}', 'number', 'books.invoice')");
+        let insert = format!("INSERT INTO branch.{table} {row}");
+        check(&mut owner, &number, table);
+        check(&mut branch, &number, table);
+        // The hint works.
+        owner.batch_execute(grant).expect("a superuser may");
+        owner.batch_execute(&number).expect("a superuser may");
+        branch.batch_execute(&insert).expect("the owner may");
+        owner.batch_execute("REVOKE TRIGGER ON books.invoice FROM branch").expect("a superuser may");
+        check(&mut branch, &insert, table);
+        // The privileges of the role that inserts the row do not count.
+        check(&mut owner, &insert, table);
+        owner.batch_execute(grant).expect("a superuser may");
+        branch.batch_execute(&insert).expect("the owner may");
+        owner.batch_execute("REVOKE TRIGGER ON books.invoice FROM branch").expect("a superuser may");
+    }
+    let last: i64 = owner.one("SELECT last_number FROM books.invoice");
+    assert_eq!(last, 4, "a number was drawn without the privilege");
+}
+
+/// What other sessions do while the call waits for a session that reads the table.
+fn while_it_waits(server: &Cluster, others: &str) -> (Result<(), String>, Option<String>) {
+    let mut reader = server.session();
+    reader.batch_execute("BEGIN; SELECT FROM branch.invoices").expect("a superuser may");
+    thread::scope(|scope| {
+        // The call drops the former triggers, for which it waits.
+        let call = scope.spawn(|| {
+            let number = "SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice')";
+            server.session().batch_execute(number).map_err(|error| sqlstate(&error).0)
+        });
+        assert!(waiting(&mut server.session(), || false));
+        let mut client = server.session();
+        client.batch_execute("SET lock_timeout = '1s'").expect("a setting");
+        let code = client.code(others);
+        reader.batch_execute("COMMIT").expect("a reader");
+        (call.join().expect("a call"), code)
+    })
+}
+
+#[test]
+fn a_series_that_is_renamed_during_the_call_does_not_lend_its_name() {
+    let server = Cluster::builder("serial_renamed").start();
+    let mut owner = server.session();
+    owner.batch_execute(OBJECTS).expect("a superuser may");
+    owner.batch_execute("GRANT TRIGGER ON books.invoice TO branch").expect("a superuser may");
+    owner
+        .batch_execute("SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice')")
+        .expect("a superuser may");
+    let create = "SELECT snowflake_create_series('books.invoice', 'WRONG-{n:4}')";
+    let (call, code) =
+        while_it_waits(&server, &format!("BEGIN; ALTER TABLE books.invoice RENAME TO bill; {create}; COMMIT"));
+    let series = "SELECT tgconstrrelid::regclass::text FROM pg_trigger WHERE tgrelid = 'branch.invoices'::regclass AND tgconstrrelid <> 0";
+    assert_eq!((call, code.as_deref(), owner.one::<String>(series).as_str()), (Ok(()), Some("55P03"), "books.invoice"));
+    // The name of a schema is not locked.
+    let (call, code) = while_it_waits(
+        &server,
+        &format!("BEGIN; ALTER SCHEMA books RENAME TO ledgers; CREATE SCHEMA books; {create}; COMMIT"),
+    );
+    let series: String = owner.one(series);
+    assert_eq!((call, code.as_deref(), series.as_str()), (Err("40001".into()), None, "ledgers.invoice"));
+}
+
+/// A role that may insert rows, but lacks a privilege that the number needs.
+#[test]
+fn a_role_that_may_not_number_rows_is_told_what_to_grant() {
+    let server = Cluster::builder("serial_lacking").start();
+    let mut owner = server.session();
+    owner.batch_execute(OBJECTS).expect("a superuser may");
+    owner
+        .batch_execute(
+            "GRANT TRIGGER ON books.invoice TO branch; CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA branch TO clerk;
+             GRANT SELECT, INSERT ON branch.invoices TO clerk; GRANT INSERT, UPDATE ON branch.regions TO clerk;
+             SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice'),
+                 snowflake_number_at_commit('branch.regions', 'number', 'books.invoice')",
+        )
+        .expect("a superuser may");
+    let mut clerk = server.connect_as("clerk");
+    for (table, row) in [("invoices", "(id) VALUES (1)"), ("regions", "(region, id) VALUES ('north', 1)")] {
+        let insert = format!("INSERT INTO branch.{table} {row}");
+        let (code, message, detail, hint) = refused(&mut clerk, &insert);
+        assert_eq!(
+            (code.as_str(), message),
+            ("42501", format!("role \"clerk\" is not allowed to number rows of table \"branch.{table}\""))
+        );
+        assert_eq!(
+            detail,
+            "The number is written with the privileges of this role, which lacks SELECT on the table or UPDATE on column \"number\"."
+        );
+        let grant = format!("GRANT SELECT, UPDATE (number) ON branch.{table} TO clerk");
+        assert_eq!(hint, format!("As the owner of the table, run {grant}."));
+        // The hint works.
+        owner.batch_execute(&grant).expect("a superuser may");
+        clerk.batch_execute(&insert).expect("the privileges suffice");
+    }
+    assert_eq!(owner.one::<i64>("SELECT last_number FROM books.invoice"), 2);
+}
