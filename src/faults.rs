@@ -129,6 +129,12 @@ pub enum Fault {
     BlockPerSession,
     /// The registrar serves tags that may not exist in turn with the others, and they take the slots of the others.
     NewTagsInTurn,
+    /// The entrance of tags that may not exist belongs to the role that comes first.
+    EntranceOfFirst,
+    /// A session waits for two seconds, instead of minutes, until its tag is looked up.
+    ShortPatience,
+    /// Any role that can take numbers of a series begins periods that ended long ago.
+    PastByAnyRole,
     /// A series draws from the tag that its trigger names, even if its owner may not draw from it.
     TagTrusted,
     /// IDs are concealed and revealed without the tweak.

@@ -7,7 +7,9 @@ use flake::serial::{Civil, Period, Template, Unit};
 use pgrx::datum::Date;
 use pgrx::prelude::*;
 
+use crate::faults::{self, Fault};
 use crate::functions::series_rights;
+use crate::fleet::grant;
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::civil::Zone;
@@ -16,7 +18,7 @@ use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
 use crate::pg::{plans, recovery, relation, timestamp};
 use crate::segments::draw;
-use crate::segments::facts::{self, MAX_ENCODED, MAX_TAG, PERIOD};
+use crate::segments::facts::{self, Asked, MAX_ENCODED, MAX_TAG, PERIOD};
 
 /// The function of the triggers of a series. The arguments of one of them define the series.
 pub const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
@@ -27,6 +29,9 @@ pub const COLUMNS: [(&[u8], pg_sys::Oid); 2] = [(b"period", pg_sys::TEXTOID), (b
 /// When the first and the last period begins for the registry, in microseconds since the Unix epoch: in the years 1 to 9999 in UTC. In
 /// other time zones, a period of these years can begin before or after them.
 const BEGINS: (i128, i128) = (-62_135_596_800_000_000, 253_402_300_799_000_000);
+
+/// How long ago a period can have ended that any role begins, in microseconds: 100 days.
+const RECENT: i64 = 100 * 86_400 * 1_000_000;
 
 /// How a series issues numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,14 +162,15 @@ impl Series {
         }
     }
 
-    /// Issues the next serial of the period that contains a time. `schema` is that of the extension.
-    pub fn next(&self, at: At, schema: pg_sys::Oid) -> TextValue {
+    /// Issues the next serial of the period that contains a time. `schema` is that of the extension, and `by_owner` tells whether the number
+    /// is for the owner of the series.
+    pub fn next(&self, at: At, schema: pg_sys::Oid, by_owner: bool) -> TextValue {
         let period = self.period(at);
         let number = match &self.definition.kind {
             Kind::Gapless => self.count(&period.key()),
             Kind::Dense { tag } => {
                 series_rights::check(self.table, tag, schema).unwrap_or_else(|problem| raise(problem));
-                self.draw(tag, period)
+                self.draw(tag, period, by_owner)
             }
         };
         let serial = self.definition.template.format(period, number).unwrap_or_else(|overflow| {
@@ -189,19 +195,24 @@ impl Series {
         period.unwrap_or_else(|years| raise(SerialProblem::Year { at: instant, years }))
     }
 
-    /// Draws a number of the period's segment. The registry creates the segment if there is none. A series with one period for all time
+    /// Draws a number of the period's segment. The registry creates the segment if there is none, and keeps it for ever. So that no other role
+    /// fills the registry, only the owner of the series begins a period that ended long ago. A series with one period for all time
     /// has one segment, which its owner creates.
-    fn draw(&self, tag: &[u8], period: Period) -> i64 {
+    fn draw(&self, tag: &[u8], period: Period, by_owner: bool) -> i64 {
         let Definition { template, zone, start, .. } = &self.definition;
         if template.unit() == Unit::All {
             return draw::draw(Text(tag), || None);
         }
         draw::draw(Text(&[PERIOD, tag, b" ", period.key().as_bytes()].concat()), || {
             // The same instant on every server with this definition.
-            let begins = zone.begin(period.start().in_utc()).clamp(BEGINS.0, BEGINS.1);
-            let begins = i64::try_from(begins).expect("years have four digits");
+            let begins = |period: Period| zone.begin(period.start().in_utc()).clamp(BEGINS.0, BEGINS.1);
+            let recent = i128::from(grant::now() - RECENT);
+            let oldest = Civil::of(recent, zone.offset(recent)).and_then(|civil| template.period(civil).ok());
+            let is_recent = oldest.is_some_and(|oldest| begins(period) >= begins(oldest));
+            let creates = by_owner || is_recent || faults::on(Fault::PastByAnyRole);
+            let begins = i64::try_from(begins(period)).expect("years have four digits");
             let lengths = period_lengths(u64::try_from(template.max() - start).unwrap_or(0) + 1);
-            Some(facts::Period { begins, start: *start, lengths })
+            Some(Asked { period: facts::Period { begins, start: *start, lengths }, creates })
         })
     }
 

@@ -1,8 +1,8 @@
 //! The errors of sessions that draw the numbers of a segment.
 
 use pgrx::PgSqlErrorCode::{
-    self, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_LOCK_NOT_AVAILABLE,
-    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_READ_ONLY_SQL_TRANSACTION,
+    self, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE,
+    ERRCODE_LOCK_NOT_AVAILABLE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_READ_ONLY_SQL_TRANSACTION,
     ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_UNDEFINED_OBJECT, ERRCODE_UNTRANSLATABLE_CHARACTER,
 };
 
@@ -71,6 +71,12 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
              this server and of the registry."
                 .into(),
         ),
+        SegmentProblem::LongAgo { begins } => (
+            ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("only the owner of the series can begin segment \"{tag}\""),
+            format!("No number of this period was drawn, and the period, which began at {}, ended more than 100 days ago.", timestamp::utc(*begins)),
+            "Call snowflake_serial() with a time in this period once as the owner of the series. After that, other roles can draw.".into(),
+        ),
         SegmentProblem::OfSeries => (
             ERRCODE_INVALID_PARAMETER_VALUE,
             format!("segment \"{tag}\" belongs to a series"),
@@ -108,6 +114,14 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
             ),
             format!("{hint} The server gives out numbers again as soon as a request succeeds. See view \"snowflake_segments\".")
                 .trim()
+                .into(),
+        ),
+        SegmentProblem::Crowded => (
+            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+            format!("segment \"{tag}\" was not looked up in time"),
+            "Sessions ask for more new segments than the server looks up.".into(),
+            "Find the sessions that ask for segments that do not exist, revoke EXECUTE on function snowflake_segment_nextval(text) from \
+             their roles, and retry the statement."
                 .into(),
         ),
         SegmentProblem::NoRegistrar => (

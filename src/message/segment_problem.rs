@@ -23,6 +23,11 @@ pub enum SegmentProblem {
         /// When the period begins, in microseconds since the Unix epoch.
         begins: i128,
     },
+    /// The segment is one of a period of a series that ended long ago, and only the owner of the series can begin it.
+    LongAgo {
+        /// When the period began, in microseconds since the Unix epoch.
+        begins: i128,
+    },
     /// The tag is one of a series.
     OfSeries,
     /// Another session has locked the segment in the registry.
@@ -42,6 +47,8 @@ pub enum SegmentProblem {
         /// What to do about the cause, or an empty text.
         hint: String,
     },
+    /// The registrar looks up tags, but has not looked up this one in time.
+    Crowded,
     /// The registrar does not answer.
     NoRegistrar,
 }

@@ -8,15 +8,15 @@ use flake::{Nanos, Undrawn};
 use pgrx::check_for_interrupts;
 
 use crate::config::identity;
-use crate::faults;
+use crate::faults::{self, Fault};
 use crate::fleet::grant::{self, Standing};
 use crate::fleet::refusal;
 use crate::message::error::Error;
 use crate::message::segment_problem::SegmentProblem;
 use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
-use crate::pg::{background_worker, recovery, relation};
-use crate::segments::facts::{MAX_ENCODED, MAX_TAG, Period, Reason};
+use crate::pg::{background_worker, recovery, relation, role};
+use crate::segments::facts::{Asked, MAX_ENCODED, MAX_TAG, Reason};
 use crate::segments::slots::{self as slots, Found, Phase, Slot};
 use crate::server::{clock, wait};
 
@@ -25,6 +25,10 @@ const SLEEP: Duration = Duration::from_secs(1);
 
 /// How long a session waits for the registrar.
 const PATIENCE: Nanos = 60_000_000_000;
+
+/// How long a session waits until its tag is looked up. How long this takes depends on how many tags that do not exist the sessions of its
+/// role ask for.
+const LOOK_UP_PATIENCE: Nanos = 300_000_000_000;
 
 /// The number of tags that a session remembers. A session that uses more tags looks them up again.
 const REMEMBERED: usize = 1_000;
@@ -64,10 +68,10 @@ impl Known {
     }
 }
 
-/// Draws a number. The session waits only if there is none on this server. If `period` returns one and the registry has no such tag, the
-/// tag is created.
+/// Draws a number. The session waits only if there is none on this server. If `period` returns one that the session may create and the
+/// registry has no such tag, the tag is created.
 #[inline]
-pub fn draw(tag: Text<'_>, period: impl FnOnce() -> Option<Period>) -> i64 {
+pub fn draw(tag: Text<'_>, period: impl FnOnce() -> Option<Asked>) -> i64 {
     let known = KNOWN.with_borrow_mut(|known| known.find(tag.0));
     match known {
         Some((slot, version)) if let Ok(number) = slot.draw(version) => {
@@ -79,7 +83,7 @@ pub fn draw(tag: Text<'_>, period: impl FnOnce() -> Option<Period>) -> i64 {
 
 /// Finds the slot of a tag, and draws from it.
 #[cold]
-fn find(tag: Text<'_>, period: Option<&Period>) -> i64 {
+fn find(tag: Text<'_>, period: Option<&Asked>) -> i64 {
     let raise = |problem| -> ! { Error::Segment { tag: tag.shown(), problem }.raise() };
     // If the library is not preloaded, this call raises the error that says so.
     let own = identity::get();
@@ -100,6 +104,7 @@ fn find(tag: Text<'_>, period: Option<&Period>) -> i64 {
         raise(SegmentProblem::Length { bytes: name.len() });
     }
     let begun = clock::monotonic();
+    let role = role::of_session();
     loop {
         check_for_interrupts!();
         if grant::published().is_some_and(|snapshot| snapshot.standing == Standing::Fenced)
@@ -107,14 +112,14 @@ fn find(tag: Text<'_>, period: Option<&Period>) -> i64 {
         {
             error.raise();
         }
-        let drawn = match slots::find_or_take(&name, period) {
+        let drawn = match slots::find_or_take(&name, Asked::created(period), role) {
             Found::Slot(slot, version) => {
                 KNOWN.with_borrow_mut(|known| known.note(tag.0, (slot, version)));
                 await_number(slot, version, begun, period)
             }
-            Found::Full => await_slot(Some(begun), Duration::from_millis(20)),
+            Found::Full => await_slot(begun, false, Duration::from_millis(20)),
             // The registrar looks up few tags in a second.
-            Found::Crowded => await_slot(None, Duration::from_millis(100)),
+            Found::Crowded => await_slot(begun, true, Duration::from_millis(100)),
         };
         match drawn {
             Ok(Some(number)) => return number,
@@ -125,10 +130,10 @@ fn find(tag: Text<'_>, period: Option<&Period>) -> i64 {
 }
 
 /// Waits until a slot may be free.
-fn await_slot(since: Option<Nanos>, most: Duration) -> Result<Option<i64>, SegmentProblem> {
+fn await_slot(begun: Nanos, looked_up: bool, most: Duration) -> Result<Option<i64>, SegmentProblem> {
     let waiting = slots::freed().join();
     unreachable()?;
-    late(since)?;
+    late(begun, looked_up)?;
     // A slot that was freed before this session waited is found soon.
     wait::until_woken(&waiting, WaitEvent::Segment, most);
     Ok(None)
@@ -139,9 +144,10 @@ fn await_number(
     slot: &Slot,
     version: u64,
     begun: Nanos,
-    period: Option<&Period>,
+    period: Option<&Asked>,
 ) -> Result<Option<i64>, SegmentProblem> {
-    let unanswered = slot.unanswered();
+    let mut unanswered = slot.unanswered();
+    let mut creates = period.is_some_and(|period| period.creates);
     let waiting = slot.changed.join();
     let mut waited = false;
     loop {
@@ -155,6 +161,14 @@ fn await_number(
             },
         }
         if let Some((reason, until)) = slot.refusal.get() {
+            // The refusal can be that of a different tag, which has got the slot.
+            if slot.version() != version {
+                return Ok(None);
+            }
+            // A session that may not create the tag can have asked before.
+            if reason == Reason::Unknown && std::mem::take(&mut creates) {
+                unanswered = slot.unanswered();
+            }
             if slot.unanswered() != unanswered || until > grant::now() {
                 return Err(refused(reason, until, period));
             }
@@ -162,8 +176,7 @@ fn await_number(
         }
         slot.want();
         unreachable()?;
-        // How long a tag is not looked up depends on how many tags that do not exist sessions ask for.
-        late(Some(begun).filter(|_| !slot.is_entrance()))?;
+        late(begun, slot.is_entrance())?;
         if !waited {
             slot.note_wait();
             waited = true;
@@ -173,13 +186,17 @@ fn await_number(
 }
 
 /// Returns the error for a refusal.
-fn refused(reason: Reason, until: i64, period: Option<&Period>) -> SegmentProblem {
+fn refused(reason: Reason, until: i64, asked: Option<&Asked>) -> SegmentProblem {
     match reason {
-        Reason::Unknown => SegmentProblem::Unknown,
+        Reason::Unknown => match asked.filter(|asked| !asked.creates) {
+            Some(asked) => SegmentProblem::LongAgo { begins: asked.period.begins.into() },
+            None => SegmentProblem::Unknown,
+        },
         Reason::Wait => SegmentProblem::Wait { until: until.into() },
         Reason::Exhausted => SegmentProblem::Exhausted,
         Reason::NotBegun => {
-            period.map_or(SegmentProblem::Unknown, |period| SegmentProblem::NotBegun { begins: period.begins.into() })
+            let begins = |asked: &Asked| SegmentProblem::NotBegun { begins: asked.period.begins.into() };
+            asked.map_or(SegmentProblem::Unknown, begins)
         }
         Reason::Locked => SegmentProblem::Locked,
         Reason::NotCreated => SegmentProblem::NotCreated,
@@ -194,9 +211,17 @@ fn unreachable() -> Result<(), SegmentProblem> {
     Err(SegmentProblem::Unreachable { since: failing.since.into(), failures: failing.failures, cause, hint })
 }
 
-/// Returns an error if the registrar does not run, or if this session has waited for it for too long since a time.
-fn late(since: Option<Nanos>) -> Result<(), SegmentProblem> {
-    let late = since.is_some_and(|since| clock::monotonic().saturating_sub(since) > PATIENCE);
-    let overdue = || grant::published().is_none_or(|snapshot| snapshot.overdue());
-    if late || overdue() { Err(SegmentProblem::NoRegistrar) } else { Ok(()) }
+/// Returns an error if the registrar does not run, or if this session has waited for it for too long. `looked_up` is true for a session
+/// that waits until its tag is looked up.
+fn late(begun: Nanos, looked_up: bool) -> Result<(), SegmentProblem> {
+    let waited = clock::monotonic().saturating_sub(begun);
+    let patience = match looked_up {
+        true if faults::on(Fault::ShortPatience) => 2_000_000_000,
+        true => LOOK_UP_PATIENCE,
+        false => PATIENCE,
+    };
+    if grant::published().is_none_or(|snapshot| snapshot.overdue()) || waited > patience && !looked_up {
+        return Err(SegmentProblem::NoRegistrar);
+    }
+    if waited > patience { Err(SegmentProblem::Crowded) } else { Ok(()) }
 }

@@ -73,6 +73,21 @@ pub struct Period {
     pub lengths: (u64, u64),
 }
 
+/// How a session asks for the tag of a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub period: Period,
+    /// True if the session may create the tag.
+    pub creates: bool,
+}
+
+impl Asked {
+    /// Returns the period if the session may create its tag.
+    pub fn created(asked: Option<&Asked>) -> Option<&Period> {
+        asked.filter(|asked| asked.creates).map(|asked| &asked.period)
+    }
+}
+
 /// The period of the tag of a slot, if it is one of a series. It is set when the slot gets the tag.
 pub struct OfPeriod {
     begins: AtomicI64,

@@ -19,7 +19,7 @@ use crate::pg::background_worker;
 use crate::pg::libpq::Failure;
 use crate::segments::call::{Answer, Taken};
 use crate::segments::connections::{Caller, Terms};
-use crate::segments::facts::Reason;
+use crate::segments::facts::{Period, Reason};
 use crate::segments::failures::Failures;
 use crate::segments::newcomers::Newcomers;
 use crate::segments::slots::{self as slots, Phase, Slot};
@@ -138,9 +138,9 @@ impl Fetcher {
 
     /// Does what a slot wants. Returns true if the registry has answered.
     fn serve(&mut self, index: usize, slot: &Slot, terms: &Terms) -> Result<bool, Trouble> {
-        let (name, phase, version) = slot.read();
+        let (name, phase, version, period) = slot.read();
         if slot.is_entrance() {
-            return if phase == Phase::Asked { self.look_up(slot, &name, version, terms) } else { Ok(false) };
+            return if phase == Phase::Asked { self.look_up(slot, &name, version, period, terms) } else { Ok(false) };
         }
         let tag = self.tags.entry(index).or_default();
         if tag.version != version {
@@ -148,15 +148,22 @@ impl Fetcher {
         }
         match phase {
             Phase::Leaving => self.give_back(index, slot, &name, terms),
-            Phase::Asked => self.fetch(index, slot, &name, terms).map(|()| true),
-            Phase::Open if slot.segment.has_room() => self.fetch(index, slot, &name, terms).map(|()| true),
+            Phase::Asked => self.fetch(index, slot, &name, period, terms).map(|()| true),
+            Phase::Open if slot.segment.has_room() => self.fetch(index, slot, &name, period, terms).map(|()| true),
             // The block is there already.
             Phase::Open | Phase::Free | Phase::Refused => Ok(false),
         }
     }
 
     /// Fetches a block and gives it to the sessions.
-    fn fetch(&mut self, index: usize, slot: &Slot, name: &str, terms: &Terms) -> Result<(), Trouble> {
+    fn fetch(
+        &mut self,
+        index: usize,
+        slot: &Slot,
+        name: &str,
+        period: Option<Period>,
+        terms: &Terms,
+    ) -> Result<(), Trouble> {
         let begun = clock::monotonic();
         let tag = &self.tags[&index];
         let (version, pending, last) = (tag.version, tag.pending, slot.facts.last_fetch.load(RELAXED));
@@ -174,7 +181,7 @@ impl Fetcher {
         match answer {
             Answer::Refused(Reason::Unknown, _) => {
                 known::forget(name);
-                match self.create(slot, name, terms)? {
+                match self.create(name, period, terms)? {
                     None => slot.still_wanted(),
                     Some(reason) => refuse(slot, version, reason),
                 }
@@ -189,7 +196,7 @@ impl Fetcher {
                 slot.refusal.set(reason, until);
                 // A slot that has never had a number can get another tag.
                 if reason == Reason::Exhausted && slot.phase() == Phase::Asked {
-                    slot.refuse(version);
+                    slot.refuse(version, reason);
                 }
                 if reason == Reason::Wait {
                     let pause = u64::try_from(until.saturating_sub(grant::now())).unwrap_or(0);
@@ -205,14 +212,21 @@ impl Fetcher {
 
     /// Looks up a tag of which this server does not know whether it exists. If it is one of a period, creates it. If it exists then, frees
     /// its slot, so that the session takes a slot of a segment. Returns true, because the registry has answered.
-    fn look_up(&mut self, slot: &Slot, name: &str, version: u64, terms: &Terms) -> Result<bool, Trouble> {
+    fn look_up(
+        &mut self,
+        slot: &Slot,
+        name: &str,
+        version: u64,
+        period: Option<Period>,
+        terms: &Terms,
+    ) -> Result<bool, Trouble> {
         let refused = match self.caller.ask(terms, |line| line.exists(name)) {
             Err(trouble) if lacks_character(&trouble) => Some(Reason::Encoding),
             Err(trouble) => return Err(trouble),
             Ok(true) => None,
             Ok(false) => {
                 self.newcomers.note_unknown(Instant::now());
-                self.create(slot, name, terms)?
+                self.create(name, period, terms)?
             }
         };
         match refused {
@@ -225,9 +239,9 @@ impl Fetcher {
         Ok(true)
     }
 
-    /// Creates the tag of a slot if it is one of a period. Returns why the registry does not create it.
-    fn create(&mut self, slot: &Slot, name: &str, terms: &Terms) -> Result<Option<Reason>, Trouble> {
-        let Some(period) = slot.period.get() else { return Ok(Some(Reason::Unknown)) };
+    /// Creates a tag if it is one of a period. Returns why the registry does not create it.
+    fn create(&mut self, name: &str, period: Option<Period>, terms: &Terms) -> Result<Option<Reason>, Trouble> {
+        let Some(period) = period else { return Ok(Some(Reason::Unknown)) };
         match self.caller.ask(terms, |line| line.begin(name, &period)) {
             Err(trouble @ Trouble::NoAnswer(Failure::Raised { .. })) => {
                 log::not_created(name, &trouble);
@@ -316,7 +330,7 @@ impl Fetcher {
         let deadline = Instant::now() + PARTING;
         slots::all().iter().filter(|slot| slot.phase() != Phase::Free).for_each(Slot::leave);
         for (index, slot) in slots::all().iter().enumerate() {
-            let (name, phase, version) = slot.read();
+            let (name, phase, version, _) = slot.read();
             let known = self.tags.get(&index).is_some_and(|tag| tag.version == version);
             let time = deadline.saturating_duration_since(Instant::now());
             let terms = terms.filter(|_| phase == Phase::Leaving && known && !time.is_zero());
@@ -349,7 +363,7 @@ impl Fetcher {
         slot.refusal.set(reason, 0);
         match slot.phase() {
             // A slot that has never had a number can get another tag.
-            Phase::Asked => slot.refuse(tag.version),
+            Phase::Asked => slot.refuse(tag.version, reason),
             _ => {
                 tag.retry = Some(Instant::now() + HELD_BACK);
                 slot.still_wanted();
@@ -361,8 +375,7 @@ impl Fetcher {
 
 /// Tells the sessions that wait for a number of a tag why there is none.
 fn refuse(slot: &Slot, version: u64, reason: Reason) {
-    slot.refusal.set(reason, 0);
-    slot.refuse(version);
+    slot.refuse(version, reason);
     slot.note_unanswered();
 }
 

@@ -38,7 +38,7 @@ impl Reports {
 
     fn try_report(connection: &Connection, terms: &Terms) -> Result<(), Trouble> {
         let open = slots::all().iter().filter_map(|slot| {
-            let (name, phase, version) = slot.read();
+            let (name, phase, version, _) = slot.read();
             let (generation, highest) = (slot.facts.generation.load(RELAXED), slot.facts.highest.load(RELAXED));
             (phase == Phase::Open && generation != 0).then_some((slot, version, (name, generation, highest as i64)))
         });

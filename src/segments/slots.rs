@@ -18,6 +18,8 @@
 //!
 //! The last [`ENTRANCE`] slots are the entrance. A tag of which this server does not know whether it exists gets one of them. When the
 //! registrar has found the tag, it frees the slot, and the session takes one of the others. So tags that do not exist close no segment.
+//! The roles that have logged in share the entrance: if it is full, a role takes a slot from the role that has the most of them. A slot
+//! then gets a different tag while the registrar looks up the former one, so the registrar names the version with each answer.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -32,7 +34,7 @@ use crate::pg::backend_slots::{SHARED_ALIGNMENT, SharedArray};
 use crate::pg::background_worker;
 use crate::pg::condition_variable::Condition;
 use crate::pg::latch::SharedLatch;
-use crate::segments::facts::{Facts, Failing, OfPeriod, Period, Refusal, Tag};
+use crate::segments::facts::{Facts, Failing, OfPeriod, Period, Reason, Refusal, Tag};
 use crate::segments::known;
 use crate::server::clock;
 
@@ -62,7 +64,9 @@ pub struct Slot {
     phase: AtomicU32,
     version: AtomicU64,
     tag: Tag,
-    pub period: OfPeriod,
+    period: OfPeriod,
+    /// The role that has logged in to the session that gave the slot its tag.
+    role: AtomicU32,
     /// Sessions wait on this condition for the answer of the registry.
     pub changed: Condition,
     /// How many requests for this tag were not answered with a block.
@@ -82,6 +86,7 @@ impl Default for Slot {
             version: AtomicU64::default(),
             tag: Tag::default(),
             period: OfPeriod::default(),
+            role: AtomicU32::default(),
             changed: Condition::new(),
             unanswered: AtomicU64::default(),
             refusal: Refusal::default(),
@@ -169,24 +174,38 @@ pub enum Found {
     Crowded,
 }
 
+impl Found {
+    /// Returns true if the session may create the tag, and the slot does not have the period for it.
+    fn lacks(&self, period: Option<&Period>) -> bool {
+        matches!(self, Found::Slot(slot, _) if period.is_some() && slot.period.get().is_none())
+    }
+}
+
 /// Finds the slot of a tag. If there is none, gives the tag a slot that is free, or asks the registrar to free one. `period` is given for
-/// a tag of a series.
-pub fn find_or_take(tag: &str, period: Option<&Period>) -> Found {
+/// a tag of a series. `role` is the role that has logged in to this session.
+pub fn find_or_take(tag: &str, period: Option<&Period>, role: u32) -> Found {
     if let Some(found) = {
         let _lock = LOCK.share();
         find(tag)
-    } {
+    } && !found.lacks(period)
+    {
         return found;
     }
     let failing = LOCK.exclusive();
     if let Some(found) = find(tag) {
+        if let Found::Slot(slot, _) = found
+            && found.lacks(period)
+        {
+            slot.period.set(period);
+        }
         return found;
     }
     let is_known = known::contains(tag) || faults::on(Fault::NewTagsInTurn);
     let (segments, entrance) = parts();
     let slots = if is_known { segments } else { entrance };
     let refused = || slots.iter().filter(|slot| slot.phase() == Phase::Refused).min_by_key(|slot| slot.used());
-    let Some(slot) = slots.iter().find(|slot| slot.phase() == Phase::Free).or_else(refused) else {
+    let shared = || if is_known { None } else { share(entrance, role) };
+    let Some(slot) = slots.iter().find(|slot| slot.phase() == Phase::Free).or_else(refused).or_else(shared) else {
         // Without a registry, there would be no numbers for the slot.
         if is_known && failing.failures == 0 {
             evict();
@@ -199,10 +218,24 @@ pub fn find_or_take(tag: &str, period: Option<&Period>) -> Found {
     }
     slot.tag.set(tag);
     slot.period.set(period);
+    slot.role.store(role, Ordering::Relaxed);
     slot.facts.reset();
     slot.refusal.clear();
     slot.set_phase(Phase::Asked);
-    Found::Slot(slot, slot.next_version())
+    let version = slot.next_version();
+    drop(failing);
+    // The sessions that waited for the former tag notice that they have no slot.
+    slot.changed.wake_all();
+    Found::Slot(slot, version)
+}
+
+/// Returns the slot that a role takes from the role with the most slots, unless that role would then have fewer. It is the slot that was
+/// taken last.
+fn share(entrance: &'static [Slot], role: u32) -> Option<&'static Slot> {
+    let count = |role| entrance.iter().filter(|slot| slot.role.load(Ordering::Relaxed) == role).count();
+    let last = entrance.iter().max_by_key(|slot| (count(slot.role.load(Ordering::Relaxed)), slot.used()))?;
+    let most = count(last.role.load(Ordering::Relaxed));
+    (count(role) + 1 < most && !faults::on(Fault::EntranceOfFirst)).then_some(last)
 }
 
 fn find(tag: &str) -> Option<Found> {
@@ -324,10 +357,10 @@ impl Slot {
         self.changed.wake_all();
     }
 
-    /// Returns the tag, the phase and the version.
-    pub fn read(&self) -> (String, Phase, u64) {
+    /// Returns the tag, the phase, the version, and the period if the tag is one of a series.
+    pub fn read(&self) -> (String, Phase, u64, Option<Period>) {
         let _lock = LOCK.share();
-        (self.tag.get(), self.phase(), self.version())
+        (self.tag.get(), self.phase(), self.version(), self.period.get())
     }
 
     /// Puts a block into the segment, or opens the segment with it. `replace` closes the segment first, because the block is of another
@@ -361,12 +394,15 @@ impl Slot {
         Some(given)
     }
 
-    /// Closes the segment without giving back anything, because the registry gives out no block. A session can ask again.
-    pub fn refuse(&self, version: u64) {
+    /// Closes the segment without giving back anything, because the registry gives out no block for this reason. A session can ask again.
+    pub fn refuse(&self, version: u64, reason: Reason) {
         let _lock = LOCK.exclusive();
-        if self.version() == version && matches!(self.phase(), Phase::Open | Phase::Asked) {
-            self.segment.close();
-            self.set_phase(Phase::Refused);
+        if self.version() == version {
+            self.refusal.set(reason, 0);
+            if matches!(self.phase(), Phase::Open | Phase::Asked) {
+                self.segment.close();
+                self.set_phase(Phase::Refused);
+            }
         }
     }
 

@@ -33,7 +33,7 @@ pub fn all() -> impl Iterator<Item = Shown> {
     let failing = if slots::all().is_empty() { None } else { slots::failing() };
     let now = clock::monotonic();
     slots::all().iter().filter_map(move |slot| {
-        let (tag, phase, _) = slot.read();
+        let (tag, phase, ..) = slot.read();
         let refused = slot.refusal.get().map(|(reason, _)| reason);
         let problem = match refused {
             Some(Reason::Unknown) => Some("the segment does not exist".into()),
