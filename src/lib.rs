@@ -21,6 +21,7 @@ use config::{guc, identity};
 use fleet::{grant, record};
 use functions::series_rights;
 use generator::{draw, witness};
+use os::backtrace;
 use pg::{label, utility};
 use segments::slots;
 use server::{log, shmem, stats};
@@ -69,6 +70,7 @@ pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 #[allow(unsafe_code)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    backtrace::disable();
     label::provide(series_rights::check_label);
     // SAFETY: the flag is a plain variable of this process, which PostgreSQL sets before it calls this function.
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {

@@ -162,8 +162,8 @@ impl Series {
         }
     }
 
-    /// Issues the next serial of the period that contains a time. `schema` is that of the extension, and `by_owner` tells whether the number
-    /// is for the owner of the series.
+    /// Issues the next serial of the period that contains a time. `schema` is that of the extension, and `by_owner` tells whether the
+    /// number is for the owner of the series.
     pub fn next(&self, at: At, schema: pg_sys::Oid, by_owner: bool) -> TextValue {
         let period = self.period(at);
         let number = match &self.definition.kind {
@@ -195,9 +195,9 @@ impl Series {
         period.unwrap_or_else(|years| raise(SerialProblem::Year { at: instant, years }))
     }
 
-    /// Draws a number of the period's segment. The registry creates the segment if there is none, and keeps it for ever. So that no other role
-    /// fills the registry, only the owner of the series begins a period that ended long ago. A series with one period for all time
-    /// has one segment, which its owner creates.
+    /// Draws a number of the period's segment. The registry creates the segment if there is none, and keeps it for ever. So that no
+    /// other role fills the registry, only the owner of the series begins a period that ended long ago. A series with one period for
+    /// all time has one segment, which its owner creates.
     fn draw(&self, tag: &[u8], period: Period, by_owner: bool) -> i64 {
         let Definition { template, zone, start, .. } = &self.definition;
         if template.unit() == Unit::All {

@@ -74,7 +74,10 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
         SegmentProblem::LongAgo { begins } => (
             ERRCODE_INSUFFICIENT_PRIVILEGE,
             format!("only the owner of the series can begin segment \"{tag}\""),
-            format!("No number of this period was drawn, and the period, which began at {}, ended more than 100 days ago.", timestamp::utc(*begins)),
+            format!(
+                "No number of this period was drawn, and the period, which began at {}, ended more than 100 days ago.",
+                timestamp::utc(*begins)
+            ),
             "Call snowflake_serial() with a time in this period once as the owner of the series. After that, other roles can draw.".into(),
         ),
         SegmentProblem::OfSeries => (

@@ -31,7 +31,7 @@ SELECT 1 / 0;
 #[test]
 fn errors_inside_statements_show_nothing_of_the_implementation() {
     let server = Cluster::builder("serial_reported")
-        .env("RUST_BACKTRACE", "full")
+        .env("RUST_LIB_BACKTRACE", "1")
         .set("log_error_verbosity", "verbose")
         .start();
     drop(server.session());
