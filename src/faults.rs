@@ -135,6 +135,10 @@ pub enum Fault {
     ShortPatience,
     /// Any role that can take numbers of a series begins periods that ended long ago.
     PastByAnyRole,
+    /// The privileges of the owner of a numbered table are not checked.
+    TableOwnerTrusted,
+    /// A trigger that numbers rows names whichever relation has the name of the series at last.
+    SeriesByName,
     /// A series draws from the tag that its trigger names, even if its owner may not draw from it.
     TagTrusted,
     /// IDs are concealed and revealed without the tweak.

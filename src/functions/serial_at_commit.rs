@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
+use crate::faults::{self, Fault};
 use crate::functions::extension;
 use crate::functions::serial_keep::Writing;
 use crate::functions::series_definition::{At, COLUMNS, Series, TRIGGER_FUNCTION, raise};
@@ -52,7 +53,8 @@ fn snowflake_number_at_commit(
     }
     check_owner_of(oid, series);
     let table = relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| gone(oid)).quoted();
-    Series::open(series, Lock::Naming);
+    let by_name = faults::on(Fault::SeriesByName);
+    Series::open(series, if by_name { Lock::Reading } else { Lock::Naming });
     let from = relation::of_relation(series).unwrap_or_else(|| gone(series)).quoted();
     let column = |name: Text<'_>| {
         let quoted = relation::identifier(&name.name());
@@ -89,7 +91,7 @@ fn snowflake_number_at_commit(
     // The lock of the series keeps its name, but not that of its schema.
     let is_made =
         |found: &Found| found.table == oid && found.key.as_deref() == Some(key.0) && found.series == Some(series);
-    if !triggers(oid).iter().any(is_made) {
+    if !by_name && !triggers(oid).iter().any(is_made) {
         raise(SerialProblem::NameChanged { series: from });
     }
     relation::run([kept.as_bytes(), &literal, b")"].concat());
@@ -167,7 +169,8 @@ fn snowflake_number_row(call: Called) -> Row {
 
 /// Raises an error unless the owner of a table may use the series.
 fn check_owner_of(table: pg_sys::Oid, series: pg_sys::Oid) {
-    let Some(owner) = relation::owner(table).filter(|owner| !locked::may_trigger(series, *owner)) else { return };
+    let lacks = |owner: &pg_sys::Oid| !locked::may_trigger(series, *owner) && !faults::on(Fault::TableOwnerTrusted);
+    let Some(owner) = relation::owner(table).filter(lacks) else { return };
     let name = |oid| relation::of_relation(oid).map(|name| name.quoted()).unwrap_or_default();
     let (table, series) = (name(table), name(series));
     raise(SerialProblem::TableOwner { table, owner: role::name(owner).unwrap_or_default(), series });

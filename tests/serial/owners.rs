@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use cluster::{Answer, Client, Cluster, sqlstate, waiting};
+use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, sqlstate, waiting};
 
 const OBJECTS: &str = "
     CREATE ROLE branch LOGIN; CREATE SCHEMA branch AUTHORIZATION branch; CREATE SCHEMA books;
@@ -15,6 +15,11 @@ const OBJECTS: &str = "
     RESET ROLE;
     CREATE TABLE branch.north PARTITION OF branch.regions FOR VALUES IN ('north') PARTITION BY LIST (id);
     CREATE TABLE branch.north_1 PARTITION OF branch.north FOR VALUES IN (1)";
+
+fn start(name: &str, fault: Option<&str>) -> Cluster {
+    let builder = Cluster::builder(name);
+    fault.into_iter().fold(builder, Builder::fault).start()
+}
 
 /// Returns the SQLSTATE, the message, the detail and the hint of the error that the statements must raise.
 fn refused(client: &mut Client, sql: &str) -> (String, String, String, String) {
@@ -59,6 +64,33 @@ fn the_owner_of_a_table_needs_the_privilege_for_each_row() {
     assert_eq!(last, 4, "a number was drawn without the privilege");
 }
 
+/// Returns an error if a row is numbered after the privilege was revoked.
+fn revoke(name: &str, fault: Option<&str>) -> Result<(), String> {
+    let server = start(name, fault);
+    let mut owner = server.session();
+    owner.batch_execute(OBJECTS).expect("a superuser may");
+    owner
+        .batch_execute(
+            "GRANT TRIGGER ON books.invoice TO branch;
+             SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice');
+             REVOKE TRIGGER ON books.invoice FROM branch",
+        )
+        .expect("a superuser may");
+    let code = server.connect_as("branch").code("INSERT INTO branch.invoices (id) VALUES (1)");
+    ensure!(code.as_deref() == Some("42501"), "the row was numbered: {code:?}");
+    Ok(())
+}
+
+#[test]
+fn a_privilege_that_was_revoked_numbers_nothing() {
+    revoke("serial_revoked", None).unwrap();
+}
+
+#[test]
+fn an_owner_who_is_trusted_is_caught() {
+    assert_caught(revoke("serial_trusted", Some("TableOwnerTrusted")), "the row was numbered: None");
+}
+
 /// What other sessions do while the call waits for a session that reads the table.
 fn while_it_waits(server: &Cluster, others: &str) -> (Result<(), String>, Option<String>) {
     let mut reader = server.session();
@@ -78,27 +110,42 @@ fn while_it_waits(server: &Cluster, others: &str) -> (Result<(), String>, Option
     })
 }
 
-#[test]
-fn a_series_that_is_renamed_during_the_call_does_not_lend_its_name() {
-    let server = Cluster::builder("serial_renamed").start();
+/// Returns an error if the trigger names a different series than the one that was passed.
+fn rename(name: &str, fault: Option<&str>) -> Result<(), String> {
+    let server = start(name, fault);
     let mut owner = server.session();
     owner.batch_execute(OBJECTS).expect("a superuser may");
     owner.batch_execute("GRANT TRIGGER ON books.invoice TO branch").expect("a superuser may");
-    owner
-        .batch_execute("SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice')")
-        .expect("a superuser may");
+    let number = "SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice')";
+    owner.batch_execute(number).expect("a superuser may");
     let create = "SELECT snowflake_create_series('books.invoice', 'WRONG-{n:4}')";
     let (call, code) =
         while_it_waits(&server, &format!("BEGIN; ALTER TABLE books.invoice RENAME TO bill; {create}; COMMIT"));
-    let series = "SELECT tgconstrrelid::regclass::text FROM pg_trigger WHERE tgrelid = 'branch.invoices'::regclass AND tgconstrrelid <> 0";
-    assert_eq!((call, code.as_deref(), owner.one::<String>(series).as_str()), (Ok(()), Some("55P03"), "books.invoice"));
+    let named = "SELECT tgconstrrelid::regclass::text FROM pg_trigger WHERE tgrelid = 'branch.invoices'::regclass AND tgconstrrelid <> 0";
+    let series: String = owner.one(named);
+    let expected = if code.is_none() { "books.bill" } else { "books.invoice" };
+    ensure!(series == expected && call.is_ok(), "the trigger names {series} instead of {expected}: {call:?}");
+    assert_eq!(code.as_deref(), Some("55P03"));
     // The name of a schema is not locked.
     let (call, code) = while_it_waits(
         &server,
         &format!("BEGIN; ALTER SCHEMA books RENAME TO ledgers; CREATE SCHEMA books; {create}; COMMIT"),
     );
-    let series: String = owner.one(series);
-    assert_eq!((call, code.as_deref(), series.as_str()), (Err("40001".into()), None, "ledgers.invoice"));
+    assert_eq!((call, code), (Err("40001".into()), None));
+    assert_eq!(owner.one::<String>(named), "ledgers.invoice");
+    // The hint works.
+    owner.batch_execute(&number.replace("books", "ledgers")).expect("a superuser may");
+    Ok(())
+}
+
+#[test]
+fn a_series_that_is_renamed_during_the_call_does_not_lend_its_name() {
+    rename("serial_renamed", None).unwrap();
+}
+
+#[test]
+fn a_trigger_with_the_last_series_of_a_name_is_caught() {
+    assert_caught(rename("serial_by_name", Some("SeriesByName")), "instead of books.bill");
 }
 
 /// A role that may insert rows, but lacks a privilege that the number needs.
