@@ -73,8 +73,8 @@ fn check(name: &str, fault: Option<&str>) -> Result<(), String> {
     let mut app = server.connect_as("app");
     app.batch_execute("SET statement_timeout = '8s'").expect("a setting");
     let draw = || {
-        let mut draw = |n| app.code(&format!("SELECT snowflake_segment_nextval('new {n}')"));
-        (0..NEW).map(|n| draw(n)).collect::<Vec<_>>()
+        let draw = |n| app.code(&format!("SELECT snowflake_segment_nextval('new {n}')"));
+        (0..NEW).map(draw).collect::<Vec<_>>()
     };
     let (drawn, _) = flooded(&server, draw);
     ensure!(drawn.iter().all(Option::is_none), "the other role has got {drawn:?}");
