@@ -8,8 +8,8 @@ use pgrx::datum::Date;
 use pgrx::prelude::*;
 
 use crate::faults::{self, Fault};
-use crate::functions::series_rights;
 use crate::fleet::grant;
+use crate::functions::series_rights;
 use crate::message::error::Error;
 use crate::message::serial_problem::SerialProblem;
 use crate::pg::civil::Zone;
