@@ -59,7 +59,6 @@ pub struct Checks {
     spans: Vec<Span>,
     /// The holders whose memory was copied.
     pub copied: HashSet<Uuid>,
-    pub fences: usize,
     pub grants: usize,
     /// The claims that were answered.
     claims: HashSet<(Uuid, u64)>,
@@ -106,7 +105,6 @@ impl Checks {
     }
 
     pub fn fenced(&mut self, holder: Option<Uuid>) {
-        self.fences += 1;
         if !holder.is_some_and(|holder| self.copied.contains(&holder)) {
             self.fail(Failure::Fenced);
         }

@@ -1,35 +1,17 @@
 //! Worlds with all rules: no ID is issued twice, nobody is fenced without a copy, nobody loses a worker ID before its bound, and
 //! nobody is stuck.
-//!
-//! The environment variable `FLEET_WORLDS` is the number of worlds in all tests together. A test that fails prints the seed of its
-//! world. With `SEED`, the same test runs only this world again.
 
-use std::time::Instant;
-
-use crate::actions::WORLDS;
-use crate::amount::seed_and_worlds;
-use crate::explore::explore;
 use crate::faults::Fault;
+use crate::world::World;
+use crate::worlds;
 
 /// The worlds that an everyday run explores.
 const EVERYDAY: usize = 120_000;
 const TESTS: usize = 6;
 
-/// Explores worlds of these kinds.
 #[track_caller]
 fn hold(kinds: &[&str]) {
-    let numbers: Vec<usize> = (0..WORLDS.len()).filter(|number| kinds.contains(&WORLDS[*number].0)).collect();
-    assert_eq!(numbers.len(), kinds.len(), "{kinds:?}");
-    let (seed, worlds) = seed_and_worlds(EVERYDAY, TESTS);
-    let begin = Instant::now();
-    match explore(Fault::None, &numbers, worlds, seed, true) {
-        Ok(explored) => {
-            println!("{kinds:?}: {explored:?} in {:?}", begin.elapsed());
-            // The exploration is meaningful only if servers get worker IDs.
-            assert!(explored.grants > worlds || worlds < 100, "{explored:?}");
-        }
-        Err(found) => panic!("SEED={} replays this world: {found:?}", found.seed),
-    }
+    worlds::hold::<World>(Fault::None, kinds, EVERYDAY, TESTS);
 }
 
 #[test]

@@ -15,3 +15,5 @@ mod schedules;
 mod server;
 mod steps;
 mod world;
+#[path = "../common/worlds.rs"]
+mod worlds;

@@ -1,25 +1,13 @@
 //! Each rule is needed: without it, random worlds fail. `directed` has the rules that random worlds do not need often enough.
 
-use crate::actions::WORLDS;
-use crate::explore::{explore, run};
 use crate::faults::Fault;
-use crate::world::Setup;
+use crate::world::World;
+use crate::worlds;
 
-/// Checks that worlds without one rule draw a number twice. The seed is fixed, so that the result is, too.
+/// Checks that worlds without one rule draw a number twice.
 #[track_caller]
 fn caught(fault: Fault, kinds: &[&str]) {
-    let numbers: Vec<usize> =
-        (0..WORLDS.len()).filter(|number| kinds.is_empty() || kinds.contains(&WORLDS[*number].0)).collect();
-    match explore(fault, &numbers, 50_000, 1) {
-        Ok(explored) => panic!("{fault:?}: nothing fails in {explored:?}"),
-        Err(found) => {
-            println!("{fault:?}: world {} fails: {:?} after {:?}", found.world, found.failure, found.trace);
-            assert_eq!(found.failure.kind(), "duplicate", "{fault:?}: {found:?}");
-            // The fault is the cause: with all rules, the same trace holds.
-            let setup = Setup { fault: Fault::None, strict: true, ..found.setup };
-            assert_eq!(run(setup, &found.trace).1, None, "{found:?}");
-        }
-    }
+    worlds::caught::<World>(fault, kinds, "duplicate");
 }
 
 #[test]

@@ -11,3 +11,5 @@ mod holds;
 #[path = "../common/random.rs"]
 mod random;
 mod world;
+#[path = "../common/worlds.rs"]
+mod worlds;

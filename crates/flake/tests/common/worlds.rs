@@ -1,0 +1,155 @@
+//! Random worlds of any kind, the shortest trace of a world that fails, and the checks of what was explored.
+//!
+//! The environment variable `FLEET_WORLDS` is the number of worlds in all tests of a file together. A test that fails prints the seed of
+//! its world. With `SEED`, the same test runs only this world again.
+
+use std::fmt::Debug;
+use std::time::Instant;
+
+use crate::amount::seed_and_worlds;
+use crate::random::Random;
+
+/// A world on which a trace of actions is played.
+pub trait World: Sized {
+    /// A rule that is missing.
+    type Fault: Copy + Debug;
+    /// How a world begins.
+    type Setup: Copy + Debug;
+    /// What happens in a world.
+    type Action: Copy + Debug;
+    /// What must never happen.
+    type Failure: Clone + Debug;
+
+    /// The names of the kinds of worlds.
+    fn kinds() -> Vec<&'static str>;
+
+    /// Returns how a world of this kind begins, and what happens in it.
+    fn random(random: &mut Random, fault: Self::Fault, kind: usize) -> (Self::Setup, Vec<Self::Action>);
+
+    /// Returns the same beginning with all rules.
+    fn without_fault(setup: Self::Setup) -> Self::Setup;
+
+    fn begin(setup: Self::Setup) -> Self;
+
+    fn play(&mut self, action: Self::Action);
+
+    /// Lets everything work again, and checks that nobody is stuck.
+    fn end(&mut self);
+
+    fn failure(&self) -> Option<&Self::Failure>;
+
+    /// Returns the kind of a failure, which a shorter trace must share.
+    fn kind(failure: &Self::Failure) -> &'static str;
+
+    /// Returns how many worker IDs were granted or numbers drawn, and in how many lives of the registry.
+    fn amount(&self) -> (u64, u64);
+}
+
+/// A trace that ends with a failure.
+#[derive(Debug)]
+struct Found<Setup, Action, Failure> {
+    seed: u64,
+    world: usize,
+    setup: Setup,
+    trace: Vec<Action>,
+    failure: Failure,
+}
+
+type FoundIn<W> = Box<Found<<W as World>::Setup, <W as World>::Action, <W as World>::Failure>>;
+
+/// Runs a trace, and lets the world work again afterwards. Returns the world and the number of actions before the failure.
+fn run<W: World>(setup: W::Setup, trace: &[W::Action]) -> (W, Option<usize>) {
+    let mut world = W::begin(setup);
+    for (at, action) in trace.iter().enumerate() {
+        world.play(*action);
+        if world.failure().is_some() {
+            return (world, Some(at + 1));
+        }
+    }
+    world.end();
+    let end = world.failure().is_some().then_some(trace.len());
+    (world, end)
+}
+
+/// Leaves out actions as long as the trace fails in the same way.
+fn shrink<W: World>(setup: W::Setup, mut trace: Vec<W::Action>, kind: &str) -> (Vec<W::Action>, W::Failure) {
+    let fails = |trace: &[W::Action]| {
+        let (world, end) = run::<W>(setup, trace);
+        let failure = world.failure().filter(|failure| W::kind(failure) == kind)?.clone();
+        Some((trace[..end?].to_vec(), failure))
+    };
+    let mut best = fails(&trace);
+    let mut shorter = true;
+    while std::mem::take(&mut shorter) {
+        for size in [12, 6, 3, 1] {
+            let mut from = 0;
+            while from < trace.len() {
+                let mut tried = trace.clone();
+                tried.drain(from..(from + size).min(trace.len()));
+                match fails(&tried) {
+                    Some(found) => {
+                        trace.clone_from(&found.0);
+                        best = Some(found);
+                        shorter = true;
+                    }
+                    None => from += size,
+                }
+            }
+        }
+    }
+    best.expect("the trace failed before")
+}
+
+/// Runs random worlds until one fails. Each world has its own seed, so that the failing one can be run again alone. Returns what
+/// [`World::amount`] returns, for all worlds together.
+fn explore<W: World>(fault: W::Fault, kinds: &[&str], worlds: usize, seed: u64) -> Result<(u64, u64), FoundIn<W>> {
+    let all = W::kinds();
+    let numbers: Vec<usize> =
+        (0..all.len()).filter(|number| kinds.is_empty() || kinds.contains(&all[*number])).collect();
+    assert!(kinds.is_empty() || numbers.len() == kinds.len(), "{kinds:?}");
+    let mut amount = (0, 0);
+    for number in 0..worlds {
+        let seed = seed.wrapping_add(number as u64);
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let kind = numbers[random.below(numbers.len())];
+        let (setup, trace) = W::random(&mut random, fault, kind);
+        let (world, _) = run::<W>(setup, &trace);
+        if let Some(failure) = world.failure() {
+            let (trace, failure) = shrink::<W>(setup, trace, W::kind(failure));
+            return Err(Box::new(Found { seed, world: number, setup, trace, failure }));
+        }
+        let (issued, lives) = world.amount();
+        amount = (amount.0 + issued, amount.1 + lives);
+    }
+    Ok(amount)
+}
+
+/// Checks that worlds of these kinds hold. All `tests` tests together explore `everyday` worlds in an everyday run.
+#[track_caller]
+pub fn hold<W: World>(no_fault: W::Fault, kinds: &[&str], everyday: usize, tests: usize) {
+    let (seed, worlds) = seed_and_worlds(everyday, tests);
+    let begin = Instant::now();
+    match explore::<W>(no_fault, kinds, worlds, seed) {
+        Ok((issued, lives)) => {
+            println!("{kinds:?}: {worlds} worlds, {issued} issued in {lives} lives in {:?}", begin.elapsed());
+            // The exploration is meaningful only if something is issued.
+            assert!(issued > worlds as u64 || worlds < 100, "{issued} issued in {worlds} worlds");
+        }
+        Err(found) => panic!("SEED={} replays this world: {found:?}", found.seed),
+    }
+}
+
+/// Checks that worlds of these kinds, or of all kinds, fail in the expected way without one rule. The seed is fixed, so that the result
+/// is, too.
+#[track_caller]
+pub fn caught<W: World>(fault: W::Fault, kinds: &[&str], expected: &str) {
+    match explore::<W>(fault, kinds, 50_000, 1) {
+        Ok(_) => panic!("{fault:?}: nothing fails"),
+        Err(found) => {
+            println!("{fault:?}: world {} fails: {:?} after {:?}", found.world, found.failure, found.trace);
+            assert_eq!(W::kind(&found.failure), expected, "{fault:?}: {found:?}");
+            // The fault is the cause: with all rules, the same trace holds.
+            assert_eq!(run::<W>(W::without_fault(found.setup), &found.trace).1, None, "{found:?}");
+        }
+    }
+}
