@@ -2,7 +2,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p flake --test loom --release --target-dir target/loom`
 #![cfg(loom)]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod models;
 
 use std::sync::{Mutex as History, atomic::AtomicU64 as Known};
 
@@ -10,10 +10,10 @@ use flake::{
     ClockEvent, ClockRules, Epoch, GeneratorClock, IdFormat, Layout, Limits, Nanos, Obstacle, OnRegression, Pace,
     Pending, Reading, Request, Reservation, Run, State, step,
 };
-use loom::model::Builder;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
+use models::{caught, explore};
 
 const MS: Nanos = 1_000_000;
 const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
@@ -79,12 +79,6 @@ impl Generator for LoadThenStore {
         self.0.store(run.last(), Ordering::SeqCst);
         run
     }
-}
-
-fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = Builder::new();
-    builder.preemption_bound = preemptions;
-    builder.check(model);
 }
 
 /// Each thread's clock, and its requests.
@@ -300,13 +294,6 @@ fn repairing(fault: Fault) {
         let drawn = server.drawn.lock().unwrap();
         assert!(drawn.iter().any(|run| run.first < DUE + 1_000), "nothing was repaired: {drawn:?}");
     });
-}
-
-#[track_caller]
-fn caught(message: &str, check: impl FnOnce()) {
-    let failure = catch_unwind(AssertUnwindSafe(check)).expect_err("the check passed");
-    let found = failure.downcast::<String>().unwrap();
-    assert!(found.contains(message), "{found}");
 }
 
 #[test]

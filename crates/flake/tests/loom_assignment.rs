@@ -2,13 +2,13 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p flake --test loom_assignment --release --target-dir target/loom`
 #![cfg(loom)]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod models;
 
 use flake::{Epoch, GeneratorClock, IdFormat, Layout, Limits, Nanos, Pace, Request, Reservation, State};
-use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+use models::{caught, explore, thorough};
 
 const MS: Nanos = 1_000_000;
 const PACE: Pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
@@ -96,12 +96,6 @@ impl Server {
     }
 }
 
-fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = Builder::new();
-    builder.preemption_bound = preemptions;
-    builder.check(model);
-}
-
 /// A session draws while another one makes the next worker ID that of the state.
 fn changing(fault: Fault) {
     explore(Some(3), move || {
@@ -123,9 +117,11 @@ fn changing(fault: Fault) {
     });
 }
 
-/// Three sessions change the worker ID at the same time, as the processes of a parallel query do, which have one lock together.
+/// Three sessions change the worker ID at the same time, as the processes of a parallel query do, which have one lock together. They are
+/// two unless the run is thorough.
 fn changing_at_once() {
-    explore(Some(1), || {
+    let others = if thorough() { 2 } else { 1 };
+    explore(Some(1), move || {
         let server = Server::new();
         server.published.store(2, Ordering::SeqCst);
         let refresh = |server: &Server| {
@@ -133,10 +129,11 @@ fn changing_at_once() {
                 server.draw(assignment, Fault::None);
             }
         };
-        let sessions = [0, 1].map(|_| {
+        let start = |_| {
             let server = server.clone();
             thread::spawn(move || refresh(&server))
-        });
+        };
+        let sessions: Vec<_> = (0..others).map(start).collect();
         refresh(&server);
         sessions.into_iter().for_each(|session| session.join().unwrap());
     });
@@ -156,12 +153,6 @@ fn revoking(fault: Fault) {
         session.join().unwrap();
         assert_ne!(server.state.assignment().get(), 3, "a revoked assignment is in use");
     });
-}
-
-fn caught(message: &str, check: impl FnOnce()) {
-    let failure = catch_unwind(AssertUnwindSafe(check)).expect_err("the check passed");
-    let found = failure.downcast::<String>().unwrap();
-    assert!(found.contains(message), "{found}");
 }
 
 #[test]

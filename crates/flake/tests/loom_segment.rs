@@ -2,12 +2,12 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p flake --test loom_segment --release --target-dir target/loom`
 #![cfg(loom)]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod models;
 
 use flake::{Block, Segment, Span, Step, Undrawn};
-use loom::model::Builder;
 use loom::sync::Arc;
 use loom::thread;
+use models::{caught, explore};
 
 /// The tag that is served first, and the one that is served after it.
 const FIRST: u64 = 1;
@@ -19,12 +19,6 @@ fn block(first: i64, length: u64) -> Block {
 
 fn segment(weak: Option<Step>) -> Segment {
     weak.map_or_else(Segment::default, Segment::weakened)
-}
-
-fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = Builder::new();
-    builder.preemption_bound = preemptions;
-    builder.check(model);
 }
 
 fn draw(segment: &Segment, version: u64) -> Option<i64> {
@@ -147,13 +141,6 @@ fn a_session_draws_only_numbers_of_its_own_tag() {
 #[test]
 fn two_sessions_draw_only_numbers_of_their_own_tags() {
     changing_hands(2, Some(3), None);
-}
-
-#[track_caller]
-fn caught(message: &str, check: impl FnOnce()) {
-    let failure = catch_unwind(AssertUnwindSafe(check)).expect_err("the check passed");
-    let found = failure.downcast::<String>().unwrap();
-    assert!(found.contains(message), "{found}");
 }
 
 #[test]
