@@ -1,16 +1,13 @@
 //! A registry, and servers that get their worker IDs from it.
 
 use std::thread;
-use std::time::Duration;
 
+pub use cluster::SOON;
 use cluster::{Answer, Boot, Builder, Cluster, within};
 
 use crate::shop;
 
 pub const SERVERS: usize = 3;
-
-/// How long what takes a few heartbeats may take.
-pub const SOON: Duration = Duration::from_secs(30);
 
 /// A running fleet.
 pub struct Fleet {

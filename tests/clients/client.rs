@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use cluster::{Answer, Cluster, Host, block_with, blocks, ensure, loopback, output, page};
+use cluster::{Answer, Cluster, Host, Recipe, ensure, loopback, output};
 
 use crate::PAGE;
 use crate::page::check_blocks;
@@ -60,7 +60,7 @@ impl Client {
         server.start();
         let mut session = server.session();
         if self.table == Table::Page {
-            let create = block_with(blocks(&page(PAGE), "sql"), "CREATE TABLE customers");
+            let create = Recipe::of(PAGE, "The table").block("sql");
             session.batch_execute(&create).expect("the table of the page");
         }
         command = server.client(command);

@@ -3,10 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Builder, Cluster, assert_caught, check_increasing, ensure};
-
-/// The longest time until a session gets IDs again. A throttled session looks once a second.
-const SOON: Duration = Duration::from_secs(20);
+use cluster::{Answer, Builder, Cluster, SOON, assert_caught, check_increasing, ensure};
 
 /// Draws IDs before and after all clocks of a server are set by `step`, in seconds.
 fn check_restored(builder: Builder, step: &str) -> Result<(), String> {

@@ -8,19 +8,3 @@ mod logical;
 mod page;
 mod single;
 mod streaming;
-
-/// The module of each section contains the section's tests.
-#[test]
-fn every_section_with_blocks_is_tested() {
-    let tested = [
-        "How do I give every server its worker ID?",
-        "From the host name or the environment",
-        "By ALTER SYSTEM",
-        "Streaming replication",
-        "On the command line instead",
-        "Logical replication",
-        "In both directions",
-        "Guard the tables",
-    ];
-    assert_eq!(cluster::Recipe::titles(page::PAGE), tested);
-}

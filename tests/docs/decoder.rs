@@ -1,10 +1,9 @@
 //! The decoder page, in Chromium.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{env, fs, process};
 
-use cluster::{Scratch, assert_caught, command, ensure, not_tested, output, repository, within};
+use cluster::{SOON, Scratch, assert_caught, command, ensure, not_tested, output, repository, within};
 
 /// The programs that show the page and control the browser.
 const BROWSER: [&str; 2] = ["chromium", "chromedriver"];
@@ -12,9 +11,6 @@ const BROWSER: [&str; 2] = ["chromium", "chromedriver"];
 /// The files with the tests that need a browser.
 const PAGE: &str = "page.test.mjs";
 const SCREEN: &str = "screen.test.mjs";
-
-/// How long the processes of a browser may take to end.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns false on a machine for which `scripts/setup test` does not install a browser, and reports that the page is not tested.
 fn has_browser() -> bool {
@@ -75,7 +71,7 @@ fn check_page(page: &Path, file: &str, pattern: &str) -> Result<(), String> {
     node.args(["--test", &format!("--test-name-pattern={pattern}")]).arg(test);
     let run = node.env("PAGE", page).env("TMPDIR", &files).output().expect("node is installed (Debian: nodejs)");
     let told = String::from_utf8_lossy(&run.stdout).into_owned();
-    let ended = within(PATIENCE, || processes_in(&files).is_empty());
+    let ended = within(SOON, || processes_in(&files).is_empty());
     assert!(ended, "these processes are left:\n{}\n{told}", processes_in(&files).join("\n"));
     let _ = fs::remove_dir_all(&files);
     ensure!(run.status.success(), "{told}{}", String::from_utf8_lossy(&run.stderr));

@@ -5,9 +5,8 @@ mod attack;
 mod statements;
 
 use std::collections::BTreeSet;
-use std::fs;
 
-use cluster::{assert_caught, code_blocks, ensure, repository};
+use cluster::{assert_caught, code_blocks, ensure, texts_of};
 
 use crate::definers::statements::{Statement, statements};
 
@@ -16,22 +15,7 @@ const AT_LEAST: usize = 6;
 
 /// Returns the path and the text of each page.
 fn pages() -> Vec<(String, String)> {
-    let mut found = files(".", "md");
-    found.extend(files("docs", "md"));
-    found
-}
-
-/// Returns the path and the text of each file in a folder of the repository whose name ends so.
-fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
-    let entries = fs::read_dir(repository().join(folder)).expect("a folder of the repository");
-    let paths = entries.map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|found| found == ending)).collect();
-    paths.sort();
-    let text = |path| fs::read_to_string(path).expect("a text");
-    paths
-        .iter()
-        .map(|path| (path.strip_prefix(repository()).expect("a file").display().to_string(), text(path)))
-        .collect()
+    texts_of(&[""], ".md").into_iter().map(|(path, text)| (path.display().to_string(), text)).collect()
 }
 
 /// Checks the functions of a page, and returns their names. Each must be revoked from PUBLIC in the transaction that creates it, because
@@ -76,7 +60,7 @@ fn check(path: &str, script: &[Statement], closed: &mut BTreeSet<String>) -> Res
 /// Returns the scripts that create the objects of an extension, each as the one transaction in which it runs.
 fn scripts() -> Vec<(&'static str, Vec<Statement>)> {
     let script = |folder: &'static str| {
-        let text: String = files(folder, "sql").into_iter().map(|(_, text)| text + "\n").collect();
+        let text: String = texts_of(&[folder], ".sql").into_iter().map(|(_, text)| text + "\n").collect();
         let mut script = statements(&text);
         script.iter_mut().for_each(|statement| statement.transaction = 0);
         (folder, script)

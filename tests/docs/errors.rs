@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
-use cluster::{Answer, Cluster, assert_caught, ensure, page, repository};
+use cluster::{Answer, Cluster, assert_caught, ensure, page, repository, texts_of};
 
 /// Messages that are not in the extension's source: those of PostgreSQL, and those that contain a name or a number.
 const ELSEWHERE: [&str; 24] = [
@@ -34,16 +33,6 @@ const ELSEWHERE: [&str; 24] = [
     "column ... has more than 100000 gaps",
 ];
 
-/// Returns the contents of all files below a folder.
-fn text_of(folder: &Path) -> String {
-    let mut text = String::new();
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        text += &if path.is_dir() { text_of(&path) } else { fs::read_to_string(&path).expect("a text") };
-    }
-    text
-}
-
 fn headings(page: &str) -> impl Iterator<Item = &str> {
     page.lines().filter_map(|line| line.strip_prefix("### "))
 }
@@ -62,7 +51,7 @@ fn anchor(heading: &str) -> String {
 
 /// Checks that each heading contains a message of the server.
 fn check_messages(page: &str) -> Result<(), String> {
-    let source: String = ["src", "sql", "portable"].map(|folder| text_of(&repository().join(folder))).concat();
+    let source: String = texts_of(&["src", "sql", "portable"], "").into_iter().map(|(_, text)| text).collect();
     // The escapes and line breaks of Rust strings are removed from the source.
     let source = source.replace("\\\"", "\"").replace("\\\n", "").split_whitespace().collect::<Vec<_>>().join(" ");
     let messages: Vec<&str> = headings(page).flat_map(messages).collect();

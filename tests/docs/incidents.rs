@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use cluster::{assert_caught, ensure, page, repository};
+use cluster::{assert_caught, ensure, files, page, repository, texts_of};
 
 /// The sections of the page with the tables.
 const SECTIONS: [&str; 6] = [
@@ -38,10 +38,7 @@ const OTHERS: [(&str, &str); 6] = [
 
 /// Returns the Rust sources below a folder, without comments.
 fn sources(folder: &str) -> Vec<String> {
-    let paths = fs::read_dir(repository().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect();
-    paths.sort();
-    paths.iter().map(|path| source(path)).collect()
+    files(&[folder], ".rs").iter().map(|path| source(&repository().join(path))).collect()
 }
 
 /// Returns a source without comments, with each string on one line and its quotation marks as another character.
@@ -130,8 +127,7 @@ fn logged() -> Vec<String> {
 /// Returns the messages that the server of the registry logs.
 fn logged_by_the_registry() -> Vec<String> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(repository().join("registry")).expect("a folder") {
-        let text = fs::read_to_string(entry.expect("an entry").path()).expect("a script");
+    for (_, text) in texts_of(&["registry"], ".sql") {
         for level in ["RAISE LOG", "RAISE WARNING"] {
             let calls = text.split(level).skip(1).filter_map(|rest| rest.split('\'').nth(1));
             found.extend(calls.map(|message| message.replace("%s", "..").replace('%', "..")));

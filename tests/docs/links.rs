@@ -2,14 +2,13 @@
 //! The pages that messages and scripts name exist as well.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use cluster::{assert_caught, ensure, repository};
+use cluster::{assert_caught, ensure, repository, texts_of};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// Folders whose files are not ours.
-const FOREIGN: [&str; 2] = ["target", ".git"];
+/// Build results, which a page cannot lead to.
+const BUILT: &str = "target";
 
 /// Folders and files, other than pages, that name pages.
 const NAMING: [&str; 10] = [
@@ -24,24 +23,6 @@ const NAMING: [&str; 10] = [
     "Makefile",
     "snowflake_pg.control",
 ];
-
-/// Returns the files below a folder, or the file itself, as paths in the repository.
-fn files(path: &Path) -> Vec<PathBuf> {
-    let (mut open, mut found) = (vec![repository().join(path)], Vec::new());
-    while let Some(path) = open.pop() {
-        let inside = path.strip_prefix(repository()).expect("a path in the repository").to_path_buf();
-        if FOREIGN.iter().any(|foreign| inside.starts_with(foreign)) {
-            continue;
-        }
-        if path.is_dir() {
-            open.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
-        } else if path.is_file() {
-            found.push(inside);
-        }
-    }
-    found.sort();
-    found
-}
 
 /// A page: its links and images, and the anchors of its headings.
 #[derive(Default)]
@@ -136,9 +117,8 @@ fn check(file: &Path, pages: &BTreeMap<PathBuf, Page>) -> Result<(), String> {
         let (path, anchor) = link.split_once('#').map_or((link.as_str(), None), |(path, anchor)| (path, Some(anchor)));
         let found = if path.is_empty() { Some(file.to_path_buf()) } else { target(file, path) };
         let Some(found) = found else { return Err(format!("{link} leads out of the repository")) };
-        let foreign = FOREIGN.iter().any(|foreign| found.starts_with(foreign));
         ensure!(
-            !foreign && (pages.contains_key(&found) || repository().join(&found).exists()),
+            !found.starts_with(BUILT) && (pages.contains_key(&found) || repository().join(&found).exists()),
             "{link}: there is no file {}",
             found.display()
         );
@@ -154,13 +134,7 @@ fn check(file: &Path, pages: &BTreeMap<PathBuf, Page>) -> Result<(), String> {
 
 /// Returns the Markdown files of the repository.
 fn pages() -> BTreeMap<PathBuf, Page> {
-    let mut paths = files(Path::new(""));
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-    let read = |path: PathBuf| {
-        let text = fs::read_to_string(repository().join(&path)).expect("a page can be read");
-        (path, Page::read(&text))
-    };
-    paths.into_iter().map(read).collect()
+    texts_of(&[""], ".md").into_iter().map(|(path, text)| (path, Page::read(&text))).collect()
 }
 
 /// Checks that the pages in `docs/` that a text names exist. A name that is part of a longer path, for example in a URL, is not
@@ -191,11 +165,8 @@ fn every_link_leads_to_a_file_and_a_heading() {
 
 #[test]
 fn every_page_that_is_named_elsewhere_exists() {
-    for file in NAMING.iter().flat_map(|path| files(Path::new(path))) {
-        // Files that are not text are skipped.
-        if let Ok(text) = fs::read_to_string(repository().join(&file)) {
-            check_names(&text).unwrap_or_else(|reason| panic!("{}: {reason}", file.display()));
-        }
+    for (file, text) in texts_of(&NAMING, "") {
+        check_names(&text).unwrap_or_else(|reason| panic!("{}: {reason}", file.display()));
     }
 }
 

@@ -23,5 +23,6 @@ mod pictures;
 mod queries;
 mod reference;
 mod restore;
+mod sections;
 mod site;
 mod time_ordered_keys;

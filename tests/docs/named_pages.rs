@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cluster::{Host, assert_caught, ensure, page, repository};
+use cluster::{Host, assert_caught, ensure, page, repository, texts_of};
 
 /// The file that says where the pages are.
 const PAGES: &str = "src/message/pages.rs";
@@ -18,19 +18,6 @@ struct Named {
     sections: BTreeSet<String>,
 }
 
-/// Returns the files below a folder, each with its text.
-fn files(folder: &Path) -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.extend(fs::read_to_string(&path).ok().map(|text| (path, text))),
-        }
-    }
-    found
-}
-
 /// Returns the pages that messages of the library name.
 fn named() -> Vec<Named> {
     let source = page(PAGES);
@@ -38,7 +25,7 @@ fn named() -> Vec<Named> {
         let (name, rest) = rest.split_once(": Page = Page(\"")?;
         Some((name, rest.split_once('"')?.0))
     });
-    let sources: String = files(&repository().join("src")).into_iter().map(|(_, text)| text).collect();
+    let sources: String = texts_of(&["src"], "").into_iter().map(|(_, text)| text).collect();
     let sections = |name: &str| {
         let call = format!("{name}.section(\"");
         sources.split(&call).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_string())).collect()
@@ -90,8 +77,8 @@ fn every_page_and_section_that_a_message_names_is_installed() {
 #[test]
 fn messages_name_pages_only_with_the_path_of_an_installed_server() {
     for (folder, comment) in FOLDERS {
-        for (path, text) in files(&repository().join(folder)) {
-            if !path.ends_with(PAGES) {
+        for (path, text) in texts_of(&[folder], "") {
+            if path != Path::new(PAGES) {
                 check_text(&text, comment).unwrap_or_else(|reason| panic!("{}: {reason}", path.display()));
             }
         }

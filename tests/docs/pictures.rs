@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cluster::{Scratch, assert_caught, command, ensure, output, repository};
+use cluster::{Scratch, assert_caught, command, ensure, output, repository, texts_of};
 
 /// The folder that contains the pictures.
 const PICTURES: &str = "docs/pictures";
@@ -51,14 +51,7 @@ fn check_shown(name: &str, pages: &[String]) -> Result<(), String> {
 
 /// Returns the text of the README and of the pages in `docs/`.
 fn pages() -> Vec<String> {
-    let docs = fs::read_dir(repository().join("docs"))
-        .expect("docs/ can be read")
-        .map(|entry| entry.expect("an entry").path());
-    let paths = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
-    paths
-        .chain([repository().join("README.md")])
-        .map(|path| fs::read_to_string(path).expect("a page can be read"))
-        .collect()
+    texts_of(&["docs", "README.md"], ".md").into_iter().map(|(_, text)| text).collect()
 }
 
 #[test]

@@ -2,15 +2,11 @@
 //! old server issued later, unless somebody does what the page says.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use cluster::{
-    Answer, Boot, Cluster, Host, SPARSE_PER_SECOND, Stop, assert_caught, block_with, blocks, check_unique, draw_above,
-    ensure, page, typed, within,
+    Answer, Boot, Cluster, Host, PATIENCE, SPARSE_PER_SECOND, Stop, assert_caught, block_with, blocks, check_unique,
+    draw_above, ensure, page, typed, within,
 };
-
-/// The longest wait for something that happens within seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const WARNING: &str = "01000 WARNING:  snowflake_pg: restored from a backup or an archive, \
     so the high-water mark might be below existing IDs";

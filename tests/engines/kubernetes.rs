@@ -6,9 +6,7 @@ mod manifest;
 mod pods;
 mod service;
 
-use std::time::Duration;
-
-use cluster::{Answer, Recipe, Stop, assert_caught, check_unique, draw_above, ensure, typed, within};
+use cluster::{Answer, PATIENCE, Recipe, Stop, assert_caught, check_unique, draw_above, ensure, typed, within};
 
 use crate::kubernetes::certificates::Secret;
 use crate::kubernetes::manifest::{List, list, parameters};
@@ -16,24 +14,8 @@ use crate::kubernetes::pods::{Pod, Shop};
 
 const PAGE: &str = "docs/kubernetes.md";
 
-/// How long a test waits for what happens within a few heartbeats.
-const SOON: Duration = Duration::from_secs(60);
-
 fn section(title: &str) -> Recipe {
     Recipe::of(PAGE, title)
-}
-
-/// The tests of this file and of `tests/packages/image.rs` use all blocks of a section.
-#[test]
-fn every_section_with_blocks_is_tested() {
-    let tested = [
-        "The extension image",
-        "A CloudNativePG cluster",
-        "One registry for several clusters",
-        "What happens to the worker ID",
-        "Keep the witness when a container is restarted",
-    ];
-    assert_eq!(Recipe::titles(PAGE), tested);
 }
 
 /// Where the instances get their worker ID from.
@@ -224,7 +206,7 @@ fn a_registry_of_its_own_takes_a_certificate_and_no_password_file_that_the_group
         let shown = "SELECT coalesce(heartbeat_error, '') FROM snowflake_status";
         pod.server().session().one::<String>(shown)
     };
-    assert!(within(SOON, || shows(&shut).contains(error.trim())), "{}", shows(&shut));
+    assert!(within(PATIENCE, || shows(&shut).contains(error.trim())), "{}", shows(&shut));
     // Only the mode of the file is wrong.
     secret.close(&file);
     shut.restart(Stop::Fast);

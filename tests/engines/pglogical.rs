@@ -6,20 +6,3 @@ mod mesh;
 mod nodes;
 mod repair;
 mod twins;
-
-use cluster::Recipe;
-
-/// The tests of a section type all of its blocks.
-#[test]
-fn every_section_with_blocks_is_tested() {
-    let tested = [
-        "Set up three nodes",
-        "Without a registry",
-        "Create further tables",
-        "Add a node",
-        "What happens if two nodes have the same worker ID",
-        "The guard",
-        "Repair two nodes that have the same worker ID",
-    ];
-    assert_eq!(Recipe::titles(nodes::PAGE), tested);
-}

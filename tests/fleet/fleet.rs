@@ -2,17 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
+pub use cluster::SOON;
 use cluster::{Answer, Builder, Client, Cluster, Host, command, sqlstate, within};
 
 pub const LAYOUT: &str = "41:10:12";
 
 /// A layout with one worker ID, so that the next server of a fleet gets the worker ID of the last one.
 pub const NARROW: &str = "41:0:22";
-
-/// How long a test waits for what happens within a few heartbeats.
-pub const SOON: Duration = Duration::from_secs(30);
 
 /// Starts a server with the registry of a fleet in its database `postgres`.
 pub fn registry(name: &str) -> Cluster {

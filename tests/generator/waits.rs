@@ -2,12 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use cluster::{Answer, Builder, Cluster, Stop, assert_caught, ensure, wait_event, within};
-
-/// The longest time until a session waits: the longest window, and a margin for a busy machine.
-const SOON: Duration = Duration::from_secs(20);
+use cluster::{Answer, Builder, Cluster, SOON, Stop, assert_caught, ensure, wait_event, within};
 
 /// Draws for longer than a test takes. It uses two functions, because all rows of one are made before the first is read.
 const DRAW: &str =

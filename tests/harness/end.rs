@@ -7,10 +7,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Boot, Cluster, Host, Service, command, ensure, within};
-
-/// The longest time until a server has ended.
-const SOON: Duration = Duration::from_secs(30);
+use cluster::{Answer, Boot, Cluster, Host, SOON, Service, command, ensure, within};
 
 /// The variable that makes the test below the victim. Its value is the name of the server.
 const VICTIM: &str = "SNOWFLAKE_VICTIM";

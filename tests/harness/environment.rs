@@ -3,12 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use cluster::{Answer, Cluster, Host, Scratch, command, output, typed, within};
-
-/// The longest time for an action without a delay.
-const PATIENCE: Duration = Duration::from_secs(60);
+use cluster::{Answer, Cluster, Host, PATIENCE, Scratch, command, output, typed, within};
 
 /// Variables in the environment of a caller. Each would break a program of a test or change its output.
 pub const NONSENSE: [(&str, &str); 17] = [

@@ -4,14 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
-use cluster::{Scratch, assert_caught, command, ensure, output, repository, within};
+use cluster::{SOON, Scratch, assert_caught, command, ensure, output, repository, within};
 
 use crate::end::processes;
-
-/// The longest time until a script has begun or ended all of its jobs.
-const SOON: Duration = Duration::from_secs(20);
 
 /// The programs that `scripts/clients` runs, one in each of its jobs. On machines without a wheel, `node` takes the place of
 /// `scripts/wheel`.

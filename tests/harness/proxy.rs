@@ -4,10 +4,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Client, Cluster, Proxy, output, within};
-
-/// The longest time for an action without a delay.
-const PATIENCE: Duration = Duration::from_secs(60);
+use cluster::{Answer, Client, Cluster, PATIENCE, Proxy, output, within};
 
 #[test]
 fn a_commit_takes_as_long_as_the_acknowledgement_through_the_proxy() {

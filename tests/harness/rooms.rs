@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use cluster::repository;
+use cluster::texts_of;
 
 /// The floors of `src/` from the lowest to the highest, with their rooms. The rooms of one floor do not use each other. `faults.rs` is
 /// below all.
@@ -29,14 +29,13 @@ struct Crate {
 
 impl Crate {
     fn of(folder: &str) -> Crate {
-        let folder = repository().join(folder);
         let file = |(path, text): (PathBuf, String)| {
-            let inside = path.strip_prefix(&folder).expect("a file of the folder").with_extension("");
+            let inside = path.strip_prefix(folder).expect("a file of the folder").with_extension("");
             // A link in a comment is not an import.
             let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
             (inside.to_string_lossy().trim_end_matches("/mod").replace('/', "::"), code.join("\n"))
         };
-        let mut files: BTreeMap<String, String> = crate::sources::sources(&[&folder]).into_iter().map(file).collect();
+        let mut files: BTreeMap<String, String> = texts_of(&[folder], ".rs").into_iter().map(file).collect();
         let exports = |(module, code): (&String, &String)| {
             let at = if module == "lib" { String::new() } else { format!("{module}::") };
             let paths = code

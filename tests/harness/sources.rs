@@ -1,33 +1,17 @@
 //! Rules for the sources of the tests.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use cluster::{assert_caught, ensure, repository};
-
-/// The Rust files in the given folders.
-pub fn sources<Folder: AsRef<Path>>(folders: &[Folder]) -> Vec<(PathBuf, String)> {
-    let mut paths: Vec<PathBuf> = folders.iter().map(|folder| repository().join(folder)).collect();
-    let mut found = Vec::new();
-    while let Some(path) = paths.pop() {
-        if path.is_dir() {
-            paths.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).expect("a source file");
-            found.push((path, text));
-        }
-    }
-    found
-}
+use cluster::{assert_caught, ensure, texts_of};
 
 /// A program that is not started by the harness would inherit the whole environment.
 #[test]
 fn every_program_is_started_by_the_harness() {
     let started = concat!("Command::", "new(");
-    let mut found = sources(&["tests", "bench/src", "demo", "crates/cluster"]);
+    let mut found = texts_of(&["tests", "bench/src", "demo", "crates/cluster"], ".rs");
     found.retain(|(_, text)| text.contains(started));
     let found: Vec<PathBuf> = found.into_iter().map(|(path, _)| path).collect();
-    assert_eq!(found, [repository().join("crates/cluster/src/tool.rs")]);
+    assert_eq!(found, [PathBuf::from("crates/cluster/src/tool.rs")]);
 }
 
 /// Whether the tests of a file that end in `_caught`, which `make test` leaves out, are its negative controls.
@@ -48,7 +32,7 @@ fn check_controls(text: &str) -> Result<(), String> {
 
 #[test]
 fn negative_controls_have_names_that_say_so() {
-    let files = sources(&["tests"]);
+    let files = texts_of(&["tests"], ".rs");
     files.iter().for_each(|(path, text)| {
         check_controls(text).unwrap_or_else(|reason| panic!("{}: {reason}", path.display()));
     });

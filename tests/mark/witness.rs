@@ -3,15 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use cluster::{
-    Answer, Boot, Cluster, Host, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, draw_above, ensure, not_tested,
-    sqlstate, within,
+    Answer, Boot, Cluster, Host, PATIENCE, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, draw_above, ensure,
+    not_tested, sqlstate, within,
 };
-
-/// The longest wait for something that happens within seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a program on the data directory of a stopped server.
 fn run(server: &Cluster, program: &str, arguments: &[&str]) -> Result<(), String> {

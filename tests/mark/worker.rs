@@ -1,12 +1,9 @@
 //! The background worker that makes the place for the mark: a server without room for the worker says so, the worker finds a
 //! database to connect to, and it ends when the server stops, whatever it waits for.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use cluster::{Answer, Builder, Cluster, Stop, assert_caught, ensure, sqlstate, within};
-
-/// The longest time until the worker tries again, with a margin for a busy machine.
-const SOON: Duration = Duration::from_secs(60);
+use cluster::{Answer, Builder, Cluster, PATIENCE, Stop, assert_caught, ensure, sqlstate, within};
 
 const WARNING: &str = "WARNING:  snowflake_pg: no free slot for background worker \"snowflake_pg mark worker\"";
 
@@ -88,7 +85,7 @@ fn check_locked(builder: Builder) -> Result<(), String> {
     // The server stops as soon as it is told to, while the worker waits.
     let waits = "SELECT EXISTS (SELECT FROM pg_locks AS l JOIN pg_stat_activity USING (pid)
                  WHERE NOT granted AND backend_type LIKE 'snowflake_pg%')";
-    ensure!(within(SOON, || session.one(waits)), "the worker does not wait for the lock");
+    ensure!(within(PATIENCE, || session.one(waits)), "the worker does not wait for the lock");
     let begun = Instant::now();
     let stopped =
         server.program("pg_ctl").args(["stop", "--mode=fast", "--timeout=20", "--pgdata"]).arg(server.dir()).output();
@@ -100,8 +97,8 @@ fn check_locked(builder: Builder) -> Result<(), String> {
     let mut session = server.connect();
     // The worker connects only for a moment now and then, so it does not prevent copies of template0: CREATE DATABASE tries for 5
     // s.
-    ensure!(within(SOON, || session.one(waits)), "the worker does not wait for the lock");
-    let copied = within(SOON, || session.code("CREATE DATABASE copy TEMPLATE template0").is_none());
+    ensure!(within(PATIENCE, || session.one(waits)), "the worker does not wait for the lock");
+    let copied = within(PATIENCE, || session.code("CREATE DATABASE copy TEMPLATE template0").is_none());
     ensure!(copied, "template0 cannot be copied");
     session.batch_execute("CREATE EXTENSION snowflake_pg").expect("a superuser may");
     let refused = session.query_one("SELECT snowflake_nextval()", &[]).expect_err("the mark has no place");
@@ -109,7 +106,7 @@ fn check_locked(builder: Builder) -> Result<(), String> {
     ensure!((&*code, &*message) == ("55000", "the high-water mark is missing"), "{code} {message}");
     // Issuing begins without help when the lock is released.
     session.batch_execute("ROLLBACK PREPARED 'dropped'").expect("a superuser may");
-    let begins = within(SOON, || session.code("SELECT snowflake_nextval()").is_none());
+    let begins = within(PATIENCE, || session.code("SELECT snowflake_nextval()").is_none());
     ensure!(begins, "issuing does not begin:\n{}", server.log());
     Ok(())
 }
@@ -141,7 +138,7 @@ fn without_template0_the_worker_uses_another_database() {
         server.restart(Stop::Fast);
         let mut session = server.connect();
         session.batch_execute("CREATE EXTENSION snowflake_pg").expect("a superuser may");
-        let begins = within(SOON, || session.code("SELECT snowflake_nextval()").is_none());
+        let begins = within(PATIENCE, || session.code("SELECT snowflake_nextval()").is_none());
         assert!(begins, "no IDs without {gone:?}:\n{}", server.log());
     }
 }

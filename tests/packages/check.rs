@@ -1,11 +1,10 @@
 //! Checks of the packages, and of the files that describe them.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cluster::{command, ensure, major, output, page, repository, tool};
+use cluster::{command, ensure, files, major, output, page, repository, tool};
 use pgxn_meta::dist::Distribution;
 use serde_json::Value;
 
@@ -14,8 +13,7 @@ use crate::build::{VERSION, docs};
 /// The control files and the scripts of both extensions: the scripts of this version, and those of earlier versions in `sql/`. Beside
 /// them, the scripts of the portable functions.
 pub fn extension_files() -> Vec<String> {
-    let kept = fs::read_dir(repository().join("sql")).expect("sql/ can be read");
-    let kept = kept.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let kept = files(&["sql"], ".sql").into_iter().map(|path| path.file_name().expect("a file").display().to_string());
     let mut files: Vec<String> = kept.filter(|name| name.starts_with("snowflake_pg--")).collect();
     for extension in ["snowflake_pg", "snowflake_registry"] {
         files.extend([format!("{extension}--{VERSION}.sql"), format!("{extension}.control")]);
@@ -29,13 +27,12 @@ pub fn extension_files() -> Vec<String> {
 /// The pages, the pictures and the files for Prometheus, below the directory of PostgreSQL's shared files.
 pub fn page_files() -> Vec<String> {
     let shipped = |folder: &str, kind: &str| -> Vec<String> {
-        let entries =
-            fs::read_dir(repository().join(folder)).expect("a folder of pages").map(|entry| entry.unwrap().path());
-        let wanted = entries.filter(|path| path.extension().is_some_and(|extension| extension == kind));
-        wanted.map(|path| format!("snowflake_pg/{folder}/{}", path.file_name().expect("a file").display())).collect()
+        let found = files(&[folder], kind).into_iter().filter(|path| path.parent() == Some(Path::new(folder)));
+        found.map(|path| format!("snowflake_pg/{}", path.display())).collect()
     };
     let front = ["README.md", "CHANGELOG.md"].map(|name| format!("snowflake_pg/{name}"));
-    [front.into(), shipped("docs", "md"), shipped("docs/pictures", "svg"), shipped("docs/monitoring", "yml")].concat()
+    [front.into(), shipped("docs", ".md"), shipped("docs/pictures", ".svg"), shipped("docs/monitoring", ".yml")]
+        .concat()
 }
 
 /// Whether two lists of names are equal except for their order.

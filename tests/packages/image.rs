@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cluster::{
-    Answer, Builder, Cluster, Host, Scratch, Stop, assert_caught, blocks, command, ensure, major, not_tested, output,
+    Answer, Builder, Cluster, Host, Recipe, Scratch, Stop, assert_caught, command, ensure, major, not_tested, output,
     page, typed, watch,
 };
 
@@ -64,9 +64,17 @@ fn files(dir: &Path) -> Vec<String> {
     files
 }
 
+/// The blocks of the page about the image: commands, files and settings.
+fn image_blocks() -> [String; 3] {
+    let mut section = Recipe::of(PAGE, "The extension image");
+    let blocks = ["sh image", "text image", "conf image"].map(|info| section.block(info));
+    assert!(section.is_empty());
+    blocks
+}
+
 /// The settings of a server with the image, as the page says.
 fn settings(mounts: &Scratch) -> String {
-    let [conf] = &blocks(&page(PAGE), "conf image")[..] else { panic!("the page has one block for the image") };
+    let [_, _, conf] = image_blocks();
     let conf = conf.replace(MOUNTS, &mounts.0.display().to_string());
     format!("{conf}snowflake_pg.worker_id = 7\n")
 }
@@ -99,10 +107,9 @@ fn the_image_holds_what_the_page_lists() {
     wanted.extend(["lib/snowflake_pg.so", "licenses/snowflake_pg/LICENSE"].map(String::from));
     wanted.sort();
     assert_eq!(found, wanted);
-    let listed = blocks(&page(PAGE), "text image").concat();
+    let [commands, listed, _] = image_blocks();
     assert_eq!(found, listed.lines().collect::<Vec<_>>());
     // The commands of the page name the stage, the versions and the Debian of the Dockerfile.
-    let commands = blocks(&page(PAGE), "sh image").concat();
     for part in [
         "--target extension ",
         &format!("--build-arg PG={FIRST} "),

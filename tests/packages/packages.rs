@@ -5,6 +5,7 @@ use std::fs;
 
 use cluster::{
     Answer, Host, Scratch, Stop, assert_caught, command, major, not_tested, output, page, repository, sqlstate,
+    texts_of,
 };
 
 use crate::build::{Packages, VERSION};
@@ -211,12 +212,8 @@ fn the_dockerfile_is_as_hadolint_wants_it() {
 #[test]
 fn the_scripts_are_as_shellcheck_wants_them() {
     check::script("scripts/common.sh", &page("scripts/common.sh")).unwrap();
-    for entry in fs::read_dir(repository().join("scripts")).unwrap() {
-        let name = format!("scripts/{}", entry.unwrap().file_name().display());
-        let text = page(&name);
-        if text.starts_with("#!") {
-            check::script(&name, &text).unwrap();
-        }
+    for (path, text) in texts_of(&["scripts"], "").iter().filter(|(_, text)| text.starts_with("#!")) {
+        check::script(&path.to_string_lossy(), text).unwrap();
     }
     assert_caught(check::script("scripts/package", "#!/usr/bin/env bash\nrm -rf $1/*\n"), "SC2086");
 }

@@ -1,8 +1,6 @@
 //! pg_partman partitions a table by its snowflakes, as docs/partitions.md says. Its background worker runs.
 
-use std::time::Duration;
-
-use cluster::{Answer, Builder, Client, Cluster, Host, Stop, assert_caught, ensure, not_tested, within};
+use cluster::{Answer, Builder, Client, Cluster, Host, SOON, Stop, assert_caught, ensure, not_tested, within};
 
 /// The statements of the page, in order.
 fn page() -> Vec<String> {
@@ -39,9 +37,6 @@ const BEGINS: &str = "SELECT substring(pg_get_expr(relpartbound, oid) FROM 'FROM
     FROM pg_inherits JOIN pg_class ON oid = inhrelid
     WHERE inhparent = 'measurements'::regclass AND pg_get_expr(relpartbound, oid) <> 'DEFAULT' ORDER BY 1";
 
-/// The longest wait for the background worker, which runs every second.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// Logged when pg_partman's background worker stops for ten minutes, because the worker that it starts every second had exited
 /// before it looked. This can happen on a busy machine. A restart of the server starts it again.
 const GAVE_UP: &str = "Could not start dynamic pg_partman background process";
@@ -73,7 +68,7 @@ fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> 
     // Two days later the background worker creates two more partitions. After another two days, a call creates them.
     let later = "INSERT INTO measurements VALUES (snowflake_encode(now() + interval '2 days', 1, 0), 0)";
     session.batch_execute(later).unwrap();
-    let mut made = within(PATIENCE, || session.all::<i64>(BEGINS).len() == 7);
+    let mut made = within(SOON, || session.all::<i64>(BEGINS).len() == 7);
     // On a busy machine, the background worker can give up after each start.
     for _ in 0..5 {
         if made || !server.log().contains(GAVE_UP) {
@@ -81,7 +76,7 @@ fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> 
         }
         server.restart(Stop::Fast);
         session = server.session();
-        made = within(PATIENCE, || session.all::<i64>(BEGINS).len() == 7);
+        made = within(SOON, || session.all::<i64>(BEGINS).len() == 7);
     }
     ensure!(made, "the background worker makes no partition:\n{}", server.log());
     session
@@ -89,7 +84,7 @@ fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> 
         .and_then(|()| session.batch_execute("SELECT partman.run_maintenance('public.measurements')"))
         .map_err(|e| format!("maintenance: {e:?}"))?;
     // If the background worker is running maintenance, the call leaves it to the worker.
-    let made = within(PATIENCE, || session.all::<i64>(BEGINS).len() == 9);
+    let made = within(SOON, || session.all::<i64>(BEGINS).len() == 9);
     ensure!(made, "maintenance makes no partition: {:?}", session.all::<i64>(BEGINS));
     let stray: i64 = session.one(strays);
     ensure!(stray == 0, "{stray} rows lie in the default partition after maintenance");

@@ -1,14 +1,10 @@
 //! The guard of a table on real subscriptions: it stops replication before a row of another server with the same worker ID arrives,
 //! and lets all other rows through.
 
-use std::time::Duration;
-
 use cluster::{
-    Answer, Builder, Cluster, Recipe, assert_caught, both_ways, command, ensure, key_conflict, sqlstate, within,
+    Answer, Builder, Cluster, PATIENCE, Recipe, assert_caught, both_ways, command, ensure, key_conflict, sqlstate,
+    within,
 };
-
-/// The longest wait for an event that takes seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const TABLE: &str = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text)";
 const REFUSAL: &str = "23000 ERROR:  replicated row has the worker ID of this server";

@@ -1,11 +1,6 @@
 //! A standby that has the worker ID of its primary logs a warning and shows it before the failover.
 
-use std::time::Duration;
-
-use cluster::{Answer, Builder, Cluster, Host, Stop, within};
-
-/// The longest wait for an event that takes seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+use cluster::{Answer, Builder, Cluster, Host, PATIENCE, Stop, within};
 
 const WARNING: &str = "01000 WARNING:  snowflake_pg: this standby and its primary both have worker ID 1";
 

@@ -5,10 +5,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Ask, Builder, Cluster, Load, Proxy, assert_caught, ensure, within};
-
-/// The longest time until a session waits: the longest window, and a margin for a busy machine.
-const SOON: Duration = Duration::from_secs(30);
+use cluster::{Answer, Ask, Builder, Cluster, Load, Proxy, SOON, assert_caught, ensure, within};
 
 /// A primary and its synchronous standby. The acknowledgements pass through a proxy.
 struct Pair {

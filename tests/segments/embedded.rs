@@ -6,19 +6,6 @@ use crate::servers::{check_ledger, create, draw};
 
 const PAGE: &str = "docs/orders.md";
 
-#[test]
-fn every_section_with_blocks_is_tested() {
-    assert_eq!(
-        Recipe::titles(PAGE),
-        [
-            "Short numbers for orders",
-            "Numbers that begin again each day",
-            "Which roles can draw?",
-            "How long is a block?"
-        ]
-    );
-}
-
 fn psql(server: &Cluster, block: &str) -> String {
     let mut psql = server.psql();
     psql.args(["-d", "shop"]);

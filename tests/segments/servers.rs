@@ -1,12 +1,9 @@
 //! A registry with segments, and the servers that draw from them.
 
 use std::thread;
-use std::time::Duration;
 
+pub use cluster::SOON;
 use cluster::{Answer, Builder, Client, Cluster, copy_ids, ensure, sqlstate};
-
-/// How long a test waits for what happens within a few heartbeats.
-pub const SOON: Duration = Duration::from_secs(30);
 
 /// Draws a number of segment `orders`.
 pub const DRAW: &str = "SELECT snowflake_segment_nextval('orders')";

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::{Answer, Builder, Client, Cluster, Host, Stop, assert_caught, ensure, within};
-
-/// Two windows of the longest kind, and a margin for a busy machine.
-const SOON: Duration = Duration::from_secs(30);
+use cluster::{Answer, Builder, Client, Cluster, Host, SOON, Stop, assert_caught, ensure, within};
 
 /// The line in which the mark worker logs the identity of the server.
 fn begun(server: &Cluster) -> String {

@@ -10,7 +10,7 @@ use postgres::error::DbError;
 use postgres::{CancelToken, Client, Config, NoTls};
 
 use crate::patience::PATIENCE;
-use crate::{Cluster, check_increasing, check_unique, ensure, within};
+use crate::{Cluster, check_increasing, check_unique, ensure, thorough, within};
 
 /// A way to get IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +128,10 @@ type Cancel = Arc<Mutex<Option<CancelToken>>>;
 /// The longest time that a session may take to end its last statement.
 const LONGEST: Duration = Duration::from_secs(10);
 
+/// How long a session rests after each statement, unless the run is thorough. Without a rest, the sessions of a few tests would use all
+/// processors, and all tests would take longer.
+const REST: Duration = Duration::from_millis(1);
+
 impl Load {
     /// Creates the objects that the statements of [`Ask`] need.
     pub fn prepare(server: &Cluster) {
@@ -177,6 +181,7 @@ impl Load {
 
 fn session(config: &Config, stop: &AtomicBool, number: usize, asks: &[Ask], setup: &str, cancel: &Cancel) -> History {
     let mut history = History::default();
+    let rest = (!thorough()).then_some(REST);
     while !stop.load(Ordering::Relaxed) {
         let connected = config.clone().connect_timeout(Duration::from_secs(2)).connect(NoTls);
         let Ok(mut client) = connected.and_then(|mut client| client.batch_execute(setup).map(|()| client)) else {
@@ -201,6 +206,7 @@ fn session(config: &Config, stop: &AtomicBool, number: usize, asks: &[Ask], setu
                     thread::sleep(Duration::from_millis(1));
                 }
             }
+            rest.into_iter().for_each(thread::sleep);
         }
         history.stretches.push(ids);
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
-use crate::repository;
+use crate::{ensure, repository};
 
 /// Returns the text of a page of the repository.
 pub fn page(path: &str) -> String {
@@ -86,4 +86,15 @@ pub fn settings(block: &str) -> impl Iterator<Item = (&str, &str)> {
         let (name, value) = line.split_once(" = ").expect("name = value");
         (name, value.trim_matches('\''))
     })
+}
+
+/// Compares what a program printed with what a page shows, except for the rules and the widths of tables. `word` returns what a word
+/// that differs between runs is compared as.
+pub fn compare(printed: &str, shown: &str, word: impl Fn(&str) -> String) -> Result<(), String> {
+    let rule = |word: &&str| !word.chars().all(|c| "-+".contains(c));
+    let line = |line: &str| line.split_whitespace().filter(rule).map(&word).collect::<Vec<_>>().join(" ");
+    let shape = |text: &str| text.lines().map(line).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+    let (printed, shown) = (shape(printed), shape(shown));
+    ensure!(printed == shown, "prints\n{printed}\nbut the page shows\n{shown}");
+    Ok(())
 }

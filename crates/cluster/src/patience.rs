@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-/// The longest wait for a server to start or stop.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest wait for what happens within a few heartbeats or windows.
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// The longest wait for what takes some steps of a server, for example to start, to stop, or to follow another server.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks a condition repeatedly until it is true. Returns false if it does not become true in time.
 pub fn within(time: Duration, mut so: impl FnMut() -> bool) -> bool {

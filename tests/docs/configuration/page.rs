@@ -2,14 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
+pub use cluster::PATIENCE;
 use cluster::{Builder, Cluster, Host, Recipe, sqlstate, typed};
 
 pub const PAGE: &str = "docs/configuration.md";
-
-/// The longest wait for something that happens within seconds.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The values that the page declares to be examples.
 const DATA: &str = "/srv/pg/data";

@@ -3,9 +3,8 @@
 
 use std::fs;
 
-use cluster::{Answer, Boot, Builder, Cluster, Host, Stop, ensure, loopback, within};
+use cluster::{Answer, Boot, Builder, Cluster, Host, PATIENCE, Stop, ensure, loopback, within};
 
-use crate::kubernetes::SOON;
 use crate::kubernetes::certificates::Certificates;
 use crate::kubernetes::service::Service;
 
@@ -239,27 +238,31 @@ impl Pod {
     pub fn wait_for_registered(&self, servers: usize) -> Result<(), String> {
         let count = format!("SELECT count(*) = {servers} FROM snowflake_registry.servers WHERE state = 'live'");
         let mut session = self.server().connect();
-        ensure!(within(SOON, || session.one(&count)), "there are not {servers} servers:\n{}", self.log());
+        ensure!(within(PATIENCE, || session.one(&count)), "there are not {servers} servers:\n{}", self.log());
         Ok(())
     }
 
     /// Waits until the log contains this text.
     pub fn wait_for_log(&self, text: &str) -> Result<(), String> {
-        ensure!(within(SOON, || self.server().log().contains(text)), "no {text:?} in the log of {}", self.log());
+        ensure!(within(PATIENCE, || self.server().log().contains(text)), "no {text:?} in the log of {}", self.log());
         Ok(())
     }
 
     /// Waits until the instance issues IDs.
     pub fn wait_for_ids(&self) -> Result<(), String> {
         let mut session = self.server().session();
-        ensure!(within(SOON, || session.query("SELECT snowflake_nextval()", &[]).is_ok()), "no IDs:\n{}", self.log());
+        ensure!(
+            within(PATIENCE, || session.query("SELECT snowflake_nextval()", &[]).is_ok()),
+            "no IDs:\n{}",
+            self.log()
+        );
         Ok(())
     }
 
     /// Waits until the instance has a worker ID that is not in this list, and returns it.
     pub fn wait_for_other_worker(&self, known: &[String]) -> Result<String, String> {
         let other = || self.worker().parse::<u32>().is_ok() && !known.contains(&self.worker());
-        ensure!(within(SOON, other), "{} instead of another than {known:?}:\n{}", self.worker(), self.log());
+        ensure!(within(PATIENCE, other), "{} instead of another than {known:?}:\n{}", self.worker(), self.log());
         Ok(self.worker())
     }
 
@@ -273,6 +276,6 @@ impl Pod {
         let written: String = primary.server().connect().one("SELECT pg_current_wal_lsn()::text");
         let replayed = format!("SELECT coalesce(pg_last_wal_replay_lsn() >= '{written}', false)");
         let mut session = self.server().connect();
-        assert!(within(SOON, || session.one(&replayed)), "the standby does not follow:\n{}", self.log());
+        assert!(within(PATIENCE, || session.one(&replayed)), "the standby does not follow:\n{}", self.log());
     }
 }

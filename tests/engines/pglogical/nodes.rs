@@ -1,13 +1,9 @@
 //! The sections of docs/pglogical.md, the nodes on which their blocks are typed, and the rows that the nodes have.
 
-use std::time::Duration;
-
-use cluster::{Answer, Ask, Builder, Client, Cluster, Host, Load, Recipe, Stop, ensure, typed, within};
+pub use cluster::PATIENCE;
+use cluster::{Answer, Ask, Builder, Client, Cluster, Host, Load, Recipe, Stop, compare, ensure, typed, within};
 
 pub const PAGE: &str = "docs/pglogical.md";
-
-/// The longest wait for something that happens within seconds.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The values that the page declares to be examples.
 const NODES: [&str; 3] = ["db1", "db2", "db3"];
@@ -105,12 +101,12 @@ impl Nodes {
 
     /// Types a block into psql on a node until it prints what the page shows.
     pub fn check(&self, node: usize, text: &str, shown: &str) {
-        let mut printed = String::new();
-        let same = within(PATIENCE, || {
-            printed = self.psql(node, text);
-            shape(&printed) == shape(shown)
+        let mut result = Ok(());
+        within(PATIENCE, || {
+            result = compare(&self.psql(node, text), shown, str::to_string);
+            result.is_ok()
         });
-        assert!(same, "{text}\nprints\n{printed}\nbut the page shows\n{shown}");
+        result.unwrap_or_else(|reason| panic!("{text}\n{reason}"));
     }
 
     /// Creates the table and the node as the page says, on the node with this number.
@@ -227,10 +223,4 @@ fn rows(client: &mut Client) -> Vec<Row> {
 /// Returns rows with these IDs that a node has inserted.
 pub fn inserted(node: usize, ids: Vec<i64>) -> Vec<Row> {
     ids.into_iter().map(|id| (id, NODES[node].to_string())).collect()
-}
-
-/// Returns the output of psql without the widths of its columns.
-fn shape(text: &str) -> String {
-    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    text.lines().map(words).filter(|line| !line.is_empty() && !line.starts_with("--")).collect::<Vec<_>>().join("\n")
 }

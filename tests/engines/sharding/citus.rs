@@ -3,20 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::time::Duration;
 
 use cluster::{
-    Answer, Client, Cluster, Host, SPARSE_LAYOUT, assert_caught, check_unique, ensure, not_tested, page, settings,
-    within,
+    Answer, Client, Cluster, Host, PATIENCE, SPARSE_LAYOUT, assert_caught, check_unique, ensure, not_tested, page,
+    settings, within,
 };
 
 use crate::sharding::page::{Hosts, PAGE, Workers, compare, section, shop};
 
 /// The nodes. The first one is the coordinator.
 const NODES: [&str; 3] = ["coordinator", "worker1", "worker2"];
-
-/// The longest wait for a worker ID.
-const SOON: Duration = Duration::from_secs(60);
 
 /// How many rows the local table has. With a sparse layout, a node with half of them draws IDs for three seconds.
 const NAMES: i64 = 96;
@@ -84,7 +80,7 @@ impl Citus {
         for node in &self.nodes {
             let mut session = node.session();
             assert!(
-                within(SOON, || session.code("SELECT snowflake_nextval()").is_none()),
+                within(PATIENCE, || session.code("SELECT snowflake_nextval()").is_none()),
                 "no worker ID:\n{}",
                 node.log()
             );

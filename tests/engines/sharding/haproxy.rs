@@ -1,17 +1,12 @@
 //! HAProxy in front of a Patroni cluster, while another member becomes the leader.
 
-use std::time::Duration;
-
 use cluster::{
-    Answer, Ask, Client, HaProxy, Host, Load, Patroni, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught, check_unique,
-    ensure, output, within,
+    Answer, Ask, Client, HaProxy, Host, Load, PATIENCE, Patroni, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught,
+    check_unique, ensure, output, within,
 };
 use postgres::NoTls;
 
 use crate::sharding::page::{compare, section};
-
-/// The longest wait for an election.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The option of the page that ends the connections to a former primary.
 const SHUTDOWN: &str = " on-marked-down shutdown-sessions";

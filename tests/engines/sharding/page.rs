@@ -1,6 +1,6 @@
 //! The sections of docs/sharding.md, and the hosts on which their blocks are typed.
 
-use cluster::{Builder, Client, Cluster, Host, Recipe, ensure, settings, typed};
+use cluster::{Builder, Client, Cluster, Host, Recipe, settings, typed};
 
 pub const PAGE: &str = "docs/sharding.md";
 
@@ -111,13 +111,7 @@ impl Hosts {
 
 /// Compares what psql has printed with what the page shows, except for the widths of columns.
 pub fn compare(printed: &str, shown: &str) -> Result<(), String> {
-    let shape = |text: &str| -> Vec<String> {
-        let word = |word: &&str| !word.chars().all(|c| "-+".contains(c));
-        let line = |line: &str| line.split_whitespace().filter(word).collect::<Vec<_>>().join(" ");
-        text.lines().map(line).filter(|line| !line.is_empty()).collect()
-    };
-    ensure!(shape(printed) == shape(shown), "prints\n{printed}\nbut the page shows\n{shown}");
-    Ok(())
+    cluster::compare(printed, shown, str::to_string)
 }
 
 /// Connects to the database of the page.

@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Builder, Client, Cluster, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught, check_unique, ensure, within,
+    Answer, Builder, Client, Cluster, PATIENCE, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught, check_unique, ensure,
+    within,
 };
 
 use crate::sharding::page::{Hosts, Workers, compare, section, shop};
@@ -18,9 +19,6 @@ const CUSTOMERS: i64 = 100;
 
 /// How far the number of orders of a shard may be from the half: six standard deviations.
 const TOLERANCE: i64 = 60;
-
-/// The longest wait for a worker ID.
-const SOON: Duration = Duration::from_secs(60);
 
 const LAYOUT: &str = "41:10:12";
 
@@ -51,7 +49,7 @@ impl Shards {
         for server in shards.shards.iter().chain([&shards.proxy]) {
             let mut session = shop(server);
             assert!(
-                within(SOON, || session.code("SELECT snowflake_nextval()").is_none()),
+                within(PATIENCE, || session.code("SELECT snowflake_nextval()").is_none()),
                 "no worker ID:\n{}",
                 server.log()
             );
