@@ -51,7 +51,7 @@ test:
 	@scripts/test core interleavings test
 
 test-controls:
-	@scripts/test controls
+	@THOROUGH=1 scripts/test controls
 
 test-engines:
 	@scripts/test engines

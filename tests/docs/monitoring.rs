@@ -9,13 +9,9 @@ mod fleet;
 mod page;
 
 use std::thread;
-use std::time::Duration;
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure, within};
+use cluster::{Answer, Client, Cluster, PATIENCE, assert_caught, ensure, within};
 use exporter::{Exporter, Scrape};
-
-/// The longest wait for something that happens within seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The expression for each figure on the view, written independently of the page.
 const SHOWN: [(&str, &str); 25] = [
@@ -154,7 +150,13 @@ fn the_exporter_shows_what_the_view_shows() {
     session.batch_execute("CREATE DATABASE other").expect("a new database");
     check_figures(&server, &mut session, &queries, &[]).unwrap();
     check_figures(&server, &mut session, &queries, &["--auto-discover-databases"]).unwrap();
+}
 
+#[test]
+fn a_query_with_a_mistake_is_caught() {
+    let queries = page::queries();
+    let (server, mut session) = eventful("monitoring_mistakes");
+    session.batch_execute("CREATE DATABASE other").expect("a new database");
     let changed = |from: &str, to: &str| {
         let changed = queries.replacen(from, to, 1);
         assert_ne!(changed, queries, "{from}");
@@ -211,9 +213,9 @@ fn a_server_that_refuses_shows_it() {
     check_labels(&scrape, 1.0, "").unwrap();
 }
 
-/// A standby with its primary's worker ID shows this, until it is promoted.
+/// A standby is watched like a primary. If it has its primary's worker ID, it shows this until it is promoted.
 #[test]
-fn a_standby_with_its_primarys_number_shows_it() {
+fn a_standby_is_watched_like_a_primary() {
     let primary = Cluster::builder("monitoring_number").start();
     let mut session = primary.session();
     session.batch_execute(&page::role()).expect("a new role");
@@ -225,31 +227,17 @@ fn a_standby_with_its_primarys_number_shows_it() {
         assert!(within(PATIENCE, || standby.shown_mark() >= mark), "the standby does not follow");
         check_figures(&standby, &mut standby.connect(), &page::queries(), &[]).unwrap();
         let exporter = Exporter::start(&standby, &page::queries(), &[]);
-        assert_eq!(shown(exporter.scrape()), Ok(expected), "worker ID {worker}");
+        let scrape = exporter.scrape();
+        check_labels(&scrape, 0.0, worker).unwrap();
+        assert_eq!(scrape.only("snowflake_pg_refused"), Ok(0.0));
+        assert!(!scrape.only("snowflake_pg_mark_lead_seconds").unwrap().is_nan());
+        assert_eq!(shown(scrape), Ok(expected), "worker ID {worker}");
         standby.promote();
-        assert_eq!(shown(exporter.scrape()), Ok(0.0), "promoted with worker ID {worker}");
+        let scrape = exporter.scrape();
+        check_labels(&scrape, 1.0, worker).unwrap();
+        assert_eq!(shown(scrape), Ok(0.0), "promoted with worker ID {worker}");
     }
     assert_eq!(shown(Exporter::start(&primary, &page::queries(), &[]).scrape()), Ok(0.0));
-}
-
-#[test]
-fn a_standby_is_watched_like_a_primary() {
-    let primary = Cluster::builder("monitoring_primary").start();
-    let mut session = primary.session();
-    session.batch_execute(&page::role()).expect("a new role");
-    session.batch(10);
-    let mark = primary.shown_mark();
-    let standby = primary.standby(Cluster::builder("monitoring_standby").set("snowflake_pg.worker_id", "2"));
-    assert!(within(PATIENCE, || standby.shown_mark() >= mark), "the standby does not follow");
-    let mut replica = standby.connect();
-    check_figures(&standby, &mut replica, &page::queries(), &[]).unwrap();
-    let exporter = Exporter::start(&standby, &page::queries(), &[]);
-    let scrape = exporter.scrape();
-    check_labels(&scrape, 0.0, "2").unwrap();
-    assert_eq!(scrape.only("snowflake_pg_refused"), Ok(0.0));
-    assert!(!scrape.only("snowflake_pg_mark_lead_seconds").unwrap().is_nan());
-    standby.promote();
-    check_labels(&exporter.scrape(), 1.0, "2").unwrap();
 }
 
 /// Checks that a section of the page has a row for each column of a view.

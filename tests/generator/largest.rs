@@ -9,8 +9,9 @@ use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, limit_mem
 const ROOM: u64 = 170;
 
 /// A text of 100 MB and a `bytea` of 50 MB, which are computed when the statement runs.
-const BIG: &str = "(SELECT repeat('x', n) AS t, convert_to(repeat('x', n / 2), 'UTF8') AS b
-    FROM generate_series(100000000, 100000000) AS n OFFSET 0) AS big";
+const BIG: &str =
+    "(SELECT repeat(repeat('x', 10000), n) AS t, convert_to(repeat(repeat('x', 10000), n / 2), 'UTF8') AS b
+    FROM generate_series(10000, 10000) AS n OFFSET 0) AS big";
 
 /// Tables and views that the calls name. Triggers that were made by hand have an argument of 60 MB.
 const OBJECTS: &str = "
@@ -23,7 +24,7 @@ const OBJECTS: &str = "
     CREATE VIEW periods AS
         SELECT 'INV-' || to_char(timestamp '1000-01-01' + n * interval '1 hour', 'YYYYMMDDHH24') || '00001' AS number
         FROM generate_series(1, 600000) AS n;
-    CREATE VIEW wide AS SELECT repeat('x', 1000000) AS number FROM generate_series(1, 100);
+    CREATE VIEW wide AS SELECT repeat(repeat('x', 10000), 100) AS number FROM generate_series(1, 100);
     CREATE TABLE guarded (id bigint);
     CREATE TABLE misnumbered (number text);
     CREATE TABLE miskept (number text);
@@ -36,7 +37,7 @@ const OBJECTS: &str = "
         FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('A{n:5}', 'gapless', 'UTC', '1');
     DO $$
     DECLARE
-        long constant text := repeat('x', 60000000);
+        long constant text := repeat(repeat('x', 10000), 6000);
     BEGIN
         EXECUTE 'CREATE TRIGGER guard BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION snowflake_guard_row('''
             || long || ''', ''0'')';
@@ -124,7 +125,7 @@ const CALLS: &[(&str, &[&str])] = &[
         "snowflake_number_keep()",
         &[
             "200 INSERT INTO miskept VALUES (NULL)",
-            "150 INSERT INTO kept SELECT repeat('x', n) FROM generate_series(50000000, 50000000) AS n",
+            "150 INSERT INTO kept SELECT repeat(repeat('x', 10000), n) FROM generate_series(5000, 5000) AS n",
             "()",
         ],
     ),
@@ -158,7 +159,7 @@ const CALLS: &[(&str, &[&str])] = &[
         "snowflake_series_row()",
         &[
             "200 INSERT INTO misdefined VALUES ('2026', 1)",
-            "150 INSERT INTO open_series SELECT repeat('x', n), 1 FROM generate_series(50000000, 50000000) AS n",
+            "150 INSERT INTO open_series SELECT repeat(repeat('x', 10000), n), 1 FROM generate_series(5000, 5000) AS n",
             "()",
         ],
     ),
@@ -208,7 +209,7 @@ fn check(builder: Builder, wanted: impl Fn(&str) -> bool) -> Result<(), String> 
     // The control of the limit: PostgreSQL itself runs out of memory, with an error.
     let mut session = server.connect();
     limit_memory(&mut session, ROOM * 1_000_000);
-    let code = session.code("SELECT length(repeat('x', 200000000))");
+    let code = session.code("SELECT length(repeat(repeat('x', 10000), 20000))");
     ensure!(code.as_deref() == Some("53200"), "the limit does not count: {code:?}");
     Ok(())
 }

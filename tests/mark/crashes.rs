@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Ask, Builder, Chance, Cluster, Load, Stop, assert_caught_by_chance, ensure};
+use cluster::{Ask, Builder, Chance, Cluster, Load, Stop, assert_caught_by_chance, ensure, rounds};
 
 /// How a server ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ fn durable(builder: Builder) -> Builder {
 }
 
 /// Lets sessions draw while the server crashes `times` times in this way, and checks the IDs that they received.
-fn check_crashes(name: &str, builder: Builder, crash: Crash, times: usize, asks: &'static [Ask]) -> Result<(), String> {
+fn check_crashes(name: &str, builder: Builder, crash: Crash, times: u64, asks: &'static [Ask]) -> Result<(), String> {
     let mut chance = Chance::of(name);
     let mut server = durable(builder).start();
     Load::prepare(&server);
@@ -57,22 +57,23 @@ fn check_crashes(name: &str, builder: Builder, crash: Crash, times: usize, asks:
     thread::sleep(Duration::from_millis(500));
     let history = load.finish();
     println!("{name}: {} IDs, errors {:?}, slowest {:?}", history.len(), history.errors, history.slowest);
-    history.check(times * 100)
+    history.check(times as usize * 100)
 }
 
 #[test]
 fn after_kills_of_backends_no_id_comes_twice() {
-    check_crashes("kill_sessions", Cluster::builder("kill_sessions"), Crash::Session, 20, Ask::ALL).unwrap();
+    check_crashes("kill_sessions", Cluster::builder("kill_sessions"), Crash::Session, rounds(20, 8), Ask::ALL).unwrap();
 }
 
 #[test]
 fn after_kills_of_the_postmaster_no_id_comes_twice() {
-    check_crashes("kill_postmaster", Cluster::builder("kill_postmaster"), Crash::Postmaster, 10, Ask::ALL).unwrap();
+    check_crashes("kill_postmaster", Cluster::builder("kill_postmaster"), Crash::Postmaster, rounds(10, 5), Ask::ALL)
+        .unwrap();
 }
 
 #[test]
 fn after_immediate_stops_no_id_comes_twice() {
-    check_crashes("immediate", Cluster::builder("immediate"), Crash::Immediate, 10, Ask::ALL).unwrap();
+    check_crashes("immediate", Cluster::builder("immediate"), Crash::Immediate, rounds(10, 5), Ask::ALL).unwrap();
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn check(library: &mut Client, twin: &mut Client, layouts: u64) -> Result<usize,
 fn random_ids_in_random_layouts_are_read_alike() {
     let (_library, mut library) = library("random");
     let (_twin, mut twin) = twin("random", &script("random"));
-    let layouts = rounds(1_000, 150);
+    let layouts = rounds(1_000, 60);
     assert_eq!(check(&mut library, &mut twin, layouts), Ok((layouts * IDS) as usize));
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure};
+use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure, rounds};
 use flake::fleet::{
     Answer, Call, Cursor, Identity, MAX_LEASE, Member, Moment, Point, Registry, Request, Ring, Row, Scale, Source, Uuid,
 };
@@ -277,7 +277,8 @@ fn the_functions_answer_and_store_what_the_model_does() {
     let mut answers = Kinds::new();
     for (layout, steps) in [("41:3:12", 4_000), ("31:2:22@1s", 2_000), ("39:8s:4@10ms", 2_000), ("40:2:4:12", 1_000)] {
         let name = format!("registry_compare_{}", layout.replace([':', '@'], "_"));
-        let found = check(&name, layout, steps, |_| {}).unwrap_or_else(|reason| panic!("{layout}: {reason}"));
+        let found = check(&name, layout, rounds(steps, steps / 3) as usize, |_| {})
+            .unwrap_or_else(|reason| panic!("{layout}: {reason}"));
         found.into_iter().for_each(|(kind, times)| *answers.entry(kind).or_default() += times);
     }
     // Otherwise, nothing was shown about some of the rules.

@@ -6,7 +6,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cluster::{Answer, Ask, Builder, Chance, Cluster, History, Load, Stop};
-use cluster::{assert_caught, assert_caught_by_chance, check_unique, copy_ids, end_of, ensure, sqlstate, within};
+use cluster::{
+    assert_caught, assert_caught_by_chance, check_unique, copy_ids, end_of, ensure, rounds, sqlstate, within,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replication {
@@ -97,13 +99,13 @@ impl Past {
 fn check_promotions(
     name: &str,
     replication: Replication,
-    times: usize,
+    times: u64,
     behind: RangeInclusive<i64>,
     like: fn(Builder) -> Builder,
 ) -> Result<(), String> {
     let mut chance = Chance::of(name);
     // By default, a standby that has lost its primary looks for it every five seconds, and can sleep through its promotion.
-    let server = |number: usize| {
+    let server = |number: u64| {
         Cluster::builder(&format!("{name}_{number}")).clock("+0").set("wal_retrieve_retry_interval", "100ms")
     };
     let mut primary = like(server(0)).start();
@@ -180,12 +182,12 @@ fn run_dry(primary: &Cluster) -> Result<Vec<i64>, String> {
 
 #[test]
 fn ids_in_replayed_wal_do_not_come_again_after_promotions() {
-    check_promotions("promotion_async", Replication::Asynchronous, 10, BEHIND, |standby| standby).unwrap();
+    check_promotions("promotion_async", Replication::Asynchronous, rounds(10, 4), BEHIND, |standby| standby).unwrap();
 }
 
 #[test]
 fn with_a_synchronous_standby_no_id_received_comes_again_after_promotions() {
-    check_promotions("promotion_sync", Replication::Synchronous, 10, BEHIND, |standby| standby).unwrap();
+    check_promotions("promotion_sync", Replication::Synchronous, rounds(10, 4), BEHIND, |standby| standby).unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use cluster::{Answer, Builder, Chance, Client, Cluster, assert_caught, ensure, sqlstate};
+use cluster::{Answer, Builder, Chance, Client, Cluster, assert_caught, ensure, rounds, sqlstate};
 use postgres::types::ToSql;
 
 use value::{Layout, bigint, epoch, text, timestamp, value};
@@ -53,7 +53,7 @@ fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), Str
         let statement = session.prepare(&call).map_err(|e| format!("{call}: {e:?}"))?;
         // If there are many arguments, they seldom fit together.
         for n in 0..30_000 {
-            if n >= 1_500 && accepted > 0 {
+            if n >= rounds(1_500, 300) && accepted > 0 {
                 break;
             }
             let values: Vec<String> = kinds.iter().map(|kind| value(&mut chance, kind)).collect();
@@ -119,7 +119,7 @@ fn check_setting(name: &str, setting: &str, any: fn(&mut Chance) -> String, expe
     let pid: i32 = session.one("SELECT pg_backend_pid()");
     let expected = session.prepare(expected).expect("a statement");
     let (mut accepted, mut refused, mut known) = (0, 0, 0);
-    for _ in 0..3_000 {
+    for _ in 0..rounds(3_000, 2_000) {
         // A setting in a file cannot contain a line end.
         let text = any(&mut chance).replace('\n', " ");
         let set = format!("ALTER SYSTEM SET {setting} = '{}'", text.replace('\'', "''"));
@@ -187,7 +187,7 @@ fn every_name_of_a_column_is_a_column_or_refused() {
     let set = session.prepare("SELECT snowflake_set_mark($1, 'orders', $2)").expect("a statement");
     let check = session.prepare("SELECT count(*) FROM snowflake_check('orders', $1)").expect("a statement");
     let mut found = 0;
-    for _ in 0..3_000 {
+    for _ in 0..rounds(3_000, 800) {
         let column = if chance.one_in(2) { chance.pick(&columns).to_string() } else { text(&mut chance) };
         let mark = if chance.one_in(2) { 1 } else { bigint(&mut chance) };
         for outcome in [session.query(&set, &[&mark, &column]), session.query(&check, &[&column])] {
@@ -216,7 +216,7 @@ fn what_is_accepted_comes_back() {
     let text_back = "SELECT snowflake_to_text(snowflake_from_text($1))::text";
     let text_back = session.prepare(text_back).expect("a statement");
     let (mut ids, mut texts) = (0, 0);
-    for _ in 0..20_000 {
+    for _ in 0..rounds(20_000, 5_000) {
         let (id, given, epoch) = (bigint(&mut chance), text(&mut chance), timestamp(&mut chance));
         let results = [session.query_one(&own, &[&id, &given]), session.query_one(&since, &[&id, &given, &epoch])];
         for row in results.into_iter().flatten() {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use cluster::{Builder, Client, Cluster, Section, Stop, settings, sqlstate, typed};
 
@@ -145,8 +146,8 @@ impl<'a> Run<'a> {
         self.server.restart(Stop::Fast);
     }
 
-    /// Types the blocks of a section while another session writes without a pause. No statement of this session may fail. Returns
-    /// how often it wrote.
+    /// Types the blocks of a section while another session writes all the time. No statement of this session may fail. Returns how
+    /// often it wrote.
     pub fn busy_section(
         &mut self,
         title: &str,
@@ -172,6 +173,7 @@ impl<'a> Run<'a> {
                 while !over.load(Ordering::Relaxed) {
                     writer.batch_execute(write).map_err(|error| format!("a writer: {}", sqlstate(&error).1))?;
                     written += 1;
+                    thread::sleep(Duration::from_millis(2));
                 }
                 Ok::<usize, String>(written)
             });
