@@ -233,6 +233,13 @@ impl Cluster {
         self.start();
     }
 
+    /// Adds lines to `postgresql.conf`.
+    pub fn append(&self, text: &str) {
+        let file = self.dir.join("postgresql.conf");
+        let known = fs::read_to_string(&file).expect("a cluster has a postgresql.conf");
+        Host::get().write(&file, &format!("{known}\n{text}"));
+    }
+
     /// Returns what the server has written to its log since its last start.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
@@ -299,11 +306,10 @@ impl Cluster {
             text.push_str(&format!("{name} = '{}'\n", quoted(value)));
         }
         Host::get().write(&self.dir.join("cluster.conf"), &text);
-        let main = self.dir.join("postgresql.conf");
         let include = "include = 'cluster.conf'\n";
-        let known = fs::read_to_string(&main).expect("a cluster has a postgresql.conf");
-        if !known.ends_with(include) {
-            Host::get().write(&main, &format!("{known}\n{include}"));
+        let main = fs::read_to_string(self.dir.join("postgresql.conf")).expect("a cluster has a postgresql.conf");
+        if !main.ends_with(include) {
+            self.append(include);
         }
     }
 

@@ -76,9 +76,7 @@ impl Machine {
 
     /// Adds a block to `postgresql.conf`.
     pub fn configure(&self, text: &str) {
-        let file = self.server.dir().join("postgresql.conf");
-        let known = fs::read_to_string(&file).expect("a cluster has a postgresql.conf");
-        Host::get().write(&file, &format!("{known}\n{}", self.here(text)));
+        self.server.append(&self.here(text));
     }
 
     /// Replaces the directories of other hosts in `postgresql.conf` with this host's directory. In reality, a path that was

@@ -1,6 +1,5 @@
 //! A fleet is set up, observed and extended.
 
-use std::fs;
 use std::path::Path;
 
 use cluster::{Answer, Cluster, Host, Scratch, command, output, within};
@@ -11,13 +10,6 @@ use crate::fleet::hosts::{Hosts, SOON, check, psql, section, wait_for_heartbeat,
 fn script(name: &str) -> String {
     let share = output(command(Host::get().installation().bin.join("pg_config")).arg("--sharedir"));
     Path::new(&share).join("extension").join(name).display().to_string()
-}
-
-/// Adds a block to `postgresql.conf`.
-fn configure(hosts: &Hosts, server: &Cluster, block: &str) {
-    let file = server.dir().join("postgresql.conf");
-    let known = fs::read_to_string(&file).expect("a cluster has a postgresql.conf");
-    Host::get().write(&file, &format!("{known}\n{}", hosts.here(block)));
 }
 
 #[test]
@@ -49,7 +41,7 @@ fn a_fleet_is_set_up_as_the_page_says() {
     let mut fleet = Vec::new();
     for host in ["db1", "db2"] {
         let mut server = hosts.builder(host).set("snowflake_pg.lease", "10min").create();
-        configure(&hosts, &server, &conf);
+        server.append(&hosts.here(&conf));
         if host == "db1" {
             hosts.shell(&servers.block("sh server"), &server).unwrap();
         }

@@ -1,6 +1,5 @@
 //! The hosts on which the blocks of docs/pgbackrest.md are typed.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -117,7 +116,7 @@ impl Hosts {
     /// Starts the server of the host `db1` as the page says, with these additional lines in its `postgresql.conf`.
     pub fn prepare(&self, db1: Builder, lines: &str) -> Result<Cluster, String> {
         let mut server = db1.create();
-        add(&server, lines);
+        server.append(lines);
         self.start_archiving(&mut server)?;
         let mut session = server.session();
         let orders = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL)";
@@ -130,7 +129,7 @@ impl Hosts {
 
     /// Starts the server of the host `db1`, which archives as the page says.
     pub fn start_archiving(&self, db1: &mut Cluster) -> Result<(), String> {
-        add(db1, &self.here("db1", &block("Set up the repository", "conf db1")));
+        db1.append(&self.here("db1", &block("Set up the repository", "conf db1")));
         self.configure("db1", &block("Set up the repository", "ini db1"))?;
         db1.try_start()
     }
@@ -169,13 +168,6 @@ pub fn wait_for_next_second() {
     let second = || SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_secs();
     let now = second();
     assert!(within(PATIENCE, || second() > now + 1), "the clock stands still");
-}
-
-/// Adds lines to `postgresql.conf`.
-pub fn add(server: &Cluster, text: &str) {
-    let file = server.dir().join("postgresql.conf");
-    let known = fs::read_to_string(&file).expect("a cluster has a postgresql.conf");
-    Host::get().write(&file, &format!("{known}\n{text}"));
 }
 
 /// What a server that is restored to an earlier time does not know.

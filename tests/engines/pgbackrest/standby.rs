@@ -3,7 +3,7 @@
 use cluster::{Answer, Boot, Cluster, SPARSE_LAYOUT, Stop, assert_caught, check_unique, ensure};
 
 use crate::pgbackrest::hosts::{
-    Hosts, add, beside, block, number, section, wait_for_archive, wait_for_end, wait_for_next_second, wait_for_worker,
+    Hosts, beside, block, number, section, wait_for_archive, wait_for_end, wait_for_next_second, wait_for_worker,
 };
 
 /// Restores a backup of the standby `db2` on `db3`, and lets the server issue IDs beside the primary.
@@ -21,7 +21,7 @@ fn check(test: &str, with_registry: bool) -> Result<(), String> {
     hosts.shell("db1", create.lines().next().expect("the first command"))?;
     let mut db2 = db1.standby(like("db2", 2));
     if !with_registry {
-        add(&db2, "snowflake_pg.worker_id = 2");
+        db2.append("snowflake_pg.worker_id = 2");
         db2.restart(Stop::Fast);
         assert_eq!(number(&db2), "2");
     }
