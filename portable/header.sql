@@ -1,9 +1,9 @@
--- Reads and makes Snowflake IDs without the library of snowflake_pg: the same function names and the same results, in SQL and PL/pgSQL. It
--- decodes, encodes and searches. It never issues an ID.
+-- Issues and reads Snowflake IDs without the library of snowflake_pg: the same function names and the same IDs, in SQL and PL/pgSQL. The
+-- functions decode at once, and issue IDs after SELECT snowflake_configure(worker_id => 1).
 --
 -- Run this script in each database that needs it, with psql or any other client:
 --   psql -X -f snowflake_portable.sql
--- To use a layout other than 41:10:12 or an epoch other than Twitter's, set the parameters of the server that issues the IDs first:
+-- To use a layout other than 41:10:12 or an epoch other than Twitter's, set them first. They are those of the server that issues the IDs:
 --   psql -X -c "SET snowflake_pg.layout = '41:13:9'" -c "SET snowflake_pg.epoch = '2024-01-01Z'" -f snowflake_portable.sql
--- The functions are created in the first schema of the search path. Run the script again to change the layout or the epoch, or to
--- install a newer version.
+-- The functions are created in the first schema of the search path. Run the script again to install a newer version or, before the
+-- database issues IDs, to change the layout or the epoch.

@@ -4,11 +4,16 @@
 mod choices;
 #[path = "../sql/vectors/compare.rs"]
 mod compare;
+mod copies;
 mod errors;
+mod history;
 mod install;
+mod issue;
+mod library;
 mod page;
 mod plans;
 mod random;
+mod rights;
 mod server;
 mod tle;
 mod vectors;

@@ -59,12 +59,15 @@ impl Managed {
     }
 }
 
-/// The tests of this file and of `warehouses.rs` type all blocks.
+/// The tests of this file, of `library.rs` and of `warehouses.rs` type all blocks.
 #[test]
 fn every_section_with_blocks_is_tested() {
     let tested = [
         "Create the functions",
         "Use another layout or epoch",
+        "Issue IDs",
+        "To the library",
+        "Back from the library",
         "With pg_tle",
         "Differences from the extension",
         "Remove the functions",
@@ -78,11 +81,12 @@ fn every_section_with_blocks_is_tested() {
 }
 
 #[test]
-fn a_blank_database_reads_ids() {
+fn a_blank_database_reads_and_issues_ids() {
     let managed = Managed::new("page");
     for (title, sql, sh) in [
         ("Create the functions", "sql managed", "sh managed"),
         ("Use another layout or epoch", "sql layout", "sh layout"),
+        ("Issue IDs", "sql managed", ""),
         ("Remove the functions", "sql managed", ""),
     ] {
         for block in code_blocks(&page(PAGE)).iter().filter(|block| block.heading == title) {

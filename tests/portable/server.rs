@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cluster::{Client, Cluster, Scratch, command, output, repository, sqlstate};
+use cluster::{Builder, Client, Cluster, Scratch, command, output, repository, sqlstate};
 
 /// Returns the script that `scripts/portable` writes under this name.
 fn generated(name: &str, test: &str) -> String {
@@ -28,12 +28,17 @@ pub fn spoilt(test: &str, (right, wrong): (&str, &str)) -> String {
     script.replace(right, wrong)
 }
 
-/// Starts a server without the library.
-pub fn plain(test: &str) -> Cluster {
+/// Configures a server without the library.
+pub fn plain_builder(test: &str) -> Builder {
     Cluster::builder(&format!("portable_{test}"))
         .unset("shared_preload_libraries")
         .unset("snowflake_pg.worker_id")
-        .start()
+        .unset("snowflake_pg.witness_directory")
+}
+
+/// Starts a server without the library.
+pub fn plain(test: &str) -> Cluster {
+    plain_builder(test).start()
 }
 
 /// Starts a server with the library and without a worker ID, and connects to it.
@@ -64,5 +69,14 @@ pub fn twin(test: &str, script: &str) -> (Cluster, Client) {
     let server = plain(test);
     let mut session = server.connect();
     install(&mut session, script, &[]).expect("the script runs");
+    (server, session)
+}
+
+/// Starts a server without the library, and lets its database issue IDs with worker ID 7.
+pub fn issuing(test: &str, settings: &[(&str, &str)]) -> (Cluster, Client) {
+    let server = plain(test);
+    let mut session = server.connect();
+    install(&mut session, &script(test), settings).expect("the script runs");
+    session.batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
     (server, session)
 }

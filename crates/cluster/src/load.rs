@@ -19,6 +19,8 @@ pub enum Ask {
     Nextval,
     /// Twenty IDs in a batch.
     Batch,
+    /// Two thousand IDs in a batch.
+    Many,
     /// A block of ten IDs.
     Reserve,
     /// The key of a row that is inserted.
@@ -43,6 +45,7 @@ impl Ask {
         match self {
             Ask::Nextval => ids("SELECT snowflake_nextval()"),
             Ask::Batch => ids("SELECT snowflake_nextval_batch(20)"),
+            Ask::Many => ids("SELECT snowflake_nextval_batch(2000)"),
             Ask::Reserve => {
                 Ok(ids("SELECT snowflake_reserve(10)")?.iter().flat_map(|first| *first..first + 10).collect())
             }

@@ -1,0 +1,210 @@
+//! A role with EXECUTE draws IDs, and no role other than the owner can change the state, read it, or stop it.
+
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Answer, Client, Cluster, assert_caught, ensure};
+use postgres::NoTls;
+
+use crate::server::{install, issuing, plain, script, spoilt};
+
+fn as_role(server: &Cluster, role: &str) -> Client {
+    server.config("shop").user(role).connect(NoTls).expect("the role can connect")
+}
+
+/// A database whose owner has no other privileges, and whose default privileges give all to a role, as some services do.
+fn owned(test: &str, script: &str) -> (Cluster, Client) {
+    let server = plain(test);
+    let mut session = server.connect();
+    session.batch_execute("CREATE ROLE shop LOGIN; CREATE ROLE app LOGIN; CREATE ROLE web LOGIN").expect("roles");
+    session.batch_execute("CREATE DATABASE shop OWNER shop").expect("a database with an owner");
+    let mut owner = as_role(&server, "shop");
+    owner
+        .batch_execute(
+            "CREATE SCHEMA snowflake; SET search_path = snowflake, public;
+             ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO web; ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO web;
+             ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO web; GRANT USAGE ON SCHEMA snowflake TO web, app",
+        )
+        .expect("the owner may do that");
+    install(&mut owner, script, &[]).expect("the script runs");
+    owner.batch_execute("SELECT snowflake_configure(7); SELECT snowflake_nextval()").expect("the owner draws");
+    (server, owner)
+}
+
+/// What no role other than the owner may do.
+const ATTACKS: [&str; 16] = [
+    "SELECT snowflake.snowflake_nextval()",
+    "SELECT snowflake.snowflake_reserve(1)",
+    "SELECT snowflake.snowflake_nextval_batch(1)",
+    "SELECT snowflake.snowflake_currval()",
+    "SELECT snowflake.snowflake_configure(8)",
+    "SELECT snowflake.snowflake_set_mark(1)",
+    "SELECT snowflake.snowflake_status()",
+    "SELECT snowflake.snowflake_portable_push(true, NULL)",
+    "SELECT snowflake.snowflake_portable_draw(NULL, true)",
+    "SELECT snowflake.snowflake_portable_flush()",
+    "SELECT nextval('snowflake.snowflake_portable_state')",
+    "SELECT setval('snowflake.snowflake_portable_mark', 1)",
+    "SELECT last_value FROM snowflake.snowflake_portable_state",
+    "UPDATE snowflake.snowflake_portable_configuration SET worker_id = 8",
+    "DO $$ BEGIN LOCK TABLE snowflake.snowflake_portable_lock IN ACCESS SHARE MODE; END $$",
+    "DO $$ BEGIN LOCK TABLE snowflake.snowflake_portable_configuration IN ACCESS SHARE MODE; END $$",
+];
+
+fn check_closed(test: &str, script: &str) -> Result<(), String> {
+    let (server, mut owner) = owned(test, script);
+    for role in ["app", "web"] {
+        let mut session = as_role(&server, role);
+        for attack in ATTACKS {
+            let code = session.code(attack);
+            ensure!(code.as_deref() == Some("42501"), "{role} may {attack}: {code:?}");
+        }
+    }
+    // Nobody but the owner has a right on an object of the state or on a function that runs with the owner's rights.
+    let open: Vec<String> = owner.all(
+        "SELECT oid::regprocedure::text FROM pg_proc WHERE prosecdef AND pronamespace = 'snowflake'::regnamespace
+             AND (SELECT count(*) FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE grantee <> proowner) > 0
+         UNION ALL SELECT oid::regclass::text FROM pg_class, aclexplode(relacl)
+             WHERE relname ~ '^snowflake_portable' AND grantee <> relowner",
+    );
+    ensure!(open.is_empty(), "{open:?} are open");
+    // Such a function finds its objects whatever the search path of the caller is.
+    let unsafe_names: Vec<String> = owner.all(
+        "SELECT proname::text FROM pg_proc WHERE prosecdef AND pronamespace = 'snowflake'::regnamespace
+             AND proconfig IS DISTINCT FROM ARRAY['search_path=snowflake, pg_temp'] ORDER BY 1",
+    );
+    ensure!(unsafe_names == ["snowflake_nextval"], "{unsafe_names:?} have no search path");
+    Ok(())
+}
+
+#[test]
+fn only_roles_that_the_owner_names_issue_ids() {
+    check_closed("rights", &script("rights")).unwrap();
+}
+
+#[test]
+fn a_state_that_is_open_is_caught() {
+    let mistake = (
+        "FOREACH object IN ARRAY ARRAY['state', 'flushed', 'mark', 'lock', 'configuration']",
+        "FOREACH object IN ARRAY ARRAY['mark']",
+    );
+    assert_caught(check_closed("rights_open", &spoilt("rights_open", mistake)), "web may");
+    let mistake = ("AND privilege.grantee <> proowner", "AND false");
+    assert_caught(check_closed("rights_functions", &spoilt("rights_functions", mistake)), "app may");
+}
+
+/// Objects of the caller that stand in for those of PostgreSQL, if their names are found first.
+const TRAPS: &str = "
+    CREATE SCHEMA trap;
+    CREATE FUNCTION trap.caught() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE 'caught as %', current_user; END $$;
+    CREATE FUNCTION trap.nextval(regclass) RETURNS bigint LANGUAGE sql AS 'SELECT trap.caught()';
+    CREATE FUNCTION trap.pg_sequence_last_value(regclass) RETURNS bigint LANGUAGE sql AS 'SELECT trap.caught()';
+    CREATE FUNCTION trap.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT trap.caught()::text::timestamptz';
+    CREATE FUNCTION trap.date_part(text, timestamptz) RETURNS float8 LANGUAGE sql AS 'SELECT trap.caught()::float8';
+    CREATE FUNCTION trap.op(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT trap.caught()';
+    CREATE FUNCTION trap.op(bigint, integer) RETURNS bigint LANGUAGE sql AS 'SELECT trap.caught()';
+    CREATE FUNCTION trap.truth(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT trap.caught() > 0';
+    CREATE FUNCTION trap.truth(bigint, integer) RETURNS boolean LANGUAGE sql AS 'SELECT trap.caught() > 0';
+    CREATE FUNCTION trap.truth(float8, float8) RETURNS boolean LANGUAGE sql AS 'SELECT trap.caught() > 0';
+    CREATE FUNCTION trap.op(float8, float8) RETURNS float8 LANGUAGE sql AS 'SELECT trap.caught()::float8';
+    DO $$
+    DECLARE
+        name text;
+    BEGIN
+        FOREACH name IN ARRAY ARRAY['&', '|', '<<', '>>', '+', '-', '*', '/'] LOOP
+            EXECUTE format('CREATE OPERATOR trap.%s (FUNCTION = trap.op, LEFTARG = bigint, RIGHTARG = bigint)', name);
+            EXECUTE format('CREATE OPERATOR trap.%s (FUNCTION = trap.op, LEFTARG = bigint, RIGHTARG = integer)', name);
+        END LOOP;
+        FOREACH name IN ARRAY ARRAY['*', '-', '/', '+'] LOOP
+            EXECUTE format('CREATE OPERATOR trap.%s (FUNCTION = trap.op, LEFTARG = float8, RIGHTARG = float8)', name);
+        END LOOP;
+        FOREACH name IN ARRAY ARRAY['<', '<=', '>', '>=', '='] LOOP
+            EXECUTE format('CREATE OPERATOR trap.%s (FUNCTION = trap.truth, LEFTARG = bigint, RIGHTARG = bigint)', name);
+            EXECUTE format('CREATE OPERATOR trap.%s (FUNCTION = trap.truth, LEFTARG = bigint, RIGHTARG = integer)', name);
+            EXECUTE format('CREATE OPERATOR trap.%s (FUNCTION = trap.truth, LEFTARG = float8, RIGHTARG = float8)', name);
+        END LOOP;
+    END $$;
+    CREATE DOMAIN trap.regclass AS text; CREATE DOMAIN trap.text AS pg_catalog.text CHECK (trap.caught() > 0);
+    GRANT USAGE ON SCHEMA trap TO PUBLIC";
+
+fn check_trap(test: &str, script: &str) -> Result<(), String> {
+    let (server, mut owner) = owned(test, script);
+    owner
+        .batch_execute(
+            "GRANT EXECUTE ON FUNCTION snowflake_nextval(), snowflake_nextval_batch(integer), snowflake_reserve(integer),
+                 snowflake_currval(), snowflake_status() TO app",
+        )
+        .expect("the owner grants");
+    server.connect_to("shop").batch_execute(TRAPS).expect("traps");
+    // The path comes before the first call of the session, which makes the plans.
+    let mut session = as_role(&server, "app");
+    session.batch_execute("SET search_path = trap, pg_catalog, pg_temp").expect("any path");
+    for call in ["nextval()", "nextval_batch(5000)", "reserve(3)", "currval()", "status()"] {
+        let query = format!("SELECT snowflake.snowflake_{call}");
+        session
+            .batch_execute(&query)
+            .map_err(|error| format!("{call}: {:?}", error.as_db_error().map(|e| e.message())))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn no_object_of_the_caller_replaces_what_the_functions_name() {
+    check_trap("trap", &script("trap")).unwrap();
+}
+
+#[test]
+fn an_operator_without_a_schema_is_caught() {
+    let mistake = ("RETURN ((drawn OPERATOR(pg_catalog.>>) %4$s)", "RETURN ((drawn >> %4$s)");
+    assert_caught(check_trap("trap_operator", &spoilt("trap_operator", mistake)), "caught as shop");
+    let mistake = ("THEN pg_catalog.nextval(", "THEN nextval(");
+    assert_caught(check_trap("trap_function", &spoilt("trap_function", mistake)), "caught as shop");
+}
+
+#[test]
+fn no_lock_of_a_role_stops_issuing() {
+    let (server, mut owner) = owned("hostile", &script("hostile"));
+    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app, web").expect("the owner grants");
+    // Every advisory lock whose key could be meant: OIDs of the objects, and small numbers.
+    let mut hostile = as_role(&server, "web");
+    hostile
+        .batch_execute(
+            "SELECT pg_advisory_lock(oid::bigint), pg_advisory_lock(0, oid::int), pg_advisory_lock(oid::int, 0)
+                 FROM pg_class WHERE relname LIKE 'snowflake%';
+             SELECT pg_advisory_lock(n), pg_advisory_lock(0, n) FROM generate_series(0, 1000) AS n;
+             BEGIN; SELECT snowflake.snowflake_nextval(); SAVEPOINT a; SELECT snowflake.snowflake_nextval()",
+        )
+        .expect("any role can take any advisory lock");
+    // A dump locks every table that it contains until it ends.
+    let mut dump = server.connect_to("shop");
+    dump.batch_execute(
+        "BEGIN; LOCK TABLE snowflake.snowflake_portable_lock, snowflake.snowflake_portable_configuration IN ACCESS SHARE MODE",
+    )
+    .expect("a superuser can lock");
+    let mut session = as_role(&server, "app");
+    session.batch_execute("SET statement_timeout = '20s'").expect("a setting");
+    for _ in 0..12 {
+        assert!(session.one::<i64>("SELECT snowflake.snowflake_nextval()") > 0);
+        thread::sleep(Duration::from_millis(500));
+    }
+}
+
+/// Draws in one transaction while a different session draws as well. No lock remains.
+#[test]
+fn a_draw_leaves_no_lock_behind() {
+    let (server, mut first) = issuing("unlocked_after", &[]);
+    let mut second = server.connect();
+    let mut before = 0;
+    first.batch_execute("BEGIN").expect("a transaction");
+    second.batch_execute("BEGIN; SET LOCAL statement_timeout = '20s'").expect("a transaction");
+    for _ in 0..50 {
+        for session in [&mut first, &mut second] {
+            let id: i64 = session.one("SELECT snowflake_nextval()");
+            assert!(id > before);
+            before = id;
+            thread::sleep(Duration::from_millis(3));
+        }
+    }
+    let held = "SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_portable_lock'::regclass";
+    assert_eq!(second.one::<i64>(held), 0);
+}
