@@ -45,7 +45,7 @@ pub struct Machine {
 impl Machine {
     /// Returns this machine, and the server of this connection.
     pub fn of(client: &mut Client) -> Machine {
-        let extension: String = client.one(
+        let extension: Option<String> = client.one(
             "SELECT string_agg(concat_ws(' ', extname, extversion), ', ' ORDER BY extname) FROM pg_extension
              WHERE extname IN ('snowflake_pg', 'snowflake_registry')",
         );
@@ -55,7 +55,7 @@ impl Machine {
             let value: String = client.one(&sql);
             (!value.is_empty()).then(|| format!("{name} = {value}"))
         });
-        Machine { settings: settings.collect(), ..Machine::alone(vec![server, extension]) }
+        Machine { settings: settings.collect(), ..Machine::alone([Some(server), extension].into_iter().flatten().collect()) }
     }
 
     /// Returns this machine without a server, and the versions of the programs that were run.

@@ -9,8 +9,20 @@ use crate::machine::Machine;
 use crate::stats::Sample;
 
 /// The parts of the benchmark, in the order in which they are run and listed.
-pub const PARTS: [&str; 11] =
-    ["cost", "conceal", "crates", "storage", "oltp", "contention", "wire", "segments", "serials", "fleet", "failovers"];
+pub const PARTS: [&str; 12] = [
+    "cost",
+    "conceal",
+    "crates",
+    "storage",
+    "oltp",
+    "contention",
+    "wire",
+    "segments",
+    "serials",
+    "fleet",
+    "portable",
+    "failovers",
+];
 
 /// The result of one part of the benchmark.
 #[derive(Debug, Serialize, Deserialize)]

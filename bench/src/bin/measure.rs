@@ -4,7 +4,8 @@
 
 use bench::report::{PARTS, Report};
 use bench::{
-    conceal, contention, cost, crates, effort, failovers, fleet, oltp, segments, serials, storage, table, wire,
+    conceal, contention, cost, crates, effort, failovers, fleet, oltp, portable, segments, serials, storage, table,
+    wire,
 };
 
 fn main() {
@@ -29,6 +30,7 @@ fn main() {
             "segments" => segments::run(),
             "serials" => serials::run(),
             "fleet" => fleet::run(),
+            "portable" => portable::run(),
             "failovers" => match failovers::run() {
                 Some(report) => report,
                 None => continue,
