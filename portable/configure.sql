@@ -14,7 +14,8 @@ DECLARE
 BEGIN
     IF worker IS NULL OR datacenter IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-            MESSAGE = pg_catalog.format('argument "%s" must not be null', CASE WHEN worker IS NULL THEN 'worker_id' ELSE 'datacenter_id' END),
+            MESSAGE = pg_catalog.format('argument "%s" must not be null',
+                CASE WHEN worker IS NULL THEN 'worker_id' ELSE 'datacenter_id' END),
             HINT = 'Pass a number that no other database and no server of the fleet has.';
     END IF;
     -- Raises the error of a number that does not fit.
@@ -46,7 +47,6 @@ DECLARE
     -- The tick of an ID at the mark, if the mark is not the first ID of its tick.
     tick constant bigint := (mark >> format.tick_shift) + CASE WHEN mark & ((1::bigint << format.tick_shift) - 1) = 0 THEN 0 ELSE 1 END;
     before bigint;
-    configured text;
 BEGIN
     IF mark < 1 OR mark > format.last_id THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -60,11 +60,7 @@ BEGIN
             HINT = 'Pass a mark whose timestamp is at most a day ahead of the clock. If any rows have IDs that are further ahead, first '
                 'change those IDs or the worker ID of this database.';
     END IF;
-    SELECT database INTO configured FROM snowflake_portable_configuration;
-    IF NOT FOUND THEN
-        PERFORM snowflake_nextval();
-    END IF;
-    PERFORM snowflake_portable_refuse(configured = snowflake_portable_identity());
+    PERFORM snowflake_portable_refuse(snowflake_portable_configured() = snowflake_portable_identity());
     before := pg_sequence_last_value('snowflake_portable_mark');
     PERFORM snowflake_portable_push(true, NULL, lowest => tick);
     RETURN before << format.tick_shift;

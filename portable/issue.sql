@@ -1,23 +1,26 @@
 -- The functions that issue IDs. They run with the rights of their owner, so that a role needs only EXECUTE. snowflake_configure() replaces
--- snowflake_nextval() by a function with the worker ID in it.
+-- snowflake_nextval() with a function that contains the worker ID.
 
 DO $nextval$
 BEGIN
     IF to_regprocedure(quote_ident(current_schema()) || '.snowflake_nextval()') IS NULL THEN
-        CREATE FUNCTION snowflake_nextval() RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER AS $$
+        CREATE FUNCTION snowflake_nextval()
+            RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT
+        AS $$
         BEGIN
-            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = 'the worker ID is not configured',
-                HINT = 'As the owner of the functions, call snowflake_configure(worker_id => 1), with a number that no other database and '
-                    'no server of the fleet has.';
+            PERFORM snowflake_portable_refuse(NULL);
         END
         $$;
+        -- The identity of the database, and the bits of the worker ID and the datacenter ID. They are functions, because a transaction
+        -- with an old snapshot would not find them in a table.
+        CREATE FUNCTION snowflake_portable_configured() RETURNS text LANGUAGE sql STABLE RETURN NULL::text;
+        CREATE FUNCTION snowflake_portable_node() RETURNS bigint LANGUAGE sql STABLE RETURN NULL::bigint;
     END IF;
 END
 $nextval$;
 
--- Writes snowflake_nextval(). No SET clause makes names safe there, because it would cost as much as the rest, so all names and operators
--- are qualified.
+-- Writes the three functions. No SET clause makes names safe in snowflake_nextval(), because it would cost as much as the rest, so all
+-- names and operators are qualified.
 CREATE OR REPLACE FUNCTION snowflake_portable_write()
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $write$
@@ -35,6 +38,12 @@ BEGIN
             HINT = pg_catalog.format('Set "snowflake_pg.layout" to ''%s'' and "snowflake_pg.epoch" to %s, and run the script again.',
                 configuration.layout, configuration.epoch_ms);
     END IF;
+    EXECUTE pg_catalog.format(
+        'CREATE OR REPLACE FUNCTION snowflake_portable_configured() RETURNS text LANGUAGE sql STABLE RETURN %L::text',
+        configuration.database);
+    EXECUTE pg_catalog.format(
+        'CREATE OR REPLACE FUNCTION snowflake_portable_node() RETURNS bigint LANGUAGE sql STABLE RETURN %s::bigint',
+        (configuration.worker_id::bigint << format.worker_shift) | (configuration.datacenter_id::bigint << format.datacenter_shift));
     EXECUTE replace(replace(pg_catalog.format($text$
         CREATE OR REPLACE FUNCTION snowflake_nextval() RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER AS $$
         DECLARE
@@ -45,17 +54,16 @@ BEGIN
             END;
         BEGIN
             -- Up to 2 ms behind the clock, so that not each millisecond needs a push.
-            IF (drawn OPERATOR(pg_catalog.&) %2$s) OPERATOR(pg_catalog.<=) %3$s
-                AND (drawn OPERATOR(pg_catalog.>>) %4$s) OPERATOR(pg_catalog.>) ((
-                    pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000.0::double precision
-                    OPERATOR(pg_catalog.-) %5$s::double precision) OPERATOR(pg_catalog./) %6$s::double precision)
-            THEN
-            ELSE
-                drawn := @schema.snowflake_portable_draw(drawn, @schema.snowflake_portable_here('%1$s'));
-            END IF;
-            RETURN ((drawn OPERATOR(pg_catalog.>>) %4$s) OPERATOR(pg_catalog.<<) %7$s)
-                OPERATOR(pg_catalog.|) (((drawn OPERATOR(pg_catalog.&) %2$s) OPERATOR(pg_catalog.-) 1) OPERATOR(pg_catalog.<<) %8$s)
-                OPERATOR(pg_catalog.|) %9$s::bigint;
+            RETURN CASE
+                WHEN (drawn OPERATOR(pg_catalog.&) %2$s) OPERATOR(pg_catalog.<=) %3$s
+                    AND (drawn OPERATOR(pg_catalog.>>) %4$s) OPERATOR(pg_catalog.>) ((
+                        pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000.0::double precision
+                        OPERATOR(pg_catalog.-) %5$s::double precision) OPERATOR(pg_catalog./) %6$s::double precision)
+                THEN ((drawn OPERATOR(pg_catalog.>>) %4$s) OPERATOR(pg_catalog.<<) %7$s)
+                    OPERATOR(pg_catalog.+) ((drawn OPERATOR(pg_catalog.&) %2$s) OPERATOR(pg_catalog.*) %8$s)
+                    OPERATOR(pg_catalog.+) %9$s::bigint
+                ELSE @schema.snowflake_portable_draw(drawn, @schema.snowflake_portable_here('%1$s'))
+            END;
         END
         $$$text$,
         configuration.database,
@@ -66,23 +74,24 @@ BEGIN
         format.epoch_ms + format.tick_ms + CASE format.tick_ms WHEN 1 THEN 2 ELSE 0 END,
         format.tick_ms,
         format.tick_shift,
-        format.sequence_shift,
-        snowflake_portable_node()
-    ), '@schema', quote_ident(current_schema())), '@state', replace(quote_ident(current_schema()), '''', '''''') || '.snowflake_portable_state');
+        1::bigint << format.sequence_shift,
+        -- Counters begin at 1.
+        snowflake_portable_node() - (1::bigint << format.sequence_shift)
+    ), '@schema', quote_ident(current_schema())),
+        '@state', replace(quote_ident(current_schema()), '''', '''''') || '.snowflake_portable_state');
 END
 $write$;
 
--- The bits of the worker ID and of the datacenter ID. NULL without a worker ID.
-CREATE OR REPLACE FUNCTION snowflake_portable_node()
+-- The ID of a value of the state.
+CREATE OR REPLACE FUNCTION snowflake_portable_id(drawn bigint)
     RETURNS bigint LANGUAGE plpgsql STABLE SET search_path FROM CURRENT
 AS $$
 DECLARE
     format constant snowflake_portable_format := snowflake_portable_own();
+    bits constant integer := snowflake_portable_bits();
 BEGIN
-    RETURN (
-        SELECT (worker_id::bigint << format.worker_shift) | (datacenter_id::bigint << format.datacenter_shift)
-        FROM snowflake_portable_configuration
-    );
+    RETURN ((drawn >> bits) << format.tick_shift) | (((drawn & ((1::bigint << bits) - 1)) - 1) << format.sequence_shift)
+        | snowflake_portable_node();
 END
 $$;
 
@@ -114,13 +123,10 @@ CREATE OR REPLACE FUNCTION snowflake_reserve(count integer)
 AS $$
 DECLARE
     format constant snowflake_portable_format := snowflake_portable_own();
-    configured text;
     tick bigint;
 BEGIN
-    SELECT database INTO configured FROM snowflake_portable_configuration;
-    IF NOT FOUND THEN
-        RETURN snowflake_nextval();
-    ELSIF format.sequence_shift > 0 THEN
+    PERFORM snowflake_portable_refuse(snowflake_portable_configured() = snowflake_portable_identity());
+    IF format.sequence_shift > 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = pg_catalog.format('cannot reserve consecutive IDs with layout "%s"', format.layout),
             DETAIL = 'The sequence is not the least significant field of this layout.',
@@ -128,7 +134,6 @@ BEGIN
     END IF;
     PERFORM snowflake_portable_count(count, format.sequence_max + 1,
         'All reserved IDs must fit into one tick. For more IDs, use snowflake_nextval_batch().');
-    PERFORM snowflake_portable_refuse(configured = snowflake_portable_identity());
     WHILE tick IS NULL LOOP
         tick := snowflake_portable_push(true, snowflake_portable_throttle(), taken => count);
     END LOOP;
@@ -152,8 +157,7 @@ BEGIN
     END;
     -- The statement that has drawn another value was cancelled before it had an ID.
     IF drawn & counter BETWEEN 1 AND format.sequence_max + 1 THEN
-        RETURN ((drawn >> bits) << format.tick_shift) | (((drawn & counter) - 1) << format.sequence_shift)
-            | snowflake_portable_node();
+        RETURN snowflake_portable_id(drawn);
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
         MESSAGE = 'no ID has been issued in this session yet',

@@ -6,18 +6,19 @@ DECLARE
         'snowflake_status'];
     closed constant text[] := ARRAY['snowflake_configure', 'snowflake_set_mark', 'snowflake_portable_push', 'snowflake_portable_draw',
         'snowflake_portable_throttle', 'snowflake_portable_refuse', 'snowflake_portable_flush', 'snowflake_portable_write',
-        'snowflake_portable_node', 'snowflake_portable_here'];
+        'snowflake_portable_id', 'snowflake_portable_node', 'snowflake_portable_here',
+        'snowflake_portable_configured'];
     known boolean := EXISTS (SELECT FROM snowflake_portable_configuration);
-    grant_of record;
+    privilege_of record;
 BEGIN
-    FOR grant_of IN
+    FOR privilege_of IN
         SELECT DISTINCT pg_proc.oid::regprocedure AS function, privilege.grantee
         FROM pg_catalog.pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) AS privilege
         WHERE pronamespace = quote_ident(current_schema())::regnamespace AND privilege.grantee <> proowner
             AND (proname = ANY (closed) OR proname = ANY (open) AND NOT known)
     LOOP
-        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', grant_of.function,
-            CASE grant_of.grantee WHEN 0 THEN 'PUBLIC' ELSE grant_of.grantee::regrole::text END);
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', privilege_of.function,
+            CASE privilege_of.grantee WHEN 0 THEN 'PUBLIC' ELSE privilege_of.grantee::regrole::text END);
     END LOOP;
     -- A newer version of the functions takes over the worker ID.
     PERFORM snowflake_portable_write();

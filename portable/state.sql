@@ -228,12 +228,10 @@ BEGIN
 END
 $$;
 
--- Raises an error if this database or this transaction cannot issue IDs.
+-- Raises an error if this database or this transaction cannot issue IDs. "here" is NULL without a worker ID, and false in a copy.
 CREATE OR REPLACE FUNCTION snowflake_portable_refuse(here boolean)
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
-DECLARE
-    configured text;
 BEGIN
     IF pg_is_in_recovery() THEN
         RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction',
@@ -244,18 +242,23 @@ BEGIN
             MESSAGE = 'cannot issue an ID in a read-only transaction',
             DETAIL = 'IDs are drawn from a sequence, which a read-only transaction cannot change.',
             HINT = 'Use a transaction that can write.';
+    ELSIF here IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'the worker ID is not configured',
+            HINT = 'As the owner of the functions, call snowflake_configure(worker_id => 1), with a number that no other database and no '
+                'server of the fleet has.';
     ELSIF NOT here THEN
-        SELECT database INTO configured FROM snowflake_portable_configuration;
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'the worker ID was configured for a different database',
-            DETAIL = format('It was configured for database %s, but this is database %s.', configured, snowflake_portable_identity()),
+            DETAIL = format('It was configured for database %s, but this is database %s.',
+                snowflake_portable_configured(), snowflake_portable_identity()),
             HINT = 'If the other database issues no more IDs, call snowflake_configure() with the same worker ID, as the owner of the '
                 'functions. Otherwise, call it with a worker ID that no other database has.';
     END IF;
 END
 $$;
 
--- Returns a value of the state whose ID nobody else has. "drawn" is a value that the caller has drawn, or NULL.
+-- Returns an ID that nobody else has. "drawn" is a value that the caller has drawn, or NULL.
 CREATE OR REPLACE FUNCTION snowflake_portable_draw(drawn bigint, here boolean)
     RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
@@ -270,11 +273,11 @@ BEGIN
     LOOP
         IF drawn & counter <= format.sequence_max + 1 THEN
             IF pushed OR drawn >> bits >= now THEN
-                RETURN drawn;
+                RETURN snowflake_portable_id(drawn);
             ELSIF drawn >> bits < now - 10 / format.tick_ms THEN
                 PERFORM snowflake_portable_push(true, NULL);
             ELSIF snowflake_portable_push(false, NULL) IS NULL THEN
-                RETURN drawn;
+                RETURN snowflake_portable_id(drawn);
             END IF;
         ELSE
             PERFORM snowflake_portable_push(true, snowflake_portable_throttle());

@@ -25,10 +25,7 @@ BEGIN
     mark := marked << format.tick_shift;
     mark_lead := snowflake_portable_time(marked, format) - clock_timestamp();
     BEGIN
-        IF configuration.worker_id IS NULL THEN
-            PERFORM snowflake_nextval();
-        END IF;
-        PERFORM snowflake_portable_refuse(configuration.database = snowflake_portable_identity());
+        PERFORM snowflake_portable_refuse(snowflake_portable_configured() = snowflake_portable_identity());
         state := CASE WHEN drawn IS NULL THEN 'idle' ELSE 'issuing' END;
     EXCEPTION WHEN object_not_in_prerequisite_state OR read_only_sql_transaction THEN
         state := CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'refused' END;
@@ -37,8 +34,8 @@ BEGIN
     IF drawn IS NOT NULL THEN
         lead := snowflake_portable_time(drawn >> bits, format) - clock_timestamp();
         -- Values above the last ID of the tick are discarded.
-        last_id := ((drawn >> bits) << format.tick_shift) | snowflake_portable_node()
-            | ((least(greatest((drawn & ((1::bigint << bits) - 1)) - 1, 0), format.sequence_max)) << format.sequence_shift);
+        last_id := snowflake_portable_id(((drawn >> bits) << bits)
+            | least(greatest(drawn & ((1::bigint << bits) - 1), 1), format.sequence_max + 1));
         last_id_at := snowflake_portable_time(drawn >> bits, format);
     END IF;
     RETURN NEXT;

@@ -215,3 +215,16 @@ fn a_newer_script_keeps_the_worker_id_and_refuses_a_different_layout() {
     let other: i64 = session.one("INSERT INTO orders DEFAULT VALUES RETURNING id");
     assert!(other > after && (other >> 12) & 1023 == 8);
 }
+
+/// The functions see the worker ID, and the reservation has all of its IDs, whatever the snapshot of the transaction.
+#[test]
+fn a_transaction_with_an_old_snapshot_issues_ids() {
+    let (server, mut session) = twin("issue_snapshot", &script("issue_snapshot"));
+    session.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class").expect("a snapshot");
+    server.connect().batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
+    let first: i64 = session.one("SELECT snowflake_nextval()");
+    let block: i64 = session.one("SELECT snowflake_reserve(10)");
+    assert_eq!([first, block].map(|id| (id >> 12) & 1023), [7, 7]);
+    assert_eq!(session.one::<i64>("SELECT snowflake_currval()"), block + 9);
+    assert!(session.one::<i64>("SELECT snowflake_nextval()") > block + 9);
+}

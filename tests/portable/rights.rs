@@ -139,7 +139,9 @@ fn check_trap(test: &str, script: &str) -> Result<(), String> {
     // The path comes before the first call of the session, which makes the plans.
     let mut session = as_role(&server, "app");
     session.batch_execute("SET search_path = trap, pg_catalog, pg_temp").expect("any path");
-    for call in ["nextval()", "nextval_batch(5000)", "reserve(3)", "currval()", "status()"] {
+    for call in
+        ["nextval() FROM generate_series(1, 5000)", "nextval_batch(5000)", "reserve(3)", "currval()", "status()"]
+    {
         let query = format!("SELECT snowflake.snowflake_{call}");
         session
             .batch_execute(&query)
@@ -155,7 +157,7 @@ fn no_object_of_the_caller_replaces_what_the_functions_name() {
 
 #[test]
 fn an_operator_without_a_schema_is_caught() {
-    let mistake = ("RETURN ((drawn OPERATOR(pg_catalog.>>) %4$s)", "RETURN ((drawn >> %4$s)");
+    let mistake = ("THEN ((drawn OPERATOR(pg_catalog.>>) %4$s)", "THEN ((drawn >> %4$s)");
     assert_caught(check_trap("trap_operator", &spoilt("trap_operator", mistake)), "caught as shop");
     let mistake = ("THEN pg_catalog.nextval(", "THEN nextval(");
     assert_caught(check_trap("trap_function", &spoilt("trap_function", mistake)), "caught as shop");
