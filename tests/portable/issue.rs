@@ -54,8 +54,6 @@ fn at_the_limit_of_the_layout_ids_are_at_most_a_tick_over_100_ms_ahead() {
     );
     let lead: f64 = session.one(&lead);
     assert!((50.0..=110.0).contains(&lead), "{lead} ms");
-    let ahead: bool = session.one("SELECT lead > interval '50 ms' AND state = 'issuing' FROM snowflake_status");
-    assert!(ahead);
 }
 
 #[test]

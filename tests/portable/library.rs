@@ -65,7 +65,7 @@ fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
     let stored = "SELECT pg_relation_filenode('orders')::bigint";
     let filenode: i64 = session.one(stored);
     assert_eq!(session.refusal("INSERT INTO orders DEFAULT VALUES").0, "55000");
-    psql(&own, &recipe.block("sql")).unwrap();
+    psql(&own, &recipe.block("sql library")).unwrap();
     assert!(recipe.is_empty());
     let mut session = own.connect_to("shop");
     assert_eq!((rows(&mut session), session.one::<i64>(stored)), (before, filenode));
