@@ -55,7 +55,10 @@ impl Machine {
             let value: String = client.one(&sql);
             (!value.is_empty()).then(|| format!("{name} = {value}"))
         });
-        Machine { settings: settings.collect(), ..Machine::alone([Some(server), extension].into_iter().flatten().collect()) }
+        Machine {
+            settings: settings.collect(),
+            ..Machine::alone([Some(server), extension].into_iter().flatten().collect())
+        }
     }
 
     /// Returns this machine without a server, and the versions of the programs that were run.
