@@ -2,8 +2,8 @@
 //!
 //! Each file is one part of the benchmark: [`cost`], [`conceal`], [`crates`], [`storage`] with its [`lookups`], [`oltp`],
 //! [`contention`] with [`latency`], [`wire`], [`segments`] with [`segments_wire`], [`serials`], [`fleet`], [`portable`],
-//! and [`failovers`] with its [`failover_load`]. Each part except [`crates`] starts its own [`server`]. The rivals take turns ([`effort::alternate`]), and the
-//! part returns the figures of its [`report`].
+//! and [`failovers`] with its [`failover_load`]. Each part except [`crates`] starts its own [`server`]. The rivals take turns
+//! ([`effort::alternate`]), and the part returns the figures of its [`report`].
 
 pub mod chart;
 pub mod conceal;
