@@ -145,7 +145,7 @@ fn check_trap(test: &str, script: &str) -> Result<(), String> {
         let query = format!("SELECT snowflake.snowflake_{call}");
         session
             .batch_execute(&query)
-            .map_err(|error| format!("{call}: {:?}", error.as_db_error().map(|e| e.message())))?;
+            .map_err(|error| format!("{call}: {:?}", error.as_db_error().map(postgres::error::DbError::message)))?;
     }
     Ok(())
 }
