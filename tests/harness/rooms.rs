@@ -102,7 +102,7 @@ fn expand(path: &str) -> Vec<String> {
     }
     paths.push(part);
     let parts = paths.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
-    parts.flat_map(|part| expand(part)).map(|part| format!("{begin}{part}")).collect()
+    parts.flat_map(expand).map(|part| format!("{begin}{part}")).collect()
 }
 
 fn check_direction(sources: &Crate) -> Result<(), String> {
