@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flake::fleet::{Identity, Member, Point, Record};
 use flake::{Block, Drawn, GeneratorClock, Mark, Nanos, Obstacle, Reading, Reservation, Run, Segment, State};
+use flake::fleet::{Member, MemberIdentity, Point, Record};
+use flake::{Block, Drawn, Hybrid, Mark, Nanos, Obstacle, Reading, Reservation, Run, Segment, State};
 use pgrx::prelude::*;
 
 /// A mistake that a generator could make, or an event that the test for a mistake needs.
@@ -327,7 +329,7 @@ pub fn cancel_ends_wait() -> bool {
 }
 
 /// Forgets the nonce of a renewal that was not answered if [`Fault::NonceReplaced`] is on.
-pub fn forget_nonce(member: &mut Member, identity: Identity) {
+pub fn forget_nonce(member: &mut Member, identity: MemberIdentity) {
     let pending = member.record().copied().filter(|record| on(Fault::NonceReplaced) && record.pending.is_some());
     if let Some(record) = pending {
         *member = Member::start(identity, Some(Record { pending: None, ..record }), Point::ZERO);

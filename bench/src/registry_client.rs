@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cluster::texts;
 use flake::IdFormat;
-use flake::fleet::{Effect, Identity, Member, Point, Scale};
+use flake::fleet::{Effect, Member, MemberIdentity, Point, Scale};
 use postgres::{Config, NoTls};
 
 /// What a server says about itself. The texts are as long as usual.
@@ -22,7 +22,7 @@ pub struct Server {
 impl Server {
     /// Returns a server that has no worker ID yet.
     pub fn new(format: IdFormat, lease: Duration) -> Server {
-        let identity = Identity { fleet: None, format, datacenter: 0 };
+        let identity = MemberIdentity { fleet: None, format, datacenter: 0 };
         Server { member: Member::start(identity, None, Point::ZERO), scale: Scale::new(format), lease }
     }
 

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::time::Duration;
 
-use flake::fleet::{Answer, Call, micros};
+use flake::fleet::{Call, RegistryAnswer, micros};
 use serde_json::Value;
 
 use crate::fleet::grant;
@@ -20,7 +20,7 @@ const RETRIES: u32 = 3;
 
 /// An answer, and what came with it.
 pub struct Reply {
-    pub answer: Answer,
+    pub answer: RegistryAnswer,
     /// What a refusal says beside its reason.
     pub facts: Facts,
     /// Who holds the worker ID: the host, the port and the data directory.
@@ -68,7 +68,6 @@ fn reply(row: &Row, call: &Call, wall: i64, round_trip: i64) -> Option<Reply> {
     let answer = call.answer(|column| row.get(column))?;
     let facts = Facts {
         until: until.map(i128::from),
-        below_floor: row.get("reason") == Some("floor"),
         witness: String::new(),
         why: said("why"),
         layout: said("layout"),

@@ -285,7 +285,7 @@ pub fn request(identity: &Identity) {
 /// Returns what the server can say before the registrar runs. A server whose witness has a valid record goes on with it at once, and
 /// also when the postmaster sets up shared memory again after a crash.
 fn first() -> Snapshot {
-    use flake::fleet::{Member, Standing as State};
+    use flake::fleet::{Member, MemberStanding as State};
     let format = identity::get().format;
     let (scale, now) = (Scale::new(format), now());
     let snapshot = Snapshot { attempted: clock::monotonic(), ..Snapshot::default() };
@@ -296,9 +296,9 @@ fn first() -> Snapshot {
 }
 
 /// Returns what the protocol needs to know about this server.
-pub fn member_identity() -> flake::fleet::Identity {
+pub fn member_identity() -> flake::fleet::MemberIdentity {
     let identity = identity::get();
-    flake::fleet::Identity { fleet: None, format: identity.format, datacenter: identity.node.datacenter }
+    flake::fleet::MemberIdentity { fleet: None, format: identity.format, datacenter: identity.node.datacenter }
 }
 
 /// Returns the scale of the points of this server's layout and epoch.

@@ -2,7 +2,7 @@
 //! registrar writes them into the log and into the status.
 
 use flake::IdFormat;
-use flake::fleet::Refusal;
+use flake::fleet::RegistryRefusal;
 use pgrx::prelude::*;
 
 use crate::message::wording::Report;
@@ -19,7 +19,7 @@ pub enum Trouble {
     /// There is no answer.
     NoAnswer(Failure),
     /// The registry has refused the request.
-    Refused { refusal: Refusal, facts: Box<Facts>, format: IdFormat },
+    Refused { refusal: RegistryRefusal, facts: Box<Facts>, format: IdFormat },
     /// The answer is not one that this version knows, or does not belong to the request.
     Strange {
         /// The text of the answer.
@@ -32,8 +32,6 @@ pub enum Trouble {
 pub struct Facts {
     /// Until when the refusal lasts, in microseconds since the Unix epoch.
     pub until: Option<i128>,
-    /// True if no ID is granted before that time, whatever the state of the registry is.
-    pub below_floor: bool,
     /// The path of the witness of this server, or an empty text.
     pub witness: String,
     /// Why there is a quarantine, or why all worker IDs are in use.
@@ -59,10 +57,9 @@ impl Trouble {
                 Trouble::NoAnswer(Failure::NotConnected { cause: two, .. }),
             ) => one == two,
             (Trouble::NoAnswer(one), Trouble::NoAnswer(two)) => discriminant(one) == discriminant(two),
-            (
-                Trouble::Refused { refusal: one, facts: of_one, .. },
-                Trouble::Refused { refusal: two, facts: of_two, .. },
-            ) => discriminant(one) == discriminant(two) && of_one.below_floor == of_two.below_floor,
+            (Trouble::Refused { refusal: one, .. }, Trouble::Refused { refusal: two, .. }) => {
+                discriminant(one) == discriminant(two)
+            }
             _ => discriminant(self) == discriminant(other),
         }
     }
@@ -173,14 +170,14 @@ fn no_answer(failure: &Failure) -> Report {
     Report { code, message, detail, hint }
 }
 
-fn refused(refusal: Refusal, facts: &Facts, format: IdFormat) -> Report {
+fn refused(refusal: RegistryRefusal, facts: &Facts, format: IdFormat) -> Report {
     use PgSqlErrorCode::{
         ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_INVALID_PARAMETER_VALUE,
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_T_R_SERIALIZATION_FAILURE,
     };
     let until = |text: &str| facts.until.map_or(String::new(), |at| format!("{text} {}.", timestamp::utc(at)));
     let (code, message, detail, hint) = match refusal {
-        Refusal::ForeignFleet => (
+        RegistryRefusal::ForeignFleet => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the registry is the registry of another fleet",
             "This server has a worker ID of another fleet, or has used the registry of another fleet since it started."
@@ -188,7 +185,7 @@ fn refused(refusal: Refusal, facts: &Facts, format: IdFormat) -> Report {
             "Correct \"snowflake_pg.registry\". To move this server to the fleet of the registry, stop it, remove its witness, and \
              start it again.",
         ),
-        Refusal::Layout => (
+        RegistryRefusal::Layout => (
             ERRCODE_INVALID_PARAMETER_VALUE,
             "the fleet of the registry has another layout or another epoch",
             format!(
@@ -200,13 +197,13 @@ fn refused(refusal: Refusal, facts: &Facts, format: IdFormat) -> Report {
             ),
             "Set \"snowflake_pg.layout\" and \"snowflake_pg.epoch\" to those of the fleet, and restart this server.",
         ),
-        Refusal::Life => (
+        RegistryRefusal::Life => (
             ERRCODE_T_R_SERIALIZATION_FAILURE,
             "the registry has begun a new life during the request",
             String::new(),
             "The server sends another request.",
         ),
-        Refusal::Quarantine { .. } if facts.below_floor => (
+        RegistryRefusal::Floor { .. } => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the fleet grants no IDs yet",
             format!(
@@ -217,27 +214,42 @@ fn refused(refusal: Refusal, facts: &Facts, format: IdFormat) -> Report {
             .into(),
             "Wait until then. If this takes longer than a day, check the clock of the registry's server.",
         ),
-        Refusal::Quarantine { .. } => (
+        RegistryRefusal::Quarantine { .. } => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "the registry is in quarantine and gives out no worker IDs",
-            [until("The quarantine ends at"), because(&facts.why)].join(" ").trim().into(),
-            "Wait until then. If you are certain that the registry has lost nothing since the quarantine began, run \
-             SELECT snowflake_registry.open() as its owner.",
+            "the registry is in quarantine, and no spare worker ID is free",
+            [until("Worker IDs are assigned again at"), because(&facts.why)].join(" ").trim().into(),
+            "Start a server that still has its witness and make it the primary, or wait. If you are certain that the registry has lost \
+             nothing since the quarantine began, run SELECT snowflake_registry.open() as its owner.",
         ),
-        Refusal::Full => (
+        RegistryRefusal::Clock { .. } => (
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "the clock of this server is behind the clock of the registry",
+            [until("A worker ID is free for servers whose clock shows a time after"), because(&facts.why)]
+                .join(" ")
+                .trim()
+                .into(),
+            "Set the clock of this server. If it is correct, check the clock of the registry's server.",
+        ),
+        RegistryRefusal::Implausible => (
+            ERRCODE_INVALID_PARAMETER_VALUE,
+            "the registry cannot have granted what this server holds",
+            "The start of the grant, its end, or the number of its renewals is too high.".into(),
+            "Check the clock of the registry's server, and whether it was set back. The server issues IDs until its grant ends.",
+        ),
+        RegistryRefusal::Full => (
             ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
             "all worker IDs of the fleet are in use",
             [until("The next worker ID becomes free at"), because(&facts.why)].join(" ").trim().into(),
             "Check view snowflake_registry.servers for servers that are gone, and the clock of this server. A fleet with more \
              servers needs a layout with a wider worker field.",
         ),
-        Refusal::Range => (
+        RegistryRefusal::Range => (
             ERRCODE_INVALID_PARAMETER_VALUE,
             "the datacenter ID of this server does not fit the layout of the fleet",
             String::new(),
             "Correct \"snowflake_pg.datacenter_id\" and restart this server.",
         ),
-        Refusal::Lease => (
+        RegistryRefusal::Lease => (
             ERRCODE_INVALID_PARAMETER_VALUE,
             "the registry does not accept the lease",
             String::new(),
@@ -245,7 +257,7 @@ fn refused(refusal: Refusal, facts: &Facts, format: IdFormat) -> Report {
         ),
     };
     let hint = match refusal {
-        Refusal::ForeignFleet if !facts.witness.is_empty() => {
+        RegistryRefusal::ForeignFleet if !facts.witness.is_empty() => {
             hint.replace("its witness", &format!("file \"{}\"", facts.witness))
         }
         _ => hint.into(),

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::time::Duration;
 
-use flake::fleet::{Refusal, Uuid};
+use flake::fleet::{RegistryRefusal, Uuid};
 use flake::{Block, IdFormat};
 use serde_json::Value;
 
@@ -172,9 +172,11 @@ impl Line<'_> {
     /// Returns the trouble with an answer that all calls have in common.
     fn other(&self, row: &Row) -> Trouble {
         match (row.get("answer"), row.get("reason")) {
-            (Some("refused"), Some("foreign fleet")) => {
-                Trouble::Refused { refusal: Refusal::ForeignFleet, facts: Box::<Facts>::default(), format: self.format }
-            }
+            (Some("refused"), Some("foreign fleet")) => Trouble::Refused {
+                refusal: RegistryRefusal::ForeignFleet,
+                facts: Box::<Facts>::default(),
+                format: self.format,
+            },
             _ => strange(row),
         }
     }

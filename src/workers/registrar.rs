@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use flake::IdFormat;
-use flake::fleet::{Effect, Member, Point, Refusal, Scale, Standing as State};
+use flake::fleet::{Effect, Member, MemberStanding as State, Point, RegistryRefusal, Scale};
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::{debug1, pg_guard, pg_sys};
 
@@ -254,7 +254,7 @@ impl Registrar {
             let effect = self.member.answer(&call, &reply.answer);
             debug1!("snowflake_pg: the registry answered {:?}: {effect:?}", reply.answer);
             match effect {
-                Effect::Continue | Effect::Refused(Refusal::Life) => self.store(),
+                Effect::Continue | Effect::Refused(RegistryRefusal::Life) => self.store(),
                 Effect::Assigned => {
                     record::begin();
                     self.store();

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure, rounds};
 use flake::fleet::{
-    Answer, Call, Cursor, Identity, MAX_LEASE, Member, Moment, Point, Registry, Request, Ring, Row, Scale, Source, Uuid,
+    Call, Cursor, MAX_LEASE, Member, MemberIdentity, Moment, Point, Registry, RegistryAnswer, RegistryRequest,
+    RegistryRow, Ring, Scale, Source, Uuid,
 };
 use flake::{Epoch, Node};
 
@@ -18,8 +19,8 @@ use crate::calls::{format, micros, send, uuid};
 const BEGIN: &str = "2026-03-01 12:00:00";
 
 /// The timelines of the model are higher than those of the server by this number, because the server is on the first one, and the
-/// model's are not negative.
-const SHIFT: u32 = 10;
+/// model's are not negative. It is a multiple of the number of slices.
+const SHIFT: u32 = 32;
 
 /// Both registries, and what was stored in them at some time.
 struct Both {
@@ -45,7 +46,7 @@ impl Both {
         let system: i64 = client.one("SELECT system_identifier FROM snowflake_registry.fleet");
         let timeline: i64 = client.one("SELECT timeline FROM snowflake_registry.fleet");
         let timeline = timeline as u32;
-        let source = Source { system: system as u64, timeline: timeline + SHIFT };
+        let source = Source { system: system as u64, timeline: timeline + SHIFT, tables: 1 };
         client
             .batch_execute(
                 "CREATE TABLE saved_fleet AS TABLE snowflake_registry.fleet;
@@ -129,11 +130,11 @@ impl Both {
     }
 
     /// Sends a call to both registries, and compares the answers and what is stored.
-    fn call(&mut self, call: &Call) -> Result<Answer, String> {
+    fn call(&mut self, call: &Call) -> Result<RegistryAnswer, String> {
         let (answer, now) = send(&mut self.client, call).map_err(|error| format!("{call:?}: {error:?}"))?;
         ensure!(now == self.now(), "the registry's clock shows {now}, not {}", self.now());
         let nonce = match answer {
-            Answer::Hello { nonce, .. } => nonce,
+            RegistryAnswer::Hello { nonce, .. } => nonce,
             _ => Uuid(0),
         };
         let moment = self.moment(nonce);
@@ -166,7 +167,7 @@ impl Both {
             ),
             &[],
         );
-        let rows: BTreeMap<Node, Row> = rows
+        let rows: BTreeMap<Node, RegistryRow> = rows
             .expect("the table exists")
             .iter()
             .map(|row| {
@@ -174,7 +175,7 @@ impl Both {
                 let (holder, nonce) = (uuid(row.get(2)), uuid(row.get(3)));
                 let (count, life) = (row.get::<_, i64>(4) as u64, row.get::<_, i64>(5) as u64);
                 let (start, bound) = (point(row.get(6)), point(row.get(7)));
-                (node, Row { holder, nonce, count, life, start, bound, seen: self.scale.point(row.get(8)) })
+                (node, RegistryRow { holder, nonce, count, life, start, bound, seen: self.scale.point(row.get(8)) })
             })
             .collect();
         ensure!(rows == self.reference.rows, "the rows are {rows:#?},\nnot {:#?}", self.reference.rows);
@@ -209,7 +210,8 @@ fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) ->
     let mut chance = Chance::of(name);
     let mut both = Both::new(name, layout);
     spoil(&mut both.client);
-    let server = |format, record, clock| Member::start(Identity { fleet: None, format, datacenter: 0 }, record, clock);
+    let server =
+        |format, record, clock| Member::start(MemberIdentity { fleet: None, format, datacenter: 0 }, record, clock);
     let mut servers: Vec<(Member, i64)> = (0..5).map(|_| (server(format(layout), None, Point::ZERO), 0)).collect();
     let mut old: Vec<Call> = Vec::new();
     let mut answers = Kinds::new();
@@ -258,7 +260,7 @@ fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) ->
                 let answer = both.call(&call)?;
                 let kind = format!("{answer:?}").split([' ', '(']).take(2).collect::<Vec<_>>().join(" ");
                 *answers.entry(kind).or_default() += 1;
-                if !matches!(call.request, Request::Hello { .. }) {
+                if !matches!(call.request, RegistryRequest::Hello { .. }) {
                     old.push(call);
                 }
                 // One answer in ten is lost.

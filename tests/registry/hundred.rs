@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cluster::{Answer as _, Chance, Client, Cluster, assert_caught_by_chance, ensure, sqlstate};
 use flake::Node;
-use flake::fleet::{Effect, Identity, Member, Point, Record, Scale, Standing, Uuid};
+use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Point, Record, Scale, Uuid};
 
 use crate::calls::{format, micros, send};
 
@@ -134,7 +134,7 @@ impl Server<'_> {
     }
 
     fn start(&self, record: Option<Record>) -> Member {
-        let identity = Identity { fleet: None, format: self.scale.format(), datacenter: 0 };
+        let identity = MemberIdentity { fleet: None, format: self.scale.format(), datacenter: 0 };
         Member::start(identity, record, self.scale.point(self.now))
     }
 
@@ -239,7 +239,7 @@ fn check(name: &str, change: impl Fn(&mut Client)) -> Result<(), String> {
         member.standing()
     };
     let run = &run;
-    let held: Vec<Standing> = thread::scope(|scope| {
+    let held: Vec<MemberStanding> = thread::scope(|scope| {
         let threads: Vec<_> = servers.into_iter().map(|server| scope.spawn(move || run(server))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a member's thread ends")).collect()
     });
@@ -249,7 +249,7 @@ fn check(name: &str, change: impl Fn(&mut Client)) -> Result<(), String> {
     let nodes: BTreeSet<Node> = held
         .iter()
         .filter_map(|standing| match standing {
-            Standing::Holding(grant) => Some(grant.node),
+            MemberStanding::Holding(grant) => Some(grant.node),
             _ => None,
         })
         .collect();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use cluster::{Answer as _, Cluster, Host, command, output, typed};
-use flake::fleet::Answer;
+use flake::fleet::RegistryAnswer;
 
 use crate::calls::{claim, registry};
 
@@ -95,7 +95,10 @@ fn a_dump_contains_the_rows_and_a_restored_registry_begins_a_new_life() {
     let mut restored = other.connect_to("fleet");
     assert_eq!(restored.all::<String>(rows), known);
     let refused = claim(&mut restored, LAYOUT).expect_err("the registry may have lost something");
-    assert!(matches!(refused, Answer::Refused(flake::fleet::Refusal::Quarantine { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, RegistryAnswer::Refused(flake::fleet::RegistryRefusal::Quarantine { .. })),
+        "{refused:?}"
+    );
     let status: (i64, String) = {
         let row = restored
             .query_one("SELECT life, life_reason FROM snowflake_registry.status", &[])

@@ -1,7 +1,7 @@
 //! A registry that loses what it has stored: a failover to a standby that is behind, and a restored backup.
 
 use cluster::{Answer as _, Client, Cluster, Host, Stop, assert_caught};
-use flake::fleet::{Answer, Effect, Identity, Member, Point, Refusal, Scale, Standing};
+use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Point, RegistryAnswer, RegistryRefusal, Scale};
 
 use crate::calls::{claim, format, micros, registry, send};
 
@@ -23,12 +23,12 @@ fn heartbeat(client: &mut Client, member: &mut Member) -> Effect {
 }
 
 fn server() -> Member {
-    Member::start(Identity { fleet: None, format: format(LAYOUT), datacenter: 0 }, None, Point::ZERO)
+    Member::start(MemberIdentity { fleet: None, format: format(LAYOUT), datacenter: 0 }, None, Point::ZERO)
 }
 
 fn number(member: &Member) -> u32 {
     match member.standing() {
-        Standing::Holding(grant) => grant.node.worker,
+        MemberStanding::Holding(grant) => grant.node.worker,
         other => panic!("{other:?}"),
     }
 }
@@ -96,7 +96,7 @@ fn check_closed(name: &str, close: bool) -> Result<(), String> {
     match claim(&mut client, LAYOUT) {
         Ok(node) if node.worker == lost => Err(format!("worker ID {lost} was assigned twice")),
         Ok(node) => Err(format!("worker ID {} was assigned during the quarantine", node.worker)),
-        Err(Answer::Refused(Refusal::Quarantine { .. })) => Ok(()),
+        Err(RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })) => Ok(()),
         Err(other) => Err(format!("{other:?}")),
     }
 }
@@ -126,6 +126,6 @@ fn a_server_that_knows_more_than_the_registry_begins_a_new_life() {
     assert_eq!(heartbeat(&mut client, &mut member), Effect::Renewed);
     assert_eq!(life(&mut client), (2, "a server knew of renewals that the registry has lost".into(), true));
     let refused = claim(&mut client, LAYOUT).expect_err("numbers may have been granted");
-    assert!(matches!(refused, Answer::Refused(Refusal::Quarantine { .. })), "{refused:?}");
+    assert!(matches!(refused, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })), "{refused:?}");
     assert_eq!(heartbeat(&mut client, &mut member), Effect::Renewed, "the server is not disturbed");
 }

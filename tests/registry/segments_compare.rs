@@ -102,7 +102,8 @@ impl Both {
         let steps = u32::try_from(self.behind).unwrap_or(UNKNOWN_STEPS);
         let r = &mut self.reference;
         let within = r.quarantine_until > 0 && now <= r.quarantine_until + margin;
-        r.tags.begin_life(now, r.seen.max(r.life_since), steps, within);
+        let lives = u64::try_from(self.behind).unwrap_or(1);
+        r.tags.begin_life(now, r.seen.max(r.life_since), lives, steps, within);
         if !within {
             r.quarantine_before = r.quarantine_until;
         }

@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use clock::Clock;
-use flake::fleet::{Effect, Identity, Member, Point, Refusal, Scale, Standing};
+use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Point, RegistryRefusal, Scale};
 use flake::{ClockRules, IdFormat, Issuer, Obstacle, OnRegression};
 use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
@@ -115,7 +115,7 @@ impl Ids {
     /// Fails if waiting does not help: see [`Unrecoverable`].
     pub fn start(mut registry: Config, format: IdFormat) -> Result<Arc<Ids>, Failure> {
         registry.connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE).keepalives_idle(PATIENCE);
-        let identity = Identity { fleet: None, format, datacenter: 0 };
+        let identity = MemberIdentity { fleet: None, format, datacenter: 0 };
         let member = Member::start(identity, None, Point::ZERO);
         let ids = Arc::new(Ids { clock: Clock::start(), issuer: RwLock::new(None) });
         let mut holder = Holder { registry, identity, member, ids: Arc::clone(&ids), reported: String::new() };
@@ -132,7 +132,7 @@ impl Ids {
                 thread::sleep(if holder.ids.has_issuer() { HEARTBEAT } else { RETRY });
                 let result = holder.heartbeat();
                 holder.report(&result.err().map(|failure| failure.to_string()).unwrap_or_default());
-                if let Standing::Fenced { .. } = holder.member.standing() {
+                if let MemberStanding::Fenced { .. } = holder.member.standing() {
                     eprintln!("a copy of this process has its worker ID");
                     process::exit(1);
                 }
@@ -185,7 +185,7 @@ impl Ids {
 /// The side of the registry.
 struct Holder {
     registry: Config,
-    identity: Identity,
+    identity: MemberIdentity,
     member: Member,
     ids: Arc<Ids>,
     /// The error that was printed last, or an empty string after a heartbeat that succeeded.
@@ -209,7 +209,7 @@ impl Holder {
                 .map_err(|error| failure("the registry did not answer", &error))?;
             let answer = call.answer(|column| row.get(column)).ok_or("this is not a registry")?;
             match self.member.answer(&call, &answer) {
-                Effect::Continue | Effect::Refused(Refusal::Life) => {}
+                Effect::Continue | Effect::Refused(RegistryRefusal::Life) => {}
                 Effect::Assigned | Effect::Renewed => return self.take_grant(),
                 Effect::Lost(_) => self.stop()?,
                 Effect::Fenced => return self.stop(),
@@ -232,7 +232,7 @@ impl Holder {
 
     /// Issues IDs up to the bound of the grant.
     fn take_grant(&self) -> Result<(), Failure> {
-        let (Standing::Holding(grant), clock) = (self.member.standing(), self.ids.clock) else { return Ok(()) };
+        let (MemberStanding::Holding(grant), clock) = (self.member.standing(), self.ids.clock) else { return Ok(()) };
         let mut issuer = self.ids.issuer.write().map_err(|_| "a thread has panicked")?;
         match &*issuer {
             Some(issuer) if issuer.raise(&grant) => {}
@@ -267,10 +267,17 @@ fn failure(failed: &str, error: &postgres::Error) -> Failure {
 }
 
 /// Returns the error for a refusal. A quarantine ends, and worker IDs become free.
-fn refused(refusal: Refusal) -> Failure {
+fn refused(refusal: RegistryRefusal) -> Failure {
     let text = format!("the registry refused the request: {refusal}");
     match refusal {
-        Refusal::Quarantine { .. } | Refusal::Full | Refusal::Life => text.into(),
-        Refusal::ForeignFleet | Refusal::Layout | Refusal::Range | Refusal::Lease => Unrecoverable(text).into(),
+        RegistryRefusal::Quarantine { .. }
+        | RegistryRefusal::Floor { .. }
+        | RegistryRefusal::Clock { .. }
+        | RegistryRefusal::Full
+        | RegistryRefusal::Life
+        | RegistryRefusal::Implausible => text.into(),
+        RegistryRefusal::ForeignFleet | RegistryRefusal::Layout | RegistryRefusal::Range | RegistryRefusal::Lease => {
+            Unrecoverable(text).into()
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::Nanos;
 
 /// The instant at which the timestamp is zero, in whole milliseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Epoch(u64);
 
 impl Epoch {

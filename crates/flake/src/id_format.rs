@@ -4,7 +4,7 @@ use crate::{Epoch, FormatError, Layout, Node, Part, PartError, Parts};
 
 /// A layout together with its epoch. Instants are microseconds since the Unix epoch. Their type is `i128` because a layout can
 /// extend further than any clock. Fractions of a tick are rounded down unless the comment of a function says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IdFormat {
     /// The positions of the fields.
     pub layout: Layout,

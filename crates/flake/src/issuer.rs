@@ -6,7 +6,7 @@ use core::iter::FusedIterator;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 
-use crate::fleet::{Grant, Identity, Point};
+use crate::fleet::{Grant, MemberIdentity, Point};
 use crate::{
     ClockRules, Disciplined, GeneratorClock, IdFormat, Limits, MAX_LEAD, Mark, Nanos, Node, Obstacle, Pace, PartError,
     Reading, Request, Reservation, Run, Stamp, State,
@@ -181,7 +181,7 @@ impl Issuer {
 
     /// Creates the issuer of a grant that a member with this identity has, with the clocks of this moment. Create only one issuer for a
     /// grant: a second one would begin at the same ID.
-    pub fn of_grant(identity: &Identity, grant: &Grant, reading: Reading) -> Result<Issuer, StartError> {
+    pub fn of_grant(identity: &MemberIdentity, grant: &Grant, reading: Reading) -> Result<Issuer, StartError> {
         let begin = grant.begin(Mark::NOTHING_ISSUED);
         let mut issuer = Issuer::start(&identity.format, grant.node, begin, reading)?;
         issuer.limit = Limit::Grant(grant.node, grant.start);

@@ -15,7 +15,7 @@ use core::fmt;
 use crate::{LayoutError, Part, PartError, Tick};
 
 /// The widths and the order of the fields of an ID, and the length of its tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     timestamp_bits: u32,
     datacenter_bits: Option<u32>,
@@ -26,7 +26,7 @@ pub struct Layout {
 }
 
 /// The server that issues IDs: the part of an ID that is the same in all IDs from one server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
     /// The datacenter ID, or 0 in a layout without a datacenter field.
     pub datacenter: u32,
@@ -35,7 +35,7 @@ pub struct Node {
 }
 
 /// The fields of an ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parts {
     /// Ticks since the epoch.
     pub tick: u64,
@@ -47,7 +47,7 @@ pub struct Parts {
 
 /// Turns words into the IDs of one node. No other code knows where the bits of the node are. The positions are computed once for
 /// each node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     low: u64,
     shift: u32,

@@ -7,7 +7,7 @@ use crate::Stamp;
 
 /// A high-water mark. The lowest mark is 1, which means that no ID was issued. The highest mark is 2^63, which leaves no ID to
 /// issue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark(u64);
 
 impl Mark {

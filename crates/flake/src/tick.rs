@@ -6,7 +6,7 @@ use core::fmt;
 pub type Nanos = u64;
 
 /// One unit of the timestamp. Only these units exist, so that the divisor in the division for every ID is a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tick {
     /// 1 ms, the unit of Twitter's, Discord's and most other snowflakes.
     Ms1,

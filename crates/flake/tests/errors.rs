@@ -3,7 +3,7 @@
 use core::error::Error;
 use core::time::Duration;
 
-use flake::fleet::{Kept, NoBlock, Point, Refusal};
+use flake::fleet::{Kept, NoBlock, Point, RegistryRefusal};
 use flake::serial::{Field, NotASerial, Overflow, Template, TemplateError, YearRange};
 use flake::{
     Concealer, Ff1, FormatError, IdFormat, InvalidKey, KEY_LENGTHS, Layout, LayoutError, Node, Obstacle, Part,
@@ -141,7 +141,7 @@ fn obstacles() {
 #[test]
 fn the_registry() {
     let until = NoBlock::Wait { until: 7 };
-    let quarantine = Refusal::Quarantine { until: Point::new(7).expect("a point") };
+    let quarantine = RegistryRefusal::Quarantine { until: Point::new(7).expect("a point") };
     check([
         (NoBlock::UnknownTag.into(), "there is no such tag"),
         (until.into(), "the numbers of this window are used up until 7 us of the registry's clock"),
@@ -149,12 +149,15 @@ fn the_registry() {
         (Kept::UnknownTag.into(), "there is no such tag"),
         (Kept::Generation.into(), "the tag was dropped and created again"),
         (Kept::NotTop.into(), "the numbers are not the end of the highest block of the tag"),
-        (Refusal::ForeignFleet.into(), "the server belongs to another fleet"),
-        (Refusal::Layout.into(), "the layout or the epoch of the server is not that of the fleet"),
-        (Refusal::Life.into(), "the registry has begun a new life"),
-        (quarantine.into(), "the registry gives no worker IDs during its quarantine"),
-        (Refusal::Full.into(), "no worker ID is free"),
-        (Refusal::Range.into(), "the datacenter ID or the worker ID does not fit into its field"),
-        (Refusal::Lease.into(), "the lease is out of range"),
+        (RegistryRefusal::ForeignFleet.into(), "the server belongs to another fleet"),
+        (RegistryRefusal::Layout.into(), "the layout or the epoch of the server is not that of the fleet"),
+        (RegistryRefusal::Life.into(), "the registry has begun a new life"),
+        (quarantine.into(), "the registry is in quarantine, and no spare worker ID is free"),
+        (RegistryRefusal::Floor { until: Point::ZERO }.into(), "the fleet grants no IDs yet"),
+        (RegistryRefusal::Clock { until: Point::ZERO }.into(), "the clock of the server is behind"),
+        (RegistryRefusal::Full.into(), "no worker ID is free"),
+        (RegistryRefusal::Range.into(), "the datacenter ID or the worker ID does not fit into its field"),
+        (RegistryRefusal::Lease.into(), "the lease is out of range"),
+        (RegistryRefusal::Implausible.into(), "no answer of the registry can have contained what the renewal says"),
     ]);
 }

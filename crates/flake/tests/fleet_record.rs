@@ -1,8 +1,8 @@
 //! The bytes of the witness, and which record a server goes on with.
 
 use flake::fleet::{
-    Answer, Effect, Identity, MARGIN, Member, Point, RECORD_SIZE, Record, Refusal, Request, Scale, Standing,
-    USED_OFFSET, Uuid,
+    Effect, MARGIN, Member, MemberIdentity, MemberStanding, Point, RECORD_SIZE, Record, RegistryAnswer,
+    RegistryRefusal, RegistryRequest, Scale, USED_OFFSET, Uuid,
 };
 use flake::{Epoch, IdFormat, Layout, Mark, Node, Tick};
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ proptest! {
 }
 
 const FORMAT: IdFormat = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
-const IDENTITY: Identity = Identity { fleet: None, format: FORMAT, datacenter: 0 };
+const IDENTITY: MemberIdentity = MemberIdentity { fleet: None, format: FORMAT, datacenter: 0 };
 const NOW: i64 = 1_700_000_000_000_000;
 const LEASE: std::time::Duration = std::time::Duration::from_hours(12);
 
@@ -140,20 +140,21 @@ fn a_record_is_void_once_its_bound_and_a_margin_have_passed() {
 fn a_record_of_something_else_is_void() {
     let other = IdFormat { layout: Layout::parse("41:9:13").unwrap(), ..FORMAT };
     let later = IdFormat { epoch: Epoch::SONYFLAKE, ..FORMAT };
-    let foreign = Identity { fleet: Some(Uuid(8)), ..IDENTITY };
-    let elsewhere = Identity { datacenter: 1, ..IDENTITY };
-    for identity in [foreign, elsewhere, Identity { format: other, ..IDENTITY }, Identity { format: later, ..IDENTITY }]
+    let foreign = MemberIdentity { fleet: Some(Uuid(8)), ..IDENTITY };
+    let elsewhere = MemberIdentity { datacenter: 1, ..IDENTITY };
+    for identity in
+        [foreign, elsewhere, MemberIdentity { format: other, ..IDENTITY }, MemberIdentity { format: later, ..IDENTITY }]
     {
-        assert_eq!(Member::start(identity, Some(record()), Point::ZERO).standing(), Standing::Seeking);
+        assert_eq!(Member::start(identity, Some(record()), Point::ZERO).standing(), MemberStanding::Seeking);
     }
-    let same = Identity { fleet: Some(Uuid(7)), ..IDENTITY };
+    let same = MemberIdentity { fleet: Some(Uuid(7)), ..IDENTITY };
     assert_eq!(Member::start(same, Some(record()), Point::ZERO).record(), Some(&record()));
 }
 
 #[test]
 fn a_grant_begins_above_everything_that_was_issued_and_ends_at_its_bound() {
     let stamp = FORMAT.layout.stamp(record().node).unwrap();
-    let Standing::Holding(mut grant) = Member::start(IDENTITY, Some(record()), at(0)).standing() else {
+    let MemberStanding::Holding(mut grant) = Member::start(IDENTITY, Some(record()), at(0)).standing() else {
         panic!("the server holds a worker ID")
     };
     let mark = |micros| Mark::stored(at(micros).id() as u64).unwrap();
@@ -171,16 +172,19 @@ fn a_grant_begins_above_everything_that_was_issued_and_ends_at_its_bound() {
 fn a_renewal_is_repeated_with_the_same_nonce_until_it_is_answered() {
     let mut member = Member::start(IDENTITY, Some(record()), at(0));
     let hello = member.request(at(0), LEASE).unwrap();
-    let answer = Answer::Hello { fleet: Uuid(7), life: 1, nonce: Uuid(9) };
+    let answer = RegistryAnswer::Hello { fleet: Uuid(7), life: 1, nonce: Uuid(9) };
     assert_eq!(member.answer(&hello, &answer), Effect::Continue);
     assert_eq!(member.answer(&hello, &answer), Effect::Ignored, "an answer is taken once");
     let renewal = member.request(at(0), LEASE).unwrap();
     assert_eq!(member.record().unwrap().pending, Some(Uuid(9)), "the nonce is stored before it is sent");
-    assert_eq!(member.answer(&renewal, &Answer::Refused(Refusal::Layout)), Effect::Refused(Refusal::Layout));
-    assert_eq!((member.refused(), member.request(at(0), LEASE)), (Some(Refusal::Layout), Some(renewal)));
+    assert_eq!(
+        member.answer(&renewal, &RegistryAnswer::Refused(RegistryRefusal::Layout)),
+        Effect::Refused(RegistryRefusal::Layout)
+    );
+    assert_eq!((member.refused(), member.request(at(0), LEASE)), (Some(RegistryRefusal::Layout), Some(renewal)));
     let mut restarted = Member::start(IDENTITY, member.record().copied(), at(0));
     assert_eq!(restarted.request(at(0), LEASE), Some(renewal));
-    let renewed = Answer::Renewed { nonce: Uuid(9), count: 4, life: 2, bound: at(5_000) };
+    let renewed = RegistryAnswer::Renewed { nonce: Uuid(9), count: 4, life: 2, bound: at(5_000), leave: false };
     assert_eq!(restarted.answer(&renewal, &renewed), Effect::Renewed);
     assert_eq!(restarted.answer(&renewal, &renewed), Effect::Ignored);
     let expected = Record { nonce: Uuid(9), pending: None, count: 4, life: 2, bound: at(5_000), ..record() };
@@ -191,23 +195,23 @@ fn a_renewal_is_repeated_with_the_same_nonce_until_it_is_answered() {
 fn a_fence_lasts_until_the_server_restarts() {
     let mut member = Member::start(IDENTITY, Some(Record { pending: Some(Uuid(9)), ..record() }), at(0));
     let renewal = member.request(at(0), LEASE).unwrap();
-    assert_eq!(member.answer(&renewal, &Answer::Conflict { seen: at(-1) }), Effect::Fenced);
+    assert_eq!(member.answer(&renewal, &RegistryAnswer::Conflict { seen: at(-1) }), Effect::Fenced);
     assert_eq!((member.request(at(0), LEASE), member.record()), (None, None));
     let mut member = Member::fenced(IDENTITY, at(-1));
-    assert_eq!((member.standing(), member.request(at(0), LEASE)), (Standing::Fenced { seen: at(-1) }, None));
+    assert_eq!((member.standing(), member.request(at(0), LEASE)), (MemberStanding::Fenced { seen: at(-1) }, None));
     let call = Member::start(IDENTITY, None, at(0)).request(at(0), LEASE).unwrap();
-    assert!(matches!(call.request, Request::Hello { .. }));
+    assert!(matches!(call.request, RegistryRequest::Hello { .. }));
 }
 
 #[test]
 fn an_answer_that_contradicts_the_layout_changes_nothing() {
     let mut member = Member::start(IDENTITY, None, at(0));
     let hello = member.request(at(0), LEASE).unwrap();
-    member.answer(&hello, &Answer::Hello { fleet: Uuid(7), life: 1, nonce: Uuid(9) });
+    member.answer(&hello, &RegistryAnswer::Hello { fleet: Uuid(7), life: 1, nonce: Uuid(9) });
     let claim = member.request(at(0), LEASE).unwrap();
     let claimed = |worker| {
         let (start, bound) = (Point::ZERO, at(5_000));
-        Answer::Claimed { worker, nonce: Uuid(9), count: 1, life: 1, start, bound }
+        RegistryAnswer::Claimed { worker, nonce: Uuid(9), count: 1, life: 1, start, bound }
     };
     assert_eq!(member.answer(&claim, &claimed(1_024)), Effect::Ignored);
     assert_eq!(member.answer(&claim, &claimed(1_023)), Effect::Assigned);

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use flake::fleet::{
-    Answer, Call, Claim, FAR, Loss, MARGIN, MAX_LEASE, Moment, Point, Refusal, Registry, Renew, Request, Ring, Scale,
-    Source, Uuid,
+    Call, ClaimRequest, FAR, Loss, MARGIN, MAX_LEASE, Moment, NEAR, Point, Registry, RegistryAnswer, RegistryRefusal,
+    RegistryRequest, RenewRequest, Ring, Scale, Source, Uuid,
 };
 use flake::{Epoch, IdFormat, Layout, Node};
 use proptest::prelude::*;
 
 const FORMAT: IdFormat = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
 const NOW: i64 = 1_700_000_000_000_000;
-const SOURCE: Source = Source { system: 1, timeline: 1 };
+const SOURCE: Source = Source { system: 1, timeline: 1, tables: 1 };
 const LEASE: Duration = Duration::from_hours(12);
 
 fn at(micros: i64) -> Point {
@@ -26,16 +26,16 @@ fn registry() -> Registry {
     Registry::new(Uuid(7), FORMAT, SOURCE)
 }
 
-fn claim(nonce: u128) -> Claim {
-    Claim { datacenter: 0, holder: Uuid(nonce), life: 1, nonce: Uuid(nonce), clock: at(0), lease: LEASE }
+fn claim(nonce: u128) -> ClaimRequest {
+    ClaimRequest { datacenter: 0, holder: Uuid(nonce), life: 1, nonce: Uuid(nonce), clock: at(0), lease: LEASE }
 }
 
-fn call(request: Request) -> Call {
+fn call(request: RegistryRequest) -> Call {
     Call { fleet: Some(Uuid(7)), format: FORMAT, request }
 }
 
-fn renew(nonce: u128, next_nonce: u128) -> Renew {
-    Renew {
+fn renew(nonce: u128, next_nonce: u128) -> RenewRequest {
+    RenewRequest {
         datacenter: 0,
         worker: 0,
         holder: Uuid(1),
@@ -53,45 +53,55 @@ fn renew(nonce: u128, next_nonce: u128) -> Renew {
 #[test]
 fn a_claim_and_a_renewal() {
     let mut registry = registry();
-    let hello = registry.call(&moment(0), &Call { fleet: None, ..call(Request::Hello { serial: 1 }) });
-    assert_eq!(hello, Answer::Hello { fleet: Uuid(7), life: 1, nonce: Uuid(99) });
+    let hello = registry.call(&moment(0), &Call { fleet: None, ..call(RegistryRequest::Hello { serial: 1 }) });
+    assert_eq!(hello, RegistryAnswer::Hello { fleet: Uuid(7), life: 1, nonce: Uuid(99) });
     let (start, bound) = (renew(1, 2).start, at(600_000_000));
-    let claimed = Answer::Claimed { worker: 0, nonce: Uuid(1), count: 1, life: 1, start, bound };
-    assert_eq!(registry.call(&moment(0), &call(Request::Claim(claim(1)))), claimed);
-    let renewed = Answer::Renewed { nonce: Uuid(2), count: 2, life: 1, bound: at(LEASE.as_micros() as i64 + 1_000) };
+    let claimed = RegistryAnswer::Claimed { worker: 0, nonce: Uuid(1), count: 1, life: 1, start, bound };
+    assert_eq!(registry.call(&moment(0), &call(RegistryRequest::Claim(claim(1)))), claimed);
+    let renewed = RegistryAnswer::Renewed {
+        nonce: Uuid(2),
+        count: 2,
+        life: 1,
+        bound: at(LEASE.as_micros() as i64 + 1_000),
+        leave: false,
+    };
     for _ in 0..2 {
-        assert_eq!(registry.call(&moment(1_000), &call(Request::Renew(renew(1, 2)))), renewed);
+        assert_eq!(registry.call(&moment(1_000), &call(RegistryRequest::Renew(renew(1, 2)))), renewed);
     }
-    assert_eq!(registry.call(&moment(2_000), &call(Request::Renew(renew(3, 4)))), Answer::Conflict { seen: at(1_000) });
+    assert_eq!(
+        registry.call(&moment(2_000), &call(RegistryRequest::Renew(renew(3, 4)))),
+        RegistryAnswer::Conflict { seen: at(1_000) }
+    );
 }
 
 #[test]
 fn a_bound_is_at_most_a_lease_and_a_margin_ahead_of_the_registry() {
     let mut registry = registry();
-    registry.call(&moment(0), &call(Request::Claim(claim(1))));
-    let answer = registry.call(&moment(0), &call(Request::Renew(Renew { clock: Point::MAX, ..renew(1, 2) })));
+    registry.call(&moment(0), &call(RegistryRequest::Claim(claim(1))));
+    let answer =
+        registry.call(&moment(0), &call(RegistryRequest::Renew(RenewRequest { clock: Point::MAX, ..renew(1, 2) })));
     let bound = at((LEASE + MARGIN).as_micros() as i64);
-    assert_eq!(answer, Answer::Renewed { nonce: Uuid(2), count: 2, life: 1, bound });
+    assert_eq!(answer, RegistryAnswer::Renewed { nonce: Uuid(2), count: 2, life: 1, bound, leave: false });
 }
 
 #[test]
 fn what_does_not_fit_is_refused_and_changes_nothing() {
     let good = registry();
     let other = IdFormat { epoch: Epoch::SONYFLAKE, ..FORMAT };
-    let (hello, claim) = (call(Request::Hello { serial: 1 }), claim(1));
+    let (hello, claim) = (call(RegistryRequest::Hello { serial: 1 }), claim(1));
     // Another host runs the registry, but a refused call does not tell.
     let moment = Moment { source: Source { timeline: 2, ..SOURCE }, ..moment(0) };
-    let lease = |lease| call(Request::Claim(Claim { lease, ..claim }));
+    let lease = |lease| call(RegistryRequest::Claim(ClaimRequest { lease, ..claim }));
     for (call, refusal) in [
-        (Call { fleet: Some(Uuid(8)), ..hello }, Refusal::ForeignFleet),
-        (Call { format: other, ..hello }, Refusal::Layout),
-        (call(Request::Claim(Claim { datacenter: 1, ..claim })), Refusal::Range),
-        (call(Request::Renew(Renew { worker: 1_024, ..renew(1, 2) })), Refusal::Range),
-        (lease(Duration::from_millis(599_999)), Refusal::Lease),
-        (lease(MAX_LEASE + Duration::from_millis(1)), Refusal::Lease),
+        (Call { fleet: Some(Uuid(8)), ..hello }, RegistryRefusal::ForeignFleet),
+        (Call { format: other, ..hello }, RegistryRefusal::Layout),
+        (call(RegistryRequest::Claim(ClaimRequest { datacenter: 1, ..claim })), RegistryRefusal::Range),
+        (call(RegistryRequest::Renew(RenewRequest { worker: 1_024, ..renew(1, 2) })), RegistryRefusal::Range),
+        (lease(Duration::from_millis(599_999)), RegistryRefusal::Lease),
+        (lease(MAX_LEASE + Duration::from_millis(1)), RegistryRefusal::Lease),
     ] {
         let mut registry = good.clone();
-        assert_eq!(registry.call(&moment, &call), Answer::Refused(refusal));
+        assert_eq!(registry.call(&moment, &call), RegistryAnswer::Refused(refusal));
         assert_eq!(registry, good);
     }
 }
@@ -100,23 +110,26 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
 fn a_new_life_refuses_the_nonces_of_the_old_one() {
     let mut registry = registry();
     let moment = Moment { source: Source { timeline: 2, ..SOURCE }, ..moment(0) };
-    assert_eq!(registry.call(&moment, &call(Request::Claim(claim(1)))), Answer::Refused(Refusal::Life));
-    let spare = registry.call(&moment, &call(Request::Claim(Claim { life: 2, ..claim(1) })));
-    assert!(matches!(spare, Answer::Claimed { worker: 896, life: 2, .. }), "{spare:?}");
+    assert_eq!(
+        registry.call(&moment, &call(RegistryRequest::Claim(claim(1)))),
+        RegistryAnswer::Refused(RegistryRefusal::Life)
+    );
+    let spare = registry.call(&moment, &call(RegistryRequest::Claim(ClaimRequest { life: 2, ..claim(1) })));
+    assert!(matches!(spare, RegistryAnswer::Claimed { worker: 768, life: 2, .. }), "{spare:?}");
     assert_eq!(registry.fleet.quarantine_until, at(FAR.as_micros() as i64));
 }
 
 #[test]
 fn a_closed_spare_slice_says_until_when_and_can_be_opened() {
     let mut registry = registry();
-    let moment = Moment { source: Source { timeline: 3, ..SOURCE }, ..moment(0) };
-    let claim = call(Request::Claim(Claim { life: 2, ..claim(1) }));
-    registry.call(&moment, &call(Request::Hello { serial: 1 }));
-    let until = at((FAR + MARGIN).as_micros() as i64);
-    assert_eq!(registry.call(&moment, &claim), Answer::Refused(Refusal::Quarantine { until }));
+    let moment = Moment { source: Source { tables: 2, ..SOURCE }, ..moment(0) };
+    let claim = call(RegistryRequest::Claim(ClaimRequest { life: 2, ..claim(1) }));
+    registry.call(&moment, &call(RegistryRequest::Hello { serial: 1 }));
+    let until = at((NEAR + MARGIN).as_micros() as i64);
+    assert_eq!(registry.call(&moment, &claim), RegistryAnswer::Refused(RegistryRefusal::Quarantine { until }));
     assert!(registry.open(&moment));
     assert!(!registry.open(&moment));
-    assert!(matches!(registry.call(&moment, &claim), Answer::Claimed { worker: 0, .. }));
+    assert!(matches!(registry.call(&moment, &claim), RegistryAnswer::Claimed { worker: 0, .. }));
 }
 
 #[test]
@@ -126,17 +139,17 @@ fn worker_ids_are_granted_in_ring_order_until_none_is_free() {
     let scale = Scale::new(format);
     let mut claimed = |nonce: u128, micros: i64| {
         let now = scale.point(NOW + micros);
-        let request = Request::Claim(Claim { clock: now, ..claim(nonce) });
+        let request = RegistryRequest::Claim(ClaimRequest { clock: now, ..claim(nonce) });
         let call = Call { fleet: None, format, request };
         match registry.call(&Moment { now, ..moment(0) }, &call) {
-            Answer::Claimed { worker, .. } => Some(worker),
+            RegistryAnswer::Claimed { worker, .. } => Some(worker),
             answer => {
-                assert_eq!(answer, Answer::Refused(Refusal::Full));
+                assert_eq!(answer, RegistryAnswer::Refused(RegistryRefusal::Full));
                 None
             }
         }
     };
-    for worker in 0..7 {
+    for worker in 0..6 {
         assert_eq!(claimed(u128::from(worker) + 1, i64::from(worker) * 1_000), Some(worker));
     }
     assert_eq!(claimed(8, 1_000_000), None);
@@ -147,23 +160,30 @@ fn worker_ids_are_granted_in_ring_order_until_none_is_free() {
 }
 
 #[test]
-fn the_last_eighth_is_spare() {
-    for (text, spare, end) in [("41:0:12", 1, 1), ("41:2:12", 4, 4), ("41:3:12", 7, 8), ("41:10:12", 896, 1_024)] {
-        assert_eq!(Ring::of(&Layout::parse(text).unwrap()), Ring { spare, end });
+fn the_last_quarter_is_spare() {
+    for (text, spare, sliced, slices, end) in [
+        ("41:0:12", 1, 1, 0, 1),
+        ("41:2:12", 4, 4, 0, 4),
+        ("41:3:12", 6, 7, 1, 8),
+        ("41:4:12", 12, 14, 2, 16),
+        ("41:8:12", 192, 224, 32, 256),
+        ("41:10:12", 768, 896, 32, 1_024),
+    ] {
+        assert_eq!(Ring::of(&Layout::parse(text).unwrap()), Ring { spare, sliced, slices, end });
     }
     // A claim does not look at each of two billion worker IDs.
     let format = IdFormat { layout: Layout::parse("30:31:2").unwrap(), ..FORMAT };
     let mut registry = Registry::new(Uuid(7), format, SOURCE);
     registry.fleet.quarantine_until = Point::MAX;
     registry.fleet.quarantine_before = Point::MAX;
-    let call = Call { fleet: None, format, request: Request::Claim(claim(1)) };
-    assert!(matches!(registry.call(&moment(0), &call), Answer::Refused(Refusal::Quarantine { .. })));
+    let call = Call { fleet: None, format, request: RegistryRequest::Claim(claim(1)) };
+    assert!(matches!(registry.call(&moment(0), &call), RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })));
 }
 
 #[test]
 fn a_change_of_the_layout_begins_above_everything_that_was_granted() {
     let mut registry = registry();
-    registry.call(&moment(0), &call(Request::Claim(claim(1))));
+    registry.call(&moment(0), &call(RegistryRequest::Claim(claim(1))));
     let bound = registry.rows[&Node { datacenter: 0, worker: 0 }].bound;
     let format = IdFormat { layout: Layout::parse("42:9:12").unwrap(), ..FORMAT };
     let floor = registry.change_layout(&moment(0), format);
@@ -171,18 +191,26 @@ fn a_change_of_the_layout_begins_above_everything_that_was_granted() {
     assert_eq!((registry.fleet.life, registry.fleet.format), (2, format));
     let now = Scale::new(format).point(NOW);
     let later = Moment { now, ..moment(0) };
-    let claim = Claim { life: 2, clock: now, ..claim(2) };
-    let answer = registry.call(&later, &Call { format, ..call(Request::Claim(claim)) });
-    assert!(matches!(answer, Answer::Refused(Refusal::Quarantine { .. })), "{answer:?}");
+    let claim = ClaimRequest { life: 2, clock: now, ..claim(2) };
+    let answer = registry.call(&later, &Call { format, ..call(RegistryRequest::Claim(claim)) });
+    let until = floor.plus(Scale::new(format).margin());
+    assert_eq!(answer, RegistryAnswer::Refused(RegistryRefusal::Floor { until }));
 }
 
 #[test]
 fn the_reasons_are_those_of_the_interface() {
     let until = Point::ZERO;
-    let refusals =
-        [Refusal::ForeignFleet, Refusal::Layout, Refusal::Life, Refusal::Quarantine { until }, Refusal::Full];
-    assert_eq!(refusals.map(Refusal::reason), ["foreign fleet", "layout", "life", "quarantine", "full"]);
-    assert_eq!([Refusal::Range, Refusal::Lease].map(Refusal::reason), ["range", "lease"]);
+    let refusals = [
+        RegistryRefusal::ForeignFleet,
+        RegistryRefusal::Layout,
+        RegistryRefusal::Life,
+        RegistryRefusal::Quarantine { until },
+        RegistryRefusal::Full,
+    ];
+    assert_eq!(refusals.map(RegistryRefusal::reason), ["foreign fleet", "layout", "life", "quarantine", "full"]);
+    assert_eq!([RegistryRefusal::Range, RegistryRefusal::Lease].map(RegistryRefusal::reason), ["range", "lease"]);
+    let others = [RegistryRefusal::Floor { until }, RegistryRefusal::Clock { until }, RegistryRefusal::Implausible];
+    assert_eq!(others.map(RegistryRefusal::reason), ["floor", "clock", "implausible"]);
     assert_eq!([Loss::Expired, Loss::GivenAway].map(Loss::reason), ["expired", "given away"]);
 }
 

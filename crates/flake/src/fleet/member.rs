@@ -4,11 +4,14 @@ use core::time::Duration;
 
 use crate::{IdFormat, Mark, Node, Stamp};
 
-use super::{Answer, Call, Claim, Loss, Point, Record, Refusal, Renew, Request, Scale, Uuid};
+use super::{
+    Call, ClaimRequest, Loss, Point, Record, RegistryAnswer, RegistryRefusal, RegistryRequest, RenewRequest, Scale,
+    Uuid,
+};
 
 /// What a server knows about itself before it has met the registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MemberIdentity {
     /// The fleet that the server belongs to, or `None` if the server joins the fleet of the registry that it meets.
     pub fleet: Option<Uuid>,
     /// The layout and the epoch.
@@ -30,39 +33,50 @@ pub struct Identity {
 ///
 /// A heartbeat is two calls, `hello` and then the claim or the renewal. It ends with an effect that is neither
 /// [`Effect::Continue`] nor [`Effect::Ignored`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
-    identity: Identity,
+    identity: MemberIdentity,
     /// The fleet that the server has met since it started, or the one that the record or the identity names.
     fleet: Option<Uuid>,
     state: State,
     hello: Hello,
-    refused: Option<Refusal>,
+    refused: Option<RegistryRefusal>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum State {
     /// Without a worker ID. The life and the nonce come from the last `hello`.
     Seeking { ready: Option<(u64, Uuid)> },
-    /// With a worker ID. The nonce comes from the last `hello`.
-    Holding { record: Record, ready: Option<Uuid> },
+    /// With a worker ID. The life and the nonce come from the last `hello`.
+    Holding { record: Record, ready: Option<(u64, Uuid)>, leave: Leave },
     /// A copy of this server holds the worker ID.
     Fenced { seen: Point },
 }
 
+/// Whether a server that has a spare worker ID claims one of the ring. The grant that it has stays as it is until the claim is
+/// answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Leave {
+    No,
+    /// The next call after `hello` is a claim.
+    Next,
+    /// The claim with this nonce was sent once. It is not sent again, so that the renewals go on.
+    Claimed(Uuid),
+}
+
 /// The last hello. Its answer is taken once: a nonce that is used again would make an old renewal that arrives late look like a new
 /// one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Hello {
     serial: u64,
     awaited: bool,
 }
 
 impl Hello {
-    fn next(&mut self) -> Request {
+    fn next(&mut self) -> RegistryRequest {
         self.serial += 1;
         self.awaited = true;
-        Request::Hello { serial: self.serial }
+        RegistryRequest::Hello { serial: self.serial }
     }
 
     fn takes(&mut self, serial: u64) -> bool {
@@ -71,8 +85,8 @@ impl Hello {
 }
 
 /// Whether a server has a worker ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemberStanding {
     /// The server has no worker ID and asks for one.
     Seeking,
     /// The server has a worker ID.
@@ -85,13 +99,13 @@ pub enum Standing {
 }
 
 /// What an answer has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// The answer belongs to an earlier call, or contradicts the layout. It has changed nothing.
     Ignored,
-    /// The server can send the claim or the renewal now.
+    /// The server can send the next call now.
     Continue,
-    /// The server has a worker ID. Load the generator, from [`Grant::begin`].
+    /// The server has a worker ID, which replaces the one that it had, if any. Unload the generator, and load it from [`Grant::begin`].
     Assigned,
     /// The bound is higher.
     Renewed,
@@ -100,11 +114,11 @@ pub enum Effect {
     /// A copy of the server has renewed the grant. Unload the generator.
     Fenced,
     /// The registry has refused the call. A grant stays as it is, up to its bound.
-    Refused(Refusal),
+    Refused(RegistryRefusal),
 }
 
 /// The IDs that a server may issue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The datacenter ID and the worker ID.
     pub node: Node,
@@ -134,7 +148,7 @@ impl Grant {
 impl Member {
     /// Returns a server that has just started, with the record of its witness. A record of another fleet, layout, epoch or datacenter
     /// is void, and so is a record whose bound and one margin have passed at `clock`, the server's wall clock.
-    pub fn start(identity: Identity, record: Option<Record>, clock: Point) -> Member {
+    pub fn start(identity: MemberIdentity, record: Option<Record>, clock: Point) -> Member {
         let margin = Scale::new(identity.format).margin();
         let record = record.filter(|record| {
             identity.fleet.is_none_or(|fleet| fleet == record.fleet)
@@ -143,13 +157,17 @@ impl Member {
                 && !record.bound.plus(margin).passed(clock)
         });
         let fleet = identity.fleet.or(record.map(|record| record.fleet));
-        let state = record.map_or(State::Seeking { ready: None }, |record| State::Holding { record, ready: None });
+        let state = record.map_or(State::Seeking { ready: None }, |record| State::Holding {
+            record,
+            ready: None,
+            leave: Leave::No,
+        });
         Member { identity, fleet, state, hello: Hello { serial: 0, awaited: false }, refused: None }
     }
 
     /// Returns the member of a registrar that has restarted while the server is fenced. The fence ends only with a restart of the
     /// server.
-    pub const fn fenced(identity: Identity, seen: Point) -> Member {
+    pub const fn fenced(identity: MemberIdentity, seen: Point) -> Member {
         Member {
             identity,
             fleet: identity.fleet,
@@ -168,12 +186,12 @@ impl Member {
     }
 
     /// Returns whether the server has a worker ID, and which IDs it may issue.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> MemberStanding {
         match &self.state {
-            State::Seeking { .. } => Standing::Seeking,
-            State::Fenced { seen } => Standing::Fenced { seen: *seen },
+            State::Seeking { .. } => MemberStanding::Seeking,
+            State::Fenced { seen } => MemberStanding::Fenced { seen: *seen },
             State::Holding { record: Record { node, start, bound, used, .. }, .. } => {
-                Standing::Holding(Grant { node: *node, start: *start, bound: *bound, used: *used })
+                MemberStanding::Holding(Grant { node: *node, start: *start, bound: *bound, used: *used })
             }
         }
     }
@@ -184,7 +202,7 @@ impl Member {
     }
 
     /// Returns why the registry refused the last call, or `None` if it did not.
-    pub const fn refused(&self) -> Option<Refusal> {
+    pub const fn refused(&self) -> Option<RegistryRefusal> {
         self.refused
     }
 
@@ -204,14 +222,28 @@ impl Member {
             State::Fenced { .. } => return None,
             State::Seeking { ready: None } => self.hello.next(),
             // The nonce also identifies the holder. The registry has made it, so that nobody else has it.
-            State::Seeking { ready: Some((life, nonce)) } => {
-                Request::Claim(Claim { datacenter, holder: *nonce, life: *life, nonce: *nonce, clock, lease })
+            State::Seeking { ready: Some((life, nonce)) } => RegistryRequest::Claim(ClaimRequest {
+                datacenter,
+                holder: *nonce,
+                life: *life,
+                nonce: *nonce,
+                clock,
+                lease,
+            }),
+            State::Holding {
+                record: Record { pending: None, .. },
+                ready: ready @ Some(_),
+                leave: leave @ Leave::Next,
+            } => {
+                let (life, nonce) = ready.take().expect("the pattern has a nonce");
+                *leave = Leave::Claimed(nonce);
+                RegistryRequest::Claim(ClaimRequest { datacenter, holder: nonce, life, nonce, clock, lease })
             }
-            State::Holding { record, ready } => {
-                record.pending = record.pending.or_else(|| ready.take());
+            State::Holding { record, ready, .. } => {
+                record.pending = record.pending.or_else(|| ready.take().map(|(_, nonce)| nonce));
                 match record.pending {
                     None => self.hello.next(),
-                    Some(next_nonce) => Request::Renew(Renew {
+                    Some(next_nonce) => RegistryRequest::Renew(RenewRequest {
                         datacenter,
                         worker: record.node.worker,
                         holder: record.holder,
@@ -231,24 +263,26 @@ impl Member {
     }
 
     /// Takes the answer to a call that this server has sent. An answer can be late or doubled.
-    pub fn answer(&mut self, call: &Call, answer: &Answer) -> Effect {
+    pub fn answer(&mut self, call: &Call, answer: &RegistryAnswer) -> Effect {
         let effect = match (&call.request, answer) {
-            (Request::Hello { serial }, Answer::Hello { fleet, life, nonce }) if self.hello.takes(*serial) => {
+            (RegistryRequest::Hello { serial }, RegistryAnswer::Hello { fleet, life, nonce })
+                if self.hello.takes(*serial) =>
+            {
                 self.greeted(*fleet, *life, *nonce)
             }
-            (Request::Claim(claim), Answer::Claimed { .. }) => self.claimed(claim, answer),
-            (Request::Renew(renew), Answer::Renewed { nonce, .. }) if *nonce == renew.next_nonce => {
+            (RegistryRequest::Claim(claim), RegistryAnswer::Claimed { .. }) => self.claimed(claim, answer),
+            (RegistryRequest::Renew(renew), RegistryAnswer::Renewed { nonce, .. }) if *nonce == renew.next_nonce => {
                 self.renewed(answer)
             }
-            (Request::Renew(renew), Answer::Lost(loss)) if self.awaits(renew) => {
+            (RegistryRequest::Renew(renew), RegistryAnswer::Lost(loss)) if self.awaits(renew) => {
                 self.state = State::Seeking { ready: None };
                 Effect::Lost(*loss)
             }
-            (Request::Renew(renew), Answer::Conflict { seen }) if self.awaits(renew) => {
+            (RegistryRequest::Renew(renew), RegistryAnswer::Conflict { seen }) if self.awaits(renew) => {
                 self.state = State::Fenced { seen: *seen };
                 Effect::Fenced
             }
-            (request, Answer::Refused(refusal)) => self.refused_by(request, *refusal),
+            (request, RegistryAnswer::Refused(refusal)) => self.refused_by(request, *refusal),
             _ => Effect::Ignored,
         };
         match effect {
@@ -260,7 +294,7 @@ impl Member {
     }
 
     /// Returns true if a renewal is the one whose answer the server awaits.
-    fn awaits(&self, renew: &Renew) -> bool {
+    fn awaits(&self, renew: &RenewRequest) -> bool {
         self.record().is_some_and(|record| record.holder == renew.holder && record.pending == Some(renew.next_nonce))
     }
 
@@ -270,8 +304,8 @@ impl Member {
         }
         match &mut self.state {
             State::Seeking { ready } if ready.is_none() => *ready = Some((life, nonce)),
-            State::Holding { record, ready } if record.pending.is_none() => {
-                *ready = Some(nonce);
+            State::Holding { record, ready, .. } if record.pending.is_none() => {
+                *ready = Some((life, nonce));
             }
             _ => return Effect::Ignored,
         }
@@ -279,10 +313,16 @@ impl Member {
         Effect::Continue
     }
 
-    fn claimed(&mut self, claim: &Claim, answer: &Answer) -> Effect {
-        let Answer::Claimed { worker, nonce, count, life, start, bound } = *answer else { return Effect::Ignored };
+    fn claimed(&mut self, claim: &ClaimRequest, answer: &RegistryAnswer) -> Effect {
+        let RegistryAnswer::Claimed { worker, nonce, count, life, start, bound } = *answer else {
+            return Effect::Ignored;
+        };
         let node = Node { datacenter: claim.datacenter, worker };
-        let (Some(fleet), State::Seeking { ready: Some((_, ready)) }) = (self.fleet, &self.state) else {
+        let (
+            Some(fleet),
+            State::Seeking { ready: Some((_, ready)) } | State::Holding { leave: Leave::Claimed(ready), .. },
+        ) = (self.fleet, &self.state)
+        else {
             return Effect::Ignored;
         };
         if nonce != claim.nonce || nonce != *ready || self.identity.format.layout.stamp(node).is_err() {
@@ -291,12 +331,13 @@ impl Member {
         let format = self.identity.format;
         let (holder, pending, used) = (claim.holder, None, Mark::NOTHING_ISSUED);
         let record = Record { fleet, format, node, holder, nonce, pending, count, life, start, bound, used };
-        self.state = State::Holding { record, ready: None };
+        self.state = State::Holding { record, ready: None, leave: Leave::No };
         Effect::Assigned
     }
 
-    fn renewed(&mut self, answer: &Answer) -> Effect {
-        let (Answer::Renewed { nonce, count, life, bound }, State::Holding { record, .. }) = (*answer, &mut self.state)
+    fn renewed(&mut self, answer: &RegistryAnswer) -> Effect {
+        let (RegistryAnswer::Renewed { nonce, count, life, bound, leave }, State::Holding { record, leave: next, .. }) =
+            (*answer, &mut self.state)
         else {
             return Effect::Ignored;
         };
@@ -304,23 +345,33 @@ impl Member {
             return Effect::Ignored;
         }
         *record = Record { nonce, pending: None, count, life, bound: record.bound.max(bound), ..*record };
+        *next = if leave { Leave::Next } else { Leave::No };
         Effect::Renewed
     }
 
-    fn refused_by(&mut self, request: &Request, refusal: Refusal) -> Effect {
+    fn refused_by(&mut self, request: &RegistryRequest, refusal: RegistryRefusal) -> Effect {
         let awaited = match (request, &self.state) {
-            (Request::Hello { .. }, _) => true,
-            (Request::Claim(claim), State::Seeking { ready: Some((_, nonce)) }) => *nonce == claim.nonce,
-            (Request::Renew(renew), _) => self.awaits(renew),
-            (Request::Claim(_), _) => false,
+            (RegistryRequest::Hello { .. }, _) => true,
+            (RegistryRequest::Claim(claim), State::Seeking { ready: Some((_, nonce)) })
+            | (RegistryRequest::Claim(claim), State::Holding { leave: Leave::Claimed(nonce), .. }) => {
+                *nonce == claim.nonce
+            }
+            (RegistryRequest::Renew(renew), _) => self.awaits(renew),
+            (RegistryRequest::Claim(_), _) => false,
         };
         if !awaited {
             return Effect::Ignored;
         }
-        // A refused claim says hello again. A refused renewal is repeated as it is, because an earlier copy of it may have been
-        // answered.
-        if let (Request::Claim(_), State::Seeking { ready }) = (request, &mut self.state) {
-            *ready = None;
+        match (request, &mut self.state) {
+            // A refused claim says hello again.
+            (RegistryRequest::Claim(_), State::Seeking { ready }) => *ready = None,
+            // The server keeps its worker ID, and renews it.
+            (RegistryRequest::Claim(_), State::Holding { leave, .. }) => {
+                *leave = Leave::No;
+                return Effect::Continue;
+            }
+            // A refused renewal is repeated as it is, because an earlier copy of it may have been answered.
+            _ => {}
         }
         Effect::Refused(refusal)
     }

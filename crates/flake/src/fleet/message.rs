@@ -13,33 +13,33 @@ use super::Point;
 pub struct Uuid(pub u128);
 
 /// A request, with what every request carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
     /// The fleet that the server belongs to, or `None` until the server knows it.
     pub fleet: Option<Uuid>,
     /// The server's layout and epoch.
     pub format: IdFormat,
     /// What the server asks for.
-    pub request: Request,
+    pub request: RegistryRequest,
 }
 
 /// What a server asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RegistryRequest {
     /// Asks for the registry's life and for a nonce.
     Hello {
         /// The number of this call, which stays with the server: an answer is taken once, and only as the answer to the last hello.
         serial: u64,
     },
     /// Asks for a worker ID.
-    Claim(Claim),
+    Claim(ClaimRequest),
     /// Asks for a higher bound.
-    Renew(Renew),
+    Renew(RenewRequest),
 }
 
 /// The arguments of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClaimRequest {
     /// The server's datacenter ID, or 0 if the layout has no datacenter field.
     pub datacenter: u32,
     /// The identity of the new holder. No other claim has it, except repetitions of this one.
@@ -55,8 +55,8 @@ pub struct Claim {
 }
 
 /// The arguments of a renewal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Renew {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RenewRequest {
     /// The server's datacenter ID, or 0 if the layout has no datacenter field.
     pub datacenter: u32,
     /// The worker ID that the server holds.
@@ -82,8 +82,8 @@ pub struct Renew {
 }
 
 /// The registry's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RegistryAnswer {
     /// The answer to `hello`.
     Hello {
         /// The registry's fleet.
@@ -118,6 +118,8 @@ pub enum Answer {
         life: u64,
         /// The highest ID that the server may issue.
         bound: Point,
+        /// True if the worker ID is spare and the ring has worker IDs again: the server claims one of these and gives up the spare one.
+        leave: bool,
     },
     /// The answer to a renewal: the server has no worker ID any more, and claims another one.
     Lost(Loss),
@@ -127,11 +129,11 @@ pub enum Answer {
         seen: Point,
     },
     /// The registry has changed nothing.
-    Refused(Refusal),
+    Refused(RegistryRefusal),
 }
 
 /// Why a server has lost its worker ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
     /// The bound has passed, so that the registry may have given the worker ID to another server.
     Expired,
@@ -140,17 +142,28 @@ pub enum Loss {
 }
 
 /// Why the registry refuses a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RegistryRefusal {
     /// The server belongs to another fleet.
     ForeignFleet,
     /// The server's layout or epoch is not the fleet's.
     Layout,
     /// The registry has begun a new life since the server said hello. The server says hello again.
     Life,
-    /// The registry gives no worker IDs during its quarantine, has no spare worker ID left, or has a floor that has not passed.
+    /// The registry assigns no worker IDs of the ring during its quarantine, and no spare worker ID is free.
     Quarantine {
-        /// The point after which claims succeed again: one margin above the end of the quarantine, or above the floor.
+        /// The point after which claims succeed again: one margin above the end of the quarantine of the spare worker IDs while this
+        /// lasts, and then one margin above the end of the quarantine.
+        until: Point,
+    },
+    /// The fleet grants no IDs yet, because its layout was changed, or because it was created with a time to begin at.
+    Floor {
+        /// The point after which claims succeed: one margin above the floor.
+        until: Point,
+    },
+    /// A worker ID is free, but the server's clock has not reached the first ID of its grant.
+    Clock {
+        /// The point that the server's clock must have passed.
         until: Point,
     },
     /// No worker ID is free.
@@ -159,6 +172,8 @@ pub enum Refusal {
     Range,
     /// The lease is outside its range.
     Lease,
+    /// No answer of the registry can have contained what the renewal says.
+    Implausible,
 }
 
 impl Loss {
@@ -171,33 +186,39 @@ impl Loss {
     }
 }
 
-impl Refusal {
+impl RegistryRefusal {
     /// Returns the reason in the registry's answer.
     pub const fn reason(self) -> &'static str {
         match self {
-            Refusal::ForeignFleet => "foreign fleet",
-            Refusal::Layout => "layout",
-            Refusal::Life => "life",
-            Refusal::Quarantine { .. } => "quarantine",
-            Refusal::Full => "full",
-            Refusal::Range => "range",
-            Refusal::Lease => "lease",
+            RegistryRefusal::ForeignFleet => "foreign fleet",
+            RegistryRefusal::Layout => "layout",
+            RegistryRefusal::Life => "life",
+            RegistryRefusal::Quarantine { .. } => "quarantine",
+            RegistryRefusal::Floor { .. } => "floor",
+            RegistryRefusal::Clock { .. } => "clock",
+            RegistryRefusal::Full => "full",
+            RegistryRefusal::Range => "range",
+            RegistryRefusal::Lease => "lease",
+            RegistryRefusal::Implausible => "implausible",
         }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RegistryRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refusal::ForeignFleet => "the server belongs to another fleet",
-            Refusal::Layout => "the layout or the epoch of the server is not that of the fleet",
-            Refusal::Life => "the registry has begun a new life",
-            Refusal::Quarantine { .. } => "the registry gives no worker IDs during its quarantine",
-            Refusal::Full => "no worker ID is free",
-            Refusal::Range => "the datacenter ID or the worker ID does not fit into its field",
-            Refusal::Lease => "the lease is out of range",
+            RegistryRefusal::ForeignFleet => "the server belongs to another fleet",
+            RegistryRefusal::Layout => "the layout or the epoch of the server is not that of the fleet",
+            RegistryRefusal::Life => "the registry has begun a new life",
+            RegistryRefusal::Quarantine { .. } => "the registry is in quarantine, and no spare worker ID is free",
+            RegistryRefusal::Floor { .. } => "the fleet grants no IDs yet",
+            RegistryRefusal::Clock { .. } => "the clock of the server is behind",
+            RegistryRefusal::Full => "no worker ID is free",
+            RegistryRefusal::Range => "the datacenter ID or the worker ID does not fit into its field",
+            RegistryRefusal::Lease => "the lease is out of range",
+            RegistryRefusal::Implausible => "no answer of the registry can have contained what the renewal says",
         })
     }
 }
 
-impl Error for Refusal {}
+impl Error for RegistryRefusal {}

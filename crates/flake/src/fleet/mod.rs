@@ -10,8 +10,8 @@
 //!
 //! # The parts
 //!
-//! - [`Registry`] is the registry: [`Registry::call`] answers a [`Call`]. It is the reference for the functions that run in the
-//!   registry's database. These functions must give the same answers and store the same records.
+//! - `Registry` is the registry: `Registry::call` answers a [`Call`]. It is the reference for the functions that run in the registry's
+//!   database, and is compiled only with the feature `reference`. These functions must give the same answers and store the same records.
 //! - [`Member`] is the server's side: which call to send next, what an answer means, and which IDs may be issued ([`Grant`]).
 //! - [`Record`] is the part of a member that outlives a restart of PostgreSQL: the content of the *witness*, a file in a memory
 //!   filesystem that is lost when the machine restarts.
@@ -20,24 +20,29 @@
 //!
 //! # The rules
 //!
-//! 1. [`Request::Hello`] returns a *nonce* that the registry makes. Every claim and every renewal needs a new one, because a copy of
+//! 1. [`RegistryRequest::Hello`] returns a *nonce* that the registry makes. Every claim and every renewal needs a new one, because a copy of
 //!    a server's memory produces the same random numbers as the original.
-//! 2. [`Request::Claim`] returns the next worker ID in ring order for which a start has passed. The start is one [`MARGIN`] above
+//! 2. [`RegistryRequest::Claim`] returns the next worker ID in ring order for which a start has passed. The start is one [`MARGIN`] above
 //!    the previous holder's bound, the end of the last quarantine and the floor of rule 7. The start must have passed by the clocks of
 //!    the registry and of the server. All other points need to have passed only by the registry's clock. The first bound is only one
 //!    margin ahead, so that a server that crashes repeatedly does not use up the worker IDs.
-//! 3. [`Request::Renew`] raises the bound. It names the previous nonce and the next one. The server stores the next nonce before it
+//! 3. [`RegistryRequest::Renew`] raises the bound. It names the previous nonce and the next one. The server stores the next nonce before it
 //!    sends the request, and repeats the request with the same nonce until it has an answer. If the registry has neither nonce, a
-//!    copy of the server has renewed the grant: the answer is [`Answer::Conflict`], and the server issues no IDs until it restarts.
+//!    copy of the server has renewed the grant: the answer is [`RegistryAnswer::Conflict`], and the server issues no IDs until it restarts.
 //! 4. If the registry's state might be older than what it has answered, the registry begins a new *life* and a *quarantine*
-//!    ([`Registry`] says when). The quarantine lasts until everything that can have been granted has passed. Until then, the ring has
-//!    no worker IDs to give. Claims get *spare* worker IDs if it is certain that none of these was granted in the lost part. The end
-//!    of the quarantine before is then enough as a floor.
+//!    (module `registry::life` says when). The quarantine lasts until everything that can have been granted has passed. Until then,
+//!    the ring has no worker IDs to assign, and claims get *spare* worker IDs. These are renewed for [`SPARE_LEASE`] only, so that their
+//!    own quarantine is short. While it lasts, claims get the *common* spare worker IDs if it is certain that none of these was granted
+//!    in the lost part, and otherwise those of the timeline's *slice*, which no timeline since the last calm one has granted. After it,
+//!    the common ones are free again. A holder of a spare worker ID gives it back when the quarantine is over: the answer to its
+//!    renewal contains `leave`, and it claims a worker ID of the ring.
 //! 5. In a new life, a renewal replaces the registry's row if the row is older. The order in ID space decides. The first renewal in a
 //!    new life must come before the bound has passed, and the later ones before the bound and one margin have passed.
 //! 6. A server issues IDs from the greatest of its clock, its mark, the start of its grant and [`Record::used`], up to the bound.
 //! 7. A change of the layout or the epoch sets a floor above every ID that can have been granted with the previous one. No grant
 //!    that begins below the floor is renewed, because the administrator can change the layout back within a lease.
+//! 8. A renewal that does not match the row is refused, and changes nothing, if no answer of the registry can have contained what it
+//!    says. A role that may call the functions can therefore stop no server that holds a worker ID.
 //!
 //! Copied disks, restored backups, promoted standbys, partitions, and any clocks of the servers are harmless. The clocks of hosts
 //! that run the registry one after the other must not differ by more than one [`MARGIN`].
@@ -46,17 +51,21 @@ mod member;
 mod message;
 mod point;
 mod record;
+#[cfg(feature = "reference")]
 mod registry;
 mod rows;
 mod statement;
 mod tag;
 
-pub use member::{Effect, Grant, Identity, Member, Standing};
-pub use message::{Answer, Call, Claim, Loss, Refusal, Renew, Request, Uuid};
-pub use point::{FAR, FIRST_GRANT, MARGIN, MAX_LEASE, MIN_LEASE, Point, Scale, Span};
+pub use member::{Effect, Grant, Member, MemberIdentity, MemberStanding};
+pub use message::{Call, ClaimRequest, Loss, RegistryAnswer, RegistryRefusal, RegistryRequest, RenewRequest, Uuid};
+pub use point::{
+    COUNT_SLACK, FAR, FIRST_GRANT, MARGIN, MAX_LEASE, MIN_LEASE, NEAR, Point, PointSpan, SPARE_LEASE, Scale,
+};
 pub use record::{RECORD_SIZE, Record, USED_OFFSET};
+#[cfg(feature = "reference")]
 pub use registry::{Moment, Registry};
-pub use rows::{Cursor, Fleet, Ring, Row, Source};
+pub use rows::{Cursor, Fleet, RegistryRow, Ring, Source};
 pub use statement::{Statement, micros};
 pub use tag::{
     BLOCKS_IN_WINDOW, Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Segment, Skip, Tags, Top, UNKNOWN_STEPS,

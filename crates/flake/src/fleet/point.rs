@@ -16,6 +16,16 @@ pub const MIN_LEASE: Duration = Duration::from_mins(10);
 /// The longest lease that a server can ask for.
 pub const MAX_LEASE: Duration = Duration::from_hours(24);
 
+/// The longest lease of a spare worker ID, whatever a server asks for.
+pub const SPARE_LEASE: Duration = Duration::from_hours(1);
+
+/// By how much more than one a second the count of a worker ID can have grown. It covers clocks that differ by one margin.
+pub const COUNT_SLACK: u64 = 1_000;
+
+/// How far the end of the spare worker IDs' own quarantine is ahead of the registry's clock. It is later than every bound that a spare
+/// worker ID can have.
+pub const NEAR: Duration = Duration::from_mins(60 + 20);
+
 /// How far the end of a quarantine is ahead of the registry's clock. It is later than every bound that can have been granted. It is
 /// not computed from the leases that the registry has seen, because the records of these leases can be lost, too.
 pub const FAR: Duration = Duration::from_mins(24 * 60 + 20);
@@ -25,8 +35,8 @@ pub const FAR: Duration = Duration::from_mins(24 * 60 + 20);
 pub struct Point(u64);
 
 /// A duration as a distance between two points, from 0 to 2^63 - 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PointSpan(u64);
 
 impl Point {
     /// The lowest point. As the end of a quarantine, it means that there was none.
@@ -46,7 +56,7 @@ impl Point {
     }
 
     /// Returns the point that is `span` above this one, at most [`Point::MAX`].
-    pub const fn plus(self, span: Span) -> Point {
+    pub const fn plus(self, span: PointSpan) -> Point {
         // Both numbers are below 2^63, so the sum fits into `u64`.
         let sum = self.0 + span.0;
         if sum > Point::MAX.0 { Point::MAX } else { Point(sum) }
@@ -58,10 +68,10 @@ impl Point {
     }
 }
 
-impl Span {
+impl PointSpan {
     /// Returns twice this span, at most 2^63 - 1.
-    pub const fn twice(self) -> Span {
-        Span(Point(self.0).plus(self).0)
+    pub const fn twice(self) -> PointSpan {
+        PointSpan(Point(self.0).plus(self).0)
     }
 }
 
@@ -69,8 +79,9 @@ impl Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     format: IdFormat,
-    margin: Span,
-    far: Span,
+    margin: PointSpan,
+    far: PointSpan,
+    near: PointSpan,
 }
 
 impl Scale {
@@ -78,7 +89,8 @@ impl Scale {
     pub const fn new(format: IdFormat) -> Scale {
         let margin = span(&format.layout, MARGIN);
         let far = Point(span(&format.layout, MAX_LEASE).0).plus(margin.twice());
-        Scale { format, margin, far: Span(far.0) }
+        let near = Point(span(&format.layout, SPARE_LEASE).0).plus(margin.twice());
+        Scale { format, margin, far: PointSpan(far.0), near: PointSpan(near.0) }
     }
 
     /// Returns the layout and the epoch.
@@ -87,13 +99,18 @@ impl Scale {
     }
 
     /// Returns the span of [`MARGIN`].
-    pub const fn margin(&self) -> Span {
+    pub const fn margin(&self) -> PointSpan {
         self.margin
     }
 
     /// Returns the span of [`FAR`].
-    pub const fn far(&self) -> Span {
+    pub const fn far(&self) -> PointSpan {
         self.far
+    }
+
+    /// Returns the span of [`NEAR`].
+    pub const fn near(&self) -> PointSpan {
+        self.near
     }
 
     /// Returns the point of a time in microseconds since the Unix epoch. A time before the layout's epoch is point 0. A time after
@@ -127,15 +144,15 @@ impl Scale {
     }
 
     /// Returns the span of a duration, rounded up to whole ticks.
-    pub const fn span(&self, duration: Duration) -> Span {
+    pub const fn span(&self, duration: Duration) -> PointSpan {
         span(&self.format.layout, duration)
     }
 }
 
-const fn span(layout: &Layout, duration: Duration) -> Span {
+const fn span(layout: &Layout, duration: Duration) -> PointSpan {
     let ticks = duration.as_nanos().div_ceil(layout.tick().nanos() as u128);
     let max = Point::MAX.0 as u128;
     // The shift is at most 62 bits. A number of ticks that would lose bits is above the maximum before the shift.
     let shift = layout.timestamp_shift();
-    if ticks > max >> shift { Span(Point::MAX.0) } else { Span((ticks as u64) << shift) }
+    if ticks > max >> shift { PointSpan(Point::MAX.0) } else { PointSpan((ticks as u64) << shift) }
 }

@@ -9,7 +9,7 @@ use super::{Point, Uuid};
 ///
 /// No backup and no copy of a data directory may contain it: a server with a record goes on without asking the registry. This is
 /// safe only because there is one copy of the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// The fleet that has granted the worker ID.
     pub fleet: Uuid,

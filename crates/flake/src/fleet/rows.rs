@@ -1,20 +1,24 @@
 //! The registry's records.
 
+use core::ops::Range;
+
 use crate::{IdFormat, Layout, Part};
 
 use super::{Point, Uuid};
 
 /// The server that runs the registry: what PostgreSQL changes when the registry's data comes from a backup or a standby.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     /// PostgreSQL's system identifier.
     pub system: u64,
     /// PostgreSQL's timeline.
     pub timeline: u32,
+    /// Which tables contain the registry: their OIDs, the OID of their database, and a mark that shows that their rows were restored.
+    pub tables: u64,
 }
 
 /// The registry's one record about the fleet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fleet {
     /// The identity of the fleet.
     pub id: Uuid,
@@ -28,18 +32,25 @@ pub struct Fleet {
     pub quarantine_until: Point,
     /// The floor of the spare worker IDs, and what `open` restores: the end of the quarantine before the current one.
     pub quarantine_before: Point,
-    /// The latest `seen` of all rows when the current life began.
+    /// The end of the last quarantine of the spare worker IDs. [`Point::ZERO`] if there was none.
+    pub spare_until: Point,
+    /// The value of `spare_until` when the registry was last known to be calm.
+    pub spare_before: Point,
+    /// The latest `seen` of all rows when the registry was last known to be calm.
     pub newest_seen: Point,
+    /// The timeline on which the registry was last known to be calm: of every spare worker ID that an earlier timeline granted and
+    /// that the rows do not show, the bound had passed. `None` if that is not known of any timeline of this system.
+    pub settled: Option<u32>,
     /// The floor of the last change of the layout or the epoch: every number that can have been granted before is below it.
     /// [`Point::ZERO`] if there was no change. No grant begins below the floor, and none that does is renewed.
     pub floor: Point,
-    /// True if the spare worker IDs might have been given to others in what the registry has lost.
+    /// True if the common spare worker IDs might have been given to others in what the registry has lost.
     pub spare_closed: bool,
 }
 
 /// The registry's record about one worker ID. Only a change of the layout deletes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RegistryRow {
     /// The current or last holder.
     pub holder: Uuid,
     /// The nonce of the last claim or renewal.
@@ -56,8 +67,11 @@ pub struct Row {
     pub seen: Point,
 }
 
+/// The number of slices that the spare worker IDs are divided into, where there are enough.
+const MAX_SLICES: u32 = 32;
+
 /// The worker IDs that the registry gives out next in a datacenter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cursor {
     /// The worker ID after the last one of the ring that was given out, or 0 at the ring's end.
     pub ring: u32,
@@ -65,19 +79,38 @@ pub struct Cursor {
     pub spare: u32,
 }
 
-/// The division of a datacenter's worker IDs: `0..spare` is the ring, `spare..end` is spare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The division of a datacenter's worker IDs: `0..spare` is the ring, `spare..sliced` is the common part of the spare worker IDs, and
+/// `sliced..end` are the slices of the timelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ring {
     /// The first spare worker ID.
     pub spare: u32,
+    /// The first worker ID of the slices.
+    pub sliced: u32,
+    /// The number of slices, up to 32.
+    pub slices: u32,
     /// The number of worker IDs, up to 2^31.
     pub end: u32,
 }
 
 impl Ring {
-    /// Returns the division of the worker IDs of a layout. The last eighth is spare. With fewer than 8 worker IDs, none is spare.
+    /// Returns the division of the worker IDs of a layout. The last quarter is spare, and half of it is divided into slices.
+    /// With fewer than 8 worker IDs, none is spare.
     pub const fn of(layout: &Layout) -> Ring {
         let end = (layout.max(Part::Worker) + 1) as u32;
-        Ring { spare: end - end / 8, end }
+        let spare = if end < 8 { 0 } else { end / 4 };
+        let half = spare / 2;
+        let slices = if half < MAX_SLICES { half } else { MAX_SLICES };
+        Ring { spare: end - spare, sliced: end - half, slices, end }
+    }
+
+    /// Returns the worker IDs that only timelines with the same remainder grant.
+    pub const fn slice(&self, timeline: u32) -> Range<u32> {
+        if self.slices == 0 {
+            return self.end..self.end;
+        }
+        let size = (self.end - self.sliced) / self.slices;
+        let begin = self.sliced + timeline % self.slices * size;
+        begin..begin + size
     }
 }

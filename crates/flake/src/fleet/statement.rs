@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use super::{Answer, Call, Claim, Loss, Point, Refusal, Renew, Request, Scale, Uuid};
+use super::{
+    Call, ClaimRequest, Loss, Point, RegistryAnswer, RegistryRefusal, RegistryRequest, RenewRequest, Scale, Uuid,
+};
 
 /// A call as one SQL statement for the registry's database. The statement must be its own transaction, and its answer counts only once
 /// the transaction has been committed.
@@ -88,8 +90,8 @@ impl Call {
         all.text(&self.format.layout.to_string());
         all.bigint(self.format.epoch.unix_ms());
         match self.request {
-            Request::Hello { .. } => all.call("hello"),
-            Request::Claim(Claim { datacenter, holder, life, nonce, clock, lease }) => {
+            RegistryRequest::Hello { .. } => all.call("hello"),
+            RegistryRequest::Claim(ClaimRequest { datacenter, holder, life, nonce, clock, lease }) => {
                 all.integer(datacenter);
                 all.uuid(Some(holder));
                 all.bigint(life as i64);
@@ -99,7 +101,7 @@ impl Call {
                 all.push(Some(about.into()), "jsonb");
                 all.call("claim")
             }
-            Request::Renew(Renew {
+            RegistryRequest::Renew(RenewRequest {
                 datacenter,
                 worker,
                 holder,
@@ -131,14 +133,17 @@ impl Call {
 
     /// Returns the answer in the row that the [`Statement`] returned, or `None` if the row is not an answer that this version knows.
     /// `column` returns the value of the column with a name, or `None` if the value is null.
-    pub fn answer<'row>(&self, column: impl Fn(&str) -> Option<&'row str>) -> Option<Answer> {
+    pub fn answer<'row>(&self, column: impl Fn(&str) -> Option<&'row str>) -> Option<RegistryAnswer> {
         let number = |name| column(name)?.parse::<u64>().ok();
         let point = |name| Point::new(column(name)?.parse().ok()?);
         let uuid = |name| u128::from_str_radix(&column(name)?.replace('-', ""), 16).ok().map(Uuid);
         let scale = Scale::new(self.format);
+        let until = || scale.point(column("until").and_then(micros).unwrap_or(i64::MAX));
         Some(match (column("answer")?, column("reason")) {
-            ("hello", None) => Answer::Hello { fleet: uuid("fleet")?, life: number("life")?, nonce: uuid("nonce")? },
-            ("claimed", None) => Answer::Claimed {
+            ("hello", None) => {
+                RegistryAnswer::Hello { fleet: uuid("fleet")?, life: number("life")?, nonce: uuid("nonce")? }
+            }
+            ("claimed", None) => RegistryAnswer::Claimed {
                 worker: column("worker")?.parse().ok()?,
                 nonce: uuid("nonce")?,
                 count: number("count")?,
@@ -146,27 +151,30 @@ impl Call {
                 start: point("start")?,
                 bound: point("bound")?,
             },
-            ("renewed", None) => Answer::Renewed {
+            ("renewed", None) => RegistryAnswer::Renewed {
                 nonce: uuid("nonce")?,
                 count: number("count")?,
                 life: number("life")?,
                 bound: point("bound")?,
+                // A registry of an earlier version has no such column.
+                leave: column("leave") == Some("true"),
             },
-            ("lost", Some("expired")) => Answer::Lost(Loss::Expired),
-            ("lost", Some("given away")) => Answer::Lost(Loss::GivenAway),
+            ("lost", Some("expired")) => RegistryAnswer::Lost(Loss::Expired),
+            ("lost", Some("given away")) => RegistryAnswer::Lost(Loss::GivenAway),
             ("conflict", Some("clone")) => {
-                Answer::Conflict { seen: scale.point(column("seen").and_then(micros).unwrap_or(0)) }
+                RegistryAnswer::Conflict { seen: scale.point(column("seen").and_then(micros).unwrap_or(0)) }
             }
-            ("refused", Some(reason)) => Answer::Refused(match reason {
-                "foreign fleet" => Refusal::ForeignFleet,
-                "layout" => Refusal::Layout,
-                "life" => Refusal::Life,
-                "quarantine" | "floor" => {
-                    Refusal::Quarantine { until: scale.point(column("until").and_then(micros).unwrap_or(i64::MAX)) }
-                }
-                "full" => Refusal::Full,
-                "range" => Refusal::Range,
-                "lease" => Refusal::Lease,
+            ("refused", Some(reason)) => RegistryAnswer::Refused(match reason {
+                "foreign fleet" => RegistryRefusal::ForeignFleet,
+                "layout" => RegistryRefusal::Layout,
+                "life" => RegistryRefusal::Life,
+                "quarantine" => RegistryRefusal::Quarantine { until: until() },
+                "floor" => RegistryRefusal::Floor { until: until() },
+                "clock" => RegistryRefusal::Clock { until: until() },
+                "full" => RegistryRefusal::Full,
+                "range" => RegistryRefusal::Range,
+                "lease" => RegistryRefusal::Lease,
+                "implausible" => RegistryRefusal::Implausible,
                 _ => return None,
             }),
             _ => return None,

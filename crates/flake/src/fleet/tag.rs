@@ -350,10 +350,11 @@ impl Tags {
         Report::Raised
     }
 
-    /// Begins a new life. `newest` is the latest time that the state contains. `steps` is how many timelines the registry is above
-    /// the one of the state, or [`UNKNOWN_STEPS`]. `within` is true if the quarantine of an earlier life goes on.
-    pub fn begin_life(&mut self, now: i64, newest: i64, steps: u32, within: bool) {
-        self.life += 1;
+    /// Begins the life that is `lives` above the present one, and counts as one loss. `newest` is the latest time that the state contains.
+    /// `steps` is how many timelines the registry is above the one of the state, one more than the lives that a renewal knows more than
+    /// the registry, or [`UNKNOWN_STEPS`]. `within` is true if the quarantine of an earlier life goes on.
+    pub fn begin_life(&mut self, now: i64, newest: i64, lives: u64, steps: u32, within: bool) {
+        self.life += lives;
         let earlier = self.skips.values().next_back().filter(|_| within);
         let quarantine = earlier.map_or(self.life, |skip| skip.quarantine);
         let windows = lost_windows(now.saturating_sub(newest), steps);

@@ -1,6 +1,6 @@
 //! Grants, and the identity of their holder.
 
-use flake::fleet::{Grant, Identity, Point, Scale};
+use flake::fleet::{Grant, MemberIdentity, Point, Scale};
 use flake::{IdFormat, Mark, Nanos, Node};
 
 use super::machine::{HOUR, Machine, SECOND};
@@ -16,8 +16,8 @@ pub fn node(worker: u32) -> Node {
 }
 
 /// A member of a fleet with this format.
-pub fn member(format: IdFormat) -> Identity {
-    Identity { fleet: None, format, datacenter: 0 }
+pub fn member(format: IdFormat) -> MemberIdentity {
+    MemberIdentity { fleet: None, format, datacenter: 0 }
 }
 
 /// The point of a time of the wall clock.

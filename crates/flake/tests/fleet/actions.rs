@@ -5,7 +5,7 @@ use std::time::Duration;
 use flake::Mark;
 use flake::fleet::MARGIN;
 
-use crate::faults::Fault;
+use crate::faults::{self, Fault};
 use crate::random::Random;
 use crate::server::{At, Server};
 use crate::world::{GAP, HOUR, LONG, MINUTE, Packet, SECOND, World};
@@ -43,9 +43,20 @@ pub enum Kind {
     FailOver,
     FailOverLong,
     FailOverLossless,
+    Burst,
+    /// A few seconds pass.
+    Nudge,
+    /// A failover that loses at most the last minute.
+    Swap,
+    Downgrade,
+    Upgrade,
     RestoreRegistry,
     RebuildRegistry,
+    /// The registry's rows come from a dump.
+    RestoreTables,
     RegistryClock,
+    /// A role that may call the functions sends a call of its own.
+    Forge,
     Open,
     ChangeLayout,
     Configure,
@@ -118,6 +129,51 @@ const FAILOVERS: &[Kind] = &[
     Kind::Reboot,
     Kind::Clock,
 ];
+const BURSTS: &[Kind] = &[
+    Kind::Burst,
+    Kind::Burst,
+    Kind::Burst,
+    Kind::Burst,
+    Kind::FailOver,
+    Kind::FailOverLong,
+    Kind::Cut,
+    Kind::Cut,
+    Kind::Join,
+    Kind::RegistryClock,
+    Kind::Reboot,
+    Kind::Clock,
+    Kind::TrueClock,
+];
+/// Clocks and failovers at the ends of quarantines.
+const EDGES: &[Kind] = &[
+    Kind::PassTo,
+    Kind::PassTo,
+    Kind::PassTo,
+    Kind::RegistryClock,
+    Kind::RegistryClock,
+    Kind::RegistryClock,
+    Kind::RegistryClock,
+    Kind::Nudge,
+    Kind::Nudge,
+    Kind::Nudge,
+    Kind::Swap,
+    Kind::Swap,
+    Kind::Swap,
+    Kind::Swap,
+    Kind::Cut,
+    Kind::Cut,
+    Kind::Join,
+    Kind::Reboot,
+    Kind::Up,
+    Kind::Up,
+    Kind::Up,
+    Kind::Beat,
+    Kind::Clock,
+];
+const UPGRADES: &[Kind] = &[Kind::Upgrade, Kind::Burst, Kind::FailOver, Kind::Cut, Kind::Cut, Kind::Join, Kind::Reboot];
+const DUMPS: &[Kind] =
+    &[Kind::RestoreTables, Kind::RestoreTables, Kind::Burst, Kind::Cut, Kind::Cut, Kind::Join, Kind::Reboot];
+const FORGERIES: &[Kind] = &[Kind::Forge; 12];
 const BACKUPS: &[Kind] = &[
     Kind::FailOverLong,
     Kind::RestoreRegistry,
@@ -161,6 +217,16 @@ pub const WORLDS: &[(&str, &[&[Kind]])] = &[
     ("clocks", &[CLOCKS]),
     ("failovers", &[FAILOVERS]),
     ("failovers in a row", &[FAILOVERS, FAILOVERS, FAILOVERS]),
+    ("bursts", &[BURSTS]),
+    ("bursts and backups", &[BURSTS, BURSTS, BACKUPS]),
+    ("edges", &[EDGES]),
+    ("upgrades", &[UPGRADES, BURSTS]),
+    ("upgrades and backups", &[UPGRADES, BURSTS, BACKUPS]),
+    ("bursts and everything", &[BURSTS, BURSTS, MACHINES, CLOCKS, BACKUPS, OPENS, LAYOUTS]),
+    ("dumps", &[DUMPS]),
+    ("dumps and backups", &[DUMPS, BURSTS, BACKUPS]),
+    ("forged calls", &[FORGERIES]),
+    ("forged calls and clocks", &[FORGERIES, FORGERIES, CLOCKS, MACHINES]),
     ("backups", &[BACKUPS]),
     ("opened", &[OPENS]),
     ("layouts", &[LAYOUTS]),
@@ -172,6 +238,9 @@ pub const WORLDS: &[(&str, &[&[Kind]])] = &[
 /// Returns a random trace for worlds of this kind.
 pub fn trace(random: &mut Random, kind: &[&[Kind]]) -> Vec<Action> {
     let mut trace = Vec::new();
+    if kind.contains(&UPGRADES) {
+        trace.push(Action(Kind::Downgrade, 0, 0));
+    }
     if random.below(2) == 0 {
         trace.extend([Action(Kind::Up, 0, 0), Action(Kind::Up, 1, 0), Action(Kind::Quiet, 2, 0)]);
     }
@@ -238,14 +307,74 @@ impl World {
             Kind::FailOver => self.fail_over(Some([0, SECOND, GAP, HOUR][b % 4]), a, 0, false),
             Kind::FailOverLong => self.fail_over(Some([6 * HOUR, LONG, 3 * LONG, 10 * LONG][b % 4]), a, 0, false),
             Kind::FailOverLossless => self.fail_over(None, 0, 0, false),
+            Kind::Burst => self.burst(a, b),
+            Kind::Nudge => self.time += [SECOND, SECOND, 2 * SECOND, MINUTE][b % 4],
+            Kind::Swap => self.fail_over([None, Some(SECOND), Some(2 * SECOND), Some(MINUTE)][b % 4], a, 0, false),
+            Kind::Downgrade => faults::downgrade(&mut self.registry),
+            Kind::Upgrade => {
+                // The functions of the new version notice another host before they change anything.
+                let moment = self.moment();
+                if self.registry.fleet.source == moment.source {
+                    self.remember();
+                    faults::upgrade(self.fault, &mut self.registry, moment.now);
+                }
+            }
             Kind::RestoreRegistry => {
                 self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, (b / 4 % 3) as u32, false);
             }
             Kind::RebuildRegistry => self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, 0, true),
+            Kind::RestoreTables => {
+                if b % 3 == 0 {
+                    self.fail_over(None, 0, (b / 3 % 2) as u32, false);
+                }
+                self.restore_tables([0, MINUTE, HOUR, LONG][b / 8 % 4], a);
+            }
+            Kind::Forge => self.forge(a, b),
             Kind::RegistryClock => self.ahead = [0, GAP / 2, GAP][a % 3],
             Kind::Open => self.open(),
             Kind::ChangeLayout => self.change_layout(),
             _ => self.act_on(kind, server, other, b),
+        }
+    }
+
+    /// Several failovers of the registry in a row, each with a machine that is restarted, as in a cluster that contains its registry.
+    /// A failover loses nothing, a part of the last state, or the last states. Some servers are cut off afterwards.
+    fn burst(&mut self, a: usize, b: usize) {
+        let mut random = Random((a << 12 | b) as u64);
+        for _ in 0..1 + random.below(8) {
+            let age = random.pick(&[0, SECOND, MINUTE, GAP, HOUR, 3 * HOUR]);
+            let skipped = random.pick(&[0, 0, 0, 0, 0, 1, 2]);
+            match random.below(6) {
+                0 => {}
+                1 => self.fail_over(None, 0, 0, false),
+                _ => self.fail_over(Some(age), random.below(1 << 12), skipped, false),
+            }
+            for _ in 0..1 + random.below(2) {
+                let (server, other) = (random.below(self.servers.len()), random.below(self.servers.len()));
+                let mark = self.servers[other].mark;
+                let crashed = &mut self.servers[server];
+                crashed.process = None;
+                crashed.memory.clear();
+                crashed.cut = false;
+                if random.below(3) == 0 {
+                    crashed.mark = mark;
+                }
+                self.start(server);
+                self.beat(server);
+                if random.below(2) == 0 {
+                    self.beat(server);
+                }
+                self.servers[server].cut = random.below(3) == 0;
+            }
+            self.time += random.pick(&[0, SECOND, MINUTE, GAP, 2 * GAP, HOUR, 2 * HOUR, 13 * HOUR]);
+            match random.below(3) {
+                0 => self.beat_all(),
+                1 => self.beat(random.below(self.servers.len())),
+                _ => {}
+            }
+            if random.below(4) == 0 {
+                self.ahead = random.pick(&[0, GAP / 2, GAP]);
+            }
         }
     }
 
@@ -278,7 +407,7 @@ impl World {
             }
             Kind::CloneMemory if places && !stopped => {
                 let clone = of.clone();
-                self.checks.copied.extend(clone.holder());
+                self.checks.copied.extend(clone.holder().into_iter().chain(clone.claimant()));
                 self.servers.push(clone);
             }
             Kind::Backup => of.backup = Some(of.mark),

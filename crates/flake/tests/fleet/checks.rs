@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use flake::Node;
-use flake::fleet::{Answer, Call, Grant, Moment, Point, Request, Uuid};
+use flake::fleet::{Call, Grant, Moment, Point, RegistryAnswer, RegistryRequest, Uuid};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -118,8 +118,8 @@ impl Checks {
         }
     }
 
-    pub fn answer(&mut self, moment: &Moment, call: &Call, answer: &Answer) {
-        if let (Request::Claim(claim), Answer::Claimed { start, count, .. }) = (&call.request, answer) {
+    pub fn answer(&mut self, moment: &Moment, call: &Call, answer: &RegistryAnswer) {
+        if let (RegistryRequest::Claim(claim), RegistryAnswer::Claimed { start, count, .. }) = (&call.request, answer) {
             // A repeated claim gets the same answer, and can show another clock.
             let first = self.claims.insert((claim.nonce, *count));
             if first && !(start.passed(moment.now) && start.passed(claim.clock)) {

@@ -23,7 +23,7 @@ fn a_renewal_without_a_rule_is_caught() {
     caught(Fault::Repeated, &[], "fenced without a copy");
     caught(Fault::GivenAway, &[], "duplicate");
     caught(Fault::Copied, &[], "two servers hold one worker ID");
-    caught(Fault::Wanted, &[], "duplicate");
+    caught(Fault::Wanted, &["clocks", "everything"], "duplicate");
     caught(Fault::Wanted, &["clocks"], "a worker ID is lost");
     caught(Fault::Expired, &["failovers in a row"], "duplicate");
 }
@@ -48,6 +48,37 @@ fn a_discontinuity_without_a_rule_is_caught() {
     caught(Fault::LayoutFloor, &[], "duplicate");
     caught(Fault::LayoutQuarantine, &[], "duplicate");
     caught(Fault::LayoutBack, &["layouts"], "duplicate");
+}
+
+#[test]
+fn a_spare_worker_id_without_a_rule_is_caught() {
+    let all = &["bursts", "bursts and backups"];
+    caught(Fault::SpareLease, all, "duplicate");
+    caught(Fault::Near, all, "duplicate");
+    caught(Fault::NearFloor, all, "duplicate");
+    caught(Fault::SliceFixed, all, "duplicate");
+    caught(Fault::SliceWindow, all, "duplicate");
+    caught(Fault::Calm, all, "duplicate");
+    caught(Fault::SliceSeen, all, "duplicate");
+    caught(Fault::SliceLater, all, "duplicate");
+    caught(Fault::SystemSettled, all, "duplicate");
+    let upgrades = &["upgrades", "upgrades and backups"];
+    caught(Fault::UpgradeNear, upgrades, "duplicate");
+    caught(Fault::UpgradeSettled, upgrades, "duplicate");
+}
+
+#[test]
+fn a_restore_of_tables_without_a_rule_is_caught() {
+    let all = &["dumps", "dumps and backups"];
+    caught(Fault::Tables, all, "duplicate");
+    caught(Fault::TablesOpen, all, "duplicate");
+    caught(Fault::TablesSettled, all, "duplicate");
+}
+
+#[test]
+fn a_forged_call_without_a_rule_is_caught() {
+    caught(Fault::ForgedStart, &["forged calls"], "displaced");
+    caught(Fault::ForgedBound, &["forged calls"], "a worker ID is lost");
 }
 
 #[test]

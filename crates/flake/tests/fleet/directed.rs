@@ -33,7 +33,7 @@ fn the_spare_slice_is_closed_if_a_timeline_is_missing_caught() {
         let state = world.registry.clone();
         world.promote(&state);
         world.up(1);
-        assert_eq!(world.worker(1), Some(7));
+        assert_eq!(world.worker(1), Some(6));
         world.cut(1);
         world.promote(&state);
         world.up(2);
@@ -47,12 +47,15 @@ fn the_spare_slice_is_closed_if_the_state_is_from_within_a_quarantine_caught() {
         world.quiet(2, MINUTE);
         world.promote(&world.registry.clone());
         world.beat(0);
+        let end = world.end_of_quarantine();
         world.quiet(3, 6 * HOUR);
+        world.time = end - HOUR / 2;
+        world.beat(0);
         let state = world.registry.clone();
         world.up(1);
-        world.quiet(2, 3 * HOUR);
+        assert_eq!(world.worker(1), Some(6));
         world.cut(1);
-        world.time += 3 * HOUR;
+        world.time = end + MINUTE;
         world.promote(&state);
         world.beat(0);
         world.up(2);
@@ -60,29 +63,84 @@ fn the_spare_slice_is_closed_if_the_state_is_from_within_a_quarantine_caught() {
 }
 
 #[test]
-fn the_spare_slice_is_closed_within_a_quarantine_caught() {
-    needed(Fault::Within, |world| {
+fn the_spare_slice_is_closed_if_a_clock_can_have_been_set_back_into_the_quarantine_caught() {
+    needed(Fault::StaleMargin, |world| {
         world.up(0);
         world.promote(&world.registry.clone());
         world.beat(0);
-        // A clock one margin ahead has seen the end of the quarantine. The next one has not, and the one after it neither.
-        let until = world.registry.fleet.quarantine_until;
-        let end = world.registry.scale().time(until) as i64 + GAP;
+        let end = world.end_of_quarantine();
         world.quiet(3, 6 * HOUR);
+        // A clock one margin ahead has seen the end of the quarantine. The next one has not.
         world.time = end - GAP + 2 * SECOND;
         world.ahead = GAP;
+        world.beat(0);
         world.beat(0);
         world.ahead = 0;
         let state = world.registry.clone();
         world.up(1);
-        assert_eq!(world.worker(1), Some(7));
-        world.quiet(1, SECOND);
+        assert_eq!(world.worker(1), Some(6));
         world.cut(1);
         world.promote(&state);
-        world.time += GAP / 2;
+        world.time += SECOND;
+        world.ahead = GAP;
+        world.servers[2].ahead = GAP;
         world.beat(0);
         world.up(2);
     });
+}
+
+#[test]
+fn a_timeline_is_settled_when_no_clock_can_be_within_the_spare_quarantine_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 3, 5);
+        world.up(0);
+        world.promote(&world.registry.clone());
+        world.beat(0);
+        let until = world.registry.fleet.spare_until;
+        world.time = world.registry.scale().time(until) as i64 + 2 * SECOND;
+        world.ahead = GAP;
+        world.beat(0);
+        world.beat(0);
+        world.ahead = 0;
+        let state = world.registry.clone();
+        world.up(1);
+        world.up(2);
+        assert_eq!((world.worker(1), world.worker(2)), (Some(6), Some(7)));
+        world.cut(2);
+        world.promote(&state);
+        world.time += SECOND;
+        world.ahead = GAP;
+        world.servers[3].ahead = GAP;
+        world.beat(0);
+        world.up(3);
+        world.failed().map(crate::checks::Failure::kind)
+    };
+    assert_eq!(schedule(Fault::None), None);
+    assert_eq!(schedule(Fault::CalmMargin), Some("duplicate"));
+}
+
+#[test]
+fn no_timeline_is_settled_after_a_renewal_told_of_a_loss_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 3, 5);
+        world.up(0);
+        world.promote(&world.registry.clone());
+        world.beat(0);
+        let state = world.registry.clone();
+        world.up(1);
+        world.up(2);
+        assert_eq!((world.worker(1), world.worker(2)), (Some(6), Some(7)));
+        world.cut(2);
+        world.quiet(2, MINUTE);
+        // The registry's volume is set back, so that PostgreSQL does not change the timeline.
+        world.registry = state;
+        world.beat(0);
+        world.beat(0);
+        world.up(3);
+        world.failed().map(crate::checks::Failure::kind)
+    };
+    assert_eq!(schedule(Fault::None), None);
+    assert_eq!(schedule(Fault::ToldSettled), Some("duplicate"));
 }
 
 #[test]
@@ -132,16 +190,16 @@ fn a_new_life_raises_no_bound_caught() {
 fn a_spare_worker_id_stays_with_a_holder_that_renewed_at_the_last_moment_caught() {
     needed(Fault::SpareMargin, |world| {
         world.up(0);
+        world.fill_ring();
         world.promote(&world.registry.clone());
         world.up(1);
-        assert_eq!(world.worker(1), Some(7));
-        world.quiet(5, 6 * HOUR);
+        assert_eq!(world.worker(1), Some(6));
+        world.quiet(64, 25 * MINUTE);
         world.cut(1);
         // The last call that is not lost is seen by a clock that is one margin ahead.
-        world.time = world.bound(1) - HOUR;
-        world.beat(0);
         world.time = world.bound(1) + GAP - SECOND;
         world.ahead = GAP;
+        world.beat(0);
         world.beat(0);
         world.ahead = 0;
         let state = world.registry.clone();
@@ -159,15 +217,19 @@ fn an_expired_holder_of_a_spare_worker_id_is_not_renewed_caught() {
     for fault in [Fault::Expired, Fault::ExpiredByBoth] {
         needed(fault, |world| {
             world.up(0);
+            world.fill_ring();
             world.promote(&world.registry.clone());
             world.up(1);
-            world.quiet(5, 6 * HOUR);
+            assert_eq!(world.worker(1), Some(6));
+            world.quiet(64, 25 * MINUTE);
             world.cut(1);
-            world.quiet(2, 7 * HOUR);
+            world.quiet(2, 50 * MINUTE);
             let state = world.registry.clone();
             world.join(1);
-            // By the server's own clock, the bound is an hour away.
-            world.servers[1].ahead = -3 * HOUR;
+            // By the server's own clock, the bound and a margin have not passed.
+            world.servers[1].ahead = -70 * MINUTE;
+            world.beat(1);
+            world.beat(1);
             world.beat(1);
             world.cut(1);
             world.promote(&state);
@@ -278,7 +340,7 @@ fn the_spare_slice_is_closed_if_a_renewal_tells_of_a_lost_life_caught() {
         world.promote(&state);
         world.beat(0);
         world.up(1);
-        assert_eq!(world.worker(1), Some(7));
+        assert_eq!(world.worker(1), Some(6));
         world.cut(1);
         (world.registry, world.source) = (state, source);
         world.beat(0);

@@ -20,7 +20,7 @@ impl worlds::World for World {
     fn random(random: &mut Random, fault: Fault, kind: usize) -> (Setup, Vec<Action>) {
         let setup = Setup {
             fault,
-            worker_bits: random.pick(&[1, 2, 2, 3, 3, 4]),
+            worker_bits: random.pick(&[1, 2, 2, 3, 3, 4, 4, 5, 5, 6]),
             datacenters: random.pick(&[1, 1, 1, 2]),
             servers: 2 + random.below(4),
         };

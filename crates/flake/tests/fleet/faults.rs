@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use flake::fleet::{
-    Answer, Call, Grant, Identity, Loss, Member, Moment, Point, Record, Registry, Renew, Request, Row, Uuid,
+    Call, Grant, Loss, Member, MemberIdentity, Moment, Point, Record, Registry, RegistryAnswer, RegistryRefusal,
+    RegistryRequest, RegistryRow, RenewRequest, Ring, Uuid,
 };
 use flake::{IdFormat, Mark, Node, Stamp};
 
@@ -53,9 +54,17 @@ pub enum Fault {
     AdoptLater,
     /// Any holder replaces an older row.
     AdoptAny,
+    /// A renewal can name any start.
+    ForgedStart,
+    /// A renewal can name any bound.
+    ForgedBound,
     // Discontinuities.
     /// Another host of the registry begins no life.
     Source,
+    /// Restored tables begin no life.
+    Tables,
+    /// The spare slice stays open although the tables were restored.
+    TablesOpen,
     /// What a renewal tells is ignored.
     Told,
     /// A new life without a quarantine.
@@ -72,8 +81,6 @@ pub enum Fault {
     Before,
     /// The spare slice stays open although a renewal told.
     ToldOpen,
-    /// The spare slice stays open within a quarantine.
-    Within,
     /// The spare slice stays open although the state can be from within a quarantine.
     Stale,
     /// An administrator's word ends all quarantines.
@@ -84,6 +91,41 @@ pub enum Fault {
     LayoutQuarantine,
     /// A grant of a layout is renewed after the layout was changed and changed back.
     LayoutBack,
+    // Spare worker IDs.
+    /// A spare worker ID has the lease that its holder asks for.
+    SpareLease,
+    /// The quarantine of the spare worker IDs is as long as a first grant.
+    Near,
+    /// The common spare worker IDs begin above their row's bound, and not above their quarantine.
+    NearFloor,
+    /// All timelines have one slice.
+    SliceFixed,
+    /// A slice is open however many timelines have begun since the settled one.
+    SliceWindow,
+    /// A timeline counts as settled although what was granted before it can live.
+    Calm,
+    /// A timeline counts as settled one margin earlier.
+    CalmMargin,
+    /// The quarantine counts as over one margin earlier.
+    StaleMargin,
+    /// The holders of a slice are compared with the current life, and not with the settled one.
+    SliceSeen,
+    /// A slice is used after the quarantine of the spare worker IDs, too.
+    SliceLater,
+    /// The settled timeline stays although a renewal told.
+    ToldSettled,
+    /// The settled timeline stays although the system is another one.
+    SystemSettled,
+    /// The settled timeline stays although the tables were restored.
+    TablesSettled,
+    /// After the upgrade of a registry, the spare worker IDs are in quarantine as if their leases had been short.
+    UpgradeNear,
+    /// After the upgrade of a registry, the earlier lives count as settled.
+    UpgradeSettled,
+    /// A lost timeline has used no life.
+    OneLife,
+    /// The holder of a spare worker ID keeps it.
+    Stay,
     // The server.
     /// A renewal is repeated with another nonce.
     PendingChanged,
@@ -103,24 +145,61 @@ fn span_above(registry: &Registry, point: Point) -> Point {
     point.plus(registry.scale().margin())
 }
 
+/// Makes the registry one of the version before the spare quarantine and the slices. A state keeps its version, because the functions
+/// are in the same database. With a spare quarantine that never ends and no settled timeline, only the old rules are left.
+pub fn downgrade(registry: &mut Registry) {
+    registry.fleet.spare_until = Point::MAX;
+    registry.fleet.spare_before = Point::ZERO;
+    registry.fleet.settled = None;
+}
+
+const fn old(registry: &Registry) -> bool {
+    registry.fleet.spare_until.id() == Point::MAX.id()
+}
+
+/// The upgrade of a registry: a spare worker ID can have been granted with any lease.
+pub fn upgrade(fault: Fault, registry: &mut Registry, now: Point) {
+    if !old(registry) {
+        return;
+    }
+    let scale = registry.scale();
+    let fleet = &mut registry.fleet;
+    fleet.spare_until = now.plus(if fault == Fault::UpgradeNear { scale.near() } else { scale.far() });
+    if fault == Fault::UpgradeSettled {
+        fleet.settled = Some(fleet.source.timeline);
+    } else {
+        fleet.newest_seen = Point::ZERO;
+    }
+}
+
 /// Answers a call, with the fault.
-pub fn call(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> Answer {
-    if fault == Fault::None {
+pub fn call(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> RegistryAnswer {
+    let old_rules = old(registry);
+    if fault == Fault::None && !old_rules {
         return registry.call(moment, call);
     }
     if fault == Fault::Source {
         registry.fleet.source = moment.source;
     }
+    if fault == Fault::Tables {
+        registry.fleet.source.tables = moment.source.tables;
+    }
     // A hello first notices another host, so that the rest of the call is within one life.
-    let hello = Call { request: Request::Hello { serial: 0 }, ..*call };
+    let hello = Call { request: RegistryRequest::Hello { serial: 0 }, ..*call };
+    let newest_seen = registry.rows.values().map(|row| row.seen).max().unwrap_or(Point::ZERO);
+    let life = registry.fleet.life;
     live(fault, registry, moment.now, true, |registry| registry.call(moment, &hello));
+    if old_rules && registry.fleet.life > life {
+        registry.fleet.newest_seen = newest_seen;
+    }
     match call.request {
-        Request::Hello { .. } => registry.call(moment, call),
-        Request::Claim(_) => claim(fault, registry, moment, call),
-        Request::Renew(renew) => {
+        RegistryRequest::Hello { .. } => registry.call(moment, call),
+        RegistryRequest::Claim(_) => claim(fault, registry, moment, call),
+        RegistryRequest::Renew(renew) => {
             let told = fault == Fault::Told;
-            let renew = if told { Renew { life: renew.life.min(registry.fleet.life - 1), ..renew } } else { renew };
-            let call = Call { request: Request::Renew(renew), ..*call };
+            let renew =
+                if told { RenewRequest { life: renew.life.min(registry.fleet.life - 1), ..renew } } else { renew };
+            let call = Call { request: RegistryRequest::Renew(renew), ..*call };
             live(fault, registry, moment.now, false, |registry| self::renew(fault, registry, moment, &call, renew))
         }
     }
@@ -129,7 +208,7 @@ pub fn call(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call)
 /// Makes a call that can begin a new life, and changes what the new life has stored.
 fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call: impl Fn(&mut Registry) -> T) -> T {
     let old = registry.fleet;
-    let quarantined = registry.in_quarantine(now);
+    let newest_seen = registry.rows.values().map(|row| row.seen).max().unwrap_or(Point::ZERO);
     let answer = call(registry);
     let scale = registry.scale();
     let fleet = &mut registry.fleet;
@@ -137,12 +216,33 @@ fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call:
         return answer;
     }
     let margin = scale.margin();
-    let stale = old.quarantine_until > Point::ZERO && !old.quarantine_until.plus(margin).passed(fleet.newest_seen);
-    let successor = fleet.source.system == old.source.system && fleet.source.timeline == old.source.timeline + 1;
+    let over = |until: Point, margins| until == Point::ZERO || until.plus(margins).passed(newest_seen);
+    let stale = !over(old.quarantine_until, if fault == Fault::StaleMargin { margin } else { margin.twice() });
+    let calm = over(old.spare_until, if fault == Fault::CalmMargin { margin } else { margin.twice() });
+    let restored = fleet.source.tables != old.source.tables;
+    let same = fleet.source.system == old.source.system && (!restored || fault == Fault::TablesOpen);
+    let repeated = restored && fleet.source.timeline == old.source.timeline;
+    let successor = same && (repeated || fleet.source.timeline == old.source.timeline + 1);
+    let next = same && fleet.source.timeline > old.source.timeline;
     let missed = if moved { !successor && fault != Fault::Jump } else { fault != Fault::ToldOpen };
-    fleet.spare_closed = missed || (quarantined && fault != Fault::Within) || (stale && fault != Fault::Stale);
+    fleet.spare_closed = missed || (stale && fault != Fault::Stale);
     match fault {
         Fault::Quarantine => fleet.quarantine_until = old.quarantine_until,
+        Fault::OneLife if moved => fleet.life = old.life + 1,
+        Fault::Near => fleet.spare_until = old.spare_until.max(now.plus(margin.twice())),
+        Fault::Calm | Fault::CalmMargin if moved && (calm || fault == Fault::Calm) && next => {
+            fleet.settled = Some(old.source.timeline);
+            fleet.newest_seen = newest_seen;
+            fleet.spare_before = old.spare_until;
+        }
+        Fault::SliceSeen => fleet.newest_seen = newest_seen,
+        Fault::ToldSettled if !moved => fleet.settled = old.settled,
+        Fault::SystemSettled if moved && fleet.settled.is_none() => {
+            fleet.settled = fleet.source.timeline.checked_sub(1);
+        }
+        Fault::TablesSettled if restored && fleet.source.system == old.source.system => {
+            fleet.settled = if calm { Some(old.source.timeline) } else { old.settled };
+        }
         Fault::Before if stale => fleet.quarantine_before = old.quarantine_before,
         Fault::Raised => {
             let end = fleet.quarantine_until;
@@ -159,19 +259,32 @@ fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call:
     answer
 }
 
-fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> Answer {
-    let Request::Claim(mut claim) = call.request else { return registry.call(moment, call) };
+fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> RegistryAnswer {
+    let RegistryRequest::Claim(mut claim) = call.request else { return registry.call(moment, call) };
     let mut moment = *moment;
     let old = registry.fleet;
     let quarantined = registry.in_quarantine(moment.now);
+    let ring = Ring::of(&old.format.layout);
+    let later = old.spare_until.plus(registry.scale().margin()).passed(moment.now);
     match fault {
+        Fault::NearFloor if later => registry.fleet.spare_until = Point::ZERO,
+        Fault::SliceFixed if ring.slices > 0 => {
+            let fixed = old.source.timeline / ring.slices * ring.slices;
+            registry.fleet.source.timeline = fixed + ring.slices;
+            registry.fleet.settled = old.settled.filter(|at| old.source.timeline - at <= ring.slices).map(|_| fixed);
+            moment.source = registry.fleet.source;
+        }
+        Fault::SliceWindow => registry.fleet.settled = old.settled.map(|_| old.source.timeline - 1),
         Fault::ClaimMargin => {
             claim.clock = span_above(registry, claim.clock);
             moment.now = span_above(registry, moment.now);
         }
         Fault::ClaimClock => claim.clock = Point::MAX,
         Fault::RingFloor if !quarantined => registry.fleet.quarantine_until = Point::ZERO,
-        Fault::SparesFloor if quarantined => registry.fleet.quarantine_before = Point::ZERO,
+        Fault::SparesFloor if quarantined => {
+            registry.fleet.quarantine_before = Point::ZERO;
+            registry.fleet.spare_before = Point::ZERO;
+        }
         Fault::SpareSeen => registry.fleet.newest_seen = Point::MAX,
         Fault::SpareMargin => registry.fleet.newest_seen = span_above(registry, old.newest_seen),
         // A claim with another nonce is another claim.
@@ -179,9 +292,17 @@ fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) ->
         _ => {}
     }
     let rows = registry.rows.clone();
-    let mut answer = registry.call(&moment, &Call { request: Request::Claim(claim), ..*call });
+    let mut answer = registry.call(&moment, &Call { request: RegistryRequest::Claim(claim), ..*call });
+    if let (Fault::SliceLater, true, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })) =
+        (fault, quarantined && later, answer)
+    {
+        registry.fleet.spare_before = old.spare_until;
+        registry.fleet.spare_until = Point::MAX;
+        registry.fleet.spare_closed = true;
+        answer = registry.call(&moment, &Call { request: RegistryRequest::Claim(claim), ..*call });
+    }
     registry.fleet = old;
-    if let (Fault::FirstLease, Answer::Claimed { worker, bound, .. }) = (fault, &mut answer) {
+    if let (Fault::FirstLease, RegistryAnswer::Claimed { worker, bound, .. }) = (fault, &mut answer) {
         let node = Node { datacenter: claim.datacenter, worker: *worker };
         let lease = registry.scale().span(claim.lease);
         if let Some(row) = registry.rows.get_mut(&node).filter(|row| rows.get(&node) != Some(row)) {
@@ -192,7 +313,7 @@ fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) ->
     answer
 }
 
-fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, renew: Renew) -> Answer {
+fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, renew: RenewRequest) -> RegistryAnswer {
     let node = Node { datacenter: renew.datacenter, worker: renew.worker };
     let life = registry.fleet.life;
     let row = registry.rows.get(&node).copied();
@@ -200,7 +321,7 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
     let older = row.is_none_or(|row| row.life < life);
     let seen = moment.now;
     let mut moment = *moment;
-    let change = |registry: &mut Registry, change: &dyn Fn(&mut Row)| {
+    let change = |registry: &mut Registry, change: &dyn Fn(&mut RegistryRow)| {
         if let Some(row) = registry.rows.get_mut(&node) {
             change(row);
         }
@@ -214,6 +335,9 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
         (Fault::AdoptAny, None) if older => {
             change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce));
         }
+        (Fault::ForgedStart, None) if older && row.is_some_and(|row| row.bound <= renew.start) => {
+            change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce));
+        }
         (Fault::Copied, Some(_)) => change(registry, &|row| row.nonce = renew.nonce),
         (Fault::FirstMargin, _) if older => {
             // The registry's clock a margin ago gives the renewal a margin more.
@@ -221,9 +345,11 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
             moment.now = Point::new(moment.now.id() - margin).unwrap_or(Point::ZERO);
         }
         (Fault::ExpiredByBoth, _) => moment.now = moment.now.min(renew.clock),
-        (Fault::AdoptLower, Some(row)) if row.count < renew.count => return Answer::Conflict { seen: row.seen },
-        (Fault::AdoptAbsent, None) if row.is_none() => return Answer::Lost(Loss::GivenAway),
-        (Fault::AdoptLater, None) if row.is_some() => return Answer::Lost(Loss::GivenAway),
+        (Fault::AdoptLower, Some(row)) if row.count < renew.count => {
+            return RegistryAnswer::Conflict { seen: row.seen };
+        }
+        (Fault::AdoptAbsent, None) if row.is_none() => return RegistryAnswer::Lost(Loss::GivenAway),
+        (Fault::AdoptLater, None) if row.is_some() => return RegistryAnswer::Lost(Loss::GivenAway),
         _ => {}
     }
     let floor = registry.fleet.floor;
@@ -237,7 +363,22 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
             row.seen = row.seen.max(seen);
         }
     });
-    if let (Fault::Wanted, Answer::Renewed { bound, .. }) = (fault, &mut answer) {
+    if let (Fault::ForgedBound, RegistryAnswer::Renewed { bound, .. }) = (fault, &mut answer) {
+        *bound = (*bound).max(renew.bound);
+        change(registry, &|row| row.bound = row.bound.max(renew.bound));
+    }
+    if let (Fault::Stay, RegistryAnswer::Renewed { leave, .. }) = (fault, &mut answer) {
+        *leave = false;
+    }
+    let ring = Ring::of(&registry.fleet.format.layout);
+    let unlimited = fault == Fault::SpareLease || old(registry);
+    if let (true, true, RegistryAnswer::Renewed { bound, .. }) = (unlimited, renew.worker >= ring.spare, &mut answer) {
+        let lease = registry.scale().span(renew.lease);
+        *bound = (*bound).max(renew.clock.min(moment.now).plus(lease));
+        let bound = *bound;
+        change(registry, &|row| row.bound = bound);
+    }
+    if let (Fault::Wanted, RegistryAnswer::Renewed { bound, .. }) = (fault, &mut answer) {
         *bound = (*bound).max(renew.clock.plus(registry.scale().span(renew.lease)));
         let bound = *bound;
         change(registry, &|row| row.bound = bound);
@@ -255,7 +396,7 @@ pub fn open(fault: Fault, registry: &mut Registry, moment: &Moment) {
 
 pub fn change_layout(fault: Fault, registry: &mut Registry, moment: &Moment, format: IdFormat) {
     if fault == Fault::LayoutQuarantine {
-        let request = Request::Hello { serial: 0 };
+        let request = RegistryRequest::Hello { serial: 0 };
         registry.call(moment, &Call { fleet: None, format: registry.fleet.format, request });
         registry.fleet.quarantine_until = Point::ZERO;
         registry.fleet.floor = Point::ZERO;
@@ -277,7 +418,8 @@ pub fn request(fault: Fault, process: &mut Process) {
         (Fault::PendingChanged, Some(record)) if record.pending.is_some() => Record { pending: None, ..*record },
         _ => return,
     };
-    let identity = Identity { fleet: Some(record.fleet), format: record.format, datacenter: record.node.datacenter };
+    let identity =
+        MemberIdentity { fleet: Some(record.fleet), format: record.format, datacenter: record.node.datacenter };
     process.member = Member::start(identity, Some(record), Point::ZERO);
 }
 

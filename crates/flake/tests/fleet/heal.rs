@@ -77,8 +77,9 @@ impl World {
         }
         let now = self.now();
         let margin = self.registry.scale().margin();
-        let leaked =
-            |(node, row): (_, &flake::fleet::Row)| !holders.contains_key(node) && !row.bound.plus(margin).passed(now);
+        let leaked = |(node, row): (_, &flake::fleet::RegistryRow)| {
+            !holders.contains_key(node) && !row.bound.plus(margin).passed(now)
+        };
         if self.registry.rows.iter().any(leaked) {
             self.checks.fail(Failure::Stuck("a worker ID is lost"));
         }

@@ -7,7 +7,7 @@ use crate::worlds;
 
 /// The worlds that an everyday run explores.
 const EVERYDAY: usize = 120_000;
-const TESTS: usize = 6;
+const TESTS: usize = 12;
 
 #[track_caller]
 fn hold(kinds: &[&str]) {
@@ -27,6 +27,36 @@ fn worlds_with_wrong_clocks_hold() {
 #[test]
 fn worlds_with_failovers_of_the_registry_hold() {
     hold(&["failovers", "failovers in a row"]);
+}
+
+#[test]
+fn worlds_with_bursts_of_failovers_hold() {
+    hold(&["bursts"]);
+}
+
+#[test]
+fn worlds_with_bursts_of_failovers_and_restored_registries_hold() {
+    hold(&["bursts and backups", "bursts and everything"]);
+}
+
+#[test]
+fn worlds_with_clocks_at_the_ends_of_quarantines_hold() {
+    hold(&["edges"]);
+}
+
+#[test]
+fn worlds_with_upgraded_registries_hold() {
+    hold(&["upgrades", "upgrades and backups"]);
+}
+
+#[test]
+fn worlds_with_restored_tables_hold() {
+    hold(&["dumps", "dumps and backups"]);
+}
+
+#[test]
+fn worlds_with_forged_calls_hold() {
+    hold(&["forged calls", "forged calls and clocks"]);
 }
 
 #[test]

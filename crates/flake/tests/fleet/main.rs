@@ -2,11 +2,13 @@
 
 mod actions;
 mod amount;
+mod availability;
 mod checks;
 mod controls;
 mod directed;
 mod explore;
 mod faults;
+mod forged;
 mod heal;
 mod holds;
 #[path = "../common/random.rs"]

@@ -1,6 +1,6 @@
 //! Schedules, step by step: what a renewal, a claim and a crash must not do, and what must go on working.
 
-use flake::fleet::Request;
+use flake::fleet::RegistryRequest;
 
 use crate::checks::Failure;
 use crate::faults::Fault;
@@ -25,7 +25,7 @@ fn one_failover_is_one_life_however_many_renewals_were_lost() {
     assert_eq!((world.registry.fleet.life, world.registry.fleet.quarantine_until), (2, until));
     assert!(!world.registry.fleet.spare_closed);
     world.up(2);
-    assert_eq!((world.worker(0), world.worker(1), world.worker(2)), (Some(0), Some(1), Some(7)));
+    assert_eq!((world.worker(0), world.worker(1), world.worker(2)), (Some(0), Some(1), Some(6)));
     assert_eq!(world.failed(), None);
 }
 
@@ -40,7 +40,8 @@ fn a_renewal_that_was_left_in_a_proxy_fences_nobody_caught() {
         let call = world.send(0).expect("the server has a call");
         let answer = world.ask(&call);
         world.take_answer(0, &call, &answer);
-        let renewal = if matches!(call.request, Request::Renew(_)) { call } else { world.send(0).expect("a renewal") };
+        let renewal =
+            if matches!(call.request, RegistryRequest::Renew(_)) { call } else { world.send(0).expect("a renewal") };
         world.quiet(2, MINUTE);
         world.promote(&state);
         world.wire.push(Packet { server: 0, process: 0, call: renewal, answer: None });
@@ -169,11 +170,65 @@ fn a_failover_without_a_loss_leaves_a_spare_worker_id_for_one_newcomer_each() {
         world.up(newcomer);
         workers.push(world.worker(newcomer));
         // The spare holders restart their machines after the quarantine, and get worker IDs of the ring.
-        world.quiet(6, 6 * HOUR);
+        world.quiet(44, 50 * MINUTE);
         world.off(newcomer);
-        world.quiet(3, 6 * HOUR);
+        world.quiet(22, 50 * MINUTE);
         world.up(newcomer);
     }
-    assert_eq!(workers, [Some(0), Some(14), Some(15), Some(14)]);
+    assert_eq!(workers, [Some(0), Some(12), Some(13), Some(12)]);
     assert_eq!(world.failed(), None);
+}
+
+#[test]
+fn the_renewals_of_a_lost_timeline_close_no_slice_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 4, 3);
+        world.up(0);
+        world.quiet(2, MINUTE);
+        let state = world.registry.clone();
+        world.promote(&state);
+        world.quiet(2, MINUTE);
+        // The whole second timeline is lost.
+        world.promote(&state);
+        world.quiet(2, MINUTE);
+        world.up(1);
+        assert_eq!(world.failed(), None);
+        world.worker(1)
+    };
+    assert_eq!(schedule(Fault::None), Some(15));
+    assert_eq!(schedule(Fault::OneLife), None);
+}
+
+#[test]
+fn a_spare_worker_id_is_given_back_after_the_quarantine_caught() {
+    let schedule = |fault| {
+        let mut world = begin(fault, 4, 2);
+        world.up(0);
+        world.promote(&world.registry.clone());
+        world.up(1);
+        assert_eq!(world.worker(1), Some(12));
+        world.quiet(60, 25 * MINUTE);
+        assert_eq!(world.failed(), None);
+        world.worker(1)
+    };
+    assert_eq!(schedule(Fault::None), Some(1));
+    assert_eq!(schedule(Fault::Stay), Some(12));
+}
+
+#[test]
+fn after_eight_failovers_in_an_hour_a_restarted_machine_waits_for_the_spare_quarantine() {
+    let mut world = begin(Fault::None, 4, 3);
+    world.up(0);
+    let mut given = Vec::new();
+    for _ in 0..8 {
+        world.promote(&world.registry.clone());
+        world.quiet(1, 5 * MINUTE);
+        world.off(1);
+        world.up(1);
+        given.push(world.worker(1));
+    }
+    assert_eq!(given[..3], [Some(12), Some(15), None]);
+    assert!(given[3..].iter().all(Option::is_none));
+    world.quiet(20, 5 * MINUTE);
+    assert_eq!((world.worker(1), world.failed()), (Some(13), None));
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use flake::fleet::{Answer, Call, Effect, Grant, Identity, Member, Record, Request, Scale, Standing, Uuid};
+use flake::fleet::{
+    Call, Effect, Grant, Member, MemberIdentity, MemberStanding, Record, RegistryAnswer, RegistryRequest, Scale, Uuid,
+};
 use flake::{IdFormat, Mark, Node};
 
 use crate::checks::{Checks, Issuer};
@@ -80,7 +82,7 @@ impl Server {
         if self.process.is_some() {
             return;
         }
-        let identity = Identity { fleet: None, format: self.format, datacenter: self.datacenter };
+        let identity = MemberIdentity { fleet: None, format: self.format, datacenter: self.datacenter };
         let clock = Scale::new(self.format).point(time + self.ahead);
         let record = self.witness().and_then(|record| Record::decode(&record.encode()));
         let member = Member::start(identity, faults::start(fault, record), clock);
@@ -92,12 +94,12 @@ impl Server {
     /// The registrar crashes and starts again. It knows what the witness knows, and the fence.
     pub fn restart_registrar(&mut self, time: i64, number: u64) {
         let Some(process) = &mut self.process else { return };
-        let identity = Identity { fleet: None, format: process.format, datacenter: self.datacenter };
+        let identity = MemberIdentity { fleet: None, format: process.format, datacenter: self.datacenter };
         let clock = Scale::new(process.format).point(time + self.ahead);
         process.number = number;
         process.member = match process.member.standing() {
-            Standing::Fenced { seen } => Member::fenced(identity, seen),
-            Standing::Seeking | Standing::Holding(_) => {
+            MemberStanding::Fenced { seen } => Member::fenced(identity, seen),
+            MemberStanding::Seeking | MemberStanding::Holding(_) => {
                 Member::start(identity, process.member.record().copied(), clock)
             }
         };
@@ -116,23 +118,31 @@ impl Server {
 
     pub fn grant(&self) -> Option<Grant> {
         match self.process.as_ref()?.member.standing() {
-            Standing::Holding(grant) => Some(grant),
-            Standing::Seeking | Standing::Fenced { .. } => None,
+            MemberStanding::Holding(grant) => Some(grant),
+            MemberStanding::Seeking | MemberStanding::Fenced { .. } => None,
         }
     }
 
     pub fn fenced(&self) -> bool {
-        self.process.as_ref().is_some_and(|process| matches!(process.member.standing(), Standing::Fenced { .. }))
+        self.process.as_ref().is_some_and(|process| matches!(process.member.standing(), MemberStanding::Fenced { .. }))
     }
 
     /// The holder that this server is, or will be if its next claim succeeds.
     pub fn holder(&self) -> Option<Uuid> {
         let process = self.process.as_ref()?;
+        if let Some(record) = process.member.record() {
+            return Some(record.holder);
+        }
+        self.claimant()
+    }
+
+    /// The holder that this server will be if its next call is a claim that succeeds.
+    pub fn claimant(&self) -> Option<Uuid> {
+        let process = self.process.as_ref()?;
         let clock = Scale::new(process.format).point(0);
         match process.member.clone().request(clock, self.lease)?.request {
-            Request::Claim(claim) => Some(claim.holder),
-            Request::Renew(renew) => Some(renew.holder),
-            Request::Hello { .. } => process.member.record().map(|record| record.holder),
+            RegistryRequest::Claim(claim) => Some(claim.holder),
+            RegistryRequest::Renew(_) | RegistryRequest::Hello { .. } => None,
         }
     }
 
@@ -149,7 +159,7 @@ impl Server {
     }
 
     /// Takes an answer. Returns the effect.
-    pub fn answer(&mut self, call: &Call, answer: &Answer, fault: Fault) -> Effect {
+    pub fn answer(&mut self, call: &Call, answer: &RegistryAnswer, fault: Fault) -> Effect {
         let Some(process) = &mut self.process else { return Effect::Ignored };
         let effect = process.member.answer(call, answer);
         self.store();
@@ -186,7 +196,7 @@ impl Server {
 }
 
 impl World {
-    pub fn take_answer(&mut self, server: usize, call: &Call, answer: &Answer) {
+    pub fn take_answer(&mut self, server: usize, call: &Call, answer: &RegistryAnswer) {
         let holder = self.servers[server].holder();
         let grant = self.servers[server].grant();
         let fleet = self.registry.fleet;

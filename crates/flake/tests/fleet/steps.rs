@@ -4,13 +4,21 @@ use flake::fleet::Registry;
 
 use crate::checks::Failure;
 use crate::faults::Fault;
-use crate::world::{Setup, World};
+use crate::world::{GAP, Setup, World};
 
 impl World {
     pub fn up(&mut self, server: usize) {
         self.start(server);
         self.beat(server);
         self.beat(server);
+    }
+
+    /// More servers, until the ring has no worker ID for the holder of a spare one.
+    pub fn fill_ring(&mut self) {
+        for _ in 0..5 {
+            let server = self.add_server();
+            self.up(server);
+        }
     }
 
     /// Heartbeats while time passes.
@@ -58,6 +66,11 @@ impl World {
         self.turn(worker);
     }
 
+    /// The time at which the registry's clock shows the end of the quarantine.
+    pub fn end_of_quarantine(&self) -> i64 {
+        self.registry.scale().time(self.registry.fleet.quarantine_until) as i64 + GAP
+    }
+
     /// The time at which the registry's clock shows the server's bound.
     pub fn bound(&self, server: usize) -> i64 {
         let grant = self.servers[server].grant().expect("the server has a worker ID");
@@ -70,7 +83,7 @@ pub fn begin(fault: Fault, worker_bits: u32, servers: usize) -> World {
     World::new(Setup { fault, worker_bits, datacenters: 1, servers })
 }
 
-/// Runs a schedule with 8 worker IDs, of which one is spare.
+/// Runs a schedule with 8 worker IDs, of which two are spare.
 pub fn run(fault: Fault, schedule: impl Fn(&mut World)) -> Option<&'static str> {
     let mut world = begin(fault, 3, 4);
     schedule(&mut world);

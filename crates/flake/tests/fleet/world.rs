@@ -1,6 +1,6 @@
 //! A world: a registry with the hosts that run it one after the other, servers, and messages on their way.
 
-use flake::fleet::{Answer, Call, FAR, MARGIN, Moment, Point, Registry, Request, Source, Uuid};
+use flake::fleet::{Call, FAR, MARGIN, Moment, Point, Registry, RegistryAnswer, RegistryRequest, Source, Uuid};
 use flake::{Epoch, IdFormat, Layout, Tick};
 
 use crate::checks::{Checks, Failure};
@@ -23,7 +23,7 @@ pub struct Packet {
     /// The process that sent it. Only this process can get the answer to a hello, which has no nonce of its own.
     pub process: u64,
     pub call: Call,
-    pub answer: Option<Answer>,
+    pub answer: Option<RegistryAnswer>,
 }
 
 /// How a world begins.
@@ -44,12 +44,12 @@ pub struct World {
     pub formats: [IdFormat; 2],
     pub registry: Registry,
     pub source: Source,
-    /// The highest timeline and system identifier that any host of the registry had.
+    /// The highest timeline, system identifier and tables that any host of the registry had.
     pub newest: Source,
     /// How far the registry's clock is ahead, from 0 to [`GAP`].
     pub ahead: i64,
-    /// Earlier states, with the times at which they were replaced.
-    pub history: Vec<(i64, Registry)>,
+    /// Earlier states, with the times at which they were replaced and the tables that contained them.
+    pub history: Vec<(i64, Registry, u64)>,
     /// True if the registry has lost something that it does not know of yet, and if it has lost something since its quarantine began.
     pub lost: bool,
     pub lost_in_quarantine: bool,
@@ -75,7 +75,7 @@ fn formats(setup: Setup) -> [IdFormat; 2] {
 impl World {
     pub fn new(setup: Setup) -> World {
         let formats = formats(setup);
-        let source = Source { system: 1, timeline: 1 };
+        let source = Source { system: 1, timeline: 1, tables: 1 };
         let mut world = World {
             time: BEGIN,
             fault: setup.fault,
@@ -125,9 +125,9 @@ impl World {
     }
 
     /// The registry answers a call.
-    pub fn ask(&mut self, call: &Call) -> Answer {
+    pub fn ask(&mut self, call: &Call) -> RegistryAnswer {
         let moment = self.moment();
-        if !matches!(call.request, Request::Hello { .. }) || self.registry.fleet.source != self.source {
+        if !matches!(call.request, RegistryRequest::Hello { .. }) || self.registry.fleet.source != self.source {
             self.remember();
         }
         let before = self.registry.fleet;
@@ -140,8 +140,9 @@ impl World {
 
     /// Keeps the current state as one to which the registry can be set back.
     pub fn remember(&mut self) {
-        if self.history.last().is_none_or(|(_, state)| *state != self.registry) {
-            self.history.push((self.time, self.registry.clone()));
+        let tables = self.source.tables;
+        if self.history.last().is_none_or(|(_, state, of)| (state, *of) != (&self.registry, tables)) {
+            self.history.push((self.time, self.registry.clone(), tables));
         }
     }
 
@@ -163,23 +164,37 @@ impl World {
     /// Another host runs the registry, with one of the states of the last `age` microseconds, or with the current one.
     pub fn fail_over(&mut self, age: Option<i64>, pick: usize, skipped: u32, new_system: bool) {
         if new_system {
-            self.newest = Source { system: self.newest.system + 1, timeline: 1 };
-            self.source = self.newest;
+            self.newest = Source { system: self.newest.system + 1, timeline: 1, tables: self.newest.tables + 1 };
         } else {
             self.newest.timeline += 1 + skipped;
             self.source = Source { timeline: self.newest.timeline, ..self.source };
         }
-        if let Some(age) = age {
-            let begin = self.history.partition_point(|(time, _)| *time < self.time - age);
-            // Without a change in this time, the last state before the current one is as old as any.
-            let begin = begin.min(self.history.len().saturating_sub(1));
-            if begin < self.history.len() {
-                let chosen = begin + pick % (self.history.len() - begin);
-                self.lost |= self.history[chosen].1 != self.registry;
-                self.registry = self.history[chosen].1.clone();
-                self.history.truncate(chosen + 1);
-            }
+        if let Some(tables) = age.and_then(|age| self.go_back(age, pick)) {
+            self.source.tables = tables;
         }
+        if new_system {
+            self.source = self.newest;
+        }
+    }
+
+    /// The rows of the registry are replaced by those of a dump, on the same server.
+    pub fn restore_tables(&mut self, age: i64, pick: usize) {
+        self.go_back(age, pick);
+        self.newest.tables += 1;
+        self.source.tables = self.newest.tables;
+    }
+
+    /// The registry has one of the states of the last `age` microseconds. Returns the tables that contained it.
+    fn go_back(&mut self, age: i64, pick: usize) -> Option<u64> {
+        let begin = self.history.partition_point(|(time, ..)| *time < self.time - age);
+        // Without a change in this time, the last state before the current one is as old as any.
+        let begin = begin.min(self.history.len().checked_sub(1)?);
+        let chosen = begin + pick % (self.history.len() - begin);
+        let (_, state, tables) = self.history[chosen].clone();
+        self.lost |= state != self.registry;
+        self.registry = state;
+        self.history.truncate(chosen + 1);
+        Some(tables)
     }
 
     /// The administrator says that nothing was lost, if this is true.
@@ -213,7 +228,8 @@ impl World {
     /// or two margins later.
     pub fn pass_to(&mut self, pick: usize, offset: i64) {
         let mut points: Vec<Point> = self.registry.rows.values().map(|row| row.bound).collect();
-        points.extend([self.registry.fleet.quarantine_until, self.registry.fleet.newest_seen]);
+        let fleet = &self.registry.fleet;
+        points.extend([fleet.quarantine_until, fleet.newest_seen, fleet.spare_until, fleet.spare_before]);
         let point = points[pick / 3 % points.len()];
         let at = self.registry.scale().time(point) as i64 + (pick % 3) as i64 * GAP + offset - self.ahead;
         if at > self.time && at < self.time + 3 * LONG {
@@ -236,7 +252,7 @@ impl World {
             Some(answer) => {
                 let server = &self.servers[packet.server];
                 let same = server.process.as_ref().is_some_and(|process| process.number == packet.process);
-                if !server.cut && (same || !matches!(packet.call.request, Request::Hello { .. })) {
+                if !server.cut && (same || !matches!(packet.call.request, RegistryRequest::Hello { .. })) {
                     self.take_answer(packet.server, &packet.call, &answer);
                 }
             }

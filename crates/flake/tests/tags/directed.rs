@@ -249,7 +249,7 @@ fn a_tag_ends_at_the_last_number() {
     assert_eq!(tags.give_back("a", generation, Uuid(3), (LAST_NUMBER, LAST_NUMBER), Uuid(9)), Ok(()));
     assert_eq!(tags.take(0, "a", Uuid(5), 1), block(5, LAST_NUMBER, 1));
     // A skip does not go beyond the end.
-    tags.begin_life(i64::MAX, i64::MIN, u32::MAX, false);
+    tags.begin_life(i64::MAX, i64::MIN, 1, u32::MAX, false);
     assert_eq!(tags.take(0, "a", Uuid(6), 1), Err(NoBlock::Exhausted));
     assert_eq!(tags.report("a", generation, LAST_NUMBER, Uuid(9)), Report::Current);
     assert!(tags.drop("a") && !tags.drop("a"));

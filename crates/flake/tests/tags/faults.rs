@@ -48,10 +48,11 @@ pub enum Fault {
     UsedAfter,
 }
 
-pub fn begin_life(fault: Fault, tags: &mut Tags, now: i64, newest: i64, steps: u32, within: bool) {
+pub fn begin_life(fault: Fault, tags: &mut Tags, times: (i64, i64), lives: u64, steps: u32, within: bool) {
+    let (now, newest) = times;
     let newest = if fault == Fault::Since { now } else { newest };
     let counted = if fault == Fault::Steps { 1 } else { steps };
-    tags.begin_life(now, newest, counted, within);
+    tags.begin_life(now, newest, lives, counted, within);
     if let Some(skip) = tags.skips.get_mut(&tags.life) {
         match fault {
             Fault::Skip => skip.windows = 0,

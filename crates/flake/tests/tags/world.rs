@@ -106,7 +106,7 @@ pub struct World {
 
 impl World {
     pub fn new(setup: Setup) -> World {
-        let source = Source { system: 1, timeline: 1 };
+        let source = Source { system: 1, timeline: 1, tables: 1 };
         let time = BEGIN;
         let tags = Tags { life: 1, ..Tags::default() };
         let mut world = World {
@@ -154,7 +154,8 @@ impl World {
         let (now, within) = (self.now(), self.within());
         let foreign = old.system != new.system;
         let steps = if foreign { UNKNOWN_STEPS } else { new.timeline - old.timeline };
-        faults::begin_life(self.setup.fault, &mut self.state.tags, now, self.state.seen, steps, within);
+        let lives = if foreign { 1 } else { u64::from(steps) };
+        faults::begin_life(self.setup.fault, &mut self.state.tags, (now, self.state.seen), lives, steps, within);
         self.state.source = new;
         self.state.seen = now;
         self.state.quarantine_until = self.state.quarantine_until.max(now + LONG);
@@ -322,7 +323,7 @@ impl World {
             if kept.system != self.newest.system || self.newest.timeline - kept.timeline >= UNKNOWN_STEPS {
                 return;
             }
-            self.newest = Source { system: self.newest.system + 1, timeline: 1 };
+            self.newest = Source { system: self.newest.system + 1, timeline: 1, tables: 1 };
         } else {
             self.newest.timeline += 1 + skipped;
         }

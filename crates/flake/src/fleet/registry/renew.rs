@@ -1,0 +1,101 @@
+//! Renewals.
+
+use crate::Node;
+
+use super::super::{
+    COUNT_SLACK, Loss, Point, RegistryAnswer, RegistryRefusal, RegistryRow, RenewRequest, Ring, SPARE_LEASE,
+};
+use super::Registry;
+
+impl Registry {
+    pub(super) fn renew(&mut self, now: Point, renew: &RenewRequest) -> RegistryAnswer {
+        let node = Node { datacenter: renew.datacenter, worker: renew.worker };
+        let row = self.rows.get(&node).copied();
+        if renew.start < self.fleet.floor {
+            // The layout was changed and changed back since this grant began. In between, other servers were granted the IDs above
+            // the grant's bound.
+            return RegistryAnswer::Lost(Loss::GivenAway);
+        }
+        let own = row.filter(|row| row.holder == renew.holder);
+        let matching = own.filter(|row| row.nonce == renew.nonce || row.nonce == renew.next_nonce);
+        if matching.is_none() && self.implausible(now, renew, row.as_ref()) {
+            return RegistryAnswer::Refused(RegistryRefusal::Implausible);
+        }
+        // The holder of the nonce is renewed whatever else it says. What no server can have is cut.
+        let renew = RenewRequest {
+            bound: renew.bound.min(self.latest_bound(now)),
+            count: renew.count.min(self.highest_count(now, row.as_ref())),
+            ..*renew
+        };
+        if self.knows_more(&renew, row.as_ref()) {
+            self.begin_life(now, self.fleet.source);
+        }
+        let life = self.fleet.life;
+        let scale = self.scale();
+        let margin = scale.margin();
+        let adopted = row.is_none_or(|row| match row.holder == renew.holder {
+            true => row.count < renew.count || (row.life < life && row.count == renew.count),
+            false => row.life < life && row.bound.plus(margin) <= renew.start,
+        });
+        if matching.is_none() && !adopted {
+            let conflict = |row: RegistryRow| RegistryAnswer::Conflict { seen: row.seen };
+            return own.map_or(RegistryAnswer::Lost(Loss::GivenAway), conflict);
+        }
+        // The lost part of the state can contain another server's claim of this worker ID if the bound and one margin have passed by
+        // an earlier clock of the registry. That clock can be one margin ahead of this one, so the margin is already used up. The
+        // bound of another holder's row says nothing about this grant.
+        let expired = match row {
+            Some(row) if row.life == life => row.bound.max(renew.bound).plus(margin),
+            _ => own.map_or(Point::ZERO, |row| row.bound).max(renew.bound),
+        };
+        if expired.passed(now) {
+            return RegistryAnswer::Lost(Loss::Expired);
+        }
+        let spare = renew.worker >= Ring::of(&self.fleet.format.layout).spare;
+        let lease = scale.span(if spare { renew.lease.min(SPARE_LEASE) } else { renew.lease });
+        let wanted = renew.clock.plus(lease).min(now.plus(lease).plus(margin));
+        let repeated = matching.filter(|row| row.nonce == renew.next_nonce);
+        let counted = row.map_or(0, |row| row.count);
+        let row = RegistryRow {
+            holder: renew.holder,
+            nonce: renew.next_nonce,
+            count: repeated.map_or_else(|| counted.max(renew.count).saturating_add(1), |row| row.count),
+            life,
+            start: matching.map_or(renew.start, |row| row.start),
+            bound: row.map_or(Point::ZERO, |row| row.bound).max(renew.bound).max(wanted),
+            seen: now,
+        };
+        self.rows.insert(node, row);
+        let leave = spare && !self.in_quarantine(now);
+        RegistryAnswer::Renewed { nonce: row.nonce, count: row.count, life, bound: row.bound, leave }
+    }
+
+    /// Returns true if a renewal shows that the registry has lost something. The life of the renewal decides: of an earlier life,
+    /// the loss is known already.
+    fn knows_more(&self, renew: &RenewRequest, row: Option<&RegistryRow>) -> bool {
+        let life = self.fleet.life;
+        let newer = |row: &RegistryRow| row.life < life || row.count < renew.count;
+        renew.life > life || (renew.life == life && row.is_none_or(newer))
+    }
+
+    /// Returns true if no answer of this registry, lost or not, can have contained what a renewal says: a forged call could otherwise
+    /// take the row of a server that works, or use up a worker ID for ever.
+    fn implausible(&self, now: Point, renew: &RenewRequest, row: Option<&RegistryRow>) -> bool {
+        now.plus(self.scale().margin()).passed(renew.start)
+            || self.latest_bound(now).passed(renew.bound)
+            || renew.count > self.highest_count(now, row)
+    }
+
+    /// The latest bound that can have been granted, by a clock that is one margin ahead.
+    fn latest_bound(&self, now: Point) -> Point {
+        now.plus(self.scale().far()).plus(self.scale().margin())
+    }
+
+    /// The highest count that the holder of a worker ID can have reached: one each second since the row was written. Without a row, the
+    /// seconds since the epoch are more than any fleet has lasted.
+    fn highest_count(&self, now: Point, row: Option<&RegistryRow>) -> u64 {
+        let (seen, count) = row.map_or((Point::ZERO, 0), |row| (row.seen, row.count));
+        let seconds = (self.scale().time(now) - self.scale().time(seen)) / 1_000_000;
+        count.saturating_add(u64::try_from(seconds).unwrap_or(0)).saturating_add(COUNT_SLACK)
+    }
+}
