@@ -27,13 +27,43 @@ BEGIN
         RAISE NOTICE 'the fleet exists already';
         RETURN f.fleet_id;
     END IF;
-    INSERT INTO snowflake_registry.fleet
-    VALUES (true, gen_random_uuid(), l.layout, ms, l.timestamp_bits, l.datacenter_bits, l.worker_bits, l.low_bits, l.tick_us,
-        1, clock_timestamp(), 'the fleet was created', i.system_identifier, i.timeline, i.database_oid, i.table_oid, 0, 0, 0, false,
-        coalesce(snowflake_registry.point_of(not_before, ms, l.timestamp_bits, l.low_bits, l.tick_us), 0))
-    RETURNING * INTO f;
+    INSERT INTO snowflake_registry.fleet (
+        fleet_id, layout, epoch, timestamp_bits, datacenter_bits, worker_bits, low_bits, tick_us,
+        life, life_since, life_reason,
+        system_identifier, timeline, database_oid, table_oid,
+        quarantine_until, quarantine_before, newest_seen, spare_closed,
+        floor
+    ) VALUES (
+        gen_random_uuid(), l.layout, ms, l.timestamp_bits, l.datacenter_bits, l.worker_bits, l.low_bits, l.tick_us,
+        1, clock_timestamp(), 'the fleet was created',
+        i.system_identifier, i.timeline, i.database_oid, i.table_oid,
+        0, 0, 0, false,
+        coalesce(snowflake_registry.point_of(not_before, ms, l.timestamp_bits, l.low_bits, l.tick_us), 0)
+    );
+    f := snowflake_registry.mark_fleet();
     RETURN f.fleet_id;
 END
+$$;
+
+-- The row of the fleet, locked for a function of the owner. No session is ended for it.
+CREATE FUNCTION snowflake_registry.lock_for_owner() RETURNS snowflake_registry.fleet
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    row record;
+BEGIN
+    SELECT t AS f, t.xmin AS written INTO STRICT row FROM snowflake_registry.fleet AS t FOR UPDATE;
+    RETURN snowflake_registry.as_written(row.f, row.written);
+END
+$$;
+
+-- The point of a new layout for the time of a point of the old one. 0 means that there was no such time.
+CREATE FUNCTION snowflake_registry.convert_point(
+    old_fleet snowflake_registry.fleet, new_fleet snowflake_registry.fleet, point bigint
+) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN point = 0 THEN 0 ELSE snowflake_registry.point_of(new_fleet, snowflake_registry.time_of(old_fleet, point)) END
 $$;
 
 CREATE FUNCTION snowflake_registry.change_layout(layout text, epoch timestamptz DEFAULT NULL) RETURNS timestamptz
@@ -53,7 +83,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_registry.read_fleet();
     PERFORM snowflake_registry.commit_durably();
-    SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
+    f := snowflake_registry.lock_for_owner();
     now_at := clock_timestamp();
     IF (f.layout, f.epoch) IS NOT DISTINCT FROM (l.layout, ms) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -61,7 +91,7 @@ BEGIN
             HINT = 'Pass the new layout and the new epoch. Without an epoch, Twitter''s epoch is used.';
     END IF;
     IF snowflake_registry.moved(f, i) THEN
-        f := snowflake_registry.begin_life(f, i, false, now_at);
+        f := snowflake_registry.begin_life(f, i, NULL, now_at);
     END IF;
     SELECT greatest(max(t.bound), f.quarantine_until, f.floor) INTO top FROM snowflake_registry.node AS t;
     g := f;
@@ -94,12 +124,12 @@ BEGIN
         worker_bits = g.worker_bits, low_bits = g.low_bits, tick_us = g.tick_us,
         life = f.life + 1, life_since = now_at, life_reason = format('the layout "%s" was changed', f.layout),
         floor = g.floor,
-        quarantine_until = CASE WHEN f.quarantine_until = 0 THEN 0 ELSE
-            snowflake_registry.point_of(g, snowflake_registry.time_of(f, f.quarantine_until)) END,
-        quarantine_before = CASE WHEN f.quarantine_before = 0 THEN 0 ELSE
-            snowflake_registry.point_of(g, snowflake_registry.time_of(f, f.quarantine_before)) END,
-        newest_seen = CASE WHEN f.newest_seen = 0 THEN 0 ELSE
-            snowflake_registry.point_of(g, snowflake_registry.time_of(f, f.newest_seen)) END;
+        quarantine_until = snowflake_registry.convert_point(f, g, f.quarantine_until),
+        quarantine_before = snowflake_registry.convert_point(f, g, f.quarantine_before),
+        spare_until = snowflake_registry.convert_point(f, g, f.spare_until),
+        spare_before = snowflake_registry.convert_point(f, g, f.spare_before),
+        newest_seen = snowflake_registry.convert_point(f, g, f.newest_seen);
+    PERFORM snowflake_registry.mark_fleet();
     RETURN greatest(first_grant, now_at);
 END
 $$;
@@ -113,18 +143,19 @@ DECLARE
     now_at timestamptz;
 BEGIN
     PERFORM snowflake_registry.read_fleet();
-    SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
+    f := snowflake_registry.lock_for_owner();
     now_at := clock_timestamp();
     -- A restore that no server has noticed yet counts, too: otherwise the next request would begin a quarantine.
     IF snowflake_registry.moved(f, i) THEN
-        f := snowflake_registry.begin_life(f, i, false, now_at);
+        f := snowflake_registry.begin_life(f, i, NULL, now_at);
     END IF;
     IF NOT snowflake_registry.in_quarantine(f, snowflake_registry.point_of(f, now_at)) THEN
         RAISE NOTICE 'the fleet is not in quarantine';
         RETURN false;
     END IF;
     PERFORM snowflake_registry.commit_durably();
-    UPDATE snowflake_registry.fleet SET quarantine_until = f.quarantine_before, spare_closed = false RETURNING * INTO STRICT f;
+    UPDATE snowflake_registry.fleet SET quarantine_until = f.quarantine_before, spare_closed = false;
+    f := snowflake_registry.mark_fleet();
     -- Tags of which no block was taken since the quarantine began go on where they were.
     UPDATE snowflake_registry.skip AS k SET windows = 0
     WHERE k.quarantine = (SELECT q.quarantine FROM snowflake_registry.skip AS q ORDER BY q.life DESC LIMIT 1);
@@ -143,8 +174,8 @@ DECLARE
 BEGIN
     PERFORM snowflake_registry.read_fleet();
     PERFORM snowflake_registry.commit_durably();
-    SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
-    f := snowflake_registry.begin_life(f, i, true, clock_timestamp(), format('close() was called by "%s"', session_user));
+    f := snowflake_registry.lock_for_owner();
+    f := snowflake_registry.begin_life(f, i, 0, clock_timestamp(), format('close() was called by "%s"', session_user));
     RETURN snowflake_registry.time_of(f, snowflake_registry.quarantine_end(f));
 END
 $$;

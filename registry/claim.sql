@@ -1,35 +1,208 @@
--- The functions that servers call.
+-- Claims. crates/flake/src/fleet/registry/claim.rs says why each rule is needed.
 
-CREATE FUNCTION snowflake_registry.hello(fleet uuid, layout text, epoch bigint) RETURNS snowflake_registry.answer
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+-- The worker IDs that a claim can get now, in the order in which they are looked at.
+CREATE FUNCTION snowflake_registry.offer_of(f snowflake_registry.fleet, now_point bigint, datacenter integer)
+RETURNS snowflake_registry.offer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    f snowflake_registry.fleet;
-    i snowflake_registry.identity;
-    a snowflake_registry.answer;
-    now_at timestamptz;
+    d snowflake_registry.division := snowflake_registry.division_of(f.worker_bits);
+    r snowflake_registry.ring;
+    o snowflake_registry.offer;
+    slice bigint;
+    size bigint;
 BEGIN
-    PERFORM snowflake_registry.check_argument('layout', length(hello.layout) <= 100, 'Pass the layout of the server.');
-    PERFORM snowflake_registry.check_argument('epoch', hello.epoch >= 0, 'Pass the epoch of the server.');
-    -- Nothing is written, and so nothing is locked, unless a life begins. A life that is out of date does no harm: claim() refuses it.
-    i := snowflake_registry.identity_now();
-    f := snowflake_registry.read_fleet();
-    a := snowflake_registry.refusal(f, hello.fleet, hello.layout, hello.epoch, clock_timestamp());
-    IF a.answer IS NOT NULL THEN
-        RETURN a;
+    SELECT * INTO r FROM snowflake_registry.ring AS t WHERE t.datacenter_id = offer_of.datacenter;
+    r.next_worker := coalesce(r.next_worker, 0);
+    r.next_spare := coalesce(r.next_spare, d.spare);
+    o.tails := false;
+    IF NOT snowflake_registry.in_quarantine(f, now_point) THEN
+        o.first := ARRAY[r.next_worker, 0];
+        o.past := ARRAY[d.spare, r.next_worker];
+        o.floor := greatest(f.quarantine_until, f.floor);
+        RETURN o;
     END IF;
-    IF snowflake_registry.moved(f, i) THEN
-        f := snowflake_registry.lock_fleet(true);
-        now_at := clock_timestamp();
-        IF snowflake_registry.moved(f, i) THEN
-            f := snowflake_registry.begin_life(f, i, false, now_at);
+    o.first := ARRAY[r.next_spare, d.spare];
+    o.past := ARRAY[d.sliced, r.next_spare];
+    o.floor := greatest(f.quarantine_before, f.floor);
+    -- The quarantine of the spare worker IDs is over: all of them that were granted and lost have ended.
+    IF snowflake_registry.spare_quarantine_end(f) < now_point THEN
+        o.floor := greatest(o.floor, f.spare_until);
+        RETURN o;
+    END IF;
+    o.floor := greatest(o.floor, f.spare_before);
+    o.tails := true;
+    IF f.spare_closed THEN
+        o.first := ARRAY[]::bigint[];
+        o.past := ARRAY[]::bigint[];
+    END IF;
+    -- No timeline since the settled one has granted the slice of the present one.
+    IF d.slices > 0 AND f.timeline - f.settled <= d.slices THEN
+        size := (d.total - d.sliced) / d.slices;
+        slice := d.sliced + mod(f.timeline, d.slices) * size;
+        o.first := o.first || slice;
+        o.past := o.past || slice + size;
+    END IF;
+    RETURN o;
+END
+$$;
+
+-- The first worker ID of an offer whose start has passed by a clock that shows "latest", or a row of NULLs.
+CREATE FUNCTION snowflake_registry.find_free(
+    f snowflake_registry.fleet, o snowflake_registry.offer, datacenter integer, latest bigint
+) RETURNS snowflake_registry.free_worker
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    n snowflake_registry.node;
+    found_worker snowflake_registry.free_worker;
+    worker bigint;
+BEGIN
+    -- Without this check, a claim in a wide field would look at every worker ID.
+    IF snowflake_registry.start_above(f, o.floor) >= latest THEN
+        RETURN NULL;
+    END IF;
+    FOR part IN 1 .. cardinality(o.first) LOOP
+        worker := o.first[part];
+        FOR n IN
+            SELECT * FROM snowflake_registry.node AS t
+            WHERE t.datacenter_id = find_free.datacenter AND t.worker_id >= o.first[part] AND t.worker_id < o.past[part]
+            ORDER BY t.worker_id
+        LOOP
+            -- A worker ID without a row was never granted.
+            EXIT WHEN n.worker_id > worker;
+            found_worker.start := snowflake_registry.start_above(f, greatest(n.bound, o.floor));
+            IF found_worker.start < latest
+                -- A holder that renewed late in the lost part was seen by a clock that can be one margin behind this one.
+                AND (NOT o.tails OR snowflake_registry.two_margins_above(f, n.bound) < f.newest_seen)
+            THEN
+                found_worker.worker := worker;
+                RETURN found_worker;
+            END IF;
+            worker := worker + 1;
+        END LOOP;
+        IF worker < o.past[part] THEN
+            found_worker.worker := worker;
+            found_worker.start := snowflake_registry.start_above(f, o.floor);
+            RETURN found_worker;
         END IF;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+-- Why there is no worker ID for a claim, and until when: what lasts longest.
+CREATE FUNCTION snowflake_registry.why_none(
+    a snowflake_registry.answer, f snowflake_registry.fleet, o snowflake_registry.offer, datacenter integer, clock bigint,
+    now_at timestamptz
+) RETURNS snowflake_registry.answer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    d snowflake_registry.division := snowflake_registry.division_of(f.worker_bits);
+    now_point bigint := snowflake_registry.point_of(f, now_at);
+    quarantined boolean := snowflake_registry.in_quarantine(f, now_point);
+    quarantine bigint := CASE WHEN o.tails AND d.spare < d.total THEN snowflake_registry.spare_quarantine_end(f)
+        ELSE snowflake_registry.quarantine_end(f) END;
+    floor bigint := snowflake_registry.start_above(f, f.floor);
+    -- What a server with the clock of the registry would get.
+    free snowflake_registry.free_worker := snowflake_registry.find_free(f, o, datacenter, now_point);
+    least_bound bigint;
+BEGIN
+    IF free.worker IS NOT NULL THEN
+        a.reason := 'clock';
+        a.until := snowflake_registry.time_of(f, free.start);
+        a.other := jsonb_build_object('why', format('the clock of the server shows %s', snowflake_registry.time_of(f, clock)));
+    ELSIF floor >= now_point AND (NOT quarantined OR floor >= quarantine) THEN
+        a.reason := 'floor';
+        a.until := snowflake_registry.time_of(f, floor);
+    ELSIF quarantined THEN
+        a.reason := 'quarantine';
+        a.until := snowflake_registry.time_of(f, quarantine);
+        a.other := jsonb_build_object('why', f.life_reason, 'since', f.life_since);
+    ELSE
+        a.reason := 'full';
+        SELECT min(t.bound) INTO least_bound FROM snowflake_registry.node AS t
+        WHERE t.datacenter_id = why_none.datacenter AND t.worker_id < d.spare;
+        a.until := snowflake_registry.time_of(f, snowflake_registry.start_above(f, greatest(least_bound, o.floor)));
+        a.until := CASE WHEN a.until > now_at THEN a.until END;
     END IF;
-    a.answer := 'hello';
-    a.life := f.life;
-    a.nonce := gen_random_uuid();
-    a.now := clock_timestamp();
     RETURN a;
+END
+$$;
+
+-- Stores a grant, and moves what "node" knows about the holder before into "history".
+CREATE FUNCTION snowflake_registry.store_claim(
+    a snowflake_registry.answer, f snowflake_registry.fleet, holder uuid, lease interval, about jsonb, now_at timestamptz
+) RETURNS snowflake_registry.answer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    n snowflake_registry.node;
+    said jsonb := snowflake_registry.clean_about(about);
+BEGIN
+    SELECT * INTO n FROM snowflake_registry.node AS t WHERE t.datacenter_id = a.datacenter AND t.worker_id = a.worker;
+    IF FOUND THEN
+        a.count := snowflake_registry.sum_of(n.count, 1);
+        PERFORM snowflake_registry.end_tenure(f, n, now_at, 'claim');
+        UPDATE snowflake_registry.node AS t SET
+            holder = store_claim.holder,
+            nonce = a.nonce,
+            count = a.count,
+            life = a.life,
+            start = a.start,
+            bound = a.bound,
+            since = now_at,
+            seen = now_at,
+            lease = store_claim.lease,
+            about = said
+        WHERE t.datacenter_id = a.datacenter AND t.worker_id = a.worker;
+    ELSE
+        a.count := 1;
+        INSERT INTO snowflake_registry.node AS t
+            (datacenter_id, worker_id, holder, nonce, count, life, start, bound, since, seen, lease, about)
+        VALUES (a.datacenter, a.worker, store_claim.holder, a.nonce, a.count, a.life, a.start, a.bound, now_at, now_at,
+            store_claim.lease, said);
+    END IF;
+    RETURN a;
+END
+$$;
+
+-- The next claim looks first at the worker ID after this one. A slice has no position, because it is small.
+CREATE FUNCTION snowflake_registry.move_on(f snowflake_registry.fleet, datacenter integer, worker bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    d snowflake_registry.division := snowflake_registry.division_of(f.worker_bits);
+BEGIN
+    INSERT INTO snowflake_registry.ring (datacenter_id, next_worker, next_spare)
+    VALUES (datacenter, 0, d.spare) ON CONFLICT DO NOTHING;
+    IF worker < d.spare THEN
+        UPDATE snowflake_registry.ring AS r SET next_worker = CASE WHEN worker + 1 < d.spare THEN worker + 1 ELSE 0 END
+        WHERE r.datacenter_id = move_on.datacenter;
+    ELSIF worker < d.sliced THEN
+        UPDATE snowflake_registry.ring AS r SET next_spare = CASE WHEN worker + 1 < d.sliced THEN worker + 1 ELSE d.spare END
+        WHERE r.datacenter_id = move_on.datacenter;
+    END IF;
+END
+$$;
+
+-- Writes into the log if few worker IDs of the ring are free.
+CREATE FUNCTION snowflake_registry.log_few_free(f snowflake_registry.fleet, datacenter integer, now_point bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    d snowflake_registry.division := snowflake_registry.division_of(f.worker_bits);
+    free bigint;
+BEGIN
+    SELECT d.spare - count(*) INTO free FROM snowflake_registry.node AS t
+    WHERE t.datacenter_id = log_few_free.datacenter AND t.worker_id < d.spare
+        AND t.bound >= now_point - snowflake_registry.margin(f);
+    IF free * 10 < d.spare THEN
+        RAISE LOG USING MESSAGE = format('only %s of %s worker IDs of datacenter %s are free', free, d.spare, datacenter),
+            HINT = 'Servers that are gone free their worker IDs when their grants end. More servers need a layout with a wider '
+                'worker field.';
+    END IF;
 END
 $$;
 
@@ -44,23 +217,10 @@ DECLARE
     i snowflake_registry.identity;
     a snowflake_registry.answer;
     n snowflake_registry.node;
+    o snowflake_registry.offer;
+    free snowflake_registry.free_worker;
     now_at timestamptz;
     now_point bigint;
-    margin bigint;
-    quarantine_end bigint;
-    in_quarantine boolean;
-    total bigint;
-    spare bigint;
-    first bigint;
-    past bigint;
-    ring_next bigint;
-    lowest bigint;
-    latest bigint;
-    chosen bigint;
-    first_id bigint;
-    stop bigint;
-    free bigint;
-    found_row boolean := false;
 BEGIN
     PERFORM snowflake_registry.check_arguments(claim.fleet, claim.layout, claim.epoch, claim.datacenter, claim.holder, claim.life,
         claim.nonce, claim.clock, claim.lease, claim.about);
@@ -82,11 +242,10 @@ BEGIN
         RETURN a;
     END IF;
     IF snowflake_registry.moved(f, i) THEN
-        f := snowflake_registry.begin_life(f, i, false, now_at);
+        f := snowflake_registry.begin_life(f, i, NULL, now_at);
         a.life := f.life;
     END IF;
     now_point := snowflake_registry.point_of(f, now_at);
-    margin := snowflake_registry.margin(f);
 
     -- The same claim again, whose answer was lost, gets the same answer.
     SELECT * INTO n FROM snowflake_registry.node AS t
@@ -107,115 +266,23 @@ BEGIN
         RETURN a;
     END IF;
 
-    -- During a quarantine, only the last eighth of the worker IDs is given out, because it is not used at other times.
-    total := 1::bigint << f.worker_bits;
-    spare := total / 8;
-    quarantine_end := snowflake_registry.quarantine_end(f);
-    in_quarantine := snowflake_registry.in_quarantine(f, now_point);
-    IF in_quarantine AND (f.spare_closed OR spare = 0) THEN
-        a.reason := 'quarantine';
-        a.until := snowflake_registry.time_of(f, quarantine_end);
-        a.other := jsonb_build_object('why', f.life_reason, 'since', f.life_since);
-        RETURN a;
-    END IF;
-    IF in_quarantine THEN
-        first := total - spare;
-        past := total;
-        lowest := greatest(f.quarantine_before, f.floor);
-    ELSE
-        first := 0;
-        past := total - spare;
-        lowest := greatest(f.quarantine_until, f.floor);
-    END IF;
-    SELECT CASE WHEN in_quarantine THEN r.next_spare ELSE r.next_worker END INTO ring_next
-    FROM snowflake_registry.ring AS r WHERE r.datacenter_id = claim.datacenter;
-    ring_next := coalesce(ring_next, first);
-
     -- A start must have passed by the clock of the registry and by the clock of the caller.
-    latest := least(now_point, claim.clock);
-    first_id := CASE WHEN lowest = 0 THEN 0 ELSE snowflake_registry.sum_of(lowest, margin) END;
-    IF first_id < latest THEN
-        <<search>>
-        FOR half IN 1 .. 2 LOOP
-            chosen := CASE half WHEN 1 THEN ring_next ELSE first END;
-            stop := CASE half WHEN 1 THEN past ELSE ring_next END;
-            FOR n IN
-                SELECT * FROM snowflake_registry.node AS t
-                WHERE t.datacenter_id = claim.datacenter AND t.worker_id >= chosen AND t.worker_id < stop
-                ORDER BY t.worker_id
-            LOOP
-                -- A worker ID without a row was never given out.
-                EXIT WHEN n.worker_id > chosen;
-                IF snowflake_registry.sum_of(greatest(n.bound, lowest), margin) < latest
-                    AND (NOT in_quarantine
-                        OR snowflake_registry.sum_of(snowflake_registry.sum_of(n.bound, margin), margin) < f.newest_seen)
-                THEN
-                    found_row := true;
-                    first_id := snowflake_registry.sum_of(greatest(n.bound, lowest), margin);
-                    EXIT search;
-                END IF;
-                chosen := chosen + 1;
-            END LOOP;
-            EXIT search WHEN chosen < stop;
-            chosen := NULL;
-        END LOOP;
+    o := snowflake_registry.offer_of(f, now_point, claim.datacenter);
+    free := snowflake_registry.find_free(f, o, claim.datacenter, least(now_point, claim.clock));
+    IF free.worker IS NULL THEN
+        RETURN snowflake_registry.why_none(a, f, o, claim.datacenter, claim.clock, now_at);
     END IF;
-
-    IF chosen IS NULL THEN
-        IF in_quarantine THEN
-            a.reason := 'quarantine';
-            a.until := snowflake_registry.time_of(f, quarantine_end);
-            a.other := jsonb_build_object('why', f.life_reason, 'since', f.life_since);
-        ELSIF first_id >= now_point THEN
-            a.reason := 'floor';
-            a.until := snowflake_registry.time_of(f, first_id);
-        ELSE
-            a.reason := 'full';
-            IF claim.clock < now_point THEN
-                a.other := jsonb_build_object('why', format('the clock of the server shows %s',
-                    snowflake_registry.time_of(f, claim.clock)));
-            END IF;
-            SELECT snowflake_registry.time_of(f, snowflake_registry.sum_of(greatest(min(t.bound), lowest), margin)) INTO a.until
-            FROM snowflake_registry.node AS t
-            WHERE t.datacenter_id = claim.datacenter AND t.worker_id >= first AND t.worker_id < past;
-            a.until := CASE WHEN a.until > now_at THEN a.until END;
-        END IF;
-        RETURN a;
-    END IF;
-
     a.answer := 'claimed';
     a.datacenter := claim.datacenter;
-    a.worker := chosen;
+    a.worker := free.worker;
     a.nonce := claim.nonce;
-    a.count := CASE WHEN found_row THEN n.count + 1 ELSE 1 END;
     a.life := f.life;
-    a.start := first_id;
-    a.bound := snowflake_registry.sum_of(now_point, margin);
-    IF found_row THEN
-        PERFORM snowflake_registry.end_tenure(f, n, now_at, 'claim');
-        UPDATE snowflake_registry.node AS t SET holder = claim.holder, nonce = a.nonce, count = a.count, life = a.life,
-            start = a.start, bound = a.bound, since = now_at, seen = now_at, lease = claim.lease,
-            about = snowflake_registry.clean_about(claim.about)
-        WHERE t.datacenter_id = claim.datacenter AND t.worker_id = chosen;
-    ELSE
-        INSERT INTO snowflake_registry.node
-        VALUES (claim.datacenter, chosen, claim.holder, a.nonce, a.count, a.life, a.start, a.bound, now_at, now_at, claim.lease,
-            snowflake_registry.clean_about(claim.about));
-    END IF;
-    ring_next := CASE WHEN chosen + 1 < past THEN chosen + 1 ELSE first END;
-    INSERT INTO snowflake_registry.ring VALUES (claim.datacenter, 0, total - spare) ON CONFLICT DO NOTHING;
-    UPDATE snowflake_registry.ring AS r SET
-        next_worker = CASE WHEN in_quarantine THEN r.next_worker ELSE ring_next END,
-        next_spare = CASE WHEN in_quarantine THEN ring_next ELSE r.next_spare END
-    WHERE r.datacenter_id = claim.datacenter;
-    IF NOT in_quarantine THEN
-        SELECT past - count(*) INTO free FROM snowflake_registry.node AS t
-        WHERE t.datacenter_id = claim.datacenter AND t.worker_id < past AND t.bound >= now_point - margin;
-        IF free * 10 < past THEN
-            RAISE LOG USING MESSAGE = format('only %s of %s worker IDs of datacenter %s are free', free, past, claim.datacenter),
-                HINT = 'Servers that are gone free their worker IDs when their grants end. More servers need a layout with a wider '
-                    'worker field.';
-        END IF;
+    a.start := free.start;
+    a.bound := snowflake_registry.sum_of(now_point, snowflake_registry.margin(f));
+    a := snowflake_registry.store_claim(a, f, claim.holder, claim.lease, claim.about, now_at);
+    PERFORM snowflake_registry.move_on(f, claim.datacenter, free.worker);
+    IF NOT snowflake_registry.in_quarantine(f, now_point) THEN
+        PERFORM snowflake_registry.log_few_free(f, claim.datacenter, now_point);
     END IF;
     RETURN a;
 END

@@ -26,10 +26,18 @@ COMMENT ON COLUMN snowflake_registry.fleet.quarantine_until IS
     'end of the last quarantine without its margin, as a point in ID space, or 0';
 COMMENT ON COLUMN snowflake_registry.fleet.quarantine_before IS
     'quarantine_until before the present quarantine, to which open() returns';
+COMMENT ON COLUMN snowflake_registry.fleet.spare_until IS
+    'end of the last quarantine of the spare worker IDs without its margin, as a point in ID space, or 0';
+COMMENT ON COLUMN snowflake_registry.fleet.spare_before IS
+    'spare_until when the registry was last known to be calm';
 COMMENT ON COLUMN snowflake_registry.fleet.newest_seen IS
-    'time of the newest heartbeat in the table "node" when this life began, as a point in ID space';
+    'time of the newest heartbeat in the table "node" when the registry was last known to be calm, as a point in ID space';
+COMMENT ON COLUMN snowflake_registry.fleet.settled IS
+    'timeline on which the registry was last known to be calm, or NULL';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_closed IS
-    'whether servers are refused the spare worker IDs during the quarantine';
+    'whether servers are refused the common spare worker IDs during the quarantine of the spare worker IDs';
+COMMENT ON COLUMN snowflake_registry.fleet.mark IS
+    'number of the transaction that has written this row, which differs after the row is restored';
 COMMENT ON COLUMN snowflake_registry.fleet.floor IS
     'point in ID space below which no ID is granted, because of not_before or a change of the layout';
 COMMENT ON TABLE snowflake_registry.ring IS
@@ -100,6 +108,12 @@ COMMENT ON TYPE snowflake_registry.block IS
     'answer to a request for numbers of a tag';
 COMMENT ON TYPE snowflake_registry.identity IS
     'what identifies the place of the registry: a change shows a restore or a failover';
+COMMENT ON TYPE snowflake_registry.division IS
+    'division of the worker IDs of a datacenter';
+COMMENT ON TYPE snowflake_registry.offer IS
+    'worker IDs that a claim can get';
+COMMENT ON TYPE snowflake_registry.free_worker IS
+    'worker ID that is free, and the first ID of its grant';
 COMMENT ON TYPE snowflake_registry.layout IS
     'parts of a layout';
 COMMENT ON FUNCTION snowflake_registry.hello(uuid, text, bigint) IS
@@ -151,6 +165,51 @@ COMMENT ON FUNCTION snowflake_registry.margin(snowflake_registry.fleet) IS
     'internal: number of IDs in the margin of 10 minutes';
 COMMENT ON FUNCTION snowflake_registry.far(snowflake_registry.fleet) IS
     'internal: number of IDs in the longest lease and two margins';
+COMMENT ON FUNCTION snowflake_registry.near(snowflake_registry.fleet) IS
+    'internal: number of IDs in the longest lease of a spare worker ID and two margins';
+COMMENT ON FUNCTION snowflake_registry.two_margins_above(snowflake_registry.fleet, bigint) IS
+    'internal: a point and two margins';
+COMMENT ON FUNCTION snowflake_registry.start_above(snowflake_registry.fleet, bigint) IS
+    'internal: lowest start above a point';
+COMMENT ON FUNCTION snowflake_registry.division_of(integer) IS
+    'internal: division of the worker IDs of a layout';
+COMMENT ON FUNCTION snowflake_registry.same_tables(snowflake_registry.fleet, snowflake_registry.identity) IS
+    'internal: whether the tables are the ones in which the registry was last used';
+COMMENT ON FUNCTION snowflake_registry.as_written(snowflake_registry.fleet, xid) IS
+    'internal: the row of the fleet, without its mark if it was restored';
+COMMENT ON FUNCTION snowflake_registry.mark_fleet() IS
+    'internal: mark the row of the fleet as written by this transaction';
+COMMENT ON FUNCTION snowflake_registry.spare_quarantine_end(snowflake_registry.fleet) IS
+    'internal: end of the last quarantine of the spare worker IDs with its margin, as a point in ID space';
+COMMENT ON FUNCTION snowflake_registry.offer_of(snowflake_registry.fleet, bigint, integer) IS
+    'internal: worker IDs that a claim can get now';
+COMMENT ON FUNCTION snowflake_registry.find_free(snowflake_registry.fleet, snowflake_registry.offer, integer, bigint) IS
+    'internal: first free worker ID of an offer';
+COMMENT ON FUNCTION snowflake_registry.why_none(snowflake_registry.answer, snowflake_registry.fleet, snowflake_registry.offer,
+    integer, bigint, timestamptz) IS
+    'internal: why there is no worker ID for a claim, and until when';
+COMMENT ON FUNCTION snowflake_registry.store_claim(snowflake_registry.answer, snowflake_registry.fleet, uuid, interval, jsonb,
+    timestamptz) IS
+    'internal: store the grant of a claim';
+COMMENT ON FUNCTION snowflake_registry.move_on(snowflake_registry.fleet, integer, bigint) IS
+    'internal: let the next claim begin after a worker ID';
+COMMENT ON FUNCTION snowflake_registry.log_few_free(snowflake_registry.fleet, integer, bigint) IS
+    'internal: write into the log if few worker IDs are free';
+COMMENT ON FUNCTION snowflake_registry.latest_bound(snowflake_registry.fleet, bigint) IS
+    'internal: latest bound that can have been granted';
+COMMENT ON FUNCTION snowflake_registry.highest_count(snowflake_registry.fleet, snowflake_registry.node, bigint) IS
+    'internal: highest count that the holder of a worker ID can have reached';
+COMMENT ON FUNCTION snowflake_registry.implausible(snowflake_registry.fleet, snowflake_registry.node, bigint, bigint, bigint, bigint) IS
+    'internal: whether no answer can have contained what a renewal says';
+COMMENT ON FUNCTION snowflake_registry.lease_span(snowflake_registry.fleet, boolean, interval) IS
+    'internal: number of IDs in the lease of a worker ID';
+COMMENT ON FUNCTION snowflake_registry.store_renewal(snowflake_registry.answer, snowflake_registry.fleet, snowflake_registry.node, uuid,
+    interval, jsonb, timestamptz) IS
+    'internal: store a renewal';
+COMMENT ON FUNCTION snowflake_registry.lock_for_owner() IS
+    'internal: the row of the fleet, locked for a function of the owner';
+COMMENT ON FUNCTION snowflake_registry.convert_point(snowflake_registry.fleet, snowflake_registry.fleet, bigint) IS
+    'internal: point of a new layout for the time of a point of the old one';
 COMMENT ON FUNCTION snowflake_registry.parse_layout(text) IS
     'internal: parts of a layout that is given as field widths';
 COMMENT ON FUNCTION snowflake_registry.epoch_ms(timestamptz) IS
@@ -200,7 +259,7 @@ COMMENT ON FUNCTION snowflake_registry.pending_skip(snowflake_registry.segment) 
     'internal: how many numbers a tag skips before its next block';
 COMMENT ON FUNCTION snowflake_registry.apply_skip(snowflake_registry.fleet, snowflake_registry.segment, bigint, timestamptz) IS
     'internal: skip numbers of a tag, and record the hole';
-COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, boolean, timestamptz, text) IS
+COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, bigint, timestamptz, text) IS
     'internal: begin a life of the registry, and with it a quarantine';
 COMMENT ON FUNCTION snowflake_registry.clean_about(jsonb) IS
     'internal: a bounded part of what a server says about itself';

@@ -18,25 +18,49 @@ BEGIN
 END
 $$;
 
+-- Whether the tables are the recorded ones, and their rows were not restored from a dump of these tables.
+CREATE FUNCTION snowflake_registry.same_tables(f snowflake_registry.fleet, i snowflake_registry.identity) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT f.mark IS NOT NULL AND (f.database_oid, f.table_oid) IS NOT DISTINCT FROM (i.database_oid, i.table_oid) $$;
+
 CREATE FUNCTION snowflake_registry.moved(f snowflake_registry.fleet, i snowflake_registry.identity) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT (f.system_identifier, f.timeline, f.database_oid, f.table_oid)
-        IS DISTINCT FROM (i.system_identifier, i.timeline, i.database_oid, i.table_oid)
+    SELECT (f.system_identifier, f.timeline) IS DISTINCT FROM (i.system_identifier, i.timeline)
+        OR NOT snowflake_registry.same_tables(f, i)
 $$;
+
+-- The row of the fleet contains the number of the transaction that has written it, which PostgreSQL stores in "xmin", too. A row that
+-- was deleted or truncated and copied back has the old number in one of them only. This function sets the mark of such a row to NULL.
+-- A copy of the files, VACUUM FULL and CLUSTER keep both numbers.
+CREATE FUNCTION snowflake_registry.as_written(f snowflake_registry.fleet, written xid) RETURNS snowflake_registry.fleet
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF f.mark IS DISTINCT FROM written THEN
+        f.mark := NULL;
+    END IF;
+    RETURN f;
+END
+$$;
+
+-- Every function that has updated the row of the fleet calls this function afterwards, in the same transaction or subtransaction.
+CREATE FUNCTION snowflake_registry.mark_fleet() RETURNS snowflake_registry.fleet
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$ UPDATE snowflake_registry.fleet AS t SET mark = t.xmin RETURNING t.* $$;
 
 CREATE FUNCTION snowflake_registry.read_fleet() RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    f snowflake_registry.fleet;
+    row record;
 BEGIN
-    SELECT * INTO f FROM snowflake_registry.fleet;
+    SELECT t AS f, t.xmin AS written INTO row FROM snowflake_registry.fleet AS t;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the registry has no fleet',
             HINT = 'As the owner of the registry, run "SELECT snowflake_registry.create_fleet(layout)" with the layout of the servers.';
     END IF;
-    RETURN f;
+    RETURN snowflake_registry.as_written(row.f, row.written);
 END
 $$;
 
@@ -100,7 +124,7 @@ CREATE FUNCTION snowflake_registry.lock_fleet(exclusive boolean) RETURNS snowfla
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    f snowflake_registry.fleet;
+    row record;
     holders text[];
 BEGIN
     PERFORM snowflake_registry.commit_durably();
@@ -109,21 +133,21 @@ BEGIN
         PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     END IF;
     IF exclusive THEN
-        SELECT * INTO f FROM snowflake_registry.fleet FOR UPDATE SKIP LOCKED;
+        SELECT t AS f, t.xmin AS written INTO row FROM snowflake_registry.fleet AS t FOR UPDATE SKIP LOCKED;
     ELSE
-        SELECT * INTO f FROM snowflake_registry.fleet FOR SHARE SKIP LOCKED;
+        SELECT t AS f, t.xmin AS written INTO row FROM snowflake_registry.fleet AS t FOR SHARE SKIP LOCKED;
     END IF;
     IF FOUND THEN
-        RETURN f;
+        RETURN snowflake_registry.as_written(row.f, row.written);
     END IF;
     FOR attempt IN 1 .. 2 LOOP
         BEGIN
             IF exclusive THEN
-                SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR UPDATE;
+                SELECT t AS f, t.xmin AS written INTO STRICT row FROM snowflake_registry.fleet AS t FOR UPDATE;
             ELSE
-                SELECT * INTO STRICT f FROM snowflake_registry.fleet FOR SHARE;
+                SELECT t AS f, t.xmin AS written INTO STRICT row FROM snowflake_registry.fleet AS t FOR SHARE;
             END IF;
-            RETURN f;
+            RETURN snowflake_registry.as_written(row.f, row.written);
         EXCEPTION WHEN lock_not_available THEN
             -- A caller can switch the timeout off again, or run a statement that does not end. A session that keeps the lock for as long as
             -- this one waits is ended. The clock is not read for this, because it may be set forward meanwhile.
@@ -147,6 +171,11 @@ CREATE FUNCTION snowflake_registry.in_quarantine(f snowflake_registry.fleet, poi
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT f.quarantine_until > 0 AND point <= snowflake_registry.quarantine_end(f) $$;
 
+-- The end of the quarantine of the spare worker IDs, which includes one margin.
+CREATE FUNCTION snowflake_registry.spare_quarantine_end(f snowflake_registry.fleet) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT snowflake_registry.sum_of(f.spare_until, snowflake_registry.margin(f)) $$;
+
 -- How many windows of numbers can have been taken from a tag and lost. "since" is the time from the newest time that the registry
 -- knows to now, and at most "steps" - 1 lives can have been lost.
 CREATE FUNCTION snowflake_registry.lost_windows(since interval, steps bigint) RETURNS bigint
@@ -156,42 +185,50 @@ AS $$
         * (floor(greatest(extract(epoch FROM since), 0) / 600) + 3 + steps), 9223372036854775807)::bigint
 $$;
 
--- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" means that a renewal or the owner knew more
--- than the registry. No row in "node" is changed: the quarantine covers everything that can have been granted and lost. No row in
--- "segment" is changed: a row in "skip" says how far each tag goes on above its next number.
+-- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" is the life of a renewal that knew more than
+-- the registry, or 0 if the owner did. It is NULL if the registry is in another place than before. No row in "node" is changed: the
+-- quarantine covers everything that can have been granted and lost. No row in "segment" is changed: a row in "skip" says how far each
+-- tag goes on above its next number. crates/flake/src/fleet/registry/life.rs says why each rule is needed.
 CREATE FUNCTION snowflake_registry.begin_life(
-    f snowflake_registry.fleet, i snowflake_registry.identity, told boolean, now_at timestamptz, why text DEFAULT NULL
+    f snowflake_registry.fleet, i snowflake_registry.identity, told bigint, now_at timestamptz, why text DEFAULT NULL
 ) RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     now_point bigint := snowflake_registry.point_of(f, now_at);
+    quarantined boolean := snowflake_registry.in_quarantine(f, now_point);
+    same_system boolean := f.system_identifier = i.system_identifier;
+    timelines bigint := CASE WHEN same_system THEN greatest(i.timeline - f.timeline, 0) ELSE 0 END;
+    -- Only then do the timelines show how much can be lost.
+    followed boolean := timelines > 0 AND told IS NULL AND snowflake_registry.same_tables(f, i);
     newest bigint;
     newest_at timestamptz;
+    stale boolean;
+    calm boolean;
     steps bigint;
     windows bigint;
-    quarantined boolean;
-    stale boolean;
-    same_server boolean := (f.system_identifier, f.database_oid, f.table_oid)
-        IS NOT DISTINCT FROM (i.system_identifier, i.database_oid, i.table_oid);
     reason text;
 BEGIN
     SELECT coalesce(snowflake_registry.point_of(f, max(n.seen)), 0), greatest(max(n.seen), f.life_since) INTO newest, newest_at
     FROM snowflake_registry.node AS n;
-    -- Only the timeline shows how many lives can have been lost.
-    steps := CASE WHEN same_server AND NOT told AND i.timeline > f.timeline THEN i.timeline - f.timeline ELSE 8 END;
+    -- What was lost was answered by a clock that can be one margin behind the newest one that the rows show. Up to its end and one more
+    -- margin, a quarantine can therefore have granted what was lost.
+    stale := f.quarantine_until > 0 AND snowflake_registry.two_margins_above(f, f.quarantine_until) >= newest;
+    calm := f.spare_until = 0 OR snowflake_registry.two_margins_above(f, f.spare_until) < newest;
+    -- A renewal says how many lives are lost at least. A later one that knows more begins another life.
+    steps := CASE WHEN followed THEN timelines WHEN told > 0 THEN least(greatest(told - f.life, 0) + 1, 8) ELSE 8 END;
     windows := snowflake_registry.lost_windows(now_at - newest_at, steps);
-    quarantined := snowflake_registry.in_quarantine(f, now_point);
-    -- Without a request after the previous quarantine, the state can be from within it, and spare worker IDs were granted then.
-    stale := snowflake_registry.in_quarantine(f, newest);
     reason := CASE
         WHEN why IS NOT NULL THEN why
-        WHEN NOT same_server THEN 'the registry is in another cluster or database than before'
+        WHEN NOT same_system OR (f.database_oid, f.table_oid) IS DISTINCT FROM (i.database_oid, i.table_oid)
+            THEN 'the registry is in another cluster or database than before'
+        WHEN f.mark IS NULL THEN 'the rows of the registry were restored'
         WHEN i.timeline <> f.timeline THEN format('timeline %s follows timeline %s', i.timeline, f.timeline)
         ELSE 'a server knew of renewals that the registry has lost'
     END;
     UPDATE snowflake_registry.fleet AS u SET
-        life = f.life + 1,
+        -- A timeline that was lost has used a life, too. Otherwise, its renewals would look like renewals of this life.
+        life = f.life + greatest(timelines, 1),
         life_since = now_at,
         life_reason = reason,
         system_identifier = i.system_identifier,
@@ -199,20 +236,24 @@ BEGIN
         database_oid = i.database_oid,
         table_oid = i.table_oid,
         quarantine_before = CASE WHEN quarantined THEN f.quarantine_before ELSE f.quarantine_until END,
-        quarantine_until = greatest(f.quarantine_until,
-            snowflake_registry.sum_of(now_point, snowflake_registry.far(f))),
-        newest_seen = newest,
-        spare_closed = quarantined OR stale OR told OR NOT same_server OR i.timeline <> f.timeline + 1
-    RETURNING u.* INTO STRICT f;
-    INSERT INTO snowflake_registry.skip AS k
+        quarantine_until = greatest(f.quarantine_until, snowflake_registry.sum_of(now_point, snowflake_registry.far(f))),
+        spare_before = CASE WHEN calm THEN f.spare_until ELSE f.spare_before END,
+        spare_until = greatest(f.spare_until, snowflake_registry.sum_of(now_point, snowflake_registry.near(f))),
+        newest_seen = CASE WHEN calm THEN newest ELSE f.newest_seen END,
+        settled = CASE WHEN NOT followed THEN NULL WHEN calm THEN f.timeline ELSE f.settled END,
+        -- A life that begins within a quarantine is stale, too.
+        spare_closed = NOT followed OR timelines > 1 OR stale;
+    f := snowflake_registry.mark_fleet();
+    INSERT INTO snowflake_registry.skip AS k (life, quarantine, since, lost, windows)
     VALUES (f.life,
         coalesce((SELECT q.quarantine FROM snowflake_registry.skip AS q WHERE quarantined ORDER BY q.life DESC LIMIT 1), f.life),
         now_at, windows, windows)
     ON CONFLICT ON CONSTRAINT skip_pkey DO UPDATE
         SET quarantine = excluded.quarantine, since = excluded.since, lost = excluded.lost, windows = excluded.windows;
     RAISE LOG USING MESSAGE = format('life %s of fleet %s begins: %s', f.life, f.fleet_id, reason),
-        DETAIL = format('The quarantine ends at %s.',
-            snowflake_registry.time_of(f, snowflake_registry.quarantine_end(f)));
+        DETAIL = format('The quarantine ends at %s, and the quarantine of the spare worker IDs at %s.',
+            snowflake_registry.time_of(f, snowflake_registry.quarantine_end(f)),
+            snowflake_registry.time_of(f, snowflake_registry.spare_quarantine_end(f)));
     RETURN f;
 END
 $$;

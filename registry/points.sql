@@ -66,6 +66,31 @@ CREATE FUNCTION snowflake_registry.far(f snowflake_registry.fleet) RETURNS bigin
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.span_of(interval '24 hours 20 minutes', f.low_bits, f.tick_us) $$;
 
+-- The greatest lease of a spare worker ID and two margins.
+CREATE FUNCTION snowflake_registry.near(f snowflake_registry.fleet) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT snowflake_registry.span_of(interval '1 hour 20 minutes', f.low_bits, f.tick_us) $$;
+
+-- A point and two margins.
+CREATE FUNCTION snowflake_registry.two_margins_above(f snowflake_registry.fleet, point bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT snowflake_registry.sum_of(snowflake_registry.sum_of(point, snowflake_registry.margin(f)), snowflake_registry.margin(f))
+$$;
+
+-- The lowest start above a point, which is 0 if nothing was granted or lost.
+CREATE FUNCTION snowflake_registry.start_above(f snowflake_registry.fleet, point bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT CASE WHEN point = 0 THEN 0 ELSE snowflake_registry.sum_of(point, snowflake_registry.margin(f)) END $$;
+
+-- The last quarter of the worker IDs is spare, and half of it is divided into slices. With fewer than 8 worker IDs, none is spare.
+CREATE FUNCTION snowflake_registry.division_of(worker_bits integer) RETURNS snowflake_registry.division
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT n.total - n.spare, n.total - n.spare / 2, least(n.spare / 2, 32), n.total
+    FROM (SELECT 1::bigint << worker_bits AS total, CASE WHEN worker_bits < 3 THEN 0 ELSE 1::bigint << worker_bits - 2 END AS spare) AS n
+$$;
+
 CREATE FUNCTION snowflake_registry.parse_layout(text text) RETURNS snowflake_registry.layout
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -7,6 +7,76 @@ AS $$
     SELECT life > f.life OR (life = f.life AND (n.holder IS NULL OR n.life < life OR n.count < count))
 $$;
 
+-- The latest bound that can have been granted, by a clock that is one margin ahead.
+CREATE FUNCTION snowflake_registry.latest_bound(f snowflake_registry.fleet, now_point bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT snowflake_registry.sum_of(snowflake_registry.sum_of(now_point, snowflake_registry.far(f)), snowflake_registry.margin(f))
+$$;
+
+-- The highest count that the holder of a worker ID can have reached: one each second since the row was written, and 1,000 for clocks that
+-- differ. Without a row, the seconds since the epoch are more than any fleet has lasted.
+CREATE FUNCTION snowflake_registry.highest_count(f snowflake_registry.fleet, n snowflake_registry.node, now_point bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT snowflake_registry.sum_of(coalesce(n.count, 0), 1000 + greatest(div(
+        ((now_point >> f.low_bits) - (coalesce(snowflake_registry.point_of(f, n.seen), 0) >> f.low_bits))::numeric * f.tick_us,
+        1000000), 0)::bigint)
+$$;
+
+-- Whether no answer of the registry, lost or not, can have contained what a renewal says. A forged call could otherwise take the row of
+-- a server that works, or use up a worker ID for ever.
+CREATE FUNCTION snowflake_registry.implausible(
+    f snowflake_registry.fleet, n snowflake_registry.node, now_point bigint, count bigint, start bigint, bound bigint
+) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT start > snowflake_registry.sum_of(now_point, snowflake_registry.margin(f))
+        OR bound > snowflake_registry.latest_bound(f, now_point)
+        OR count > snowflake_registry.highest_count(f, n, now_point)
+$$;
+
+-- The number of IDs in the lease of a worker ID. A spare worker ID has a short one, so that its quarantine is short.
+CREATE FUNCTION snowflake_registry.lease_span(f snowflake_registry.fleet, spare boolean, lease interval) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT snowflake_registry.span_of(f, CASE WHEN spare THEN least(lease, interval '1 hour') ELSE lease END) $$;
+
+-- Stores a renewal. The row of a different holder is moved into "history".
+CREATE FUNCTION snowflake_registry.store_renewal(
+    a snowflake_registry.answer, f snowflake_registry.fleet, n snowflake_registry.node, holder uuid, lease interval, about jsonb,
+    now_at timestamptz
+) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    said jsonb := snowflake_registry.clean_about(about);
+BEGIN
+    IF n.holder IS NULL THEN
+        INSERT INTO snowflake_registry.node AS t
+            (datacenter_id, worker_id, holder, nonce, count, life, start, bound, since, seen, lease, about)
+        VALUES (a.datacenter, a.worker, store_renewal.holder, a.nonce, a.count, a.life, a.start, a.bound, now_at, now_at,
+            store_renewal.lease, said);
+        RETURN;
+    END IF;
+    IF n.holder <> store_renewal.holder THEN
+        PERFORM snowflake_registry.end_tenure(f, n, now_at, 'adoption');
+        n.since := now_at;
+    END IF;
+    UPDATE snowflake_registry.node AS t SET
+        holder = store_renewal.holder,
+        nonce = a.nonce,
+        count = a.count,
+        life = a.life,
+        start = a.start,
+        bound = a.bound,
+        since = n.since,
+        seen = now_at,
+        lease = store_renewal.lease,
+        about = said
+    WHERE t.datacenter_id = a.datacenter AND t.worker_id = a.worker;
+END
+$$;
+
 CREATE FUNCTION snowflake_registry.renew(
     fleet uuid, layout text, epoch bigint, datacenter integer, worker integer, holder uuid, count bigint, life bigint, nonce uuid,
     next_nonce uuid, start bigint, bound bigint, clock bigint, lease interval, about jsonb
@@ -26,12 +96,14 @@ DECLARE
     own boolean;
     match boolean;
     expired boolean;
+    spare boolean;
+    lease_span bigint;
     granted constant text := 'Pass the value that claim() or renew() returned.';
 BEGIN
     PERFORM snowflake_registry.check_arguments(renew.fleet, renew.layout, renew.epoch, renew.datacenter, renew.holder, renew.life,
         renew.nonce, renew.clock, renew.lease, renew.about);
     PERFORM snowflake_registry.check_argument('worker', renew.worker >= 0, granted);
-    PERFORM snowflake_registry.check_argument('count', renew.count BETWEEN 1 AND 1000000000000, granted);
+    PERFORM snowflake_registry.check_argument('count', renew.count >= 1, granted);
     PERFORM snowflake_registry.check_argument('next_nonce', renew.next_nonce IS NOT NULL OR NULL, granted);
     PERFORM snowflake_registry.check_argument('bound', renew.bound >= 0, granted);
     PERFORM snowflake_registry.check_argument('start', renew.start BETWEEN 0 AND renew.bound, granted);
@@ -75,16 +147,7 @@ BEGIN
     margin := snowflake_registry.margin(f);
     present := n.holder IS NOT NULL;
     own := present AND n.holder = renew.holder;
-    -- Such a bound would take the worker ID out of use for ever.
-    IF renew.bound > greatest(CASE WHEN own THEN n.bound END,
-        snowflake_registry.sum_of(now_point, snowflake_registry.far(f)))
-    THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = 'argument "bound" is later than anything that the registry can have granted',
-            DETAIL = format('The time of the bound is %s, and the clock of the registry shows %s.',
-                snowflake_registry.time_of(f, renew.bound), now_at),
-            HINT = 'Check the clocks of the servers on which the registry runs or has run.';
-    END IF;
+    match := own AND n.nonce IN (renew.nonce, renew.next_nonce);
     IF NOT exclusive AND (NOT present OR snowflake_registry.moved(f, i)
         OR snowflake_registry.knows_more(f, n, renew.life, renew.count))
     THEN
@@ -94,7 +157,7 @@ BEGIN
 
     -- A discontinuity of the registry: first the one that the registry sees itself, then the one that the renewal shows.
     IF snowflake_registry.moved(f, i) THEN
-        f := snowflake_registry.begin_life(f, i, false, now_at);
+        f := snowflake_registry.begin_life(f, i, NULL, now_at);
     END IF;
     a.life := f.life;
     -- The layout was changed and changed back since this grant began. In between, other servers were granted the IDs above its bound.
@@ -104,12 +167,21 @@ BEGIN
         a.nonce := renew.next_nonce;
         RETURN a;
     END IF;
+    IF match IS NOT TRUE
+        AND snowflake_registry.implausible(f, n, now_point, renew.count, renew.start, renew.bound)
+    THEN
+        a.answer := 'refused';
+        a.reason := 'implausible';
+        RETURN a;
+    END IF;
+    -- The holder of the nonce is renewed whatever else it says: its count is that of the row, and a bound that no server can have is cut.
+    renew.bound := least(renew.bound, snowflake_registry.latest_bound(f, now_point));
+    renew.count := CASE WHEN match THEN n.count ELSE renew.count END;
     IF snowflake_registry.knows_more(f, n, renew.life, renew.count) THEN
-        f := snowflake_registry.begin_life(f, i, true, now_at);
+        f := snowflake_registry.begin_life(f, i, renew.life, now_at);
     END IF;
     a.life := f.life;
 
-    match := own AND n.nonce IN (renew.nonce, renew.next_nonce);
     -- Whether the renewal is taken over the row.
     IF present AND NOT match
         AND NOT (own AND n.count < renew.count)
@@ -135,25 +207,20 @@ BEGIN
         RETURN a;
     END IF;
 
+    spare := renew.worker >= (snowflake_registry.division_of(f.worker_bits)).spare;
+    lease_span := snowflake_registry.lease_span(f, spare, renew.lease);
     a.answer := 'renewed';
     a.nonce := renew.next_nonce;
-    a.count := greatest(renew.count, n.count) + CASE WHEN match AND n.nonce = renew.next_nonce THEN 0 ELSE 1 END;
+    a.count := CASE WHEN match AND n.nonce = renew.next_nonce THEN n.count
+        ELSE snowflake_registry.sum_of(greatest(renew.count, n.count), 1) END;
     a.start := CASE WHEN match THEN n.start ELSE renew.start END;
     a.bound := greatest(n.bound, renew.bound, least(
-        snowflake_registry.sum_of(renew.clock, snowflake_registry.span_of(f, renew.lease)),
-        snowflake_registry.sum_of(snowflake_registry.sum_of(now_point, snowflake_registry.span_of(f, renew.lease)), margin)));
-    IF present THEN
-        IF NOT own THEN
-            PERFORM snowflake_registry.end_tenure(f, n, now_at, 'adoption');
-        END IF;
-        UPDATE snowflake_registry.node AS t SET holder = renew.holder, nonce = a.nonce, count = a.count, life = a.life,
-            start = a.start, bound = a.bound, since = CASE WHEN own THEN n.since ELSE now_at END, seen = now_at,
-            lease = renew.lease, about = snowflake_registry.clean_about(renew.about)
-        WHERE t.datacenter_id = renew.datacenter AND t.worker_id = renew.worker;
-    ELSE
-        INSERT INTO snowflake_registry.node
-        VALUES (renew.datacenter, renew.worker, renew.holder, a.nonce, a.count, a.life, a.start, a.bound, now_at, now_at,
-            renew.lease, snowflake_registry.clean_about(renew.about));
+        snowflake_registry.sum_of(renew.clock, lease_span),
+        snowflake_registry.sum_of(snowflake_registry.sum_of(now_point, lease_span), margin)));
+    PERFORM snowflake_registry.store_renewal(a, f, n, renew.holder, renew.lease, renew.about, now_at);
+    -- The server gives the spare worker ID back for one of the ring.
+    IF spare AND NOT snowflake_registry.in_quarantine(f, now_point) THEN
+        a.other := jsonb_build_object('leave', true);
     END IF;
     RETURN a;
 END

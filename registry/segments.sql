@@ -37,7 +37,7 @@ BEGIN
             RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'the registry changed during the call',
                 HINT = 'Send the request again.';
         END IF;
-        f := snowflake_registry.begin_life(f, i, false, clock_timestamp());
+        f := snowflake_registry.begin_life(f, i, NULL, clock_timestamp());
     END IF;
     RETURN f;
 END

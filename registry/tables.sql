@@ -52,7 +52,12 @@ CREATE TABLE snowflake_registry.fleet (
     newest_seen bigint NOT NULL CHECK (newest_seen >= 0),
     spare_closed boolean NOT NULL,
     floor bigint NOT NULL CHECK (floor >= 0),
-    generation bigint NOT NULL DEFAULT 0 CHECK (generation >= 0)
+    generation bigint NOT NULL DEFAULT 0 CHECK (generation >= 0),
+    -- Columns of later versions come last, so that an update adds them in the same order.
+    spare_until bigint NOT NULL DEFAULT 0 CHECK (spare_until >= 0),
+    spare_before bigint NOT NULL DEFAULT 0 CHECK (spare_before >= 0),
+    settled bigint,
+    mark xid NOT NULL DEFAULT '0'
 );
 
 CREATE TABLE snowflake_registry.ring (
@@ -185,6 +190,30 @@ CREATE TYPE snowflake_registry.identity AS (
     timeline bigint,
     database_oid oid,
     table_oid oid
+);
+
+-- The worker IDs of a datacenter: 0 .. spare - 1 is the ring, spare .. sliced - 1 is the common part of the spare worker IDs, and from
+-- "sliced" on there are "slices" slices of equal size.
+CREATE TYPE snowflake_registry.division AS (
+    spare bigint,
+    sliced bigint,
+    slices bigint,
+    total bigint
+);
+
+-- The worker IDs that a claim can get: in each pair of elements, from "first" to below "past". Every grant begins one margin above
+-- "floor". With "tails", a holder whose renewal was lost can still hold a worker ID whose bound has passed.
+CREATE TYPE snowflake_registry.offer AS (
+    first bigint[],
+    past bigint[],
+    floor bigint,
+    tails boolean
+);
+
+-- A worker ID that is free, and the first ID of its grant.
+CREATE TYPE snowflake_registry.free_worker AS (
+    worker bigint,
+    start bigint
 );
 
 CREATE TYPE snowflake_registry.layout AS (

@@ -14,6 +14,7 @@ DECLARE
         + ('x' || right(nonce::text, 5))::bit(20)::integer;
 BEGIN
     UPDATE snowflake_registry.fleet SET generation = next_generation;
+    PERFORM snowflake_registry.mark_fleet();
     INSERT INTO snowflake_registry.segment (tag, generation, next_value, step, max_step, top_nonce, top_first, life, window_start,
         window_used, updated_at, begins_at, description)
     VALUES (insert_segment.tag, next_generation, insert_segment.start, insert_segment.step, insert_segment.max_step, nonce,

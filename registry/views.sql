@@ -9,7 +9,12 @@ SELECT
     f.life_since,
     f.life_reason,
     q.until AS quarantine_until,
-    CASE WHEN q.until IS NULL THEN NULL ELSE NOT f.spare_closed AND f.worker_bits >= 3 END AS spare_open,
+    CASE WHEN q.until IS NULL THEN NULL
+        ELSE (snowflake_registry.division_of(f.worker_bits)).slices > 0 AND (
+            NOT f.spare_closed
+            OR snowflake_registry.time_of(f.spare_until, f.epoch, f.low_bits, f.tick_us) + interval '10 minutes' < c.now_at
+            OR coalesce(f.timeline - f.settled <= (snowflake_registry.division_of(f.worker_bits)).slices, false))
+    END AS spare_open,
     CASE WHEN f.floor > 0 THEN snowflake_registry.time_of(f.floor, f.epoch, f.low_bits, f.tick_us) END AS floor,
     (SELECT count(*) FROM snowflake_registry.node) AS worker_ids_used
 FROM snowflake_registry.fleet AS f,
@@ -63,8 +68,8 @@ CREATE VIEW snowflake_registry.datacenters AS
 SELECT r.datacenter_id, w.worker_ids, u.used, w.worker_ids - u.used AS free
 FROM snowflake_registry.fleet AS f
     CROSS JOIN snowflake_registry.ring AS r
-    -- The last eighth is given out only during a quarantine.
-    CROSS JOIN LATERAL (SELECT (1::bigint << f.worker_bits) - (1::bigint << f.worker_bits) / 8 AS worker_ids) AS w
+    -- The spare worker IDs are assigned only during a quarantine.
+    CROSS JOIN LATERAL (SELECT (snowflake_registry.division_of(f.worker_bits)).spare AS worker_ids) AS w
     CROSS JOIN LATERAL (
         SELECT count(*) AS used FROM snowflake_registry.servers AS s
         WHERE s.datacenter_id = r.datacenter_id AND s.worker_id < w.worker_ids AND s.state <> 'gone'
@@ -88,4 +93,4 @@ GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
 GRANT SELECT ON snowflake_registry.status, snowflake_registry.servers, snowflake_registry.handovers,
     snowflake_registry.datacenters, snowflake_registry.segments, snowflake_registry.holes TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint, bigint, integer, bigint),
-    snowflake_registry.about_number(jsonb, text) TO pg_monitor;
+    snowflake_registry.about_number(jsonb, text), snowflake_registry.division_of(integer) TO pg_monitor;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use flake::fleet::Loss;
+use flake::fleet::{Loss, Ring, SPARE_LEASE};
 use pgrx::PgLogLevel;
 
 use crate::config::{guc, identity};
 use crate::fleet::call::Clocks;
-use crate::fleet::grant::{Snapshot, Standing};
+use crate::fleet::grant::{Snapshot, Standing, now};
 use crate::message::error::Error;
 use crate::message::fleet;
 use crate::message::trouble::Trouble;
@@ -53,7 +53,7 @@ pub fn recovered(failures: u64, snapshot: &Snapshot) {
     log::log(format!("a heartbeat succeeded after {times}"), until(snapshot));
 }
 
-/// Logs that the lease runs out because no heartbeat succeeds.
+/// Logs that the lease runs out, because no heartbeat succeeds or because the clock of the registry is behind.
 pub fn running_out(left: Left, snapshot: &Snapshot) {
     let part = match left {
         Left::Enough => return,
@@ -61,11 +61,18 @@ pub fn running_out(left: Left, snapshot: &Snapshot) {
         Left::Quarter => "less than a quarter of the lease is left",
         Left::Nothing => "the lease has ended",
     };
-    log::warn_of(
-        format!("{part}, because heartbeats fail"),
-        format!("{} {}", fleet::heartbeats(&snapshot.outage()), until(snapshot)),
-        &snapshot.hint,
-    );
+    match snapshot.failures {
+        0 => log::warn_of(
+            format!("{part}, because the clock of the registry is behind"),
+            format!("{} {}", clocks_of(snapshot.offset_us), until(snapshot)),
+            "Set the clock of the registry's server. The registry grants no IDs that are more than one lease ahead of its own clock.",
+        ),
+        _ => log::warn_of(
+            format!("{part}, because heartbeats fail"),
+            format!("{} {}", fleet::heartbeats(&snapshot.outage()), until(snapshot)),
+            &snapshot.hint,
+        ),
+    }
 }
 
 /// Logs that this server has lost its worker ID.
@@ -102,7 +109,8 @@ pub fn skewed(clocks: Clocks, limit: Duration) {
     log::warn_of(
         format!("the clock is {:.3} {side}", seconds(clocks.offset).abs()),
         format!(
-            "This is more than \"snowflake_pg.max_clock_skew\", which is {:.3} s. The measurement is accurate to {:.3} s.",
+            "{} This is more than \"snowflake_pg.max_clock_skew\", which is {:.3} s. The measurement is accurate to {:.3} s.",
+            clocks_of(clocks.offset),
             limit.as_secs_f64(),
             seconds(clocks.round_trip) / 2.0
         ),
@@ -128,6 +136,16 @@ fn until(snapshot: &Snapshot) -> String {
     }
 }
 
+/// Says what the clocks of this server and of the registry show, if this server's is ahead by this number of microseconds.
+fn clocks_of(offset: i64) -> String {
+    let now = now();
+    let registry = timestamp::utc(now.saturating_sub(offset).into());
+    format!(
+        "The clock of this server shows {}, and the clock of the registry shows {registry}.",
+        timestamp::utc(now.into())
+    )
+}
+
 /// Returns the name of this machine.
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -135,7 +153,10 @@ pub fn host() -> String {
 
 /// Returns how much of the lease is left at `now`, in microseconds since the Unix epoch.
 pub fn left(snapshot: &Snapshot, now: i64) -> Left {
-    let lease = guc::lease().as_micros() as i64;
+    let identity = identity::get();
+    let spare = snapshot.node.worker >= Ring::of(&identity.format.layout).spare;
+    let lease = if spare { guc::lease().min(SPARE_LEASE) } else { guc::lease() };
+    let lease = lease.as_micros() as i64;
     match snapshot.granted_until.saturating_sub(now) {
         ..=0 => Left::Nothing,
         left if left < lease / 4 => Left::Quarter,

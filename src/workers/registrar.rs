@@ -85,6 +85,8 @@ struct Registrar {
     begun: Instant,
     /// The connection string of the last heartbeat.
     string: String,
+    /// True if the grant was renewed. A first grant is short.
+    renewed: bool,
     /// The last failure that was logged since the last success.
     logged: Option<Trouble>,
     left: Left,
@@ -112,6 +114,7 @@ impl Registrar {
             snapshot,
             begun: Instant::now(),
             string: String::new(),
+            renewed: true,
             logged: None,
             left: Left::Enough,
             skew_logged: None,
@@ -256,6 +259,11 @@ impl Registrar {
             match effect {
                 Effect::Continue | Effect::Refused(RegistryRefusal::Life) => self.store(),
                 Effect::Assigned => {
+                    // The server gives a spare worker ID back. No session may issue with it any more when the new one is published.
+                    if self.snapshot.standing == Standing::Holding {
+                        self.leave(Standing::Seeking);
+                    }
+                    self.renewed = false;
                     record::begin();
                     self.store();
                     self.snapshot.generation += 1;
@@ -265,6 +273,7 @@ impl Registrar {
                     return Ok(());
                 }
                 Effect::Renewed => {
+                    self.renewed = true;
                     self.store();
                     self.take_grant();
                     if let Some(fleet) = self.member.fleet() {
@@ -343,7 +352,7 @@ impl Registrar {
         self.snapshot.detail.clear();
         self.snapshot.hint.clear();
         self.snapshot.last_heartbeat = now();
-        self.left = Left::Enough;
+        self.watch_grant();
         if self.logged.take().is_some() {
             fleet::log::recovered(failures, &self.snapshot);
         }
@@ -365,13 +374,19 @@ impl Registrar {
             fleet::log::failed(&trouble, &self.snapshot);
             self.logged = Some(trouble);
         }
-        if self.snapshot.standing == Standing::Holding {
-            let left = fleet::log::left(&self.snapshot, now());
-            if left > self.left {
-                fleet::log::running_out(left, &self.snapshot);
-                self.left = left;
-            }
+        self.watch_grant();
+    }
+
+    /// Warns when the lease runs out, whether heartbeats fail or not.
+    fn watch_grant(&mut self) {
+        if self.snapshot.standing != Standing::Holding || !self.renewed {
+            return;
         }
+        let left = fleet::log::left(&self.snapshot, now());
+        if left > self.left {
+            fleet::log::running_out(left, &self.snapshot);
+        }
+        self.left = left;
     }
 
     fn measured(&mut self, clocks: Option<Clocks>) {

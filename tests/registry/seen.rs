@@ -5,7 +5,7 @@ use flake::fleet::{RegistryAnswer as Said, RegistryRefusal};
 
 use crate::calls::{claim, registry};
 
-/// A layout with 16 worker IDs, of which 14 are given out outside a quarantine.
+/// A layout with 16 worker IDs, of which 12 are assigned outside a quarantine.
 const LAYOUT: &str = "41:4:18";
 
 /// Returns how many worker IDs of datacenter 0 exist, are used and are free.
@@ -19,18 +19,18 @@ fn left(client: &mut Client) -> String {
 fn the_registry_says_when_few_worker_ids_are_free() {
     let server = registry("registry_few", LAYOUT);
     let mut client = server.connect();
-    for used in 1..=14 {
+    for used in 1..=12 {
         claim(&mut client, LAYOUT).expect("a worker ID is free");
-        assert_eq!(left(&mut client), format!("14 {used} {}", 14 - used));
+        assert_eq!(left(&mut client), format!("12 {used} {}", 12 - used));
         let said = server.log().matches("worker IDs of datacenter 0 are free").count();
-        assert_eq!(said, usize::from(used >= 13) + usize::from(used >= 14), "{used}: {}", server.log());
+        assert_eq!(said, usize::from(used >= 11) + usize::from(used >= 12), "{used}: {}", server.log());
     }
-    assert!(server.log().contains("LOG:  only 1 of 14 worker IDs of datacenter 0 are free"), "{}", server.log());
+    assert!(server.log().contains("LOG:  only 1 of 12 worker IDs of datacenter 0 are free"), "{}", server.log());
     assert!(matches!(claim(&mut client, LAYOUT), Err(Said::Refused(RegistryRefusal::Full))));
     // A server that is gone frees its worker ID.
     let gone = "UPDATE snowflake_registry.node SET bound = bound - (25 * 60 * 1000::bigint << 22) WHERE worker_id = 3";
     client.batch_execute(gone).expect("a superuser may");
-    assert_eq!(left(&mut client), "14 13 1");
+    assert_eq!(left(&mut client), "12 11 1");
     assert_eq!(claim(&mut client, LAYOUT).expect("a worker ID is free again").worker, 3);
 }
 
@@ -50,10 +50,10 @@ fn a_server_that_was_removed_is_live_then_late_then_gone() {
         (client.one("SELECT state FROM snowflake_registry.servers"), left(&mut client))
     };
     for (since, expected, used) in [
-        ("4 min", "live", "14 1 13"),
-        ("6 min", "late", "14 1 13"),
-        ("12 hours 9 min", "late", "14 1 13"),
-        ("12 hours 11 min", "gone", "14 0 14"),
+        ("4 min", "live", "12 1 11"),
+        ("6 min", "late", "12 1 11"),
+        ("12 hours 9 min", "late", "12 1 11"),
+        ("12 hours 11 min", "gone", "12 0 12"),
     ] {
         assert_eq!(state(since), (expected.into(), used.into()), "{since} after the last heartbeat");
     }

@@ -136,7 +136,9 @@ impl Both {
             self.client().batch_execute(&put).expect("a superuser may");
         }
         let timeline = self.timeline - behind;
-        let put = format!("UPDATE snowflake_registry.fleet SET timeline = {timeline}");
+        let put = format!(
+            "UPDATE snowflake_registry.fleet SET timeline = {timeline}; SELECT snowflake_registry.mark_fleet()"
+        );
         self.client().batch_execute(&put).expect("a superuser may");
     }
 

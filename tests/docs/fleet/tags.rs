@@ -58,7 +58,9 @@ fn a_tag_skips_the_numbers_that_the_page_says() {
     for (life, steps, known) in [(3, 2, true), (4, 8, false)] {
         let mut client = standby.connect_to("fleet");
         let timeline = if known { 2 - steps } else { 9 };
-        let put = format!("UPDATE snowflake_registry.fleet SET timeline = {timeline}");
+        let put = format!(
+            "UPDATE snowflake_registry.fleet SET timeline = {timeline}; SELECT snowflake_registry.mark_fleet()"
+        );
         client.batch_execute(&put).expect("a superuser may");
         let before = next(&standby);
         assert_eq!(take(&standby) - before, 64 * 10_000 * (2 * steps - 1) * (3 + steps), "life {life}");

@@ -20,8 +20,8 @@
 //!
 //! # The rules
 //!
-//! 1. [`RegistryRequest::Hello`] returns a *nonce* that the registry makes. Every claim and every renewal needs a new one, because a copy of
-//!    a server's memory produces the same random numbers as the original.
+//! 1. [`RegistryRequest::Hello`] returns a *nonce* that the registry makes. Every claim and every renewal needs a new one, because a
+//!    copy of a server's memory produces the same random numbers as the original.
 //! 2. [`RegistryRequest::Claim`] returns the next worker ID in ring order for which a start has passed. The start is one [`MARGIN`] above
 //!    the previous holder's bound, the end of the last quarantine and the floor of rule 7. The start must have passed by the clocks of
 //!    the registry and of the server. All other points need to have passed only by the registry's clock. The first bound is only one

@@ -18,7 +18,7 @@ pub struct Statement {
 
 /// A column of an answer: its name, and the expression for its value. Times are in seconds since the Unix epoch, because a role of the
 /// registry can have any settings for the form of times.
-const COLUMNS: [(&str, &str); 13] = [
+const COLUMNS: [(&str, &str); 14] = [
     ("answer", "answer"),
     ("reason", "reason"),
     ("worker", "worker"),
@@ -31,6 +31,8 @@ const COLUMNS: [(&str, &str); 13] = [
     ("until", "EXTRACT(epoch FROM until)"),
     ("now", "EXTRACT(epoch FROM now)"),
     ("seen", "EXTRACT(epoch FROM pg_catalog.jsonb_extract_path_text(other, 'seen')::pg_catalog.timestamptz)"),
+    // Registries of earlier versions do not say it, and servers of earlier versions do not read it.
+    ("leave", "pg_catalog.jsonb_extract_path_text(other, 'leave')"),
     ("other", "other"),
 ];
 
@@ -156,7 +158,6 @@ impl Call {
                 count: number("count")?,
                 life: number("life")?,
                 bound: point("bound")?,
-                // A registry of an earlier version has no such column.
                 leave: column("leave") == Some("true"),
             },
             ("lost", Some("expired")) => RegistryAnswer::Lost(Loss::Expired),

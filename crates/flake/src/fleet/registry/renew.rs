@@ -21,10 +21,11 @@ impl Registry {
         if matching.is_none() && self.implausible(now, renew, row.as_ref()) {
             return RegistryAnswer::Refused(RegistryRefusal::Implausible);
         }
-        // The holder of the nonce is renewed whatever else it says. What no server can have is cut.
+        // The holder of the nonce is renewed whatever else it says: its count is that of the row, and a bound that no server can have is
+        // cut.
         let renew = RenewRequest {
             bound: renew.bound.min(self.latest_bound(now)),
-            count: renew.count.min(self.highest_count(now, row.as_ref())),
+            count: matching.map_or(renew.count, |row| row.count),
             ..*renew
         };
         if self.knows_more(&renew, row.as_ref()) {
