@@ -1,5 +1,20 @@
 -- Claims. crates/flake/src/fleet/registry/claim.rs says why each rule is needed.
 
+-- The worker IDs that a claim can get: in each pair of elements, from "first" to below "past". Every grant begins one margin above
+-- "floor". With "tails", a holder whose renewal was lost can still hold a worker ID whose bound has passed.
+CREATE TYPE snowflake_registry.offer AS (
+    first bigint[],
+    past bigint[],
+    floor bigint,
+    tails boolean
+);
+
+-- A worker ID that is free, and the first ID of its grant.
+CREATE TYPE snowflake_registry.free_worker AS (
+    worker bigint,
+    start bigint
+);
+
 -- The worker IDs that a claim can get now, in the order in which they are looked at.
 CREATE FUNCTION snowflake_registry.offer_of(f snowflake_registry.fleet, now_point bigint, datacenter integer)
 RETURNS snowflake_registry.offer

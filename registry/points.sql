@@ -83,6 +83,15 @@ CREATE FUNCTION snowflake_registry.start_above(f snowflake_registry.fleet, point
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT CASE WHEN point = 0 THEN 0 ELSE snowflake_registry.sum_of(point, snowflake_registry.margin(f)) END $$;
 
+-- The worker IDs of a datacenter: 0 .. spare - 1 is the ring, spare .. sliced - 1 is the common part of the spare worker IDs, and from
+-- "sliced" on there are "slices" slices of equal size.
+CREATE TYPE snowflake_registry.division AS (
+    spare bigint,
+    sliced bigint,
+    slices bigint,
+    total bigint
+);
+
 -- The last quarter of the worker IDs is spare, and half of it is divided into slices. With fewer than 8 worker IDs, none is spare.
 CREATE FUNCTION snowflake_registry.division_of(worker_bits integer) RETURNS snowflake_registry.division
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp

@@ -192,30 +192,6 @@ CREATE TYPE snowflake_registry.identity AS (
     table_oid oid
 );
 
--- The worker IDs of a datacenter: 0 .. spare - 1 is the ring, spare .. sliced - 1 is the common part of the spare worker IDs, and from
--- "sliced" on there are "slices" slices of equal size.
-CREATE TYPE snowflake_registry.division AS (
-    spare bigint,
-    sliced bigint,
-    slices bigint,
-    total bigint
-);
-
--- The worker IDs that a claim can get: in each pair of elements, from "first" to below "past". Every grant begins one margin above
--- "floor". With "tails", a holder whose renewal was lost can still hold a worker ID whose bound has passed.
-CREATE TYPE snowflake_registry.offer AS (
-    first bigint[],
-    past bigint[],
-    floor bigint,
-    tails boolean
-);
-
--- A worker ID that is free, and the first ID of its grant.
-CREATE TYPE snowflake_registry.free_worker AS (
-    worker bigint,
-    start bigint
-);
-
 CREATE TYPE snowflake_registry.layout AS (
     layout text,
     timestamp_bits integer,

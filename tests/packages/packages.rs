@@ -153,7 +153,8 @@ fn a_copy_without_the_files_is_caught() {
 fn the_registry_of_the_archive_works_without_the_library() {
     let Some(copy) = archive::Copy::new("archive_registry") else { return };
     let installed = copy.install_registry(&Packages::built().archive);
-    assert_eq!(installed, [&format!("snowflake_registry--{VERSION}.sql"), "snowflake_registry.control"]);
+    let upgrade = format!("snowflake_registry--0.2.0-dev--{VERSION}.sql");
+    assert_eq!(installed, [&upgrade, &format!("snowflake_registry--{VERSION}.sql"), "snowflake_registry.control"]);
     let server = copy.start("").unwrap();
     let mut session = server.connect();
     let missing = session.refusal("LOAD 'snowflake_pg'").1;

@@ -11,7 +11,7 @@ use crate::calls::{claim, registry};
 const LAYOUT: &str = "41:10:12";
 
 /// Every object of the schema, with its definition and its privileges.
-const OBJECTS: &str = "
+pub const OBJECTS: &str = "
     SELECT concat_ws(' ', 'function', p.oid::regprocedure, p.proacl, md5(pg_get_functiondef(p.oid)), obj_description(p.oid, 'pg_proc'))
         FROM pg_proc p WHERE pronamespace = 'snowflake_registry'::regnamespace
     UNION ALL

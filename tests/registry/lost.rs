@@ -8,7 +8,7 @@ use crate::calls::{claim, format, micros, registry, send};
 const LAYOUT: &str = "41:10:12";
 
 /// Runs one heartbeat of a server, and returns its effect.
-fn heartbeat(client: &mut Client, member: &mut Member) -> Effect {
+pub fn heartbeat(client: &mut Client, member: &mut Member) -> Effect {
     let scale = Scale::new(format(LAYOUT));
     loop {
         let now: i64 = client.one(&format!("SELECT {}", micros("clock_timestamp()")));
@@ -22,11 +22,11 @@ fn heartbeat(client: &mut Client, member: &mut Member) -> Effect {
     }
 }
 
-fn server() -> Member {
+pub fn server() -> Member {
     Member::start(MemberIdentity { fleet: None, format: format(LAYOUT), datacenter: 0 }, None, Point::ZERO)
 }
 
-fn number(member: &Member) -> u32 {
+pub fn number(member: &Member) -> u32 {
     match member.standing() {
         MemberStanding::Holding(grant) => grant.node.worker,
         other => panic!("{other:?}"),
