@@ -12,6 +12,7 @@ mod connection;
 mod copies;
 mod cost;
 mod embedded;
+mod failovers;
 mod fake;
 mod fleet;
 mod forgotten;

@@ -1,6 +1,6 @@
 //! Rows of the registry that are restored from a dump into the tables that exist.
 
-use cluster::{Answer as _, Cluster, Stop, assert_caught, ensure, output, typed};
+use cluster::{Answer as _, Stop, assert_caught, ensure, output, typed};
 use flake::fleet::{RegistryAnswer, RegistryRefusal};
 
 use crate::calls::{claim, registry};
