@@ -21,7 +21,7 @@ use crate::stats::{Counts, Sample};
 
 /// The number of servers.
 const SERVERS: u64 = 1_000;
-/// The default layout has 1,024 worker IDs, of which a registry keeps one eighth as spare worker IDs. This layout has twice as many.
+/// The default layout has 1,024 worker IDs, of which a registry keeps one quarter as spare worker IDs. This layout has twice as many.
 const LAYOUT: &str = "41:11:11";
 /// The default lease, and the mean time between two heartbeats that follows from it: the registrar waits 54 to 60 s.
 const LEASE: Duration = Duration::from_hours(12);
@@ -87,7 +87,7 @@ pub fn run() -> Report {
         "clients and registry share the processors; the CPU time is that of all processes of the registry's server",
         "at the rate of a fleet: requests at random times, one per server in 57 s; latencies count from the time at which a \
          request is due",
-        "the layout is 41:11:11, because the default layout has room for 896 servers with a registry",
+        "the layout is 41:11:11, because the default layout has room for 768 servers with a registry",
     ];
     Report { part: "fleet".into(), machine: Machine::of(&mut client), notes: notes.map(String::from).to_vec(), figures }
 }

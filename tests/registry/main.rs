@@ -4,6 +4,7 @@ mod blocks;
 mod calls;
 mod compare;
 mod concurrency;
+mod forged;
 mod hundred;
 mod install;
 mod lost;

@@ -44,7 +44,7 @@ fn a_registry_that_is_restored_gives_out_no_number_again() {
 fn a_registry_that_skips_nothing_is_caught() {
     let without_lives = |registry: &Cluster| {
         let sql = "CREATE OR REPLACE FUNCTION snowflake_registry.begin_life(
-                       f snowflake_registry.fleet, i snowflake_registry.identity, told boolean, now_at timestamptz, why text DEFAULT NULL
+                       f snowflake_registry.fleet, i snowflake_registry.identity, told bigint, now_at timestamptz, why text DEFAULT NULL
                    ) RETURNS snowflake_registry.fleet LANGUAGE plpgsql AS 'BEGIN RETURN f; END'";
         registry.connect().batch_execute(sql).expect("a superuser may");
     };

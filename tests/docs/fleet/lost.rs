@@ -105,7 +105,7 @@ fn check_snapshot(test: &'static str, closed: bool) -> Result<(), String> {
     let second = hosts.server("db2").start();
     let mut fleet = vec![&server];
     if closed {
-        check_log(&second, "heartbeat failed: the registry is in quarantine and gives out no worker IDs");
+        check_log(&second, "heartbeat failed: the registry is in quarantine, and no spare worker ID is free");
     } else {
         wait_for_worker(&second, 0);
         fleet.push(&second);

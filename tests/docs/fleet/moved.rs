@@ -24,7 +24,7 @@ fn a_promoted_registry_gives_out_spare_worker_ids() {
     let mut quarantine = section("The registry is in quarantine");
     check(&standby, "fleet", &quarantine.block("sql quarantine"), &quarantine.block("text"));
     let next = like("db2").start();
-    wait_for_worker(&next, 896);
+    wait_for_worker(&next, 768);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_registry_in_its_own_cluster_follows_the_primary() {
     wait_for_worker(&standby, 1);
     wait_for_heartbeat(&standby, 1);
     let third = standby.standby(like("db3"));
-    let spare = "SELECT role FROM snowflake_registry.servers WHERE worker_id = 896";
+    let spare = "SELECT role FROM snowflake_registry.servers WHERE worker_id = 768";
     let role = || psql(&standby, "fleet", spare).is_ok_and(|printed| printed.contains("standby"));
     assert!(within(SOON, role), "{}", third.log());
 }

@@ -21,7 +21,7 @@ const SHOWN: [(Figure, &str); 7] = [
         ("snowflake_registry_servers_count", &[("state", "gone")]),
         "SELECT count(*) FROM snowflake_registry.node WHERE worker_id = 2",
     ),
-    (("snowflake_registry_worker_ids_total", &[("datacenter_id", "0")]), "SELECT 896"),
+    (("snowflake_registry_worker_ids_total", &[("datacenter_id", "0")]), "SELECT 768"),
     (("snowflake_registry_worker_ids_free", &[("datacenter_id", "0")]), "SELECT 894"),
 ];
 

@@ -65,7 +65,7 @@ fn check(test: &str, noticed: bool) -> Result<(), String> {
     loads.into_iter().for_each(|load| history.merge(load.finish()));
     history.check(100)?;
     // The first spare worker ID.
-    ensure!(number(&second) == "896", "the new server has worker ID {}", number(&second));
+    ensure!(number(&second) == "768", "the new server has worker ID {}", number(&second));
     Ok(())
 }
 
