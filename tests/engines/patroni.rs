@@ -1,5 +1,6 @@
 //! Patroni with etcd and three members: types the blocks of docs/patroni.md, and checks that no ID repeats in switchovers and failovers.
 
 mod failovers;
+mod nights;
 mod page;
 mod traps;

@@ -195,7 +195,7 @@ fn an_application_waits_for_its_first_worker_id() {
     // In one transaction, so that the application cannot get a worker ID in between.
     let closed = format!("SELECT snowflake_registry.create_fleet('{LAYOUT}'); SELECT snowflake_registry.close()");
     owner.batch_execute(&closed).expect("the registry has no fleet yet");
-    application.says("the registry refused the request: the registry gives no worker IDs during its quarantine");
+    application.says("the registry refused the request: the registry is in quarantine, and no spare worker ID is free");
     assert!(owner.one::<bool>("SELECT snowflake_registry.open()"));
     let ids = application.ids();
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 6);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cluster::{Answer, Ask, Cluster, History, Load, within};
 
-use crate::fleet::{LAYOUT, SOON, logged, refused, renewed, renewed_above, seen, server, string};
+use crate::fleet::{LAYOUT, SOON, logged, refused, renewed, renewed_above, seen, server, string, wait_for_log};
 
 /// The registry's clock is five minutes behind, ten years ahead, and right again. At each step, another server joins the fleet.
 #[test]
@@ -40,4 +40,16 @@ fn a_registry_whose_clock_is_wrong_grants_nothing_twice_and_stops_nobody() {
     }
     let quarantine: i64 = registry.connect().one("SELECT count(quarantine_until) FROM snowflake_registry.status");
     assert_eq!(quarantine, 0);
+}
+
+/// The clock of the registry is 16 minutes behind, so that it grants a lease of 10 minutes for 4 minutes at most. Heartbeats succeed.
+#[test]
+fn a_server_warns_if_the_clock_of_the_registry_leaves_little_of_its_lease() {
+    let registry = Cluster::builder("behind_clock").clock("-960").start_registry(LAYOUT);
+    let server = server("behind_clock_1", &string(&registry)).start();
+    renewed(&registry, &server);
+    wait_for_log(&server, "less than half of the lease is left, because the clock of the registry is behind");
+    wait_for_log(&server, "DETAIL:  The clock of this server shows 20");
+    assert_eq!(logged(&server, "heartbeat failed"), 0, "{}", server.log());
+    assert!(refused(&mut server.connect()).is_none());
 }

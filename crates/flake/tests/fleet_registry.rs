@@ -197,6 +197,26 @@ fn a_change_of_the_layout_begins_above_everything_that_was_granted() {
     assert_eq!(answer, RegistryAnswer::Refused(RegistryRefusal::Floor { until }));
 }
 
+/// The reason is what lasts longest, so that nobody opens a quarantine and still has to wait.
+#[test]
+fn a_refused_claim_says_what_it_waits_for() {
+    let moved = Moment { source: Source { tables: 2, ..SOURCE }, ..moment(0) };
+    let claim = call(RegistryRequest::Claim(ClaimRequest { life: 2, ..claim(1) }));
+    for (hours, reason) in [(1, "quarantine"), (48, "floor")] {
+        let mut registry = registry();
+        registry.fleet.floor = at(hours * 3_600_000_000);
+        registry.call(&moved, &call(RegistryRequest::Hello { serial: 1 }));
+        let RegistryAnswer::Refused(refusal) = registry.call(&moved, &claim) else { panic!("a worker ID was granted") };
+        assert_eq!(refusal.reason(), reason, "{refusal:?}");
+    }
+    let mut behind = registry();
+    let request = RegistryRequest::Claim(ClaimRequest { life: 1, clock: Point::ZERO, ..self::claim(1) });
+    assert_eq!(
+        behind.call(&moment(0), &call(request)),
+        RegistryAnswer::Refused(RegistryRefusal::Clock { until: Point::ZERO })
+    );
+}
+
 #[test]
 fn the_reasons_are_those_of_the_interface() {
     let until = Point::ZERO;

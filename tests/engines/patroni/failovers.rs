@@ -110,7 +110,6 @@ fn play(test: &str, way: Way) -> Result<(), String> {
     story.patroni.switchover((leader + 1) % 3);
     story.tell("switchover");
     story.patroni.wait_for_members();
-    story.open()?;
     story.tell("followed");
     let leader = story.patroni.leader();
     let killed = story.patroni.members[leader].postmaster();
@@ -119,7 +118,6 @@ fn play(test: &str, way: Way) -> Result<(), String> {
     ensure!(within(PATIENCE, others), "PostgreSQL was not started again");
     story.patroni.wait_for_members();
     ensure!(story.patroni.leader() == leader, "another member has taken over");
-    story.open()?;
     story.tell("restarted after kill -9");
     story.split()?;
     ensure!(story.workers() == workers, "{workers:?} became {:?}", story.workers());
@@ -140,15 +138,6 @@ fn play(test: &str, way: Way) -> Result<(), String> {
 }
 
 impl Story {
-    /// Ends the quarantine of the registry, which has lost nothing.
-    fn open(&self) -> Result<(), String> {
-        if self.way == Way::Registry {
-            let mut fleet = self.patroni.connect_to("fleet");
-            ensure!(fleet.one::<bool>("SELECT snowflake_registry.open()"), "there was no quarantine");
-        }
-        Ok(())
-    }
-
     /// Kills Patroni on the leader of a synchronous cluster. Its server stops issuing IDs, because nothing acknowledges its mark.
     fn synchronous(&mut self) -> Result<(), String> {
         self.patroni.change("{\"synchronous_mode\": true}");

@@ -182,6 +182,8 @@ impl World {
         self.go_back(age, pick);
         self.newest.tables += 1;
         self.source.tables = self.newest.tables;
+        // Losing the restore itself is outside the promise.
+        self.history.clear();
     }
 
     /// The registry has one of the states of the last `age` microseconds. Returns the tables that contained it.
