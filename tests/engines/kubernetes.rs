@@ -114,10 +114,17 @@ fn play(name: &str, from: From) -> Result<(), String> {
     assert_eq!(orders_3.worker(), last);
     check_unique(&mut ids)?;
 
-    // After two failovers within a quarantine, a pod that is created again waits.
+    // After two failovers within a quarantine, a pod that is created again gets a worker ID.
     orders_2.delete();
     let mut orders_2 = shop.pod(2);
     orders_2.join(&shop, &orders_3);
+    let spare = orders_2.wait_for_other_worker(&known)?;
+    // It waits if nothing shows how much the registry has lost.
+    typed(orders_3.server().psql(), "SELECT snowflake_registry.close();")?;
+    orders_2.delete();
+    let mut orders_2 = shop.pod(2);
+    orders_2.join(&shop, &orders_3);
+    let known = [&known[..], &[spare]].concat();
     let mut recipe = section("What happens to the worker ID");
     orders_2.wait_for_log(recipe.block("text waiting").trim())?;
     typed(orders_3.server().psql(), &recipe.block("sql open"))?;
