@@ -51,5 +51,5 @@ fn a_server_warns_if_the_clock_of_the_registry_leaves_little_of_its_lease() {
     wait_for_log(&server, "less than half of the lease is left, because the clock of the registry is behind");
     wait_for_log(&server, "DETAIL:  The clock of this server shows 20");
     assert_eq!(logged(&server, "heartbeat failed"), 0, "{}", server.log());
-    assert!(refused(&mut server.connect()).is_none());
+    assert_eq!(refused(&mut server.session()), None);
 }

@@ -22,7 +22,7 @@ const SHOWN: [(Figure, &str); 7] = [
         "SELECT count(*) FROM snowflake_registry.node WHERE worker_id = 2",
     ),
     (("snowflake_registry_worker_ids_total", &[("datacenter_id", "0")]), "SELECT 768"),
-    (("snowflake_registry_worker_ids_free", &[("datacenter_id", "0")]), "SELECT 894"),
+    (("snowflake_registry_worker_ids_free", &[("datacenter_id", "0")]), "SELECT 766"),
 ];
 
 /// Checks that the exporter shows every figure of the registry.
