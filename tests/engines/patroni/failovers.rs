@@ -25,7 +25,6 @@ enum Way {
 
 struct Story {
     patroni: Patroni,
-    way: Way,
     load: Option<Load>,
     ledger: History,
     begun: Instant,
@@ -42,7 +41,7 @@ impl Story {
         let sql = "CREATE TABLE load_rows (id bigint DEFAULT snowflake_nextval())";
         patroni.connect().batch_execute(sql).expect("a superuser may");
         let load = Some(Load::at(&patroni.config(), 4, ASKS, ""));
-        let mut story = Story { patroni, way, load, ledger: History::default(), begun: Instant::now() };
+        let mut story = Story { patroni, load, ledger: History::default(), begun: Instant::now() };
         story.tell("begin");
         story
     }
