@@ -7,10 +7,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flake::fleet::{Identity, Member, Point, Record};
-use flake::{Block, Drawn, GeneratorClock, Mark, Nanos, Obstacle, Reading, Reservation, Run, Segment, State};
 use flake::fleet::{Member, MemberIdentity, Point, Record};
-use flake::{Block, Drawn, Hybrid, Mark, Nanos, Obstacle, Reading, Reservation, Run, Segment, State};
+use flake::{Block, Drawn, GeneratorClock, Mark, Nanos, Obstacle, Reading, Reservation, Run, Segment, State};
 use pgrx::prelude::*;
 
 /// A mistake that a generator could make, or an event that the test for a mistake needs.
