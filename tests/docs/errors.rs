@@ -66,6 +66,47 @@ fn check_messages(page: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the message of each error in the source, as the texts between its parts that vary. The SQLSTATE is directly before the message.
+/// The reports of `trouble.rs` are causes of a failed heartbeat.
+fn errors_in_source() -> Vec<Vec<String>> {
+    let mut files = texts_of(&["src/message"], ".rs");
+    files.retain(|(path, _)| !path.ends_with("trouble.rs"));
+    let source: String = files.into_iter().map(|(_, text)| text.replace("\\\"", "\u{1}").replace("\\\n", "")).collect();
+    let message = |rest: &str| {
+        let literal = rest.split_once(',')?.1.trim_start();
+        let literal =
+            literal.strip_prefix("format!(").unwrap_or(literal).trim_start().strip_prefix('"')?.split('"').next()?;
+        let words = literal.split_whitespace().collect::<Vec<_>>().join(" ").replace('\u{1}', "\"");
+        let parts = words.split('{').map(|part| part.split_once('}').map_or(part, |(_, fixed)| fixed).to_string());
+        Some(parts.collect())
+    };
+    source.split("ERRCODE_").skip(1).filter_map(message).collect()
+}
+
+/// Checks that each error has a section, whose heading contains its message.
+fn check_sections(page: &str) -> Result<(), String> {
+    let errors = errors_in_source();
+    ensure!(errors.len() > 100, "{} errors", errors.len());
+    let headings: Vec<&str> = headings(page).collect();
+    for parts in errors {
+        let fixed = parts.iter().map(|part| part.trim_matches([' ', '"'])).filter(|part| !part.is_empty());
+        let fixed: Vec<&str> = fixed.collect();
+        let has_all = |heading: &&str| fixed.iter().all(|part| heading.contains(part));
+        ensure!(headings.iter().any(has_all), "docs/errors.md has no section for {:?}", parts.join(".."));
+    }
+    Ok(())
+}
+
+#[test]
+fn every_error_has_a_section() {
+    let page = page("docs/errors.md");
+    check_sections(&page).unwrap();
+    assert_caught(
+        check_sections(&page.replace("is not an ID of layout", "is no ID")),
+        "no section for \".. is not an ID",
+    );
+}
+
 /// Returns the causes of a failed heartbeat: those in the table of the page.
 fn causes(page: &str) -> BTreeSet<String> {
     let section =

@@ -205,7 +205,7 @@ fn incidents() -> Vec<String> {
 fn the_page_lists_each_error_log_message_and_alert() {
     let (text, incidents, alerts) = (page("docs/bad-day.md"), incidents(), alerts());
     assert!(incidents.len() > 70 && alerts.len() > 20, "{incidents:#?}");
-    check(&text, &[incidents, alerts].concat()).unwrap();
+    check(&text, &[incidents, alerts].concat()).unwrap_or_else(|reason| panic!("docs/bad-day.md: {reason}"));
 }
 
 #[test]

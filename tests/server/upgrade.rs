@@ -76,7 +76,9 @@ fn the_catalog_of_an_updated_database_is_that_of_a_new_one() {
     assert_eq!(releases()[0], "0.1.0");
     for release in releases() {
         let create = format!("CREATE EXTENSION snowflake_pg VERSION '{release}'");
-        check_catalog("upgrade", &[&create, "ALTER EXTENSION snowflake_pg UPDATE"]).unwrap();
+        let script = format!("sql/snowflake_pg--{release}--{}.sql", env!("CARGO_PKG_VERSION"));
+        check_catalog("upgrade", &[&create, "ALTER EXTENSION snowflake_pg UPDATE"])
+            .unwrap_or_else(|reason| panic!("{script}: {reason}"));
     }
 }
 

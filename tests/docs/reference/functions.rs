@@ -169,7 +169,7 @@ fn check(page: &str, catalog: &Catalog) -> Result<(), String> {
 fn every_function_is_described_as_it_is() {
     let catalog = catalog("reference_functions");
     assert!(catalog.functions.len() > 30 && catalog.views.len() == 5);
-    check(&page(PAGE), &catalog).unwrap();
+    check(&page(PAGE), &catalog).unwrap_or_else(|reason| panic!("{PAGE}: {reason}"));
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn check(page: &str, known: &[Setting]) -> Result<(), String> {
 
 #[test]
 fn every_setting_is_described_as_it_is() {
-    check(&page(PAGE), &known("reference_settings")).unwrap();
+    check(&page(PAGE), &known("reference_settings")).unwrap_or_else(|reason| panic!("{PAGE}: {reason}"));
 }
 
 #[test]
