@@ -19,6 +19,8 @@ pub fn extension_files() -> Vec<String> {
         files.extend([format!("{extension}--{VERSION}.sql"), format!("{extension}.control")]);
     }
     files.extend(["snowflake_portable.sql", "snowflake_portable_tle.sql"].map(String::from));
+    // The registries of clones that were made before the first release.
+    files.push(format!("snowflake_registry--0.2.0-dev--{VERSION}.sql"));
     files.sort();
     files.dedup();
     files
