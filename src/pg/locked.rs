@@ -52,11 +52,12 @@ pub fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
 
 /// Returns true if a role has the privilege TRIGGER on a table. A table that does not exist counts as one that the role may use.
 pub fn may_trigger(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // The type has 64 bits from PostgreSQL 16 on.
+    const RIGHT: pg_sys::AclMode = pg_sys::ACL_TRIGGER as pg_sys::AclMode;
     let mut missing = false;
     // SAFETY: the function reads the catalog caches in a transaction.
     unsafe {
-        let right = pg_sys::ACL_TRIGGER as pg_sys::AclMode;
-        let result = pg_sys::pg_class_aclcheck_ext(table, role, right, &raw mut missing);
+        let result = pg_sys::pg_class_aclcheck_ext(table, role, RIGHT, &raw mut missing);
         missing || result == pg_sys::AclResult::ACLCHECK_OK
     }
 }
