@@ -140,7 +140,11 @@ BEGIN
                     HINT = 'Check the server''s clock. If the clock is correct, no more IDs can be issued with this layout. IDs issued '
                         'with a different layout or epoch might duplicate existing IDs.';
             END IF;
-            IF state IS NULL OR tick >= coalesce(pg_sequence_last_value('snowflake_portable_flushed'), 0) THEN
+            IF state IS NULL THEN
+                -- A tick that is used up. Otherwise, each session that is cancelled during the flush would raise the mark by a window.
+                PERFORM setval('snowflake_portable_state', (tick - 1) << bits | (format.sequence_max + 2));
+            END IF;
+            IF tick >= coalesce(pg_sequence_last_value('snowflake_portable_flushed'), 0) THEN
                 PERFORM setval('snowflake_portable_mark',
                     greatest(tick + reserved, pg_sequence_last_value('snowflake_portable_mark')));
                 PERFORM snowflake_portable_flush();

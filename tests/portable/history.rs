@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cluster::{Answer, Ask, Chance, Cluster, Load, Stop, assert_caught_by_chance, ensure, rounds};
 
-use crate::server::{install, plain_builder, script};
+use crate::server::{install, mistaken, plain_builder, script};
 
 /// What happens to the sessions and to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,14 +118,6 @@ fn no_id_comes_twice_without_the_library() {
 fn an_id_that_no_commit_has_flushed_does_not_come_again() {
     let events = &[Event::Immediate, Event::Kill];
     check(("unflushed", &script("unflushed")), 6, Ask::READING, (events, rounds(40, 6)), 500).unwrap();
-}
-
-/// A script with these mistakes in it.
-fn mistaken(test: &str, mistakes: &[(&str, &str)]) -> String {
-    mistakes.iter().fold(script(test), |script, (right, wrong)| {
-        assert!(script.contains(right), "{right}");
-        script.replace(right, wrong)
-    })
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cluster::{Answer, Client, Cluster, assert_caught, ensure};
 use postgres::NoTls;
 
-use crate::server::{install, issuing, plain, script, spoilt};
+use crate::server::{install, issuing, mistaken, plain, script, spoilt};
 
 fn as_role(server: &Cluster, role: &str) -> Client {
     server.config("shop").user(role).connect(NoTls).expect("the role can connect")
@@ -14,6 +14,13 @@ fn as_role(server: &Cluster, role: &str) -> Client {
 
 /// A database whose owner has no other privileges, and whose default privileges give all to a role, as some services do.
 fn owned(test: &str, script: &str) -> (Cluster, Client) {
+    let (server, mut owner) = without_ids(test, script);
+    owner.batch_execute("SELECT snowflake_nextval()").expect("the owner draws");
+    (server, owner)
+}
+
+/// As above, before the first ID.
+fn without_ids(test: &str, script: &str) -> (Cluster, Client) {
     let server = plain(test);
     let mut session = server.connect();
     session.batch_execute("CREATE ROLE shop LOGIN; CREATE ROLE app LOGIN; CREATE ROLE web LOGIN").expect("roles");
@@ -27,7 +34,7 @@ fn owned(test: &str, script: &str) -> (Cluster, Client) {
         )
         .expect("the owner may do that");
     install(&mut owner, script, &[]).expect("the script runs");
-    owner.batch_execute("SELECT snowflake_configure(7); SELECT snowflake_nextval()").expect("the owner draws");
+    owner.batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
     (server, owner)
 }
 
@@ -189,6 +196,38 @@ fn no_lock_of_a_role_stops_issuing() {
         assert!(session.one::<i64>("SELECT snowflake.snowflake_nextval()") > 0);
         thread::sleep(Duration::from_millis(500));
     }
+}
+
+/// A role cancels its draws while the first mark is flushed, which takes long. Nobody else draws.
+fn check_cancelled(test: &str, mistakes: &[(&str, &str)]) -> Result<(), String> {
+    let slow = ("PERFORM snowflake_portable_flush();", "PERFORM snowflake_portable_flush(); PERFORM pg_sleep(20);");
+    let (server, mut owner) = without_ids(test, &mistaken(test, &[&[slow], mistakes].concat()));
+    owner
+        .batch_execute("GRANT EXECUTE ON FUNCTION snowflake_nextval(), snowflake_currval() TO app")
+        .expect("the owner grants");
+    let mut session = as_role(&server, "app");
+    session.batch_execute("SET statement_timeout = '50ms'").expect("a setting");
+    for _ in 0..20 {
+        let code = session.code("SELECT snowflake.snowflake_nextval()");
+        ensure!(code.as_deref() == Some("57014"), "the draw is not cancelled: {code:?}");
+    }
+    let lead: f64 = owner.one("SELECT extract(epoch FROM mark_lead)::float8 FROM snowflake_status");
+    ensure!(lead < 10.0, "the mark is {lead} s ahead of the clock");
+    // No ID was received, so none is known.
+    let code = session.code("SELECT snowflake.snowflake_currval()");
+    ensure!(code.as_deref() == Some("55000"), "a cancelled draw leaves an ID: {code:?}");
+    Ok(())
+}
+
+#[test]
+fn draws_that_are_cancelled_before_the_first_id_raise_the_mark_by_one_window() {
+    check_cancelled("cancelled", &[]).unwrap();
+}
+
+#[test]
+fn a_mark_that_each_cancelled_draw_raises_is_caught() {
+    let mistake = ("PERFORM setval('snowflake_portable_state', (tick - 1)", "PERFORM ((tick - 1)");
+    assert_caught(check_cancelled("cancelled_raises", &[mistake]), "s ahead of the clock");
 }
 
 /// Draws in one transaction while a different session draws as well. No lock remains.

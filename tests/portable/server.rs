@@ -22,10 +22,16 @@ pub fn tle_script(test: &str) -> String {
 }
 
 /// Returns the script with a mistake in it.
-pub fn spoilt(test: &str, (right, wrong): (&str, &str)) -> String {
-    let script = script(test);
-    assert!(script.contains(right), "{right}");
-    script.replace(right, wrong)
+pub fn spoilt(test: &str, mistake: (&str, &str)) -> String {
+    mistaken(test, &[mistake])
+}
+
+/// Returns the script with these mistakes in it.
+pub fn mistaken(test: &str, mistakes: &[(&str, &str)]) -> String {
+    mistakes.iter().fold(script(test), |script, (right, wrong)| {
+        assert!(script.contains(right), "{right}");
+        script.replace(right, wrong)
+    })
 }
 
 /// Configures a server without the library.

@@ -165,6 +165,10 @@ impl Server {
                 }
             }
             Next::SetMark => {
+                // A tick that is used up, so that a cancelled session does not raise the mark again.
+                if self.state.is_none() {
+                    after.state = Some((session.tick - 1) * VALUES + IDS + 1);
+                }
                 after.mark = self.mark.max(session.tick + WINDOW);
                 session.next = if fault == Fault::EarlyMark { Next::SetFlushed } else { Next::Flush };
             }
