@@ -66,8 +66,8 @@ fn check_messages(page: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the message of each error in the source. The SQLSTATE is directly before the message. The reports of `trouble.rs` are causes of a
-/// failed heartbeat.
+/// Returns the message of each error in the source. The SQLSTATE is directly before the message. The reports of `trouble.rs` are causes of
+/// a failed heartbeat.
 fn errors_in_source() -> Vec<String> {
     let mut files = texts_of(&["src/message"], ".rs");
     files.retain(|(path, _)| !path.ends_with("trouble.rs"));
