@@ -60,7 +60,7 @@ fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
 
     let files = Scratch::new("portable_library.files");
     let mut recipe = Recipe::of(PAGE, "To the library");
-    shell(&recipe.block("sh"), &files, &managed, &own);
+    shell(&recipe.block("sh library"), &files, &managed, &own);
     let mut session = own.connect_to("shop");
     let stored = "SELECT pg_relation_filenode('orders')::bigint";
     let filenode: i64 = session.one(stored);
@@ -82,7 +82,7 @@ fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
     }
     Host::get().write(&files.0.join("snowflake_portable.sql"), &script("from_library"));
     let mut recipe = Recipe::of(PAGE, "Back from the library");
-    shell(&recipe.block("sh"), &files, &managed, &own);
+    shell(&recipe.block("sh back"), &files, &managed, &own);
     assert!(recipe.is_empty());
     let mut session = managed.connect_to("shop");
     let filenode: i64 = session.one(stored);
