@@ -117,7 +117,7 @@ BEGIN
 END
 $$;
 
--- The block is the beginning of a new tick, of which nobody has drawn yet.
+-- The block is the beginning of a new tick, from which no session has drawn yet.
 CREATE OR REPLACE FUNCTION snowflake_reserve(count integer)
     RETURNS bigint LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT
 AS $$

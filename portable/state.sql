@@ -262,7 +262,7 @@ BEGIN
 END
 $$;
 
--- Returns an ID that nobody else has. "drawn" is a value that the caller has drawn, or NULL.
+-- Returns an ID that no other caller has. "drawn" is a value that the caller has drawn, or NULL.
 CREATE OR REPLACE FUNCTION snowflake_portable_draw(drawn bigint, here boolean)
     RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$

@@ -139,6 +139,6 @@ COMMENT ON FUNCTION snowflake_version() IS
 COMMENT ON FUNCTION snowflake_segment_nextval(text) IS
     'draw the next number of a segment';
 COMMENT ON FUNCTION snowflake_segments() IS
-    'segments from which this server gives out numbers, as shown by view snowflake_segments';
+    'segments from which this server issues numbers, as shown by view snowflake_segments';
 COMMENT ON VIEW snowflake_segments IS
-    'segments from which this server gives out numbers: the next number, how many are left and how long they last';
+    'segments from which this server issues numbers: the next number, how many are left and how long they last';

@@ -11,7 +11,7 @@ EXCEPTION WHEN undefined_function THEN
         ERRCODE = 'object_not_in_prerequisite_state',
         MESSAGE = 'this session runs the library of snowflake_pg 0.1.0',
         DETAIL = 'Version 0.2.0 has functions that this library does not have.',
-        HINT = 'Install the new library, restart the server, and try again in a new session.';
+        HINT = 'Install the new library, restart the server, and retry in a new session.';
 END
 $do$;
 COMMENT ON FUNCTION snowflake_version() IS
@@ -233,9 +233,9 @@ GRANT SELECT ON snowflake_segments TO pg_monitor;
 COMMENT ON FUNCTION snowflake_segment_nextval(text) IS
     'draw the next number of a segment';
 COMMENT ON FUNCTION snowflake_segments() IS
-    'segments from which this server gives out numbers, as shown by view snowflake_segments';
+    'segments from which this server issues numbers, as shown by view snowflake_segments';
 COMMENT ON VIEW snowflake_segments IS
-    'segments from which this server gives out numbers: the next number, how many are left and how long they last';
+    'segments from which this server issues numbers: the next number, how many are left and how long they last';
 
 CREATE FUNCTION snowflake_conceal(id bigint, key bytea, tweak bytea DEFAULT '') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE COST 100 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_conceal_wrapper';

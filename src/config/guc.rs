@@ -288,7 +288,7 @@ pub fn define(callbacks: Callbacks) {
     );
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_segments",
-        c"Sets the number of segments from which this server can give out numbers at the same time.",
+        c"Sets the number of segments from which this server can issue numbers at the same time.",
         c"If sessions use more segments, the server gives back the numbers of the segment that was used least recently.",
         &MAX_SEGMENTS,
         1,

@@ -3,7 +3,7 @@
 //! # Locking contract
 //!
 //! There is one writer: the postmaster, before it starts other processes, and then the registrar, of which there is at most one. Any
-//! number of processes read. No reader waits for the writer, and the writer waits for nobody.
+//! number of processes read. No reader waits for the writer, and the writer waits for no reader.
 //!
 //! The memory is a counter and two copies of the snapshot. Snapshot `n` is in copy `n % 2`. The writer fills the other copy and then
 //! stores the counter. A reader reads the counter, copies the copy that it names, and reads the counter again. If both numbers are

@@ -27,7 +27,7 @@ pub fn next(tag: Text<'_>) -> i64 {
     draw::draw(tag, || None)
 }
 
-/// Returns the segments from which this server gives out numbers, for the view `snowflake_segments`.
+/// Returns the segments from which this server issues numbers, for the view `snowflake_segments`.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_segments() -> TableIterator<

@@ -82,7 +82,7 @@ struct Found {
 /// What keeps the reservation from being extended.
 #[derive(Debug)]
 enum Hindrance {
-    /// The mark was set meanwhile, so the caller must begin again.
+    /// The mark was set meanwhile, so the caller must start over.
     Stale,
     /// The wall clock was set back, and the configuration does not allow the server to continue issuing IDs.
     ClockBehind(Nanos),

@@ -1,4 +1,4 @@
-//! The warning about a mark that takes long to become durable, so that nobody has to look at a session while it waits to know the reason.
+//! The warning about a mark that takes long to become durable. It logs what the sessions wait for while they wait.
 
 use flake::{Nanos, Pending};
 

@@ -19,7 +19,7 @@ use crate::pg::conninfo::{self, ConnectionString, Parameters, text_of};
 use crate::pg::latch::Readiness;
 use crate::pg::lookup::{self, Unknown};
 
-/// How many bytes may arrive for the login, and for each statement. Without a limit, a server that is no registry could use up the
+/// How many bytes may arrive for the login, and for each statement. Without a limit, a server that is not a registry could use up the
 /// memory, and the operating system would then kill this process or another one of this server.
 const MAX_RECEIVED: u64 = 4 << 20;
 

@@ -46,8 +46,8 @@ pub fn addresses(host: &str, deadline: Instant) -> Result<Vec<String>, Unknown> 
 
 type Found = io::Result<Vec<String>>;
 
-/// Starts a thread that looks up the addresses. The returned socket becomes readable when the thread has ended. A thread that nobody
-/// waits for any more ends by itself.
+/// Starts a thread that looks up the addresses. The returned socket becomes readable when the thread has ended. A thread ends by
+/// itself if its caller stops waiting.
 fn begin(host: String) -> io::Result<(UnixStream, Receiver<Found>)> {
     if THREADS.load(Ordering::Relaxed) >= MAX_THREADS {
         return Err(io::Error::other("earlier requests have no answer yet"));

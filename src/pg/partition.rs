@@ -27,7 +27,7 @@ pub fn may_update(table: pg_sys::Oid, column: &CStr) -> bool {
 }
 
 /// Returns the nearest partitioned table of a partition through which the current role may update a column, or the topmost one if there is
-/// none. Returns `None` for a table that is no partition.
+/// none. Returns `None` for a table that is not a partition.
 pub fn through(table: pg_sys::Oid, column: &CStr) -> Option<pg_sys::Oid> {
     let query = "SELECT above.relid
                  FROM pg_catalog.pg_partition_ancestors($1::pg_catalog.regclass) WITH ORDINALITY AS p (relation, place),

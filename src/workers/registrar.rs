@@ -127,7 +127,7 @@ impl Registrar {
     }
 
     /// Publishes what the witness contains. Without this, a server whose witness became void since the postmaster looked would show a
-    /// worker ID that nobody renews.
+    /// worker ID that is not renewed.
     fn resume(&mut self) {
         let before = self.snapshot.generation;
         match (self.member.standing(), self.snapshot.standing) {

@@ -332,7 +332,7 @@ fn an_update_under_the_old_library_is_refused_until_the_server_restarts() {
         let (code, message, detail, hint) = sqlstate(&session.batch_execute(UPDATE).expect_err("the old library"));
         assert_eq!((code.as_str(), message.as_str()), ("55000", "this session runs the library of snowflake_pg 0.1.0"));
         assert_eq!(detail, "Version 0.2.0 has functions that this library does not have.");
-        assert_eq!(hint, "Install the new library, restart the server, and try again in a new session.");
+        assert_eq!(hint, "Install the new library, restart the server, and retry in a new session.");
         assert_eq!(catalog(session), before);
         session.batch_execute("INSERT INTO t DEFAULT VALUES").expect("IDs come all the same");
     }

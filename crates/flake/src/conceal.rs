@@ -1,4 +1,4 @@
-//! Concealed IDs: the numbers that stand for IDs where nobody may learn from an ID when and where it was issued.
+//! Concealed IDs: the numbers that stand for IDs where readers must not learn from an ID when and where it was issued.
 //!
 //! A concealed ID is the encryption of an ID. It is a number of 63 bits, like the ID, so it also fits into a positive `bigint`, and
 //! two IDs never have the same concealed ID.

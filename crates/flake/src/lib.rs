@@ -66,7 +66,7 @@
 //!   issued.
 //! - *last issued*: the highest word issued so far; *lead*: how far the tick of this word is ahead of the clock.
 //!
-//! A *segment* ([`Segment`]) is not an ID: it gives out short, dense numbers from blocks of a tag.
+//! A *segment* ([`Segment`]) is not an ID: it issues short, dense numbers from blocks of a tag.
 //!
 //! The module [`fleet`] decides which server of a fleet has which worker ID. The module [`serial`] makes short numbers for people.
 //! A [`Concealer`] makes numbers that stand for IDs and reveal neither a time nor a server.

@@ -70,12 +70,12 @@ pub struct RegistryRow {
 /// The number of slices that the spare worker IDs are divided into, where there are enough.
 const MAX_SLICES: u32 = 32;
 
-/// The worker IDs that the registry gives out next in a datacenter.
+/// The worker IDs that the registry grants next in a datacenter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cursor {
-    /// The worker ID after the last one of the ring that was given out, or 0 at the ring's end.
+    /// The worker ID after the last one of the ring that was granted, or 0 at the ring's end.
     pub ring: u32,
-    /// The distance from the first spare worker ID to the one after the last spare worker ID that was given out, or 0 at the end.
+    /// The distance from the first spare worker ID to the one after the last spare worker ID that was granted, or 0 at the end.
     pub spare: u32,
 }
 
