@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 export NO_COLOR := 1
 
 .PHONY: help run stop check test test-controls test-engines test-clients ci soak bench bench-plot bench-against bench-starvation
-.PHONY: all install package lint fuzz clean
+.PHONY: all install installcheck package lint fuzz clean
 .PHONY: run-fleet decoder docs setup setup-package setup-test setup-bench
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make bench-against REV=..  compare the cost of an ID with another revision, or with REV=--uncounted: this one without counts"
 	@echo "make bench-starvation REV=..  how long one ID takes while other sessions reserve blocks, compared with another revision"
 	@echo "make install  build and install the extension for PostgreSQL $(PG)"
+	@echo "make installcheck   run the SQL tests on the running server that PGHOST and PGPORT select"
 	@echo "make package  build a Debian package and a tar archive for PostgreSQL $(PG) in target/packages"
 	@echo "make decoder  build the decoder page, one HTML file that works offline, and print where it is"
 	@echo "make lint     check formatting, clippy, spelling and the length of lines; PG=all: clippy with all versions"
@@ -87,6 +88,9 @@ all: setup
 
 install: setup
 	@scripts/install
+
+installcheck:
+	@scripts/installcheck
 
 package: setup-package
 	@scripts/package

@@ -1,39 +1,14 @@
 //! The SQL surface: `pg_regress` of PostgreSQL compares the output of every file in tests/pg_regress/sql with the expected output.
 //!
-//! The name of a file consists of its server and its one duty: `sonyflake_decode.sql`. A new file is a new test, and its first run
-//! says where its output is. If versions of PostgreSQL print different output, `pg_regress` also compares with
+//! The name of a file consists of its group and its one duty: `sonyflake_decode.sql`. The files of a group run on a server with the
+//! settings of `sonyflake.conf`. A new file is a new test, and its first run says where its output is. If versions of PostgreSQL print different output, `pg_regress` also compares with
 //! `sonyflake_decode_1.out` and so on.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use cluster::{Builder, Cluster, Host, assert_caught, repository};
-
-/// The difference between a server and the harness's default, which has worker ID 1 and the default layout.
-type Configure = fn(Builder) -> Builder;
-
-/// The servers, by the first part of a file's name.
-const SERVERS: [(&str, Configure); 9] = [
-    ("default", |server| server),
-    ("four_widths", |server| {
-        server
-            .set("snowflake_pg.layout", "41:5:5:12")
-            .set("snowflake_pg.epoch", "2020-01-01T00:00:00Z")
-            .set("snowflake_pg.datacenter_id", "3")
-            .set("snowflake_pg.worker_id", "7")
-    }),
-    ("sonyflake", |server| server.set("snowflake_pg.layout", "sonyflake").set("snowflake_pg.worker_id", "65535")),
-    // Extends beyond PostgreSQL's timestamps, and leaves a bit of the number unused.
-    ("seconds", |server| server.set("snowflake_pg.layout", "50:4:8@1s")),
-    // Twelve days from 2010 on.
-    ("used_up", |server| server.set("snowflake_pg.layout", "20:4:10@1s")),
-    ("not_begun", |server| server.set("snowflake_pg.epoch", "2199-01-01T00:00:00Z")),
-    ("no_worker", |server| server.unset("snowflake_pg.worker_id")),
-    // The registry of a fleet does not need the library.
-    ("registry", |server| server.unset("shared_preload_libraries").unset("snowflake_pg.worker_id")),
-    ("not_preloaded", |server| server.unset("shared_preload_libraries").unset("snowflake_pg.worker_id")),
-];
+use cluster::{Builder, Cluster, Host, Scratch, assert_caught, command, ensure, repository, settings};
 
 fn folder(name: &str) -> PathBuf {
     repository().join("tests/pg_regress").join(name)
@@ -55,18 +30,38 @@ fn is_variant(name: &str, tests: &[String]) -> bool {
     name.rsplit_once('_').is_some_and(|(test, n)| n.len() == 1 && n <= "9" && tests.iter().any(|known| known == test))
 }
 
-/// The server that a file runs on.
-fn server_of(test: &str) -> Option<&'static str> {
-    let belongs = |server: &str| test.strip_prefix(server).is_some_and(|duty| duty.starts_with('_'));
-    SERVERS.into_iter().map(|(server, _)| server).find(|server| belongs(server))
+/// The groups of files that run on a server without the library.
+const WITHOUT_LIBRARY: [&str; 2] = ["not_preloaded", "registry"];
+
+/// The groups of files, each with a server of its own. `scripts/installcheck` has the same groups.
+fn groups() -> Vec<String> {
+    let mut groups = names(&folder(""), ".conf");
+    groups.extend(WITHOUT_LIBRARY.map(String::from));
+    groups
 }
 
-/// Runs the files of `server` on the server that `builder` makes. `name` is unique among all tests. The error contains the
+/// Returns the builder with the settings of the group.
+fn configured(group: &str, mut builder: Builder) -> Builder {
+    builder = builder.unset("snowflake_pg.worker_id");
+    if WITHOUT_LIBRARY.contains(&group) {
+        return builder.unset("shared_preload_libraries");
+    }
+    let text = fs::read_to_string(folder(&format!("{group}.conf"))).expect("a file with settings");
+    settings(&text).fold(builder, |builder, (name, value)| builder.set(name, value))
+}
+
+/// The group that a file belongs to.
+fn group_of(test: &str) -> Option<String> {
+    let belongs = |group: &String| test.strip_prefix(group.as_str()).is_some_and(|duty| duty.starts_with('_'));
+    groups().into_iter().find(belongs)
+}
+
+/// Runs the files of the group on the server that `builder` makes. `name` is unique among all tests. The error contains the
 /// differences.
-fn check_files(server: &str, name: &str, builder: Builder) -> Result<(), String> {
+fn check_files(group: &str, name: &str, builder: Builder) -> Result<(), String> {
     let tests: Vec<String> =
-        names(&folder("sql"), ".sql").into_iter().filter(|t| server_of(t) == Some(server)).collect();
-    assert!(!tests.is_empty(), "no file runs on the server {server}");
+        names(&folder("sql"), ".sql").into_iter().filter(|test| group_of(test).as_deref() == Some(group)).collect();
+    assert!(!tests.is_empty(), "no file belongs to the group {group}");
     let host = Host::get();
     // A copy, because the servers' user may not be able to enter the repository.
     let dir = host.fresh_dir(&format!("{name}_files"));
@@ -112,10 +107,11 @@ fn check_files(server: &str, name: &str, builder: Builder) -> Result<(), String>
 
 #[test]
 fn every_file_prints_what_is_expected() {
-    let runs = SERVERS.map(|(server, configure)| {
-        let name = format!("regress_{server}");
-        thread::spawn(move || check_files(server, &name, configure(Cluster::builder(&name))))
-    });
+    let check = |group: String| {
+        let name = format!("regress_{group}");
+        thread::spawn(move || check_files(&group, &name, configured(&group, Cluster::builder(&name))))
+    };
+    let runs: Vec<_> = groups().into_iter().map(check).collect();
     let differences: Vec<String> =
         runs.into_iter().filter_map(|run| run.join().expect("a server that runs").err()).collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
@@ -130,12 +126,41 @@ fn a_file_that_prints_something_else_is_caught() {
 }
 
 #[test]
-fn every_file_has_a_server_and_every_output_a_file() {
+fn every_file_has_a_group_and_every_output_a_file() {
     let tests = names(&folder("sql"), ".sql");
     for test in &tests {
-        assert!(server_of(test).is_some(), "{test}.sql runs on no server");
+        assert!(group_of(test).is_some(), "{test}.sql belongs to no group");
     }
     let mut outputs = names(&folder("expected"), ".out");
     outputs.retain(|name| !is_variant(name, &tests));
     assert_eq!(outputs, tests, "an output without a file, or a file without an output");
+}
+
+/// Runs `make installcheck` on a server, as packagers do. The error contains the output.
+fn installcheck(name: &str, builder: Builder) -> Result<(), String> {
+    let results = Scratch::new(&format!("{name}_results"));
+    let server = builder.start();
+    // The second run finds what the first has left on the server.
+    for _ in 0..2 {
+        let mut make = server.client(command("make"));
+        let run = make.arg("installcheck").current_dir(repository()).env("OUTPUT", &results.0).output();
+        let run = run.expect("make can be run");
+        let printed = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+        let differences = fs::read_to_string(results.0.join("regression.diffs")).unwrap_or_default();
+        let printed = printed + &differences;
+        ensure!(run.status.success() && printed.contains(": those of registry default;"), "{printed}");
+    }
+    Ok(())
+}
+
+#[test]
+fn installcheck_passes_on_a_running_server() {
+    let builder = Cluster::builder("installcheck").unset("snowflake_pg.witness_directory");
+    installcheck("installcheck", builder.set("lc_messages", "C")).unwrap_or_else(|printed| panic!("{printed}"));
+}
+
+#[test]
+fn installcheck_of_a_wrong_library_is_caught() {
+    let name = "installcheck_wrong";
+    assert_caught(installcheck(name, Cluster::builder(name).fault("DecodeIgnoresEpoch")), "default_decode");
 }

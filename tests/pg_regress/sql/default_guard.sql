@@ -36,6 +36,7 @@ DROP TRIGGER snowflake_guard ON by_primary_key;
 SELECT count(*) FROM guards;
 
 -- What it refuses: IDs of worker ID 1 from the next one on. Local rows are not even looked at.
+SELECT snowflake_stat_reset();
 SELECT snowflake_status.guard_refusals AS refusals FROM snowflake_status;
 INSERT INTO by_both DEFAULT VALUES;
 INSERT INTO by_both SELECT id + (1::bigint << 40), 0 FROM by_both;

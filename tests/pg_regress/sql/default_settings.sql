@@ -6,7 +6,7 @@ SELECT name, vartype, unit, context, boot_val, min_val, max_val, enumvals
 SELECT name, category, short_desc, extra_desc
   FROM pg_settings WHERE name LIKE 'snowflake_pg.%' ORDER BY name;
 SELECT name, setting, reset_val, source, pending_restart
-  FROM pg_settings WHERE name LIKE 'snowflake_pg.%' ORDER BY name;
+  FROM pg_settings WHERE name LIKE 'snowflake_pg.%' AND name <> 'snowflake_pg.witness_directory' ORDER BY name;
 SHOW snowflake_pg.worker_id;
 SHOW snowflake_pg.max_ahead;
 SELECT current_setting('snowflake_pg.layout'), current_setting('snowflake_pg.sequence_start');
@@ -48,13 +48,13 @@ UPDATE pg_settings SET setting = '2' WHERE name = 'snowflake_pg.worker_id';
 \echo :SQLSTATE
 CREATE FUNCTION other_worker() RETURNS bigint LANGUAGE sql SET snowflake_pg.worker_id = 2 RETURN snowflake_nextval();
 \echo :SQLSTATE
-ALTER ROLE postgres SET snowflake_pg.worker_id = 2;
+ALTER ROLE CURRENT_USER SET snowflake_pg.worker_id = 2;
 \echo :SQLSTATE
-ALTER ROLE postgres SET snowflake_pg.datacenter_id = 2;
+ALTER ROLE CURRENT_USER SET snowflake_pg.datacenter_id = 2;
 \echo :SQLSTATE
 ALTER ROLE ALL SET snowflake_pg.layout = '41:11:11';
 \echo :SQLSTATE
-ALTER ROLE postgres IN DATABASE :"database" SET snowflake_pg.epoch = '0';
+ALTER ROLE CURRENT_USER IN DATABASE :"database" SET snowflake_pg.epoch = '0';
 \echo :SQLSTATE
 ALTER DATABASE :"database" SET snowflake_pg.worker_id = 2;
 \echo :SQLSTATE
@@ -82,7 +82,7 @@ SET snowflake_pg.max_ahead = '1s';
 \echo :SQLSTATE
 SET snowflake_pg.sequence_start = 'random';
 \echo :SQLSTATE
-ALTER ROLE postgres SET snowflake_pg.max_ahead = '1s';
+ALTER ROLE CURRENT_USER SET snowflake_pg.max_ahead = '1s';
 \echo :SQLSTATE
 ALTER DATABASE :"database" SET snowflake_pg.sequence_start = 'random';
 \echo :SQLSTATE
