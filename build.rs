@@ -1,4 +1,4 @@
-//! Tells the linker where the library finds libpq.
+//! Tells the linker where the library finds libpq, and to keep the SQL that the library contains.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -7,5 +7,7 @@ fn main() {
     // does not have. Debian's PostgreSQL has no libpq there and uses the system's.
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         println!("cargo:rustc-link-arg-cdylib=-Wl,-rpath,$ORIGIN:$ORIGIN/..");
+        // No code uses the section that crates/schema reads, and some linkers remove it although the macros of pgrx mark it.
+        println!("cargo:rustc-link-arg-cdylib=-Wl,--no-gc-sections");
     }
 }

@@ -23,7 +23,6 @@ trap 'exit 143' TERM
 # The supported major versions of PostgreSQL.
 VERSIONS="15 16 17 18"
 PG=${PG:-15}
-PGRX_VERSION=0.18.1
 VERSION=$(sed -n '/^\[workspace\.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 export PGRX_HOME=${PGRX_HOME:-$PWD/target/pgrx}
 export CARGO_TARGET_DIR=$PWD/target

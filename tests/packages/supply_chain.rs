@@ -15,7 +15,7 @@ fn run(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// `cargo deny`, which scripts/setup puts beside cargo-pgrx.
+/// `cargo deny`, which scripts/setup puts into target/tools/bin.
 fn deny(config: &Path, what: &[&str]) -> Result<String, String> {
     run(tool("cargo-deny").args(["--locked", "--config"]).arg(config).args(what))
 }
