@@ -147,12 +147,11 @@ pub fn lintian(package: &Path) -> Result<(), String> {
 pub fn meta(text: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let provided = value["provides"].as_object().ok_or("it provides nothing")?.values();
-    let files: Vec<String> = provided
-        .flat_map(|extension| ["file", "docfile"].map(|name| extension[name].as_str().map(String::from)))
-        .flatten()
-        .collect();
-    Distribution::try_from(value).map_err(|e| e.to_string())?;
-    ensure!(files.len() == 3, "it provides {files:?}");
+    let files = provided.flat_map(|extension| ["file", "docfile"].map(|name| extension[name].as_str()));
+    let files: Vec<_> = files.collect::<Option<_>>().ok_or("an extension without a file or a page")?;
+    let sql = |file: &&&str| file.ends_with(".sql");
+    ensure!(files.iter().filter(sql).count() == 2, "it provides {files:?}");
+    Distribution::try_from(value.clone()).map_err(|e| e.to_string())?;
     let absent = files.iter().find(|file| !repository().join(file).exists());
     ensure!(absent.is_none(), "there is no {absent:?}");
     Ok(())

@@ -180,8 +180,8 @@ fn the_description_for_pgxn_is_valid() {
     };
     assert_caught(spoil(&format!("\"version\": \"{VERSION}\",\n  \"maintainer\""), "\"maintainer\""), "version");
     assert_caught(spoil("\"license\": \"postgresql\"", "\"license\": \"free\""), "license");
-    assert_caught(spoil("src/lib.rs", "src/library.rs"), "src/library.rs");
-    assert_caught(spoil("registry/snow", "registry/rain"), "registry/rain");
+    assert_caught(spoil("docs/README.md", "docs/READ.md"), "docs/READ.md");
+    assert_caught(spoil("registry/tables", "registry/chairs"), "registry/chairs");
 }
 
 #[test]
