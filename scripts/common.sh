@@ -53,6 +53,16 @@ find_pg_config() {
     return 1
 }
 
+# Writes the file in which the build of pgrx looks for the headers of PostgreSQL.
+tell_pgrx() {
+    local pg_config others configuration=$PGRX_HOME/config.toml
+    pg_config=$(find_pg_config) || die "PostgreSQL $PG is not installed; name its pg_config with PG_CONFIG="
+    if grep -qsxF "pg$PG = \"$pg_config\"" "$configuration"; then return; fi
+    mkdir -p "$PGRX_HOME"
+    others=$(grep -sv -e "^pg$PG = " -e '^\[configs\]' "$configuration" || true)
+    printf '[configs]\npg%s = "%s"\n%s\n' "$PG" "$pg_config" "$others" >"$configuration"
+}
+
 # Prevents other scripts from building until this one ends, because all builds use the same directories.
 build_alone() {
     [ -z "${SNOWFLAKE_BUILDING:-}" ] || return 0
