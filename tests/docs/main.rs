@@ -10,6 +10,7 @@ mod duplicates;
 mod errors;
 mod faq;
 mod fleet;
+mod glossary;
 mod hazards;
 mod incidents;
 mod links;
