@@ -46,12 +46,13 @@ fn italics(page: &str) -> Vec<String> {
 fn check(glossary: &str, pages: &[(String, String)]) -> Result<(), String> {
     let known = entries(glossary);
     ensure!(known.len() > 60, "{} terms", known.len());
-    let forms = [("", ""), ("s", ""), ("es", "e"), ("d", ""), ("ed", ""), ("drawn", "draw"), ("spare", "spare worker id")];
+    let forms =
+        [("", ""), ("s", ""), ("es", "e"), ("d", ""), ("ed", ""), ("drawn", "draw"), ("spare", "spare worker id")];
     for (path, text) in pages {
         for term in italics(text) {
-            let explained = forms.iter().any(|(end, base)| {
-                term.strip_suffix(end).is_some_and(|stem| known.contains(&format!("{stem}{base}")))
-            });
+            let explained = forms
+                .iter()
+                .any(|(end, base)| term.strip_suffix(end).is_some_and(|stem| known.contains(&format!("{stem}{base}"))));
             ensure!(explained || term == "italics", "{path} has *{term}*, which {GLOSSARY} does not explain");
         }
     }

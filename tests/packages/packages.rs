@@ -4,7 +4,7 @@
 use std::fs;
 
 use cluster::{
-    Answer, Host, Scratch, Stop, assert_caught, command, major, not_tested, output, page, repository, sqlstate,
+    Answer, Host, Scratch, Stop, assert_caught, command, ensure, major, not_tested, output, page, repository, sqlstate,
     texts_of,
 };
 
@@ -228,4 +228,28 @@ fn every_version_is_that_of_cargo() {
     assert_caught(check::versions(&older(changes), debian, meta), "CHANGELOG.md");
     assert_caught(check::versions(changes, &older(debian), meta), "debian/changelog");
     assert_caught(check::versions(changes, debian, &older(meta)), "META.json");
+}
+
+/// Whether a text names the project's host only in the address of Cargo.toml and in addresses for mail.
+fn check_address(path: &str, text: &str) -> Result<(), String> {
+    let address = env!("CARGO_PKG_REPOSITORY");
+    let (_, rest) = address.split_once("://").expect("an address");
+    let host = rest.split('/').next().expect("a host");
+    for (at, _) in text.match_indices(host) {
+        let own = text[..at].ends_with("://") && text[at..].starts_with(rest);
+        ensure!(own || text[..at].ends_with('@'), "{path} has another address than {address}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_file_has_the_address_of_cargo() {
+    let tracked = output(command("git").args(["ls-files"]).current_dir(repository()));
+    let texts = tracked.lines().filter_map(|path| Some((path, fs::read_to_string(repository().join(path)).ok()?)));
+    // A test changes the address to show that it is compared.
+    let texts: Vec<_> = texts.filter(|(path, _)| !path.ends_with(".rs")).collect();
+    assert!(texts.iter().filter(|(_, text)| text.contains(env!("CARGO_PKG_REPOSITORY"))).count() > 4);
+    texts.iter().try_for_each(|(path, text)| check_address(path, text)).unwrap();
+    let meta = page("META.json");
+    assert_caught(check_address("META.json", &meta.replacen("/snowflake_pg/issues", "/other", 1)), "META.json");
 }
