@@ -34,7 +34,8 @@ BEGIN
     END IF;
     DELETE FROM snowflake_portable_configuration;
     INSERT INTO snowflake_portable_configuration VALUES (worker, datacenter, here, format.layout, format.epoch_ms);
-    PERFORM snowflake_portable_write();
+    -- The flush raises its error here, before an application depends on IDs.
+    PERFORM snowflake_portable_write(), snowflake_portable_flush();
 END
 $$;
 

@@ -63,17 +63,28 @@ CREATE OR REPLACE FUNCTION snowflake_portable_now()
 
 -- Flushes all WAL that exists now. No function of PostgreSQL does this before version 17. There, a table is truncated in the
 -- transaction that creates it: PostgreSQL flushes WAL before it shortens the files of a table with a free space map. Where this does not
--- help, for example with "wal_level" minimal, the WAL writer flushes full pages.
+-- help, for example with "wal_level" minimal, the WAL writer flushes full pages. A server that does not show the positions in WAL, as
+-- Amazon Aurora with its default parameters, cannot show that the mark is flushed. It issues no IDs, because a crash might repeat them.
 CREATE OR REPLACE FUNCTION snowflake_portable_flush()
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
 DECLARE
-    written constant pg_lsn := pg_current_wal_insert_lsn();
+    written pg_lsn;
 BEGIN
-    IF current_setting('server_version_num')::integer >= 170000 THEN
-        EXECUTE 'SELECT pg_logical_emit_message(false, ''snowflake_portable'', '''', true)';
-        RETURN;
-    END IF;
+    BEGIN
+        IF current_setting('server_version_num')::integer >= 170000 THEN
+            EXECUTE 'SELECT pg_logical_emit_message(false, ''snowflake_portable'', '''', true)';
+            RETURN;
+        END IF;
+        written := pg_current_wal_insert_lsn();
+        PERFORM pg_current_wal_flush_lsn();
+    EXCEPTION WHEN object_not_in_prerequisite_state OR feature_not_supported OR undefined_function OR insufficient_privilege THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'cannot flush the mark',
+            DETAIL = pg_catalog.format('The server answers: %s.', SQLERRM),
+            HINT = 'No IDs are issued, because a crash might repeat them. If the server is Amazon Aurora, set "rds.logical_replication" to '
+                '1 and restart the server.';
+    END;
     BEGIN
         CREATE TABLE snowflake_portable_truncated AS SELECT repeat('-', 1000) AS filler FROM generate_series(1, 20);
         TRUNCATE snowflake_portable_truncated;
@@ -190,7 +201,7 @@ DECLARE
 BEGIN
     BEGIN
         server := (SELECT system_identifier FROM pg_control_system());
-    EXCEPTION WHEN insufficient_privilege OR undefined_function THEN
+    EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported OR object_not_in_prerequisite_state THEN
         NULL;
     END;
     RETURN concat_ws(' of server ', (SELECT oid FROM pg_database WHERE datname = current_database()), server);

@@ -1,5 +1,6 @@
 //! The portable functions: SQL for databases in which the library cannot be loaded, and expressions for other programs.
 
+mod aurora;
 #[path = "../../crates/flake/tests/common/random.rs"]
 mod choices;
 #[path = "../sql/vectors/compare.rs"]
