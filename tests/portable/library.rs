@@ -19,9 +19,27 @@ fn psql(server: &Cluster, block: &str) -> Result<String, String> {
     typed(psql, block)
 }
 
-/// The rows, and where the table stores them.
+/// Tables whose keys the functions issue in every way that a column can name them.
+const TABLES: &str = "
+    CREATE TABLE public.orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+    CREATE TABLE public.lines (id bigint DEFAULT snowflake_nextval(), order_id bigint) PARTITION BY RANGE (order_id);
+    CREATE TABLE public.lines_1 PARTITION OF public.lines FOR VALUES FROM (0) TO (1000);
+    CREATE DOMAIN public.key AS bigint DEFAULT snowflake_nextval();
+    CREATE TABLE public.visits (id public.key PRIMARY KEY, at int DEFAULT 7);
+    CREATE TABLE public.codes (code snowflake_text PRIMARY KEY DEFAULT snowflake_to_text(snowflake_nextval()));
+    CREATE TABLE public.labels (label text DEFAULT 'label ' || snowflake_to_text(snowflake_nextval()), copy snowflake_text)";
+
+/// The rows.
 fn rows(session: &mut Client) -> Vec<i64> {
     session.all("SELECT id FROM orders ORDER BY id")
+}
+
+/// The files in which the tables store their rows.
+fn stored(session: &mut Client) -> Vec<String> {
+    session.all(
+        "SELECT concat_ws(' ', relname, pg_relation_filenode(oid)) FROM pg_class
+         WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1",
+    )
 }
 
 fn check_next(session: &mut Client, worker: i64, last: i64) -> Result<(), String> {
@@ -29,6 +47,14 @@ fn check_next(session: &mut Client, worker: i64, last: i64) -> Result<(), String
     ensure!(id > last && (id >> 12) & 1023 == worker, "{id} after {last}");
     let line: i64 = session.one("INSERT INTO lines (order_id) VALUES (1) RETURNING id");
     ensure!(line > last && (line >> 12) & 1023 == worker, "{line} after {last}");
+    for (table, key) in [
+        ("visits", "id::bigint"),
+        ("codes", "snowflake_from_text(code)"),
+        ("labels", "snowflake_from_text(substr(label, 7))"),
+    ] {
+        let id: i64 = session.one(&format!("INSERT INTO {table} DEFAULT VALUES RETURNING {key}"));
+        ensure!(id > last && (id >> 12) & 1023 == worker, "{id} of {table} after {last}");
+    }
     Ok(())
 }
 
@@ -45,30 +71,45 @@ fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
     install(&mut session, &script("to_library"), &[]).expect("the script runs");
     // IDs an hour ahead of the clock, which the library has to respect.
     session
-        .batch_execute(
+        .batch_execute(&format!(
             "SELECT snowflake_configure(7);
              SELECT snowflake_set_mark(snowflake_max_id(now() + interval '1 hour'));
-             CREATE TABLE public.orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
-             CREATE TABLE public.lines (id bigint DEFAULT snowflake_nextval(), order_id bigint) PARTITION BY RANGE (order_id);
-             CREATE TABLE public.lines_1 PARTITION OF public.lines FOR VALUES FROM (0) TO (1000);
+             {TABLES};
              INSERT INTO orders SELECT FROM generate_series(1, 1000)",
-        )
+        ))
         .expect("tables");
+    check_next(&mut session, 7, 0).unwrap();
     let before = rows(&mut session);
-    let last = before[before.len() - 1];
+    let last: i64 = session.one("SELECT snowflake_nextval()");
     drop(session);
 
     let files = Scratch::new("portable_library.files");
     let mut recipe = Recipe::of(PAGE, "To the library");
     shell(&recipe.block("sh library"), &files, &managed, &own);
     let mut session = own.connect_to("shop");
-    let stored = "SELECT pg_relation_filenode('orders')::bigint";
-    let filenode: i64 = session.one(stored);
+    let files_before = stored(&mut session);
+    assert_eq!(files_before.len(), 5, "{files_before:?}");
     assert_eq!(session.refusal("INSERT INTO orders DEFAULT VALUES").0, "55000");
-    psql(&own, &recipe.block("sql library")).unwrap();
+    // What would be dropped with the functions is named, and stays.
+    let transaction = recipe.block("sql library");
+    for (create, name) in [
+        ("VIEW times AS SELECT snowflake.snowflake_timestamp(id) AS at FROM orders", "view public.times"),
+        ("TABLE snowflake.basket (n int)", "table snowflake.basket"),
+    ] {
+        session.batch_execute(&format!("CREATE {create}")).expect("an object that uses the schema");
+        let refused = psql(&own, &transaction).expect_err("the object would be dropped");
+        assert!(refused.contains("other objects use the portable functions") && refused.contains(name), "{refused}");
+        session.batch_execute(&format!("DROP {}", name.replace("public.", ""))).expect("the object exists");
+    }
+    psql(&own, &transaction).unwrap();
     assert!(recipe.is_empty());
     let mut session = own.connect_to("shop");
-    assert_eq!((rows(&mut session), session.one::<i64>(stored)), (before, filenode));
+    assert_eq!((rows(&mut session), stored(&mut session)), (before, files_before));
+    let types: Vec<String> = session.all(
+        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute
+         WHERE attrelid IN ('codes'::regclass, 'labels'::regclass) AND attnum > 0",
+    );
+    assert_eq!(types, ["text"; 3]);
     check_next(&mut session, 9, last).unwrap();
     let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake_portable%'";
     assert_eq!(session.one::<i64>(left), 0);
@@ -85,8 +126,8 @@ fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
     shell(&recipe.block("sh back"), &files, &managed, &own);
     assert!(recipe.is_empty());
     let mut session = managed.connect_to("shop");
-    let filenode: i64 = session.one(stored);
+    let files_before = stored(&mut session);
     assert_eq!(rows(&mut session), before);
     check_next(&mut session, 7, last).unwrap();
-    assert_eq!(session.one::<i64>(stored), filenode);
+    assert_eq!(stored(&mut session), files_before);
 }
