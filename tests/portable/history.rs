@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Ask, Chance, Cluster, Load, Stop, assert_caught_by_chance, ensure, rounds};
+use cluster::{Answer, Ask, Chance, Cluster, Load, Stop, assert_caught_by_chance, ensure, major, rounds};
 
 use crate::server::{install, mistaken, plain_builder, script};
 
@@ -117,7 +117,9 @@ fn no_id_comes_twice_without_the_library() {
 #[test]
 fn an_id_that_no_commit_has_flushed_does_not_come_again() {
     let events = &[Event::Immediate, Event::Kill];
-    check(("unflushed", &script("unflushed")), 6, Ask::READING, (events, rounds(40, 6)), 500).unwrap();
+    // WAL is flushed in one way before PostgreSQL 17, and in a different way since then. A few crashes show that each way works.
+    let times = if major() == "15" { rounds(40, 6) } else { 6 };
+    check(("unflushed", &script("unflushed")), 6, Ask::READING, (events, times), 500).unwrap();
 }
 
 #[test]
