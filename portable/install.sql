@@ -28,6 +28,11 @@ BEGIN
     END IF;
     -- A function with "SET search_path FROM CURRENT" has this path.
     PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+    -- For the end of this script: the functions of an earlier version, whose privileges the owner may have changed.
+    PERFORM set_config('snowflake_portable.known', coalesce((
+        SELECT string_agg(oid::text, ' ') FROM pg_catalog.pg_proc
+        WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'snowflake%'
+    ), ''), true);
     known := to_regtype(quote_ident(current_schema()) || '.snowflake_portable_format');
     IF known IS NULL THEN
         EXECUTE format('CREATE TYPE snowflake_portable_format AS (%s)', attributes);

@@ -1,21 +1,19 @@
 -- Any role can decode. Only the owner issues IDs, and roles that the owner lets do so.
 DO $rights$
 DECLARE
-    -- The owner decides who can call these. They are closed until there is a worker ID.
-    open constant text[] := ARRAY['snowflake_nextval', 'snowflake_nextval_batch', 'snowflake_reserve', 'snowflake_currval',
-        'snowflake_status'];
     closed constant text[] := ARRAY['snowflake_configure', 'snowflake_set_mark', 'snowflake_portable_push', 'snowflake_portable_draw',
         'snowflake_portable_throttle', 'snowflake_portable_refuse', 'snowflake_portable_flush', 'snowflake_portable_write',
         'snowflake_portable_id', 'snowflake_portable_node', 'snowflake_portable_here',
         'snowflake_portable_configured'];
-    known boolean := EXISTS (SELECT FROM snowflake_portable_configuration);
+    -- The functions of an earlier version. The owner decides who can call those that run with the owner's rights. New ones are closed.
+    known constant oid[] := string_to_array(current_setting('snowflake_portable.known'), ' ')::oid[];
     privilege_of record;
 BEGIN
     FOR privilege_of IN
         SELECT DISTINCT pg_proc.oid::regprocedure AS function, privilege.grantee
         FROM pg_catalog.pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) AS privilege
         WHERE pronamespace = quote_ident(current_schema())::regnamespace AND privilege.grantee <> proowner
-            AND (proname = ANY (closed) OR proname = ANY (open) AND NOT known)
+            AND (proname = ANY (closed) OR prosecdef AND proname LIKE 'snowflake%' AND pg_proc.oid <> ALL (known))
     LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', privilege_of.function,
             CASE privilege_of.grantee WHEN 0 THEN 'PUBLIC' ELSE privilege_of.grantee::regrole::text END);

@@ -100,6 +100,49 @@ fn a_state_that_is_open_is_caught() {
     assert_caught(check_closed("rights_functions", &spoilt("rights_functions", mistake)), "app may");
 }
 
+/// Whether a newer script that adds a function with the rights of the owner closes it, and keeps the privileges of the others.
+fn check_newer(test: &str, newer: &str) -> Result<(), String> {
+    let (server, mut owner) = owned(test, &script(test));
+    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app").expect("the owner grants");
+    install(&mut owner, newer, &[]).map_err(|error| error.1)?;
+    for role in ["app", "web"] {
+        let mut session = as_role(&server, role);
+        let code = session.code("SELECT snowflake.snowflake_added()");
+        ensure!(code.as_deref() == Some("42501"), "{role} may call the added function: {code:?}");
+        let code = session.code("SELECT snowflake.snowflake_nextval()");
+        ensure!(code.is_none() == (role == "app"), "{role} draws: {code:?}");
+    }
+    // The owner opens it, and the same script does not close it again.
+    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_added() TO web").expect("the owner grants");
+    install(&mut owner, newer, &[]).map_err(|error| error.1)?;
+    let code = as_role(&server, "web").code("SELECT snowflake.snowflake_added()");
+    ensure!(code.is_none(), "the grant is lost: {code:?}");
+    Ok(())
+}
+
+/// A script that adds a function, with other mistakes.
+fn adding(test: &str, mistakes: &[(&str, &str)]) -> String {
+    let end = "-- Any role can decode.";
+    let added = "CREATE OR REPLACE FUNCTION snowflake_added() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT
+        AS $$ BEGIN RETURN snowflake_nextval(); END $$;\n\n-- Any role can decode.";
+    mistaken(test, &[&[(end, added)], mistakes].concat())
+}
+
+#[test]
+fn a_function_that_a_newer_script_adds_is_closed() {
+    check_newer("rights_added", &adding("rights_added", &[])).unwrap();
+}
+
+#[test]
+fn an_added_function_that_is_open_is_caught() {
+    let mistake = ("pg_proc.oid <> ALL (known)", "false");
+    let newer = adding("rights_added_open", &[mistake]);
+    assert_caught(check_newer("rights_added_open", &newer), "may call the added function");
+    let mistake = ("AND pg_proc.oid <> ALL (known)", "");
+    let newer = adding("rights_added_closed", &[mistake]);
+    assert_caught(check_newer("rights_added_closed", &newer), "app draws");
+}
+
 /// Objects of the caller that stand in for those of PostgreSQL, if their names are found first.
 const TRAPS: &str = "
     CREATE SCHEMA trap;
