@@ -67,6 +67,13 @@ pub struct RegistryRow {
     pub seen: Point,
 }
 
+impl RegistryRow {
+    /// Returns true if the worker ID is reserved for a database that the registry does not know.
+    pub fn is_reserved(&self) -> bool {
+        self.bound == Point::MAX
+    }
+}
+
 /// The number of slices that the spare worker IDs are divided into, where there are enough.
 const MAX_SLICES: u32 = 32;
 

@@ -60,6 +60,9 @@ pub enum Kind {
     Open,
     ChangeLayout,
     Configure,
+    /// The owner of the registry reserves a worker ID.
+    Reserve,
+    Release,
 }
 
 /// One step of a trace.
@@ -209,6 +212,7 @@ const LAYOUTS: &[Kind] = &[
 ];
 const COPIES: &[Kind] =
     &[Kind::CloneMemory, Kind::CloneMemory, Kind::Send, Kind::Double, Kind::Cut, Kind::Join, Kind::FailOver];
+const RESERVATIONS: &[Kind] = &[Kind::Reserve, Kind::Reserve, Kind::Reserve, Kind::Reserve, Kind::Release];
 
 /// The kinds of worlds.
 pub const WORLDS: &[(&str, &[&[Kind]])] = &[
@@ -230,6 +234,8 @@ pub const WORLDS: &[(&str, &[&[Kind]])] = &[
     ("backups", &[BACKUPS]),
     ("opened", &[OPENS]),
     ("layouts", &[LAYOUTS]),
+    ("reservations", &[RESERVATIONS, FAILOVERS]),
+    ("reservations and bursts", &[RESERVATIONS, BURSTS, MACHINES]),
     ("copied memories", &[COPIES]),
     ("everything", &[MACHINES, CLOCKS, FAILOVERS, BACKUPS, OPENS, LAYOUTS]),
     ("everything and copied memories", &[MACHINES, CLOCKS, FAILOVERS, BACKUPS, OPENS, LAYOUTS, COPIES]),
@@ -333,6 +339,8 @@ impl World {
             Kind::RegistryClock => self.ahead = [0, GAP / 2, GAP][a % 3],
             Kind::Open => self.open(),
             Kind::ChangeLayout => self.change_layout(),
+            Kind::Reserve => self.reserve(a),
+            Kind::Release => self.release(a),
             _ => self.act_on(kind, server, other, b),
         }
     }

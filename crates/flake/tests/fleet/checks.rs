@@ -104,6 +104,13 @@ impl Checks {
         }
     }
 
+    /// A database with a reserved worker ID issues no more IDs.
+    pub fn ended(&mut self, holder: Uuid, now: Point) {
+        for span in self.spans.iter_mut().filter(|span| span.holder == holder) {
+            span.bound = span.start.max(now.id());
+        }
+    }
+
     pub fn fenced(&mut self, holder: Option<Uuid>) {
         if !holder.is_some_and(|holder| self.copied.contains(&holder)) {
             self.fail(Failure::Fenced);

@@ -76,6 +76,12 @@ fn a_restore_of_tables_without_a_rule_is_caught() {
 }
 
 #[test]
+fn a_reservation_without_a_rule_is_caught() {
+    caught(Fault::Reserved, &["reservations"], "duplicate");
+    caught(Fault::ReservedOnce, &["reservations", "reservations and bursts"], "duplicate");
+}
+
+#[test]
 fn a_forged_call_without_a_rule_is_caught() {
     caught(Fault::ForgedStart, &["forged calls"], "displaced");
     caught(Fault::ForgedBound, &["forged calls"], "a worker ID is lost");

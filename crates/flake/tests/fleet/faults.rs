@@ -58,6 +58,11 @@ pub enum Fault {
     ForgedStart,
     /// A renewal can name any bound.
     ForgedBound,
+    // Reservations.
+    /// A reservation ends.
+    Reserved,
+    /// The owner does not reserve again what a failover has lost.
+    ReservedOnce,
     // Discontinuities.
     /// Another host of the registry begins no life.
     Source,
@@ -392,6 +397,14 @@ pub fn open(fault: Fault, registry: &mut Registry, moment: &Moment) {
         registry.fleet.quarantine_until = Point::ZERO;
         registry.fleet.quarantine_before = Point::ZERO;
     }
+}
+
+pub fn reserve(fault: Fault, registry: &mut Registry, moment: &Moment, node: Node, holder: Uuid) -> Option<Point> {
+    let start = registry.reserve(moment, node, holder)?;
+    if fault == Fault::Reserved {
+        registry.rows.get_mut(&node)?.bound = moment.now.max(start);
+    }
+    Some(start)
 }
 
 pub fn change_layout(fault: Fault, registry: &mut Registry, moment: &Moment, format: IdFormat) {

@@ -13,6 +13,9 @@ impl World {
     pub fn heal(&mut self) {
         self.wire.clear();
         self.ahead = 0;
+        for pick in (0..self.reserved.len()).rev() {
+            self.release(pick);
+        }
         let format = self.registry.fleet.format;
         for server in &mut self.servers {
             (server.cut, server.ahead, server.format) = (false, 0, format);

@@ -7,7 +7,7 @@ use crate::worlds;
 
 /// The worlds that an everyday run explores.
 const EVERYDAY: usize = 120_000;
-const TESTS: usize = 12;
+const TESTS: usize = 13;
 
 #[track_caller]
 fn hold(kinds: &[&str]) {
@@ -67,6 +67,11 @@ fn worlds_with_restored_registries_and_an_administrator_hold() {
 #[test]
 fn worlds_with_copied_memories_hold() {
     hold(&["copied memories", "everything and copied memories"]);
+}
+
+#[test]
+fn worlds_with_reserved_worker_ids_hold() {
+    hold(&["reservations", "reservations and bursts"]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod heal;
 mod holds;
 #[path = "../common/random.rs"]
 mod random;
+mod reserved;
 mod schedules;
 mod server;
 mod steps;

@@ -1,7 +1,7 @@
 //! A world: a registry with the hosts that run it one after the other, servers, and messages on their way.
 
 use flake::fleet::{Call, FAR, MARGIN, Moment, Point, Registry, RegistryAnswer, RegistryRequest, Source, Uuid};
-use flake::{Epoch, IdFormat, Layout, Tick};
+use flake::{Epoch, IdFormat, Layout, Node, Tick};
 
 use crate::checks::{Checks, Failure};
 use crate::faults::{self, Fault};
@@ -53,6 +53,8 @@ pub struct World {
     /// True if the registry has lost something that it does not know of yet, and if it has lost something since its quarantine began.
     pub lost: bool,
     pub lost_in_quarantine: bool,
+    /// The worker IDs that the owner of the registry has reserved, and knows to be reserved.
+    pub reserved: Vec<Node>,
     nonces: u128,
     pub numbers: u64,
     pub wire: Vec<Packet>,
@@ -88,6 +90,7 @@ impl World {
             history: Vec::new(),
             lost: false,
             lost_in_quarantine: false,
+            reserved: Vec::new(),
             nonces: 1_000,
             numbers: 0,
             wire: Vec::new(),
@@ -132,6 +135,7 @@ impl World {
         }
         let before = self.registry.fleet;
         let quarantined = self.registry.in_quarantine(moment.now);
+        self.keep_reservations(&moment);
         let answer = faults::call(self.fault, &mut self.registry, &moment, call);
         self.note_life(before.life, before.source, quarantined);
         self.checks.answer(&moment, call, &answer);
@@ -229,7 +233,8 @@ impl World {
     /// Time passes until the registry's clock is at a point where a decision changes: at a bound or the end of a quarantine, or one
     /// or two margins later.
     pub fn pass_to(&mut self, pick: usize, offset: i64) {
-        let mut points: Vec<Point> = self.registry.rows.values().map(|row| row.bound).collect();
+        let mut points: Vec<Point> =
+            self.registry.rows.values().filter(|row| !row.is_reserved()).map(|row| row.bound).collect();
         let fleet = &self.registry.fleet;
         points.extend([fleet.quarantine_until, fleet.newest_seen, fleet.spare_until, fleet.spare_before]);
         let point = points[pick / 3 % points.len()];

@@ -96,7 +96,7 @@ impl Registry {
     }
 
     /// Returns the lowest start above a point, which is 0 if nothing was granted or lost.
-    const fn above(&self, point: Point) -> Point {
+    pub(super) const fn above(&self, point: Point) -> Point {
         if point.id() == 0 { point } else { point.plus(self.scale().margin()) }
     }
 

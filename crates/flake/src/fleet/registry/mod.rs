@@ -12,6 +12,7 @@ use super::{
 mod claim;
 mod life;
 mod renew;
+mod reserve;
 
 /// What the registry's server adds to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

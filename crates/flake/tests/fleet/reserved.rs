@@ -1,0 +1,161 @@
+//! Worker IDs that the owner of the registry reserves for databases that the registry does not know.
+
+use flake::fleet::{Grant, Moment, Point, Ring, Uuid};
+use flake::{Mark, Node};
+
+use crate::faults::{self, Fault};
+use crate::steps::{needed, run};
+use crate::world::{HOUR, LONG, MINUTE, World};
+
+/// Who issues the IDs of a reserved worker ID.
+fn database(node: Node) -> Uuid {
+    Uuid(u128::MAX - u128::from(node.worker))
+}
+
+impl World {
+    /// The owner reserves a worker ID outside a quarantine, and its database issues all IDs from the start that the registry tells.
+    pub fn reserve(&mut self, worker: usize) {
+        let ring = Ring::of(&self.registry.fleet.format.layout);
+        let node = Node { datacenter: 0, worker: worker as u32 % ring.spare };
+        let moment = self.moment();
+        let mut after = self.registry.clone();
+        let start = faults::reserve(self.fault, &mut after, &moment, node, database(node));
+        let Some(start) = start.filter(|_| !after.in_quarantine(moment.now) && !self.reserved.contains(&node)) else {
+            return;
+        };
+        self.remember();
+        let before = self.registry.fleet;
+        let quarantined = self.registry.in_quarantine(moment.now);
+        self.registry = after;
+        self.note_life(before.life, before.source, quarantined);
+        let grant = Grant { node, start, bound: Point::MAX, used: Mark::NOTHING_ISSUED };
+        self.checks.granted(database(node), false, &grant);
+        self.reserved.push(node);
+    }
+
+    /// The owner reserves again what the registry has lost, before it answers a server.
+    pub fn keep_reservations(&mut self, moment: &Moment) {
+        for node in &self.reserved {
+            let kept = self.registry.rows.get(node).is_some_and(flake::fleet::RegistryRow::is_reserved);
+            if !kept && !matches!(self.fault, Fault::Reserved | Fault::ReservedOnce) {
+                self.registry.reserve(moment, *node, database(*node));
+            }
+        }
+    }
+
+    /// The database issues no more IDs, and the owner ends the reservation.
+    pub fn release(&mut self, pick: usize) {
+        if self.reserved.is_empty() {
+            return;
+        }
+        let node = self.reserved[pick % self.reserved.len()];
+        let moment = self.moment();
+        self.remember();
+        let before = self.registry.fleet;
+        let quarantined = self.registry.in_quarantine(moment.now);
+        self.keep_reservations(&moment);
+        let released = self.registry.release(&moment, node);
+        self.note_life(before.life, before.source, quarantined);
+        // A registry that has lost the reservation begins above what it can have lost.
+        if released || self.registry.in_quarantine(moment.now) {
+            self.reserved.retain(|reserved| *reserved != node);
+            self.checks.ended(database(node), moment.now);
+            // A registry that loses a release has the reservation again, and takes the worker ID from a server that has it since.
+            self.history.clear();
+        }
+    }
+}
+
+#[test]
+fn a_server_is_never_granted_a_reserved_worker_id_caught() {
+    needed(Fault::Reserved, |world| {
+        world.reserve(0);
+        world.up(0);
+        world.quiet(3, HOUR);
+        world.turn(0);
+        world.up(1);
+    });
+}
+
+/// The quarantine after a failover is the time that the owner has to reserve the worker ID again.
+#[test]
+fn a_reservation_that_a_failover_loses_is_made_again_caught() {
+    needed(Fault::ReservedOnce, |world| {
+        world.up(0);
+        world.quiet(2, MINUTE);
+        let state = world.registry.clone();
+        world.reserve(1);
+        world.promote(&state);
+        world.up(1);
+        world.quiet(6, 6 * HOUR);
+        world.turn(1);
+        world.up(2);
+    });
+}
+
+/// Until the quarantine ends, no server gets the worker ID, even if nobody reserves it again.
+#[test]
+fn a_lost_reservation_is_not_granted_during_the_quarantine() {
+    let schedule = |world: &mut World| {
+        world.up(0);
+        world.quiet(2, MINUTE);
+        let state = world.registry.clone();
+        world.reserve(1);
+        world.promote(&state);
+        world.beat(0);
+        let end = world.end_of_quarantine();
+        world.turn(1);
+        while world.time < end - HOUR {
+            world.up(1);
+            world.up(2);
+            world.quiet(1, HOUR / 2);
+        }
+        assert!(world.time > crate::world::BEGIN + LONG - 2 * HOUR);
+    };
+    assert_eq!(run(Fault::ReservedOnce, schedule), None);
+}
+
+#[test]
+fn a_worker_id_in_use_or_a_spare_one_is_not_reserved() {
+    let schedule = |world: &mut World| {
+        world.up(0);
+        let moment = world.moment();
+        for worker in [0, 6, 7] {
+            let node = Node { datacenter: 0, worker };
+            assert_eq!(world.registry.reserve(&moment, node, Uuid(1)), None, "{worker}");
+        }
+        // The holder is gone.
+        world.off(0);
+        world.time += 13 * HOUR;
+        world.reserve(0);
+        assert_eq!(world.reserved.len(), 1);
+        // The registry renews nobody else.
+        let moment = world.moment();
+        assert_eq!(world.registry.reserve(&moment, world.reserved[0], Uuid(1)), Some(world.start_of(0)));
+    };
+    assert_eq!(run(Fault::None, schedule), None);
+}
+
+#[test]
+fn a_released_worker_id_begins_above_what_its_database_has_issued() {
+    let schedule = |world: &mut World| {
+        world.reserve(0);
+        world.time += HOUR;
+        world.release(0);
+        assert!(world.reserved.is_empty());
+        world.turn(0);
+        world.up(0);
+        assert_eq!(world.worker(0), Some(1), "the margins have not passed");
+        world.time += 21 * MINUTE;
+        world.turn(0);
+        world.up(1);
+        assert_eq!(world.worker(1), Some(0));
+    };
+    assert_eq!(run(Fault::None, schedule), None);
+}
+
+impl World {
+    fn start_of(&self, worker: u32) -> Point {
+        self.registry.rows[&Node { datacenter: 0, worker }].start
+    }
+}
