@@ -93,6 +93,13 @@ BEGIN
     IF snowflake_registry.moved(f, i) THEN
         f := snowflake_registry.begin_life(f, i, NULL, now_at);
     END IF;
+    IF EXISTS (SELECT FROM snowflake_registry.node AS t WHERE t.bound = 9223372036854775807) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'worker IDs are reserved',
+            DETAIL = 'The registry does not know which IDs their databases have issued.',
+            HINT = 'Stop these databases, and run "SELECT snowflake_registry.release(worker_id, datacenter_id)" for each worker ID that '
+                'view "snowflake_registry.servers" shows as "reserved".';
+    END IF;
     SELECT greatest(max(t.bound), f.quarantine_until, f.floor) INTO top FROM snowflake_registry.node AS t;
     g := f;
     g.layout := l.layout;

@@ -97,7 +97,7 @@ COMMENT ON VIEW snowflake_registry.holes IS
 COMMENT ON VIEW snowflake_registry.status IS
     'the fleet and its quarantine, with times instead of points in ID space';
 COMMENT ON VIEW snowflake_registry.servers IS
-    'one row for each worker ID: who has it, until when, and whether the server is live, late or gone';
+    'one row for each worker ID: who has it, until when, and whether the server is live, late or gone, or the worker ID is reserved';
 COMMENT ON VIEW snowflake_registry.datacenters IS
     'one row for each datacenter ID: how many worker IDs there are outside a quarantine, how many are used and how many are free';
 COMMENT ON VIEW snowflake_registry.handovers IS
@@ -145,6 +145,12 @@ COMMENT ON FUNCTION snowflake_registry.open() IS
     'end the quarantine; call it only if no change of the registry was lost since the quarantine began';
 COMMENT ON FUNCTION snowflake_registry.close() IS
     'begin a quarantine without spare worker IDs, and return its end; call it after a restore that the registry does not notice';
+COMMENT ON FUNCTION snowflake_registry.reserve(integer, integer) IS
+    'reserve a worker ID for a database without the library, and return the lowest ID that it may issue';
+COMMENT ON FUNCTION snowflake_registry.release(integer, integer) IS
+    'end a reservation, and return the time from which servers can get the worker ID; first stop the database';
+COMMENT ON FUNCTION snowflake_registry.lock_node(snowflake_registry.fleet, integer, integer) IS
+    'internal: the row of a worker ID, locked for a function of the owner';
 COMMENT ON FUNCTION snowflake_registry.grant_server(name) IS
     'allow a role to call the functions for servers';
 COMMENT ON FUNCTION snowflake_registry.sum_of(bigint, bigint) IS

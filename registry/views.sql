@@ -30,6 +30,7 @@ SELECT
     n.datacenter_id,
     n.worker_id,
     CASE
+        WHEN n.bound = 9223372036854775807 THEN 'reserved'
         WHEN t.granted_until + interval '10 minutes' < c.now_at THEN 'gone'
         WHEN n.seen >= c.now_at - greatest(n.lease / 144, interval '10 seconds') THEN 'live'
         ELSE 'late'
@@ -51,7 +52,10 @@ SELECT
     n.holder
 FROM snowflake_registry.fleet AS f
     CROSS JOIN snowflake_registry.node AS n
-    CROSS JOIN LATERAL (SELECT snowflake_registry.time_of(n.bound, f.epoch, f.low_bits, f.tick_us) AS granted_until) AS t
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN n.bound = 9223372036854775807 THEN 'infinity'
+            ELSE snowflake_registry.time_of(n.bound, f.epoch, f.low_bits, f.tick_us) END AS granted_until
+    ) AS t
     CROSS JOIN LATERAL (SELECT clock_timestamp() AS now_at) AS c;
 
 CREATE VIEW snowflake_registry.handovers AS

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure, rounds};
+use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure, rounds, sqlstate};
 use flake::fleet::{
     Call, Cursor, MAX_LEASE, Member, MemberIdentity, Moment, Point, Registry, RegistryAnswer, RegistryRequest,
     RegistryRow, Ring, Scale, Source, Uuid,
@@ -113,6 +113,11 @@ impl Both {
 
     /// Changes the epoch of the fleet to a day earlier, with which IDs are higher.
     fn change_epoch(&mut self) -> Result<(), String> {
+        if self.reference.rows.values().any(RegistryRow::is_reserved) {
+            let (code, message) = self.client.refusal("SELECT snowflake_registry.change_layout('41:1:20')");
+            ensure!((code.as_str(), message.as_str()) == ("55000", "worker IDs are reserved"), "{code}: {message}");
+            return Ok(());
+        }
         let mut format = self.scale.format();
         let earlier = format.epoch.unix_ms() - 86_400_000;
         format.epoch = Epoch::from_unix_ms(earlier).expect("the epoch is after 1970");
@@ -126,6 +131,49 @@ impl Both {
             .map_err(|error| format!("change_layout: {error:?}"))?;
         self.scale = Scale::new(format);
         self.compare().map_err(|reason| format!("after a change of the epoch: {reason}"))
+    }
+
+    /// Reserves a worker ID in both registries. Returns false if both refuse.
+    fn reserve(&mut self, worker: i64) -> Result<bool, String> {
+        let node = Node { datacenter: 0, worker: worker as u32 };
+        let reserved = self.client.query_one(&format!("SELECT snowflake_registry.reserve({worker})"), &[]);
+        // A refusal changes nothing.
+        let mut reference = self.reference.clone();
+        match reserved {
+            Ok(row) => {
+                // The holder and the nonce are random.
+                let secrets: String = self.client.one(&format!(
+                    "SELECT replace(concat_ws(' ', holder, nonce), '-', '') FROM snowflake_registry.node
+                     WHERE datacenter_id = 0 AND worker_id = {worker}"
+                ));
+                let (holder, nonce) = secrets.split_once(' ').expect("two UUIDs");
+                let start = reference.reserve(&self.moment(uuid(nonce)), node, uuid(holder));
+                let found: i64 = row.get(0);
+                ensure!(start.map(|start| start.id().max(1)) == Some(found), "reserve returns {found}, not {start:?}");
+                self.reference = reference;
+            }
+            Err(error) => {
+                let start = reference.reserve(&self.moment(Uuid(0)), node, Uuid(0));
+                ensure!(start.is_none(), "worker ID {worker} is refused: {:?}", sqlstate(&error));
+                return Ok(false);
+            }
+        }
+        self.compare().map_err(|reason| format!("after a reservation of {worker}: {reason}"))?;
+        Ok(true)
+    }
+
+    /// Releases a worker ID in both registries. Returns false if both refuse.
+    fn release(&mut self, worker: i64) -> Result<bool, String> {
+        let node = Node { datacenter: 0, worker: worker as u32 };
+        let released = self.client.code(&format!("SELECT snowflake_registry.release({worker})")).is_none();
+        let mut reference = self.reference.clone();
+        let expected = reference.release(&self.moment(Uuid(0)), node);
+        ensure!(released == expected, "release({worker}) gives {released}");
+        if released {
+            self.reference = reference;
+        }
+        self.compare().map_err(|reason| format!("after a release of {worker}: {reason}"))?;
+        Ok(released)
     }
 
     /// Returns what the registry's server adds to a call.
@@ -255,6 +303,17 @@ fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) ->
             23 => servers[which].1 = chance.between(-90_000, 90_000) * 1_000_000,
             24..=25 => servers[which].1 = 0,
             31 if chance.one_in(5) => both.change_epoch()?,
+            32 => {
+                let kind = if both.reserve(chance.between(0, 7))? { "Reserved" } else { "In use" };
+                *answers.entry(kind.into()).or_default() += 1;
+            }
+            33..=34 => {
+                let known = both.reference.rows.iter().filter(|(_, row)| row.is_reserved());
+                let known: Vec<i64> = known.map(|(node, _)| i64::from(node.worker)).collect();
+                let worker = if known.is_empty() { 0 } else { *chance.pick(&known) };
+                let kind = if both.release(worker)? { "Released" } else { "Not reserved" };
+                *answers.entry(kind.into()).or_default() += 1;
+            }
             // A call that was on its way for a long time.
             26..=30 if !old.is_empty() => {
                 let call = *chance.pick(&old);
@@ -304,6 +363,9 @@ fn the_functions_answer_and_store_what_the_model_does() {
         "Refused Quarantine",
         "Refused Full",
         "Refused Layout",
+        "Reserved",
+        "In use",
+        "Released",
     ] {
         assert!(answers.keys().any(|found| found.starts_with(kind)), "no answer was {kind}: {answers:?}");
     }

@@ -8,6 +8,7 @@ mod forged;
 mod hundred;
 mod install;
 mod lost;
+mod reserved;
 mod restored_rows;
 mod roles;
 mod seen;

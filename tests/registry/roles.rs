@@ -67,6 +67,8 @@ fn a_role_of_the_servers_can_call_seven_functions_and_nothing_else() {
         "change_layout('41:9:13')",
         "create_fleet('41:9:13')",
         "grant_server('other')",
+        "reserve(5)",
+        "release(5)",
         "create_segment('mine')",
         "drop_segment('orders')",
     ] {

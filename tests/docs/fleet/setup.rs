@@ -75,6 +75,22 @@ fn a_fleet_is_set_up_as_the_page_says() {
 }
 
 #[test]
+fn a_worker_id_is_reserved_and_released_as_the_page_says() {
+    let hosts = Hosts::new("reserve");
+    let registry = hosts.registry("registry.example", "41:10:12");
+    let mut reserve = section("Reserve a worker ID for a managed server");
+    let mut client = registry.connect_to("fleet");
+    let state = "SELECT max(state) FROM snowflake_registry.servers WHERE worker_id = 767";
+    check(&registry, "fleet", &reserve.block("sql reserve"), &reserve.block("text"));
+    assert_eq!(client.one::<String>(state), "reserved");
+    // The statement succeeds only once.
+    let shown = (reserve.block("sql release"), reserve.block("text"));
+    check(&registry, "fleet", &shown.0, &shown.1);
+    assert_ne!(client.one::<String>(state), "reserved");
+    assert!(reserve.is_empty());
+}
+
+#[test]
 fn a_service_file_describes_the_connection() {
     let hosts = Hosts::new("service");
     let registry = hosts.registry("registry.example", "41:10:12");
