@@ -1,8 +1,25 @@
--- The end of an upgrade. Before it, spare worker IDs had leases of any length, and other numbers were spare. All of them have ended when
--- the spare worker IDs' quarantine, which begins now, ends. Until then, no timeline is settled, and no row is known to be newer than
--- what can be lost. The registry answers its servers as before, because the quarantine of the ring does not begin.
-UPDATE snowflake_registry.fleet AS f SET
-    spare_until = snowflake_registry.sum_of(snowflake_registry.point_of(f, clock_timestamp()), snowflake_registry.far(f)),
-    newest_seen = 0;
-SELECT snowflake_registry.mark_fleet() IS NULL AS no_fleet;
+-- The end of an upgrade. Before it, spare worker IDs had leases of any length, and the ring had seven eighths of the worker IDs. All grants
+-- that can have been lost have ended when the spare worker IDs' quarantine, which begins now, ends. Until then, no timeline is settled, no
+-- row is known to be newer than what can be lost, and the common spare worker IDs, which were in the ring, stay closed in a quarantine
+-- that the version before has begun or should have begun. Outside it, the registry answers its servers as before.
+DO $upgraded$
+DECLARE
+    f snowflake_registry.fleet;
+    i snowflake_registry.identity;
+    now_at timestamptz := clock_timestamp();
+BEGIN
+    UPDATE snowflake_registry.fleet AS u SET
+        spare_until = snowflake_registry.sum_of(snowflake_registry.point_of(u, now_at), snowflake_registry.far(u)),
+        newest_seen = 0;
+    IF FOUND THEN
+        f := snowflake_registry.mark_fleet();
+        i := snowflake_registry.identity_now();
+        IF snowflake_registry.moved(f, i) THEN
+            f := snowflake_registry.begin_life(f, i, NULL, now_at);
+        END IF;
+        UPDATE snowflake_registry.fleet SET spare_closed = true;
+        PERFORM snowflake_registry.mark_fleet();
+    END IF;
+END
+$upgraded$;
 DELETE FROM snowflake_registry.ring;

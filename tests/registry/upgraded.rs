@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use cluster::{Answer as _, Client, Cluster, Host, Stop, command, output, typed};
-use flake::fleet::{Effect, Member, MemberStanding};
+use cluster::{Answer as _, Client, Cluster, Host, Stop, assert_caught, command, output, typed};
+use flake::fleet::{Effect, Member, MemberStanding, RegistryAnswer, RegistryRefusal};
 
+use crate::calls::{claim, hello};
 use crate::install::OBJECTS;
 use crate::lost::{heartbeat, number, server};
 
@@ -27,16 +28,16 @@ fn run(server: &Cluster, database: &str, script: &str) -> Result<String, String>
 }
 
 /// Returns a server with a registry of the version before.
-fn before(name: &str) -> Cluster {
+fn before(name: &str, layout: &str) -> Cluster {
     let server = Cluster::builder(name).unset("shared_preload_libraries").start();
     run(&server, "postgres", BEFORE).expect("the script runs");
-    server.connect().one::<String>(&format!("SELECT snowflake_registry.create_fleet('{LAYOUT}')::text"));
+    server.connect().one::<String>(&format!("SELECT snowflake_registry.create_fleet('{layout}')::text"));
     server
 }
 
 #[test]
 fn the_upgrade_leaves_what_a_new_registry_has() {
-    let server = before("registry_upgraded");
+    let server = before("registry_upgraded", LAYOUT);
     server.connect().batch_execute("CREATE DATABASE fresh").expect("a superuser may");
     server.connect_to("fresh").batch_execute("CREATE EXTENSION snowflake_registry").expect("it is installed");
     let mut client = server.connect();
@@ -79,7 +80,7 @@ fn beat_all(client: &mut Client, members: &mut [Member], ledger: &mut Ledger) {
 
 #[test]
 fn servers_go_on_during_an_upgrade_that_a_failover_loses() {
-    let mut primary = before("registry_upgrade_lost");
+    let mut primary = before("registry_upgrade_lost", LAYOUT);
     let mut ledger = Ledger::default();
     let mut members: Vec<Member> = (0..4).map(|_| server()).collect();
     let mut client = primary.connect();
@@ -110,9 +111,59 @@ fn servers_go_on_during_an_upgrade_that_a_failover_loses() {
         beat_all(&mut client, &mut members, &mut ledger);
     }
     assert_eq!(members.iter().map(number).collect::<Vec<_>>(), numbers);
-    // A new server gets no worker ID that an earlier version can have assigned and that the failover has lost.
-    let mut newcomer = server();
-    if heartbeat(&mut client, &mut newcomer) == Effect::Assigned {
-        ledger.note(members.len(), &newcomer);
+    // A new server gets no worker ID that the version before can have assigned and that the failover has lost.
+    let refused = claim(&mut client, LAYOUT).expect_err("the registry is in quarantine");
+    assert!(matches!(refused, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })), "{refused:?}");
+}
+
+/// What the version before does when it runs on the next timeline without the claim of worker ID 6. A test cannot change the server's
+/// timeline, so it changes the record.
+const LOST: &str = "DELETE FROM snowflake_registry.node WHERE worker_id = 6;
+    UPDATE snowflake_registry.ring SET next_worker = 6;
+    UPDATE snowflake_registry.fleet SET timeline = timeline - 1";
+
+/// Upgrades a registry after a failover that lost the claim of a worker ID. This worker ID was in the ring, and is a common spare one
+/// after the upgrade. The registry has `noticed` the failover if a server has called it in between. Checks that nobody else gets the
+/// worker ID.
+fn check_lost_claim(name: &str, noticed: bool, script: &str) -> Result<(), String> {
+    const SMALL: &str = "41:3:12";
+    let server = before(name, SMALL);
+    let mut client = server.connect();
+    let claimed: Vec<u32> = (0..7).map(|_| claim(&mut client, SMALL).expect("a worker ID").worker).collect();
+    assert_eq!(claimed, [0, 1, 2, 3, 4, 5, 6]);
+    client.batch_execute(LOST).expect("a superuser may");
+    if noticed {
+        client.batch_execute(&hello(SMALL)).expect("the registry answers");
     }
+    run(&server, "postgres", script).expect("the upgrade runs");
+    match claim(&mut client, SMALL) {
+        Ok(node) => Err(format!("worker ID {} was assigned", node.worker)),
+        Err(RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })) => Ok(()),
+        Err(other) => Err(format!("{other:?}")),
+    }
+}
+
+#[test]
+fn an_upgraded_registry_assigns_no_worker_id_whose_claim_was_lost() {
+    for (name, noticed) in [("registry_upgrade_noticed", true), ("registry_upgrade_unnoticed", false)] {
+        check_lost_claim(name, noticed, &upgrade_script()).unwrap_or_else(|reason| panic!("{name}: {reason}"));
+    }
+}
+
+#[test]
+fn an_upgrade_that_leaves_the_spare_worker_ids_open_is_caught() {
+    let script = upgrade_script();
+    let closed = "UPDATE snowflake_registry.fleet SET spare_closed = true;";
+    let open = script.replace(closed, "");
+    assert_ne!(open, script);
+    assert_caught(check_lost_claim("registry_upgrade_open", true, &open), "worker ID 6 was assigned");
+}
+
+#[test]
+fn an_upgrade_that_does_not_notice_a_failover_is_caught() {
+    let script = upgrade_script();
+    let notice = "f := snowflake_registry.begin_life(f, i, NULL, now_at);";
+    let (functions, end) = script.rsplit_once(notice).expect("the upgrade begins a life");
+    let blind = format!("{functions}NULL;{end}");
+    assert_caught(check_lost_claim("registry_upgrade_blind", false, &blind), "worker ID 6 was assigned");
 }

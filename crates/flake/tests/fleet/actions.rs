@@ -5,7 +5,8 @@ use std::time::Duration;
 use flake::Mark;
 use flake::fleet::MARGIN;
 
-use crate::faults::{self, Fault};
+use crate::earlier;
+use crate::faults::Fault;
 use crate::random::Random;
 use crate::server::{At, Server};
 use crate::world::{GAP, HOUR, LONG, MINUTE, Packet, SECOND, World};
@@ -245,7 +246,8 @@ pub const WORLDS: &[(&str, &[&[Kind]])] = &[
 pub fn trace(random: &mut Random, kind: &[&[Kind]]) -> Vec<Action> {
     let mut trace = Vec::new();
     if kind.contains(&UPGRADES) {
-        trace.push(Action(Kind::Downgrade, 0, 0));
+        // The ring of the version before has more worker IDs.
+        trace.push(Action(Kind::Downgrade, random.pick(&[0, 3, 5, 6, 12, 24, 48]), 0));
     }
     if random.below(2) == 0 {
         trace.extend([Action(Kind::Up, 0, 0), Action(Kind::Up, 1, 0), Action(Kind::Quiet, 2, 0)]);
@@ -316,14 +318,14 @@ impl World {
             Kind::Burst => self.burst(a, b),
             Kind::Nudge => self.time += [SECOND, SECOND, 2 * SECOND, MINUTE][b % 4],
             Kind::Swap => self.fail_over([None, Some(SECOND), Some(2 * SECOND), Some(MINUTE)][b % 4], a, 0, false),
-            Kind::Downgrade => faults::downgrade(&mut self.registry),
+            Kind::Downgrade => earlier::downgrade(&mut self.registry, a as u32),
             Kind::Upgrade => {
-                // The functions of the new version notice another host before they change anything.
                 let moment = self.moment();
-                if self.registry.fleet.source == moment.source {
-                    self.remember();
-                    faults::upgrade(self.fault, &mut self.registry, moment.now);
-                }
+                self.remember();
+                let before = self.registry.fleet;
+                let quarantined = self.registry.in_quarantine(moment.now);
+                earlier::upgrade(self.fault, &mut self.registry, &moment);
+                self.note_life(before.life, before.source, quarantined);
             }
             Kind::RestoreRegistry => {
                 self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, (b / 4 % 3) as u32, false);

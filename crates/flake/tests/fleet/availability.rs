@@ -5,6 +5,7 @@ use std::time::Duration;
 use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Moment, Registry, Source, Uuid};
 use flake::{Epoch, IdFormat, Layout};
 
+use crate::earlier;
 use crate::faults::{self, Fault};
 use crate::random::Random;
 
@@ -45,7 +46,7 @@ impl Week {
         let clock = flake::fleet::Scale::new(format).point(0);
         let mut registry = Registry::new(Uuid(7), format, source);
         if let Rules::NoSlices = rules {
-            faults::downgrade(&mut registry);
+            earlier::downgrade(&mut registry, 0);
         }
         Week {
             format,

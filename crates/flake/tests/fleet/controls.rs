@@ -65,6 +65,8 @@ fn a_spare_worker_id_without_a_rule_is_caught() {
     let upgrades = &["upgrades", "upgrades and backups"];
     caught(Fault::UpgradeNear, upgrades, "duplicate");
     caught(Fault::UpgradeSettled, upgrades, "duplicate");
+    caught(Fault::UpgradeOpen, upgrades, "duplicate");
+    caught(Fault::UpgradeUnnoticed, upgrades, "duplicate");
 }
 
 #[test]

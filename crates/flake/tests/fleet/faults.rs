@@ -8,6 +8,7 @@ use flake::fleet::{
 };
 use flake::{IdFormat, Mark, Node, Stamp};
 
+use crate::earlier;
 use crate::server::Process;
 
 /// The rule that is missing.
@@ -127,6 +128,10 @@ pub enum Fault {
     UpgradeNear,
     /// After the upgrade of a registry, the earlier lives count as settled.
     UpgradeSettled,
+    /// After the upgrade of a registry, the common spare worker IDs stay open, which were in the ring before.
+    UpgradeOpen,
+    /// The upgrade of a registry does not notice that another host runs it.
+    UpgradeUnnoticed,
     /// A lost timeline has used no life.
     OneLife,
     /// The holder of a spare worker ID keeps it.
@@ -150,36 +155,9 @@ fn span_above(registry: &Registry, point: Point) -> Point {
     point.plus(registry.scale().margin())
 }
 
-/// Makes the registry one of the version before the spare quarantine and the slices. A state keeps its version, because the functions
-/// are in the same database. With a spare quarantine that never ends and no settled timeline, only the old rules are left.
-pub fn downgrade(registry: &mut Registry) {
-    registry.fleet.spare_until = Point::MAX;
-    registry.fleet.spare_before = Point::ZERO;
-    registry.fleet.settled = None;
-}
-
-const fn old(registry: &Registry) -> bool {
-    registry.fleet.spare_until.id() == Point::MAX.id()
-}
-
-/// The upgrade of a registry: a spare worker ID can have been granted with any lease.
-pub fn upgrade(fault: Fault, registry: &mut Registry, now: Point) {
-    if !old(registry) {
-        return;
-    }
-    let scale = registry.scale();
-    let fleet = &mut registry.fleet;
-    fleet.spare_until = now.plus(if fault == Fault::UpgradeNear { scale.near() } else { scale.far() });
-    if fault == Fault::UpgradeSettled {
-        fleet.settled = Some(fleet.source.timeline);
-    } else {
-        fleet.newest_seen = Point::ZERO;
-    }
-}
-
 /// Answers a call, with the fault.
 pub fn call(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> RegistryAnswer {
-    let old_rules = old(registry);
+    let old_rules = earlier::is_earlier(registry);
     if fault == Fault::None && !old_rules {
         return registry.call(moment, call);
     }
@@ -199,6 +177,7 @@ pub fn call(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call)
     }
     match call.request {
         RegistryRequest::Hello { .. } => registry.call(moment, call),
+        RegistryRequest::Claim(request) if old_rules => earlier::claim(registry, moment.now, &request),
         RegistryRequest::Claim(_) => claim(fault, registry, moment, call),
         RegistryRequest::Renew(renew) => {
             let told = fault == Fault::Told;
@@ -376,10 +355,15 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
         *leave = false;
     }
     let ring = Ring::of(&registry.fleet.format.layout);
-    let unlimited = fault == Fault::SpareLease || old(registry);
-    if let (true, true, RegistryAnswer::Renewed { bound, .. }) = (unlimited, renew.worker >= ring.spare, &mut answer) {
-        let lease = registry.scale().span(renew.lease);
-        *bound = (*bound).max(renew.clock.min(moment.now).plus(lease));
+    let old_rules = earlier::is_earlier(registry);
+    let unlimited = fault == Fault::SpareLease || old_rules;
+    if let (true, true, RegistryAnswer::Renewed { bound, leave, .. }) =
+        (unlimited, renew.worker >= ring.spare, &mut answer)
+    {
+        let scale = registry.scale();
+        let lease = scale.span(renew.lease);
+        *bound = (*bound).max(renew.clock.plus(lease).min(moment.now.plus(lease).plus(scale.margin())));
+        *leave &= !old_rules;
         let bound = *bound;
         change(registry, &|row| row.bound = bound);
     }

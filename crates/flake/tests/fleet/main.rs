@@ -6,6 +6,7 @@ mod availability;
 mod checks;
 mod controls;
 mod directed;
+mod earlier;
 mod explore;
 mod faults;
 mod forged;
