@@ -146,6 +146,11 @@ BEGIN
 END
 $$;
 
+-- The highest count that a worker ID can have reached: one each second since the epoch, and 1,000 for clocks that differ.
+CREATE FUNCTION snowflake_registry.highest_count(f snowflake_registry.fleet, now_point bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT 1000 + div((now_point >> f.low_bits)::numeric * f.tick_us, 1000000)::bigint $$;
+
 -- Stores a grant, and moves what "node" knows about the holder before into "history".
 CREATE FUNCTION snowflake_registry.store_claim(
     a snowflake_registry.answer, f snowflake_registry.fleet, holder uuid, lease interval, about jsonb, now_at timestamptz
@@ -158,7 +163,8 @@ DECLARE
 BEGIN
     SELECT * INTO n FROM snowflake_registry.node AS t WHERE t.datacenter_id = a.datacenter AND t.worker_id = a.worker;
     IF FOUND THEN
-        a.count := snowflake_registry.sum_of(n.count, 1);
+        -- A forged call can have raised the count. A renewal with a count above the highest one would be refused.
+        a.count := 1 + least(n.count, snowflake_registry.highest_count(f, snowflake_registry.point_of(f, now_at)));
         PERFORM snowflake_registry.end_tenure(f, n, now_at, 'claim');
         UPDATE snowflake_registry.node AS t SET
             holder = store_claim.holder,

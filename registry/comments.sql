@@ -203,9 +203,9 @@ COMMENT ON FUNCTION snowflake_registry.log_few_free(snowflake_registry.fleet, in
     'internal: write into the log if few worker IDs are free';
 COMMENT ON FUNCTION snowflake_registry.latest_bound(snowflake_registry.fleet, bigint) IS
     'internal: latest bound that can have been granted';
-COMMENT ON FUNCTION snowflake_registry.highest_count(snowflake_registry.fleet, snowflake_registry.node, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.highest_count(snowflake_registry.fleet, bigint) IS
     'internal: highest count that the holder of a worker ID can have reached';
-COMMENT ON FUNCTION snowflake_registry.implausible(snowflake_registry.fleet, snowflake_registry.node, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.implausible(snowflake_registry.fleet, bigint, bigint, bigint, bigint) IS
     'internal: whether no answer can have contained what a renewal says';
 COMMENT ON FUNCTION snowflake_registry.lease_span(snowflake_registry.fleet, boolean, interval) IS
     'internal: number of IDs in the lease of a worker ID';

@@ -205,6 +205,7 @@ DECLARE
     newest_at timestamptz;
     stale boolean;
     calm boolean;
+    late boolean;
     steps bigint;
     windows bigint;
     reason text;
@@ -215,6 +216,10 @@ BEGIN
     -- margin, a quarantine can therefore have granted what was lost.
     stale := f.quarantine_until > 0 AND snowflake_registry.two_margins_above(f, f.quarantine_until) >= newest;
     calm := f.spare_until = 0 OR snowflake_registry.two_margins_above(f, f.spare_until) < newest;
+    -- A renewal can have begun a life on the old timeline, which was lost. After its spare quarantine, the common spare worker IDs were
+    -- granted. By clocks that differ by one margin, this takes at least this long.
+    late := snowflake_registry.sum_of(newest, snowflake_registry.near(f))
+        < snowflake_registry.sum_of(now_point, snowflake_registry.margin(f));
     -- A renewal says how many lives are lost at least. A later one that knows more begins another life.
     steps := CASE WHEN followed THEN timelines WHEN told > 0 THEN least(greatest(told - f.life, 0) + 1, 8) ELSE 8 END;
     windows := snowflake_registry.lost_windows(now_at - newest_at, steps);
@@ -242,7 +247,7 @@ BEGIN
         newest_seen = CASE WHEN calm THEN newest ELSE f.newest_seen END,
         settled = CASE WHEN NOT followed THEN NULL WHEN calm THEN f.timeline ELSE f.settled END,
         -- A life that begins within a quarantine is stale, too.
-        spare_closed = NOT followed OR timelines > 1 OR stale;
+        spare_closed = NOT followed OR timelines > 1 OR stale OR late;
     f := snowflake_registry.mark_fleet();
     INSERT INTO snowflake_registry.skip AS k (life, quarantine, since, lost, windows)
     VALUES (f.life,

@@ -14,26 +14,17 @@ AS $$
     SELECT snowflake_registry.sum_of(snowflake_registry.sum_of(now_point, snowflake_registry.far(f)), snowflake_registry.margin(f))
 $$;
 
--- The highest count that the holder of a worker ID can have reached: one each second since the row was written, and 1,000 for clocks that
--- differ. Without a row, the seconds since the epoch are more than any fleet has lasted.
-CREATE FUNCTION snowflake_registry.highest_count(f snowflake_registry.fleet, n snowflake_registry.node, now_point bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT snowflake_registry.sum_of(coalesce(n.count, 0), 1000 + greatest(div(
-        ((now_point >> f.low_bits) - (coalesce(snowflake_registry.point_of(f, n.seen), 0) >> f.low_bits))::numeric * f.tick_us,
-        1000000), 0)::bigint)
-$$;
-
 -- Whether no answer of the registry, lost or not, can have contained what a renewal says. A forged call could otherwise take the row of
 -- a server that works, or use up a worker ID for ever.
 CREATE FUNCTION snowflake_registry.implausible(
-    f snowflake_registry.fleet, n snowflake_registry.node, now_point bigint, count bigint, start bigint, bound bigint
+    f snowflake_registry.fleet, now_point bigint, count bigint, start bigint, bound bigint
 ) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT start > snowflake_registry.sum_of(now_point, snowflake_registry.margin(f))
+    SELECT start >= snowflake_registry.sum_of(now_point, snowflake_registry.margin(f))
         OR bound > snowflake_registry.latest_bound(f, now_point)
-        OR count > snowflake_registry.highest_count(f, n, now_point)
+        -- Since the claim, the clock can have been set back by one margin.
+        OR count > snowflake_registry.sum_of(snowflake_registry.highest_count(f, now_point), 1000)
 $$;
 
 -- The number of IDs in the lease of a worker ID. A spare worker ID has a short one, so that its quarantine is short.
@@ -168,7 +159,7 @@ BEGIN
         RETURN a;
     END IF;
     IF match IS NOT TRUE
-        AND snowflake_registry.implausible(f, n, now_point, renew.count, renew.start, renew.bound)
+        AND snowflake_registry.implausible(f, now_point, renew.count, renew.start, renew.bound)
     THEN
         a.answer := 'refused';
         a.reason := 'implausible';
@@ -212,7 +203,9 @@ BEGIN
     a.answer := 'renewed';
     a.nonce := renew.next_nonce;
     a.count := CASE WHEN match AND n.nonce = renew.next_nonce THEN n.count
-        ELSE snowflake_registry.sum_of(greatest(renew.count, n.count), 1) END;
+        -- A forged call can have raised the count of another holder.
+        ELSE snowflake_registry.sum_of(greatest(renew.count,
+            CASE WHEN own THEN n.count ELSE least(n.count, snowflake_registry.highest_count(f, now_point)) END), 1) END;
     a.start := CASE WHEN match THEN n.start ELSE renew.start END;
     a.bound := greatest(n.bound, renew.bound, least(
         snowflake_registry.sum_of(renew.clock, lease_span),

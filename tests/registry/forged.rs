@@ -61,7 +61,7 @@ fn a_role_of_the_servers_stops_no_server_and_spoils_no_worker_id() {
 
 #[test]
 fn a_registry_without_limits_for_renewals_is_caught() {
-    let signature = "f snowflake_registry.fleet, n snowflake_registry.node, now_point bigint, count bigint, start bigint, bound bigint";
+    let signature = "f snowflake_registry.fleet, now_point bigint, count bigint, start bigint, bound bigint";
     let spoil = format!(
         "CREATE OR REPLACE FUNCTION snowflake_registry.implausible({signature}) RETURNS boolean LANGUAGE sql AS 'SELECT false'"
     );

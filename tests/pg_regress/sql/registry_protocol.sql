@@ -75,7 +75,7 @@ SELECT * FROM test.renew(7);
 SELECT * FROM test.renew(1, bound_min => 3000, add_count => 100000000);
 SELECT * FROM test.renew(1, nonce => 'forged', bound_min => 3000);
 SELECT * FROM test.renew(1, nonce => 'forged', start_min => 20, bound_min => 60);
-SELECT * FROM test.renew(1, nonce => 'forged', add_count => 100000000);
+SELECT * FROM test.renew(1, nonce => 'forged', add_count => 2000000000);
 
 -- Rule 4: a promotion. Every holder goes on, the ring is closed, the spare slice is open.
 SELECT test.promoted();

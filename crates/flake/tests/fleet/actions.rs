@@ -177,6 +177,7 @@ const EDGES: &[Kind] = &[
 const UPGRADES: &[Kind] = &[Kind::Upgrade, Kind::Burst, Kind::FailOver, Kind::Cut, Kind::Cut, Kind::Join, Kind::Reboot];
 const DUMPS: &[Kind] =
     &[Kind::RestoreTables, Kind::RestoreTables, Kind::Burst, Kind::Cut, Kind::Cut, Kind::Join, Kind::Reboot];
+const REGISTRY_CLOCKS: &[Kind] = &[Kind::RegistryClock; 3];
 const FORGERIES: &[Kind] = &[Kind::Forge; 12];
 const BACKUPS: &[Kind] = &[
     Kind::FailOverLong,
@@ -231,7 +232,10 @@ pub const WORLDS: &[(&str, &[&[Kind]])] = &[
     ("dumps", &[DUMPS]),
     ("dumps and backups", &[DUMPS, BURSTS, BACKUPS]),
     ("forged calls", &[FORGERIES]),
-    ("forged calls and clocks", &[FORGERIES, FORGERIES, CLOCKS, MACHINES]),
+    ("forged calls and clocks", &[FORGERIES, FORGERIES, CLOCKS, MACHINES, REGISTRY_CLOCKS]),
+    ("forged calls and failovers", &[FORGERIES, FAILOVERS]),
+    ("forged calls and bursts", &[FORGERIES, BURSTS, CLOCKS]),
+    ("forged calls and edges", &[FORGERIES, EDGES]),
     ("backups", &[BACKUPS]),
     ("opened", &[OPENS]),
     ("layouts", &[LAYOUTS]),

@@ -15,6 +15,8 @@ pub enum Failure {
     Fenced,
     /// A server lost its worker ID before its bound had passed.
     Displaced,
+    /// The registry takes what a server says for what no answer can have contained.
+    Refused,
     /// A worker ID was granted from a point that a clock has not reached.
     Ahead,
     /// A server is stuck although everything works again.
@@ -28,6 +30,7 @@ impl Failure {
             Failure::Duplicate { .. } | Failure::Overlap { .. } => "duplicate",
             Failure::Fenced => "fenced without a copy",
             Failure::Displaced => "displaced",
+            Failure::Refused => "refused",
             Failure::Ahead => "ahead of a clock",
             Failure::Stuck(what) => what,
         }

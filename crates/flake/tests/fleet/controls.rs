@@ -23,7 +23,7 @@ fn a_renewal_without_a_rule_is_caught() {
     caught(Fault::Repeated, &[], "fenced without a copy");
     caught(Fault::GivenAway, &[], "duplicate");
     caught(Fault::Copied, &[], "two servers hold one worker ID");
-    caught(Fault::Wanted, &["clocks", "everything"], "duplicate");
+    caught(Fault::Wanted, &["everything"], "duplicate");
     caught(Fault::Wanted, &["clocks"], "a worker ID is lost");
     caught(Fault::Expired, &["failovers in a row"], "duplicate");
 }
@@ -33,7 +33,7 @@ fn an_adoption_without_a_rule_is_caught() {
     caught(Fault::AdoptLower, &[], "fenced without a copy");
     caught(Fault::AdoptAbsent, &[], "displaced");
     caught(Fault::AdoptLater, &[], "displaced");
-    caught(Fault::AdoptAny, &[], "duplicate");
+    caught(Fault::AdoptAny, &["failovers", "failovers in a row", "everything"], "duplicate");
 }
 
 #[test]
@@ -87,6 +87,8 @@ fn a_reservation_without_a_rule_is_caught() {
 fn a_forged_call_without_a_rule_is_caught() {
     caught(Fault::ForgedStart, &["forged calls"], "displaced");
     caught(Fault::ForgedBound, &["forged calls"], "a worker ID is lost");
+    caught(Fault::ForgedCount, &["forged calls and failovers", "forged calls and bursts"], "refused");
+    caught(Fault::Late, &["forged calls and failovers", "forged calls and bursts"], "duplicate");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use flake::fleet::{
 use flake::{IdFormat, Mark, Node, Stamp};
 
 use crate::earlier;
+use crate::forged::FORGER;
 use crate::server::Process;
 
 /// The rule that is missing.
@@ -64,6 +65,8 @@ pub enum Fault {
     Reserved,
     /// The owner does not reserve again what a failover has lost.
     ReservedOnce,
+    /// A renewal can name any count, and a claim answers it.
+    ForgedCount,
     // Discontinuities.
     /// Another host of the registry begins no life.
     Source,
@@ -89,6 +92,8 @@ pub enum Fault {
     ToldOpen,
     /// The spare slice stays open although the state can be from within a quarantine.
     Stale,
+    /// The spare slice stays open although a life of the old timeline can have been lost.
+    Late,
     /// An administrator's word ends all quarantines.
     OpenAll,
     /// A new layout has no floor.
@@ -203,13 +208,14 @@ fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call:
     let over = |until: Point, margins| until == Point::ZERO || until.plus(margins).passed(newest_seen);
     let stale = !over(old.quarantine_until, if fault == Fault::StaleMargin { margin } else { margin.twice() });
     let calm = over(old.spare_until, if fault == Fault::CalmMargin { margin } else { margin.twice() });
+    let late = moved && newest_seen.plus(scale.near()).passed(now.plus(margin));
     let restored = fleet.source.tables != old.source.tables;
     let same = fleet.source.system == old.source.system && (!restored || fault == Fault::TablesOpen);
     let repeated = restored && fleet.source.timeline == old.source.timeline;
     let successor = same && (repeated || fleet.source.timeline == old.source.timeline + 1);
     let next = same && fleet.source.timeline > old.source.timeline;
     let missed = if moved { !successor && fault != Fault::Jump } else { fault != Fault::ToldOpen };
-    fleet.spare_closed = missed || (stale && fault != Fault::Stale);
+    fleet.spare_closed = missed || (stale && fault != Fault::Stale) || (late && fault != Fault::Late);
     match fault {
         Fault::Quarantine => fleet.quarantine_until = old.quarantine_until,
         Fault::OneLife if moved => fleet.life = old.life + 1,
@@ -286,6 +292,15 @@ fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) ->
         answer = registry.call(&moment, &Call { request: RegistryRequest::Claim(claim), ..*call });
     }
     registry.fleet = old;
+    if let (Fault::ForgedCount, RegistryAnswer::Claimed { worker, count, .. }) = (fault, &mut answer) {
+        let node = Node { datacenter: claim.datacenter, worker: *worker };
+        if let (Some(row), Some(before)) = (registry.rows.get_mut(&node), rows.get(&node))
+            && row != before
+        {
+            row.count = before.count + 1;
+            *count = row.count;
+        }
+    }
     if let (Fault::FirstLease, RegistryAnswer::Claimed { worker, bound, .. }) = (fault, &mut answer) {
         let node = Node { datacenter: claim.datacenter, worker: *worker };
         let lease = registry.scale().span(claim.lease);
@@ -340,7 +355,12 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
     if fault == Fault::LayoutBack {
         registry.fleet.floor = Point::ZERO;
     }
-    let mut answer = registry.call(&moment, call);
+    let mut renewal = renew;
+    if fault == Fault::ForgedCount && renew.holder == FORGER {
+        renewal.count = renew.count.min(own.map_or(0, |row| row.count) + 1);
+    }
+    let call = Call { request: RegistryRequest::Renew(renewal), ..*call };
+    let mut answer = registry.call(&moment, &call);
     registry.fleet.floor = floor;
     change(registry, &|row| {
         if row.nonce == renew.next_nonce && row.holder == renew.holder {
@@ -350,6 +370,9 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
     if let (Fault::ForgedBound, RegistryAnswer::Renewed { bound, .. }) = (fault, &mut answer) {
         *bound = (*bound).max(renew.bound);
         change(registry, &|row| row.bound = row.bound.max(renew.bound));
+    }
+    if fault == Fault::ForgedCount && renew.holder == FORGER && matches!(answer, RegistryAnswer::Renewed { .. }) {
+        change(registry, &|row| row.count = row.count.max(renew.count));
     }
     if let (Fault::Stay, RegistryAnswer::Renewed { leave, .. }) = (fault, &mut answer) {
         *leave = false;

@@ -5,8 +5,11 @@ use flake::fleet::{Call, Point, RegistryAnswer, RegistryRequest, RenewRequest, U
 
 use crate::faults::Fault;
 use crate::random::Random;
-use crate::steps::begin;
+use crate::steps::{begin, needed};
 use crate::world::{GAP, HOUR, LONG, MINUTE, World};
+
+/// The holder that every forged call names.
+pub const FORGER: Uuid = Uuid(1);
 
 impl World {
     /// Sends a renewal with numbers that would do harm. The role has no nonce of a server, but it keeps its own.
@@ -19,15 +22,26 @@ impl World {
         let datacenter = random.below(self.datacenters as usize) as u32;
         let worker = random.below(scale.format().layout.max(flake::Part::Worker) as usize + 1) as u32;
         let row = self.registry.rows.get(&Node { datacenter, worker }).copied();
-        let (holder, nonce) = (Uuid(1), Uuid(random.below(3) as u128 + 1));
+        let (holder, nonce) = (FORGER, Uuid(random.below(3) as u128 + 1));
         let counted = row.map_or(0, |row| row.count);
+        let seconds = (scale.time(self.now()) - scale.time(Point::ZERO)) as u64 / 1_000_000;
+        let counts = [
+            1,
+            counted.max(1),
+            counted + 1,
+            counted + 1_000,
+            seconds,
+            seconds + 10_000,
+            1_000_000_000_000,
+            u64::MAX >> 1,
+        ];
         let life = self.registry.fleet.life;
         let start = random.pick(&far).max(row.map_or(Point::ZERO, |row| row.bound));
         let request = RegistryRequest::Renew(RenewRequest {
             datacenter,
             worker,
             holder,
-            count: random.pick(&[1, counted.max(1), counted + 1, 1_000_000_000_000, u64::MAX >> 1]),
+            count: random.pick(&counts),
             life: (life + random.below(3) as u64).saturating_sub(1).max(1),
             nonce,
             next_nonce: Uuid(random.below(3) as u128 + 1),
@@ -77,6 +91,24 @@ fn a_forged_call_does_not_stop_a_server_that_has_a_worker_id_caught() {
     };
     assert_eq!(schedule(Fault::None), Some(0));
     assert_ne!(schedule(Fault::ForgedStart), Some(0));
+}
+
+#[test]
+fn spare_worker_ids_are_closed_if_a_begun_life_can_be_lost_caught() {
+    needed(Fault::Late, |world| {
+        world.up(0);
+        world.quiet(2, MINUTE);
+        let state = world.registry.clone();
+        let tell = forged(world, state.fleet.life + 1, 1, -HOUR, HOUR);
+        world.ask(&tell);
+        // After the quarantine of the spare worker IDs, the common ones are granted.
+        world.quiet(19, 5 * MINUTE);
+        world.up(1);
+        assert_eq!(world.worker(1), Some(6));
+        world.cut(1);
+        world.promote(&state);
+        world.up(2);
+    });
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::world::World;
 use crate::worlds;
 
 /// The worlds that an everyday run explores.
-const EVERYDAY: usize = 120_000;
-const TESTS: usize = 13;
+const EVERYDAY: usize = 140_000;
+const TESTS: usize = 14;
 
 #[track_caller]
 fn hold(kinds: &[&str]) {
@@ -57,6 +57,11 @@ fn worlds_with_restored_tables_hold() {
 #[test]
 fn worlds_with_forged_calls_hold() {
     hold(&["forged calls", "forged calls and clocks"]);
+}
+
+#[test]
+fn worlds_with_forged_calls_and_failovers_hold() {
+    hold(&["forged calls and failovers", "forged calls and bursts", "forged calls and edges"]);
 }
 
 #[test]

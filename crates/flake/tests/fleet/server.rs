@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use flake::fleet::{
-    Call, Effect, Grant, Member, MemberIdentity, MemberStanding, Record, RegistryAnswer, RegistryRequest, Scale, Uuid,
+    Call, Effect, Grant, Member, MemberIdentity, MemberStanding, Record, RegistryAnswer, RegistryRefusal,
+    RegistryRequest, Scale, Uuid,
 };
 use flake::{IdFormat, Mark, Node};
 
-use crate::checks::{Checks, Issuer};
+use crate::checks::{Checks, Failure, Issuer};
 use crate::faults::{self, Fault};
+use crate::forged::FORGER;
 use crate::world::{GAP, World};
 
 #[derive(Clone, Debug)]
@@ -205,8 +207,14 @@ impl World {
             Effect::Fenced => self.checks.fenced(holder),
             Effect::Lost(_) if call.format == fleet.format => {
                 let now = self.registry.scale().point(self.time + GAP);
-                grant.iter().for_each(|grant| self.checks.lost(holder, grant, fleet.floor, now));
+                // A forged call can take the row of a server whose last renewals were lost.
+                let row = |grant: &Grant| self.registry.rows.get(&grant.node);
+                let forged = |grant: &Grant| self.has_lost && row(grant).is_some_and(|row| row.holder == FORGER);
+                if let Some(grant) = grant.filter(|grant| !forged(grant)) {
+                    self.checks.lost(holder, &grant, fleet.floor, now);
+                }
             }
+            Effect::Refused(RegistryRefusal::Implausible) => self.checks.fail(Failure::Refused),
             _ => {}
         }
     }

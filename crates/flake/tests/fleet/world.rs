@@ -55,6 +55,8 @@ pub struct World {
     pub lost_in_quarantine: bool,
     /// The worker IDs that the owner of the registry has reserved, and knows to be reserved.
     pub reserved: Vec<Node>,
+    /// True if the registry has ever lost something.
+    pub has_lost: bool,
     nonces: u128,
     pub numbers: u64,
     pub wire: Vec<Packet>,
@@ -91,6 +93,7 @@ impl World {
             lost: false,
             lost_in_quarantine: false,
             reserved: Vec::new(),
+            has_lost: false,
             nonces: 1_000,
             numbers: 0,
             wire: Vec::new(),
@@ -198,6 +201,7 @@ impl World {
         let chosen = begin + pick % (self.history.len() - begin);
         let (_, state, tables) = self.history[chosen].clone();
         self.lost |= state != self.registry;
+        self.has_lost |= self.lost;
         self.registry = state;
         self.history.truncate(chosen + 1);
         Some(tables)

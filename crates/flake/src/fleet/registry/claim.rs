@@ -32,7 +32,8 @@ impl Registry {
         let row = RegistryRow {
             holder: claim.holder,
             nonce: claim.nonce,
-            count: self.rows.get(&node).map_or(0, |row| row.count).saturating_add(1),
+            // A forged call can have raised the count. A renewal with a count above the highest one would be refused.
+            count: self.rows.get(&node).map_or(0, |row| row.count.min(self.highest_count(now))) + 1,
             life: self.fleet.life,
             start,
             bound: now.plus(self.scale().span(FIRST_GRANT)),

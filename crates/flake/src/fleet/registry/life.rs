@@ -49,6 +49,9 @@ impl Registry {
         let margins = self.scale().margin().twice();
         let over = |until: Point| until == Point::ZERO || until.plus(margins).passed(newest_seen);
         let (stale, calm) = (!over(self.fleet.quarantine_until), over(self.fleet.spare_until));
+        // A renewal can have begun a life on the old timeline, which was lost. After its spare quarantine, the common spare worker IDs
+        // were granted. By clocks that differ by one margin, this takes at least this long.
+        let late = newest_seen.plus(self.scale().near()).passed(now.plus(self.scale().margin()));
         let (far, near) = (now.plus(self.scale().far()), now.plus(self.scale().near()));
         let fleet = &mut self.fleet;
         let old = core::mem::replace(&mut fleet.source, source);
@@ -71,6 +74,6 @@ impl Registry {
         fleet.quarantine_until = fleet.quarantine_until.max(far);
         fleet.spare_until = fleet.spare_until.max(near);
         // A life that begins within a quarantine is stale, too: no call was seen two margins after its end.
-        fleet.spare_closed = !followed || timelines > 1 || stale;
+        fleet.spare_closed = !followed || timelines > 1 || stale || late;
     }
 }

@@ -18,7 +18,7 @@ impl Registry {
         }
         let own = row.filter(|row| row.holder == renew.holder);
         let matching = own.filter(|row| row.nonce == renew.nonce || row.nonce == renew.next_nonce);
-        if matching.is_none() && self.implausible(now, renew, row.as_ref()) {
+        if matching.is_none() && self.implausible(now, renew) {
             return RegistryAnswer::Refused(RegistryRefusal::Implausible);
         }
         // The holder of the nonce is renewed whatever else it says: its count is that of the row, and a bound that no server can have is
@@ -56,7 +56,8 @@ impl Registry {
         let lease = scale.span(if spare { renew.lease.min(SPARE_LEASE) } else { renew.lease });
         let wanted = renew.clock.plus(lease).min(now.plus(lease).plus(margin));
         let repeated = matching.filter(|row| row.nonce == renew.next_nonce);
-        let counted = row.map_or(0, |row| row.count);
+        // A forged call can have raised the count of another holder.
+        let counted = row.map_or(0, |row| own.map_or(row.count.min(self.highest_count(now)), |own| own.count));
         let row = RegistryRow {
             holder: renew.holder,
             nonce: renew.next_nonce,
@@ -81,10 +82,11 @@ impl Registry {
 
     /// Returns true if no answer of this registry, lost or not, can have contained what a renewal says: a forged call could otherwise
     /// take the row of a server that works, or use up a worker ID for ever.
-    fn implausible(&self, now: Point, renew: &RenewRequest, row: Option<&RegistryRow>) -> bool {
-        now.plus(self.scale().margin()).passed(renew.start)
+    fn implausible(&self, now: Point, renew: &RenewRequest) -> bool {
+        !renew.start.passed(now.plus(self.scale().margin()))
             || self.latest_bound(now).passed(renew.bound)
-            || renew.count > self.highest_count(now, row)
+            // Since the claim, the clock can have been set back by one margin.
+            || renew.count > self.highest_count(now).saturating_add(COUNT_SLACK)
     }
 
     /// The latest bound that can have been granted, by a clock that is one margin ahead.
@@ -92,11 +94,9 @@ impl Registry {
         now.plus(self.scale().far()).plus(self.scale().margin())
     }
 
-    /// The highest count that the holder of a worker ID can have reached: one each second since the row was written. Without a row, the
-    /// seconds since the epoch are more than any fleet has lasted.
-    fn highest_count(&self, now: Point, row: Option<&RegistryRow>) -> u64 {
-        let (seen, count) = row.map_or((Point::ZERO, 0), |row| (row.seen, row.count));
-        let seconds = (self.scale().time(now) - self.scale().time(seen)) / 1_000_000;
-        count.saturating_add(u64::try_from(seconds).unwrap_or(0)).saturating_add(COUNT_SLACK)
+    /// The highest count that a worker ID can have reached: one each second since the epoch, and more for clocks that differ.
+    pub(super) fn highest_count(&self, now: Point) -> u64 {
+        let seconds = (self.scale().time(now) - self.scale().time(Point::ZERO)) / 1_000_000;
+        u64::try_from(seconds).unwrap_or(0).saturating_add(COUNT_SLACK)
     }
 }
