@@ -1,8 +1,8 @@
 //! The SQL surface: `pg_regress` of PostgreSQL compares the output of every file in tests/pg_regress/sql with the expected output.
 //!
 //! The name of a file consists of its group and its one duty: `sonyflake_decode.sql`. The files of a group run on a server with the
-//! settings of `sonyflake.conf`. A new file is a new test, and its first run says where its output is. If versions of PostgreSQL print different output, `pg_regress` also compares with
-//! `sonyflake_decode_1.out` and so on.
+//! settings of `sonyflake.conf`. A new file is a new test, and its first run says where its output is. If versions of PostgreSQL
+//! print different output, `pg_regress` also compares with `sonyflake_decode_1.out` and so on.
 
 use std::fs;
 use std::path::{Path, PathBuf};
