@@ -1,11 +1,13 @@
 //! docs/bad-day.md, "After a restore": a server is restored to an earlier time while its clock is behind. It repeats IDs that the
 //! old server issued later, unless somebody does what the page says.
+//! docs/kubernetes.md: so does a container that is restarted without its witness.
 
+use std::fs;
 use std::path::PathBuf;
 
 use cluster::{
-    Answer, Boot, Cluster, Host, PATIENCE, SPARSE_PER_SECOND, Stop, assert_caught, block_with, blocks, check_unique,
-    draw_above, ensure, page, typed, within,
+    Answer, Boot, Cluster, Host, PATIENCE, SPARSE_PER_SECOND, Scratch, Stop, assert_caught, block_with, blocks,
+    check_unique, draw_above, ensure, page, typed, within,
 };
 
 const WARNING: &str = "01000 WARNING:  snowflake_pg: restored from a backup or an archive, \
@@ -97,6 +99,54 @@ fn check_restore(name: &str, done: Done) -> Result<(), String> {
     restored.restart(Stop::Fast);
     ensure!(!restored.log().contains(WARNING), "it warns at each start");
     Ok(())
+}
+
+/// What a restart of a container does to the directory in memory that contains the witness.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Memory {
+    /// The directory is in a volume that outlives the container.
+    Kept,
+    /// The directory is private to the container, as `/dev/shm` is by default.
+    Emptied,
+}
+
+/// Restarts the container of a server whose worker ID is configured. Meanwhile, the volume with its data is restored to an earlier state
+/// and its clock is set back. The machine on which the container runs is not restarted.
+fn check_container(name: &str, memory: Memory) -> Result<(), String> {
+    let container = Boot::new(name);
+    let mut server = Cluster::builder(name).sparse().on(&container).start();
+    let mut ids = server.session().batch(SPARSE_PER_SECOND);
+    let mark = server.shown_mark();
+    server.stop(Stop::Fast);
+    let snapshot = Scratch::new(&format!("{name}.snapshot"));
+    Host::get().copy_dir(server.dir(), &snapshot.0);
+    server.start();
+    ids.extend(draw_above(&mut server.connect(), mark));
+    // The processes of a container are killed.
+    server.stop(Stop::Immediate);
+    fs::remove_dir_all(server.dir()).expect("the server is stopped");
+    Host::get().fresh_dir(name);
+    Host::get().copy_dir(&snapshot.0, server.dir());
+    ensure!(!container.witnesses().is_empty(), "the server had no witness");
+    if memory == Memory::Emptied {
+        container.reboot();
+    }
+    server.set_clock_behind(&ids);
+    server.start();
+    ids.extend(draw_above(&mut server.connect(), mark));
+    check_unique(&mut ids)?;
+    ensure!(server.log().contains(", and the mark in the witness is at 20"), "no witness was used:\n{}", server.log());
+    Ok(())
+}
+
+#[test]
+fn a_restarted_container_whose_witness_was_kept_repeats_nothing() {
+    check_container("restore_kept", Memory::Kept).unwrap();
+}
+
+#[test]
+fn a_restarted_container_whose_memory_was_emptied_is_caught() {
+    assert_caught(check_container("restore_emptied", Memory::Emptied), "IDs came twice");
 }
 
 #[test]
