@@ -97,6 +97,8 @@ pub enum Fault {
     DiscardIgnored,
     /// Defaults of all utility statements are treated like those of a COPY.
     CopyEverywhere,
+    /// A function that is put into the defaults of a COPY does not check the privilege of the function that it replaces.
+    CopyUnchecked,
     /// A renewal is sent before its nonce is in the witness.
     NonceForgotten,
     /// A renewal that was not answered is sent again with another nonce.

@@ -53,6 +53,9 @@ fn snowflake_copy_segment(called: Called, tag: Text<'_>) -> i64 {
 
 /// Raises an error unless the current role may execute the function that is declared VOLATILE.
 fn check(called: &Called, name: &'static CStr, types: &[pg_sys::Oid]) {
+    if faults::on(Fault::CopyUnchecked) {
+        return;
+    }
     privilege::check(name, |role| {
         function::of(called.schema(), name, types).is_some_and(|function| function::may_call(function, role))
     });

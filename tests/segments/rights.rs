@@ -1,6 +1,6 @@
 //! Which privileges a role needs to draw, and that a name in a text gives none.
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure};
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate};
 
 use crate::servers::{DRAW, empty_registry, refused, registry, server};
 
@@ -25,6 +25,61 @@ fn only_granted_roles_draw_and_monitoring_roles_look() {
     assert_eq!(app.one::<i64>(DRAW), 1);
     assert_eq!(app.code("SELECT * FROM snowflake_segments").as_deref(), Some("42501"));
     assert_eq!(server.connect_as("ops").one::<i64>("SELECT numbers_left FROM snowflake_segments"), 99);
+}
+
+/// The ways to draw a number through the function that is put into the defaults of a COPY. It draws for each role that may draw.
+const THROUGH_COPY: [&str; 3] = [
+    "SELECT snowflake_copy_segment('orders')",
+    "INSERT INTO filled (n) VALUES (1)",
+    "COPY copied (n) FROM PROGRAM 'seq 3'",
+];
+
+/// Role `app` can insert rows, but it can draw only after it was granted the function.
+fn draw_through_copy(name: &str, fault: Option<&str>) -> Result<(), String> {
+    let registry = registry(name, 100);
+    let mut builder = server(&format!("{name}_1"), &registry);
+    if let Some(fault) = fault {
+        builder = builder.fault(fault);
+    }
+    let server = builder.start();
+    let mut owner = server.session();
+    owner
+        .batch_execute(
+            "CREATE ROLE app LOGIN; GRANT pg_execute_server_program TO app;
+             CREATE TABLE filled (number bigint DEFAULT snowflake_copy_segment('orders'), n int);
+             CREATE TABLE copied (number bigint DEFAULT snowflake_segment_nextval('orders'), n int);
+             GRANT INSERT ON filled, copied TO app",
+        )
+        .unwrap();
+    let mut app = server.connect_as("app");
+    for statement in THROUGH_COPY {
+        match app.batch_execute(statement) {
+            Ok(()) => return Err(format!("a role without the privilege has drawn a number: {statement}")),
+            Err(error) => {
+                let (code, message, ..) = sqlstate(&error);
+                let expected = ("42501", "permission denied for function snowflake_segment_nextval");
+                assert_eq!((code.as_str(), message.as_str()), expected, "{statement}");
+            }
+        }
+    }
+    // Only the privilege was missing, and what was refused has drawn nothing.
+    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO app").unwrap();
+    for statement in THROUGH_COPY {
+        app.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    }
+    let drawn: Vec<i64> = owner.all("SELECT number FROM filled UNION ALL SELECT number FROM copied ORDER BY number");
+    assert_eq!(drawn, [2, 3, 4, 5]);
+    Ok(())
+}
+
+#[test]
+fn a_role_that_may_not_draw_draws_nothing_through_copy() {
+    draw_through_copy("seg_copy", None).unwrap();
+}
+
+#[test]
+fn a_privilege_that_copy_does_not_check_is_caught() {
+    assert_caught(draw_through_copy("seg_copy_unchecked", Some("CopyUnchecked")), "without the privilege has drawn");
 }
 
 /// Starts a registry, and a server with a series of kind `dense` and with role `low`, which can connect and create temporary tables.
