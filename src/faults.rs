@@ -1,6 +1,6 @@
-//! Faults that the tests switch on one at a time, to check that the tests detect each fault. Only a build with the Cargo feature
-//! `faults` contains these faults, and no release is built with this feature. The server's environment variable
-//! `SNOWFLAKE_PG_FAULT` names the fault that is switched on.
+//! Faults that the tests switch on, to check that the tests detect each fault. Only a build with the Cargo feature `faults`
+//! contains these faults, and no release is built with this feature. The server's environment variable `SNOWFLAKE_PG_FAULT` names
+//! the fault that is switched on. If a fault shows only after a different one, it names both, separated by a space.
 #![allow(unsafe_code)]
 
 use std::collections::HashSet;
@@ -158,7 +158,9 @@ pub const fn on(_: Fault) -> bool {
 #[cfg(feature = "faults")]
 pub fn on(fault: Fault) -> bool {
     static SELECTED: OnceLock<String> = OnceLock::new();
-    *SELECTED.get_or_init(|| std::env::var("SNOWFLAKE_PG_FAULT").unwrap_or_default()) == format!("{fault:?}")
+    let selected = SELECTED.get_or_init(|| std::env::var("SNOWFLAKE_PG_FAULT").unwrap_or_default());
+    let fault = format!("{fault:?}");
+    selected.split(' ').any(|name| name == fault)
 }
 
 /// Waits if [`Fault::SlowLookup`] is on.

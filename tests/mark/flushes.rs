@@ -3,15 +3,25 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Ask, Chance, Client, Cluster, Load, Stop, check_increasing, end_of, within};
+use cluster::{
+    Answer, Ask, Builder, Chance, Client, Cluster, Load, SOON, Stop, assert_caught, check_increasing, end_of, ensure,
+    within,
+};
 
 /// How often the reservation was extended since the start of a server that logs extensions.
 fn extensions(server: &Cluster) -> usize {
     server.log().matches("snowflake_pg: extended the reservation").count()
 }
 
-fn logging(name: &str) -> cluster::Builder {
+fn logging(name: &str) -> Builder {
     Cluster::builder(name).set("log_min_messages", "debug1")
+}
+
+/// Without the WAL that PostgreSQL itself writes for standbys, vacuum and checkpoints.
+fn quiet(builder: Builder) -> Builder {
+    let settings =
+        [("wal_level", "minimal"), ("max_wal_senders", "0"), ("autovacuum", "off"), ("checkpoint_timeout", "1h")];
+    settings.iter().fold(builder, |builder, (name, value)| builder.set(name, value))
 }
 
 #[test]
@@ -46,11 +56,7 @@ fn a_quiet_table_pays_a_flush_in_seconds() {
 
 #[test]
 fn an_idle_server_writes_nothing_and_the_next_id_pays_once() {
-    // Without the WAL that PostgreSQL itself writes for standbys, vacuum and checkpoints.
-    let quiet =
-        [("wal_level", "minimal"), ("max_wal_senders", "0"), ("autovacuum", "off"), ("checkpoint_timeout", "1h")];
-    let server =
-        quiet.iter().fold(logging("extension_idle"), |builder, (name, value)| builder.set(name, value)).start();
+    let server = quiet(logging("extension_idle")).start();
     let mut session = server.session();
     for _ in 0..3 {
         session.one::<i64>("SELECT max(id) FROM snowflake_nextval_batch(1000) AS id");
@@ -101,6 +107,46 @@ fn a_flush_that_takes_long_is_logged() {
         "{detail}"
     );
     assert!(rest.contains("HINT:  Check the disk that stores the write-ahead log."), "{log}");
+}
+
+/// The flush of a mark is stuck, and the session that wrote the mark has given up. A second session finds the mark, and logs what it waits
+/// for.
+fn check_stuck(name: &str, faults: &str) -> Result<(), String> {
+    const LINE: &str = "WARNING:  snowflake_pg: the high-water mark has been waiting to be flushed to disk since ";
+    const DRAW: &str = "SELECT snowflake_nextval()";
+    // No other process flushes the mark.
+    let server = quiet(Cluster::builder(name)).fault(faults).start();
+    let [mut first, mut second] = [server.session(), server.session()].map(|mut session| {
+        session.batch_execute("SET statement_timeout = '250ms'").expect("a session may");
+        session
+    });
+    assert_eq!(first.code(DRAW).as_deref(), Some("57014"));
+    assert!(!server.log().contains(LINE), "{}", server.log());
+    let told = within(SOON, || second.code(DRAW).is_none() || server.log().contains(LINE));
+    for _ in 0..8 {
+        let found = second.code(DRAW);
+        ensure!(found.as_deref() == Some("57014"), "the flush is not stuck: {found:?}");
+    }
+    let log = server.log();
+    ensure!(told && log.contains(LINE), "nothing is logged:\n{log}");
+    let count = log.matches(LINE).count();
+    ensure!(count == 1, "logged {count} times");
+    let pid: i32 = second.one("SELECT pg_backend_pid()");
+    let lines: Vec<&str> = log.lines().skip_while(|line| !line.contains(LINE)).take(3).collect();
+    assert!(lines[0].contains(&format!("[{pid}]")), "{pid}: {lines:?}");
+    assert!(lines[1].contains("A request for an ID has waited for ") && lines[1].contains("the flush of WAL up to 0/"));
+    assert!(lines[2].contains("HINT:  Check the disk that stores the write-ahead log."), "{lines:?}");
+    Ok(())
+}
+
+#[test]
+fn a_second_session_logs_once_that_a_flush_is_stuck() {
+    check_stuck("extension_second", "StuckDisk").unwrap();
+}
+
+#[test]
+fn a_stuck_flush_that_every_request_logs_is_caught() {
+    assert_caught(check_stuck("extension_talkative", "StuckDisk TalkativeLog"), "times");
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Builder {
         self
     }
 
-    /// Uses the library that `scripts/faults` builds, with one of its faults switched on.
+    /// Uses the library that `scripts/faults` builds, with one of its faults switched on, or with several, separated by spaces.
     pub fn fault(self, name: &str) -> Builder {
         let library_path = format!("{}:$libdir", Host::get().faults().display());
         self.set("dynamic_library_path", &library_path).env("SNOWFLAKE_PG_FAULT", name)
