@@ -29,13 +29,11 @@ pub fn check(table: pg_sys::Oid, tag: &[u8], schema: pg_sys::Oid) -> Result<(), 
         return Ok(());
     }
     check_table(table, schema)?;
-    match label::of(table) {
-        Some(label) if label == tag => Ok(()),
-        _ => {
-            let label = relation::utf8(&relation::literal(tag)).trim().into();
-            Err(SerialProblem::NotHolder { series: name(table), tag: shown(tag), label })
-        }
+    if label::has(table, tag) {
+        return Ok(());
     }
+    let label = relation::utf8(&relation::literal(tag)).trim().into();
+    Err(SerialProblem::NotHolder { series: name(table), tag: shown(tag), label })
 }
 
 /// Raises an error unless the current user may set this label of an object, which is a table if its OID is given. The owner of a series can

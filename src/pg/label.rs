@@ -39,12 +39,13 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
     }
 }
 
-/// Returns the label of a table, in the encoding of the database.
-pub fn of(table: pg_sys::Oid) -> Option<Vec<u8>> {
+/// Returns true if a table has this label, which is in the encoding of the database. The label of a table can be a gigabyte in size, so it
+/// is not copied.
+pub fn has(table: pg_sys::Oid, label: &[u8]) -> bool {
     // SAFETY: the function reads a catalog in a transaction. It returns null or a C string in the memory of this call.
     unsafe {
-        let label = pg_sys::GetSecurityLabel(&address(table), PROVIDER.as_ptr());
-        (!label.is_null()).then(|| CStr::from_ptr(label).to_bytes().to_vec())
+        let found = pg_sys::GetSecurityLabel(&address(table), PROVIDER.as_ptr());
+        !found.is_null() && CStr::from_ptr(found).to_bytes() == label
     }
 }
 

@@ -13,7 +13,7 @@ const BIG: &str =
     "(SELECT repeat(repeat('x', 10000), n) AS t, convert_to(repeat(repeat('x', 10000), n / 2), 'UTF8') AS b
     FROM generate_series(10000, 10000) AS n OFFSET 0) AS big";
 
-/// Tables and views that the calls name. Triggers that were made by hand have an argument of 60 MB.
+/// Tables and views that the calls name. Triggers that were made by hand have an argument of 60 MB, and a label has the same length.
 const OBJECTS: &str = "
     CREATE TABLE ids (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
     CREATE VIEW nodes AS SELECT n::bigint * 4096 AS id FROM generate_series(0, 300000) AS n;
@@ -35,6 +35,9 @@ const OBJECTS: &str = "
     ALTER TABLE open_series ALTER period SET STORAGE EXTERNAL;
     CREATE TRIGGER series AFTER INSERT ON open_series
         FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('A{n:5}', 'gapless', 'UTC', '1');
+    CREATE TABLE labelled (period text, last_number bigint);
+    CREATE TRIGGER series AFTER INSERT ON labelled
+        FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('A{n:5}', 'dense', 'UTC', '1', 'public.labelled');
     DO $$
     DECLARE
         long constant text := repeat(repeat('x', 10000), 6000);
@@ -46,6 +49,7 @@ const OBJECTS: &str = "
         EXECUTE 'CREATE TRIGGER keep AFTER INSERT ON miskept FOR EACH ROW EXECUTE FUNCTION snowflake_number_keep(''' || long || ''')';
         EXECUTE 'CREATE TRIGGER series AFTER INSERT ON misdefined FOR EACH ROW EXECUTE FUNCTION '
             'snowflake_series_row(''A{n:5}'', ''dense'', ''UTC'', ''1'', ''' || long || ''')';
+        EXECUTE 'SECURITY LABEL FOR snowflake_pg ON TABLE labelled IS ''' || long || '''';
     END $$;
     ALTER TABLE guarded ENABLE ALWAYS TRIGGER guard";
 
@@ -143,7 +147,10 @@ const CALLS: &[(&str, &[&str])] = &[
     ),
     ("snowflake_segment_nextval(text)", &["($t)"]),
     ("snowflake_segments()", &["()"]),
-    ("snowflake_serial(regclass,date)", &["('gapless', 'infinity')", "('misdefined', '2026-01-01')"]),
+    (
+        "snowflake_serial(regclass,date)",
+        &["('gapless', 'infinity')", "('misdefined', '2026-01-01')", "('labelled', '2026-01-01')"],
+    ),
     ("snowflake_serial(regclass,timestamp with time zone)", &["('gapless', 'infinity')", "('misdefined', now())"]),
     (
         "snowflake_serial_gaps(regclass,text,regclass)",
@@ -175,6 +182,14 @@ const CALLS: &[(&str, &[&str])] = &[
     ("snowflake_version()", &["()"]),
 ];
 
+/// Statements that call no function of the extension, but code of its library, in the form of the calls.
+const STATEMENTS: &[(&str, &[&str])] = &[(
+    "SECURITY LABEL",
+    &["400 DO $$ BEGIN
+           EXECUTE 'SECURITY LABEL FOR snowflake_pg ON TABLE labelled IS ''' || repeat(repeat('y', 10000), 6000) || '''';
+       END $$"],
+)];
+
 /// Runs a call in a session of its own. An error is one that the session does not survive.
 fn run(server: &Cluster, function: &str, call: &str) -> Result<(), String> {
     let name = function.split('(').next().unwrap_or(function);
@@ -202,7 +217,7 @@ fn check(builder: Builder, wanted: impl Fn(&str) -> bool) -> Result<(), String> 
     server.session().batch_execute(OBJECTS).expect("a superuser may");
     let mut watch: Client = server.connect();
     let process: i32 = watch.one("SELECT pg_backend_pid()");
-    for (function, calls) in CALLS.iter().filter(|(function, _)| wanted(function)) {
+    for (function, calls) in CALLS.iter().chain(STATEMENTS).filter(|(function, _)| wanted(function)) {
         calls.iter().try_for_each(|call| run(&server, function, call))?;
     }
     ensure!(watch.one::<i32>("SELECT pg_backend_pid()") == process, "another session");
