@@ -142,7 +142,7 @@ impl Cluster {
 }
 
 /// Returns the child processes of this process.
-fn children_of(pid: u32) -> Vec<u32> {
+pub(crate) fn children_of(pid: u32) -> Vec<u32> {
     let parent = |child: u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
         // The file contains `pid (name) state parent`, and the name may contain any character.

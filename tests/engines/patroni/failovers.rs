@@ -9,9 +9,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The servers issue 400 IDs a second without gaps, up to ten seconds ahead of their clocks. If two of them have the same worker ID,
 /// they issue the same IDs for certain. Ticks are shorter than those of other sparse servers, so that no session waits for long.
-const SPARSE: [(&str, &str); 2] = [("snowflake_pg.layout", "37:24:2@10ms"), ("snowflake_pg.max_ahead", "10s")];
+pub const SPARSE: [(&str, &str); 2] = [("snowflake_pg.layout", "37:24:2@10ms"), ("snowflake_pg.max_ahead", "10s")];
 
-const ASKS: &[Ask] = &[Ask::Nextval, Ask::Insert];
+/// The ways in which the sessions draw IDs.
+pub const ASKS: &[Ask] = &[Ask::Nextval, Ask::Insert];
 
 /// How the members get their worker IDs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl Story {
 }
 
 /// Draws until this ID.
-fn draw_until(session: &mut Client, until: i64) -> Vec<i64> {
+pub fn draw_until(session: &mut Client, until: i64) -> Vec<i64> {
     let mut ids = Vec::new();
     while ids.last() <= Some(&until) {
         ids.push(session.one("SELECT snowflake_nextval()"));

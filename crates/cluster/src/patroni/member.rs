@@ -10,6 +10,7 @@ use std::time::Duration;
 use postgres::{Client, Config, NoTls};
 
 use super::STEPS;
+use crate::nemesis::children_of;
 use crate::server::{signal, stop_stale};
 use crate::{Answer, Boot, Host, Service, Stop, within};
 
@@ -58,6 +59,26 @@ impl Member {
     /// Sends a signal to Patroni.
     pub fn signal_patroni(&self, name: &str) {
         self.patroni.as_ref().expect("Patroni runs").signal(name);
+    }
+
+    /// Stops Patroni and PostgreSQL with SIGSTOP until [`Member::thaw`] is called, as if the machine were paused. Meanwhile, a request or
+    /// a connection to this member waits.
+    pub fn freeze(&self) {
+        self.signal_all("STOP");
+    }
+
+    /// Lets the frozen programs continue.
+    pub fn thaw(&self) {
+        self.signal_all("CONT");
+    }
+
+    /// Sends a signal to Patroni and to all processes of PostgreSQL.
+    fn signal_all(&self, name: &str) {
+        self.signal_patroni(name);
+        if let Some(postmaster) = self.postmaster() {
+            signal(postmaster, name);
+            children_of(postmaster).iter().for_each(|pid| signal(*pid, name));
+        }
     }
 
     /// Stops Patroni, which stops PostgreSQL.
