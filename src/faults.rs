@@ -113,6 +113,8 @@ pub enum Fault {
     WitnessShared,
     /// A session does not check whether the worker ID has changed.
     AssignmentIgnored,
+    /// A server that gets a worker ID for its spare one does not unload the spare one first.
+    SpareKept,
     /// IDs are issued above the bound of the grant.
     BoundIgnored,
     /// Issuing begins below the start of the grant, and below what the witness contains.

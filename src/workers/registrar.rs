@@ -260,7 +260,7 @@ impl Registrar {
                 Effect::Continue | Effect::Refused(RegistryRefusal::Life) => self.store(),
                 Effect::Assigned => {
                     // The server gives a spare worker ID back. No session may issue with it any more when the new one is published.
-                    if self.snapshot.standing == Standing::Holding {
+                    if self.snapshot.standing == Standing::Holding && !faults::on(Fault::SpareKept) {
                         self.leave(Standing::Seeking);
                     }
                     self.renewed = false;

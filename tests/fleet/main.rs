@@ -16,6 +16,7 @@ mod failovers;
 mod fake;
 mod fleet;
 mod forgotten;
+mod given_back;
 mod guard;
 mod lease;
 mod lossy;
