@@ -1,11 +1,18 @@
-//! Failovers in a row of a cluster that contains its registry. No member keeps its witness, as in containers.
+//! Failovers in a row of a cluster that contains its registry. No member keeps its witness: members are rebuilt on machines that have
+//! just been started, or restarted in containers.
 
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Ask, Boot, Builder, Cluster, History, Host, Load, Stop, assert_caught, ensure, rounds, within};
+use cluster::{
+    Answer, Ask, Boot, Builder, Cluster, History, Host, Load, Stop, assert_caught, ensure, rounds, typed, within,
+};
 
 use crate::fleet::{LAYOUT, SOON, number, refused, server};
+use crate::rewound::rewind;
+
+/// A registry of the version before. Its spare worker IDs have leases of any length, no slices, and no quarantine of their own.
+const BEFORE: &str = include_str!("../registry/snowflake_registry--0.2.0-dev.sql");
 
 /// A cluster of three members, each of which connects to the same list of hosts.
 struct Members {
@@ -17,13 +24,14 @@ struct Members {
 }
 
 impl Members {
-    fn new(name: &str) -> Members {
+    /// Starts the members. `create` creates the registry in the first primary.
+    fn new(name: &str, create: impl FnOnce(&Cluster)) -> Members {
         let names = [1, 2, 3].map(|n| format!("{name}_{n}"));
         let machines = [0, 1, 2].map(|n| Boot::new(&names[n]));
         let sockets = [0, 1, 2].map(|n| Host::get().socket_dir(&names[n]).display().to_string());
         let mut members = Members { names, machines, sockets, running: [None, None, None], primary: 0 };
         members.running[0] = Some(members.like(0).start());
-        members.at(0).create_fleet(LAYOUT);
+        create(members.at(0));
         for n in [1, 2] {
             members.rebuild(n);
         }
@@ -32,7 +40,10 @@ impl Members {
 
     fn like(&self, n: usize) -> Builder {
         let hosts = format!("host={} user=postgres dbname=postgres connect_timeout=2", self.sockets.join(","));
-        server(&self.names[n], &hosts).on(&self.machines[n]).set("hot_standby", "on")
+        let like = server(&self.names[n], &hosts).on(&self.machines[n]).set("hot_standby", "on");
+        // pg_rewind needs these settings.
+        let like = like.set("wal_log_hints", "on").set("wal_keep_size", "1GB");
+        like.set("wal_retrieve_retry_interval", "200ms")
     }
 
     fn at(&self, n: usize) -> &Cluster {
@@ -50,8 +61,24 @@ impl Members {
         self.running[n] = Some(self.primary().standby(self.like(n)));
     }
 
-    /// The primary crashes, the standby that has received more is promoted, and the other one follows it.
-    fn fail_over(&mut self) {
+    /// Restarts the container of a member: PostgreSQL crashes, and finds an empty directory of witnesses at its next start.
+    fn restart(&mut self, n: usize) {
+        let member = self.running[n].as_mut().expect("the member runs");
+        member.stop(Stop::Immediate);
+        self.machines[n].reboot();
+        member.start();
+    }
+
+    /// Restarts the container of a former primary that has crashed. Its data directory is rewound.
+    fn rejoin(&mut self, n: usize) {
+        self.primary().connect().batch_execute("CHECKPOINT").expect("a superuser may");
+        rewind(self.at(n), self.primary());
+        self.machines[n].reboot();
+        self.running[n].as_mut().expect("the member was started").start();
+    }
+
+    /// The primary crashes, the standby that has received more is promoted, and the other one follows it. Returns the former primary.
+    fn fail_over(&mut self) -> usize {
         let old = self.primary;
         self.running[old].as_mut().expect("the primary runs").stop(Stop::Immediate);
         let received = |n: usize| {
@@ -60,12 +87,20 @@ impl Members {
         let (next, other) = ((old + 1) % 3, (old + 2) % 3);
         let (next, other) = if received(next) >= received(other) { (next, other) } else { (other, next) };
         self.at(next).promote();
+        // A setting in postgresql.conf would not count, because pg_basebackup and pg_rewind write to postgresql.auto.conf.
         let conninfo = format!("host={} user=postgres", self.sockets[next]);
-        let follower = self.running[other].as_mut().expect("the member runs");
-        follower.set("primary_conninfo", &conninfo);
-        follower.reload();
+        let follow = format!("ALTER SYSTEM SET primary_conninfo = '{conninfo}'");
+        self.at(other).connect().batch_execute(&follow).expect("a superuser may");
+        self.at(other).reload();
         self.primary = next;
-        self.rebuild(old);
+        old
+    }
+
+    /// Lets sessions draw IDs on the primary for a moment.
+    fn issue(&self) -> History {
+        let load = Load::start(self.primary(), 2, Ask::READING, "");
+        thread::sleep(Duration::from_millis(500));
+        load.finish()
     }
 
     /// Checks that every member has a worker ID soon, and that they differ.
@@ -93,8 +128,19 @@ fn take_rules_away(client: &mut cluster::Client) {
     client.batch_execute(&without).expect("a superuser may");
 }
 
+fn create_fleet(server: &Cluster) {
+    server.create_fleet(LAYOUT);
+}
+
+fn create_fleet_before(server: &Cluster) {
+    let mut psql = server.psql();
+    psql.args(["-1"]);
+    typed(psql, BEFORE).expect("the script runs");
+    server.connect().one::<String>(&format!("SELECT snowflake_registry.create_fleet('{LAYOUT}')::text"));
+}
+
 fn check(name: &str, failovers: u64, spoil: bool) -> Result<(), String> {
-    let mut members = Members::new(name);
+    let mut members = Members::new(name, create_fleet);
     members.check_numbers()?;
     if spoil {
         take_rules_away(&mut members.primary().connect());
@@ -102,21 +148,17 @@ fn check(name: &str, failovers: u64, spoil: bool) -> Result<(), String> {
     Load::prepare(members.primary());
     let mut ledger = History::default();
     for failover in 1..=failovers {
-        let load = Load::start(members.primary(), 2, Ask::READING, "");
-        thread::sleep(Duration::from_millis(500));
-        ledger.merge(load.finish());
-        members.fail_over();
+        ledger.merge(members.issue());
+        let old = members.fail_over();
+        members.rebuild(old);
         members.check_numbers().map_err(|reason| format!("after failover {failover}, {reason}"))?;
     }
     // Containers are restarted without their memory filesystem.
     for n in [(members.primary + 1) % 3, members.primary] {
-        members.machines[n].reboot();
-        members.running[n].as_mut().expect("the member runs").restart(Stop::Immediate);
+        members.restart(n);
         members.check_numbers().map_err(|reason| format!("after a restart, {reason}"))?;
     }
-    let load = Load::start(members.primary(), 2, Ask::READING, "");
-    thread::sleep(Duration::from_millis(500));
-    ledger.merge(load.finish());
+    ledger.merge(members.issue());
     println!("{failovers} failovers, {} IDs, errors: {:?}", ledger.len(), ledger.errors);
     ledger.check(100)
 }
@@ -129,4 +171,46 @@ fn every_member_has_a_worker_id_after_failovers_in_a_row() {
 #[test]
 fn a_registry_without_slices_leaves_a_member_without_a_worker_id_and_is_caught() {
     assert_caught(check("row_before", 4, true), "the members have the worker IDs");
+}
+
+/// Containers crash: every other time that of the primary, whose data directory is rewound after a failover, and otherwise that of a
+/// standby or of the primary, which has returned before anybody takes over. No data directory is replaced.
+fn check_containers(name: &str, crashes: u64, create: impl FnOnce(&Cluster)) -> Result<(), String> {
+    let mut members = Members::new(name, create);
+    members.check_numbers()?;
+    Load::prepare(members.primary());
+    let mut ledger = History::default();
+    for crash in 1..=crashes {
+        ledger.merge(members.issue());
+        let what = match crash % 4 {
+            1 | 3 => {
+                let old = members.fail_over();
+                members.rejoin(old);
+                "failover"
+            }
+            2 => {
+                members.restart(members.primary);
+                "restart of the primary"
+            }
+            _ => {
+                members.restart((members.primary + 1) % 3);
+                "restart of a standby"
+            }
+        };
+        members.check_numbers().map_err(|reason| format!("after crash {crash}, a {what}, {reason}"))?;
+    }
+    ledger.merge(members.issue());
+    println!("{crashes} crashes, {} IDs, errors: {:?}", ledger.len(), ledger.errors);
+    ledger.check(100)
+}
+
+#[test]
+fn every_container_has_a_worker_id_after_crashes_in_a_row() {
+    check_containers("containers", rounds(10, 3), create_fleet).unwrap();
+}
+
+#[test]
+fn containers_with_a_registry_of_the_version_before_are_caught() {
+    let outcome = check_containers("containers_before", 4, create_fleet_before);
+    assert_caught(outcome, "a failover, the members have the worker IDs");
 }

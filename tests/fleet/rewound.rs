@@ -8,7 +8,7 @@ use cluster::{
 use crate::fleet::{SOON, number, server, string};
 
 /// Rewinds a server that is stopped, so that it can follow another one.
-fn rewind(server: &Cluster, to: &Cluster) {
+pub fn rewind(server: &Cluster, to: &Cluster) {
     let source = format!("host={} user=postgres dbname=postgres", to.socket().display());
     let rewound = Host::get()
         .program("pg_rewind")
