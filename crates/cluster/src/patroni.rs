@@ -135,11 +135,15 @@ impl Patroni {
         client.batch_execute("SELECT snowflake_registry.grant_server('fleet')").expect("a superuser may");
     }
 
+    /// Returns true if every member has a worker ID within this time.
+    pub fn have_workers(&self, time: Duration) -> bool {
+        let has = |member: &Member| member.try_connect().is_some_and(|mut client| member_has_worker(&mut client));
+        within(time, || self.members.iter().all(has))
+    }
+
     /// Waits until every member has a worker ID.
     pub fn wait_for_workers(&self) {
-        let has = |member: &Member| member.try_connect().is_some_and(|mut client| member_has_worker(&mut client));
-        let all = within(STEPS, || self.members.iter().all(has));
-        assert!(all, "not all members have a worker ID:\n{}", self.log());
+        assert!(self.have_workers(STEPS), "not all members have a worker ID:\n{}", self.log());
     }
 
     /// Returns a text of the page as a test types it on this member: with the addresses and paths of the test.

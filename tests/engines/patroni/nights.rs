@@ -5,6 +5,18 @@ use std::time::Duration;
 
 use cluster::{Ask, History, Load, Patroni, ensure, rounds};
 
+/// How long a member can be without a worker ID after it has begun to follow the new leader.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Lets sessions draw IDs on the present leader for a moment.
+fn issue(patroni: &Patroni) -> Result<History, String> {
+    let load = Load::at(&patroni.config(), 2, Ask::READING, "");
+    thread::sleep(Duration::from_secs(1));
+    let history = load.finish();
+    ensure!(!history.is_empty(), "the leader issues no IDs: {:?}\n{}", history.errors, patroni.log());
+    Ok(history)
+}
+
 fn check(name: &str, failovers: u64) -> Result<(), String> {
     let mut patroni = Patroni::with_registry(name, &[]);
     patroni.wait_for_members();
@@ -13,9 +25,7 @@ fn check(name: &str, failovers: u64) -> Result<(), String> {
     patroni.connect().batch_execute(sql).expect("a superuser may");
     let mut ledger = History::default();
     for failover in 1..=failovers {
-        let load = Load::at(&patroni.config(), 2, Ask::READING, "");
-        thread::sleep(Duration::from_secs(1));
-        ledger.merge(load.finish());
+        ledger.merge(issue(&patroni)?);
         let old = patroni.leader();
         patroni.members[old].lose_power();
         let new = patroni.leader_after(old);
@@ -25,8 +35,12 @@ fn check(name: &str, failovers: u64) -> Result<(), String> {
         // The former leader has lost its witness. Its data directory is replaced, too.
         patroni.members[old].reinitialize();
         patroni.wait_for_members();
-        patroni.wait_for_workers();
+        let all = patroni.have_workers(MINUTE);
+        ensure!(all, "after failover {failover}, a member has no worker ID for a minute:\n{}", patroni.log());
     }
+    // The last leader issues IDs, too.
+    ledger.merge(issue(&patroni)?);
+    println!("{failovers} failovers, {} IDs, errors: {:?}", ledger.len(), ledger.errors);
     ledger.check(100)
 }
 
