@@ -25,6 +25,7 @@ mod registry_lost;
 mod registry_unwritable;
 mod restored;
 mod rewound;
+mod staging;
 mod together;
 mod troubles;
 mod witness_removed;
