@@ -20,7 +20,7 @@ export NO_COLOR := 1
 
 help:
 	@echo "make run      build, install, start a private server, insert and decode, print how to connect"
-	@echo "make run-fleet   start a registry and three servers that get their worker IDs from it, insert, copy a server"
+	@echo "make run-fleet   start three servers with a registry, insert while the registry fails over, copy a server"
 	@echo "make stop     stop the servers that make run and make run-fleet started"
 	@echo "make check    formatting, clippy, the core and the SQL surface: a minute"
 	@echo "make test     every test except the negative controls: ten minutes"

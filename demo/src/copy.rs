@@ -4,20 +4,20 @@ use std::fs;
 
 use cluster::{Answer, Boot, Cluster, Host, Stop, check_unique, sqlstate, within};
 
-use crate::fleet::{Fleet, SOON, worker_id};
+use crate::fleet::{Fleet, SERVERS, SOON, worker_id};
 use crate::shop;
 
 /// How many IDs the server and its copy issue.
 const IDS: u32 = 10_000;
 
-/// Copies the last server of the fleet, starts the copy, and removes it.
+/// Copies a server of the fleet that has run from the beginning, starts the copy, and removes it.
 pub fn show(fleet: &mut Fleet) {
     let name = shop::name("-fleet-copy");
     let other = Boot::new(&name);
     let mut copy = fleet.server(&name, &other).empty();
-    let (server, machine) = fleet.servers.last_mut().expect("a fleet has servers");
+    let (server, machine) = &mut fleet.servers[SERVERS - 1];
 
-    println!("\n==> copying the data directory of the last server, and starting the copy");
+    println!("\n==> copying the data directory of server {SERVERS}, and starting the copy");
     server.stop(Stop::Fast);
     Host::get().copy_dir(server.dir(), copy.dir());
     let memory =

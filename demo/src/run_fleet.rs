@@ -1,8 +1,9 @@
-//! `make run-fleet`: three servers get their worker IDs from a registry and take orders at the same time. Then one of them is copied.
+//! `make run-fleet`: three servers get their worker IDs from a registry and take orders at the same time, while the registry fails over.
+//! Then one of them is copied.
 
-use std::thread;
+use std::time::Instant;
 
-use cluster::{Answer, Client, check_unique, typed};
+use cluster::{Answer, Client, Cluster, check_unique, typed};
 
 use crate::fleet::{Fleet, SERVERS, worker_id};
 use crate::{copy, shop};
@@ -15,19 +16,34 @@ SELECT worker_id, state, regexp_replace(data_directory, '^.*/', '') AS data_dire
     granted_until::timestamptz(0)
 FROM snowflake_registry.servers ORDER BY worker_id;";
 
-/// Starts the fleet, lets it take orders, copies a server, and prints what came out.
+/// The sessions take orders for at least this many seconds, because the registry fails over meanwhile.
+const LEAST_SECONDS: u32 = 3;
+
+/// Starts the fleet, lets it take orders while the registry fails over, copies a server, and prints what came out.
 pub fn run() {
-    let seconds = shop::seconds();
-    println!("==> starting a registry, and {SERVERS} servers at the same time");
-    let fleet = Fleet::start();
+    let seconds = shop::seconds().max(LEAST_SECONDS);
+    println!("==> starting a registry with a standby, and {SERVERS} servers at the same time");
+    let mut fleet = Fleet::start();
     let mut shops: Vec<Client> = fleet.servers.iter().map(|(server, _)| shop::open(server)).collect();
 
-    println!("==> {SESSIONS} sessions on each server take orders for {seconds} seconds");
-    thread::scope(|scope| {
-        for (server, _) in &fleet.servers {
-            scope.spawn(move || shop::take_orders(server, SESSIONS, seconds));
-        }
+    println!(
+        "==> {SESSIONS} sessions on each server take orders for {seconds} seconds. Meanwhile, the registry crashes"
+    );
+    let begun = Instant::now();
+    let take = |server: &Cluster| drop(shop::take_orders(server, SESSIONS, seconds));
+    let (worker, time, shop) = fleet.fail_over(take, |other| {
+        let worker = worker_id(other);
+        let time = begun.elapsed();
+        let shop = shop::open(other);
+        shop::take_orders(other, SESSIONS, 1);
+        (worker, time, shop)
     });
+    shops.push(shop);
+    // A session that got an error would have ended the demonstration.
+    println!(
+        "    all sessions of the {SERVERS} servers took orders without an error while a standby became the registry"
+    );
+    println!("    a new server got worker ID {worker}, {:.1} s after the sessions had begun", time.as_secs_f64());
     println!("\nWho has which worker ID, from snowflake_registry.servers:\n");
     let mut psql = fleet.registry.psql();
     psql.args(["-d", "fleet"]);
@@ -45,12 +61,12 @@ pub fn run() {
     unique.unwrap_or_else(|reason| panic!("{reason}"));
 
     drop(shops);
-    let mut fleet = fleet;
     copy::show(&mut fleet);
 
     println!("\nTo connect:   {}", shop::psql(&fleet.servers[0].0, "shop"));
     println!("The registry: {}", shop::psql(&fleet.registry, "fleet"));
     println!("To stop:      {}", shop::stop());
+    let servers = fleet.servers.len();
     fleet.keep();
-    println!("\nrun-fleet: ok, the registry and {SERVERS} servers go on running");
+    println!("\nrun-fleet: ok, the registry and {servers} servers go on running");
 }

@@ -99,7 +99,8 @@ impl Drop for Stopped {
         if !stopped.is_ok_and(|status| status.success()) {
             eprintln!("the servers of make run were not stopped");
         }
-        for part in ["", "-fleet-registry", "-fleet-1", "-fleet-2", "-fleet-3"] {
+        let fleet = ["registry", "standby", "1", "2", "3", "4"].map(|part| format!("-fleet-{part}"));
+        for part in fleet.iter().map(String::as_str).chain([""]) {
             let name = format!("{RUN}{part}-pg{}", cluster::major());
             let _ = fs::remove_dir_all(Host::get().socket_dir(&name));
             let _ = fs::remove_dir_all(Host::get().dir(&name));
@@ -159,14 +160,17 @@ fn every_command_works() {
 fn check_fleet(printed: &str) -> Result<(), String> {
     for expected in [
         " | live  | readme-run-fleet-3-",
+        "\n    all sessions of the 3 servers took orders without an error while a standby became the registry\n",
+        "\n    a new server got worker ID 768, ",
+        "\nworker ID 768   ",
         "\nduplicates    0 among ",
-        ", and the copy has worker ID 3\n",
+        ", and the copy has worker ID 769\n",
         "\n    ERROR:  a copy of this server uses worker ID ",
         "\n    the server itself continues with worker ID ",
     ] {
         ensure!(printed.contains(expected), "no {expected:?} in:\n{printed}");
     }
-    ensure!(printed.ends_with("\nrun-fleet: ok, the registry and 3 servers go on running\n"), "{printed}");
+    ensure!(printed.ends_with("\nrun-fleet: ok, the registry and 4 servers go on running\n"), "{printed}");
     Ok(())
 }
 

@@ -29,3 +29,14 @@ impl Builder {
         stop_stale(&Host::get().dir(&self.name), Stop::Fast)
     }
 }
+
+impl Cluster {
+    /// Creates and starts a streaming standby of this server, with the settings of `builder`, that outlives this process. It replaces the
+    /// cluster of an earlier run.
+    pub fn kept_standby(&self, builder: Builder) -> Cluster {
+        let mut standby = self.standby_copy(builder);
+        standby.kept = true;
+        standby.start();
+        standby
+    }
+}
