@@ -16,3 +16,4 @@ mod segments;
 mod segments_compare;
 mod segments_lost;
 mod upgraded;
+mod upgraded_mixed;

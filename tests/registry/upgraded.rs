@@ -12,16 +12,16 @@ use crate::lost::{heartbeat, number, server};
 
 const LAYOUT: &str = "41:10:12";
 /// The state before the upgrade.
-const BEFORE: &str = include_str!("snowflake_registry--0.2.0-dev.sql");
+pub const BEFORE: &str = include_str!("snowflake_registry--0.2.0-dev.sql");
 
-fn upgrade_script() -> String {
+pub fn upgrade_script() -> String {
     let share = output(command(Host::get().installation().bin.join("pg_config")).arg("--sharedir"));
     let name = format!("extension/snowflake_registry--0.2.0-dev--{}.sql", env!("CARGO_PKG_VERSION"));
     fs::read_to_string(PathBuf::from(share.trim()).join(name)).expect("the script is installed")
 }
 
 /// Runs a script in a database in one transaction.
-fn run(server: &Cluster, database: &str, script: &str) -> Result<String, String> {
+pub fn run(server: &Cluster, database: &str, script: &str) -> Result<String, String> {
     let mut psql = server.psql();
     psql.args(["-X", "-1", "-v", "ON_ERROR_STOP=1", "-d", database]);
     typed(psql, script)
