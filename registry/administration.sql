@@ -32,13 +32,13 @@ BEGIN
         life, life_since, life_reason,
         system_identifier, timeline, database_oid, table_oid,
         quarantine_until, quarantine_before, newest_seen, spare_closed,
-        floor
+        floor, spare_until
     ) VALUES (
         gen_random_uuid(), l.layout, ms, l.timestamp_bits, l.datacenter_bits, l.worker_bits, l.low_bits, l.tick_us,
         1, clock_timestamp(), 'the fleet was created',
         i.system_identifier, i.timeline, i.database_oid, i.table_oid,
         0, 0, 0, false,
-        coalesce(snowflake_registry.point_of(not_before, ms, l.timestamp_bits, l.low_bits, l.tick_us), 0)
+        coalesce(snowflake_registry.point_of(not_before, ms, l.timestamp_bits, l.low_bits, l.tick_us), 0), 0
     );
     f := snowflake_registry.mark_fleet();
     RETURN f.fleet_id;

@@ -243,7 +243,10 @@ BEGIN
         quarantine_before = CASE WHEN quarantined THEN f.quarantine_before ELSE f.quarantine_until END,
         quarantine_until = greatest(f.quarantine_until, snowflake_registry.sum_of(now_point, snowflake_registry.far(f))),
         spare_before = CASE WHEN calm THEN f.spare_until ELSE f.spare_before END,
-        spare_until = greatest(f.spare_until, snowflake_registry.sum_of(now_point, snowflake_registry.near(f))),
+        -- In version 0.2.0-dev, all worker IDs had leases of any length. Rows of a dump of this version have the highest point.
+        spare_until = CASE WHEN f.spare_until = 9223372036854775807
+            THEN snowflake_registry.sum_of(now_point, snowflake_registry.far(f))
+            ELSE greatest(f.spare_until, snowflake_registry.sum_of(now_point, snowflake_registry.near(f))) END,
         newest_seen = CASE WHEN calm THEN newest ELSE f.newest_seen END,
         settled = CASE WHEN NOT followed THEN NULL WHEN calm THEN f.timeline ELSE f.settled END,
         -- A life that begins within a quarantine is stale, too.

@@ -54,7 +54,8 @@ CREATE TABLE snowflake_registry.fleet (
     floor bigint NOT NULL CHECK (floor >= 0),
     generation bigint NOT NULL DEFAULT 0 CHECK (generation >= 0),
     -- Columns of later versions come last, so that an update adds them in the same order.
-    spare_until bigint NOT NULL DEFAULT 0 CHECK (spare_until >= 0),
+    -- The default is for rows of a dump of version 0.2.0-dev: they do not say until when a spare worker ID can have been granted.
+    spare_until bigint NOT NULL DEFAULT 9223372036854775807 CHECK (spare_until >= 0),
     spare_before bigint NOT NULL DEFAULT 0 CHECK (spare_before >= 0),
     settled bigint,
     mark xid NOT NULL DEFAULT '0'

@@ -21,7 +21,7 @@ $check$;
 SET LOCAL lock_timeout = '10s';
 LOCK TABLE snowflake_registry.fleet IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE snowflake_registry.fleet
-    ADD COLUMN spare_until bigint NOT NULL DEFAULT 0 CHECK (spare_until >= 0),
+    ADD COLUMN spare_until bigint NOT NULL DEFAULT 9223372036854775807 CHECK (spare_until >= 0),
     ADD COLUMN spare_before bigint NOT NULL DEFAULT 0 CHECK (spare_before >= 0),
     ADD COLUMN settled bigint,
     ADD COLUMN mark xid NOT NULL DEFAULT '0';

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster::{Answer as _, Builder, Client, Cluster, Host, Stop, output, page, texts, typed, within};
+use cluster::{
+    Answer as _, Builder, Client, Cluster, Host, Stop, assert_caught, ensure, output, page, texts, typed, within,
+};
 use flake::fleet::{
     Call, Effect, Member, MemberIdentity, MemberStanding, Point, RegistryAnswer, RegistryRefusal, RegistryRequest,
     Scale,
@@ -118,6 +120,54 @@ fn a_dump_of_the_version_before_is_restored_and_upgraded() {
     // The owner knows that nothing was lost.
     assert!(restored.one::<bool>("SELECT snowflake_registry.open()"));
     assert_eq!(claim(&mut restored, LAYOUT).map(|node| node.worker), Ok(2));
+}
+
+/// An old dump of the rows of the version before is restored into a registry of the present version. A server whose claim is not in the
+/// dump still has a worker ID that was in the ring, and is a common spare one now. `spoil` changes the registry before.
+fn check_old_rows(name: &str, spoil: &str) -> Result<(), String> {
+    const SMALL: &str = "41:3:12";
+    let server = Cluster::builder(name).unset("shared_preload_libraries").clock("+0").start();
+    run(&server, "postgres", BEFORE).expect("the script runs");
+    let mut client = server.connect();
+    client.one::<String>(&format!("SELECT snowflake_registry.create_fleet('{SMALL}')::text"));
+    for worker in 0..6 {
+        assert_eq!(claim(&mut client, SMALL).map(|node| node.worker), Ok(worker));
+    }
+    let mut dump = server.program("pg_dump");
+    let dump = output(dump.args(["--data-only", "--schema=snowflake_registry"]));
+    let lost = claim(&mut client, SMALL).expect("a worker ID").worker;
+
+    client.batch_execute("CREATE DATABASE fleet").expect("a superuser may");
+    let mut restored = server.connect_to("fleet");
+    restored.batch_execute("CREATE EXTENSION snowflake_registry").expect("it is installed");
+    restored.batch_execute(spoil).expect("a superuser may");
+    let mut psql = server.psql();
+    psql.args(["-d", "fleet"]);
+    typed(psql, &dump).expect("the rows are restored");
+    let quarantined =
+        |answer: &RegistryAnswer| matches!(answer, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. }));
+    for hours in [0, 2, 24] {
+        server.set_clock(&format!("+{}", hours * 3_600));
+        match claim(&mut restored, SMALL) {
+            Ok(node) => return Err(format!("worker ID {} was assigned, and {lost} was lost", node.worker)),
+            Err(answer) => ensure!(quarantined(&answer), "{answer:?}"),
+        }
+    }
+    // By then, every lost grant has ended.
+    server.set_clock("+90000");
+    ensure!(claim(&mut restored, SMALL).is_ok(), "the quarantine does not end");
+    Ok(())
+}
+
+#[test]
+fn old_rows_that_are_restored_in_the_present_version_wait_for_the_longest_lease() {
+    check_old_rows("old_rows", "").unwrap();
+}
+
+#[test]
+fn old_rows_that_wait_for_the_lease_of_spare_worker_ids_are_caught() {
+    let spoil = "ALTER TABLE snowflake_registry.fleet ALTER spare_until SET DEFAULT 0";
+    assert_caught(check_old_rows("old_rows_near", spoil), "worker ID 6 was assigned, and 6 was lost");
 }
 
 /// Makes a registry begin a new timeline. It loses nothing.
