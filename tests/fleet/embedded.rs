@@ -19,7 +19,7 @@ fn a_primary_and_two_standbys_keep_their_numbers_through_a_promotion() {
     primary.create_fleet(LAYOUT);
     renewed_above(&primary, &primary, 1);
     let standby = primary.standby(like(1));
-    let mut other = primary.standby(like(2));
+    let other = primary.standby(like(2));
     for standby in [&standby, &other] {
         renewed_above(&primary, standby, 1);
     }
@@ -34,8 +34,7 @@ fn a_primary_and_two_standbys_keep_their_numbers_through_a_promotion() {
     assert!(within(SOON, replayed));
     primary.stop(Stop::Immediate);
     standby.promote();
-    other.set("primary_conninfo", &format!("host={} user=postgres", sockets[1]));
-    other.reload();
+    other.follow(&standby);
     let load = Load::start(&standby, 2, Ask::READING, "");
     for member in [&standby, &other] {
         let count = seen(&standby, member)[0].count;

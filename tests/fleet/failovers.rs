@@ -87,11 +87,7 @@ impl Members {
         let (next, other) = ((old + 1) % 3, (old + 2) % 3);
         let (next, other) = if received(next) >= received(other) { (next, other) } else { (other, next) };
         self.at(next).promote();
-        // A setting in postgresql.conf would not count, because pg_basebackup and pg_rewind write to postgresql.auto.conf.
-        let conninfo = format!("host={} user=postgres", self.sockets[next]);
-        let follow = format!("ALTER SYSTEM SET primary_conninfo = '{conninfo}'");
-        self.at(other).connect().batch_execute(&follow).expect("a superuser may");
-        self.at(other).reload();
+        self.at(other).follow(self.at(next));
         self.primary = next;
         old
     }

@@ -66,6 +66,15 @@ impl Cluster {
         standby
     }
 
+    /// Makes a standby follow another server than before.
+    pub fn follow(&self, primary: &Cluster) {
+        // A line in another file would not count, because pg_basebackup and pg_rewind write to postgresql.auto.conf.
+        let conninfo = format!("host={} user=postgres", primary.socket().display());
+        let follow = format!("ALTER SYSTEM SET primary_conninfo = '{conninfo}'");
+        self.connect().batch_execute(&follow).expect("a superuser may");
+        self.reload();
+    }
+
     /// Promotes a standby, and waits until it is a primary.
     pub fn promote(&self) {
         // A statement that waits for the end of recovery can conflict with the WAL that is replayed, and is then cancelled.
