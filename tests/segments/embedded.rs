@@ -1,6 +1,6 @@
 //! One server whose registry is in its own database, as docs/orders.md says.
 
-use cluster::{Answer, Cluster, Recipe, Stop, settings, typed};
+use cluster::{Answer, Builder, Client, Cluster, Recipe, Stop, assert_caught, ensure, settings, typed};
 
 use crate::servers::{check_ledger, create, draw};
 
@@ -55,13 +55,19 @@ fn the_page_leads_from_an_empty_database_to_a_working_table() {
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('parcels')"), 20_260_001);
 }
 
-#[test]
-fn a_server_can_be_its_own_registry() {
-    let mut server = Cluster::builder("seg_own").unset("snowflake_pg.worker_id").create();
+/// Starts a server whose registry is in its database `postgres`.
+fn own_registry(builder: Builder) -> Cluster {
+    let mut server = builder.unset("snowflake_pg.worker_id").create();
     let string = format!("host={} user=postgres dbname=postgres", server.socket().display());
     server.set("snowflake_pg.registry", &string);
     server.start();
     server.create_fleet("41:10:12");
+    server
+}
+
+#[test]
+fn a_server_can_be_its_own_registry() {
+    let mut server = own_registry(Cluster::builder("seg_own"));
     create(&server, "orders", 10);
     let mut ledger = vec![draw(&mut server.session(), 100)];
     assert_eq!(ledger[0], (1..=100).collect::<Vec<_>>());
@@ -76,4 +82,63 @@ fn a_server_can_be_its_own_registry() {
     ledger.push(session.all("SELECT id FROM copied ORDER BY id"));
     assert_eq!(ledger.last().map(Vec::len), Some(300));
     check_ledger(&ledger).unwrap();
+}
+
+/// Creates a segment of which one block suffices, and a function like that of the segment which remains VOLATILE in a COPY.
+const LOADED: &str = "
+    SELECT snowflake_registry.create_segment('loaded', step => 1000000, max_step => 1000000);
+    CREATE FUNCTION volatile_number() RETURNS bigint VOLATILE LANGUAGE plpgsql AS $$
+    BEGIN RETURN snowflake_segment_nextval('loaded'); END $$";
+
+/// Starts a server with the segment, and draws its first number, which fetches a block.
+fn loaded(builder: Builder) -> (Cluster, Client) {
+    let server = own_registry(builder);
+    let mut session = server.session();
+    session.batch_execute(LOADED).expect("a segment");
+    assert_eq!(session.one::<i64>("SELECT snowflake_segment_nextval('loaded')"), 1);
+    (server, session)
+}
+
+/// Checks that COPY writes at most as much WAL with this default as with a sequence.
+fn check_copy(session: &mut Client, default: &str) -> Result<(), String> {
+    let mut bytes = |key: &str| {
+        session.batch_execute(&format!("CREATE TABLE copied (id {key} PRIMARY KEY, n int)")).expect("a table");
+        let before: String = session.one("SELECT pg_current_wal_insert_lsn()::text");
+        session.batch_execute("COPY copied (n) FROM PROGRAM 'seq 10000'").expect("rows");
+        let bytes: i64 =
+            session.one(&format!("SELECT (pg_current_wal_insert_lsn() - '{before}'::pg_lsn)::bigint / 10000"));
+        session.batch_execute("DROP TABLE copied").expect("the table");
+        bytes
+    };
+    let (sequence, ours) = (bytes("bigserial"), bytes(&format!("bigint DEFAULT {default}")));
+    ensure!(ours <= sequence, "{default}: {ours} bytes a row, with a sequence {sequence}");
+    Ok(())
+}
+
+/// Checks that a new column has a different number in each row.
+fn check_new_column(session: &mut Client) -> Result<(), String> {
+    session
+        .batch_execute(
+            "BEGIN; CREATE TABLE filled AS SELECT generate_series(1, 100) AS n;
+             ALTER TABLE filled ADD COLUMN id bigint DEFAULT snowflake_segment_nextval('loaded')",
+        )
+        .expect("a column");
+    let numbers: i64 = session.one("SELECT count(DISTINCT id) FROM filled");
+    session.batch_execute("ROLLBACK").expect("the end of the transaction");
+    ensure!(numbers == 100, "100 rows have {numbers} numbers");
+    Ok(())
+}
+
+#[test]
+fn copy_inserts_numbers_in_batches_and_a_new_column_has_different_ones() {
+    let (_server, mut session) = loaded(Cluster::builder("seg_copy"));
+    check_copy(&mut session, "snowflake_segment_nextval('loaded')").unwrap();
+    assert_caught(check_copy(&mut session, "volatile_number()"), "bytes a row, with a sequence");
+    check_new_column(&mut session).unwrap();
+}
+
+#[test]
+fn a_number_that_is_stable_everywhere_is_caught() {
+    let (_server, mut session) = loaded(Cluster::builder("seg_copy_everywhere").fault("CopyEverywhere"));
+    assert_caught(check_new_column(&mut session), "100 rows have 1 numbers");
 }

@@ -91,9 +91,9 @@ fn copy_writes_no_more_wal_than_with_a_sequence() {
     check_batches(&mut session, "snowflake_nextval()").unwrap();
 }
 
-/// The catalog of 0.1.0 has no planner support, and the update adds it.
+/// The catalog of 0.1.0 has no planner support, so that the check fails, and the update adds it.
 #[test]
-fn a_default_that_stays_volatile_is_caught() {
+fn the_update_from_the_first_release_makes_copy_insert_in_batches() {
     let server = Cluster::builder("copy_volatile").start();
     let mut session = server.connect();
     session.batch_execute("CREATE EXTENSION snowflake_pg VERSION '0.1.0'").expect("the release has a script");
@@ -102,7 +102,8 @@ fn a_default_that_stays_volatile_is_caught() {
     check_batches(&mut session, "snowflake_nextval()").unwrap();
 }
 
-/// Statements that need a different ID for each row. They run alone, in a trigger of a COPY, and after a COPY that has failed.
+/// Statements that need a different ID for each row or each call, and queries that are false if an ID was issued twice. PostgreSQL plans
+/// the expressions of the first [`WITHOUT_PLANNER`] statements without the planner of a query.
 const STATEMENTS: [(&str, &str); 6] = [
     (
         "ALTER TABLE filled ADD COLUMN id bigint DEFAULT snowflake_nextval()",
@@ -113,7 +114,6 @@ const STATEMENTS: [(&str, &str); 6] = [
         "ALTER TABLE filled ALTER COLUMN n TYPE bigint USING snowflake_nextval() + n * 0",
         "SELECT count(DISTINCT n) = 100 FROM filled",
     ),
-    ("CREATE TABLE ids AS SELECT snowflake_nextval() AS id FROM filled", "SELECT count(DISTINCT id) = 100 FROM ids"),
     (
         "PREPARE two(bigint, bigint) AS SELECT $1 <> $2; CREATE TABLE ids AS EXECUTE two(snowflake_nextval(), snowflake_nextval())",
         "SELECT every(\"?column?\") FROM ids",
@@ -123,7 +123,12 @@ const STATEMENTS: [(&str, &str); 6] = [
          CREATE TABLE part PARTITION OF parts FOR VALUES FROM (snowflake_nextval()) TO (MAXVALUE)",
         "SELECT pg_get_expr(relpartbound, oid) ~ '[0-9]{18}' FROM pg_class WHERE relname = 'part'",
     ),
+    (
+        "CREATE TABLE ids (id bigint); INSERT INTO ids SELECT snowflake_nextval() FROM filled",
+        "SELECT count(DISTINCT id) = 100 FROM ids",
+    ),
 ];
+const WITHOUT_PLANNER: usize = 5;
 
 /// Statements that PostgreSQL refuses because the function is not IMMUTABLE.
 const REFUSED: [&str; 2] = [
@@ -131,55 +136,96 @@ const REFUSED: [&str; 2] = [
     "ALTER TABLE filled ADD COLUMN id bigint GENERATED ALWAYS AS (n + snowflake_nextval()) STORED",
 ];
 
-/// In the database of a session, checks each statement in each place.
-fn check_statements(session: &mut Client) -> Result<(), String> {
-    session
-        .batch_execute(
-            "CREATE DOMAIN key AS bigint DEFAULT snowflake_nextval();
-             CREATE TABLE target (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int CHECK (n > 0));
-             CREATE FUNCTION run() RETURNS trigger LANGUAGE plpgsql AS $$
-             BEGIN
-                 IF NEW.n = 2 THEN EXECUTE current_setting('test.statement'); END IF;
-                 RETURN NEW;
-             END $$;
-             CREATE FUNCTION run_after_error() RETURNS trigger LANGUAGE plpgsql AS $$
-             BEGIN
-                 IF NEW.n = 2 THEN
-                     BEGIN
-                         COPY target (n) FROM PROGRAM 'echo -1';
-                     EXCEPTION WHEN check_violation THEN
-                         EXECUTE current_setting('test.statement');
-                     END;
-                 END IF;
-                 RETURN NEW;
-             END $$",
-        )
-        .expect("tables and functions");
-    let begin = "BEGIN; CREATE TABLE filled AS SELECT generate_series(1, 100) AS n";
-    let in_copy = |function: &str| {
-        format!(
-            "CREATE TRIGGER runs BEFORE INSERT ON target FOR EACH ROW EXECUTE FUNCTION {function}();
-             COPY target (n) FROM PROGRAM 'seq 3'"
-        )
+/// Makes the function in the defaults of a COPY return the same number at each call. Every statement that uses it then repeats an ID, also
+/// one that evaluates an expression only once.
+const CONSTANT: &str =
+    "CREATE OR REPLACE FUNCTION snowflake_copy_nextval() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT 1::bigint'";
+
+/// Tables into which rows are copied, and functions that run the statement in the setting `test.statement`: triggers for the second row,
+/// and a function that runs it once, wherever it is called.
+const PLACES: &str = "
+    CREATE DOMAIN key AS bigint DEFAULT snowflake_nextval();
+    CREATE TABLE target (id bigint DEFAULT snowflake_nextval(), n int CHECK (n > 0));
+    CREATE TABLE other (id bigint DEFAULT snowflake_nextval(), n int);
+    CREATE FUNCTION run() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF NEW.n = 2 THEN EXECUTE current_setting('test.statement'); END IF;
+        RETURN NEW;
+    END $$;
+    CREATE FUNCTION run_after_copy() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF NEW.n = 2 THEN
+            COPY other (n) FROM PROGRAM 'seq 3';
+            EXECUTE current_setting('test.statement');
+        END IF;
+        RETURN NEW;
+    END $$;
+    CREATE FUNCTION run_after_error() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF NEW.n = 2 THEN
+            BEGIN
+                COPY target (n) FROM PROGRAM 'echo -1';
+            EXCEPTION WHEN check_violation THEN
+                EXECUTE current_setting('test.statement');
+            END;
+        END IF;
+        RETURN NEW;
+    END $$;
+    CREATE FUNCTION run_once() RETURNS boolean LANGUAGE plpgsql AS $$
+    DECLARE
+        statement text := current_setting('test.statement');
+    BEGIN
+        IF statement <> '' THEN
+            PERFORM set_config('test.statement', '', true);
+            EXECUTE statement;
+        END IF;
+        RETURN true;
+    END $$";
+
+/// Returns the statement alone, after a COPY and after a COPY that has failed, and the COPY statements in which it runs.
+fn places(statement: &str) -> [String; 9] {
+    let copy = "COPY target (n) FROM PROGRAM 'seq 3'";
+    let in_trigger = |run: &str| {
+        format!("CREATE TRIGGER runs BEFORE INSERT ON target FOR EACH ROW EXECUTE FUNCTION {run}(); {copy}")
     };
     let after_error = "SAVEPOINT before; DO $$ BEGIN COPY target (n) FROM PROGRAM 'echo -1';
                        EXCEPTION WHEN check_violation THEN NULL; END $$; ROLLBACK TO before";
-    let places = |statement: &str| {
-        [statement.to_string(), in_copy("run"), in_copy("run_after_error"), format!("{after_error}; {statement}")]
-    };
-    for (statement, check) in STATEMENTS {
-        for place in places(statement) {
-            let set = format!("SET LOCAL test.statement = $s${statement}$s$");
-            let run = session.batch_execute(&format!("{begin}; {set}; {place}"));
-            run.map_err(|error| format!("{place}: {statement}: {error}"))?;
-            ensure!(session.one::<bool>(check), "{place}: {statement}: an ID was issued twice");
-            session.batch_execute("ROLLBACK; DEALLOCATE ALL").expect("the end of the transaction");
-        }
+    [
+        statement.to_string(),
+        format!("{copy}; {statement}"),
+        format!("{after_error}; {statement}"),
+        in_trigger("run"),
+        in_trigger("run_after_copy"),
+        in_trigger("run_after_error"),
+        format!("{copy} WHERE run_once()"),
+        format!("ALTER TABLE target ADD CHECK (run_once()); {copy}"),
+        format!("ALTER TABLE target ADD COLUMN ran boolean DEFAULT run_once(); {copy}"),
+    ]
+}
+
+/// Begins a transaction, creates a table of 100 rows, and runs the statement in a place.
+fn run_in(session: &mut Client, statement: &str, place: &str) -> Result<(), postgres::Error> {
+    let begin = "BEGIN; CREATE TABLE filled AS SELECT generate_series(1, 100) AS n";
+    session.batch_execute(&format!("{begin}; SET LOCAL test.statement = $s${statement}$s$; {place}"))
+}
+
+/// Checks that a statement in a place issues a different ID each time. Leaves no trace in the database.
+fn check_statement(session: &mut Client, (statement, check): (&str, &str), place: &str) -> Result<(), String> {
+    let run = run_in(session, statement, place).map(|()| session.one::<bool>(check));
+    session.batch_execute("ROLLBACK; DEALLOCATE ALL").expect("the end of the transaction");
+    let different = run.map_err(|error| format!("{place}: {statement}: {error}"))?;
+    ensure!(different, "{place}: {statement}: an ID was issued twice");
+    Ok(())
+}
+
+/// Checks each statement in each place.
+fn check_statements(session: &mut Client) -> Result<(), String> {
+    for statement in STATEMENTS {
+        places(statement.0).iter().try_for_each(|place| check_statement(session, statement, place))?;
     }
     for statement in REFUSED {
         for place in places(statement) {
-            let set = format!("SET LOCAL test.statement = $s${statement}$s$");
-            let refused = session.batch_execute(&format!("{begin}; {set}; {place}")).expect_err(&place);
+            let refused = run_in(session, statement, &place).expect_err(&place);
             session.batch_execute("ROLLBACK").expect("the end of the transaction");
             let code = refused.code().map(|code| code.code().to_string());
             ensure!(code.as_deref() == Some("42P17"), "{place}: {statement}: {refused}");
@@ -197,13 +243,69 @@ fn server(builder: Builder) -> (Cluster, Client) {
 #[test]
 fn every_other_statement_issues_an_id_for_each_row() {
     let (_server, mut session) = server(Cluster::builder("copy_others"));
+    session.batch_execute(PLACES).expect("tables and functions");
+    check_statements(&mut session).unwrap();
+    session.batch_execute(CONSTANT).expect("a superuser may");
     check_statements(&mut session).unwrap();
 }
 
 #[test]
 fn a_default_that_is_stable_everywhere_is_caught() {
     let (_server, mut session) = server(Cluster::builder("copy_everywhere").fault("CopyEverywhere"));
+    session.batch_execute(PLACES).expect("tables and functions");
     assert_caught(check_statements(&mut session), "an ID was issued twice");
+    session.batch_execute(CONSTANT).expect("a superuser may");
+    for statement in &STATEMENTS[..WITHOUT_PLANNER] {
+        for place in places(statement.0) {
+            assert_caught(check_statement(&mut session, *statement, &place), "an ID was issued twice");
+        }
+    }
+}
+
+/// Expressions that are evaluated for each row of a COPY, and that show their ID to `see`.
+const EXPRESSIONS: [(&str, &str); 4] = [
+    ("", "COPY copied (n) FROM PROGRAM 'seq 100' WHERE see(snowflake_nextval())"),
+    ("ALTER TABLE copied ADD CHECK (see(snowflake_nextval()))", "COPY copied (n) FROM PROGRAM 'seq 100'"),
+    (
+        "CREATE TRIGGER before BEFORE INSERT ON copied FOR EACH ROW WHEN (see(snowflake_nextval())) EXECUTE FUNCTION kept()",
+        "COPY copied (n) FROM PROGRAM 'seq 100'",
+    ),
+    (
+        "CREATE TRIGGER after AFTER INSERT ON copied FOR EACH ROW WHEN (see(snowflake_nextval())) EXECUTE FUNCTION kept()",
+        "COPY copied (n) FROM PROGRAM 'seq 100'",
+    ),
+];
+
+/// Checks that the IDs in conditions and in the default of a COPY are all different.
+fn check_expression(session: &mut Client, (create, copy): (&str, &str)) -> Result<(), String> {
+    session
+        .batch_execute(&format!(
+            "BEGIN; CREATE TABLE seen (id bigint);
+             CREATE FUNCTION see(id bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+             BEGIN INSERT INTO seen VALUES (id); RETURN true; END $$;
+             CREATE FUNCTION kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+             CREATE TABLE copied (id bigint DEFAULT snowflake_nextval(), n int); {create}; {copy}"
+        ))
+        .map_err(|error| format!("{create}: {copy}: {error}"))?;
+    let seen: i64 = session.one("SELECT count(DISTINCT id) FROM seen");
+    let all: i64 =
+        session.one("SELECT count(DISTINCT id) FROM (SELECT id FROM seen UNION ALL SELECT id FROM copied) AS ids");
+    session.batch_execute("ROLLBACK").expect("the end of the transaction");
+    ensure!((seen, all) == (100, 200), "{create}: {copy}: {seen} IDs in the condition of 100 rows, {all} in all");
+    Ok(())
+}
+
+#[test]
+fn conditions_of_a_copy_have_different_ids() {
+    let (_server, mut session) = server(Cluster::builder("copy_conditions"));
+    for expression in EXPRESSIONS {
+        check_expression(&mut session, expression).unwrap();
+    }
+    // The check sees a function that returns the same number at each call.
+    session.batch_execute(CONSTANT).expect("a superuser may");
+    for expression in EXPRESSIONS {
+        assert_caught(check_expression(&mut session, expression), ": 1 IDs in the condition");
+    }
 }
 
 #[test]
