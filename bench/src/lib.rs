@@ -1,13 +1,14 @@
 //! The cost of an ID, compared with other keys: `make bench` measures it, and `make bench-plot` plots it.
 //!
-//! Each file is one part of the benchmark: [`cost`], [`conceal`], [`crates`], [`storage`] with its [`lookups`], [`oltp`],
-//! [`contention`] with [`latency`], [`wire`], [`segments`] with [`segments_wire`], [`serials`], [`fleet`], [`portable`],
+//! Each file is one part of the benchmark: [`cost`], [`conceal`], [`crates`], [`storage`] with its [`lookups`], [`copy`],
+//! [`oltp`], [`contention`] with [`latency`], [`wire`], [`segments`] with [`segments_wire`], [`serials`], [`fleet`], [`portable`],
 //! and [`failovers`] with its [`failover_load`]. Each part except [`crates`] starts its own [`server`]. The rivals take turns
 //! ([`effort::alternate`]), and the part returns the figures of its [`report`].
 
 pub mod chart;
 pub mod conceal;
 pub mod contention;
+pub mod copy;
 pub mod cost;
 pub mod cpu;
 pub mod crates;

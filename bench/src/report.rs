@@ -9,11 +9,12 @@ use crate::machine::Machine;
 use crate::stats::Sample;
 
 /// The parts of the benchmark, in the order in which they are run and listed.
-pub const PARTS: [&str; 12] = [
+pub const PARTS: [&str; 13] = [
     "cost",
     "conceal",
     "crates",
     "storage",
+    "copy",
     "oltp",
     "contention",
     "wire",
@@ -81,6 +82,9 @@ pub struct Value {
     /// The ratio of the first rival's value to this rival's value: the median of the ratios of all rounds. `None` if either value
     /// is zero.
     pub first_to_this: Option<f64>,
+    /// The ends of the 95 % interval of this ratio: see [`Sample::interval`]. `None` if there are too few rounds.
+    #[serde(default)]
+    pub first_to_this_interval: Option<(f64, f64)>,
     /// The ratio of the medians of the first rival and of this rival. `None` if either value is zero.
     pub first_to_this_medians: Option<f64>,
 }
@@ -97,6 +101,10 @@ impl Figure {
             upper_quartile: tidy(sample.quantile(0.75)),
             max: tidy(sample.quantile(1.0)),
             first_to_this: ratio(first.over(sample).median()),
+            first_to_this_interval: first
+                .over(sample)
+                .interval()
+                .and_then(|(low, high)| Some((ratio(low)?, ratio(high)?))),
             first_to_this_medians: ratio(first.median() / sample.median()),
         };
         Figure {

@@ -27,6 +27,23 @@ impl Sample {
         self.quantile(0.5)
     }
 
+    /// Returns an interval that contains the median of what was measured with a probability of at least 95 %, whatever its distribution.
+    /// Its ends are two of the measurements: of `n` sorted ones, the `k`th from below and the `k`th from above. Fewer than `k` of them
+    /// are below the median with the probability with which a coin that is tossed `n` times shows heads fewer than `k` times, and `k` is
+    /// the largest number for which this is at most 2.5 %. Returns `None` for fewer than six measurements, for which there is no `k`.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        let count = self.0.len();
+        let (mut exactly, mut fewer, mut k) = (0.5f64.powi(count as i32), 0.0, 0);
+        while fewer + exactly <= 0.025 {
+            fewer += exactly;
+            exactly *= (count - k) as f64 / (k + 1) as f64;
+            k += 1;
+        }
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        (k > 0 && sorted.iter().all(|value| value.is_finite())).then(|| (sorted[k - 1], sorted[count - k]))
+    }
+
     /// Returns the ratio of each measurement to the other sample's measurement of the same round.
     pub fn over(&self, other: &Sample) -> Sample {
         self.0.iter().zip(&other.0).map(|(mine, theirs)| mine / theirs).collect()

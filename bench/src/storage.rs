@@ -114,7 +114,7 @@ fn load(client: &mut Client, keys: &[Key]) -> Vec<Figure> {
 }
 
 /// Returns the current position in WAL, in bytes.
-fn written(client: &mut Client) -> i64 {
+pub fn written(client: &mut Client) -> i64 {
     client.one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
 }
 

@@ -20,7 +20,13 @@ pub fn render(reports: &[Report]) -> String {
     line(
         "each round. Ratios carry over to other machines better than values do. What is measured at more than seven places of",
     );
-    line("an axis has its ends here; the JSON files beside have all, with quartiles.\n");
+    line(
+        "an axis has its ends here; the JSON files beside have all, with quartiles. \"95 %\" is an interval of that ratio: two of the",
+    );
+    line(
+        "ratios of the rounds, between which the median lies with a probability of at least 95 % (order statistics, no assumption",
+    );
+    line("about the distribution); figures of fewer than six rounds have none.\n");
     // Parts that ran on the same machine with the same settings share a line.
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for report in reports {
@@ -44,13 +50,13 @@ pub fn render(reports: &[Report]) -> String {
             line(&format!("- {}: {note}", report.part));
         }
     }
-    line("\n| part | figure | key | median | min .. max | first / this | rounds | a turn |");
-    line("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |");
+    line("\n| part | figure | key | median | min .. max | first / this | 95 % | rounds | a turn |");
+    line("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |");
     for report in reports {
         for figure in report.figures.iter().filter(|figure| listed(report, figure)) {
             for value in &figure.values {
                 line(&format!(
-                    "| {} | {}, {} | {} | {} | {} .. {} | {} | {} | {} |",
+                    "| {} | {}, {} | {} | {} | {} .. {} | {} | {} | {} | {} |",
                     report.part,
                     figure.title(),
                     figure.unit,
@@ -59,6 +65,7 @@ pub fn render(reports: &[Report]) -> String {
                     number(value.min),
                     number(value.max),
                     value.first_to_this.map_or("-".into(), |ratio| format!("{ratio:.3}")),
+                    value.first_to_this_interval.map_or("-".into(), |(low, high)| format!("{low:.3} .. {high:.3}")),
                     figure.rounds,
                     figure.turn
                 ));

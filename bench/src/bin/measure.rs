@@ -4,8 +4,8 @@
 
 use bench::report::{PARTS, Report};
 use bench::{
-    conceal, contention, cost, crates, effort, failovers, fleet, oltp, portable, segments, serials, storage, table,
-    wire,
+    conceal, contention, copy, cost, crates, effort, failovers, fleet, oltp, portable, segments, serials, storage,
+    table, wire,
 };
 
 fn main() {
@@ -24,6 +24,7 @@ fn main() {
             "conceal" => conceal::run(),
             "crates" => crates::run(),
             "storage" => storage::run(),
+            "copy" => copy::run(),
             "oltp" => oltp::run(),
             "contention" => contention::run(),
             "wire" => wire::run(),
