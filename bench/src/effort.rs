@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cluster::repository;
+use cluster::{major, repository};
 
 use crate::stats::Sample;
+
+/// The directory of the results of full runs, which has a directory for each version of PostgreSQL.
+pub const RESULTS: &str = "bench/results";
 
 /// Returns the usual number of rounds, or fewer if the environment variable `ROUNDS` requests fewer.
 pub fn rounds(usual: usize) -> usize {
@@ -28,10 +31,10 @@ pub fn steps(usual: &[usize]) -> &[usize] {
     if scale() > 1 { &usual[..2] } else { usual }
 }
 
-/// Returns the directory of the results. The results of a reduced run never replace those of a full run.
+/// Returns the directory of the results with this version of PostgreSQL. The results of a reduced run never replace those of a full run.
 pub fn results() -> PathBuf {
     let full = asked("ROUNDS").is_none() && asked("SCALE").is_none();
-    repository().join(if full { "bench/results" } else { "target/bench" })
+    repository().join(if full { RESULTS } else { "target/bench" }).join(major())
 }
 
 /// Measures all rivals in every round. Each round begins with a different rival, and a round before the first one only warms up.

@@ -31,6 +31,7 @@ pub mod segments_wire;
 pub mod serials;
 pub mod server;
 pub mod sessions;
+pub mod sources;
 pub mod stats;
 pub mod storage;
 pub mod table;

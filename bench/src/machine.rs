@@ -3,8 +3,10 @@
 
 use std::fs;
 
-use cluster::{Answer, Client};
+use cluster::{Answer, Client, command, repository};
 use serde::{Deserialize, Serialize};
+
+use crate::effort::RESULTS;
 
 /// The settings on which a figure depends, in the order in which they are listed.
 const SETTINGS: [&str; 15] = [
@@ -25,6 +27,9 @@ const SETTINGS: [&str; 15] = [
     "snowflake_pg.sequence_start",
 ];
 
+/// The end of a revision whose files were changed.
+pub const DIRTY: &str = ", dirty";
+
 /// A machine and its server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
@@ -36,6 +41,9 @@ pub struct Machine {
     pub memory_gib: u64,
     /// The kernel's release.
     pub kernel: String,
+    /// The revision of the sources, with [`DIRTY`] at the end if files were changed. Empty if it is not known.
+    #[serde(default)]
+    pub revision: String,
     /// The programs that were run, with their versions.
     pub versions: Vec<String>,
     /// The server's settings, each as `name = value`.
@@ -71,6 +79,7 @@ impl Machine {
                 .and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
                 .map_or(0, |kib| (kib / 1024.0 / 1024.0).round() as u64),
             kernel: read("/proc/sys/kernel/osrelease").trim().into(),
+            revision: revision(),
             settings: Vec::new(),
             versions,
         }
@@ -79,6 +88,20 @@ impl Machine {
     /// Returns the description of the machine in one line.
     pub fn hardware(&self) -> String {
         format!("{}, {} cores, {} GiB, Linux {}", self.processor, self.cores, self.memory_gib, self.kernel)
+    }
+}
+
+/// Returns the revision of the repository. Results do not count as changes, because each part writes its own.
+fn revision() -> String {
+    let git = |arguments: &[&str]| {
+        let output = command("git").args(arguments).current_dir(repository()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
+    };
+    let changed = git(&["status", "--porcelain", "--", ".", &format!(":!{RESULTS}")]);
+    match (git(&["rev-parse", "HEAD"]), changed) {
+        (Some(revision), Some(changed)) if changed.is_empty() => revision,
+        (Some(revision), _) => revision + DIRTY,
+        (None, _) => String::new(),
     }
 }
 

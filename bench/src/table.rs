@@ -32,8 +32,13 @@ pub fn render(reports: &[Report]) -> String {
     for report in reports {
         let machine = &report.machine;
         let ran_on = format!(
-            "{}; {}; {}",
+            "{}; {}; {}; {}",
             machine.hardware(),
+            if machine.revision.is_empty() {
+                "revision not recorded".into()
+            } else {
+                format!("revision {}", machine.revision)
+            },
             machine.versions.join(", "),
             machine.settings.iter().map(|setting| format!("`{setting}`")).collect::<Vec<_>>().join(", ")
         );

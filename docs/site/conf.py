@@ -27,7 +27,7 @@ project = "snowflake_pg"
 release = version = tomllib.loads((repository / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "bench/results/results.md"]
+include_patterns = ["*.md", "docs/*.md", "bench/results/*/results.md"]
 # Sphinx would look for pages in all folders.
 exclude_patterns = sorted(path.name for path in repository.iterdir() if path.is_dir() and path.name not in ("docs", "bench"))
 nitpicky = True

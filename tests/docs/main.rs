@@ -9,6 +9,7 @@ mod definers;
 mod duplicates;
 mod errors;
 mod faq;
+mod figures;
 mod fleet;
 mod glossary;
 mod hazards;

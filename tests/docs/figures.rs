@@ -1,0 +1,181 @@
+//! The results of `make bench` are of the code that is there: no part has been measured before its code changed.
+
+#[path = "../../bench/src/sources.rs"]
+mod sources;
+
+use std::fs;
+use std::path::Path;
+
+use cluster::{Scratch, assert_caught, command, ensure, not_tested, output, repository};
+use serde_json::Value;
+
+/// The results that record no revision, because they were measured before results recorded one. A part leaves this list when it is
+/// measured again, and no part joins it.
+const WITHOUT_REVISION: [&str; 11] = [
+    "15/conceal",
+    "15/contention",
+    "15/cost",
+    "15/crates",
+    "15/failovers",
+    "15/fleet",
+    "15/oltp",
+    "15/segments",
+    "15/serials",
+    "15/storage",
+    "15/wire",
+];
+
+/// The result of one part: the version of PostgreSQL and the name of the part, the versions of the programs, and the revision.
+struct Measured {
+    name: String,
+    versions: String,
+    revision: String,
+}
+
+/// Returns the results in `bench/results`, by name.
+fn results() -> Vec<Measured> {
+    let entries = |path: &Path| {
+        let entries = fs::read_dir(path).expect("a folder").map(|entry| entry.expect("an entry").path());
+        entries.collect::<Vec<_>>()
+    };
+    let folders = entries(&repository().join("bench/results"));
+    let files = folders.iter().flat_map(|folder| entries(folder));
+    let mut found: Vec<Measured> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| {
+            let report: Value =
+                serde_json::from_str(&fs::read_to_string(&path).expect("a result can be read")).expect("JSON");
+            let folder = path.parent().and_then(Path::file_name).expect("a folder").to_string_lossy();
+            let part = path.file_stem().expect("a file").to_string_lossy();
+            assert_eq!(report["part"], *part, "{}", path.display());
+            let versions = report["machine"]["versions"].as_array().expect("versions").iter();
+            Measured {
+                name: format!("{folder}/{part}"),
+                versions: versions.filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+                revision: report["machine"]["revision"].as_str().unwrap_or_default().into(),
+            }
+        })
+        .collect();
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    found
+}
+
+/// Lets git read a repository that belongs to a different user.
+const ANY_OWNER: [&str; 2] = ["-c", "safe.directory=*"];
+
+/// Returns the output of git in a repository. The error is what it writes to stderr.
+fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = command("git")
+        .args(ANY_OWNER)
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .map_err(|error| error.to_string())?;
+    ensure!(output.status.success(), "git {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Returns the lines of a file that are neither empty nor comments.
+fn code(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with("//") && !line.starts_with("--")).collect()
+}
+
+/// Checks that the code of these files and folders is the same as in the revision.
+fn check_code(directory: &Path, revision: &str, paths: &[&str]) -> Result<(), String> {
+    let names = |revision: &[&str]| git(directory, &[revision, &["--"], paths].concat());
+    let now = names(&["ls-files"])?;
+    let then = names(&["ls-tree", "-r", "--name-only", revision])?;
+    let mut files: Vec<&str> = now.lines().chain(then.lines()).collect();
+    files.sort_unstable();
+    files.dedup();
+    ensure!(!files.is_empty(), "there are no files {}", paths.join(", "));
+    for file in files {
+        let before = git(directory, &["show", &format!("{revision}:{file}")]).unwrap_or_default();
+        let after = fs::read_to_string(directory.join(file)).unwrap_or_default();
+        ensure!(code(&before) == code(&after), "{file} has changed since {revision}");
+    }
+    Ok(())
+}
+
+/// Checks one result. `listed` are the results that may have no revision.
+fn check(directory: &Path, measured: &Measured, listed: &[&str], paths: &[&str]) -> Result<(), String> {
+    let Measured { name, revision, .. } = measured;
+    if revision.is_empty() {
+        ensure!(listed.contains(&name.as_str()), "{name} records no revision");
+        return Ok(());
+    }
+    ensure!(!listed.contains(&name.as_str()), "{name} records a revision: take it off the list WITHOUT_REVISION");
+    ensure!(!revision.contains("dirty"), "{name} was measured with files that are in no revision");
+    check_code(directory, revision, paths).map_err(|reason| format!("measure {name} again: {reason}"))
+}
+
+#[test]
+fn every_part_has_been_measured_since_its_code_changed() {
+    let results = results();
+    for listed in WITHOUT_REVISION {
+        assert!(results.iter().any(|result| result.name == listed), "{listed} is listed, and is not in bench/results");
+    }
+    let mut wrong = Vec::new();
+    for result in &results {
+        if result.revision.is_empty() {
+            println!("{}: measured with {}, without a revision", result.name, result.versions);
+        } else if git(repository(), &["cat-file", "-e", &result.revision.replace(", dirty", "")]).is_err() {
+            not_tested(&format!(
+                "{}: this copy of the sources does not have revision {}",
+                result.name, result.revision
+            ));
+            continue;
+        }
+        let part = result.name.split_once('/').expect("a version and a part").1;
+        wrong.extend(check(repository(), result, &WITHOUT_REVISION, &sources::of(part)).err());
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Each part of the benchmark has sources, and each of these is there.
+#[test]
+fn every_part_names_its_sources() {
+    let text = fs::read_to_string(repository().join("bench/src/report.rs")).expect("a source");
+    let list = text.split_once("pub const PARTS").and_then(|(_, rest)| rest.split("];").next()).expect("the parts");
+    let parts: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+    assert!(parts.len() > 10, "{parts:?}");
+    for part in parts {
+        for path in sources::of(part) {
+            assert!(repository().join(path).exists(), "{part}: {path}");
+        }
+    }
+}
+
+#[test]
+fn figures_of_older_code_are_caught() {
+    let scratch = Scratch::new("figures");
+    let run = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"];
+        output(command("git").args(ANY_OWNER).args(identity).args(arguments).current_dir(&scratch.0))
+    };
+    let write = |name: &str, text: &str| fs::write(scratch.0.join(name), text).expect("a file");
+    run(&["init", "--quiet"]);
+    write("draw.rs", "// Draws.\nfn draw() {}\n");
+    write("page.md", "a page\n");
+    run(&["add", "."]);
+    run(&["commit", "--quiet", "--message", "first"]);
+    let revision = run(&["rev-parse", "HEAD"]);
+    let measured =
+        |revision: &str| Measured { name: "15/cost".into(), versions: String::new(), revision: revision.into() };
+    let result = |revision: &str, listed: &[&str]| check(&scratch.0, &measured(revision), listed, &["draw.rs"]);
+    result(&revision, &[]).unwrap();
+    result("", &["15/cost"]).unwrap();
+    assert_caught(result("", &[]), "15/cost records no revision");
+    assert_caught(result(&revision, &["15/cost"]), "take it off the list");
+    assert_caught(result(&format!("{revision}, dirty"), &[]), "in no revision");
+    // Neither a page nor a comment changes a figure.
+    write("page.md", "a different page\n");
+    write("draw.rs", "// Draws an ID.\n\nfn draw() {}\n");
+    result(&revision, &[]).unwrap();
+    write("draw.rs", "fn draw() { sleep() }\n");
+    assert_caught(result(&revision, &[]), "measure 15/cost again: draw.rs has changed since");
+    fs::remove_file(scratch.0.join("draw.rs")).expect("a file");
+    assert_caught(result(&revision, &[]), "draw.rs has changed since");
+    assert_caught(check_code(&scratch.0, &revision, &["none.rs"]), "there are no files none.rs");
+}
