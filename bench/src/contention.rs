@@ -7,6 +7,7 @@ use crate::effort::{alternate, rounds, scaled, steps};
 use crate::latency;
 use crate::machine::Machine;
 use crate::report::{Figure, Report, group};
+use crate::rivals;
 use crate::server::{self, timed};
 use crate::sessions::{AXIS, Sessions};
 use crate::stats::Sample;
@@ -29,7 +30,8 @@ const SESSIONS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const REFERENCE: usize = 1;
 
 /// The name, the expression, and whether the server has the layout that never throttles.
-const RIVALS: [(&str, &str, bool); 5] = [
+type Expression = (&'static str, &'static str, bool);
+const RIVALS: [Expression; 5] = [
     ("snowflake, default layout", "snowflake_nextval()", false),
     ("snowflake, layout 40:1:22", "snowflake_nextval()", true),
     ("clock_timestamp()", "clock_timestamp()", true),
@@ -46,7 +48,9 @@ pub fn run() -> Report {
     let most = *steps(&SESSIONS).last().expect("numbers of sessions");
     let mut pools = [&limited, &free].map(|server| Sessions::open(server, most));
     timed(pools[1].control(), "CREATE SEQUENCE contended_1; CREATE SEQUENCE contended_32 CACHE 32");
-    let mut figures = bulk(&mut pools);
+    let mut rivals = RIVALS.to_vec();
+    rivals.extend(rivals::others(pools[1].control()).iter().map(|rival| (rival.name, rival.expression, true)));
+    let mut figures = bulk(&mut pools, &rivals);
     let machine = Machine::of(pools[0].control());
     let layout: String = pools[1].control().one("SHOW snowflake_pg.layout");
     drop(pools);
@@ -67,12 +71,12 @@ pub fn run() -> Report {
     Report { part: "contention".into(), machine, notes: notes.to_vec(), figures }
 }
 
-fn bulk(pools: &mut [Sessions; 2]) -> Vec<Figure> {
+fn bulk(pools: &mut [Sessions; 2], rivals: &[Expression]) -> Vec<Figure> {
     let counts = steps(&SESSIONS);
     let rounds = rounds(ROUNDS);
     println!("==> sessions in bulk, {rounds} rounds of {} numbers of sessions", counts.len());
-    let [rates, cpus, retries] = alternate(rounds, counts.len() * RIVALS.len(), |n| {
-        let (sessions, (_, expression, free)) = (counts[n / RIVALS.len()], RIVALS[n % RIVALS.len()]);
+    let [rates, cpus, retries] = alternate(rounds, counts.len() * rivals.len(), |n| {
+        let (sessions, (_, expression, free)) = (counts[n / rivals.len()], rivals[n % rivals.len()]);
         let pool = &mut pools[usize::from(free)];
         let each = scaled(IDS) / sessions as u64;
         let pieces = (each / PIECE).max(1);
@@ -90,20 +94,20 @@ fn bulk(pools: &mut [Sessions; 2]) -> Vec<Figure> {
         [ids / run.seconds, run.cpu_nanos / ids, (after.retries - before.retries) as f64 / issued]
     });
     let turn = format!("{} IDs", group(scaled(IDS)));
-    let names: Vec<_> = RIVALS.iter().map(|(name, ..)| *name).collect();
+    let names: Vec<_> = rivals.iter().map(|(name, ..)| *name).collect();
     let mut figures = Vec::new();
-    let mut along = |name: &str, unit: &str, samples: &[Sample], rivals: usize, first: usize| {
-        for (samples, sessions) in samples.chunks(RIVALS.len()).zip(counts).skip(first) {
-            let figure = Figure::new(name, unit, &turn, &names[..rivals], &samples[..rivals]);
+    let mut along = |name: &str, unit: &str, samples: &[Sample], count: usize, first: usize| {
+        for (samples, sessions) in samples.chunks(rivals.len()).zip(counts).skip(first) {
+            let figure = Figure::new(name, unit, &turn, &names[..count], &samples[..count]);
             figures.push(figure.at(AXIS, *sessions as u64));
         }
     };
-    along("IDs in bulk", "per s", &rates, RIVALS.len(), 0);
-    let reference = &rates[REFERENCE * RIVALS.len()..][..RIVALS.len()];
-    let relative: Vec<_> = rates.iter().enumerate().map(|(n, rate)| rate.over(&reference[n % RIVALS.len()])).collect();
+    along("IDs in bulk", "per s", &rates, rivals.len(), 0);
+    let reference = &rates[REFERENCE * rivals.len()..][..rivals.len()];
+    let relative: Vec<_> = rates.iter().enumerate().map(|(n, rate)| rate.over(&reference[n % rivals.len()])).collect();
     let name = format!("IDs in bulk, relative to {} sessions", counts[REFERENCE]);
-    along(&name, "x", &relative, RIVALS.len(), REFERENCE + 1);
-    along("CPU time of an ID in bulk", "ns", &cpus, RIVALS.len(), 0);
+    along(&name, "x", &relative, rivals.len(), REFERENCE + 1);
+    along("CPU time of an ID in bulk", "ns", &cpus, rivals.len(), 0);
     if pools.iter().all(Sessions::counts) {
         along("retries of an ID in bulk", "per ID", &retries, OURS, 0);
     }

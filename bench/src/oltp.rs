@@ -6,6 +6,7 @@ use crate::effort::{alternate, rounds, scaled, steps};
 use crate::machine::Machine;
 use crate::pgbench::Pgbench;
 use crate::report::{Figure, Report};
+use crate::rivals::{self, Rival};
 use crate::server::{self, timed};
 
 /// The number of rounds of the SELECTs, and the duration of one run in seconds. There are many rounds because the differences are
@@ -52,20 +53,26 @@ struct Group {
 pub fn run() -> Report {
     let server = server::fresh("oltp").start();
     let mut client = server::session(&server);
-    set_up(&mut client);
+    let keys = rivals::others(&mut client);
+    let tables = tables(&keys);
+    set_up(&mut client, &tables);
     let selected = if has_nothing() { &SELECTS[..] } else { &SELECTS[..SELECTS.len() - 1] };
+    let mut selected: Vec<(&str, String)> = selected.iter().map(|(name, sql)| (*name, sql.to_string())).collect();
+    // The SELECT of a sequence is not measured, because nobody asks for its numbers alone.
+    let installed = rivals::installed(&mut client);
+    selected.extend(installed.iter().map(|rival| (rival.name, format!("SELECT {}", rival.expression))));
     let selects = Group {
         title: "SELECT",
         names: selected.iter().map(|(name, _)| *name).collect(),
-        statements: selected.iter().map(|(_, statement)| statement.to_string()).collect(),
+        statements: selected.into_iter().map(|(_, statement)| statement).collect(),
         rounds: rounds(SELECTS_OF.0),
         seconds: SELECTS_OF.1,
         logged: 0.2,
     };
     let inserts = Group {
         title: "INSERT",
-        names: INSERTS.iter().map(|(name, _)| *name).collect(),
-        statements: (0..INSERTS.len()).map(|n| format!("INSERT INTO oltp_{n} (v) VALUES (1)")).collect(),
+        names: tables.iter().map(|(name, _)| *name).collect(),
+        statements: (0..tables.len()).map(|n| format!("INSERT INTO oltp_{n} (v) VALUES (1)")).collect(),
         rounds: rounds(INSERTS_OF.0),
         seconds: INSERTS_OF.1,
         logged: 1.0,
@@ -89,7 +96,13 @@ fn has_nothing() -> bool {
     Host::get().installation().libraries.join("btree_gist.so").exists()
 }
 
-fn set_up(client: &mut Client) {
+/// Returns the names and columns of the tables into which rows are inserted.
+fn tables(keys: &[Rival]) -> Vec<(&'static str, String)> {
+    let others = keys.iter().map(|key| (key.name, format!("id {}", key.column())));
+    INSERTS.iter().map(|(name, id)| (*name, id.to_string())).chain(others).collect()
+}
+
+fn set_up(client: &mut Client, tables: &[(&str, String)]) {
     if has_nothing() {
         // A STABLE function would be computed only once for each plan.
         timed(
@@ -97,7 +110,7 @@ fn set_up(client: &mut Client) {
             "CREATE FUNCTION oltp_nothing(int, int) RETURNS int VOLATILE STRICT LANGUAGE c AS '$libdir/btree_gist', 'int4_dist'",
         );
     }
-    for (n, (_, id)) in INSERTS.iter().enumerate() {
+    for (n, (_, id)) in tables.iter().enumerate() {
         timed(client, &format!("CREATE TABLE oltp_{n} ({id}, v bigint NOT NULL)"));
     }
     timed(client, &format!("CREATE INDEX ON oltp_{INDEXED} (id)"));

@@ -12,6 +12,13 @@ pub struct Rival {
     pub kind: &'static str,
 }
 
+impl Rival {
+    /// Returns the definition of a primary key column with this default, without the column's name.
+    pub fn column(&self) -> String {
+        format!("{} DEFAULT {} PRIMARY KEY", self.kind, self.expression)
+    }
+}
+
 const fn rival(name: &'static str, expression: &'static str, kind: &'static str) -> Rival {
     Rival { name, expression, kind }
 }
@@ -39,8 +46,26 @@ pub fn all(client: &mut Client) -> Vec<Rival> {
         rival("gen_random_uuid()", "gen_random_uuid()", "uuid"),
         rival("PL/pgSQL snowflake", "bench_plpgsql_snowflake()", "bigint"),
     ];
+    rivals.extend(others(client));
+    rivals
+}
+
+/// Returns the other ways to make keys that servers do not repeat, on this server: a sequence with an offset for each server, and
+/// [`installed`] ones. Creates the objects that these ways need.
+pub fn others(client: &mut Client) -> Vec<Rival> {
+    let sequence = "CREATE SEQUENCE IF NOT EXISTS bench_offset START 7 INCREMENT BY 16";
+    client.batch_execute(sequence).expect("a sequence can be created");
+    let mut rivals = vec![rival("nextval, offset 7, INCREMENT BY 16", "nextval('bench_offset')", "bigint")];
+    rivals.extend(installed(client));
+    rivals
+}
+
+/// Returns the ways that depend on the version and the extensions of this server: pgEdge's snowflakes, and UUIDs of version 7. Creates
+/// the extensions.
+pub fn installed(client: &mut Client) -> Vec<Rival> {
+    let mut rivals = Vec::new();
     if offers(client, "snowflake") {
-        let setup = "CREATE EXTENSION snowflake; CREATE SEQUENCE bench_pgedge";
+        let setup = "CREATE EXTENSION IF NOT EXISTS snowflake; CREATE SEQUENCE IF NOT EXISTS bench_pgedge";
         client.batch_execute(setup).expect("pgEdge's extension can be created");
         rivals.push(rival("pgEdge snowflake.nextval", "snowflake.nextval('bench_pgedge'::regclass)", "bigint"));
     }
@@ -49,7 +74,7 @@ pub fn all(client: &mut Client) -> Vec<Rival> {
 }
 
 /// Returns the ways to make UUIDs of version 7 on this server. Creates the extension if necessary.
-pub fn time_ordered_uuids(client: &mut Client) -> Vec<Rival> {
+fn time_ordered_uuids(client: &mut Client) -> Vec<Rival> {
     let mut rivals = Vec::new();
     if offers(client, "pg_uuidv7") {
         client.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_uuidv7").expect("pg_uuidv7 can be created");
@@ -81,10 +106,7 @@ pub fn keys(client: &mut Client) -> Vec<Key> {
         Key { name: "bigserial", column: "bigserial PRIMARY KEY".into() },
         Key { name: "UUIDv4", column: "uuid DEFAULT gen_random_uuid() PRIMARY KEY".into() },
     ];
-    keys.extend(time_ordered_uuids(client).into_iter().map(|rival| Key {
-        name: rival.name,
-        column: format!("{} DEFAULT {} PRIMARY KEY", rival.kind, rival.expression),
-    }));
+    keys.extend(installed(client).into_iter().map(|rival| Key { name: rival.name, column: rival.column() }));
     keys
 }
 

@@ -7,6 +7,7 @@ use crate::effort::{alternate, rounds, scaled, steps};
 use crate::machine::Machine;
 use crate::pgbench::Pgbench;
 use crate::report::{Figure, Report, group};
+use crate::rivals;
 use crate::server::{self, timed};
 use crate::sessions::{AXIS, Sessions};
 use crate::stats::Sample;
@@ -29,8 +30,9 @@ const SECONDS: u64 = 2;
 const CRASHING: usize = 8;
 const BEFORE_A_CRASH: u64 = 10_000;
 
-/// The names and expressions that are compared.
-const RIVALS: [(&str, &str); 5] = [
+/// The names and expressions that are compared, beside those of [`rivals::others`].
+type Expression = (&'static str, &'static str);
+const RIVALS: [Expression; 5] = [
     ("snowflake_segment_nextval()", "snowflake_segment_nextval('bench')"),
     ("nextval, CACHE 1", "nextval('segments_1')"),
     ("nextval, CACHE 32", "nextval('segments_32')"),
@@ -45,12 +47,17 @@ pub fn run() -> Report {
     let mut server = segments_server::start("segments", server::unthrottled);
     let mut client = server::session(&server);
     let machine = Machine::of(&mut client);
+    let others = rivals::others(&mut client);
+    let mut all = RIVALS.to_vec();
+    all.extend(others.iter().map(|rival| (rival.name, rival.expression)));
     let mut figures = vec![
-        one_session(&mut client, 1, "cost of a number, one call a row"),
-        one_session(&mut client, 10, "cost of a number, ten calls a row"),
+        one_session(&mut client, &all, 1, "cost of a number, one call a row"),
+        one_session(&mut client, &all, 10, "cost of a number, ten calls a row"),
     ];
-    figures.extend(in_bulk(&server));
-    figures.extend(inserts(&server, &mut client));
+    figures.extend(in_bulk(&server, &all));
+    let mut keys: Vec<_> = RIVALS.iter().map(|(name, expression)| (*name, defaulted(expression))).collect();
+    keys.extend(others.iter().map(|rival| (rival.name, rival.column())));
+    figures.extend(inserts(&server, &mut client, &keys));
     drop(client);
     figures.push(crashes(&mut server));
     drop(server);
@@ -69,26 +76,26 @@ pub fn run() -> Report {
     Report { part: "segments".into(), machine, notes: notes.map(String::from).to_vec(), figures }
 }
 
-fn one_session(client: &mut Client, calls: u64, name: &str) -> Figure {
+fn one_session(client: &mut Client, rivals: &[Expression], calls: u64, name: &str) -> Figure {
     let (rounds, burst) = (rounds(ROUNDS[0]), scaled(CALLS));
     println!("==> {name}, {rounds} rounds");
     let sql = |expression: &str| {
         let columns = vec![format!("count({expression})"); calls as usize].join(", ");
         format!("SELECT {columns} FROM generate_series(1, {})", (burst / calls).max(1))
     };
-    let [nanos] = alternate(rounds, RIVALS.len(), |n| {
-        let difference = timed(client, &sql(RIVALS[n].1)) - timed(client, &sql("1"));
+    let [nanos] = alternate(rounds, rivals.len(), |n| {
+        let difference = timed(client, &sql(rivals[n].1)) - timed(client, &sql("1"));
         [difference * 1e9 / burst as f64]
     });
-    Figure::new(name, "ns", &format!("{} calls", group(burst)), &names(RIVALS.len()), &nanos)
+    Figure::new(name, "ns", &format!("{} calls", group(burst)), &names(rivals), &nanos)
 }
 
-fn in_bulk(server: &Cluster) -> Vec<Figure> {
+fn in_bulk(server: &Cluster, rivals: &[Expression]) -> Vec<Figure> {
     let (counts, rounds) = (steps(&SESSIONS), rounds(ROUNDS[1]));
     println!("==> numbers in bulk, {rounds} rounds of {} numbers of sessions", counts.len());
     let mut pool = Sessions::open(server, *counts.last().expect("numbers of sessions"));
-    let [rates] = alternate(rounds, counts.len() * RIVALS.len(), |n| {
-        let (sessions, (_, expression)) = (counts[n / RIVALS.len()], RIVALS[n % RIVALS.len()]);
+    let [rates] = alternate(rounds, counts.len() * rivals.len(), |n| {
+        let (sessions, (_, expression)) = (counts[n / rivals.len()], rivals[n % rivals.len()]);
         let each = scaled(TOGETHER) / sessions as u64;
         let pieces = (each / PIECE).max(1);
         let work = format!("SELECT count({expression}) FROM generate_series(1, {})", (each / pieces).max(1));
@@ -97,40 +104,40 @@ fn in_bulk(server: &Cluster) -> Vec<Figure> {
         [((each / pieces).max(1) * pieces * sessions as u64) as f64 / run.seconds]
     });
     let turn = format!("{} calls", group(scaled(TOGETHER)));
-    let reference = &rates[REFERENCE * RIVALS.len()..][..RIVALS.len()];
-    let relative: Vec<_> = rates.iter().enumerate().map(|(n, rate)| rate.over(&reference[n % RIVALS.len()])).collect();
+    let reference = &rates[REFERENCE * rivals.len()..][..rivals.len()];
+    let relative: Vec<_> = rates.iter().enumerate().map(|(n, rate)| rate.over(&reference[n % rivals.len()])).collect();
     let relative_name = format!("numbers in bulk, relative to {} sessions", counts[REFERENCE]);
     let along = |name: &str, unit: &str, samples: &[Sample]| -> Vec<Figure> {
-        let chunks = samples.chunks(RIVALS.len()).zip(counts);
-        chunks
-            .map(|(chunk, n)| Figure::new(name, unit, &turn, &names(RIVALS.len()), chunk).at(AXIS, *n as u64))
-            .collect()
+        let chunks = samples.chunks(rivals.len()).zip(counts);
+        chunks.map(|(chunk, n)| Figure::new(name, unit, &turn, &names(rivals), chunk).at(AXIS, *n as u64)).collect()
     };
     let mut figures = along("numbers in bulk", "per s", &rates);
     figures.extend(along(&relative_name, "x", &relative).into_iter().skip(REFERENCE + 1));
     figures
 }
 
-fn inserts(server: &Cluster, client: &mut Client) -> Vec<Figure> {
+/// Returns the definition of a primary key column with this default.
+fn defaulted(expression: &str) -> String {
+    format!("bigint DEFAULT {expression} PRIMARY KEY")
+}
+
+fn inserts(server: &Cluster, client: &mut Client, keys: &[(&str, String)]) -> Vec<Figure> {
     let (rounds, seconds) = (rounds(ROUNDS[2]), scaled(SECONDS));
-    for (n, (_, expression)) in RIVALS.iter().enumerate() {
-        timed(
-            client,
-            &format!("CREATE TABLE segments_rows_{n} (id bigint DEFAULT {expression} PRIMARY KEY, v bigint NOT NULL)"),
-        );
+    for (n, (_, column)) in keys.iter().enumerate() {
+        timed(client, &format!("CREATE TABLE segments_rows_{n} (id {column}, v bigint NOT NULL)"));
     }
+    let names: Vec<_> = keys.iter().map(|(name, _)| *name).collect();
     let pgbench = Pgbench::new(server);
     let mut figures = Vec::new();
     for clients in steps(&CLIENTS) {
         println!("==> INSERT, {clients} clients, {rounds} rounds");
         timed(client, "CHECKPOINT");
-        let measured = alternate(rounds, RIVALS.len(), |n| {
+        let measured = alternate(rounds, keys.len(), |n| {
             let outcome = pgbench.run(&format!("INSERT INTO segments_rows_{n} (v) VALUES (1)"), *clients, seconds, 1.0);
             [outcome.tps, outcome.latencies.quantile(0.99)]
         });
         for ((kind, unit), samples) in [("transactions", "per s"), ("p99", "µs")].iter().zip(&measured) {
-            let figure =
-                Figure::new(&format!("INSERT, {kind}"), unit, &format!("{seconds} s"), &names(RIVALS.len()), samples);
+            let figure = Figure::new(&format!("INSERT, {kind}"), unit, &format!("{seconds} s"), &names, samples);
             figures.push(figure.at("clients", *clients as u64));
         }
     }
@@ -160,10 +167,10 @@ fn crashes(server: &mut Cluster) -> Figure {
         let next: i64 = server.connect().one(&format!("SELECT {expression}"));
         [(next - first) as f64 - (calls * CRASHING as u64) as f64]
     });
-    Figure::new("holes after a crash", "numbers", &format!("{CRASHING} sessions"), &names(DENSE), &holes)
+    Figure::new("holes after a crash", "numbers", &format!("{CRASHING} sessions"), &names(&RIVALS[..DENSE]), &holes)
 }
 
-/// Returns the names of the first rivals.
-fn names(count: usize) -> Vec<&'static str> {
-    RIVALS[..count].iter().map(|(name, _)| *name).collect()
+/// Returns the names of rivals.
+fn names(rivals: &[Expression]) -> Vec<&'static str> {
+    rivals.iter().map(|(name, _)| *name).collect()
 }

@@ -10,6 +10,7 @@ use postgres::{Config, NoTls, Statement};
 use crate::effort::{alternate, lasting, rounds};
 use crate::machine::Machine;
 use crate::report::{Figure, Report};
+use crate::rivals::{self, Rival};
 use crate::server::{self, timed};
 use crate::stats::{Counts, Sample};
 
@@ -33,6 +34,27 @@ const MANY: [(&str, &str); 3] = [
     ("snowflake_reserve(1000)", "SELECT snowflake_reserve(1000)"),
 ];
 
+/// The requests for IDs: their names and statements.
+struct Requests {
+    one: Vec<(&'static str, String)>,
+    many: Vec<(&'static str, String)>,
+}
+
+impl Requests {
+    /// Returns the requests, with those of other keys at the end.
+    fn with(others: &[Rival]) -> Requests {
+        let own = |requests: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
+            requests.iter().map(|(name, sql)| (*name, sql.to_string())).collect()
+        };
+        let (mut one, mut many) = (own(&ONE), own(&MANY));
+        for rival in others {
+            one.push((rival.name, format!("SELECT {}", rival.expression)));
+            many.push((rival.name, format!("SELECT {} FROM generate_series(1, {BATCH})", rival.expression)));
+        }
+        Requests { one, many }
+    }
+}
+
 /// A route to the server.
 struct Route {
     name: String,
@@ -41,9 +63,9 @@ struct Route {
 }
 
 /// A statement that is sent on a route.
-struct Request {
+struct Request<'a> {
     route: usize,
-    sql: &'static str,
+    sql: &'a str,
     prepared: Option<Statement>,
     ids: u64,
 }
@@ -87,18 +109,19 @@ pool_mode = transaction"
         "snowflake_reserve(1000) returns the first of 1000 consecutive IDs; a millisecond of the default layout has room for \
          four of these, so requests that follow each other faster wait for the clock",
     ];
-    let figures = measure(&mut routes);
+    let requests = Requests::with(&rivals::installed(&mut control));
+    let figures = measure(&mut routes, &requests);
     Report { part: "wire".into(), machine: Machine::of(&mut control), notes: notes.map(String::from).to_vec(), figures }
 }
 
-fn measure(routes: &mut [Route]) -> Vec<Figure> {
+fn measure(routes: &mut [Route], Requests { one: singles, many: batches }: &Requests) -> Vec<Figure> {
     let rounds = rounds(ROUNDS);
     println!("==> IDs over the wire, {rounds} rounds of {} routes", routes.len());
     let mut requests = Vec::new();
     for (number, route) in routes.iter_mut().enumerate() {
-        for (n, (_, sql)) in ONE.iter().chain(&MANY).enumerate() {
+        for (n, (_, sql)) in singles.iter().chain(batches).enumerate() {
             let prepared = route.prepared.then(|| route.client.prepare(sql).expect("a statement can be prepared"));
-            requests.push(Request { route: number, sql, prepared, ids: if n < ONE.len() { 1 } else { BATCH } });
+            requests.push(Request { route: number, sql, prepared, ids: if n < singles.len() { 1 } else { BATCH } });
         }
     }
     let measured = alternate(rounds, requests.len(), |n| {
@@ -107,20 +130,20 @@ fn measure(routes: &mut [Route]) -> Vec<Figure> {
         repeat(&mut routes[request.route].client, request)
     });
     let turn = format!("{} ms", lasting(TURN).as_millis());
-    let all = ONE.len() + MANY.len();
+    let all = singles.len() + batches.len();
     let mut figures = Vec::new();
     for (number, route) in routes.iter().enumerate() {
         let of_route = measured.each_ref().map(|samples| &samples[number * all..][..all]);
         let (one, many) =
-            (of_route.map(|samples| &samples[..ONE.len()]), of_route.map(|samples| &samples[ONE.len()..]));
-        figures.extend(compare(&format!("one ID a request, {}", route.name), &turn, &ONE, one));
-        figures.extend(compare(&format!("1,000 IDs a request, {}", route.name), &turn, &MANY, many));
+            (of_route.map(|samples| &samples[..singles.len()]), of_route.map(|samples| &samples[singles.len()..]));
+        figures.extend(compare(&format!("one ID a request, {}", route.name), &turn, singles, one));
+        figures.extend(compare(&format!("1,000 IDs a request, {}", route.name), &turn, batches, many));
     }
     figures
 }
 
 /// Returns the figures of requests that return the same number of IDs on the same route.
-fn compare(title: &str, turn: &str, requests: &[(&str, &str)], measured: [&[Sample]; 3]) -> Vec<Figure> {
+fn compare(title: &str, turn: &str, requests: &[(&str, String)], measured: [&[Sample]; 3]) -> Vec<Figure> {
     let names: Vec<_> = requests.iter().map(|(name, _)| *name).collect();
     let kinds = [("IDs", "per s"), ("p50", "µs"), ("p99", "µs")].into_iter().zip(measured);
     kinds.map(|((kind, unit), samples)| Figure::new(&format!("{title}, {kind}"), unit, turn, &names, samples)).collect()
