@@ -31,7 +31,7 @@ help:
 	@echo "make docs     build a site from the pages in target/site"
 	@echo "make soak     faults in random order for SECONDS=3600, and ten minutes of idling"
 	@echo "make bench    compare with sequences and UUIDs (an hour); PART=cost, conceal, crates, storage, copy, oltp, contention, wire,"
-	@echo "              segments, serials, fleet, portable or failovers runs one part; writes to bench/results, or to target/bench for a short run with"
+	@echo "              service, segments, serials, fleet, portable or failovers runs one part; writes to bench/results, or to target/bench for a short run with"
 	@echo "              ROUNDS=1 or SCALE=100"
 	@echo "make bench-plot   plot the results of make bench, next to them"
 	@echo "make bench-against REV=..  compare the cost of an ID with another revision, or with REV=--uncounted: this one without counts"

@@ -1,9 +1,9 @@
 //! The cost of an ID, compared with other keys: `make bench` measures it, and `make bench-plot` plots it.
 //!
-//! Each file is one part of the benchmark: [`cost`], [`conceal`], [`crates`], [`storage`] with its [`lookups`], [`copy`],
-//! [`oltp`], [`contention`] with [`latency`], [`wire`], [`segments`] with [`segments_wire`], [`serials`], [`fleet`], [`portable`],
-//! and [`failovers`] with its [`failover_load`]. Each part except [`crates`] starts its own [`server`]. The rivals take turns
-//! ([`effort::alternate`]), and the part returns the figures of its [`report`].
+//! Each file is one part of the benchmark: [`cost`], [`conceal`], [`crates`], [`storage`] with its [`lookups`], [`copy`], [`oltp`],
+//! [`contention`] with [`latency`], [`wire`], [`service`] with its [`search`], [`segments`] with [`segments_wire`], [`serials`],
+//! [`fleet`], [`portable`], and [`failovers`] with its [`failover_load`]. Each part except [`crates`] starts its own [`server`]. The
+//! rivals take turns ([`effort::alternate`]), and the part returns the figures of its [`report`].
 
 pub mod chart;
 pub mod conceal;
@@ -25,11 +25,13 @@ pub mod portable;
 pub mod registry_client;
 pub mod report;
 pub mod rivals;
+pub mod search;
 pub mod segments;
 pub mod segments_server;
 pub mod segments_wire;
 pub mod serials;
 pub mod server;
+pub mod service;
 pub mod sessions;
 pub mod sources;
 pub mod stats;

@@ -33,21 +33,36 @@ impl<'a> Pgbench<'a> {
 
     /// Connects over TCP to this address instead of the server's Unix socket, and sends simple queries, because PgBouncer before
     /// 1.21 does not pass on prepared statements.
-    pub fn at(mut self, host: &str, port: u16) -> Pgbench<'a> {
-        self.options = vec!["--protocol=simple".into(), format!("--host={host}"), format!("--port={port}")];
+    pub fn at(self, host: &str, port: u16) -> Pgbench<'a> {
+        self.over(host, port, "simple")
+    }
+
+    /// Connects over TCP to this address instead of the server's Unix socket, with one of pgbench's protocols.
+    pub fn over(mut self, host: &str, port: u16, protocol: &str) -> Pgbench<'a> {
+        self.options = vec![format!("--protocol={protocol}"), format!("--host={host}"), format!("--port={port}")];
         self
     }
 
     /// Repeats a statement from this many clients. The fraction `logged` of the transactions is logged individually.
     pub fn run(&self, statement: &str, clients: usize, seconds: u64, logged: f64) -> Outcome {
+        self.repeat(statement, clients, seconds, &[format!("--sampling-rate={logged}")])
+    }
+
+    /// Sends a statement at random times, on average this many times a second, over whichever of the connections is free. The duration of
+    /// a transaction begins when it is due.
+    pub fn at_rate(&self, statement: &str, clients: usize, seconds: u64, rate: u64) -> Outcome {
+        self.repeat(statement, clients, seconds, &[format!("--rate={rate}")])
+    }
+
+    fn repeat(&self, statement: &str, clients: usize, seconds: u64, options: &[String]) -> Outcome {
         let script = self.directory.join("script.sql");
         Host::get().write(&script, &format!("{statement};\n"));
         let mut pgbench = self.server.program("pgbench");
         pgbench
             .args(["--no-vacuum", "--log"])
             .args(&self.options)
+            .args(options)
             .arg(format!("--log-prefix={}", self.directory.join("log").display()))
-            .arg(format!("--sampling-rate={logged}"))
             .arg(format!("--client={clients}"))
             .arg(format!("--jobs={}", clients.min(2)))
             .arg(format!("--time={seconds}"))

@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::stats::Sample;
 
 /// The parts of the benchmark, in the order in which they are run and listed.
-pub const PARTS: [&str; 13] = [
+pub const PARTS: [&str; 14] = [
     "cost",
     "conceal",
     "crates",
@@ -18,6 +18,7 @@ pub const PARTS: [&str; 13] = [
     "oltp",
     "contention",
     "wire",
+    "service",
     "segments",
     "serials",
     "fleet",

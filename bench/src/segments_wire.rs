@@ -14,7 +14,7 @@ const ROUNDS: usize = 9;
 const SECONDS: u64 = 3;
 const CLIENTS: usize = 64;
 /// The port of all servers that the harness starts.
-const PORT: u16 = 5432;
+pub const PORT: u16 = 5432;
 
 /// The names and statements of the requests. The last one is the floor of a request.
 const RIVALS: [(&str, &str); 4] = [
@@ -29,6 +29,16 @@ pub fn run() -> Vec<Figure> {
     let address = loopback(1);
     let server = segments_server::start("segments", |name| server::unthrottled(name).set("listen_addresses", &address));
     let pool = loopback(0);
+    let mut figures = measure(&server, "directly", &address);
+    match pooler("bench_segments", &address, &pool) {
+        Some(pgbouncer) => figures.extend(measure(&server, &format!("through {}", pgbouncer.version()), &pool)),
+        None => eprintln!("note: there is no pgbouncer (scripts/setup bench); what goes through it is left out"),
+    }
+    figures
+}
+
+/// Starts PgBouncer on the address `pool`, in front of the server on a different address. Returns `None` if it is not installed.
+pub fn pooler(name: &str, address: &str, pool: &str) -> Option<PgBouncer> {
     let settings = format!(
         "[databases]
 postgres = host={address} port={PORT} dbname=postgres user=postgres
@@ -41,12 +51,7 @@ max_client_conn = 200
 default_pool_size = 16
 pool_mode = transaction"
     );
-    let mut figures = measure(&server, "directly", &address);
-    match PgBouncer::start("bench_segments", &settings, &config(&pool)) {
-        Some(pgbouncer) => figures.extend(measure(&server, &format!("through {}", pgbouncer.version()), &pool)),
-        None => eprintln!("note: there is no pgbouncer (scripts/setup bench); what goes through it is left out"),
-    }
-    figures
+    PgBouncer::start(name, &settings, &config(pool))
 }
 
 fn measure(server: &Cluster, route: &str, address: &str) -> Vec<Figure> {

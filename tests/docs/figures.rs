@@ -1,7 +1,12 @@
 //! The results of `make bench` are of the code that is there: no part has been measured before its code changed.
 
+#[path = "../../bench/src/search.rs"]
+mod search;
 #[path = "../../bench/src/sources.rs"]
 mod sources;
+#[path = "../../bench/src/stats.rs"]
+#[allow(dead_code)]
+mod stats;
 
 use std::fs;
 use std::path::Path;
@@ -145,6 +150,36 @@ fn every_part_names_its_sources() {
             assert!(repository().join(path).exists(), "{part}: {path}");
         }
     }
+}
+
+/// The interval of a median is that of a table of order statistics: 6 and 15 values, and 5, for which there is none.
+#[test]
+fn the_interval_of_a_median_is_that_of_the_tables() {
+    let interval = |count: u32| (1..=count).rev().map(f64::from).collect::<stats::Sample>().interval();
+    assert_eq!(interval(0), None);
+    assert_eq!(interval(5), None);
+    assert_eq!(interval(6), Some((1.0, 6.0)));
+    assert_eq!(interval(15), Some((4.0, 12.0)));
+    assert_eq!(interval(101), Some((41.0, 61.0)));
+}
+
+/// The search finds the highest rate from above and from below, although a run of each rate fails once.
+#[test]
+fn the_search_for_a_rate_finds_the_highest_one() {
+    let bounds = search::Bounds { rates: (100, 100_000), steps: 4 };
+    for (capacity, begin) in [(150, 50_000), (9_000, 1_000), (9_000, 9_000), (99_999, 100)] {
+        let (mut failed, mut runs) = (Vec::new(), 0);
+        let found = search::highest(begin, bounds, |rate| {
+            runs += 1;
+            let first = !failed.contains(&rate);
+            failed.push(rate);
+            !first && rate <= capacity
+        });
+        assert!(found <= capacity && found as f64 > capacity as f64 * 0.95, "{found} of {capacity}");
+        assert!(runs < 40, "{runs} runs");
+    }
+    assert_eq!(search::highest(1_000, bounds, |_| true), 100_000);
+    assert_eq!(search::highest(1_000, bounds, |_| false), 0);
 }
 
 #[test]

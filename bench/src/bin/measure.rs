@@ -4,8 +4,8 @@
 
 use bench::report::{PARTS, Report};
 use bench::{
-    conceal, contention, copy, cost, crates, effort, failovers, fleet, oltp, portable, segments, serials, storage,
-    table, wire,
+    conceal, contention, copy, cost, crates, effort, failovers, fleet, oltp, portable, segments, serials, service,
+    storage, table, wire,
 };
 
 fn main() {
@@ -28,6 +28,7 @@ fn main() {
             "oltp" => oltp::run(),
             "contention" => contention::run(),
             "wire" => wire::run(),
+            "service" => service::run(),
             "segments" => segments::run(),
             "serials" => serials::run(),
             "fleet" => fleet::run(),
