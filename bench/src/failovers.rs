@@ -18,8 +18,12 @@ use crate::stats::Sample;
 const PROGRAMS: [&str; 3] = ["patroni", "etcd", "haproxy"];
 
 /// The ways to get a worker ID. The members of the second cluster have one worker ID, because it is in the configuration that they
-/// share.
-const RIVALS: [&str; 2] = ["worker IDs from the registry in the cluster", "one worker ID in the common configuration"];
+/// share. Each member of the third one has its own worker ID in its own configuration.
+const RIVALS: [&str; 3] = [
+    "worker IDs from the registry in the cluster",
+    "one worker ID in the common configuration",
+    "each member its own worker ID, without a registry",
+];
 
 /// How long the sessions write before the first failover, and after each one.
 const CALM: Duration = Duration::from_secs(3);
@@ -161,7 +165,7 @@ pub fn run() -> Option<Report> {
     let kinds = if scaled(FAILOVERS.len() as u64) < FAILOVERS.len() as u64 { &SHORT[..] } else { &FAILOVERS[..] };
     let rounds = rounds(1);
     let mut machine = None;
-    let mut seen: [Vec<Seen>; 2] = [Vec::new(), Vec::new()];
+    let mut seen = RIVALS.map(|_| Vec::new());
     for _ in 0..rounds {
         for (rival, seen) in seen.iter_mut().enumerate() {
             let (mut patroni, name) = (start(rival), RIVALS[rival]);
@@ -193,22 +197,27 @@ pub fn run() -> Option<Report> {
 fn start(rival: usize) -> Patroni {
     let name = format!("bench-failovers-pg{}", cluster::major());
     let settings = [("fsync", "on"), ("max_connections", "100")];
-    let patroni = if rival == 0 {
-        Patroni::with_registry(&name, &settings)
-    } else {
-        let registry = "snowflake_pg.registry: ";
-        let line = |line: &str| match line.find(registry) {
-            Some(at) => format!("{}snowflake_pg.worker_id: 1\n", &line[..at]),
-            None => format!("{line}\n"),
-        };
-        let settings = |_| settings.map(|(name, value)| (name, value.to_string())).to_vec();
-        let mut patroni = Patroni::prepare(&name, |common| common.lines().map(line).collect(), settings);
-        patroni.start();
-        patroni.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension is installed");
-        patroni
+    let patroni = match rival {
+        0 => Patroni::with_registry(&name, &settings),
+        1 => with_common_worker(&name, &settings),
+        _ => Patroni::with_worker_ids(&name, |member| member, &settings),
     };
     let table = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), number bigint NOT NULL)";
     patroni.connect().batch_execute(table).expect("a superuser may");
+    patroni
+}
+
+/// Starts a cluster whose common configuration has a worker ID in the place of the registry.
+fn with_common_worker(name: &str, settings: &[(&'static str, &str)]) -> Patroni {
+    let registry = "snowflake_pg.registry: ";
+    let line = |line: &str| match line.find(registry) {
+        Some(at) => format!("{}snowflake_pg.worker_id: 1\n", &line[..at]),
+        None => format!("{line}\n"),
+    };
+    let settings = |_| settings.iter().map(|(name, value)| (*name, (*value).into())).collect();
+    let mut patroni = Patroni::prepare(name, |common| common.lines().map(line).collect(), settings);
+    patroni.start();
+    patroni.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension is installed");
     patroni
 }
 
@@ -254,7 +263,7 @@ fn count(drawn: &[Drawn], times: &[(Instant, Instant)]) -> Seen {
     Seen { ids: drawn.len(), duplicates, failovers }
 }
 
-fn figures(kinds: &[Kind], seen: &[Vec<Seen>; 2]) -> Vec<Figure> {
+fn figures(kinds: &[Kind], seen: &[Vec<Seen>; RIVALS.len()]) -> Vec<Figure> {
     let turn = format!("{} failovers", kinds.len());
     let figure = |name: &str, unit: &str, turn: &str, value: &dyn Fn(&Seen) -> Vec<f64>| {
         let samples = seen.each_ref().map(|rounds| rounds.iter().flat_map(value).collect::<Sample>());
