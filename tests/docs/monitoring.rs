@@ -3,6 +3,7 @@
 
 mod alerts;
 mod annotations;
+mod dashboard;
 mod exporter;
 mod files;
 mod fleet;

@@ -96,7 +96,9 @@ fn every_page_is_installed_where_its_links_lead() {
         names.filter(|name| name.ends_with(kind)).collect()
     };
     let installed = directory().parent().expect("a directory above").to_path_buf();
-    for (inside, kind) in [("docs", ".md"), ("docs/pictures", ".svg"), ("docs/monitoring", ".yml")] {
+    for (inside, kind) in
+        [("docs", ".md"), ("docs/pictures", ".svg"), ("docs/monitoring", ".yml"), ("docs/monitoring", ".json")]
+    {
         let wanted = folder(repository(), inside, kind);
         assert!(!wanted.is_empty(), "{inside}");
         assert_eq!(folder(&installed, inside, kind), wanted, "{inside}: run scripts/install");

@@ -26,15 +26,16 @@ pub fn extension_files() -> Vec<String> {
     files
 }
 
-/// The pages, the pictures, the files for Prometheus and the notices of the crates, below the directory of PostgreSQL's shared files.
+/// The pages, the pictures, the files for Prometheus and Grafana, and the notices of the crates, below the directory of PostgreSQL's
+/// shared files.
 pub fn page_files() -> Vec<String> {
     let shipped = |folder: &str, kind: &str| -> Vec<String> {
         let found = files(&[folder], kind).into_iter().filter(|path| path.parent() == Some(Path::new(folder)));
         found.map(|path| format!("snowflake_pg/{}", path.display())).collect()
     };
     let front = ["README.md", "CHANGELOG.md", "NOTICES"].map(|name| format!("snowflake_pg/{name}"));
-    [front.into(), shipped("docs", ".md"), shipped("docs/pictures", ".svg"), shipped("docs/monitoring", ".yml")]
-        .concat()
+    let monitoring = [".yml", ".json"].map(|kind| shipped("docs/monitoring", kind)).concat();
+    [front.into(), shipped("docs", ".md"), shipped("docs/pictures", ".svg"), monitoring].concat()
 }
 
 /// Whether two lists of names are equal except for their order.
