@@ -39,7 +39,7 @@ pub fn page_files() -> Vec<String> {
 }
 
 /// Whether two lists of names are equal except for their order.
-fn same(found: impl IntoIterator<Item = String>, mut wanted: Vec<String>) -> Result<(), String> {
+pub fn same(found: impl IntoIterator<Item = String>, mut wanted: Vec<String>) -> Result<(), String> {
     let mut found: Vec<String> = found.into_iter().collect();
     found.sort();
     wanted.sort();
@@ -185,11 +185,13 @@ pub fn script(name: &str, text: &str) -> Result<(), String> {
 }
 
 /// Whether the newest entries have the version of the workspace, so that no release was forgotten.
-pub fn versions(changes: &str, debian: &str, meta: &str) -> Result<(), String> {
+pub fn versions(changes: &str, debian: &str, meta: &str, spec: &str) -> Result<(), String> {
     let newest = changes.lines().find_map(|line| line.strip_prefix("## ")?.split(' ').next()).unwrap_or_default();
     ensure!(newest == VERSION, "the newest version of CHANGELOG.md is {newest:?}, and that of Cargo.toml {VERSION}");
     let newest = debian.lines().next().unwrap_or_default();
     ensure!(newest.starts_with(&format!("snowflake-pg ({VERSION}-1) ")), "debian/changelog begins with {newest:?}");
+    let packaged = spec.lines().find_map(|line| line.strip_prefix("Version:")).unwrap_or_default().trim();
+    ensure!(packaged == VERSION, "the version of the spec is {packaged:?}, and that of Cargo.toml {VERSION}");
     let meta: Value = serde_json::from_str(meta).map_err(|e| e.to_string())?;
     let provided = ["snowflake_pg", "snowflake_registry"].map(|name| &meta["provides"][name]["version"]);
     for version in [&meta["version"]].into_iter().chain(provided) {

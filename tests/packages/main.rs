@@ -7,5 +7,6 @@ mod debian;
 mod image;
 mod packages;
 mod page;
+mod rpm;
 mod supply_chain;
 mod tree;

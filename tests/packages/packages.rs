@@ -221,13 +221,15 @@ fn the_scripts_are_as_shellcheck_wants_them() {
 
 #[test]
 fn every_version_is_that_of_cargo() {
-    let files = ["CHANGELOG.md", "debian/changelog", "META.json"].map(page);
-    let [changes, debian, meta] = &files;
-    check::versions(changes, debian, meta).unwrap();
-    let older = |text: &str| text.replacen(VERSION, "0.0.9", 1);
-    assert_caught(check::versions(&older(changes), debian, meta), "CHANGELOG.md");
-    assert_caught(check::versions(changes, &older(debian), meta), "debian/changelog");
-    assert_caught(check::versions(changes, debian, &older(meta)), "META.json");
+    let files = ["CHANGELOG.md", "debian/changelog", "META.json", "packaging/snowflake_pg.spec"];
+    let texts = files.map(page);
+    let check = |[changes, debian, meta, spec]: &[String; 4]| check::versions(changes, debian, meta, spec);
+    check(&texts).unwrap();
+    for (place, name) in ["CHANGELOG.md", "debian/changelog", "META.json", "the spec"].iter().enumerate() {
+        let mut older = texts.clone();
+        older[place] = older[place].replacen(VERSION, "0.0.9", 1);
+        assert_caught(check(&older), name);
+    }
 }
 
 /// Whether a text names the project's host only in the address of Cargo.toml and in addresses for mail.
