@@ -7,6 +7,7 @@ mod debian;
 mod image;
 mod packages;
 mod page;
+mod release;
 mod rpm;
 mod supply_chain;
 mod tree;
