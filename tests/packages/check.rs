@@ -176,11 +176,33 @@ pub fn dockerfile(text: &str) -> Result<(), String> {
     said_of(text, hadolint)
 }
 
+/// Whether actionlint reports nothing. It also passes the commands of the workflow to shellcheck.
+pub fn workflow(text: &str) -> Result<(), String> {
+    let mut actionlint = tool("actionlint");
+    actionlint.args(["-no-color", "-pyflakes=", "-"]);
+    said_of(text, actionlint)?;
+    // A tag could be moved to another commit.
+    let pinned = |action: &str| {
+        let (commit, version) = action.split_once('@')?.1.split_once(" # v")?;
+        (commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit()) && !version.is_empty()).then_some(())
+    };
+    let mut actions = text.lines().filter_map(|line| line.trim().strip_prefix("uses: "));
+    let loose = actions.find(|action| pinned(action).is_none());
+    ensure!(loose.is_none(), "{} is not pinned by a commit", loose.unwrap_or_default());
+    Ok(())
+}
+
+/// True for a script of sh or bash.
+pub fn is_script(text: &str) -> bool {
+    ["#!/bin/sh\n", "#!/usr/bin/env bash\n"].iter().any(|first| text.starts_with(first))
+}
+
 /// Whether shellcheck reports nothing.
 pub fn script(name: &str, text: &str) -> Result<(), String> {
     let mut shellcheck = tool("shellcheck");
+    let shell = if text.starts_with("#!/bin/sh\n") { "--shell=sh" } else { "--shell=bash" };
     // Variables can be set in one script and used in another, and shellcheck does not see those that a trap uses.
-    shellcheck.args(["--shell=bash", "--color=never", "--external-sources", "--exclude=SC1091,SC2034,SC2154", "-"]);
+    shellcheck.args([shell, "--color=never", "--external-sources", "--exclude=SC1091,SC2034,SC2154", "-"]);
     said_of(text, shellcheck).map_err(|said| format!("{name}: {said}"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cluster::{ensure, major};
+use cluster::{ensure, major, repository};
 
 use crate::page::{LOOK, ORDERS, seen, typed};
 use crate::tree::Tree;
@@ -45,6 +45,18 @@ pub fn check_removal(tree: &Tree) -> Result<(), String> {
     }
     check_nothing_left(tree)?;
     sql(tree, "SELECT 1").map(drop)
+}
+
+/// Runs the script that tries a package.
+pub fn check_try(tree: &Tree, package: &Path) -> Result<(), String> {
+    for script in ["try", "postgresql"] {
+        tree.put(&repository().join("packaging").join(script), &format!("/root/{script}"));
+    }
+    let name = package.file_name().expect("a file").display().to_string();
+    tree.put(package, &format!("/root/{name}"));
+    let printed = tree.run(&format!("bash try {name}"))?;
+    ensure!(printed.ends_with("try: ok\n"), "it ends with\n{printed}");
+    Ok(())
 }
 
 /// Whether no file of the extension is left anywhere.

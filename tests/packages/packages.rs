@@ -213,10 +213,58 @@ fn the_dockerfile_is_as_hadolint_wants_it() {
 #[test]
 fn the_scripts_are_as_shellcheck_wants_them() {
     check::script("scripts/common.sh", &page("scripts/common.sh")).unwrap();
-    for (path, text) in texts_of(&["scripts"], "").iter().filter(|(_, text)| text.starts_with("#!")) {
+    let texts = texts_of(&["scripts", "packaging", ".ci/run", "debian/tests"], "");
+    let scripts: Vec<_> = texts.iter().filter(|(_, text)| check::is_script(text)).collect();
+    for name in ["scripts/package", "packaging/try", ".ci/run", "debian/tests/installcheck"] {
+        assert!(scripts.iter().any(|(path, _)| path.ends_with(name)), "{name} is not checked");
+    }
+    for (path, text) in scripts {
         check::script(&path.to_string_lossy(), text).unwrap();
     }
     assert_caught(check::script("scripts/package", "#!/usr/bin/env bash\nrm -rf $1/*\n"), "SC2086");
+    assert_caught(check::script(".ci/run", "#!/bin/sh\n[[ $1 = a ]]\n"), "SC3010");
+}
+
+#[test]
+fn the_workflows_are_as_actionlint_wants_them() {
+    let workflows = texts_of(&[".github/workflows"], ".yml");
+    assert!(workflows.len() > 1, "{workflows:?}");
+    for (path, text) in &workflows {
+        check::workflow(text).unwrap_or_else(|said| panic!("{}: {said}", path.display()));
+    }
+    let release = page(".github/workflows/release.yml");
+    let spoilt = |from: &str, to: &str| {
+        let spoilt = release.replacen(from, to, 1);
+        assert_ne!(spoilt, release, "{from}");
+        check::workflow(&spoilt)
+    };
+    assert_caught(spoilt("needs: packages", "needs: package"), "\"package\"");
+    assert_caught(spoilt("${{ matrix.pg }}", "${{ matrix.postgresql }}"), "\"postgresql\"");
+    assert_caught(spoilt("timeout-minutes:", "timeout-minute:"), "\"timeout-minute\"");
+    assert_caught(spoilt("run: make rpm", "run: make $PG"), "SC2086");
+    assert_caught(
+        spoilt("uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683", "uses: actions/checkout@v4"),
+        "pinned",
+    );
+}
+
+/// The same script tries the packages of a release in new containers.
+#[test]
+fn the_script_that_tries_a_package_works_in_a_debian_that_has_nothing_else() {
+    let Some(tree) = tree::Tree::fresh("try") else { return };
+    debian::check_try(&tree, &Packages::built().debian).unwrap();
+}
+
+#[test]
+fn a_package_that_does_not_work_is_caught() {
+    let Some(tree) = tree::Tree::fresh("try_lacks") else { return };
+    let scratch = Scratch::new("packages_lacks");
+    let unpacked = Packages::built().unpack_debian(&scratch);
+    let update = format!("usr/share/postgresql/{}/extension/snowflake_pg--0.1.0--{VERSION}.sql", major());
+    fs::remove_file(unpacked.join(update)).unwrap();
+    let spoilt = scratch.0.join(Packages::built().debian.file_name().unwrap());
+    output(command("dpkg-deb").args(["--root-owner-group", "--build"]).arg(&unpacked).arg(&spoilt));
+    assert_caught(debian::check_try(&tree, &spoilt), "has no update path from version \"0.1.0\"");
 }
 
 #[test]
