@@ -179,7 +179,7 @@ pub fn dockerfile(text: &str) -> Result<(), String> {
 /// Whether actionlint reports nothing. It also passes the commands of the workflow to shellcheck.
 pub fn workflow(text: &str) -> Result<(), String> {
     let mut actionlint = tool("actionlint");
-    actionlint.args(["-no-color", "-pyflakes=", "-"]);
+    actionlint.arg("-shellcheck").arg(tool("shellcheck").get_program()).args(["-no-color", "-pyflakes=", "-"]);
     said_of(text, actionlint)?;
     // A tag could be moved to another commit.
     let pinned = |action: &str| {

@@ -1,6 +1,7 @@
 //! The image that contains only the extension. The test does with the archive what the Dockerfile does with it, and mounts the
 //! result into a copy of an installation that has none of the extension's files, as CloudNativePG mounts an extension image.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,14 +23,41 @@ const MOUNTS: &str = "/extensions";
 /// The first version that finds the files of an extension outside of the installation.
 const FIRST: u32 = 18;
 
-/// The instructions of a stage of the Dockerfile, each with its arguments.
+/// The instructions of a stage of the Dockerfile, each with its arguments. A continued line is part of the line before it.
 fn stage(name: &str) -> Vec<(String, Vec<String>)> {
-    let text = page("Dockerfile");
+    let text = page("Dockerfile").replace("\\\n", "");
     let (end, begins) = (format!(" AS {name}"), |line: &&str| line.starts_with("FROM "));
     let lines = text.lines().skip_while(|line| !(begins(line) && line.ends_with(&end))).skip(1);
     let lines = lines.take_while(|line| !begins(line)).filter(|line| !line.is_empty());
     let words = lines.map(|line| line.split(' ').map(String::from).collect::<Vec<_>>());
     words.map(|mut words| (words.remove(0), words)).collect()
+}
+
+/// The labels of a stage for the version that is tested.
+fn labels(name: &str) -> BTreeMap<String, String> {
+    let version = page("Dockerfile").lines().find_map(|line| Some(line.strip_prefix("ARG VERSION=")?.to_string()));
+    let version = version.expect("the Dockerfile names the version");
+    let labels = stage(name).into_iter().filter(|(instruction, _)| instruction == "LABEL");
+    let text = labels.map(|(_, arguments)| arguments.join(" ")).collect::<Vec<_>>().join(" ");
+    let text = text.replace("${PG}", &major()).replace("${VERSION}", &version);
+    let parts: Vec<&str> = text.split('"').collect();
+    let pairs = parts.chunks_exact(2).map(|pair| (pair[0].trim().trim_end_matches('=').into(), pair[1].into()));
+    pairs.collect()
+}
+
+/// Whether the labels of a stage are those of this version, with the keys of the OCI and the prefixes of others.
+fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), String> {
+    for key in ["title", "description", "version", "licenses", "source", "base.name"] {
+        let label = labels.get(&format!("org.opencontainers.image.{key}"));
+        ensure!(label.is_some_and(|label| !label.is_empty() && !label.contains('$')), "the label {key} is {label:?}");
+    }
+    let version = &labels["org.opencontainers.image.version"];
+    ensure!(version == VERSION, "the version of the image is {version}");
+    let spec = page("packaging/snowflake_pg.spec");
+    let licences = spec.lines().find_map(|line| line.strip_prefix("License:")).ok_or("the spec has no licence")?.trim();
+    let found = &labels["org.opencontainers.image.licenses"];
+    ensure!(found == licences, "the licences of the image are {found}, and those of the rpm {licences}");
+    Ok(())
 }
 
 /// Builds the image in a directory called `snowflake-pg`, which is below the directory of the mounts.
@@ -47,6 +75,9 @@ fn build(name: &str) -> Scratch {
     output(command("sh").args(["-e", "-c", &here(&arguments.join(" "))]).current_dir(&work.0));
     assert!(page("Dockerfile").contains("\nFROM scratch AS extension\n"), "the image contains a system");
     for (copy, arguments) in stage("extension") {
+        if ["ARG", "LABEL"].contains(&copy.as_str()) {
+            continue;
+        }
         let [from, source, target] = &arguments[..] else { panic!("not understood: {arguments:?}") };
         assert_eq!((copy.as_str(), from.as_str()), ("COPY", "--from=archive"));
         let (source, target) = (PathBuf::from(here(source)), image.join(target.trim_start_matches('/')));
@@ -104,7 +135,8 @@ fn the_image_holds_what_the_page_lists() {
     assert_eq!(pages, shipped);
     let mut wanted: Vec<String> =
         check::extension_files().iter().map(|name| format!("share/extension/{name}")).collect();
-    wanted.extend(["lib/snowflake_pg.so", "licenses/snowflake_pg/LICENSE"].map(String::from));
+    let beside = ["lib/snowflake_pg.so", "licenses/snowflake_pg/LICENSE", "licenses/snowflake_pg/NOTICES"];
+    wanted.extend(beside.map(String::from));
     wanted.sort();
     assert_eq!(found, wanted);
     let [commands, listed, _] = image_blocks();
@@ -120,6 +152,28 @@ fn the_image_holds_what_the_page_lists() {
     assert!(page("Dockerfile").contains("\nFROM postgres:${PG}-bookworm AS build\n"));
     // Without a target, the last stage is built, which is the server of docs/installing.md.
     assert!(page("Dockerfile").rsplit("\nFROM ").next().is_some_and(|last| last.starts_with("postgres:")));
+}
+
+#[test]
+fn the_labels_of_the_images_describe_them() {
+    for name in ["extension", "server"] {
+        check_labels(&labels(name)).unwrap();
+    }
+    let extension = labels("extension");
+    // CloudNativePG's own images of extensions have these labels, too.
+    for (key, value) in [("base.pgmajor", major()), ("base.os", "bookworm".into()), ("sql.version", VERSION.into())] {
+        assert_eq!(extension.get(&format!("io.cloudnativepg.image.{key}")), Some(&value), "{key}");
+    }
+    assert_eq!(extension["org.opencontainers.image.base.name"], "scratch");
+    assert_eq!(labels("server")["org.opencontainers.image.base.name"], format!("postgres:{}-bookworm", major()));
+    let spoilt = |key: &str, value: &str| {
+        let mut labels = extension.clone();
+        labels.insert(format!("org.opencontainers.image.{key}"), value.into());
+        check_labels(&labels)
+    };
+    assert_caught(spoilt("version", "0.0.9"), "the version of the image is 0.0.9");
+    assert_caught(spoilt("description", "for ${MAJOR}"), "the label description");
+    assert_caught(spoilt("licenses", "PostgreSQL"), "and those of the rpm");
 }
 
 #[test]
