@@ -3,6 +3,7 @@
 mod archive;
 mod build;
 mod check;
+mod compose;
 mod debian;
 mod image;
 mod packages;
