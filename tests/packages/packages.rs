@@ -250,7 +250,7 @@ fn the_workflows_are_as_actionlint_wants_them() {
 
 /// The same script tries the packages of a release in new containers.
 #[test]
-fn the_script_that_tries_a_package_works_in_a_debian_that_has_nothing_else() {
+fn the_script_that_tries_a_package_works_in_an_empty_debian() {
     let Some(tree) = tree::Tree::fresh("try") else { return };
     debian::check_try(&tree, &Packages::built().debian).unwrap();
 }
