@@ -4,7 +4,8 @@
 use std::process::Command;
 
 use cluster::{
-    Answer, Cluster, Host, Scratch, assert_caught, command, ensure, not_tested, output, page, repository, tool, within,
+    Answer, Cluster, Host, PATIENCE, Scratch, assert_caught, command, ensure, not_tested, output, page, repository,
+    tool, within,
 };
 
 const FILE: &str = "packaging/compose.yaml";
@@ -12,7 +13,7 @@ const FILE: &str = "packaging/compose.yaml";
 /// Docker Compose, as a plug-in or as a program of its own. Returns `None`, and prints why, if there is neither. It needs no Docker
 /// engine to read a file.
 fn compose() -> Option<Command> {
-    for (program, arguments) in [("docker", &["compose"][..]), ("docker-compose", &[])] {
+    for (program, arguments) in [("docker", &["compose"][..]), ("docker-compose", &[][..])] {
         if command(program).args(arguments).arg("version").output().is_ok_and(|output| output.status.success()) {
             let mut compose = command(program);
             compose.args(arguments);
@@ -117,7 +118,7 @@ fn the_databases_are_initialized_and_the_server_gets_a_worker_id() {
     initialize(&server, "server.sh", &files).unwrap();
     let mut session = server.connect_to("shop");
     let query = text.split("-XAtc '").nth(1).and_then(|rest| rest.split('\'').next()).expect("a health check");
-    assert!(within(cluster::PATIENCE, || ["idle", "issuing"].contains(&session.one::<String>(query).as_str())));
+    assert!(within(PATIENCE, || ["idle", "issuing"].contains(&session.one::<String>(query).as_str())));
     let exporter = "SELECT pg_has_role('prometheus', 'pg_monitor', 'USAGE')";
     assert!(session.one::<bool>(exporter) && registry.connect().one::<bool>(exporter));
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cluster::{Scratch, assert_caught, command, ensure, major, output, page, repository};
 
@@ -18,7 +18,7 @@ fn build() -> PathBuf {
 }
 
 /// The mode, the owner, the digest and the name of each file in the rpm, without directories.
-fn files(rpm: &PathBuf) -> Vec<String> {
+fn files(rpm: &Path) -> Vec<String> {
     let format = "[%{FILEMODES:perms} %{FILEUSERNAME}:%{FILEGROUPNAME} %{FILEDIGESTS} %{FILENAMES}\\n]";
     let listing = output(command("rpm").args(["--query", "--package", "--queryformat", format]).arg(rpm));
     listing.lines().filter(|line| !line.starts_with('d')).map(String::from).collect()
@@ -51,7 +51,7 @@ fn wanted() -> Vec<String> {
 }
 
 /// What the rpm requires.
-fn requires(rpm: &PathBuf) -> String {
+fn requires(rpm: &Path) -> String {
     output(command("rpm").args(["--query", "--package", "--requires"]).arg(rpm))
 }
 

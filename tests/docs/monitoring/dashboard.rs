@@ -166,7 +166,7 @@ fn a_dashboard_that_cannot_be_imported_or_answered_is_caught() {
         (r#""uid": "snowflake-pg""#, r#""uid": """#, "no uid"),
         (r#""schemaVersion": "#, r#""schemaVersion": -"#, "the version of the schema"),
         (r#""query": "prometheus""#, r#""query": "loki""#, "the data source is of type"),
-        (&format!("{source}\n      \"fieldConfig\""), r#""fieldConfig""#, "panel 1 has the data source null"),
+        (format!("{source}\n      \"fieldConfig\"").as_str(), r#""fieldConfig""#, "panel 1 has the data source null"),
         (r#""id": 2,"#, r#""id": 1,"#, "two panels have the id 1"),
         (r#""type": "stat","#, r#""type": "singlestat","#, "panel 1 is of type"),
         (r#""w": 4, "x": 4,"#, r#""w": 4, "x": 3,"#, "panel 2 overlaps another panel"),
