@@ -233,6 +233,13 @@ fn the_workflows_are_as_actionlint_wants_them() {
         check::workflow(text).unwrap_or_else(|said| panic!("{}: {said}", path.display()));
     }
     let release = page(".github/workflows/release.yml");
+    let common = page("scripts/common.sh");
+    let versions = common.lines().find_map(|line| line.strip_prefix("VERSIONS=\"")?.strip_suffix('"'));
+    let versions = versions.expect("the supported versions").replace(' ', ", ");
+    assert_eq!(
+        release.matches("        pg: [").count(),
+        release.matches(&format!("        pg: [{versions}]\n")).count()
+    );
     let spoilt = |from: &str, to: &str| {
         let spoilt = release.replacen(from, to, 1);
         assert_ne!(spoilt, release, "{from}");
