@@ -117,13 +117,21 @@ DECLARE
     d snowflake_registry.division := snowflake_registry.division_of(f.worker_bits);
     now_point bigint := snowflake_registry.point_of(f, now_at);
     quarantined boolean := snowflake_registry.in_quarantine(f, now_point);
-    quarantine bigint := CASE WHEN o.tails AND d.spare < d.total THEN snowflake_registry.spare_quarantine_end(f)
-        ELSE snowflake_registry.quarantine_end(f) END;
+    quarantine bigint := snowflake_registry.quarantine_end(f);
     floor bigint := snowflake_registry.start_above(f, f.floor);
     -- What a server with the clock of the registry would get.
     free snowflake_registry.free_worker := snowflake_registry.find_free(f, o, datacenter, now_point);
-    least_bound bigint;
+    -- When the first worker ID of the offer becomes free, if all of them are in use.
+    first_free bigint;
 BEGIN
+    SELECT snowflake_registry.start_above(f, greatest(min(t.bound), o.floor)) INTO first_free
+    FROM snowflake_registry.node AS t JOIN unnest(o.first, o.past) AS p (first, past)
+        ON t.worker_id >= p.first AND t.worker_id < p.past
+    WHERE t.datacenter_id = why_none.datacenter
+    HAVING count(*) > 0;
+    -- The common spare worker IDs become free before the quarantine ends.
+    quarantine := CASE WHEN o.tails AND d.spare < d.total THEN snowflake_registry.spare_quarantine_end(f)
+        ELSE least(quarantine, first_free) END;
     IF free.worker IS NOT NULL THEN
         a.reason := 'clock';
         a.until := snowflake_registry.time_of(f, free.start);
@@ -137,9 +145,7 @@ BEGIN
         a.other := jsonb_build_object('why', f.life_reason, 'since', f.life_since);
     ELSE
         a.reason := 'full';
-        SELECT min(t.bound) INTO least_bound FROM snowflake_registry.node AS t
-        WHERE t.datacenter_id = why_none.datacenter AND t.worker_id < d.spare;
-        a.until := snowflake_registry.time_of(f, snowflake_registry.start_above(f, greatest(least_bound, o.floor)));
+        a.until := snowflake_registry.time_of(f, first_free);
         a.until := CASE WHEN a.until > now_at THEN a.until END;
     END IF;
     RETURN a;

@@ -111,6 +111,27 @@ fn a_registry_that_is_put_back_and_not_closed_is_caught() {
     assert_caught(check_closed("registry_unclosed", false), "worker ID 0 was assigned twice");
 }
 
+#[test]
+fn a_claim_waits_for_the_spare_worker_id_that_becomes_free_first() {
+    const SMALL: &str = "41:3:12";
+    let server = registry("registry_spare_used", SMALL);
+    let mut client = server.connect();
+    assert_eq!(claim(&mut client, SMALL).map(|node| node.worker), Ok(0));
+    // A test cannot change the timeline of the server, so it changes the record.
+    let failover =
+        "UPDATE snowflake_registry.fleet SET timeline = timeline - 1; SELECT snowflake_registry.mark_fleet()";
+    client.batch_execute(failover).expect("a superuser may");
+    assert_eq!(claim(&mut client, SMALL).map(|node| node.worker), Ok(6));
+    let over = "UPDATE snowflake_registry.fleet AS f
+            SET spare_until = snowflake_registry.point_of(f, clock_timestamp() - interval '15 minutes');
+        SELECT snowflake_registry.mark_fleet()";
+    client.batch_execute(over).expect("a superuser may");
+    let bound: i64 = client.one("SELECT bound FROM snowflake_registry.node WHERE worker_id = 6");
+    let until = Point::new(bound).expect("a point").plus(Scale::new(format(SMALL)).margin());
+    let refused = claim(&mut client, SMALL).expect_err("the spare worker ID is in use");
+    assert_eq!(refused, RegistryAnswer::Refused(RegistryRefusal::Quarantine { until }));
+}
+
 /// A backup is restored on the same timeline, so only a server that knows more than the registry shows that something was lost.
 #[test]
 fn a_server_that_knows_more_than_the_registry_begins_a_new_life() {

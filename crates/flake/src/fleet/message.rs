@@ -153,7 +153,7 @@ pub enum RegistryRefusal {
     /// The registry assigns no worker IDs of the ring during its quarantine, and no spare worker ID is free.
     Quarantine {
         /// The point after which claims succeed again: one margin above the end of the quarantine of the spare worker IDs while this
-        /// lasts, and then one margin above the end of the quarantine.
+        /// lasts, and then one margin above the first bound of a common spare worker ID or above the end of the quarantine.
         until: Point,
     },
     /// The fleet grants no IDs yet, because its layout was changed, or because it was created with a time to begin at.

@@ -1,6 +1,6 @@
 //! Schedules, step by step: what a renewal, a claim and a crash must not do, and what must go on working.
 
-use flake::fleet::RegistryRequest;
+use flake::fleet::{RegistryAnswer, RegistryRefusal, RegistryRequest};
 
 use crate::checks::Failure;
 use crate::faults::Fault;
@@ -213,6 +213,31 @@ fn a_spare_worker_id_is_given_back_after_the_quarantine_caught() {
     };
     assert_eq!(schedule(Fault::None), Some(1));
     assert_eq!(schedule(Fault::Stay), Some(12));
+}
+
+#[test]
+fn a_claim_waits_for_the_spare_worker_id_that_becomes_free_first() {
+    let mut world = begin(Fault::None, 3, 3);
+    world.up(0);
+    world.promote(&world.registry.clone());
+    world.quiet(20, 5 * MINUTE);
+    world.up(1);
+    assert_eq!(world.worker(1), Some(6));
+    world.cut(1);
+    world.start(2);
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let call = world.send(2).expect("a call");
+        answers.push(world.ask(&call));
+        world.take_answer(2, &call, &answers[answers.len() - 1]);
+    }
+    let scale = world.registry.scale();
+    let until = scale.point(world.bound(1) + GAP);
+    assert_eq!(answers[1], RegistryAnswer::Refused(RegistryRefusal::Quarantine { until }));
+    assert!(until < scale.point(world.end_of_quarantine()));
+    world.time = scale.time(until) as i64 + SECOND;
+    world.beat(2);
+    assert_eq!((world.worker(2), world.failed()), (Some(6), None));
 }
 
 #[test]

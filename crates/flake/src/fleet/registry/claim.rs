@@ -101,6 +101,15 @@ impl Registry {
         if point.id() == 0 { point } else { point.plus(self.scale().margin()) }
     }
 
+    /// Returns the point after which a worker ID of an offer is free, if all of them are in use.
+    fn first_free(&self, datacenter: u32, offer: &Offer) -> Option<Point> {
+        let offered = |node: &Node| {
+            node.datacenter == datacenter && offer.workers.iter().any(|workers| workers.contains(&node.worker))
+        };
+        let bounds = self.rows.iter().filter(|(node, _)| offered(node)).map(|(_, row)| row.bound);
+        bounds.min().map(|bound| self.above(bound.max(offer.floor)))
+    }
+
     /// Returns why there is no worker ID for a claim, and until when: what lasts longest.
     fn why_none(&self, now: Point, claim: &ClaimRequest, offer: &Offer) -> RegistryRefusal {
         if let Some((_, start)) = self.free(claim.datacenter, offer, now, now) {
@@ -109,7 +118,10 @@ impl Registry {
         let ring = Ring::of(&self.fleet.format.layout);
         let quarantine = match offer.tails && ring.spare < ring.end {
             true => self.end_of_spare_quarantine(),
-            false => self.end_of_quarantine(),
+            // The common spare worker IDs become free before the quarantine ends.
+            false => self
+                .first_free(claim.datacenter, offer)
+                .map_or(self.end_of_quarantine(), |free| free.min(self.end_of_quarantine())),
         };
         let (quarantined, floor) = (self.in_quarantine(now), self.above(self.fleet.floor));
         if !floor.passed(now) && (!quarantined || floor >= quarantine) {
