@@ -120,11 +120,24 @@ fn errors_of_issuing_are_those_of_the_library() {
 #[test]
 fn a_transaction_that_cannot_write_issues_nothing() {
     let (_server, mut session) = issuing("issue_read_only", &[]);
-    session.batch_execute("SELECT snowflake_nextval(); SET default_transaction_read_only = on").expect("an ID");
-    for call in ["snowflake_nextval()", "snowflake_nextval_batch(3)", "snowflake_reserve(3)"] {
-        assert_eq!(refusal(&mut session, call).0, "25006", "{call}");
-    }
-    session.batch_execute("SET default_transaction_read_only = off").expect("a setting");
+    let ours = "cannot issue an ID in a read-only transaction";
+    let of_postgresql = "cannot execute nextval() in a read-only transaction";
+    let read_only = |session: &mut Client, call: &str, expected: &str| {
+        session.batch_execute("SET default_transaction_read_only = on").expect("a setting");
+        let (code, message, detail, hint) = refusal(session, call);
+        assert_eq!((code.as_str(), message.as_str()), ("25006", expected), "{call}");
+        if expected == ours {
+            assert_eq!(detail, "IDs are drawn from a sequence, which a read-only transaction cannot change.");
+            assert_eq!(hint, "Use a transaction that can write.");
+        }
+        session.batch_execute("SET default_transaction_read_only = off").expect("a setting");
+    };
+    read_only(&mut session, "snowflake_nextval()", ours);
+    session.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    // The tick has more IDs, so the function draws at once.
+    read_only(&mut session, "snowflake_nextval()", of_postgresql);
+    read_only(&mut session, "snowflake_nextval_batch(3)", of_postgresql);
+    read_only(&mut session, "snowflake_reserve(3)", ours);
     // The functions are PARALLEL UNSAFE, so no worker runs them.
     session
         .batch_execute(
@@ -137,6 +150,24 @@ fn a_transaction_that_cannot_write_issues_nothing() {
     for call in ["snowflake_nextval()", "snowflake_reserve(1)", "snowflake_currval()"] {
         assert!(!session.plan(&format!("{query} {call} > n")).contains("Gather"), "{call}");
     }
+    // An owner who declares something else gets an error, and not an ID that no client receives.
+    session.batch_execute("ALTER FUNCTION snowflake_nextval() PARALLEL SAFE").expect("the owner may");
+    assert!(session.plan(&format!("{query} snowflake_nextval() > n")).contains("Gather"));
+    let (code, message) = session.refusal(&format!("{query} snowflake_nextval() > n"));
+    // The leader reports the call of nextval(), and a worker before PostgreSQL 18 the subtransaction in which it reads the identity.
+    assert!(code == "25000" && message.ends_with(" during a parallel operation"), "{code}: {message}");
+}
+
+#[test]
+fn before_the_epoch_nothing_is_issued_without_the_library() {
+    let (_server, mut session) = issuing("issue_epoch", &[("snowflake_pg.epoch", "2190-01-01Z")]);
+    for call in ["snowflake_nextval()", "snowflake_nextval_batch(3)", "snowflake_reserve(3)"] {
+        let (code, message, detail, hint) = refusal(&mut session, call);
+        assert_eq!((code.as_str(), message.as_str()), ("55000", "the clock is before the epoch"), "{call}");
+        assert_eq!(detail, "The epoch is 2190-01-01T00:00:00+00:00.");
+        assert_eq!(hint, "Correct the server's clock.");
+    }
+    assert_eq!(session.one::<String>("SELECT concat_ws(' ', state, last_id, mark) FROM snowflake_status"), "idle");
 }
 
 #[test]

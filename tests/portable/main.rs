@@ -10,6 +10,7 @@ mod errors;
 mod history;
 mod install;
 mod issue;
+mod lag;
 mod library;
 mod page;
 mod plans;
