@@ -64,10 +64,13 @@ impl Managed {
 fn every_section_with_blocks_is_tested() {
     let tested = [
         "Create the functions",
-        "Use another layout or epoch",
         "Issue IDs",
+        // Commands for services that are not tested.
+        "On a managed service",
         "To the library",
         "Back from the library",
+        "Read IDs",
+        "Use another layout or epoch",
         "With pg_tle",
         "Differences from the extension",
         "Remove the functions",
@@ -80,19 +83,13 @@ fn every_section_with_blocks_is_tested() {
     assert_eq!(Recipe::titles(PAGE), tested);
 }
 
-#[test]
-fn a_blank_database_reads_and_issues_ids() {
-    let managed = Managed::new("page");
-    for (title, sql, sh) in [
-        ("Create the functions", "sql managed", "sh managed"),
-        ("Use another layout or epoch", "sql layout", "sh layout"),
-        ("Issue IDs", "sql managed", ""),
-        ("Remove the functions", "sql managed", ""),
-    ] {
-        for block in code_blocks(&page(PAGE)).iter().filter(|block| block.heading == title) {
-            if block.language == sql {
+/// Types the blocks of these sections, each with the kinds of its blocks in SQL and for the shell.
+fn follow(managed: &Managed, sections: &[(&str, &str, &str)]) {
+    for (title, sql, sh) in sections {
+        for block in code_blocks(&page(PAGE)).iter().filter(|block| block.heading == *title) {
+            if block.language == *sql {
                 managed.psql(&block.text).unwrap();
-            } else if block.language == sh {
+            } else if block.language == *sh {
                 // A wrong layout: the command fails, and installs nothing.
                 let wrong = block.text.replace("-f", "-c \"SET snowflake_pg.layout = 'wrong'\" -f");
                 let said = managed.shell(&wrong).expect_err("the layout is wrong");
@@ -104,11 +101,26 @@ fn a_blank_database_reads_and_issues_ids() {
             }
         }
     }
+}
+
+const CREATE: (&str, &str, &str) = ("Create the functions", "sql managed", "sh managed");
+const REMOVE: (&str, &str, &str) = ("Remove the functions", "sql managed", "");
+
+#[test]
+fn a_blank_database_reads_and_issues_ids() {
+    let managed = Managed::new("page");
+    follow(&managed, &[CREATE, ("Issue IDs", "sql managed", ""), ("Read IDs", "sql managed", ""), REMOVE]);
     let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'";
     let mut session = managed.server.connect_to("warehouse");
     assert_eq!(session.one::<i64>(left), 0);
     // Nothing else that the page has changed remains.
     assert_eq!(session.one::<i64>("SELECT count(*) FROM pg_db_role_setting"), 0);
+}
+
+#[test]
+fn a_database_has_the_layout_of_the_server_that_issues_its_ids() {
+    let managed = Managed::new("page_layout");
+    follow(&managed, &[CREATE, ("Use another layout or epoch", "sql layout", "sh layout"), REMOVE]);
 }
 
 #[test]
