@@ -1,30 +1,25 @@
-//! SVG charts: lines along an axis, and horizontal bars. Each chart names the machine on which its values were measured.
+//! SVG charts: lines along an axis, horizontal bars, and dots in their place if the axis of the values is logarithmic, because the length
+//! of a bar has no meaning on such an axis. Each chart names the machine on which its values were measured.
 
+use std::fs;
 use std::path::Path;
 
-use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
-use plotters::element::{Circle, PathElement, Rectangle, Text};
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
+use crate::svg::{Anchor, CHARACTER, Svg, WIDTH, colour, width, wrap};
 use crate::table::number;
 
-/// The colours of the series, chosen for people who cannot tell red from green. Snowflakes are blue.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 90, 181),
-    RGBColor(230, 130, 0),
-    RGBColor(0, 145, 110),
-    RGBColor(190, 80, 150),
-    RGBColor(120, 120, 120),
-    RGBColor(80, 170, 230),
-    RGBColor(170, 60, 20),
-];
-const INK: RGBColor = RGBColor(40, 40, 40);
-const FAINT: RGBColor = RGBColor(225, 225, 225);
-const FONT: &str = "sans-serif";
-const WIDTH: u32 = 900;
-const HEAD: i32 = 40;
-const FOOT: i32 = 46;
+/// The space between the content and the edges of the picture.
+const MARGIN: f64 = 18.0;
+/// The distance of two lines of text.
+const LINE: f64 = 20.0;
+/// The height of a chart of lines, without its head and foot.
+const HEIGHT: f64 = 270.0;
+/// The height of one bar or dot, and the space between the groups of bars.
+const BAR: f64 = 24.0;
+const GAP: f64 = 14.0;
+/// The largest number of characters of a label in a line.
+const LABEL: usize = 27;
+/// The smallest ratio of the last place to the first one for which the axis of the places is logarithmic.
+const WIDE: f64 = 16.0;
 
 /// A value with its quartiles.
 #[derive(Clone, Copy)]
@@ -63,190 +58,199 @@ pub struct Chart<'a> {
     pub footer: [String; 2],
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-type Outcome = Result<(), Box<dyn std::error::Error>>;
+/// An axis: the range of its values, the range of its pixels, and whether it is logarithmic.
+struct Axis {
+    values: (f64, f64),
+    pixels: (f64, f64),
+    log: bool,
+}
+
+impl Axis {
+    /// Returns the pixel of a value.
+    fn at(&self, value: f64) -> f64 {
+        let scale = |value: f64| if self.log { value.max(self.values.0).log10() } else { value };
+        let (from, to) = (scale(self.values.0), scale(self.values.1));
+        self.pixels.0 + (scale(value) - from) / (to - from) * (self.pixels.1 - self.pixels.0)
+    }
+
+    /// Returns the values of the ticks: powers of ten, with 2 and 5 times these if there are few, or multiples of a round number.
+    fn ticks(&self) -> Vec<f64> {
+        let (from, to) = self.values;
+        if self.log {
+            let decades: Vec<i32> = (from.log10().round() as i32..=to.log10().floor() as i32).collect();
+            let factors: &[f64] = if decades.len() > 2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+            let all = decades.iter().flat_map(|decade| factors.iter().map(|factor| factor * 10f64.powi(*decade)));
+            return all.filter(|tick| *tick >= from * 0.999 && *tick <= to).collect();
+        }
+        let rough = (to - from) / 5.0;
+        let decade = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| *step >= rough);
+        let step = step.expect("ten times the decade is more");
+        (0..=((to - from) / step) as u32).map(|n| from + f64::from(n) * step).collect()
+    }
+}
 
 impl Chart<'_> {
     /// Draws lines from left to right.
     pub fn lines(&self, path: &Path) {
-        let range = self.range();
-        self.save(path, 430, |area| {
-            if self.log {
-                self.lines_on(area, (range.0..range.1).log_scale())
-            } else {
-                self.lines_on(area, range.0..range.1)
-            }
-        });
-    }
-
-    /// Draws bars one below the other. Bars with the same place are next to each other.
-    pub fn bars(&self, path: &Path) {
-        let range = self.range();
-        let row = if self.series.len() > 1 { 22 * self.series.len() + 12 } else { 30 };
-        let height = 120 + self.places.len() * row;
-        self.save(path, height as u32, |area| {
-            if self.log {
-                self.bars_on(area, (range.0..range.1).log_scale())
-            } else {
-                self.bars_on(area, range.0..range.1)
-            }
-        });
-    }
-
-    fn points(&self) -> impl Iterator<Item = &Point> {
-        self.series.iter().flat_map(|series| series.points.iter().flatten())
-    }
-
-    /// Returns the range of the axis of the values. The range begins at zero, or at a round number below all values.
-    fn range(&self) -> (f64, f64) {
-        let most = self.points().map(|point| point.high).fold(f64::MIN_POSITIVE, f64::max);
-        if !self.log {
-            return (0.0, most * 1.12);
+        let places: Vec<f64> = self.places.iter().map(|place| place.parse().expect("a number")).collect();
+        let (first, last) = (places[0], places[places.len() - 1]);
+        let wide = last / first >= WIDE;
+        let (mut svg, top) = self.head(&self.place_axis(wide));
+        let down = Axis { values: self.range(), pixels: (top + HEIGHT, top), log: self.log };
+        let left = MARGIN + 58.0;
+        let across = Axis { values: (first, last), pixels: (left + 20.0, WIDTH - MARGIN - 20.0), log: wide };
+        for tick in down.ticks() {
+            let y = down.at(tick);
+            svg.path(&[(left, y), (WIDTH - MARGIN, y)], "line", "");
+            svg.text((left - 8.0, y + 5.0), &tick_label(tick), "s", Anchor::End);
         }
-        let positive = self.points().map(|point| point.low).filter(|low| *low > 0.0);
-        let least = positive.fold(most, f64::min);
-        (10f64.powf((least * 0.9).log10().floor()), most * 2.0)
-    }
-
-    /// Draws everything except the plot itself, and saves the chart.
-    fn save<'a>(&self, path: &'a Path, height: u32, plot: impl FnOnce(&Area<'a>) -> Outcome) {
-        let drawn = || -> Outcome {
-            let root = SVGBackend::new(path, (WIDTH, height)).into_drawing_area();
-            root.fill(&WHITE)?;
-            let height = height as i32;
-            root.draw(&Text::new(self.title, (16, 12), (FONT, 19).into_font().style(FontStyle::Bold).color(&INK)))?;
-            for (n, text) in self.footer.iter().enumerate() {
-                let at = (16, height - FOOT + 12 + 15 * n as i32);
-                root.draw(&Text::new(text.as_str(), at, (FONT, 11).into_font().color(&RGBColor(110, 110, 110))))?;
-            }
-            let widest = self.series.iter().map(|series| series.name.chars().count() as i32).max().unwrap_or(0);
-            let legend = if self.series.len() > 1 { 48 + widest * 7 } else { 20 };
-            for (n, series) in self.series.iter().enumerate().filter(|_| self.series.len() > 1) {
-                let (x, y) = (WIDTH as i32 - legend + 12, HEAD + 22 + 22 * n as i32);
-                root.draw(&Rectangle::new([(x, y - 5), (x + 14, y + 5)], colour(n).filled()))?;
-                root.draw(&Text::new(series.name.as_str(), (x + 20, y), text(13, HPos::Left, VPos::Center)))?;
-            }
-            plot(&root.margin(HEAD, FOOT, 16, legend))?;
-            root.present()?;
-            Ok(())
-        };
-        drawn().unwrap_or_else(|e| panic!("cannot draw {}: {e}", path.display()));
-    }
-
-    fn lines_on<Y>(&self, area: &Area, range: Y) -> Outcome
-    where
-        Y: AsRangedCoord<Value = f64>,
-        Y::CoordDescType: ValueFormatter<f64>,
-    {
-        let last = self.places.len() as f64 - 1.0;
-        let mut chart = ChartBuilder::on(area)
-            .set_label_area_size(LabelAreaPosition::Left, 78)
-            .set_label_area_size(LabelAreaPosition::Bottom, 46)
-            .build_cartesian_2d(-0.04 * last - 0.1..last * 1.04 + 0.1, range)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .x_labels(0)
-            .x_desc(self.axis)
-            .y_desc(self.unit)
-            .y_label_formatter(&|value| tick(*value))
-            .label_style((FONT, 13).into_font().color(&INK))
-            .axis_desc_style((FONT, 13).into_font().color(&INK))
-            .bold_line_style(FAINT)
-            .light_line_style(TRANSPARENT)
-            .axis_style(INK)
-            .draw()?;
-        let bottom = area.get_pixel_range().1.end - 46;
-        for (n, place) in self.places.iter().enumerate() {
-            let x = chart.plotting_area().map_coordinate(&(n as f64, 1.0)).0;
-            let shift = area.get_base_pixel();
-            area.draw(&Text::new(
-                place.as_str(),
-                (x - shift.0, bottom - shift.1 + 6),
-                text(13, HPos::Center, VPos::Top),
-            ))?;
+        for (place, at) in self.places.iter().zip(&places) {
+            svg.text((across.at(*at), top + HEIGHT + LINE), place, "s", Anchor::Middle);
         }
+        svg.text(((left + WIDTH) / 2.0, top + HEIGHT + 2.0 * LINE), &self.place_axis(wide), "s grey", Anchor::Middle);
         for (n, series) in self.series.iter().enumerate().rev() {
             // The series are shifted slightly, so that series with equal values can be distinguished.
-            let aside = (n as f64 - (self.series.len() as f64 - 1.0) / 2.0) * 0.008 * last;
-            let place = |(n, point): (usize, &Option<Point>)| Some((n as f64 + aside, (*point)?));
-            let points: Vec<_> = series.points.iter().enumerate().filter_map(place).collect();
-            let line: Vec<_> = points.iter().map(|(x, p)| (*x, p.median)).collect();
-            chart.draw_series([PathElement::new(line, colour(n).stroke_width(2))])?;
-            chart.draw_series(points.iter().map(|(x, p)| Circle::new((*x, p.median), 4, colour(n).filled())))?;
-            let whisker =
-                |(x, p): &(f64, Point)| PathElement::new(vec![(*x, p.low), (*x, p.high)], colour(n).stroke_width(1));
-            chart.draw_series(points.iter().map(whisker))?;
-        }
-        Ok(())
-    }
-
-    fn bars_on<X>(&self, area: &Area, range: X) -> Outcome
-    where
-        X: AsRangedCoord<Value = f64>,
-        X::CoordDescType: ValueFormatter<f64>,
-    {
-        let least = self.range().0;
-        let rows = self.places.len() as f64;
-        let labels = 40 + self.places.iter().map(|place| place.chars().count() as i32 * 7).max().unwrap_or(0);
-        let mut chart = ChartBuilder::on(area)
-            .set_label_area_size(LabelAreaPosition::Left, labels)
-            .set_label_area_size(LabelAreaPosition::Bottom, 46)
-            // This leaves space for the value at the end of the longest bar.
-            .margin_right(50)
-            .build_cartesian_2d::<X, std::ops::Range<f64>>(range, rows..0.0)?;
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
-            .y_labels(0)
-            .x_desc(self.unit)
-            .x_labels(7)
-            .x_label_formatter(&|value| tick(*value))
-            .label_style((FONT, 13).into_font().color(&INK))
-            .axis_desc_style((FONT, 13).into_font().color(&INK))
-            .bold_line_style(FAINT)
-            .light_line_style(TRANSPARENT)
-            .axis_style(INK)
-            .draw()?;
-        let shift = area.get_base_pixel();
-        for (row, place) in self.places.iter().enumerate() {
-            let y = chart.plotting_area().map_coordinate(&(least, row as f64 + 0.5)).1;
-            let at = (labels - 8, y - shift.1);
-            area.draw(&Text::new(place.as_str(), at, text(13, HPos::Right, VPos::Center)))?;
-        }
-        let thick = 0.8 / self.series.len() as f64;
-        for (n, series) in self.series.iter().enumerate() {
-            for (row, point) in series.points.iter().enumerate() {
-                let Some(point) = point else { continue };
-                let top = row as f64 + 0.1 + n as f64 * thick;
-                let (middle, bottom) = (top + thick / 2.0, top + thick * 0.92);
-                chart.draw_series([Rectangle::new(
-                    [(least, top), (point.median, bottom)],
-                    self.fill(n, row).filled(),
-                )])?;
-                let whisker = vec![(point.low.max(least), middle), (point.high, middle)];
-                chart.draw_series([PathElement::new(whisker, INK.stroke_width(1))])?;
-                let end = chart.plotting_area().map_coordinate(&(point.high.max(point.median), middle));
-                let at = (end.0 - shift.0 + 6, end.1 - shift.1);
-                area.draw(&Text::new(number(point.median), at, text(13, HPos::Left, VPos::Center)))?;
+            let aside = (n as f64 - (self.series.len() as f64 - 1.0) / 2.0) * 4.0;
+            let point = |(at, point): (&f64, &Option<Point>)| Some((across.at(*at) + aside, (*point)?));
+            let points: Vec<_> = places.iter().zip(&series.points).filter_map(point).collect();
+            let line: Vec<_> = points.iter().map(|(x, point)| (*x, down.at(point.median))).collect();
+            svg.path(&line, &colour(n), if n < 4 { "thick" } else { "thick dashed" });
+            for (x, point) in points {
+                svg.path(&[(x, down.at(point.low)), (x, down.at(point.high))], &colour(n), "");
+                svg.mark((x, down.at(point.median)), n);
             }
         }
-        Ok(())
+        self.save(path, svg, top + HEIGHT + 2.0 * LINE);
     }
 
-    /// Returns the colour of a bar. If there is only one series, the first bar, which is ours, has a different colour from the
-    /// other bars.
-    fn fill(&self, series: usize, row: usize) -> RGBColor {
-        if self.series.len() > 1 || row == 0 { colour(series) } else { RGBColor(150, 150, 150) }
+    /// Draws bars one below the other, or dots on a logarithmic axis. Bars with the same place are next to each other.
+    pub fn bars(&self, path: &Path) {
+        let (mut svg, top) = self.head("key");
+        let labels: Vec<_> = self.places.iter().map(|place| wrap(place, LABEL)).collect();
+        let longest = labels.iter().flatten().map(|line| width(line)).fold(0.0, f64::max);
+        let rows = self.series.len() as f64;
+        let heights: Vec<f64> = labels.iter().map(|lines| (BAR * rows).max(LINE * lines.len() as f64) + GAP).collect();
+        let bottom = top + heights.iter().sum::<f64>();
+        // There is space for a value at the end of the longest bar.
+        let pixels = (MARGIN + longest + 12.0, WIDTH - MARGIN - 62.0);
+        let across = Axis { values: self.range(), pixels, log: self.log };
+        for tick in across.ticks() {
+            let x = across.at(tick);
+            svg.path(&[(x, top), (x, bottom)], "line", "");
+            svg.text((x, bottom + LINE - 2.0), &tick_label(tick), "s", Anchor::Middle);
+        }
+        let mut y = top;
+        for (row, (lines, height)) in labels.iter().zip(&heights).enumerate() {
+            let middle = y + height / 2.0;
+            for (n, line) in lines.iter().enumerate() {
+                let down = (n as f64 - (lines.len() as f64 - 1.0) / 2.0) * LINE + 5.0;
+                svg.text((pixels.0 - 10.0, middle + down), line, "", Anchor::End);
+            }
+            for (n, series) in self.series.iter().enumerate() {
+                if let Some(point) = series.points.get(row).copied().flatten() {
+                    let at = middle + (n as f64 - (rows - 1.0) / 2.0) * BAR;
+                    self.bar(&mut svg, &across, point, at, self.fill(n, row));
+                }
+            }
+            y += height;
+        }
+        self.save(path, svg, bottom + LINE - 2.0);
     }
-}
 
-fn colour(n: usize) -> RGBColor {
-    COLOURS[n % COLOURS.len()]
+    /// Draws a bar or dot, the line between its quartiles, and its value.
+    fn bar(&self, svg: &mut Svg, across: &Axis, point: Point, y: f64, series: usize) {
+        let end = across.at(point.median);
+        let whisker = [(across.at(point.low.max(across.values.0)), y), (across.at(point.high), y)];
+        if self.log {
+            svg.path(&whisker, &colour(series), "");
+            svg.mark((end, y), series);
+        } else {
+            svg.rectangle((across.pixels.0, y - BAR * 0.38), end - across.pixels.0, BAR * 0.76, &colour(series));
+            svg.path(&whisker, "ink", "");
+        }
+        let right = across.at(point.high.max(point.median)) + 9.0;
+        svg.text((right, y + 5.0), &number(point.median), "s", Anchor::Start);
+    }
+
+    /// Returns the name of the axis of the places.
+    fn place_axis(&self, wide: bool) -> String {
+        if wide { format!("{}, logarithmic axis", self.axis) } else { self.axis.into() }
+    }
+
+    /// Returns the name of the axis of the values.
+    fn value_axis(&self) -> String {
+        if self.log { format!("{}, logarithmic axis", self.unit) } else { self.unit.into() }
+    }
+
+    /// Returns the range of the axis of the values. The range begins at zero, or at a power of ten below all values.
+    fn range(&self) -> (f64, f64) {
+        let points = || self.series.iter().flat_map(|series| series.points.iter().flatten());
+        let most = points().map(|point| point.high.max(point.median)).fold(f64::MIN_POSITIVE, f64::max);
+        if !self.log {
+            return (0.0, most * 1.06);
+        }
+        let positive = points().flat_map(|point| [point.low, point.median]).filter(|value| *value > 0.0);
+        (10f64.powf(positive.fold(most, f64::min).log10().floor()), most * 1.2)
+    }
+
+    /// Draws the heading, the legend and the name of the values. Returns the picture and where the plot begins.
+    fn head(&self, by: &str) -> (Svg, f64) {
+        let mut svg = Svg::new(self.title, &self.description(by));
+        let mut y = 32.0;
+        for line in wrap(self.title, 56) {
+            svg.text((MARGIN, y), &line, "h", Anchor::Start);
+            y += 24.0;
+        }
+        let mut x = MARGIN;
+        for (n, series) in self.series.iter().enumerate().filter(|_| self.series.len() > 1) {
+            let wide = 20.0 + width(&series.name);
+            if x > MARGIN && x + wide > WIDTH - MARGIN {
+                (x, y) = (MARGIN, y + LINE + 2.0);
+            }
+            svg.mark((x + 6.0, y), n);
+            svg.text((x + 18.0, y + 5.0), &series.name, "", Anchor::Start);
+            x += wide + 18.0;
+        }
+        if self.series.len() > 1 {
+            y += LINE + 8.0;
+        }
+        svg.text((MARGIN, y), &self.value_axis(), "s grey", Anchor::Start);
+        (svg, y + 16.0)
+    }
+
+    /// Returns all values in words, for readers who do not see the picture.
+    fn description(&self, by: &str) -> String {
+        let series = self.series.iter().map(|series| {
+            let points = self.places.iter().zip(&series.points);
+            let values = points.filter_map(|(place, point)| Some(format!("{place}: {}", number((*point)?.median))));
+            let name = if series.name.is_empty() { String::new() } else { format!("{}: ", series.name) };
+            name + &values.collect::<Vec<_>>().join(", ")
+        });
+        format!("{} by {by}. {}.", self.value_axis(), series.collect::<Vec<_>>().join(". "))
+    }
+
+    /// Draws the notes below the plot, which ends at `y`, and saves the chart.
+    fn save(&self, path: &Path, mut svg: Svg, mut y: f64) {
+        y += 12.0;
+        let characters = ((WIDTH - 2.0 * MARGIN) / (CHARACTER * 14.0 / 15.0)) as usize;
+        for line in self.footer.iter().flat_map(|note| wrap(note, characters)) {
+            y += 18.0;
+            svg.text((MARGIN, y), &line, "s grey", Anchor::Start);
+        }
+        let text = svg.finish(y + 16.0);
+        fs::write(path, text).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
+    }
+
+    /// Returns the series whose colour a bar has. If there is only one series, the first bar, which is ours, has a different colour from
+    /// the other bars.
+    fn fill(&self, series: usize, row: usize) -> usize {
+        if self.series.len() > 1 || row == 0 { series } else { 4 }
+    }
 }
 
 /// Returns the label of a tick on an axis.
-fn tick(value: f64) -> String {
+fn tick_label(value: f64) -> String {
     let short = |value: f64| format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_string();
     match value {
         size if size >= 1e6 => short(size / 1e6) + " M",
@@ -254,8 +258,4 @@ fn tick(value: f64) -> String {
         size if size >= 1e3 => number(size),
         size => short(size),
     }
-}
-
-fn text(size: u32, horizontally: HPos, vertically: VPos) -> TextStyle<'static> {
-    (FONT, size).into_font().color(&INK).pos(Pos::new(horizontally, vertically))
 }

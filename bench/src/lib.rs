@@ -36,5 +36,6 @@ pub mod sessions;
 pub mod sources;
 pub mod stats;
 pub mod storage;
+pub mod svg;
 pub mod table;
 pub mod wire;

@@ -24,7 +24,7 @@ const SELECTS: [(&str, &str); 4] = [
     ("snowflake_nextval()", "SELECT snowflake_nextval()"),
     ("clock_timestamp()", "SELECT clock_timestamp()"),
     ("constant", "SELECT 1"),
-    ("a C function that does nothing", "SELECT oltp_nothing(1, 2)"),
+    ("empty function of a library", "SELECT oltp_nothing(1, 2)"),
 ];
 
 /// The names and columns of the tables into which rows are inserted. Snowflakes are first.
@@ -83,7 +83,7 @@ pub fn run() -> Report {
         "pgbench with prepared statements and two threads, on the processors of the server, through its Unix socket",
         "latencies from pgbench's log of single transactions, quantiles by the round; pgbench reads its clock once while it \
          attends to a client, so what the server answers meanwhile counts as 0 µs",
-        "a C function that does nothing is the floor of every extension: PostgreSQL finds its own functions, as clock_timestamp(), \
+        "the empty function of a library is the floor of every extension: PostgreSQL finds its own functions, as clock_timestamp(), \
          without a look into the catalog's cache for each execution",
         "INSERT commits one row, flushed to disk; \"constant\" has the same columns and no index, the floor of an INSERT",
     ];

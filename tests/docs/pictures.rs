@@ -1,9 +1,16 @@
-//! The pictures on the pages are as `docs/pictures/draw.py` draws them, and a page shows each of them.
+//! The pictures on the pages are as `docs/pictures/draw.py` draws them, and a page shows each of them. The charts of `make bench` can be read
+//! like these pictures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use cluster::{Scratch, assert_caught, command, ensure, output, repository, texts_of};
+
+/// The folder with the charts, in a folder for each version of PostgreSQL.
+const CHARTS: &str = "bench/results";
+
+/// The smallest size of type, in pixels.
+const TYPE: f64 = 14.0;
 
 /// The folder that contains the pictures.
 const PICTURES: &str = "docs/pictures";
@@ -43,6 +50,31 @@ fn check_picture(name: &str, svg: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks that a chart can be read like a picture, that its type is large enough, and that it has no bars if the axis of their length is
+/// logarithmic.
+fn check_chart(name: &str, svg: &str) -> Result<(), String> {
+    check_picture(name, svg)?;
+    for rest in svg.split("font-size:").skip(1) {
+        let size = rest.split("px").next().and_then(|size| size.parse::<f64>().ok());
+        ensure!(size.is_some_and(|size| size >= TYPE), "{name} has type of {size:?} pixels");
+    }
+    let between = |from: &str, to: &str| svg.split_once(from).and_then(|(_, rest)| rest.split(to).next());
+    let title = between("<title id=\"title\">", "<").unwrap_or_default();
+    ensure!(!title.is_empty() && !title.contains("()"), "{name} has the title {title:?}");
+    let values = between("<desc id=\"description\">", " by ").unwrap_or_default();
+    // The background is a rectangle, too.
+    let bars = svg.matches("<rect").count() - 1;
+    ensure!(!values.ends_with("logarithmic axis") || bars == 0, "{name} has {bars} bars on a logarithmic axis");
+    Ok(())
+}
+
+/// Returns the names and the contents of all charts.
+fn charts() -> Vec<(String, String)> {
+    let versions =
+        fs::read_dir(repository().join(CHARTS)).expect("a folder").map(|entry| entry.expect("an entry").path());
+    versions.flat_map(|version| pictures(&version)).collect()
+}
+
 /// Checks that one of the pages shows a picture.
 fn check_shown(name: &str, pages: &[String]) -> Result<(), String> {
     ensure!(pages.iter().any(|page| page.contains(&format!("pictures/{name})"))), "no page shows {name}");
@@ -71,6 +103,29 @@ fn every_picture_is_shown_by_a_page() {
     for (name, _) in pictures(&repository().join(PICTURES)) {
         check_shown(&name, &pages).unwrap();
     }
+}
+
+#[test]
+fn every_chart_can_be_read() {
+    let charts = charts();
+    assert!(charts.len() > 20, "{} charts", charts.len());
+    for (name, svg) in charts {
+        check_chart(&name, &svg).unwrap();
+    }
+}
+
+#[test]
+fn a_chart_that_is_hard_to_read_is_caught() {
+    let charts = charts();
+    let chart = |name: &str| &charts.iter().find(|(chart, _)| chart == name).expect("a chart").1;
+    let (dots, bars) = (chart("cost-id.svg"), chart("storage-index.svg"));
+    assert_caught(check_chart("dots", &dots.replace("14px", "11px")), "type of Some(11.0) pixels");
+    assert_caught(check_chart("dots", &dots.replace("Cost of an ID", "SELECT f()")), "has the title");
+    assert_caught(check_chart("dots", &dots.replace("prefers-color-scheme", "any")), "has no @media");
+    assert_caught(
+        check_chart("bars", &bars.replace(" by key.", ", logarithmic axis by key.")),
+        "bars on a logarithmic axis",
+    );
 }
 
 #[test]

@@ -11,27 +11,27 @@ use bench::report::{Figure, Report, Value};
 const LINES: [(&str, &str, &str, &str, bool, &str); 12] = [
     ("storage", "insert", "INSERT into a growing table", "ms", false, "INSERT into a growing table"),
     ("storage", "wal", "WAL of INSERTs into a growing table", "bytes a row", false, "WAL of INSERTs"),
-    ("oltp", "select", "SELECT f() through pgbench", "transactions per s", false, "SELECT, transactions"),
-    ("oltp", "select-p99", "SELECT f() through pgbench, 99th percentile", "µs", true, "SELECT, p99"),
-    ("oltp", "insert", "INSERT of one row through pgbench", "transactions per s", false, "INSERT, transactions"),
-    ("oltp", "insert-p99", "INSERT of one row through pgbench, 99th percentile", "µs", true, "INSERT, p99"),
+    ("oltp", "select", "Queries that draw one ID", "transactions per s", false, "SELECT, transactions"),
+    ("oltp", "select-p99", "Queries that draw one ID: 99th percentile of the time", "µs", true, "SELECT, p99"),
+    ("oltp", "insert", "INSERT of one row", "transactions per s", false, "INSERT, transactions"),
+    ("oltp", "insert-p99", "INSERT of one row: 99th percentile of the time", "µs", true, "INSERT, p99"),
     ("contention", "ids", "Sessions that draw IDs without a pause", "IDs per s", false, "IDs in bulk"),
+    ("contention", "cpu", "CPU time of an ID, with the loop around it", "ns", false, "CPU time of an ID in bulk"),
     (
         "contention",
-        "cpu",
-        "CPU time of an ID in bulk, the loop around it included",
-        "ns",
+        "retries",
+        "Attempts to take an ID that another session took first",
+        "per ID",
         false,
-        "CPU time of an ID in bulk",
+        "retries of an ID in bulk",
     ),
-    ("contention", "retries", "Retries of an ID in bulk", "per ID", false, "retries of an ID in bulk"),
     ("segments", "bulk", "Sessions that draw numbers without a pause", "numbers per s", false, "numbers in bulk"),
     ("serials", "insert", "INSERT of a row with a serial", "transactions per s", false, "INSERT, transactions"),
     (
         "serials",
         "work",
         "INSERT of a row with a serial, and 5 ms of other work",
-        "transactions per s, logarithmic",
+        "transactions per s",
         true,
         "INSERT and 5 ms of other work, transactions",
     ),
@@ -40,23 +40,16 @@ const LINES: [(&str, &str, &str, &str, bool, &str); 12] = [
 /// A chart with bars: the file, the title, the unit, whether the axis is logarithmic, and the figures with their names in the
 /// legend.
 type Bars = (&'static str, &'static str, &'static str, &'static str, bool, &'static [(&'static str, &'static str)]);
-const BARS: [Bars; 8] = [
+const BARS: [Bars; 10] = [
     (
         "cost",
         "id",
         "Cost of an ID, one session",
-        "ns, logarithmic",
+        "ns",
         true,
         &[("cost of an ID, one call a row", "one call a row"), ("cost of an ID, ten calls a row", "ten calls a row")],
     ),
-    (
-        "conceal",
-        "id",
-        "Cost of concealing an ID, one session",
-        "ns, logarithmic",
-        true,
-        &[("cost of concealing an ID", "")],
-    ),
+    ("conceal", "id", "Cost of concealing an ID, one session", "ns", true, &[("cost of concealing an ID", "")]),
     (
         "crates",
         "id",
@@ -69,7 +62,7 @@ const BARS: [Bars; 8] = [
         "segments",
         "number",
         "Cost of a number, one session",
-        "ns, logarithmic",
+        "ns",
         true,
         &[
             ("cost of a number, one call a row", "one call a row"),
@@ -83,6 +76,28 @@ const BARS: [Bars; 8] = [
         "s",
         false,
         &[("bulk INSERT into an empty table", "")],
+    ),
+    (
+        "copy",
+        "time",
+        "COPY of a million rows",
+        "s",
+        false,
+        &[
+            ("COPY, two columns, time", "two columns"),
+            ("COPY, six columns, two more indexes, time", "six columns, two more indexes"),
+        ],
+    ),
+    (
+        "copy",
+        "wal",
+        "WAL of a COPY",
+        "bytes a row",
+        false,
+        &[
+            ("COPY, two columns, WAL", "two columns"),
+            ("COPY, six columns, two more indexes, WAL", "six columns, two more indexes"),
+        ],
     ),
     (
         "storage",
@@ -165,6 +180,9 @@ fn main() {
             "Longest gap in writes",
             "s",
         );
+    }
+    if let Some(report) = find("service") {
+        service(report, &file(&directory, "service", "rate"));
     }
     if let Some(report) = find("wire") {
         wire(report, &file(&directory, "wire", "one"), "one ID a request", "IDs fetched one at a time");
@@ -261,6 +279,24 @@ fn failovers(report: &Report, path: &Path, begin: &str, title: &str, unit: &str)
     let places = figures.iter().map(|figure| figure.name.trim_start_matches(begin).to_string());
     let (series, places) = (series.collect(), places.collect());
     Chart { title, unit, log: false, places, axis: "", series, footer: footer(report, first) }.bars(path);
+}
+
+/// Plots the highest rates of a service on each route.
+fn service(report: &Report, path: &Path) {
+    let begin = "highest rate with 99.9 % within 1 ms, ";
+    let of_rate = |figure: &&Figure| figure.name.starts_with(begin) && figure.unit == "requests per s";
+    let all = report.figures.iter().filter(of_rate).filter(|figure| !figure.name.ends_with("per processor"));
+    let figures: Vec<_> = all.collect();
+    let Some(first) = figures.first() else { return };
+    let series = first.values.iter().enumerate().map(|(n, value)| Series {
+        name: value.rival.clone(),
+        points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
+    });
+    let places = figures.iter().map(|figure| figure.name.trim_start_matches(begin).to_string());
+    let (series, places) = (series.collect(), places.collect());
+    let title = "Requests of which 99.9 % take at most 1 ms";
+    Chart { title, unit: "requests per s", log: false, places, axis: "", series, footer: footer(report, first) }
+        .bars(path);
 }
 
 /// Plots the routes to the server, for one size of request.
