@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+#[cfg(feature = "baseline")]
+pub mod baseline;
 pub mod check;
 pub mod conceal;
 pub mod copy;
