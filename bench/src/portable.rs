@@ -21,6 +21,10 @@ const ROWS: u64 = 1_000_000;
 const SESSIONS: usize = 8;
 const SINGLE_ROWS: u64 = 1_000;
 
+/// The number of rows of a statement with several rows, and how many statements there are in a turn.
+const FEW: usize = 100;
+const STATEMENTS: u64 = 1_000;
+
 /// The names and defaults of the rivals, ours first.
 const RIVALS: [(&str, &str); 4] = [
     ("portable snowflake_nextval()", "bigint DEFAULT snowflake_nextval()"),
@@ -60,10 +64,21 @@ pub fn run() -> Report {
         let table = format!("CREATE TABLE portable_{n} (id {column} PRIMARY KEY, v int)");
         client.batch_execute(&table).expect("a table");
     }
-    let figures = vec![cost(&mut client), large_insert(&mut client), single_rows(&server, &mut client)];
+    let figures = vec![
+        cost(&mut client),
+        many_rows(&mut client, "one INSERT of many rows", |n, rows| {
+            format!("INSERT INTO portable_{n} (v) SELECT 1 FROM generate_series(1, {rows})")
+        }),
+        many_rows(&mut client, "COPY of many rows", |n, rows| {
+            format!("COPY portable_{n} (v) FROM PROGRAM 'seq {rows}'")
+        }),
+        few_rows(&mut client),
+        single_rows(&server, &mut client),
+    ];
     let notes = [
         "the server does not load the library".into(),
         "cost: `SELECT count(f()) FROM generate_series(..)` less the same with a constant".into(),
+        format!("INSERTs of a few rows: one session, each statement with {FEW} rows a transaction, prepared once"),
         format!("rows per second: {SESSIONS} sessions with single-row INSERTs, each a transaction"),
     ];
     Report { part: "portable".into(), machine: Machine::of(&mut client), notes: notes.to_vec(), figures }
@@ -91,14 +106,35 @@ fn cost(client: &mut Client) -> Figure {
     Figure::new("cost of an ID, one call a row", "ns", &format!("{} calls", group(ids)), &names(), &nanos)
 }
 
-fn large_insert(client: &mut Client) -> Figure {
+/// Measures a statement that inserts many rows into an empty table.
+fn many_rows(client: &mut Client, name: &str, statement: impl Fn(usize, u64) -> String) -> Figure {
     let (rows, rounds) = (scaled(ROWS), rounds(ROUNDS));
-    println!("==> one INSERT of {} rows, {rounds} rounds", group(rows));
+    println!("==> {name}, {} rows, {rounds} rounds", group(rows));
     let [seconds] = alternate(rounds, RIVALS.len(), |n| {
         timed(client, &format!("TRUNCATE portable_{n}; CHECKPOINT"));
-        [timed(client, &format!("INSERT INTO portable_{n} (v) SELECT 1 FROM generate_series(1, {rows})"))]
+        [timed(client, &statement(n, rows))]
     });
-    Figure::new("one INSERT of many rows", "s", &format!("{} rows", group(rows)), &names(), &seconds)
+    Figure::new(name, "s", &format!("{} rows", group(rows)), &names(), &seconds)
+}
+
+/// Measures statements that insert a few rows each.
+fn few_rows(client: &mut Client) -> Figure {
+    let (statements, rounds) = (scaled(STATEMENTS), rounds(ROUNDS));
+    println!("==> INSERTs of {FEW} rows, {rounds} rounds");
+    let values = vec!["(1)"; FEW].join(", ");
+    let prepared = RIVALS
+        .iter()
+        .enumerate()
+        .map(|(n, _)| client.prepare(&format!("INSERT INTO portable_{n} (v) VALUES {values}")).expect("a statement"));
+    let prepared: Vec<_> = prepared.collect();
+    let [rates] = alternate(rounds, RIVALS.len(), |n| {
+        timed(client, &format!("TRUNCATE portable_{n}; CHECKPOINT"));
+        let begin = Instant::now();
+        (0..statements).for_each(|_| _ = client.execute(&prepared[n], &[]).expect("rows"));
+        [(statements * FEW as u64) as f64 / begin.elapsed().as_secs_f64()]
+    });
+    let turn = format!("{} rows", group(statements * FEW as u64));
+    Figure::new(&format!("rows of INSERTs of {FEW} rows"), "per s", &turn, &names(), &rates)
 }
 
 fn single_rows(server: &Cluster, client: &mut Client) -> Figure {
