@@ -15,12 +15,12 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 export NO_COLOR := 1
 
 .PHONY: help run stop check test test-controls test-engines test-clients ci soak bench bench-plot bench-against bench-starvation
-.PHONY: all install installcheck package rpm release lint fuzz clean
+.PHONY: all install installcheck package lint fuzz clean
 .PHONY: run-fleet decoder docs setup setup-package setup-test setup-bench
 
 help:
 	@echo "make run      build, install, start a private server, insert and decode, print how to connect"
-	@echo "make run-fleet   start three servers with a registry, insert while the registry fails over, copy a server"
+	@echo "make run-fleet   start a registry and three servers that get their worker IDs from it, insert, copy a server"
 	@echo "make stop     stop the servers that make run and make run-fleet started"
 	@echo "make check    formatting, clippy, the core and the SQL surface: a minute"
 	@echo "make test     every test except the negative controls: ten minutes"
@@ -30,17 +30,15 @@ help:
 	@echo "make ci       all of these, and the tests that depend on PostgreSQL with 16, 17 and 18"
 	@echo "make docs     build a site from the pages in target/site"
 	@echo "make soak     faults in random order for SECONDS=3600, and ten minutes of idling"
-	@echo "make bench    compare with sequences and UUIDs (an hour); PART=cost, conceal, crates, storage, copy, oltp, contention, wire,"
-	@echo "              service, segments, serials, fleet, portable or failovers runs one part; writes to bench/results, or to"
-	@echo "              target/bench for a short run with ROUNDS=1 or SCALE=100"
+	@echo "make bench    compare with sequences and UUIDs (more than an hour); PART=cost, conceal, crates, storage, copy, oltp,"
+	@echo "              contention, wire, service, segments, serials, fleet, portable or failovers runs one part; writes to"
+	@echo "              bench/results, or to target/bench for a short run with ROUNDS=1 or SCALE=100"
 	@echo "make bench-plot   plot the results of make bench, next to them"
 	@echo "make bench-against REV=..  compare the cost of an ID with another revision, or with REV=--uncounted: this one without counts"
 	@echo "make bench-starvation REV=..  how long one ID takes while other sessions reserve blocks, compared with another revision"
 	@echo "make install  build and install the extension for PostgreSQL $(PG)"
 	@echo "make installcheck   run the SQL tests on the running server that PGHOST and PGPORT select"
 	@echo "make package  build a Debian package and a tar archive for PostgreSQL $(PG) in target/packages"
-	@echo "make rpm      build an rpm for PostgreSQL $(PG) in target/packages"
-	@echo "make release  build the files of a release in target/release-files; DRAFT=1 if CHANGELOG.md has no date yet"
 	@echo "make decoder  build the decoder page, one HTML file that works offline, and print where it is"
 	@echo "make lint     check formatting, clippy, spelling and the length of lines; PG=all: clippy with all versions"
 	@echo "make fuzz     fuzz each parser of crates/flake for SECONDS=60"
@@ -69,7 +67,7 @@ docs:
 	@scripts/docs
 
 ifeq ($(PG),all)
-run run-fleet stop soak all install package rpm setup:
+run run-fleet stop soak all install package setup:
 	@for version in 15 16 17 18; do $(MAKE) PG=$$version $@ || exit; done
 else
 run: install
@@ -97,15 +95,9 @@ installcheck:
 package: setup-package
 	@scripts/package
 
-rpm: setup-package
-	@scripts/rpm
-
 setup:
 	@scripts/setup
 endif
-
-release:
-	@scripts/release
 
 decoder:
 	@scripts/decoder

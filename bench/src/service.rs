@@ -54,7 +54,7 @@ pub fn run() -> Report {
     }
     let notes = [
         "`pgbench --rate` over TCP with 16 connections and two threads, on the processors of the server; the time of a request begins when \
-         it is due, so it contains the wait for a connection",
+         it is due, so it contains the wait for a connection; a rate of 1 means that not even 125 requests per s were in time",
         "a rate counts if 99.9 % of the requests of 3 s take at most 1 ms, in one of two runs; rates are doubled until one does not count, \
          and the interval is then divided four times, to 4 %",
         "prepared: the statement is prepared once; extended: each request is parsed, bound and executed by the extended protocol; \
@@ -78,7 +78,8 @@ fn measure(server: &Cluster, route: &str, address: &str, protocol: &str, cores: 
             latencies.total() > 0 && latencies.quantile(PART) <= LIMIT
         });
         begins.borrow_mut()[n] = (rate / 2).max(LEAST);
-        [rate as f64]
+        // A rate of 0 would make the ratios infinite.
+        [rate.max(1) as f64]
     });
     let names = RIVALS.map(|(name, _)| name);
     let floor = &rates[RIVALS.len() - 1];

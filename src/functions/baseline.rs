@@ -1,5 +1,5 @@
-//! The least that a server needs for an ID: `make bench-against` measures this function beside `snowflake_nextval`. It is part of the library
-//! only with the cargo feature `baseline`.
+//! The least that a server needs for an ID: `make bench-against` measures this function beside `snowflake_nextval`. It is part of the
+//! library only with the cargo feature `baseline`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! The pictures on the pages are as `docs/pictures/draw.py` draws them, and a page shows each of them. The charts of `make bench` can be read
-//! like these pictures.
+//! The pictures on the pages are as `docs/pictures/draw.py` draws them, and a page shows each of them. The charts of `make bench` can be
+//! read like these pictures.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! `make bench-against REV=..`: compares the cost of an ID between this tree's library and a different library, on two servers
-//! that take turns. The other library is either that of a different revision, or this tree's library built without its counters. This tree's
-//! library also has the baseline, a function that only reads the clock and exchanges one atomic number.
+//! `make bench-against REV=..`: compares the cost of an ID between this tree's library and a different library, on two servers that take
+//! turns. The other library is either that of a different revision, or this tree's library built without its counters. This tree's library
+//! also has the baseline, a function that only reads the clock and exchanges one atomic number.
 
 use std::time::{Duration, Instant};
 
