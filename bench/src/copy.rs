@@ -1,6 +1,6 @@
 //! COPY of a million rows from a file into tables that differ in their key: its time, its CPU time and its WAL.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use cluster::{Answer, Client};
 
@@ -52,7 +52,7 @@ pub fn run() -> Report {
 fn copies(
     client: &mut Client,
     keys: &[Key],
-    file: &PathBuf,
+    file: &Path,
     (name, columns, query, indexes): (&str, &str, &str, &[&str]),
 ) -> Vec<Figure> {
     let (rows, rounds) = (scaled(ROWS), rounds(ROUNDS));
