@@ -45,16 +45,17 @@ impl<'a> Pgbench<'a> {
 
     /// Repeats a statement from this many clients. The fraction `logged` of the transactions is logged individually.
     pub fn run(&self, statement: &str, clients: usize, seconds: u64, logged: f64) -> Outcome {
-        self.repeat(statement, clients, seconds, &[format!("--sampling-rate={logged}")])
+        self.repeat(statement, clients, seconds, &[format!("--sampling-rate={logged}")], 0)
     }
 
     /// Sends a statement at random times, on average this many times a second, over whichever of the connections is free. The duration of
-    /// a transaction begins when it is due.
+    /// a transaction begins when it is due. The latencies are those after [`WARM`], because each new server process first fills its
+    /// caches, and at a low rate, these transactions would be more than one in a thousand.
     pub fn at_rate(&self, statement: &str, clients: usize, seconds: u64, rate: u64) -> Outcome {
-        self.repeat(statement, clients, seconds, &[format!("--rate={rate}")])
+        self.repeat(statement, clients, seconds, &[format!("--rate={rate}")], WARM)
     }
 
-    fn repeat(&self, statement: &str, clients: usize, seconds: u64, options: &[String]) -> Outcome {
+    fn repeat(&self, statement: &str, clients: usize, seconds: u64, options: &[String], warm: i64) -> Outcome {
         let script = self.directory.join("script.sql");
         Host::get().write(&script, &format!("{statement};\n"));
         let mut pgbench = self.server.program("pgbench");
@@ -69,7 +70,7 @@ impl<'a> Pgbench<'a> {
             .arg("--file")
             .arg(&script);
         let tps = finished(pgbench);
-        Outcome { tps, latencies: self.take_logs() }
+        Outcome { tps, latencies: self.take_logs(warm) }
     }
 
     /// Repeats a statement from this many clients, each time over a new connection. Returns the transactions per second, with the
@@ -88,23 +89,36 @@ impl<'a> Pgbench<'a> {
         finished(pgbench)
     }
 
-    /// Reads the latencies from the logs, which are one file for each thread, and removes the files.
-    fn take_logs(&self) -> Counts {
-        let mut latencies = Counts::default();
+    /// Reads the latencies from the logs, which are one file for each thread, and removes the files. Leaves out the transactions of the
+    /// first microseconds `warm`.
+    fn take_logs(&self, warm: i64) -> Counts {
+        let mut finished: Vec<(i64, i64)> = Vec::new();
         for entry in fs::read_dir(&self.directory).expect("the directory of the logs can be read") {
             let path = entry.expect("a directory's entry").path();
             if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log.")) {
                 continue;
             }
             let text = fs::read_to_string(&path).expect("a log can be read");
-            // A line contains the client, the transaction, the microseconds, and other fields.
-            let micros = text.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse().ok());
-            micros.for_each(|micros| latencies.add(micros, 1));
+            // A line contains the client, the transaction, its duration in microseconds, the script, when it was finished in seconds and
+            // microseconds, and other fields.
+            finished.extend(text.lines().filter_map(|line| {
+                let mut fields = line.split_whitespace().skip(2).map(str::parse::<i64>);
+                let mut field = || fields.next()?.ok();
+                let (micros, _, seconds, rest) = (field()?, field()?, field()?, field()?);
+                Some((seconds * 1_000_000 + rest, micros))
+            }));
             fs::remove_file(&path).expect("a log can be removed");
         }
+        let begin = finished.iter().map(|(at, _)| *at).min().unwrap_or_default();
+        let mut latencies = Counts::default();
+        let counted = finished.iter().filter(|(at, _)| at - begin >= warm);
+        counted.for_each(|(_, micros)| latencies.add(*micros, 1));
         latencies
     }
 }
+
+/// How long a run at a rate is not counted, in microseconds.
+const WARM: i64 = 500_000;
 
 /// How often a run is repeated that has finished no transaction, because the machine was busy while the clients connected.
 const ATTEMPTS: usize = 5;

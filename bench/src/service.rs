@@ -55,8 +55,8 @@ pub fn run() -> Report {
     let notes = [
         "`pgbench --rate` over TCP with 16 connections and two threads, on the processors of the server; the time of a request begins when \
          it is due, so it contains the wait for a connection; a rate of 1 means that not even 125 requests per s were in time",
-        "a rate counts if 99.9 % of the requests of 3 s take at most 1 ms, in one of two runs; rates are doubled until one does not count, \
-         and the interval is then divided four times, to 4 %",
+        "a rate counts if 99.9 % of the requests of a run of 3 s, without its first half second, take at most 1 ms, in one of two \
+         runs; rates are doubled until one does not count, and the interval is then divided four times, to 4 %",
         "prepared: the statement is prepared once; extended: each request is parsed, bound and executed by the extended protocol; \
          PgBouncer before 1.21 does not pass on prepared statements",
         "per processor: divided by the number of processors, which also run the clients",
