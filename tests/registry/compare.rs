@@ -9,7 +9,7 @@ use std::time::Duration;
 use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure, rounds, sqlstate};
 use flake::fleet::{
     Call, Cursor, MAX_LEASE, Member, MemberIdentity, Moment, Point, Registry, RegistryAnswer, RegistryRequest,
-    RegistryRow, Ring, Scale, Source, Uuid,
+    RegistryRow, RenewRequest, Ring, Scale, Source, Uuid,
 };
 use flake::{Epoch, Node};
 
@@ -263,6 +263,69 @@ fn lease(chance: &mut Chance) -> Duration {
 /// Counts of answers, by their kind.
 type Kinds = BTreeMap<String, usize>;
 
+/// Counts an answer. Claims are counted by the part of the worker IDs that they got.
+fn note(answers: &mut Kinds, scale: &Scale, answer: &RegistryAnswer) {
+    let ring = Ring::of(&scale.format().layout);
+    let kind = match answer {
+        RegistryAnswer::Claimed { worker, .. } if *worker >= ring.sliced => "Claimed slice".into(),
+        RegistryAnswer::Claimed { worker, .. } if *worker >= ring.spare => "Claimed common".into(),
+        RegistryAnswer::Claimed { .. } => "Claimed ring".into(),
+        RegistryAnswer::Renewed { leave: true, .. } => "Renewed leave".into(),
+        _ => format!("{answer:?}").split([' ', '(']).take(2).collect::<Vec<_>>().join(" "),
+    };
+    *answers.entry(kind).or_default() += 1;
+}
+
+/// Runs one heartbeat of a server, which consists of two calls.
+fn beat(both: &mut Both, member: &mut Member, answers: &mut Kinds) -> Result<(), String> {
+    for _ in 0..2 {
+        let clock = both.scale.point(both.now());
+        let call = member.request(clock, Duration::from_hours(12)).expect("the server is not fenced");
+        let answer = both.call(&call)?;
+        note(answers, &both.scale, &answer);
+        member.answer(&call, &answer);
+    }
+    Ok(())
+}
+
+/// After a failover, a server gets a common spare worker ID. After a second one, another server gets one of the slice of the timeline.
+/// The first one renews its worker ID until it must leave it.
+fn assign_spare(both: &mut Both, answers: &mut Kinds) -> Result<(), String> {
+    let format = both.scale.format();
+    let server = || Member::start(MemberIdentity { fleet: None, format, datacenter: 0 }, None, Point::ZERO);
+    beat(both, &mut server(), answers)?;
+    let mut servers = [server(), server()];
+    for member in &mut servers {
+        both.save();
+        both.lose(1, false);
+        beat(both, member, answers)?;
+    }
+    // Together, this is longer than the quarantine.
+    for _ in 0..32 {
+        both.step(3_000);
+        beat(both, &mut servers[0], answers)?;
+    }
+    Ok(())
+}
+
+/// A renewal by somebody who has no grant.
+fn forged(both: &Both, worker: u32, count: u64, start: Point, bound: Point) -> Call {
+    let request = RegistryRequest::Renew(RenewRequest {
+        datacenter: 0,
+        worker,
+        holder: Uuid(1),
+        count,
+        life: both.reference.fleet.life,
+        nonce: Uuid(2),
+        next_nonce: Uuid(3),
+        start,
+        bound,
+        clock: both.scale.point(both.now()),
+        lease: Duration::from_hours(12),
+    });
+    Call { fleet: Some(both.reference.fleet.id), format: both.scale.format(), request }
+}
+
 /// Lets random servers send random calls to both registries. Returns how many answers of each kind they got.
 fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) -> Result<Kinds, String> {
     let mut chance = Chance::of(name);
@@ -273,6 +336,9 @@ fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) ->
     let mut servers: Vec<(Member, i64)> = (0..5).map(|_| (server(format(layout), None, Point::ZERO), 0)).collect();
     let mut old: Vec<Call> = Vec::new();
     let mut answers = Kinds::new();
+    assign_spare(&mut both, &mut answers)?;
+    let answer = both.call(&forged(&both, 0, 1, Point::ZERO, Point::MAX))?;
+    note(&mut answers, &both.scale, &answer);
     for _ in 0..steps {
         let which = chance.between(0, servers.len() as i64 - 1) as usize;
         match chance.between(0, 99) {
@@ -319,6 +385,15 @@ fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) ->
                 let call = *chance.pick(&old);
                 both.call(&call)?;
             }
+            32 => {
+                let point = |seconds: i64| both.scale.point(both.now() + seconds * 1_000_000);
+                let start = point(*chance.pick(&[-90_000, -1_300, 0, 599, 600, 601]));
+                let bound = point(*chance.pick(&[601, 3_600, 88_000, 89_000])).max(start);
+                let count = *chance.pick(&[1, 2, 1_000, 1_000_000_000, 1_000_000_000_000]);
+                let worker = chance.between(0, 7) as u32;
+                let answer = both.call(&forged(&both, worker, count, start, bound))?;
+                note(&mut answers, &both.scale, &answer);
+            }
             _ => {
                 let (member, skew) = &mut servers[which];
                 let clock = both.scale.point(both.now() + *skew);
@@ -327,8 +402,7 @@ fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) ->
                     continue;
                 };
                 let answer = both.call(&call)?;
-                let kind = format!("{answer:?}").split([' ', '(']).take(2).collect::<Vec<_>>().join(" ");
-                *answers.entry(kind).or_default() += 1;
+                note(&mut answers, &both.scale, &answer);
                 if !matches!(call.request, RegistryRequest::Hello { .. }) {
                     old.push(call);
                 }
@@ -355,8 +429,11 @@ fn the_functions_answer_and_store_what_the_model_does() {
     // Otherwise, nothing was shown about some of the rules.
     for kind in [
         "Hello",
-        "Claimed",
-        "Renewed",
+        "Claimed ring",
+        "Claimed common",
+        "Claimed slice",
+        "Renewed {",
+        "Renewed leave",
         "Lost Expired",
         "Lost GivenAway",
         "Conflict",
@@ -366,19 +443,29 @@ fn the_functions_answer_and_store_what_the_model_does() {
         "Reserved",
         "In use",
         "Released",
+        "Refused Implausible",
     ] {
         assert!(answers.keys().any(|found| found.starts_with(kind)), "no answer was {kind}: {answers:?}");
     }
 }
 
+/// Replaces a text in a function of the registry.
+fn spoil(client: &mut Client, function: &str, right: &str, wrong: &str) {
+    let definition: String =
+        client.one(&format!("SELECT pg_get_functiondef('snowflake_registry.{function}'::regprocedure)"));
+    let spoiled = definition.replace(right, wrong);
+    assert_ne!(spoiled, definition);
+    client.batch_execute(&spoiled).expect("a superuser may");
+}
+
 #[test]
 fn a_function_with_another_rule_is_caught() {
-    let spoil = |client: &mut Client| {
-        let definition: String = client
-            .one("SELECT pg_get_functiondef('snowflake_registry.margin(snowflake_registry.fleet)'::regprocedure)");
-        let wrong = definition.replace("10 minutes", "9 minutes");
-        assert_ne!(wrong, definition);
-        client.batch_execute(&wrong).expect("a superuser may");
-    };
-    assert_caught(check("registry_spoiled", "41:3:12", 1_500, spoil).map(drop), " gives ");
+    let margin = |client: &mut Client| spoil(client, "margin(snowflake_registry.fleet)", "10 minutes", "9 minutes");
+    assert_caught(check("registry_spoiled", "41:3:12", 0, margin).map(drop), " gives ");
+    let offer_of = "offer_of(snowflake_registry.fleet, bigint, integer)";
+    let slice = |client: &mut Client| spoil(client, offer_of, "f.timeline - f.settled <= d.slices", "false");
+    assert_caught(check("registry_spoiled_offer", "41:3:12", 0, slice).map(drop), " gives Refused(Quarantine");
+    let begin_life = "begin_life(snowflake_registry.fleet, snowflake_registry.identity, bigint, timestamptz, text)";
+    let stale = |client: &mut Client| spoil(client, begin_life, "OR stale OR", "OR");
+    assert_caught(check("registry_spoiled_life", "41:3:12", 0, stale).map(drop), "the fleet is");
 }
