@@ -332,6 +332,28 @@ fn what_a_renewal_tells_of_a_registry_without_a_new_timeline_begins_a_life_caugh
     });
 }
 
+/// A registry that is put back without a new timeline notices this by the first renewal of a grant that it had renewed since. A claim
+/// that comes before is not protected: the newest `seen` of the rows is no older than between two heartbeats.
+#[test]
+fn a_registry_that_is_put_back_notices_it_by_a_renewal_caught() {
+    let schedule = |told: bool| {
+        let mut world = begin(Fault::None, 3, 3);
+        world.up(0);
+        let state = world.registry.clone();
+        world.beat(0);
+        world.up(1);
+        world.cut(1);
+        world.registry = state;
+        if told {
+            world.beat(0);
+        }
+        world.up(2);
+        world.failed().map(crate::checks::Failure::kind)
+    };
+    assert_eq!(schedule(true), None);
+    assert_eq!(schedule(false), Some("duplicate"));
+}
+
 #[test]
 fn the_spare_slice_is_closed_if_a_renewal_tells_of_a_lost_life_caught() {
     needed(Fault::ToldOpen, |world| {

@@ -8,6 +8,10 @@
 //! - a renewal knows a life above the fleet's, or
 //! - a renewal of the fleet's life finds that its row is absent, of an earlier life, or has a lower count.
 //!
+//! A registry that is put back without a new timeline therefore notices this at the next renewal of any grant that it has renewed since,
+//! which takes one heartbeat. The newest `seen` of its rows cannot show this sooner, because between two heartbeats it is as old in a
+//! registry that has lost nothing, and a new server knows no newer one.
+//!
 //! The registry then begins a new life and two quarantines. It changes no row, because a higher bound in a row would revive a holder
 //! that has expired.
 //!
