@@ -7,6 +7,7 @@ mod choices;
 mod compare;
 mod copies;
 mod errors;
+mod extension;
 mod history;
 mod install;
 mod issue;
