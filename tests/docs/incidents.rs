@@ -27,13 +27,15 @@ const SERVER: [&str; 5] = ["src/fleet", "src/generator", "src/segments", "src/se
 const LOGGED: [&str; 5] = ["warn_of(", "warn(", "log_with_hint(", "warn_of_error(error, ", "let message = "];
 
 /// Messages that are no incident.
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 8] = [
     ("invalid length of a tag", "a mistake of the caller"),
     ("segment \"..\" belongs to a series", "a mistake of the caller"),
     ("the request to the registry was interrupted", "never reported"),
     ("the registry has begun a new life during the request", "the server sends another request at once"),
     ("snowflake_pg: ..", "the beginning of all messages"),
     ("the quarantine of fleet .. was ended by \"..\"", "an administrator has ended it"),
+    ("worker ID .. of datacenter .. is reserved by \"..\"", "an administrator has reserved it"),
+    ("worker ID .. of datacenter .. is released by \"..\"", "an administrator has released it"),
 ];
 
 /// Returns the Rust sources below a folder, without comments.
