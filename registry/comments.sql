@@ -148,7 +148,7 @@ COMMENT ON FUNCTION snowflake_registry.close() IS
 COMMENT ON FUNCTION snowflake_registry.reserve(integer, integer) IS
     'reserve a worker ID for a database without the library, and return the lowest ID that it may issue';
 COMMENT ON FUNCTION snowflake_registry.release(integer, integer) IS
-    'end a reservation, and return the time from which servers can get the worker ID; first stop the database';
+    'let servers have a reserved worker ID again, and return the time from which they can get it; first stop the database';
 COMMENT ON FUNCTION snowflake_registry.lock_node(snowflake_registry.fleet, integer, integer) IS
     'internal: the row of a worker ID, locked for a function of the owner';
 COMMENT ON FUNCTION snowflake_registry.grant_server(name) IS

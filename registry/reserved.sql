@@ -68,7 +68,7 @@ BEGIN
         VALUES (reserve.datacenter_id, reserve.worker_id, gen_random_uuid(), gen_random_uuid(), 1, f.life, first_id, reserved, now_at,
             now_at, '10 minutes', '{}');
     ELSE
-        PERFORM snowflake_registry.end_tenure(f, n, now_at, 'reservation');
+        PERFORM snowflake_registry.end_tenure(f, n, now_at, 'reserve');
         UPDATE snowflake_registry.node AS t SET
             holder = gen_random_uuid(),
             nonce = gen_random_uuid(),

@@ -51,7 +51,7 @@ fn a_reserved_worker_id_is_assigned_to_no_server_until_it_is_released() {
     assert!(client.one::<i64>("SELECT snowflake_registry.reserve(3)") > bound);
     assert_eq!(reserved(&mut client), [1, 3]);
     let ended = "SELECT ended_by FROM snowflake_registry.history WHERE worker_id = 3";
-    assert_eq!(client.one::<String>(ended), "reservation");
+    assert_eq!(client.one::<String>(ended), "reserve");
     assert!(full(&mut client));
 
     let release = "SELECT until - now() BETWEEN '19 min' AND '21 min' FROM snowflake_registry.release(1) AS until";
