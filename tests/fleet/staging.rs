@@ -59,7 +59,7 @@ fn worker(id: i64) -> i64 {
 
 /// The copy of the server reaches the registry of the original.
 #[test]
-fn a_copy_that_reaches_the_original_registry_delays_new_servers_by_90_minutes() {
+fn a_copy_that_reaches_the_registry_delays_new_servers_by_90_minutes() {
     let mut production = Production::start("staging");
     let mut client = production.registry.connect();
     let mut session = production.server.session();

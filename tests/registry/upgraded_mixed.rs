@@ -160,12 +160,12 @@ fn check_old_rows(name: &str, spoil: &str) -> Result<(), String> {
 }
 
 #[test]
-fn old_rows_that_are_restored_in_the_present_version_wait_for_the_longest_lease() {
+fn restored_rows_of_the_version_before_wait_for_the_longest_lease() {
     check_old_rows("old_rows", "").unwrap();
 }
 
 #[test]
-fn old_rows_that_wait_for_the_lease_of_spare_worker_ids_are_caught() {
+fn restored_rows_that_wait_for_a_spare_lease_are_caught() {
     let spoil = "ALTER TABLE snowflake_registry.fleet ALTER spare_until SET DEFAULT 0";
     assert_caught(check_old_rows("old_rows_near", spoil), "worker ID 6 was assigned, and 6 was lost");
 }
