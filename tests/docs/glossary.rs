@@ -10,7 +10,7 @@ const GLOSSARY: &str = "docs/glossary.md";
 fn entries(glossary: &str) -> BTreeSet<String> {
     let rows = glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let terms = rows.flat_map(|term| term.split(", ")).map(|term| term.split(" (").next().unwrap_or(term));
-    terms.map(|term| term.to_lowercase()).collect()
+    terms.map(str::to_lowercase).collect()
 }
 
 /// The texts in italics of a page, outside of code.
