@@ -109,6 +109,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
 #[test]
 fn a_new_life_refuses_the_nonces_of_the_old_one() {
     let mut registry = registry();
+    registry.call(&moment(0), &call(RegistryRequest::Claim(claim(2))));
     let moment = Moment { source: Source { timeline: 2, ..SOURCE }, ..moment(0) };
     assert_eq!(
         registry.call(&moment, &call(RegistryRequest::Claim(claim(1)))),
