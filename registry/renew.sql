@@ -205,7 +205,7 @@ BEGIN
     a.count := CASE WHEN match AND n.nonce = renew.next_nonce THEN n.count
         -- A forged call can have raised the count of another holder.
         ELSE snowflake_registry.sum_of(greatest(renew.count,
-            CASE WHEN own THEN n.count ELSE least(n.count, snowflake_registry.highest_count(f, now_point)) END), 1) END;
+            CASE WHEN own THEN n.count ELSE least(coalesce(n.count, 0), snowflake_registry.highest_count(f, now_point)) END), 1) END;
     a.start := CASE WHEN match THEN n.start ELSE renew.start END;
     a.bound := greatest(n.bound, renew.bound, least(
         snowflake_registry.sum_of(renew.clock, lease_span),

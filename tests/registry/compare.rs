@@ -385,7 +385,8 @@ fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) ->
                 let call = *chance.pick(&old);
                 both.call(&call)?;
             }
-            32 => {
+            // A forged call.
+            35 => {
                 let point = |seconds: i64| both.scale.point(both.now() + seconds * 1_000_000);
                 let start = point(*chance.pick(&[-90_000, -1_300, 0, 599, 600, 601]));
                 let bound = point(*chance.pick(&[601, 3_600, 88_000, 89_000])).max(start);

@@ -306,8 +306,8 @@ impl World {
 
     fn beat(&mut self) {
         let mut client = self.registry.connect();
-        // The first grant of a server is short.
-        for _ in 0..2 {
+        // A server gives a spare worker ID back, claims a different one, and renews its first grant, which is short.
+        for _ in 0..3 {
             for server in &mut self.servers {
                 let holds = matches!(server.member.standing(), MemberStanding::Holding(_));
                 let effect = server.heartbeat(&mut client);
