@@ -125,7 +125,7 @@ BEGIN
     f := snowflake_registry.enter(f.fleet_id, true);
     IF EXISTS (SELECT FROM snowflake_registry.segment AS s WHERE s.tag = create_segment.tag) THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_object', MESSAGE = format('tag "%s" exists already', create_segment.tag),
-            HINT = 'To see it, run "SELECT * FROM snowflake_registry.segments". To begin again with another number, drop it first.';
+            HINT = 'To see it, run "SELECT * FROM snowflake_registry.segments". To start with a different number, drop it first.';
     END IF;
     RETURN snowflake_registry.insert_segment(f, create_segment.tag, create_segment.start, create_segment.step,
         create_segment.max_step, f.life, clock_timestamp(), create_segment.begins_at, create_segment.description);

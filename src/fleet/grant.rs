@@ -15,7 +15,7 @@
 //!   follows the store of `n + 1`. If a word came from snapshot `n + 2`, the reader's `Acquire` fence would synchronize with that fence,
 //!   and the second reading of the counter would find `n + 1` or more.
 //!
-//! Words are atomics, so a reading that is thrown away is not undefined behaviour. A reader tries again only if the writer has stored a
+//! Words are atomics, so a reading that is thrown away is not undefined behaviour. A reader retries only if the writer has stored a
 //! new snapshot during the copying, which is a matter of nanoseconds, while the registrar stores one a second at most times. A writer
 //! that is stopped in the middle of a snapshot holds up no reader, because readers use the other copy. The proof needs the two fences
 //! and no schedule, and the memory has one writer, so there is no model in loom.

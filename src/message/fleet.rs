@@ -14,7 +14,7 @@ pub fn no_worker(outage: &Outage) -> Sentences {
         "the registry has not assigned a worker ID to this server".into(),
         heartbeats(outage),
         match what_to_do(outage) {
-            None => format!("Try again in a few seconds. {again}"),
+            None => format!("Retry in a few seconds. {again}"),
             Some(hint) => format!("{hint} {again}"),
         },
     )

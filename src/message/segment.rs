@@ -51,15 +51,15 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
         ),
         SegmentProblem::Wait { until } => (
             ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-            format!("segment \"{tag}\" has given out too many numbers in a short time"),
-            format!("The registry gives out the next numbers at {}.", timestamp::utc(*until)),
-            "Wait until then. To give out more numbers in the same time, call snowflake_registry.recreate_segment(tag, \
+            format!("segment \"{tag}\" has issued too many numbers in a short time"),
+            format!("The registry issues the next numbers at {}.", timestamp::utc(*until)),
+            "Wait until then. To issue more numbers in the same time, call snowflake_registry.recreate_segment(tag, \
              max_step => ..) as the owner of the registry."
                 .into(),
         ),
         SegmentProblem::Exhausted => (
             ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-            format!("segment \"{tag}\" has given out its last number"),
+            format!("segment \"{tag}\" has issued its last number"),
             "The greatest number is 9223372036854775806.".into(),
             "Create another segment.".into(),
         ),
@@ -108,14 +108,14 @@ pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
         ),
         SegmentProblem::Unreachable { since, failures, cause, hint } => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("segment \"{tag}\" has no more numbers on this server, and the registry gives out none"),
+            format!("segment \"{tag}\" has no more numbers on this server, and the registry issues none"),
             format!(
                 "Since {}, {}. The last error is: {}.",
                 timestamp::utc(*since),
                 if *failures == 1 { "1 request has failed".into() } else { format!("{failures} requests have failed") },
                 cause.trim_end_matches('.')
             ),
-            format!("{hint} The server gives out numbers again as soon as a request succeeds. See view \"snowflake_segments\".")
+            format!("{hint} The server issues numbers again as soon as a request succeeds. See view \"snowflake_segments\".")
                 .trim()
                 .into(),
         ),

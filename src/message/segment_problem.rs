@@ -14,9 +14,9 @@ pub enum SegmentProblem {
     },
     /// The registry has no such segment.
     Unknown,
-    /// The segment has given out as many numbers as it may until this time, in microseconds since the Unix epoch.
+    /// The segment has issued as many numbers as it may until this time, in microseconds since the Unix epoch.
     Wait { until: i128 },
-    /// The segment has given out its last number.
+    /// The segment has issued its last number.
     Exhausted,
     /// The segment is one of a period of a series that has not begun.
     NotBegun {

@@ -140,7 +140,7 @@ pub fn report(problem: &SerialProblem) -> Sentences {
         SerialProblem::Dense { series } => (
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("series {} has no counters", shown(series)),
-            "Its kind is \"dense\": the numbers are given out by the registry, and can be missing.".into(),
+            "Its kind is \"dense\": the numbers are issued by the registry, and can be missing.".into(),
             "Use a series of kind \"gapless\".".into(),
         ),
         SerialProblem::Ambiguous { series, template } => (

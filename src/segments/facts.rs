@@ -153,15 +153,15 @@ impl Facts {
     }
 }
 
-/// Why the registry gives out no block of a tag.
+/// Why the registry issues no block of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Reason {
     /// There is no such tag.
     Unknown = 1,
-    /// The tag has given out as many numbers as it may within some minutes.
+    /// The tag has issued as many numbers as it may within some minutes.
     Wait,
-    /// The tag has given out its last number.
+    /// The tag has issued its last number.
     Exhausted,
     /// The tag is one of a period that has not begun.
     NotBegun,

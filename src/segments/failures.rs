@@ -1,4 +1,4 @@
-//! What the registrar remembers and says while the registry gives out no blocks.
+//! What the registrar remembers and says while the registry issues no blocks.
 
 use std::time::{Duration, Instant};
 

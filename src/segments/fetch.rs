@@ -127,7 +127,7 @@ impl Fetcher {
         slots::all().iter().any(Slot::is_wanted)
     }
 
-    /// Says to the sessions that wait that the registry cannot be asked. The next session that asks makes the registrar try again.
+    /// Says to the sessions that wait that the registry cannot be asked. The next session that asks makes the registrar retry.
     pub fn fail_all(&mut self, trouble: &Trouble) {
         let wanting: Vec<&Slot> = slots::all().iter().filter(|slot| slot.is_wanted()).collect();
         if let Some(first) = wanting.first() {
@@ -350,12 +350,12 @@ impl Fetcher {
         self.caller = Caller::default();
     }
 
-    /// Tries again at once what has failed, because the registry has answered.
+    /// Retries at once what has failed, because the registry has answered.
     pub fn retry_now(&mut self) {
         self.failures.retry_now();
     }
 
-    /// Says to the sessions that wait for a tag why the registry gives out no block of it, and asks again later if the slot has a segment.
+    /// Says to the sessions that wait for a tag why the registry issues no block of it, and asks again later if the slot has a segment.
     /// The other tags are served meanwhile.
     fn hold_back(&mut self, index: usize, slot: &Slot, reason: Reason) {
         // After a failed give_back(), the slot is free already.

@@ -8,7 +8,7 @@ use crate::message::trouble::Trouble;
 use crate::message::wording::Report;
 use crate::server::log;
 
-/// Logs why the registry gives out no blocks.
+/// Logs why the registry issues no blocks.
 pub fn failed(trouble: &Trouble) {
     let Report { code, message, detail, hint } = trouble.report();
     let message = format!("cannot fetch numbers of segments: {message}");
@@ -39,7 +39,7 @@ pub fn not_created(tag: &str, trouble: &Trouble) {
     log::tell(PgLogLevel::WARNING, Report { code, message, detail, hint });
 }
 
-/// Logs that the registry gives out blocks again.
+/// Logs that the registry issues blocks again.
 pub fn recovered(failures: u64) {
     let times = if failures == 1 { "1 failed request".into() } else { format!("{failures} failed requests") };
     log::log(format!("fetched numbers of a segment after {times}"), String::new());

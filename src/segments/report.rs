@@ -23,7 +23,7 @@ pub struct Reports {
 
 impl Reports {
     /// Reports the tags of which this server holds blocks, on the connection of a heartbeat. Does not send anything if there are none. If
-    /// this fails, the next heartbeat tries again.
+    /// this fails, the next heartbeat retries.
     pub fn report(&mut self, connection: &Connection, terms: &Terms) {
         // The server is asked to stop or to read its configuration: the next heartbeat reports.
         let interrupted = |trouble: &Trouble| matches!(trouble, Trouble::NoAnswer(Failure::Interrupted));

@@ -13,7 +13,7 @@
 //! - `Free`: it has no tag.
 //! - `Asked`: a session has given it a tag. The registrar will fetch the first block, or look the tag up.
 //! - `Open`: sessions draw. The registrar fetches a block whenever one is wanted.
-//! - `Refused`: the registry gives out no block of the tag. Another session can ask again, or give the slot another tag.
+//! - `Refused`: the registry issues no block of the tag. Another session can ask again, or give the slot another tag.
 //! - `Leaving`: sessions cannot draw any more. The registrar gives back what is left, and then the slot is free.
 //!
 //! The last [`ENTRANCE`] slots are the entrance. A tag of which this server does not know whether it exists gets one of them. When the
@@ -159,7 +159,7 @@ pub fn failing() -> Option<Failing> {
     (failing.failures > 0).then_some(failing)
 }
 
-/// Says that the registry does not give out blocks, or that nothing is wrong any more. Only the registrar calls this function.
+/// Says that the registry does not issue blocks, or that nothing is wrong any more. Only the registrar calls this function.
 pub fn set_failing(failing: &Failing) {
     *LOCK.exclusive() = *failing;
 }
@@ -394,7 +394,7 @@ impl Slot {
         Some(given)
     }
 
-    /// Closes the segment without giving back anything, because the registry gives out no block for this reason. A session can ask again.
+    /// Closes the segment without giving back anything, because the registry issues no block for this reason. A session can ask again.
     pub fn refuse(&self, version: u64, reason: Reason) {
         let _lock = LOCK.exclusive();
         if self.version() == version {

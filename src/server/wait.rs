@@ -11,7 +11,7 @@ use crate::pg::{latch, versions};
 use crate::server::stats;
 
 /// The longest sleep, except that a wait of up to twice this time is one sleep. After each sleep, the clock and the settings are read
-/// again. The last sleep of a wait must not be cut shortly before its end, because a session that tries again earlier than
+/// again. The last sleep of a wait must not be cut shortly before its end, because a session that retries earlier than
 /// [`flake::Pace`] says takes the IDs of sessions that have waited longer.
 const LONGEST: Duration = Duration::from_secs(1);
 

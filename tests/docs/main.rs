@@ -28,3 +28,4 @@ mod restore;
 mod sections;
 mod site;
 mod time_ordered_keys;
+mod words;

@@ -191,7 +191,7 @@ fn an_application_waits_for_its_first_worker_id() {
          \"SELECT snowflake_registry.create_fleet(layout)\" with the layout of the servers.",
     );
     let again = logged(&registry, no_fleet) + 2;
-    assert!(within(SOON, || logged(&registry, no_fleet) >= again), "the application does not try again");
+    assert!(within(SOON, || logged(&registry, no_fleet) >= again), "the application does not retry");
     // In one transaction, so that the application cannot get a worker ID in between.
     let closed = format!("SELECT snowflake_registry.create_fleet('{LAYOUT}'); SELECT snowflake_registry.close()");
     owner.batch_execute(&closed).expect("the registry has no fleet yet");

@@ -7,7 +7,7 @@ use cluster::{Answer, Builder, Cluster, Stop, assert_caught, check_increasing, c
 /// How many seconds 20 bits of one-second ticks last.
 const RANGE: u128 = 1 << 20;
 
-/// Starts the server with its clock stopped in a tick of one second, and draws an ID there. Tries again if the machine was so busy
+/// Starts the server with its clock stopped in a tick of one second, and draws an ID there. Retries if the machine was so busy
 /// that generator time, which also follows the monotonic clock, had passed the tick. A running server would not follow such steps
 /// of its clock.
 fn draw_in(server: &mut Cluster, tick: i64) -> Result<i64, String> {

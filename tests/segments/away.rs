@@ -21,7 +21,7 @@ fn numbers_go_on_while_the_blocks_last_and_come_back_with_the_registry() {
     for tag in ["orders", "other"] {
         let error = client.query(&format!("SELECT snowflake_segment_nextval('{tag}')"), &[]).expect_err("no numbers");
         let (code, message, detail, hint) = sqlstate(&error);
-        let expected = format!("segment \"{tag}\" has no more numbers on this server, and the registry gives out none");
+        let expected = format!("segment \"{tag}\" has no more numbers on this server, and the registry issues none");
         assert_eq!((code.as_str(), message), ("55000", expected));
         assert!(detail.starts_with("Since 20") && detail.contains("cannot connect to the registry"), "{detail}");
         assert!(hint.contains("See view \"snowflake_segments\""), "{hint}");

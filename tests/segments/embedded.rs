@@ -34,7 +34,7 @@ fn the_page_leads_from_an_empty_database_to_a_working_table() {
     let printed = psql(&server, &recipe.block("sql rows"));
     assert_eq!(printed, recipe.block("text"));
     assert!(recipe.is_empty());
-    let mut days = Recipe::of(PAGE, "Numbers that begin again each day");
+    let mut days = Recipe::of(PAGE, "Numbers that restart each day");
     let printed = psql(&server, &days.block("sql days"));
     assert_eq!(printed, days.block("text"));
     assert!(days.is_empty());

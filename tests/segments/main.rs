@@ -1,4 +1,4 @@
-//! Segments: numbers of a tag that several servers give out. One ledger contains the numbers of all servers, and no number is in it
+//! Segments: numbers of a tag that several servers issue. One ledger contains the numbers of all servers, and no number is in it
 //! twice. Each promise has a control: a server that breaks one rule. How the registry assigns blocks is tested in `tests/registry`, and
 //! how sessions share a block in `crates/flake`.
 

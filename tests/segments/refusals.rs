@@ -113,7 +113,7 @@ fn a_segment_at_its_end_says_so() {
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('last')"), i64::MAX - 2);
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('last')"), i64::MAX - 1);
     let (code, message, detail, hint) = refused(&mut client, "'last'");
-    assert_eq!((code.as_str(), message.as_str()), ("2200H", "segment \"last\" has given out its last number"));
+    assert_eq!((code.as_str(), message.as_str()), ("2200H", "segment \"last\" has issued its last number"));
     assert_eq!(
         (detail.as_str(), hint.as_str()),
         ("The greatest number is 9223372036854775806.", "Create another segment.")
@@ -132,9 +132,9 @@ fn a_segment_that_gives_out_too_many_numbers_waits() {
     let (code, message, detail, hint) = refused(&mut client, "'short'");
     assert_eq!(
         (code.as_str(), message.as_str()),
-        ("53400", "segment \"short\" has given out too many numbers in a short time")
+        ("53400", "segment \"short\" has issued too many numbers in a short time")
     );
-    assert!(detail.starts_with("The registry gives out the next numbers at 20"), "{detail}");
+    assert!(detail.starts_with("The registry issues the next numbers at 20"), "{detail}");
     assert!(hint.contains("call snowflake_registry.recreate_segment(tag, max_step => ..)"), "{hint}");
     // Other segments are not held up.
     assert_eq!(client.one::<i64>(DRAW), 1);

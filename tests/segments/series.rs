@@ -244,7 +244,7 @@ fn a_dense_series_has_no_counters() {
     ] {
         let (code, message, detail, hint) = refused(&mut client, statement);
         assert_eq!((code.as_str(), message.as_str()), ("55000", "series \"public.ticket\" has no counters"));
-        assert_eq!(detail, "Its kind is \"dense\": the numbers are given out by the registry, and can be missing.");
+        assert_eq!(detail, "Its kind is \"dense\": the numbers are issued by the registry, and can be missing.");
         assert_eq!(hint, "Use a series of kind \"gapless\".");
     }
 }

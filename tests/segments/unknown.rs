@@ -13,7 +13,7 @@ const SESSIONS: u64 = 16;
 /// How many tags that did not exist a server has looked up when it begins to pause.
 const PAUSES: u64 = 150;
 
-/// How many blocks of one number the other session fetches. The registry gives out up to 64 in ten minutes.
+/// How many blocks of one number the other session fetches. The registry issues up to 64 in ten minutes.
 const BLOCKS: u64 = 40;
 
 fn draw(client: &mut Client, tag: &str) -> Option<String> {

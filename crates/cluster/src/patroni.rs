@@ -94,7 +94,7 @@ impl Patroni {
             let witnesses = member.machine.dir().display().to_string();
             let parameters = [
                 ("fsync", "off".into()),
-                // A standby tries again after 5 s by default.
+                // A standby retries after 5 s by default.
                 ("wal_retrieve_retry_interval", "200ms".into()),
                 ("snowflake_pg.witness_directory", witnesses),
             ];

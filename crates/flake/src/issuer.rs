@@ -25,9 +25,9 @@ use crate::{
 ///
 /// An issuer never waits. If it cannot issue an ID, the [`Obstacle`] says why:
 ///
-/// - [`Obstacle::NotReserved`]: the limit is reached. Raise it, and try again.
+/// - [`Obstacle::NotReserved`]: the limit is reached. Raise it, and retry.
 /// - [`Obstacle::Throttled`]: the IDs are [`Issuer::MAX_AHEAD`] ahead of the clock, or half of it if the call is for more than one ID.
-///   Try again after the duration. If the threads of a process use up all IDs that the layout allows, some threads can wait longer
+///   Retry after the duration. If the threads of a process use up all IDs that the layout allows, some threads can wait longer
 ///   than others, and calls for one ID come before calls for several.
 /// - [`Obstacle::NotLoaded`]: the issuer was stopped.
 /// - [`Obstacle::Exhausted`], [`Obstacle::BeforeEpoch`]: the layout has no ID for this time.
@@ -109,7 +109,7 @@ impl Drop for Planned<'_> {
 /// The reason why no reservation can be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPlan {
-    /// Another thread is storing the mark of a reservation. Try again after a short pause.
+    /// Another thread is storing the mark of a reservation. Retry after a short pause.
     Busy,
     /// The issuer has a grant, whose bound is the limit. Renew the grant.
     Granted,
@@ -272,7 +272,7 @@ impl Issuer {
     }
 
     /// Accepts the wall clock as correct after a forward step of more than `rules.max_jump`, which [`Issuer::discipline`] does not follow,
-    /// and returns by how much the time of the next ID moves. Returns `None` if another thread is comparing the clocks. Try again then.
+    /// and returns by how much the time of the next ID moves. Returns `None` if another thread is comparing the clocks. Retry then.
     pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Option<Nanos> {
         self.state.accept_clock(read)
     }

@@ -155,7 +155,7 @@ impl State {
 
     /// Loads the state, so that words from `first` on are issued as soon as a reservation is published. Returns true for the one
     /// caller that succeeds. Returns false if the state is already loaded, if another caller is loading it, or if it was unloaded
-    /// after `generation` was read. In this case, the caller tries again.
+    /// after `generation` was read. In this case, the caller retries.
     pub fn load(&self, generation: Generation, first: u64, clock: GeneratorClock) -> bool {
         // The change of the clock below makes comparisons and loads that began earlier ineffective.
         let version = self.extension.version.load(Ordering::Acquire);
@@ -318,7 +318,7 @@ impl State {
     }
 
     /// Accepts the wall clock as correct, and returns by how much generator time moved. Returns `None` if another caller is
-    /// changing the numbers of the clock. In this case, the caller tries again.
+    /// changing the numbers of the clock. In this case, the caller retries.
     pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Option<Nanos> {
         let version = self.extension.version.load(Ordering::Acquire);
         let before = self.clock();

@@ -48,7 +48,7 @@ pub enum Obstacle {
     NotLoaded,
     /// The words are at or above the ceiling. The ceiling must first rise to at least this word.
     NotReserved(u64),
-    /// The lead is at its limit. The caller can try again after this duration.
+    /// The lead is at its limit. The caller can retry after this duration.
     Throttled(Duration),
     /// The timestamp field is exhausted.
     Exhausted,
