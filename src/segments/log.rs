@@ -63,7 +63,7 @@ pub fn gone(tag: &str) {
             .into(),
         format!(
             "If nobody has dropped the segment, read {} before you create it again.",
-            pages::FLEET.section("A tag skips numbers after a failover")
+            pages::ORDERS.section("A tag skips numbers after a failover")
         ),
     );
 }

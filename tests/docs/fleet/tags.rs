@@ -1,8 +1,10 @@
-//! Tags: numbers that servers take in blocks, and that a tag skips after a failover.
+//! Types the blocks of docs/orders.md about tags: numbers that servers take in blocks, and that a tag skips after a failover.
 
-use cluster::{Answer, Cluster, Stop};
+use cluster::{Answer, Cluster, Recipe, Stop};
 
-use crate::fleet::hosts::{Hosts, check, check_log, psql, section};
+use crate::fleet::hosts::{Hosts, check, check_log, psql};
+
+const PAGE: &str = "docs/orders.md";
 
 /// Takes a block of the tag of the page, and returns its first number.
 fn take(registry: &Cluster) -> i64 {
@@ -18,7 +20,7 @@ fn next(registry: &Cluster) -> i64 {
 fn a_tag_is_created_and_created_again_above_its_numbers() {
     let hosts = Hosts::new("tags");
     let registry = hosts.registry("registry.example", "41:10:12");
-    let mut create = section("Create tags");
+    let mut create = Recipe::of(PAGE, "Create tags");
     let (statements, shown) = (create.block("sql tag"), create.block("text"));
     // The statements can be typed once, but their output is awaited.
     let (created, view) = statements.split_once('\n').expect("two statements");
@@ -44,13 +46,13 @@ fn a_tag_is_created_and_created_again_above_its_numbers() {
 fn a_tag_skips_the_numbers_that_the_page_says() {
     let hosts = Hosts::new("holes");
     let mut registry = hosts.registry("registry.example", "41:10:12");
-    psql(&registry, "fleet", &section("Create tags").block("sql tag")).unwrap();
+    psql(&registry, "fleet", &Recipe::of(PAGE, "Create tags").block("sql tag")).unwrap();
     assert_eq!(take(&registry), 1);
     let standby = registry.standby(hosts.builder("registry2.example"));
     registry.stop(Stop::Fast);
     standby.promote();
     assert_eq!(take(&standby), 101 + 256 * 10_000);
-    let mut skips = section("A tag skips numbers after a failover");
+    let mut skips = Recipe::of(PAGE, "A tag skips numbers after a failover");
     check(&standby, "fleet", &skips.block("sql holes"), &skips.block("text"));
     check_log(&standby, &skips.block("text skip"));
     assert!(skips.is_empty());
