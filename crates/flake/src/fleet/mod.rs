@@ -16,7 +16,8 @@
 //! - [`Record`] is the part of a member that outlives a restart of PostgreSQL: the content of the *witness*, a file in a memory
 //!   filesystem that is lost when the machine restarts.
 //! - [`Statement`] is a call as SQL for the registry's database.
-//! - [`Tags`] gives blocks of short numbers to the servers. It is the reference for the functions of the same names.
+//! - `Tags` gives blocks of short numbers to the servers. It is the reference for the functions of the same names, and is compiled only
+//!   with the feature `reference`.
 //!
 //! # The rules
 //!
@@ -55,7 +56,9 @@ mod record;
 mod registry;
 mod rows;
 mod statement;
+#[cfg(feature = "reference")]
 mod tag;
+mod windows;
 
 pub use member::{Effect, Grant, Member, MemberIdentity, MemberStanding};
 pub use message::{Call, ClaimRequest, Loss, RegistryAnswer, RegistryRefusal, RegistryRequest, RenewRequest, Uuid};
@@ -67,7 +70,6 @@ pub use record::{RECORD_SIZE, Record, USED_OFFSET};
 pub use registry::{Moment, Registry};
 pub use rows::{Cursor, Fleet, RegistryRow, Ring, Source};
 pub use statement::{Statement, micros};
-pub use tag::{
-    BLOCKS_IN_WINDOW, Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Segment, Skip, Tags, Top, UNKNOWN_STEPS,
-    WINDOW, lost_windows,
-};
+#[cfg(feature = "reference")]
+pub use tag::{Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Segment, Skip, Tags, Top, UNKNOWN_STEPS};
+pub use windows::{BLOCKS_IN_WINDOW, WINDOW, lost_windows};

@@ -4,16 +4,10 @@ use core::error::Error;
 use core::fmt;
 use std::collections::BTreeMap;
 
-use super::{MARGIN, Uuid};
+use super::{BLOCKS_IN_WINDOW, Uuid, WINDOW, lost_windows};
 
 /// The highest number of a tag. One number above it must fit into a `bigint`.
 pub const LAST_NUMBER: i64 = i64::MAX - 1;
-
-/// How many blocks of the largest size the numbers that a tag gives in one window amount to.
-pub const BLOCKS_IN_WINDOW: i64 = 64;
-
-/// The length of a window in microseconds.
-pub const WINDOW: i64 = MARGIN.as_micros() as i64;
 
 /// How many lives are taken to be lost if nothing shows their number.
 pub const UNKNOWN_STEPS: u32 = 8;
@@ -169,7 +163,7 @@ pub enum Report {
 ///
 /// A registry whose state is older than its answers has forgotten blocks that servers use. In a new life, every tag therefore goes
 /// on above everything that can have been taken in the lost part. This is bounded, because a tag gives at most
-/// [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one [`MARGIN`]. The skip is applied to a tag when
+/// [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one [`MARGIN`](super::MARGIN). The skip is applied to a tag when
 /// its next block is taken. Until then, [`Tags::open`] takes it back.
 ///
 /// A tag itself can have been lost. An administrator creates a tag and decides with which number. But a server that creates the tag
@@ -187,23 +181,6 @@ pub struct Tags {
     pub segments: BTreeMap<String, Segment>,
     /// What the lives have skipped, by life.
     pub skips: BTreeMap<u64, Skip>,
-}
-
-/// Returns how many windows of numbers can have been taken and lost.
-///
-/// `since` is the time from the latest time that the state contains to now, in microseconds. `steps` is how many timelines the
-/// present one is above the one of the state, from 1. So at most `steps - 1` lives are lost, and these have skipped numbers
-/// themselves.
-///
-/// The clocks of the registry can be one margin behind the ones of the lost part, so that one window more can have passed. Windows
-/// that begin at least one margin apart by clocks that differ by one margin begin at most twice more than whole margins have
-/// passed, and one window can have begun before the lost part. For one step, these are the whole windows in `since` and four. A
-/// lost life computes with a `since` that is at most one margin longer and with fewer steps. In a sum over lost lives whose steps add
-/// up to at most `steps - 1`, the factor `2 * steps - 1` covers the skips and what was taken.
-pub fn lost_windows(since: i64, steps: u32) -> i64 {
-    let whole = i128::from(since.max(0) / WINDOW);
-    let windows = (2 * i128::from(steps) - 1) * (whole + 3 + i128::from(steps));
-    i64::try_from(windows).unwrap_or(i64::MAX)
 }
 
 impl Tags {
