@@ -11,22 +11,14 @@ const AXIS_MAX: usize = 7;
 pub fn render(reports: &[Report]) -> String {
     let mut text = String::from("# Figures\n\n");
     let mut line = |line: &str| writeln!(text, "{line}").expect("a string can be written");
-    line(
-        "Made by `make bench`. Rivals took turns in every round, and each round another one began; a round before the first only",
-    );
-    line(
-        "warmed up. \"first / this\" is what the value of the first rival of a figure is of this one's: the median of the ratios of",
-    );
-    line(
-        "each round. Ratios carry over to other machines better than values do. What is measured at more than seven places of",
-    );
-    line(
-        "an axis has its ends here; the JSON files beside have all, with quartiles. \"95 %\" is an interval of that ratio: two of the",
-    );
-    line(
-        "ratios of the rounds, between which the median lies with a probability of at least 95 % (order statistics, no assumption",
-    );
-    line("about the distribution); figures of fewer than six rounds have none.\n");
+    line("`make bench` wrote this table. In each round, all rivals take turns, and a different rival begins. A");
+    line("round before the first one only warms up. \"first / this\" is the value of the first rival of a figure");
+    line("divided by the value of the rival in the row. It is the median of the ratios of the individual");
+    line("rounds. Ratios carry over to other machines better than values do. If a figure is measured at more");
+    line("than seven places of an axis, the table contains only the two ends. The JSON files in this directory");
+    line("contain all places, with quartiles. \"95 %\" is an interval of this ratio: the median lies between two");
+    line("of the ratios of the rounds with a probability of at least 95 % (order statistics, no assumption");
+    line("about the distribution). Figures of fewer than six rounds have no interval.\n");
     // Parts that ran on the same machine with the same settings share a line.
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for report in reports {
