@@ -25,11 +25,11 @@ COMMENT ON COLUMN snowflake_registry.fleet.table_oid IS
 COMMENT ON COLUMN snowflake_registry.fleet.quarantine_until IS
     'end of the last quarantine without its margin, as a point in ID space, or 0';
 COMMENT ON COLUMN snowflake_registry.fleet.quarantine_before IS
-    'quarantine_until before the present quarantine, to which open() returns';
+    'value of quarantine_until before the current quarantine, which open() restores';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_until IS
     'end of the last quarantine of the spare worker IDs without its margin, as a point in ID space, or 0';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_before IS
-    'spare_until when the registry was last known to be calm';
+    'value of spare_until when the registry was last known to be calm';
 COMMENT ON COLUMN snowflake_registry.fleet.newest_seen IS
     'time of the newest heartbeat in the table "node" when the registry was last known to be calm, as a point in ID space';
 COMMENT ON COLUMN snowflake_registry.fleet.settled IS
@@ -37,13 +37,13 @@ COMMENT ON COLUMN snowflake_registry.fleet.settled IS
 COMMENT ON COLUMN snowflake_registry.fleet.spare_closed IS
     'whether servers are refused the common spare worker IDs during the quarantine of the spare worker IDs';
 COMMENT ON COLUMN snowflake_registry.fleet.mark IS
-    'number of the transaction that has written this row, which differs after the row is restored';
+    'number of the transaction that wrote this row, which differs after the row is restored';
 COMMENT ON COLUMN snowflake_registry.fleet.floor IS
     'point in ID space below which no ID is granted, because of not_before or a change of the layout';
 COMMENT ON TABLE snowflake_registry.ring IS
     'the worker IDs that are examined next, one row for each datacenter ID';
 COMMENT ON TABLE snowflake_registry.node IS
-    'the worker IDs that were assigned, and to whom; do not delete rows, because their bounds prevent duplicate IDs';
+    'the worker IDs that were assigned, and their holders; do not delete rows, because their bounds prevent duplicate IDs';
 COMMENT ON COLUMN snowflake_registry.node.holder IS
     'UUID of the witness of the server that has the worker ID';
 COMMENT ON COLUMN snowflake_registry.node.nonce IS
@@ -57,21 +57,21 @@ COMMENT ON COLUMN snowflake_registry.node.start IS
 COMMENT ON COLUMN snowflake_registry.node.bound IS
     'last ID that is granted to the holder';
 COMMENT ON COLUMN snowflake_registry.node.about IS
-    'what the server says about itself, cut to 16 keys';
+    'what the server reports about itself, limited to 16 keys';
 COMMENT ON TABLE snowflake_registry.history IS
-    'earlier holders of worker IDs; the registry never reads it, so that old rows can be deleted';
+    'earlier holders of worker IDs; old rows can be deleted, because the registry never reads this table';
 COMMENT ON COLUMN snowflake_registry.fleet.generation IS
-    'highest generation that was given to a tag';
+    'highest generation that was assigned to a tag';
 COMMENT ON TABLE snowflake_registry.segment IS
-    'the tags, and which number comes next; do not change rows, because blocks of lower numbers are in use';
+    'the tags and their next numbers; do not change rows, because blocks of lower numbers are in use';
 COMMENT ON COLUMN snowflake_registry.segment.generation IS
     'distinguishes a tag from earlier tags of the same name';
 COMMENT ON COLUMN snowflake_registry.segment.next_value IS
     'lowest number that no block contains';
 COMMENT ON COLUMN snowflake_registry.segment.step IS
-    'how many numbers a block has at least';
+    'minimum length of a block';
 COMMENT ON COLUMN snowflake_registry.segment.max_step IS
-    'how many numbers a block has at most';
+    'maximum length of a block';
 COMMENT ON COLUMN snowflake_registry.segment.top_nonce IS
     'nonce of the highest block';
 COMMENT ON COLUMN snowflake_registry.segment.below_nonce IS
@@ -85,11 +85,11 @@ COMMENT ON COLUMN snowflake_registry.segment.window_used IS
 COMMENT ON TABLE snowflake_registry.skip IS
     'how many windows of 10 minutes each life of the registry took to be lost, or 0 after open()';
 COMMENT ON COLUMN snowflake_registry.skip.lost IS
-    'as column "windows" before open()';
+    'value of column "windows" before open()';
 COMMENT ON COLUMN snowflake_registry.skip.quarantine IS
     'first life of the quarantine to which this life belongs';
 COMMENT ON TABLE snowflake_registry.hole IS
-    'numbers that tags have skipped; the registry never reads it, so that old rows can be deleted';
+    'numbers that tags have skipped; old rows can be deleted, because the registry never reads this table';
 COMMENT ON VIEW snowflake_registry.segments IS
     'one row for each tag: the next number, how many numbers are skipped before it, and the sizes of blocks';
 COMMENT ON VIEW snowflake_registry.holes IS
@@ -128,11 +128,11 @@ COMMENT ON FUNCTION snowflake_registry.take(uuid, text, uuid, bigint) IS
 COMMENT ON FUNCTION snowflake_registry.give_back(uuid, text, bigint, uuid, bigint, bigint) IS
     'for servers: give back the numbers of a block that are not used';
 COMMENT ON FUNCTION snowflake_registry.report(uuid, text[], bigint[], bigint[]) IS
-    'for servers: tell which blocks the server has, and hear which of them are void';
+    'for servers: report which blocks the server has, and learn which of them are void';
 COMMENT ON FUNCTION snowflake_registry.begin_segment(uuid, text, timestamptz, bigint, bigint, bigint) IS
     'for servers: create the tag of a period of a series if there is none';
 COMMENT ON FUNCTION snowflake_registry.recreate_segment(text, bigint, bigint, bigint) IS
-    'create a tag again with other sizes of blocks, or with start as the next number if no number from there on is in use';
+    'create a tag again with different sizes of blocks, or with start as the next number if no number from there on is in use';
 COMMENT ON FUNCTION snowflake_registry.create_segment(text, bigint, bigint, bigint, text, timestamptz) IS
     'create a tag whose first number is start, and return its generation; blocks have from step to max_step numbers';
 COMMENT ON FUNCTION snowflake_registry.drop_segment(text) IS
@@ -144,11 +144,11 @@ COMMENT ON FUNCTION snowflake_registry.change_layout(text, timestamptz) IS
 COMMENT ON FUNCTION snowflake_registry.open() IS
     'end the quarantine; call it only if no change of the registry was lost since the quarantine began';
 COMMENT ON FUNCTION snowflake_registry.close() IS
-    'begin a quarantine without spare worker IDs, and return its end; call it after a restore that the registry does not notice';
+    'begin a quarantine without spare worker IDs, and return its end; call it after a restore that the registry does not detect';
 COMMENT ON FUNCTION snowflake_registry.reserve(integer, integer) IS
     'reserve a worker ID for a database without the library, and return the lowest ID that it may issue';
 COMMENT ON FUNCTION snowflake_registry.release(integer, integer) IS
-    'let servers have a reserved worker ID again, and return the time from which they can get it; first stop the database';
+    'make a reserved worker ID available to servers again, and return the time from which they can get it; first stop the database';
 COMMENT ON FUNCTION snowflake_registry.lock_node(snowflake_registry.fleet, integer, integer) IS
     'internal: the row of a worker ID, locked for a function of the owner';
 COMMENT ON FUNCTION snowflake_registry.grant_server(name) IS
@@ -200,7 +200,7 @@ COMMENT ON FUNCTION snowflake_registry.store_claim(snowflake_registry.answer, sn
 COMMENT ON FUNCTION snowflake_registry.move_on(snowflake_registry.fleet, integer, bigint) IS
     'internal: let the next claim begin after a worker ID';
 COMMENT ON FUNCTION snowflake_registry.log_few_free(snowflake_registry.fleet, integer, bigint) IS
-    'internal: write into the log if few worker IDs are free';
+    'internal: write to the log if few worker IDs are free';
 COMMENT ON FUNCTION snowflake_registry.latest_bound(snowflake_registry.fleet, bigint) IS
     'internal: latest bound that can have been granted';
 COMMENT ON FUNCTION snowflake_registry.highest_count(snowflake_registry.fleet, bigint) IS
@@ -223,7 +223,7 @@ COMMENT ON FUNCTION snowflake_registry.epoch_ms(timestamptz) IS
 COMMENT ON FUNCTION snowflake_registry.identity_now() IS
     'internal: where the registry is now';
 COMMENT ON FUNCTION snowflake_registry.moved(snowflake_registry.fleet, snowflake_registry.identity) IS
-    'internal: whether the registry is in another place than before';
+    'internal: whether the registry is in a different place than before';
 COMMENT ON FUNCTION snowflake_registry.read_fleet() IS
     'internal: the row of the fleet, without a lock';
 COMMENT ON FUNCTION snowflake_registry.commit_durably() IS
@@ -245,7 +245,7 @@ COMMENT ON FUNCTION snowflake_registry.check_tag(text) IS
 COMMENT ON FUNCTION snowflake_registry.check_array(text, anyarray, integer) IS
     'internal: raise an error unless an array has this length and no NULL';
 COMMENT ON FUNCTION snowflake_registry.enter(uuid, boolean) IS
-    'internal: lock the row of the fleet, and begin a life if the registry is in another place than before';
+    'internal: lock the row of the fleet, and begin a life if the registry is in a different place than before';
 COMMENT ON FUNCTION snowflake_registry.block_answer(snowflake_registry.fleet, uuid, text) IS
     'internal: what every answer about the numbers of a tag contains';
 COMMENT ON FUNCTION snowflake_registry.is_of_series(text) IS
@@ -278,7 +278,7 @@ COMMENT ON FUNCTION snowflake_registry.check_argument(text, boolean, text) IS
 COMMENT ON FUNCTION snowflake_registry.check_arguments(uuid, text, bigint, integer, uuid, bigint, uuid, bigint, interval, jsonb) IS
     'internal: check the arguments that claim() and renew() have in common';
 COMMENT ON FUNCTION snowflake_registry.refusal(snowflake_registry.fleet, uuid, text, bigint, timestamptz) IS
-    'internal: the refusal of a request with another fleet, layout or epoch';
+    'internal: the refusal of a request with a different fleet, layout or epoch';
 COMMENT ON FUNCTION snowflake_registry.lease_valid(interval) IS
     'internal: whether a lease is from 10 minutes to 1 day';
 COMMENT ON FUNCTION snowflake_registry.end_tenure(snowflake_registry.fleet, snowflake_registry.node, timestamptz, text) IS
