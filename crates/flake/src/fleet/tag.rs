@@ -163,8 +163,8 @@ pub enum Report {
 ///
 /// A registry whose state is older than its answers has forgotten blocks that servers use. In a new life, every tag therefore goes
 /// on above everything that can have been taken in the lost part. This is bounded, because a tag gives at most
-/// [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one [`MARGIN`](super::MARGIN). The skip is applied to a tag when
-/// its next block is taken. Until then, [`Tags::open`] takes it back.
+/// [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one [`MARGIN`](super::MARGIN). The skip is applied to
+/// a tag when its next block is taken. Until then, [`Tags::open`] takes it back.
 ///
 /// A tag itself can have been lost. An administrator creates a tag and decides with which number. But a server that creates the tag
 /// of a period ([`Tags::begin`]) cannot know whether it existed. Therefore, no such tag is created before its period, and the skip of
