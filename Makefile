@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 export NO_COLOR := 1
 
 .PHONY: help run stop check test test-controls test-engines test-clients ci soak bench bench-plot bench-against bench-starvation
-.PHONY: all install installcheck package lint fuzz clean
+.PHONY: all install installcheck package rpm release lint fuzz clean
 .PHONY: run-fleet decoder docs setup setup-package setup-test setup-bench
 
 help:
@@ -39,6 +39,8 @@ help:
 	@echo "make install  build and install the extension for PostgreSQL $(PG)"
 	@echo "make installcheck   run the SQL tests on the running server that PGHOST and PGPORT select"
 	@echo "make package  build a Debian package and a tar archive for PostgreSQL $(PG) in target/packages"
+	@echo "make rpm      build an rpm for PostgreSQL $(PG) in target/packages"
+	@echo "make release  build the files of a release in target/release-files; DRAFT=1 if CHANGELOG.md has no date yet"
 	@echo "make decoder  build the decoder page, one HTML file that works offline, and print where it is"
 	@echo "make lint     check formatting, clippy, spelling and the length of lines; PG=all: clippy with all versions"
 	@echo "make fuzz     fuzz each parser of crates/flake for SECONDS=60"
@@ -67,7 +69,7 @@ docs:
 	@scripts/docs
 
 ifeq ($(PG),all)
-run run-fleet stop soak all install package setup:
+run run-fleet stop soak all install package rpm setup:
 	@for version in 15 16 17 18; do $(MAKE) PG=$$version $@ || exit; done
 else
 run: install
@@ -95,9 +97,15 @@ installcheck:
 package: setup-package
 	@scripts/package
 
+rpm: setup-package
+	@scripts/rpm
+
 setup:
 	@scripts/setup
 endif
+
+release:
+	@scripts/release
 
 decoder:
 	@scripts/decoder

@@ -27,7 +27,8 @@ fn italics(page: &str) -> Vec<String> {
     }
     for paragraph in prose.split("\n\n") {
         let text: String = paragraph.split('`').step_by(2).collect::<String>().replace("**", "").replace('\n', " ");
-        let begins = |rest: &str| rest.starts_with(char::is_alphabetic);
+        // A single letter is a variable of a formula.
+        let begins = |rest: &str| rest.starts_with(char::is_alphabetic) && rest.len() > 1;
         let mut rest = text.as_str();
         while let Some((_, after)) = rest.split_once('*') {
             let term = after.split_once('*').filter(|(term, _)| begins(term) && term.ends_with(char::is_alphabetic));
