@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of the pages: writes mark.svg, bounds.svg, failover.svg, bad-day.svg, id.svg and serial.svg next to this script, or
+"""Draws the pictures of the pages: writes mark.svg, bounds.svg, failover.svg, id.svg and serial.svg next to this script, or
 into the directory that is given as argument.
 
 A picture is 520 pixels wide, so that its text can be read on a phone. It has its own background and follows the colour scheme of the
@@ -278,52 +278,6 @@ def failover():
     return picture
 
 
-def bad_day():
-    """Which section to read when something is wrong."""
-    rows = [
-        (["problem: the mark is more", "than a day ahead of the clock"], ["Issuing is refused"]),
-        (["problem: the mark is missing,", "or was set back"], ["The mark is missing"]),
-        (["problem: no free replication", "state"], ["No free replication state"]),
-        (["problem: the clock was set", "back, or is before the epoch"], ["Set the clock right."]),
-        (["problem: the worker ID is not", "set, or is in use"], ["Look up the message under", "No IDs"]),
-        (["registry_state is fenced"], ["fleet.md:", "A server is fenced"]),
-        (["problem: the grant has ended,", "or the registry has assigned", "no worker ID"],
-         ["Look up heartbeat_error", "under", "The registry"]),
-        (["registry_state is failing, or the", "log says: heartbeat failed"],
-         ["The server issues IDs until", "granted_until. Look up the", "cause under", "The registry"]),
-        (["state is waiting"], ["Check the disk and the", "synchronous standby."]),
-        (["mark_lead is more than", "half a day"],
-         ["Do not restart the server.", "If the clock is wrong, set it", "right. If it is right:", "IDs from the future"]),
-        (["lead stays below -1 s"], ["If the clock is right:", "The clock jumped forward", "to the correct time"]),
-        (["the log says: restored from", "a backup or an archive"], ["After a restore"]),
-        (["two servers have a worker ID,", "or a row is there twice"], ["Stop one of the servers.", "Duplicate IDs"]),
-        (["an error about a segment", "or a series"], ["Numbers of segments", "and series"]),
-        (["none of these"], ["Look up the message", "in Errors."]),
-    ]
-    sections = {"Issuing is refused", "The mark is missing", "No free replication state", "IDs from the future", "The clock jumped forward",
-                "to the correct time", "After a restore", "No IDs", "The registry", "A server is fenced", "Duplicate IDs",
-                "Numbers of segments", "and series"}
-    heights = [22 + 19 * max(len(question), len(answer)) for question, answer in rows]
-    top, gap = 92, 12
-    picture = Picture("What to do on a bad day", "A list of questions in order. Each leads to a section of the page: " + "; ".join(
-        f"{' '.join(question)}: {' '.join(answer)}" for question, answer in rows), top + sum(heights) + gap * len(rows) + 6)
-    picture.box(14, 16, 492, 58, "paper", "ink")
-    picture.lines(25, 40, ["SELECT state, problem, hint, lead, mark_lead,", "registry_state FROM snowflake_status"], "m", step=21)
-    y = top
-    for place, ((question, answer), height) in enumerate(zip(rows, heights)):
-        last = place == len(rows) - 1
-        green = bool(sections & set(answer))
-        picture.path([(40, y - (18 if place == 0 else gap)), (40, y)], "grey", "arrow")
-        picture.box(14, y, 232, height, "box" if last else "bluebox", "grey" if last else "blue")
-        picture.lines(25, y + height / 2 - 9.5 * len(question) + 14, question, "s")
-        picture.path([(246, y + height / 2), (270, y + height / 2)], "grey", "arrow")
-        picture.box(270, y, 236, height, "greenbox" if green else "box", "green" if green else "grey")
-        for row, line in enumerate(answer):
-            picture.text(281, y + height / 2 - 9.5 * len(answer) + 14 + row * 19, line, "s b green" if line in sections else "s")
-        y += height + gap
-    return picture
-
-
 def id_():
     """The bits of an ID."""
     picture = Picture("The bits of an ID", "Bit 63 is 0. Bits 62 to 22 are the timestamp, bits 21 to 12 the worker ID, and bits 11 to 0 "
@@ -387,7 +341,7 @@ def serial():
 def main():
     """Writes all pictures."""
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    for name, draw in {"mark": mark, "bounds": bounds, "failover": failover, "bad-day": bad_day, "id": id_, "serial": serial}.items():
+    for name, draw in {"mark": mark, "bounds": bounds, "failover": failover, "id": id_, "serial": serial}.items():
         (directory / f"{name}.svg").write_text(draw().svg(), encoding="utf-8")
 
 
