@@ -1,11 +1,11 @@
 //! What must never happen.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use flake::Node;
 use flake::fleet::{Call, Grant, Moment, Point, RegistryAnswer, RegistryRequest, Uuid};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// Two servers issued this ID.
     Duplicate { id: i64 },
@@ -38,7 +38,7 @@ impl Failure {
 }
 
 /// The IDs that a holder could issue so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     holder: Uuid,
     /// True for IDs of the second layout.
@@ -49,22 +49,22 @@ pub struct Span {
 }
 
 /// Who issued an ID. A server without a holder can issue nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Issuer {
     pub server: usize,
     pub holder: Option<Uuid>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default, Hash)]
 pub struct Checks {
     pub failure: Option<Failure>,
-    issued: HashMap<i64, Issuer>,
+    issued: BTreeMap<i64, Issuer>,
     spans: Vec<Span>,
     /// The holders whose memory was copied.
-    pub copied: HashSet<Uuid>,
+    pub copied: BTreeSet<Uuid>,
     pub grants: usize,
     /// The claims that were answered.
-    claims: HashSet<(Uuid, u64)>,
+    claims: BTreeSet<(Uuid, u64)>,
 }
 
 impl Checks {

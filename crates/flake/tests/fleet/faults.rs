@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flake::fleet::{
     Call, Grant, Loss, Member, MemberIdentity, Moment, Point, Record, Registry, RegistryAnswer, RegistryRefusal,
-    RegistryRequest, RegistryRow, RenewRequest, Ring, Uuid,
+    RegistryRequest, RegistryRow, RenewRequest, Ring, SPARE_LEASE, Uuid,
 };
 use flake::{IdFormat, Mark, Node, Stamp};
 
@@ -237,7 +237,7 @@ fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call:
         Fault::Raised => {
             let end = fleet.quarantine_until;
             let live = registry.rows.values_mut().filter(|row| !row.bound.plus(margin).passed(fleet.newest_seen));
-            live.for_each(|row| row.bound = end);
+            live.for_each(|row| row.bound = row.bound.max(end));
         }
         Fault::Earlier => fleet.quarantine_until = now.plus(scale.far()),
         Fault::Far => {
@@ -251,7 +251,7 @@ fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call:
 
 fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> RegistryAnswer {
     let RegistryRequest::Claim(mut claim) = call.request else { return registry.call(moment, call) };
-    let mut moment = *moment;
+    let (mut moment, repeated) = (*moment, claim.nonce);
     let old = registry.fleet;
     let quarantined = registry.in_quarantine(moment.now);
     let ring = Ring::of(&old.format.layout);
@@ -301,6 +301,11 @@ fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) ->
             *count = row.count;
         }
     }
+    if let (Fault::ClaimRepeated, RegistryAnswer::Claimed { worker, nonce, .. }) = (fault, &mut answer) {
+        *nonce = repeated;
+        let node = Node { datacenter: claim.datacenter, worker: *worker };
+        registry.rows.entry(node).and_modify(|row| row.nonce = repeated);
+    }
     if let (Fault::FirstLease, RegistryAnswer::Claimed { worker, bound, .. }) = (fault, &mut answer) {
         let node = Node { datacenter: claim.datacenter, worker: *worker };
         let lease = registry.scale().span(claim.lease);
@@ -343,7 +348,14 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
             let margin = Point::ZERO.plus(registry.scale().margin()).id();
             moment.now = Point::new(moment.now.id() - margin).unwrap_or(Point::ZERO);
         }
-        (Fault::ExpiredByBoth, _) => moment.now = moment.now.min(renew.clock),
+        (Fault::ExpiredByBoth, _) => {
+            let earlier = Moment { now: moment.now.min(renew.clock), ..moment };
+            let answer = |moment: &Moment| registry.clone().call(moment, call);
+            let expired = answer(&moment) == RegistryAnswer::Lost(Loss::Expired);
+            if expired && !matches!(answer(&earlier), RegistryAnswer::Refused(_)) {
+                moment = earlier;
+            }
+        }
         (Fault::AdoptLower, Some(row)) if row.count < renew.count => {
             return RegistryAnswer::Conflict { seen: row.seen };
         }
@@ -391,7 +403,8 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
         change(registry, &|row| row.bound = bound);
     }
     if let (Fault::Wanted, RegistryAnswer::Renewed { bound, .. }) = (fault, &mut answer) {
-        *bound = (*bound).max(renew.clock.plus(registry.scale().span(renew.lease)));
+        let lease = if renew.worker >= ring.spare { renew.lease.min(SPARE_LEASE) } else { renew.lease };
+        *bound = (*bound).max(renew.clock.plus(registry.scale().span(lease)));
         let bound = *bound;
         change(registry, &|row| row.bound = bound);
     }
@@ -419,7 +432,6 @@ pub fn change_layout(fault: Fault, registry: &mut Registry, moment: &Moment, for
         let request = RegistryRequest::Hello { serial: 0 };
         registry.call(moment, &Call { fleet: None, format: registry.fleet.format, request });
         registry.fleet.quarantine_until = Point::ZERO;
-        registry.fleet.floor = Point::ZERO;
     }
     registry.change_layout(moment, format);
     if fault == Fault::LayoutFloor {

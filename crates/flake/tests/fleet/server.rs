@@ -13,7 +13,7 @@ use crate::faults::{self, Fault};
 use crate::forged::FORGER;
 use crate::world::{GAP, World};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Server {
     /// The witnesses in the memory of the machine, by data directory.
     pub memory: Vec<(u64, Record)>,
@@ -33,7 +33,7 @@ pub struct Server {
     pub process: Option<Process>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Process {
     pub member: Member,
     /// A different number for each start of the registrar.
@@ -45,7 +45,7 @@ pub struct Process {
 }
 
 /// Which of the IDs that it may issue a server issues: its clock can show any time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     Clock,
     Lowest,

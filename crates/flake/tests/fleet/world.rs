@@ -16,7 +16,7 @@ pub const LONG: i64 = FAR.as_micros() as i64;
 pub const BEGIN: i64 = 1_700_000_000 * SECOND;
 
 /// A call or an answer on its way. An answer contains its call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub struct Packet {
     /// The server that sent the call.
     pub server: usize,
@@ -37,6 +37,7 @@ pub struct Setup {
     pub servers: usize,
 }
 
+#[derive(Clone)]
 pub struct World {
     pub time: i64,
     pub fault: Fault,
@@ -57,7 +58,7 @@ pub struct World {
     pub reserved: Vec<Node>,
     /// True if the registry has ever lost something.
     pub has_lost: bool,
-    nonces: u128,
+    pub nonces: u128,
     pub numbers: u64,
     pub wire: Vec<Packet>,
     pub servers: Vec<Server>,
