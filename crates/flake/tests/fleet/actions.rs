@@ -323,14 +323,7 @@ impl World {
             Kind::Nudge => self.time += [SECOND, SECOND, 2 * SECOND, MINUTE][b % 4],
             Kind::Swap => self.fail_over([None, Some(SECOND), Some(2 * SECOND), Some(MINUTE)][b % 4], a, 0, false),
             Kind::Downgrade => earlier::downgrade(&mut self.registry, a as u32),
-            Kind::Upgrade => {
-                let moment = self.moment();
-                self.remember();
-                let before = self.registry.fleet;
-                let quarantined = self.registry.in_quarantine(moment.now);
-                earlier::upgrade(self.fault, &mut self.registry, &moment);
-                self.note_life(before.life, before.source, quarantined);
-            }
+            Kind::Upgrade => self.upgrade(),
             Kind::RestoreRegistry => {
                 self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, (b / 4 % 3) as u32, false);
             }

@@ -7,6 +7,7 @@ use flake::fleet::{
 use flake::{Node, Part};
 
 use crate::faults::Fault;
+use crate::world::World;
 
 /// Makes the registry one of the version before. A state keeps its version, because the functions are in the same database. A spare
 /// quarantine that never ends marks the version. Claims begin at a worker ID, as if the ones below it had been granted long ago.
@@ -30,8 +31,20 @@ const fn spare(registry: &Registry) -> u32 {
     end - end / 8
 }
 
+impl World {
+    /// The registry is upgraded, if it has the version before.
+    pub fn upgrade(&mut self) {
+        let moment = self.moment();
+        self.remember();
+        let before = self.registry.fleet;
+        let quarantined = self.registry.in_quarantine(moment.now);
+        upgrade(self.fault, &mut self.registry, &moment);
+        self.note_life(before.life, before.source, quarantined);
+    }
+}
+
 /// The upgrade of a registry, as `registry/upgraded.sql`.
-pub fn upgrade(fault: Fault, registry: &mut Registry, moment: &Moment) {
+fn upgrade(fault: Fault, registry: &mut Registry, moment: &Moment) {
     if !is_earlier(registry) {
         return;
     }

@@ -9,8 +9,8 @@ use flake::fleet::{
 use flake::{IdFormat, Mark, Node, Stamp};
 
 use crate::earlier;
-use crate::forged::FORGER;
 use crate::server::Process;
+use crate::world::FORGER;
 
 /// The rule that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,7 @@ use flake::fleet::{Call, Point, RegistryAnswer, RegistryRequest, RenewRequest, U
 use crate::faults::Fault;
 use crate::random::Random;
 use crate::steps::{begin, needed};
-use crate::world::{GAP, HOUR, LONG, MINUTE, World};
-
-/// The holder that every forged call names.
-pub const FORGER: Uuid = Uuid(1);
+use crate::world::{FORGER, GAP, HOUR, LONG, MINUTE, World};
 
 impl World {
     /// Sends a renewal with numbers that would do harm. The role has no nonce of a server, but it keeps its own.

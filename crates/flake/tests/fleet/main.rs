@@ -12,6 +12,7 @@ mod faults;
 mod forged;
 mod heal;
 mod holds;
+mod owner;
 #[path = "../common/random.rs"]
 mod random;
 mod reserved;

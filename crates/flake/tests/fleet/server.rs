@@ -10,8 +10,7 @@ use flake::{IdFormat, Mark, Node};
 
 use crate::checks::{Checks, Failure, Issuer};
 use crate::faults::{self, Fault};
-use crate::forged::FORGER;
-use crate::world::{GAP, World};
+use crate::world::{FORGER, GAP, World};
 
 #[derive(Clone, Debug, Hash)]
 pub struct Server {

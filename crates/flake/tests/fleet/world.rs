@@ -14,6 +14,8 @@ pub const GAP: i64 = MARGIN.as_micros() as i64;
 pub const LONG: i64 = FAR.as_micros() as i64;
 /// When every world begins: in November 2023.
 pub const BEGIN: i64 = 1_700_000_000 * SECOND;
+/// The holder that every forged call names.
+pub const FORGER: Uuid = Uuid(1);
 
 /// A call or an answer on its way. An answer contains its call.
 #[derive(Clone, Copy, Debug, Hash)]

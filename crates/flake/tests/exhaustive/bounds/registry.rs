@@ -1,0 +1,239 @@
+//! What happens to the registry.
+
+use super::{Bounds, HOUR, MINUTE, PLAIN};
+use crate::step::Step;
+
+/// The registry fails over, with and without a loss, and machines restart.
+pub const FAILOVERS: Bounds = Bounds {
+    name: "failovers",
+    what: "The registry fails over up to three times, with and without a loss. Machines restart and lose their \
+           witnesses. Hours and days pass",
+    depth: 6,
+    thorough: 9,
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Renew(0),
+        Step::Renew(1),
+        Step::Off(0),
+        Step::Off(1),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(95 * MINUTE),
+        Step::Pass(25 * HOUR),
+    ],
+    ..PLAIN
+};
+
+/// The ring is full, so that servers keep spare worker IDs.
+pub const SPARES: Bounds = Bounds {
+    name: "spare worker IDs",
+    what: "The registry fails over while the ring is full, so that servers keep their spare worker IDs",
+    depth: 7,
+    thorough: 8,
+    worker_bits: 3,
+    free: &[6, 7],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Renew(0),
+        Step::Renew(1),
+        Step::Keep(0, 25),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(55 * MINUTE),
+        Step::Pass(95 * MINUTE),
+    ],
+    ..PLAIN
+};
+
+/// There are two slices.
+pub const SLICES: Bounds = Bounds {
+    name: "slices",
+    what: "Up to four failovers, with two slices",
+    depth: 7,
+    thorough: 10,
+    worker_bits: 4,
+    free: &[14, 15],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Hello(0),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(55 * MINUTE),
+    ],
+    failovers: 4,
+    ..PLAIN
+};
+
+/// The ends of quarantines.
+pub const ENDS: Bounds = Bounds {
+    name: "ends of quarantines",
+    what: "Failovers just before and after the ends of quarantines",
+    depth: 7,
+    thorough: 9,
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Hello(0),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(55 * MINUTE),
+        Step::Pass(24 * HOUR),
+    ],
+    failovers: 2,
+    ..PLAIN
+};
+
+/// Several quarantines, one after the other.
+pub const ROWS: Bounds = Bounds {
+    name: "quarantines in a row",
+    what: "Several quarantines, one after the other",
+    depth: 8,
+    thorough: 10,
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Off(0),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(25 * HOUR),
+    ],
+    hours: 100,
+    ..PLAIN
+};
+
+/// The common spare worker IDs are held by others.
+pub const LATER: Bounds = Bounds {
+    name: "the second part of a quarantine",
+    what: "The second part of a quarantine, without a common spare worker ID",
+    depth: 7,
+    thorough: 9,
+    free: &[0, 7],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Keep(0, 3),
+        Step::Off(0),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+    ],
+    ..PLAIN
+};
+
+/// A registry that goes back without a new timeline.
+pub const SNAPSHOTS: Bounds = Bounds {
+    name: "snapshots of the registry",
+    what: "The registry's volume is set back, and a server that knows more renews its grant first",
+    depth: 7,
+    thorough: 9,
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Hello(0),
+        Step::Off(1),
+        Step::Behind,
+        Step::FailOver,
+        Step::SetBack(0),
+        Step::Pass(95 * MINUTE),
+    ],
+    failovers: 2,
+    ..PLAIN
+};
+
+/// The registry's data is restored from a backup, a dump or a snapshot.
+pub const BACKUPS: Bounds = Bounds {
+    name: "backups",
+    what: "The registry is restored from a backup, a dump or a snapshot",
+    depth: 6,
+    thorough: 8,
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Renew(0),
+        Step::Renew(1),
+        Step::Off(0),
+        Step::Behind,
+        Step::FailOver,
+        Step::SetBack(0),
+        Step::SetBack(1),
+        Step::Rebuild,
+        Step::RestoreTables,
+        Step::Pass(25 * HOUR),
+    ],
+    failovers: 13,
+    ..PLAIN
+};
+
+/// An administrator ends quarantines.
+pub const OPENS: Bounds = Bounds {
+    name: "an administrator",
+    what: "An administrator who knows that nothing was lost ends quarantines",
+    depth: 7,
+    thorough: 9,
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Renew(0),
+        Step::Renew(1),
+        Step::Off(0),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Open,
+        Step::Pass(25 * HOUR),
+    ],
+    ..PLAIN
+};
+
+/// The owner of the registry reserves a worker ID.
+pub const RESERVATIONS: Bounds = Bounds {
+    name: "reservations",
+    what: "The owner of the registry reserves and releases a worker ID, and failovers lose the reservation",
+    depth: 7,
+    thorough: 8,
+    free: &[0, 6],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Off(0),
+        Step::Reserve,
+        Step::Release,
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(25 * MINUTE),
+        Step::Pass(25 * HOUR),
+    ],
+    hours: 80,
+    ..PLAIN
+};
+
+/// The registry is upgraded from the version before the spare quarantine and the slices.
+pub const UPGRADES: Bounds = Bounds {
+    name: "upgrades",
+    what: "The registry is upgraded, and a failover loses the upgrade",
+    depth: 7,
+    thorough: 9,
+    free: &[6, 7],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Renew(0),
+        Step::Off(0),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Upgrade,
+        Step::Pass(95 * MINUTE),
+    ],
+    old: true,
+    ..PLAIN
+};

@@ -1,0 +1,224 @@
+//! What happens to servers, messages and clocks.
+
+use super::{Bounds, Compare, HOUR, MARGIN, MINUTE, PLAIN};
+use crate::server::At;
+use crate::step::{Forgery, Step};
+
+/// The clocks of the registry's hosts differ by one margin.
+pub const HOSTS: Bounds = Bounds {
+    name: "clocks of the registry's hosts",
+    what: "The clocks of the registry's hosts differ by one margin",
+    depth: 7,
+    thorough: 9,
+    free: &[0, 6],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Renew(0),
+        Step::Clock(1, MARGIN),
+        Step::RegistryClock(0),
+        Step::RegistryClock(MARGIN),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(12 * HOUR + 2),
+    ],
+    failovers: 2,
+    hours: 13,
+    ..PLAIN
+};
+
+/// Every server that has a worker ID with all rules has one.
+pub const NUMBERS: Bounds = Bounds {
+    name: "numbers",
+    what: "Failovers, lost answers and restarts, with one worker ID of the ring",
+    depth: 5,
+    thorough: 6,
+    free: &[0, 6],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Claim(0),
+        Step::Claim(1),
+        Step::Renew(0),
+        Step::Lose(0),
+        Step::Off(0),
+        Step::Keep(0, 25),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(25 * MINUTE),
+        Step::Pass(95 * MINUTE),
+    ],
+    failovers: 2,
+    compare: Compare::Numbers,
+    ..PLAIN
+};
+
+/// A role that may call the functions sends calls of its own.
+pub const FORGERIES: Bounds = Bounds {
+    name: "forged calls",
+    what: "A role that may call the functions forges renewals",
+    depth: 7,
+    thorough: 9,
+    free: &[0],
+    steps: &[
+        Step::Up(0),
+        Step::Renew(0),
+        Step::Forge(Forgery::Grant),
+        Step::Forge(Forgery::Bound),
+        Step::Forge(Forgery::Life),
+        Step::Forge(Forgery::Start),
+        Step::Pass(50 * HOUR),
+    ],
+    hours: 200,
+    compare: Compare::Numbers,
+    ..PLAIN
+};
+
+/// Forged calls, and failovers that lose what they did.
+pub const LOST_FORGERIES: Bounds = Bounds {
+    name: "forged calls and failovers",
+    what: "A role that may call the functions forges renewals, and failovers lose them",
+    depth: 6,
+    thorough: 8,
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Renew(0),
+        Step::Renew(1),
+        Step::Forge(Forgery::Life),
+        Step::Forge(Forgery::Count),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(95 * MINUTE),
+        Step::Pass(25 * HOUR),
+    ],
+    ..PLAIN
+};
+
+/// Answers are lost, calls are delayed, and PostgreSQL restarts.
+pub const MESSAGES: Bounds = Bounds {
+    name: "messages",
+    what: "Answers are lost, calls are delayed, PostgreSQL and machines restart, and the registry fails over",
+    depth: 6,
+    thorough: 7,
+    free: &[0, 6, 7],
+    steps: &[
+        Step::Claim(0),
+        Step::Claim(1),
+        Step::Renew(0),
+        Step::Renew(1),
+        Step::Lose(0),
+        Step::Double(0),
+        Step::Arrive,
+        Step::Restart(0),
+        Step::Off(0),
+        Step::Behind,
+        Step::FailOverBehind,
+        Step::Pass(21 * MINUTE),
+        Step::Pass(13 * HOUR),
+    ],
+    ..PLAIN
+};
+
+/// The clocks of the servers and of the registry's hosts are wrong.
+pub const CLOCKS: Bounds = Bounds {
+    name: "clocks",
+    what: "The clocks of the servers and of the registry are wrong",
+    depth: 6,
+    thorough: 7,
+    free: &[0, 6, 7],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Renew(0),
+        Step::Clock(0, -13 * 3_600_000_000),
+        Step::Clock(0, 30 * 3_600_000_000),
+        Step::Clock(1, -3_600_000_000),
+        Step::RegistryClock(0),
+        Step::RegistryClock(MARGIN),
+        Step::Off(0),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(11 * MINUTE),
+        Step::Pass(12 * HOUR + 2),
+    ],
+    ..PLAIN
+};
+
+/// As above, and no server calls the registry after it was granted a worker ID.
+pub const CUT: Bounds = Bounds {
+    name: "servers that are cut off",
+    what: "The clocks of the servers are wrong, and each server is cut off from the registry after its first renewal",
+    depth: 7,
+    thorough: 9,
+    free: &[0, 6],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Clock(0, -13 * 3_600_000_000),
+        Step::Clock(0, 30 * 3_600_000_000),
+        Step::Behind,
+        Step::FailOver,
+        Step::FailOverBehind,
+        Step::Pass(13 * HOUR),
+        Step::Pass(25 * HOUR),
+    ],
+    ..PLAIN
+};
+
+/// Disks and memories are copied and restored, and servers issue IDs.
+pub const SERVERS: Bounds = Bounds {
+    name: "servers",
+    what: "Disks and memories are copied, data directories are restored, and servers issue IDs",
+    depth: 6,
+    thorough: 8,
+    free: &[0],
+    places: 3,
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Up(2),
+        Step::Renew(0),
+        Step::Renew(1),
+        Step::Renew(2),
+        Step::Restart(0),
+        Step::CloneDisk(0),
+        Step::CloneMemory(0),
+        Step::Backup(0),
+        Step::Restore(0),
+        Step::Issue(0, At::Lowest),
+        Step::Issue(0, At::Highest),
+        Step::Issue(1, At::Lowest),
+        Step::Issue(1, At::Highest),
+        Step::Pass(13 * HOUR),
+    ],
+    ..PLAIN
+};
+
+/// The layout is changed, and changed back.
+pub const LAYOUTS: Bounds = Bounds {
+    name: "layouts",
+    what: "The layout is changed and changed back",
+    depth: 7,
+    thorough: 9,
+    worker_bits: 1,
+    free: &[0, 1],
+    steps: &[
+        Step::Up(0),
+        Step::Up(1),
+        Step::Renew(0),
+        Step::Off(0),
+        Step::FailOverBehind,
+        Step::ChangeLayout,
+        Step::Configure(0),
+        Step::Configure(1),
+        Step::Pass(7 * HOUR),
+        Step::Pass(50 * HOUR),
+    ],
+    hours: 200,
+    ..PLAIN
+};

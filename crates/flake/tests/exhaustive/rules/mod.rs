@@ -1,0 +1,46 @@
+//! The rules of the registry, in the order of the page docs/fleet-rules.md, and how the need for each of them is shown.
+
+mod claims;
+mod failovers;
+mod layouts;
+mod renewals;
+mod reservations;
+mod servers;
+mod spares;
+
+use crate::bounds::Bounds;
+use crate::faults::Fault;
+use crate::step::Step;
+
+/// What shows that a rule is needed.
+pub enum By {
+    /// The search finds the shortest schedule within these bounds.
+    Search(&'static Bounds),
+    /// A schedule that is too long for the search, in a world with the beginning of these bounds. No step can be left out.
+    Directed(&'static Bounds, &'static [Step]),
+}
+
+pub struct Rule {
+    /// The rule is taken away.
+    pub fault: Fault,
+    pub text: &'static str,
+    /// What happens then.
+    pub fails: &'static str,
+    pub by: By,
+}
+
+/// A section of the page.
+pub struct Section {
+    pub title: &'static str,
+    pub rules: &'static [Rule],
+}
+
+pub const SECTIONS: &[Section] = &[
+    Section { title: "Claims", rules: claims::RULES },
+    Section { title: "Renewals", rules: renewals::RULES },
+    Section { title: "Failovers and restores", rules: failovers::RULES },
+    Section { title: "Spare worker IDs", rules: spares::RULES },
+    Section { title: "Layouts", rules: layouts::RULES },
+    Section { title: "Reservations", rules: reservations::RULES },
+    Section { title: "Servers", rules: servers::RULES },
+];
