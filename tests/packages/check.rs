@@ -110,7 +110,7 @@ pub fn fields(control: &str) -> Result<(), String> {
     ensure!(has_libpq, "it depends on no PostgreSQL client library: {depends:?}");
     let libc = depends.iter().find_map(|name| name.strip_prefix("libc6 (>= ")?.strip_suffix(')'));
     let libc = libc.ok_or(format!("it depends on no C library: {depends:?}"))?;
-    let promise = "the C library is 2.34 or later";
+    let promise = "version 2.34 or later of the C library";
     let text = page("docs/installing.md").replace('\n', " ");
     ensure!(text.contains(promise), "the page does not say that {promise}");
     ensure!(promise.contains(&format!(" {libc} ")), "it asks for C library {libc}, and the page says 2.34");
