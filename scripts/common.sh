@@ -63,6 +63,18 @@ tell_pgrx() {
     printf '[configs]\npg%s = "%s"\n%s\n' "$PG" "$pg_config" "$others" >"$configuration"
 }
 
+# Prints the directory with the source of a crate, in vendor/ of the source package or where cargo keeps it: source_of NAME VERSION.
+source_of() {
+    local candidate
+    for candidate in vendor/"$1-$2" vendor/"$1" "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$1-$2"; do
+        if [ -d "$candidate" ]; then
+            echo "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
 # Prevents other scripts from building until this one ends, because all builds use the same directories.
 build_alone() {
     [ -z "${SNOWFLAKE_BUILDING:-}" ] || return 0
