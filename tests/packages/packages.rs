@@ -259,6 +259,7 @@ fn the_workflows_are_as_actionlint_wants_them() {
 #[test]
 fn the_script_that_tries_a_package_works_in_an_empty_debian() {
     let Some(tree) = tree::Tree::fresh("try") else { return };
+    tree.write(&format!("/etc/postgresql/{}/main/conf.d/other_port.conf", major()), "port = 5433\n");
     debian::check_try(&tree, &Packages::built().debian).unwrap();
 }
 
