@@ -90,15 +90,18 @@ fn an_answer_that_is_lost_repeats_no_number() {
     let (mut client, mut clear) = (lossy.session(), other.session());
     let mut ledger = vec![draw(&mut client, 5)];
     proxy.lose_answers(cluster::Chance::of("seg_lossy"), 4);
-    let mut errors = 0;
+    // While the lost answer's transaction holds the segment, a draw of the other server can fail, too.
+    let mut answered = [0; 2];
     for _ in 0..300 {
-        match client.query(crate::servers::DRAW, &[]) {
-            Ok(rows) => ledger.push(rows.iter().map(|row| row.get(0)).collect()),
-            Err(_) => errors += 1,
+        for (client, answered) in [&mut client, &mut clear].into_iter().zip(&mut answered) {
+            if let Ok(rows) = client.query(crate::servers::DRAW, &[]) {
+                ledger.push(rows.iter().map(|row| row.get(0)).collect());
+                *answered += 1;
+            }
         }
-        ledger.push(draw(&mut clear, 3));
     }
     assert!(proxy.lost() > 0, "no answer was lost");
-    assert!(errors < 300, "{}", lossy.log());
+    assert!(answered[0] > 0, "{}", lossy.log());
+    assert!(answered[1] > 0, "{}", other.log());
     check_ledger(&ledger).unwrap();
 }
