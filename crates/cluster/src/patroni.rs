@@ -9,7 +9,7 @@ use std::time::Duration;
 use postgres::config::TargetSessionAttrs;
 use postgres::{Client, Config, NoTls};
 
-use crate::patience::PATIENCE;
+use crate::patience::{PATIENCE, SOON};
 use crate::{Answer, Boot, Host, Scratch, Service, block_with, blocks, loopback, page, watch, within};
 
 pub use member::Member;
@@ -137,8 +137,7 @@ impl Patroni {
 
     /// Returns true if every member has a worker ID within this time.
     pub fn have_workers(&self, time: Duration) -> bool {
-        let has = |member: &Member| member.try_connect().is_some_and(|mut client| member_has_worker(&mut client));
-        within(time, || self.members.iter().all(has))
+        within(time, || self.members.iter().all(Member::has_worker))
     }
 
     /// Waits until every member has a worker ID.
@@ -220,22 +219,44 @@ impl Patroni {
 
     /// Waits until all other members follow the leader, and returns its index.
     pub fn wait_for_members(&self) -> usize {
-        let follow = || {
+        let found = self.followed_leader(STEPS);
+        found.unwrap_or_else(|| panic!("the members do not follow a leader:\n{}", self.log()))
+    }
+
+    /// Returns the index of the leader if all other members follow it within this time.
+    fn followed_leader(&self, time: Duration) -> Option<usize> {
+        let followed = || {
             let leader = self.leader_now()?;
-            let mut client = self.members[leader].try_connect()?;
-            let sql = "SELECT count(DISTINCT application_name) FROM pg_stat_replication
-                       WHERE state = 'streaming' AND application_name LIKE 'db_'";
-            let streaming: i64 = client.query_one(sql, &[]).ok()?.get(0);
-            let others = (0..self.members.len()).filter(|member| *member != leader);
-            let replicas = others.filter(|member| self.members[*member].is_replica()).count();
-            (streaming == 2 && replicas == 2).then_some(leader)
+            let mut others = (0..self.members.len()).filter(|member| *member != leader);
+            let follows = |member: usize| self.streams(leader, member) && self.members[member].is_replica();
+            others.all(follows).then_some(leader)
         };
         let mut found = None;
-        within(STEPS, || {
-            found = follow();
+        within(time, || {
+            found = followed();
             found.is_some()
         });
-        found.unwrap_or_else(|| panic!("the members do not follow a leader:\n{}", self.log()))
+        found
+    }
+
+    /// Returns true if the leader sends WAL to this member.
+    fn streams(&self, leader: usize, member: usize) -> bool {
+        let sql = "SELECT FROM pg_stat_replication WHERE state = 'streaming' AND application_name = $1";
+        let rows = |mut client: Client| client.query(sql, &[&self.members[member].name]);
+        self.members[leader].try_connect().is_some_and(|client| rows(client).is_ok_and(|rows| !rows.is_empty()))
+    }
+
+    /// Waits like [`Patroni::wait_for_members`], but reinitializes the members that do not follow the leader by themselves, and returns
+    /// their indexes, too.
+    pub fn repair_members(&self) -> (usize, Vec<usize>) {
+        if let Some(leader) = self.followed_leader(SOON) {
+            return (leader, Vec::new());
+        }
+        let leader = self.leader();
+        let others = (0..self.members.len()).filter(|member| *member != leader);
+        let stuck: Vec<usize> = others.filter(|member| !self.streams(leader, *member)).collect();
+        stuck.iter().for_each(|member| self.members[*member].reinitialize());
+        (self.wait_for_members(), stuck)
     }
 
     /// Makes another member the leader while all of them run, and waits until it is the leader.
@@ -312,8 +333,4 @@ impl Drop for Patroni {
 fn without_registry(common: &str) -> String {
     let lines = common.lines().filter(|line| !line.contains("snowflake_pg.registry"));
     lines.map(|line| format!("{line}\n")).collect()
-}
-
-fn member_has_worker(client: &mut Client) -> bool {
-    client.query_one("SHOW snowflake_pg.worker_id", &[]).is_ok_and(|row| row.get::<_, String>(0) != "-1")
 }

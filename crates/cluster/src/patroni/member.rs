@@ -167,6 +167,12 @@ impl Member {
         self.connect().one("SHOW snowflake_pg.worker_id")
     }
 
+    /// Returns true if the server accepts connections and has a worker ID.
+    pub fn has_worker(&self) -> bool {
+        let row = self.try_connect().and_then(|mut client| client.query_one("SHOW snowflake_pg.worker_id", &[]).ok());
+        row.is_some_and(|row| row.get::<_, String>(0) != "-1")
+    }
+
     /// Returns what Patroni and PostgreSQL have written since Patroni was started.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("patroni.log")).unwrap_or_default()
