@@ -45,7 +45,7 @@ BEGIN
 END
 $$;
 
--- The row of the fleet, locked for a function of the owner. No session is ended for it.
+-- The row of the fleet, locked for a function of the owner. Unlike lock_fleet(), this function ends no sessions to get the lock.
 CREATE FUNCTION snowflake_registry.lock_for_owner() RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -57,7 +57,7 @@ BEGIN
 END
 $$;
 
--- The point of a new layout for the time of a point of the old one. 0 means that there was no such time.
+-- The point in the new layout that has the same time as a point in the old layout. A point of 0 stands for no time, and remains 0.
 CREATE FUNCTION snowflake_registry.convert_point(
     old_fleet snowflake_registry.fleet, new_fleet snowflake_registry.fleet, point bigint
 ) RETURNS bigint
@@ -120,7 +120,7 @@ BEGIN
             DETAIL = format('With the new layout and epoch, no server could issue IDs until %s.', first_grant),
             HINT = 'Choose an earlier epoch or more bits below the timestamp.';
     END IF;
-    -- Bounds of the old layout mean nothing in the new one. The floor replaces all of them.
+    -- The bounds of the old layout have no meaning in the new one. The floor replaces all of them.
     FOR n IN SELECT * FROM snowflake_registry.node LOOP
         PERFORM snowflake_registry.end_tenure(f, n, now_at, 'layout change');
     END LOOP;
@@ -152,7 +152,8 @@ BEGIN
     PERFORM snowflake_registry.read_fleet();
     f := snowflake_registry.lock_for_owner();
     now_at := clock_timestamp();
-    -- A restore that no server has noticed yet counts, too: otherwise the next request would begin a quarantine.
+    -- If the registry was restored and no server has noticed it yet, begin the life now. Otherwise, the next request would begin a
+    -- quarantine.
     IF snowflake_registry.moved(f, i) THEN
         f := snowflake_registry.begin_life(f, i, NULL, now_at);
     END IF;
@@ -163,11 +164,11 @@ BEGIN
     PERFORM snowflake_registry.commit_durably();
     UPDATE snowflake_registry.fleet SET quarantine_until = f.quarantine_before, spare_closed = false;
     f := snowflake_registry.mark_fleet();
-    -- Tags of which no block was taken since the quarantine began go on where they were.
+    -- Tags from which no block has been taken since the quarantine began continue without a skip.
     UPDATE snowflake_registry.skip AS k SET windows = 0
     WHERE k.quarantine = (SELECT q.quarantine FROM snowflake_registry.skip AS q ORDER BY q.life DESC LIMIT 1);
     RAISE LOG 'the quarantine of fleet % was ended by "%"', f.fleet_id, session_user;
-    -- The clock may have been set back to a time within the quarantine before.
+    -- The clock may have been set back to a time within the previous quarantine.
     RETURN NOT snowflake_registry.in_quarantine(f, snowflake_registry.point_of(f, now_at));
 END
 $$;
@@ -187,7 +188,8 @@ BEGIN
 END
 $$;
 
--- Creating a role in a script would need CREATEROLE, and roles are not part of a dump of one database. The owner names the role.
+-- A script that creates a role would need CREATEROLE, and a dump of one database contains no roles. For this reason, the owner creates the
+-- role.
 CREATE FUNCTION snowflake_registry.grant_server(role name) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,4 +1,4 @@
--- Keeps a bounded part of what a server says about itself: at most 16 keys with scalar values, which are cut.
+-- Limits what a server reports about itself: at most 16 keys with scalar values, which are truncated.
 CREATE FUNCTION snowflake_registry.clean_about(about jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -22,7 +22,7 @@ CREATE FUNCTION snowflake_registry.about_number(about jsonb, key text) RETURNS b
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT CASE WHEN about ->> key ~ '^-?[0-9]{1,15}$' THEN (about ->> key)::bigint END $$;
 
--- What the answer says about the holder of a row.
+-- What an answer reports about the holder of a row.
 CREATE FUNCTION snowflake_registry.other_of(n snowflake_registry.node) RETURNS jsonb
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -102,7 +102,7 @@ CREATE FUNCTION snowflake_registry.lease_valid(lease interval) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT lease BETWEEN interval '10 minutes' AND interval '24 hours' $$;
 
--- Moves what "node" knows about a holder into "history" before another holder replaces it.
+-- Copies the record of a holder from "node" to "history" before a different holder replaces it.
 CREATE FUNCTION snowflake_registry.end_tenure(
     f snowflake_registry.fleet, n snowflake_registry.node, now_at timestamptz, ended_by text
 ) RETURNS void

@@ -21,7 +21,7 @@ COMMENT ON COLUMN snowflake_registry.fleet.timeline IS
 COMMENT ON COLUMN snowflake_registry.fleet.database_oid IS
     'OID of the database in which the registry was last used';
 COMMENT ON COLUMN snowflake_registry.fleet.table_oid IS
-    'OID of this table when the registry was last used, which differs after a dump is restored';
+    'OID of this table when the registry was last used; after a dump is restored, the table has a different OID';
 COMMENT ON COLUMN snowflake_registry.fleet.quarantine_until IS
     'end of the last quarantine without its margin, as a point in ID space, or 0';
 COMMENT ON COLUMN snowflake_registry.fleet.quarantine_before IS
@@ -29,19 +29,19 @@ COMMENT ON COLUMN snowflake_registry.fleet.quarantine_before IS
 COMMENT ON COLUMN snowflake_registry.fleet.spare_until IS
     'end of the last quarantine of the spare worker IDs without its margin, as a point in ID space, or 0';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_before IS
-    'value of spare_until when the registry was last known to be calm';
+    'value of spare_until when the quarantine of the spare worker IDs was last known to be over';
 COMMENT ON COLUMN snowflake_registry.fleet.newest_seen IS
-    'time of the newest heartbeat in the table "node" when the registry was last known to be calm, as a point in ID space';
+    'time of the newest heartbeat in "node" when the quarantine of the spare worker IDs was last known to be over, as a point in ID space';
 COMMENT ON COLUMN snowflake_registry.fleet.settled IS
-    'timeline on which the registry was last known to be calm, or NULL';
+    'timeline on which the quarantine of the spare worker IDs was last known to be over, or NULL';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_closed IS
     'whether servers are refused the common spare worker IDs during the quarantine of the spare worker IDs';
 COMMENT ON COLUMN snowflake_registry.fleet.mark IS
-    'number of the transaction that wrote this row, which differs after the row is restored';
+    'number of the transaction that wrote this row; after the row is restored, this number is no longer the one in xmin';
 COMMENT ON COLUMN snowflake_registry.fleet.floor IS
     'point in ID space below which no ID is granted, because of not_before or a change of the layout';
 COMMENT ON TABLE snowflake_registry.ring IS
-    'the worker IDs that are examined next, one row for each datacenter ID';
+    'the worker IDs that the next claim examines first, one row for each datacenter ID';
 COMMENT ON TABLE snowflake_registry.node IS
     'the worker IDs that were assigned, and their holders; do not delete rows, because their bounds prevent duplicate IDs';
 COMMENT ON COLUMN snowflake_registry.node.holder IS
@@ -75,15 +75,15 @@ COMMENT ON COLUMN snowflake_registry.segment.max_step IS
 COMMENT ON COLUMN snowflake_registry.segment.top_nonce IS
     'nonce of the highest block';
 COMMENT ON COLUMN snowflake_registry.segment.below_nonce IS
-    'nonce of the block directly below the highest one, if the highest one can be given back as a whole';
+    'nonce of the block directly below the highest one, if the highest block can be returned as a whole';
 COMMENT ON COLUMN snowflake_registry.segment.life IS
-    'life of the registry in which the last block was taken; the skips of later lives apply to the next block';
+    'life of the registry in which the last block was taken; the next block is above the skips of all later lives';
 COMMENT ON COLUMN snowflake_registry.segment.begins_at IS
-    'when the period of a series begins, or null for a tag that create_segment() has created';
+    'when the period of a series begins, or NULL for a tag that does not belong to a series';
 COMMENT ON COLUMN snowflake_registry.segment.window_used IS
     'how many numbers were taken in the 10 minutes that began at window_start';
 COMMENT ON TABLE snowflake_registry.skip IS
-    'how many windows of 10 minutes each life of the registry took to be lost, or 0 after open()';
+    'for how many windows of 10 minutes each life of the registry skips numbers, or 0 after open()';
 COMMENT ON COLUMN snowflake_registry.skip.lost IS
     'value of column "windows" before open()';
 COMMENT ON COLUMN snowflake_registry.skip.quarantine IS
@@ -97,17 +97,17 @@ COMMENT ON VIEW snowflake_registry.holes IS
 COMMENT ON VIEW snowflake_registry.status IS
     'the fleet and its quarantine, with times instead of points in ID space';
 COMMENT ON VIEW snowflake_registry.servers IS
-    'one row for each worker ID: who has it, until when, and whether the server is live, late or gone, or the worker ID is reserved';
+    'one row for each worker ID: holder, end of the grant, and whether the server is live, late or gone, or the worker ID is reserved';
 COMMENT ON VIEW snowflake_registry.datacenters IS
-    'one row for each datacenter ID: how many worker IDs there are outside a quarantine, how many are used and how many are free';
+    'one row for each datacenter ID: the number of worker IDs that are not spare, and how many of them are in use and how many are free';
 COMMENT ON VIEW snowflake_registry.handovers IS
-    'which server had which worker ID, and when; in the rows of present holders, "ended" is NULL';
+    'which server had which worker ID, and when; in the rows of current holders, "ended" is NULL';
 COMMENT ON TYPE snowflake_registry.answer IS
     'answer to a request of a server';
 COMMENT ON TYPE snowflake_registry.block IS
     'answer to a request for numbers of a tag';
 COMMENT ON TYPE snowflake_registry.identity IS
-    'what identifies the place of the registry: a change shows a restore or a failover';
+    'what identifies the place of the registry; a change indicates a restore or a failover';
 COMMENT ON TYPE snowflake_registry.division IS
     'division of the worker IDs of a datacenter';
 COMMENT ON TYPE snowflake_registry.offer IS
@@ -119,42 +119,42 @@ COMMENT ON TYPE snowflake_registry.layout IS
 COMMENT ON FUNCTION snowflake_registry.hello(uuid, text, bigint) IS
     'for servers: the life of the registry and a new nonce';
 COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, bigint, integer, uuid, bigint, uuid, bigint, interval, jsonb) IS
-    'for servers: ask for a worker ID';
+    'for servers: request a worker ID';
 COMMENT ON FUNCTION snowflake_registry.renew(uuid, text, bigint, integer, integer, uuid, bigint, bigint, uuid, uuid, bigint, bigint,
     bigint, interval, jsonb) IS
-    'for servers: ask for more IDs of the worker ID that the server has';
+    'for servers: renew the grant of the worker ID that the server has';
 COMMENT ON FUNCTION snowflake_registry.take(uuid, text, uuid, bigint) IS
     'for servers: take a block of the numbers of a tag';
 COMMENT ON FUNCTION snowflake_registry.give_back(uuid, text, bigint, uuid, bigint, bigint) IS
-    'for servers: give back the numbers of a block that are not used';
+    'for servers: return the unused numbers of a block';
 COMMENT ON FUNCTION snowflake_registry.report(uuid, text[], bigint[], bigint[]) IS
-    'for servers: report which blocks the server has, and learn which of them are void';
+    'for servers: report the blocks that the server has, and return which of them are still valid';
 COMMENT ON FUNCTION snowflake_registry.begin_segment(uuid, text, timestamptz, bigint, bigint, bigint) IS
     'for servers: create the tag of a period of a series if there is none';
 COMMENT ON FUNCTION snowflake_registry.recreate_segment(text, bigint, bigint, bigint) IS
-    'create a tag again with different sizes of blocks, or with start as the next number if no number from there on is in use';
+    'create a tag again with different block sizes, or with start as the next number if neither start nor a higher number is in use';
 COMMENT ON FUNCTION snowflake_registry.create_segment(text, bigint, bigint, bigint, text, timestamptz) IS
     'create a tag whose first number is start, and return its generation; blocks have from step to max_step numbers';
 COMMENT ON FUNCTION snowflake_registry.drop_segment(text) IS
     'drop a tag; its numbers can be issued again if it is created again';
 COMMENT ON FUNCTION snowflake_registry.create_fleet(text, timestamptz, timestamptz) IS
-    'create the fleet with the given layout and epoch; IDs from before not_before are never granted';
+    'create the fleet with the given layout and epoch; IDs with a time before not_before are never granted';
 COMMENT ON FUNCTION snowflake_registry.change_layout(text, timestamptz) IS
     'change the layout and the epoch, and return the time from which servers can issue IDs again';
 COMMENT ON FUNCTION snowflake_registry.open() IS
-    'end the quarantine; call it only if no change of the registry was lost since the quarantine began';
+    'end the quarantine; call this function only if the registry has lost no change since the quarantine began';
 COMMENT ON FUNCTION snowflake_registry.close() IS
-    'begin a quarantine without spare worker IDs, and return its end; call it after a restore that the registry does not detect';
+    'begin a quarantine without spare worker IDs, and return its end; call this function after a restore that the registry does not detect';
 COMMENT ON FUNCTION snowflake_registry.reserve(integer, integer) IS
     'reserve a worker ID for a database without the library, and return the lowest ID that it may issue';
 COMMENT ON FUNCTION snowflake_registry.release(integer, integer) IS
-    'make a reserved worker ID available to servers again, and return the time from which they can get it; first stop the database';
+    'make a reserved worker ID available to servers, and return the time from which they can get it; first stop the database that uses it';
 COMMENT ON FUNCTION snowflake_registry.lock_node(snowflake_registry.fleet, integer, integer) IS
     'internal: the row of a worker ID, locked for a function of the owner';
 COMMENT ON FUNCTION snowflake_registry.grant_server(name) IS
     'allow a role to call the functions for servers';
 COMMENT ON FUNCTION snowflake_registry.sum_of(bigint, bigint) IS
-    'internal: sum of a point and a span';
+    'internal: sum of a point and a span, at most 2^63 - 1';
 COMMENT ON FUNCTION snowflake_registry.time_of(bigint, bigint, integer, bigint) IS
     'internal: time of a point in ID space';
 COMMENT ON FUNCTION snowflake_registry.time_of(snowflake_registry.fleet, bigint) IS
@@ -170,11 +170,11 @@ COMMENT ON FUNCTION snowflake_registry.span_of(snowflake_registry.fleet, interva
 COMMENT ON FUNCTION snowflake_registry.margin(snowflake_registry.fleet) IS
     'internal: number of IDs in the margin of 10 minutes';
 COMMENT ON FUNCTION snowflake_registry.far(snowflake_registry.fleet) IS
-    'internal: number of IDs in the longest lease and two margins';
+    'internal: number of IDs in the longest lease plus two margins';
 COMMENT ON FUNCTION snowflake_registry.near(snowflake_registry.fleet) IS
-    'internal: number of IDs in the longest lease of a spare worker ID and two margins';
+    'internal: number of IDs in the longest lease of a spare worker ID plus two margins';
 COMMENT ON FUNCTION snowflake_registry.two_margins_above(snowflake_registry.fleet, bigint) IS
-    'internal: a point and two margins';
+    'internal: a point plus two margins';
 COMMENT ON FUNCTION snowflake_registry.start_above(snowflake_registry.fleet, bigint) IS
     'internal: lowest start above a point';
 COMMENT ON FUNCTION snowflake_registry.division_of(integer) IS
@@ -198,7 +198,7 @@ COMMENT ON FUNCTION snowflake_registry.store_claim(snowflake_registry.answer, sn
     timestamptz) IS
     'internal: store the grant of a claim';
 COMMENT ON FUNCTION snowflake_registry.move_on(snowflake_registry.fleet, integer, bigint) IS
-    'internal: let the next claim begin after a worker ID';
+    'internal: let the next claim begin with the worker ID after this one';
 COMMENT ON FUNCTION snowflake_registry.log_few_free(snowflake_registry.fleet, integer, bigint) IS
     'internal: write to the log if few worker IDs are free';
 COMMENT ON FUNCTION snowflake_registry.latest_bound(snowflake_registry.fleet, bigint) IS
@@ -206,7 +206,7 @@ COMMENT ON FUNCTION snowflake_registry.latest_bound(snowflake_registry.fleet, bi
 COMMENT ON FUNCTION snowflake_registry.highest_count(snowflake_registry.fleet, bigint) IS
     'internal: highest count that the holder of a worker ID can have reached';
 COMMENT ON FUNCTION snowflake_registry.implausible(snowflake_registry.fleet, bigint, bigint, bigint, bigint) IS
-    'internal: whether no answer can have contained what a renewal says';
+    'internal: whether no answer can have contained the values in a renewal';
 COMMENT ON FUNCTION snowflake_registry.lease_span(snowflake_registry.fleet, boolean, interval) IS
     'internal: number of IDs in the lease of a worker ID';
 COMMENT ON FUNCTION snowflake_registry.store_renewal(snowflake_registry.answer, snowflake_registry.fleet, snowflake_registry.node, uuid,
@@ -215,7 +215,7 @@ COMMENT ON FUNCTION snowflake_registry.store_renewal(snowflake_registry.answer, 
 COMMENT ON FUNCTION snowflake_registry.lock_for_owner() IS
     'internal: the row of the fleet, locked for a function of the owner';
 COMMENT ON FUNCTION snowflake_registry.convert_point(snowflake_registry.fleet, snowflake_registry.fleet, bigint) IS
-    'internal: point of a new layout for the time of a point of the old one';
+    'internal: point in the new layout that has the same time as a point in the old layout';
 COMMENT ON FUNCTION snowflake_registry.parse_layout(text) IS
     'internal: parts of a layout that is given as field widths';
 COMMENT ON FUNCTION snowflake_registry.epoch_ms(timestamptz) IS
@@ -239,23 +239,23 @@ COMMENT ON FUNCTION snowflake_registry.quarantine_end(snowflake_registry.fleet) 
 COMMENT ON FUNCTION snowflake_registry.in_quarantine(snowflake_registry.fleet, bigint) IS
     'internal: whether a point lies within the last quarantine';
 COMMENT ON FUNCTION snowflake_registry.lost_windows(interval, bigint) IS
-    'internal: how many windows of numbers can have been taken and lost';
+    'internal: how many windows of numbers may have been taken and lost';
 COMMENT ON FUNCTION snowflake_registry.check_tag(text) IS
     'internal: raise an error unless a tag has 1 to 200 bytes';
 COMMENT ON FUNCTION snowflake_registry.check_array(text, anyarray, integer) IS
-    'internal: raise an error unless an array has this length and no NULL';
+    'internal: raise an error unless an array has this length and contains no NULL';
 COMMENT ON FUNCTION snowflake_registry.enter(uuid, boolean) IS
     'internal: lock the row of the fleet, and begin a life if the registry is in a different place than before';
 COMMENT ON FUNCTION snowflake_registry.block_answer(snowflake_registry.fleet, uuid, text) IS
-    'internal: what every answer about the numbers of a tag contains';
+    'internal: the fields that every answer about the numbers of a tag contains';
 COMMENT ON FUNCTION snowflake_registry.is_of_series(text) IS
-    'internal: whether a tag is one of a period of a series';
+    'internal: whether a tag belongs to a period of a series';
 COMMENT ON FUNCTION snowflake_registry.check_begins_at(text, timestamptz) IS
-    'internal: raise an error unless this is the tag of a period, and when the period begins';
+    'internal: raise an error unless the tag belongs to a period and the time is valid as its beginning';
 COMMENT ON FUNCTION snowflake_registry.lock_segment(text) IS
     'internal: lock the row of a tag, and return false if another session keeps it locked';
 COMMENT ON FUNCTION snowflake_registry.check_sizes(bigint, bigint, bigint) IS
-    'internal: raise an error unless these are the first number and the sizes of the blocks of a tag';
+    'internal: raise an error unless the first number and the block sizes of a tag are valid';
 COMMENT ON FUNCTION snowflake_registry.insert_segment(snowflake_registry.fleet, text, bigint, bigint, bigint, bigint, timestamptz,
     timestamptz, text) IS
     'internal: create a tag';
@@ -268,11 +268,11 @@ COMMENT ON FUNCTION snowflake_registry.apply_skip(snowflake_registry.fleet, snow
 COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, bigint, timestamptz, text) IS
     'internal: begin a life of the registry, and with it a quarantine';
 COMMENT ON FUNCTION snowflake_registry.clean_about(jsonb) IS
-    'internal: a bounded part of what a server says about itself';
+    'internal: limit what a server reports about itself';
 COMMENT ON FUNCTION snowflake_registry.about_number(jsonb, text) IS
     'internal: the integer value of a key';
 COMMENT ON FUNCTION snowflake_registry.other_of(snowflake_registry.node) IS
-    'internal: what an answer says about another holder';
+    'internal: what an answer reports about a different holder';
 COMMENT ON FUNCTION snowflake_registry.check_argument(text, boolean, text) IS
     'internal: raise an error unless an argument is valid';
 COMMENT ON FUNCTION snowflake_registry.check_arguments(uuid, text, bigint, integer, uuid, bigint, uuid, bigint, interval, jsonb) IS
@@ -282,6 +282,6 @@ COMMENT ON FUNCTION snowflake_registry.refusal(snowflake_registry.fleet, uuid, t
 COMMENT ON FUNCTION snowflake_registry.lease_valid(interval) IS
     'internal: whether a lease is from 10 minutes to 1 day';
 COMMENT ON FUNCTION snowflake_registry.end_tenure(snowflake_registry.fleet, snowflake_registry.node, timestamptz, text) IS
-    'internal: record the end of a tenure of a worker ID';
+    'internal: record that a server no longer holds a worker ID';
 COMMENT ON FUNCTION snowflake_registry.knows_more(snowflake_registry.fleet, snowflake_registry.node, bigint, bigint) IS
     'internal: whether a renewal shows that the registry has lost changes';

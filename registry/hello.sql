@@ -11,7 +11,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_registry.check_argument('layout', length(hello.layout) <= 100, 'Pass the layout of the server.');
     PERFORM snowflake_registry.check_argument('epoch', hello.epoch >= 0, 'Pass the epoch of the server.');
-    -- Nothing is written, and so nothing is locked, unless a life begins. A life that is out of date does no harm: claim() refuses it.
+    -- Unless a life begins, nothing is written, so nothing is locked. An outdated life does no harm, because claim() refuses it.
     i := snowflake_registry.identity_now();
     f := snowflake_registry.read_fleet();
     a := snowflake_registry.refusal(f, hello.fleet, hello.layout, hello.epoch, clock_timestamp());

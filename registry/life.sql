@@ -1,5 +1,5 @@
--- What the registry knows about the server it is on. The OIDs reveal a dump that is restored into the same cluster, because it
--- changes neither the system identifier nor the timeline.
+-- What the registry knows about the server on which it runs. Restoring a dump into the same cluster changes neither the system identifier
+-- nor the timeline, but changes the OIDs.
 CREATE FUNCTION snowflake_registry.identity_now() RETURNS snowflake_registry.identity
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -18,7 +18,7 @@ BEGIN
 END
 $$;
 
--- Whether the tables are the recorded ones, and their rows were not restored from a dump of these tables.
+-- Whether these are the tables that were recorded, and their rows were not restored from a dump.
 CREATE FUNCTION snowflake_registry.same_tables(f snowflake_registry.fleet, i snowflake_registry.identity) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT f.mark IS NOT NULL AND (f.database_oid, f.table_oid) IS NOT DISTINCT FROM (i.database_oid, i.table_oid) $$;
@@ -30,9 +30,9 @@ AS $$
         OR NOT snowflake_registry.same_tables(f, i)
 $$;
 
--- The row of the fleet contains the number of the transaction that has written it, which PostgreSQL stores in "xmin", too. A row that
--- was deleted or truncated and copied back has the old number in one of them only. This function sets the mark of such a row to NULL.
--- A copy of the files, VACUUM FULL and CLUSTER keep both numbers.
+-- The row of the fleet contains the number of the transaction that wrote it, which PostgreSQL also stores in "xmin". If the row was deleted
+-- or truncated and then copied back, only one of the two is the old number. This function sets the mark of such a row to NULL. A copy of
+-- the files, VACUUM FULL and CLUSTER keep both numbers.
 CREATE FUNCTION snowflake_registry.as_written(f snowflake_registry.fleet, written xid) RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -44,7 +44,7 @@ BEGIN
 END
 $$;
 
--- Every function that has updated the row of the fleet calls this function afterwards, in the same transaction or subtransaction.
+-- Every function that updates the row of the fleet then calls this function, in the same transaction or subtransaction.
 CREATE FUNCTION snowflake_registry.mark_fleet() RETURNS snowflake_registry.fleet
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$ UPDATE snowflake_registry.fleet AS t SET mark = t.xmin RETURNING t.* $$;
@@ -64,8 +64,8 @@ BEGIN
 END
 $$;
 
--- An answer must survive a crash and a failover, or its caller must see that it might not. "remote_apply" is stronger than "on" and stays.
--- The values last until the end of the transaction, not only until the end of the function.
+-- An answer must survive a crash and a failover, or the caller must be warned that it might not. "remote_apply" is stronger than "on", so
+-- this function does not change it. The settings apply until the end of the transaction, not only until the end of the function.
 CREATE FUNCTION snowflake_registry.commit_durably() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -73,15 +73,15 @@ BEGIN
     IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    -- A COMMIT whose wait for the standby was cancelled succeeds with a warning, which the caller must see.
+    -- If the wait for the standby is cancelled, COMMIT succeeds with a warning, which the caller must receive.
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
 END
 $$;
 
--- The sessions whose transactions have locked rows of the registry and began at least this long ago. Left out are those that wait for
--- one of the others, or for a standby after they have committed, and those of superusers and of the owner of the registry.
+-- The sessions whose transactions have locked rows of the registry and began at least this long ago. Sessions of superusers and of the
+-- owner of the registry are excluded, and so are sessions that wait for one of the others, or for a standby after they have committed.
 CREATE FUNCTION snowflake_registry.lock_holders(age interval) RETURNS text[]
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -100,7 +100,7 @@ AS $$
 $$;
 
 -- Ends those of the given sessions that are still in the same transaction. The owner of the registry can end only sessions of roles whose
--- rights it has.
+-- privileges it has.
 CREATE FUNCTION snowflake_registry.end_sessions(sessions text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -128,7 +128,7 @@ DECLARE
     holders text[];
 BEGIN
     PERFORM snowflake_registry.commit_durably();
-    -- A caller that leaves its transaction open keeps the lock, and all other servers wait.
+    -- While a caller leaves its transaction open, it keeps the lock, and all other servers wait.
     IF current_setting('idle_in_transaction_session_timeout')::interval NOT BETWEEN interval '1 ms' AND interval '10 s' THEN
         PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     END IF;
@@ -149,8 +149,8 @@ BEGIN
             END IF;
             RETURN snowflake_registry.as_written(row.f, row.written);
         EXCEPTION WHEN lock_not_available THEN
-            -- A caller can switch the timeout off again, or run a statement that does not end. A session that keeps the lock for as long as
-            -- this one waits is ended. The clock is not read for this, because it may be set forward meanwhile.
+            -- A caller can turn the timeout off, or run a statement that does not end. A session that keeps the lock during the whole wait
+            -- of this one is ended. The clock cannot measure this time, because it may be set forward in the meantime.
             IF attempt = 2 THEN
                 PERFORM snowflake_registry.end_sessions(holders);
                 RAISE;
@@ -176,8 +176,8 @@ CREATE FUNCTION snowflake_registry.spare_quarantine_end(f snowflake_registry.fle
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.sum_of(f.spare_until, snowflake_registry.margin(f)) $$;
 
--- How many windows of numbers can have been taken from a tag and lost. "since" is the time from the newest time that the registry
--- knows to now, and at most "steps" - 1 lives can have been lost.
+-- How many windows of numbers may have been taken from a tag and lost. "since" is the time that has passed since the newest time in the
+-- registry. At most "steps" - 1 lives can have been lost.
 CREATE FUNCTION snowflake_registry.lost_windows(since interval, steps bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -185,10 +185,10 @@ AS $$
         * (floor(greatest(extract(epoch FROM since), 0) / 600) + 3 + steps), 9223372036854775807)::bigint
 $$;
 
--- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" is the life of a renewal that knew more than
--- the registry, or 0 if the owner did. It is NULL if the registry is in another place than before. No row in "node" is changed: the
--- quarantine covers everything that can have been granted and lost. No row in "segment" is changed: a row in "skip" says how far each
--- tag goes on above its next number. crates/flake/src/fleet/registry/life.rs says why each rule is needed.
+-- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" is the life in a renewal that knew more than the
+-- registry. It is 0 if the owner begins the life, and NULL if the registry is in a different place than before. No row in "node" is
+-- changed, because the quarantine covers every grant that may have been lost. No row in "segment" is changed, because a row in "skip"
+-- records how many numbers each tag skips. crates/flake/src/fleet/registry/life.rs says why each rule is needed.
 CREATE FUNCTION snowflake_registry.begin_life(
     f snowflake_registry.fleet, i snowflake_registry.identity, told bigint, now_at timestamptz, why text DEFAULT NULL
 ) RETURNS snowflake_registry.fleet
@@ -199,7 +199,7 @@ DECLARE
     quarantined boolean := snowflake_registry.in_quarantine(f, now_point);
     same_system boolean := f.system_identifier = i.system_identifier;
     timelines bigint := CASE WHEN same_system THEN greatest(i.timeline - f.timeline, 0) ELSE 0 END;
-    -- Only then do the timelines show how much can be lost.
+    -- Whether the timelines show how much may have been lost.
     followed boolean := timelines > 0 AND told IS NULL AND snowflake_registry.same_tables(f, i);
     newest bigint;
     newest_at timestamptz;
@@ -212,15 +212,15 @@ DECLARE
 BEGIN
     SELECT coalesce(snowflake_registry.point_of(f, max(n.seen)), 0), greatest(max(n.seen), f.life_since) INTO newest, newest_at
     FROM snowflake_registry.node AS n;
-    -- What was lost was answered by a clock that can be one margin behind the newest one that the rows show. Up to its end and one more
-    -- margin, a quarantine can therefore have granted what was lost.
+    -- The answers that were lost came from a clock that can be one margin behind the newest time in the rows. For this reason, a quarantine
+    -- may have granted what was lost until one margin after its end.
     stale := f.quarantine_until > 0 AND snowflake_registry.two_margins_above(f, f.quarantine_until) >= newest;
     calm := f.spare_until = 0 OR snowflake_registry.two_margins_above(f, f.spare_until) < newest;
-    -- A renewal can have begun a life on the old timeline, which was lost. After its spare quarantine, the common spare worker IDs were
-    -- granted. By clocks that differ by one margin, this takes at least this long.
+    -- A renewal may have begun a life on the old timeline that was lost. After the spare quarantine of that life, the common spare worker
+    -- IDs may have been granted. If clocks differ by one margin, this takes at least this long.
     late := snowflake_registry.sum_of(newest, snowflake_registry.near(f))
         < snowflake_registry.sum_of(now_point, snowflake_registry.margin(f));
-    -- A renewal says how many lives are lost at least. A later one that knows more begins another life.
+    -- A renewal shows the minimum number of lives that were lost. A later renewal that knows of more lives begins a new life.
     steps := CASE WHEN followed THEN timelines WHEN told > 0 THEN least(greatest(told - f.life, 0) + 1, 8) ELSE 8 END;
     windows := snowflake_registry.lost_windows(now_at - newest_at, steps);
     reason := CASE
@@ -232,7 +232,8 @@ BEGIN
         ELSE 'a server knew of renewals that the registry has lost'
     END;
     UPDATE snowflake_registry.fleet AS u SET
-        -- A timeline that was lost has used a life, too. Otherwise, its renewals would look like renewals of this life.
+        -- A timeline that was lost has also used a life. If that number were used again, renewals of that life would look like renewals of
+        -- this one.
         life = f.life + greatest(timelines, 1),
         life_since = now_at,
         life_reason = reason,
@@ -243,13 +244,13 @@ BEGIN
         quarantine_before = CASE WHEN quarantined THEN f.quarantine_before ELSE f.quarantine_until END,
         quarantine_until = greatest(f.quarantine_until, snowflake_registry.sum_of(now_point, snowflake_registry.far(f))),
         spare_before = CASE WHEN calm THEN f.spare_until ELSE f.spare_before END,
-        -- In version 0.2.0-dev, all worker IDs had leases of any length. Rows of a dump of this version have the highest point.
+        -- In version 0.2.0-dev, all worker IDs had leases of any length. Rows from a dump of this version have the highest point.
         spare_until = CASE WHEN f.spare_until = 9223372036854775807
             THEN snowflake_registry.sum_of(now_point, snowflake_registry.far(f))
             ELSE greatest(f.spare_until, snowflake_registry.sum_of(now_point, snowflake_registry.near(f))) END,
         newest_seen = CASE WHEN calm THEN newest ELSE f.newest_seen END,
         settled = CASE WHEN NOT followed THEN NULL WHEN calm THEN f.timeline ELSE f.settled END,
-        -- A life that begins within a quarantine is stale, too.
+        -- A life that begins within a quarantine is also stale.
         spare_closed = NOT followed OR timelines > 1 OR stale OR late;
     f := snowflake_registry.mark_fleet();
     INSERT INTO snowflake_registry.skip AS k (life, quarantine, since, lost, windows)

@@ -15,7 +15,7 @@ BEGIN
     IF us > 9200000000000000000 THEN
         RETURN 'infinity';
     END IF;
-    -- Hours and microseconds, unlike days, do not depend on the time zone, and are exact.
+    -- Unlike days, hours and microseconds do not depend on the time zone, and are exact.
     RETURN timestamptz '1970-01-01 00:00:00+00' + make_interval(hours => div(us, hour)::integer)
         + mod(us, hour)::double precision * interval '1 microsecond';
 END
@@ -61,12 +61,12 @@ CREATE FUNCTION snowflake_registry.margin(f snowflake_registry.fleet) RETURNS bi
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.span_of(interval '10 minutes', f.low_bits, f.tick_us) $$;
 
--- The greatest lease and two margins: no grant can reach farther.
+-- The longest lease and two margins. No grant can extend further.
 CREATE FUNCTION snowflake_registry.far(f snowflake_registry.fleet) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.span_of(interval '24 hours 20 minutes', f.low_bits, f.tick_us) $$;
 
--- The greatest lease of a spare worker ID and two margins.
+-- The longest lease of a spare worker ID and two margins.
 CREATE FUNCTION snowflake_registry.near(f snowflake_registry.fleet) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.span_of(interval '1 hour 20 minutes', f.low_bits, f.tick_us) $$;
@@ -84,7 +84,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT CASE WHEN point = 0 THEN 0 ELSE snowflake_registry.sum_of(point, snowflake_registry.margin(f)) END $$;
 
 -- The worker IDs of a datacenter: 0 .. spare - 1 is the ring, spare .. sliced - 1 is the common part of the spare worker IDs, and from
--- "sliced" on there are "slices" slices of equal size.
+-- "sliced" onwards there are "slices" slices of equal size.
 CREATE TYPE snowflake_registry.division AS (
     spare bigint,
     sliced bigint,

@@ -7,15 +7,15 @@ AS $$
     SELECT life > f.life OR (life = f.life AND (n.holder IS NULL OR n.life < life OR n.count < count))
 $$;
 
--- The latest bound that can have been granted, by a clock that is one margin ahead.
+-- The latest bound that can have been granted, if the clock was one margin ahead.
 CREATE FUNCTION snowflake_registry.latest_bound(f snowflake_registry.fleet, now_point bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT snowflake_registry.sum_of(snowflake_registry.sum_of(now_point, snowflake_registry.far(f)), snowflake_registry.margin(f))
 $$;
 
--- Whether no answer of the registry, lost or not, can have contained what a renewal says. A forged call could otherwise take the row of
--- a server that works, or use up a worker ID for ever.
+-- Whether no answer of the registry, including a lost one, can have contained the values in a renewal. Without this check, a forged call
+-- could take the row of a running server, or use up a worker ID forever.
 CREATE FUNCTION snowflake_registry.implausible(
     f snowflake_registry.fleet, now_point bigint, count bigint, start bigint, bound bigint
 ) RETURNS boolean
@@ -23,7 +23,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT start >= snowflake_registry.sum_of(now_point, snowflake_registry.margin(f))
         OR bound > snowflake_registry.latest_bound(f, now_point)
-        -- Since the claim, the clock can have been set back by one margin.
+        -- The clock may have been set back by one margin since the claim.
         OR count > snowflake_registry.sum_of(snowflake_registry.highest_count(f, now_point), 1000)
 $$;
 
@@ -32,7 +32,7 @@ CREATE FUNCTION snowflake_registry.lease_span(f snowflake_registry.fleet, spare 
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.span_of(f, CASE WHEN spare THEN least(lease, interval '1 hour') ELSE lease END) $$;
 
--- Stores a renewal. The row of a different holder is moved into "history".
+-- Stores a renewal. The record of a different holder is copied to "history".
 CREATE FUNCTION snowflake_registry.store_renewal(
     a snowflake_registry.answer, f snowflake_registry.fleet, n snowflake_registry.node, holder uuid, lease interval, about jsonb,
     now_at timestamptz
@@ -99,7 +99,7 @@ BEGIN
     PERFORM snowflake_registry.check_argument('bound', renew.bound >= 0, granted);
     PERFORM snowflake_registry.check_argument('start', renew.start BETWEEN 0 AND renew.bound, granted);
 
-    -- This look at the rows, which are not locked yet, decides which lock is needed.
+    -- Read the rows without locking them, to decide which lock is needed.
     i := snowflake_registry.identity_now();
     f := snowflake_registry.read_fleet();
     SELECT * INTO n FROM snowflake_registry.node AS t
@@ -146,12 +146,12 @@ BEGIN
             HINT = 'Send the renewal again.';
     END IF;
 
-    -- A discontinuity of the registry: first the one that the registry sees itself, then the one that the renewal shows.
+    -- The registry may have lost changes. First check whether the registry can detect this itself, then whether the renewal shows it.
     IF snowflake_registry.moved(f, i) THEN
         f := snowflake_registry.begin_life(f, i, NULL, now_at);
     END IF;
     a.life := f.life;
-    -- The layout was changed and changed back since this grant began. In between, other servers were granted the IDs above its bound.
+    -- Since this grant began, the layout was changed and changed back. In the meantime, other servers were granted the IDs above its bound.
     IF renew.start < f.floor THEN
         a.answer := 'lost';
         a.reason := 'given away';
@@ -165,7 +165,8 @@ BEGIN
         a.reason := 'implausible';
         RETURN a;
     END IF;
-    -- The holder of the nonce is renewed whatever else it says: its count is that of the row, and a bound that no server can have is cut.
+    -- The holder of the nonce gets a renewal whatever else it reports: the count is taken from the row, and a bound that no server can have
+    -- is lowered.
     renew.bound := least(renew.bound, snowflake_registry.latest_bound(f, now_point));
     renew.count := CASE WHEN match THEN n.count ELSE renew.count END;
     IF snowflake_registry.knows_more(f, n, renew.life, renew.count) THEN
@@ -173,7 +174,7 @@ BEGIN
     END IF;
     a.life := f.life;
 
-    -- Whether the renewal is taken over the row.
+    -- Decide whether the row or the renewal takes precedence.
     IF present AND NOT match
         AND NOT (own AND n.count < renew.count)
         AND NOT (own AND n.life < f.life AND n.count <= renew.count)
@@ -185,7 +186,8 @@ BEGIN
         a.other := snowflake_registry.other_of(n);
         RETURN a;
     END IF;
-    -- The first renewal in a life has no margin, because the bound might have been given away in what was lost.
+    -- The first renewal in a life has no margin, because the IDs above the bound may have been granted to a different server before the
+    -- loss.
     IF present AND n.life = f.life THEN
         expired := snowflake_registry.sum_of(greatest(n.bound, renew.bound), margin) < now_point;
     ELSE
@@ -203,7 +205,7 @@ BEGIN
     a.answer := 'renewed';
     a.nonce := renew.next_nonce;
     a.count := CASE WHEN match AND n.nonce = renew.next_nonce THEN n.count
-        -- A forged call can have raised the count of another holder.
+        -- A forged call may have raised the count of a different holder.
         ELSE snowflake_registry.sum_of(greatest(renew.count,
             CASE WHEN own THEN n.count ELSE least(coalesce(n.count, 0), snowflake_registry.highest_count(f, now_point)) END), 1) END;
     a.start := CASE WHEN match THEN n.start ELSE renew.start END;
@@ -211,7 +213,7 @@ BEGIN
         snowflake_registry.sum_of(renew.clock, lease_span),
         snowflake_registry.sum_of(snowflake_registry.sum_of(now_point, lease_span), margin)));
     PERFORM snowflake_registry.store_renewal(a, f, n, renew.holder, renew.lease, renew.about, now_at);
-    -- The server gives the spare worker ID back for one of the ring.
+    -- Outside a quarantine, the server must exchange a spare worker ID for one of the ring.
     IF spare AND NOT snowflake_registry.in_quarantine(f, now_point) THEN
         a.other := jsonb_build_object('leave', true);
     END IF;

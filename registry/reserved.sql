@@ -1,10 +1,11 @@
 -- Reservations: worker IDs for databases that the registry does not know, because they have no library.
 --
--- A reservation is a row in "node" whose bound is 2^63 - 1. No clock passes this bound, so that every claim leaves out the worker ID,
--- whatever is in quarantine, and no renewal of another holder replaces the row. Spare worker IDs cannot be reserved: a failover can lose a
--- reservation, and a server could then be granted a spare worker ID at once, but one of the ring only after the quarantine.
+-- A reservation is a row in "node" whose bound is 2^63 - 1. No clock passes this bound. As a result, every claim skips the worker ID, with
+-- or without a quarantine, and no renewal of a different holder replaces the row. Spare worker IDs cannot be reserved, because a failover
+-- can lose the reservation. A server could then get the spare worker ID immediately, but would get a worker ID of the ring only after the
+-- quarantine.
 
--- The row of a worker ID, which nobody else can change. Raises an error if there is no such worker ID.
+-- The row of a worker ID, locked so that no other session can change it. Raises an error if there is no such worker ID.
 CREATE FUNCTION snowflake_registry.lock_node(f snowflake_registry.fleet, datacenter_id integer, worker_id integer)
 RETURNS snowflake_registry.node
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp

@@ -18,7 +18,7 @@ BEGIN
 END
 $$;
 
--- Locks the row of the fleet, and begins a new life if the registry is in another place than before. A call of another fleet locks
+-- Locks the row of the fleet, and begins a new life if the registry is in a different place than before. A call for a different fleet locks
 -- and changes nothing. Without "tag_changes", the row is locked FOR SHARE unless a life begins.
 CREATE FUNCTION snowflake_registry.enter(fleet uuid, tag_changes boolean) RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -43,7 +43,7 @@ BEGIN
 END
 $$;
 
--- Locks the row of a tag. Returns false if another session keeps it locked: the other tags of the server must not wait for it.
+-- Locks the row of a tag. Returns false if another session keeps the row locked, because the other tags of the server must not wait for it.
 CREATE FUNCTION snowflake_registry.lock_segment(tag text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '250ms'
 AS $$
@@ -56,7 +56,7 @@ EXCEPTION WHEN lock_not_available THEN
 END
 $$;
 
--- The answer to a request of a server, with what every answer contains. It is a refusal if the request is of another fleet.
+-- The answer to a request of a server, with the fields that every answer contains. It is a refusal if the request is for a different fleet.
 CREATE FUNCTION snowflake_registry.block_answer(f snowflake_registry.fleet, fleet uuid, tag text) RETURNS snowflake_registry.block
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -75,15 +75,14 @@ BEGIN
 END
 $$;
 
--- How many numbers a tag skips before its next block, because lives began since its last one.
+-- How many numbers a tag skips before its next block, because lives have begun since its last block was taken.
 CREATE FUNCTION snowflake_registry.pending_skip(s snowflake_registry.segment) RETURNS numeric
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(sum(k.windows), 0) * 64 * s.max_step FROM snowflake_registry.skip AS k WHERE k.life > s.life
 $$;
 
--- Applies the skips to a record, which the caller stores, so that its next number is at least "least_next". The hole is recorded and
--- logged.
+-- Applies the skips to a record, so that its next number is at least "least_next". Records and logs the hole. The caller stores the record.
 CREATE FUNCTION snowflake_registry.apply_skip(
     f snowflake_registry.fleet, s snowflake_registry.segment, least_next bigint, now_at timestamptz
 ) RETURNS snowflake_registry.segment
@@ -141,7 +140,7 @@ BEGIN
     b.step := s.step;
     b.max_step := s.max_step;
 
-    -- The same request again, whose answer was lost, gets the same answer.
+    -- A server repeats a request if the answer was lost. It then gets the same answer.
     IF s.top_nonce = take.nonce THEN
         b.answer := 'taken';
         b.nonce := take.nonce;
@@ -156,7 +155,7 @@ BEGIN
         b.reason := 'exhausted';
         RETURN b;
     END IF;
-    -- If the clock was far ahead when the window began, the tag does not wait until it is there again.
+    -- If the clock was far ahead when the window began, the tag does not wait until the clock shows that time again.
     IF b.now >= s.window_start + margin OR b.now + margin < s.window_start THEN
         began := b.now;
         used := 0;
@@ -173,7 +172,7 @@ BEGIN
 
     b.answer := 'taken';
     b.nonce := take.nonce;
-    -- A block below a skip is not directly below.
+    -- If numbers are skipped, the previous block is not directly below the new one.
     s.below_nonce := CASE WHEN skipped = 0 THEN s.top_nonce END;
     s.below_first := CASE WHEN skipped = 0 THEN s.top_first END;
     s := snowflake_registry.apply_skip(f, s, 0, b.now);
@@ -224,14 +223,14 @@ BEGIN
         b.reason := 'generation';
         RETURN b;
     END IF;
-    -- A skip that is not applied yet begins at next_value, which must therefore not become lower.
+    -- A skip that has not been applied yet begins at next_value, so next_value must not become lower.
     IF s.top_nonce <> give_back.nonce OR give_back.last <> s.next_value - 1 OR give_back.first < s.top_first
         OR snowflake_registry.pending_skip(s) > 0
     THEN
         b.reason := 'not the top';
         RETURN b;
     END IF;
-    -- The nonce is replaced: another server can take the same numbers, and this request sent again must not take them from it.
+    -- Replace the nonce. A different server can then take the same numbers, and if this request is repeated, it must not return them.
     whole := give_back.first = s.top_first AND s.below_nonce IS NOT NULL;
     UPDATE snowflake_registry.segment AS t SET next_value = give_back.first,
         top_nonce = CASE WHEN whole THEN s.below_nonce ELSE gen_random_uuid() END,
@@ -245,7 +244,7 @@ BEGIN
 END
 $$;
 
--- A server tells the last number of its highest block of each tag. Usually, nothing is locked and nothing is written.
+-- A server reports the last number of its highest block of each tag. Usually, nothing is locked and nothing is written.
 CREATE FUNCTION snowflake_registry.report(fleet uuid, tags text[], generations bigint[], lasts bigint[])
 RETURNS SETOF snowflake_registry.block
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
@@ -273,7 +272,7 @@ BEGIN
         RETURN NEXT common;
         RETURN;
     END IF;
-    -- In the order of the tags, so that two servers that have to lock rows do not wait for each other.
+    -- Process the tags in a fixed order, so that two servers that have to lock rows do not deadlock.
     FOR r IN
         SELECT u.tag, u.generation, u.last, t.generation AS known, t.next_value
         FROM unnest(report.tags, report.generations, report.lasts) AS u (tag, generation, last)
@@ -290,7 +289,7 @@ BEGIN
             SELECT * INTO s FROM snowflake_registry.segment AS t WHERE t.tag = r.tag FOR UPDATE;
             r.known := s.generation;
             IF r.known = r.generation AND r.last >= s.next_value THEN
-                -- What lives had lost counts even if open() has taken back their skips.
+                -- The losses of all lives count, even if open() has cancelled their skips.
                 SELECT coalesce(sum(k.lost), 0) * 64 * s.max_step INTO lost FROM snowflake_registry.skip AS k;
                 IF r.last < least(s.next_value + snowflake_registry.pending_skip(s) + lost, 9223372036854775807) THEN
                     s := snowflake_registry.apply_skip(f, s, r.last + 1, b.now);

@@ -8,9 +8,9 @@
 -- its tick, and a duration becomes the IDs of its ticks, rounded up. Sums stop at 2^63 - 1. A bound is the last ID that is granted.
 --
 -- Locks: a function that assigns a worker ID or begins a life locks the row in "fleet" FOR UPDATE, a renewal locks it FOR SHARE, and
--- both lock it before any row in "node". A function decides which of the two locks it needs before it takes the first. It never
--- takes the stronger lock while it holds the weaker one, because two sessions would then wait for each other. A function for the
--- numbers of a tag locks the row in "fleet" FOR SHARE (FOR UPDATE if it creates or drops a tag), and then the row in "segment".
+-- both lock it before any row in "node". A function decides which of the two locks it needs before it takes the first. It never takes the
+-- stronger lock while it holds the weaker one, because two sessions could then deadlock. A function for the numbers of a tag locks the row
+-- in "fleet" FOR SHARE (FOR UPDATE if it creates or drops a tag), and then the row in "segment".
 
 DO $install$
 BEGIN
@@ -53,8 +53,8 @@ CREATE TABLE snowflake_registry.fleet (
     spare_closed boolean NOT NULL,
     floor bigint NOT NULL CHECK (floor >= 0),
     generation bigint NOT NULL DEFAULT 0 CHECK (generation >= 0),
-    -- Columns of later versions come last, so that an update adds them in the same order.
-    -- The default is for rows of a dump of version 0.2.0-dev: they do not say until when a spare worker ID can have been granted.
+    -- Columns that later versions add come last, so that an update adds them in the same order. The default is for rows from a dump of
+    -- version 0.2.0-dev, which do not show until when a spare worker ID may have been granted.
     spare_until bigint NOT NULL DEFAULT 9223372036854775807 CHECK (spare_until >= 0),
     spare_before bigint NOT NULL DEFAULT 0 CHECK (spare_before >= 0),
     settled bigint,
@@ -122,7 +122,7 @@ CREATE TABLE snowflake_registry.segment (
     description text
 ) WITH (fillfactor = 50);
 
--- A life adds one row here and changes no row in "segment", however many tags there are.
+-- A new life adds one row here, and changes no row in "segment", regardless of the number of tags.
 CREATE TABLE snowflake_registry.skip (
     life bigint PRIMARY KEY,
     quarantine bigint NOT NULL,

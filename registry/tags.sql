@@ -1,6 +1,6 @@
 -- The tags of segments. crates/flake/src/fleet/tag.rs says why each rule is needed.
 
--- Stores a new tag. The caller holds the lock FOR UPDATE on the row of the fleet. The skips of the lives after "life" apply to the tag.
+-- Stores a new tag. The caller holds the lock FOR UPDATE on the row of the fleet. The skips of all lives after "life" apply to the tag.
 CREATE FUNCTION snowflake_registry.insert_segment(
     f snowflake_registry.fleet, tag text, start bigint, step bigint, max_step bigint, life bigint, now_at timestamptz,
     begins_at timestamptz, description text
@@ -9,7 +9,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     nonce uuid := gen_random_uuid();
-    -- With the clock and 20 random bits, the generation differs from that of a tag whose creation was lost.
+    -- The clock and 20 random bits make the generation different from that of a tag whose creation was lost.
     next_generation bigint := greatest(f.generation, floor(extract(epoch FROM now_at) * 1000000)::bigint) + 1
         + ('x' || right(nonce::text, 5))::bit(20)::integer;
 BEGIN
@@ -38,7 +38,7 @@ BEGIN
 END
 $$;
 
--- Servers begin the tags of the periods of series with this word.
+-- The tags of the periods of series begin with this word.
 CREATE FUNCTION snowflake_registry.is_of_series(tag text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT starts_with(tag, 'series ') $$;
@@ -63,7 +63,7 @@ AS $$
 DECLARE
     f snowflake_registry.fleet;
     b snowflake_registry.block;
-    -- The tag is not created earlier than one margin before the period. A later life whose clock is one margin behind can have lost it.
+    -- The tag is created at most one margin before the period, because a later life whose clock is one margin behind may have lost the tag.
     margin constant interval := '10 minutes';
 BEGIN
     PERFORM snowflake_registry.check_argument('fleet', begin_segment.fleet IS NOT NULL OR NULL,
@@ -88,7 +88,7 @@ BEGIN
         b.reason := 'not begun';
         b.until := begin_segment.begins_at;
     ELSIF f.floor > 0 AND begin_segment.begins_at - 2 * margin < snowflake_registry.time_of(f, f.floor) THEN
-        -- The registry that was lost has given numbers of this period.
+        -- The registry that was lost may have assigned numbers of this period.
         b.answer := 'refused';
         b.reason := 'unknown tag';
     ELSE
@@ -132,7 +132,7 @@ BEGIN
 END
 $$;
 
--- Removes a tag, of which it returns the last record. The row of the fleet is locked FOR UPDATE.
+-- Removes a tag, and returns its last record. Locks the row of the fleet FOR UPDATE.
 CREATE FUNCTION snowflake_registry.remove_segment(tag text) RETURNS snowflake_registry.segment
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -150,7 +150,8 @@ BEGIN
 END
 $$;
 
--- Without "start", the numbers go on. A lower number is the word of the owner that no number from there on is used.
+-- Without "start", the numbers continue. If the owner passes a lower number, the owner is responsible for making sure that neither this
+-- number nor a higher one is in use.
 CREATE FUNCTION snowflake_registry.recreate_segment(
     tag text, start bigint DEFAULT NULL, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL
 ) RETURNS bigint

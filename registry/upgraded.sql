@@ -1,7 +1,8 @@
--- The end of an upgrade. Before it, spare worker IDs had leases of any length, and the ring had seven eighths of the worker IDs. All grants
--- that can have been lost have ended when the spare worker IDs' quarantine, which begins now, ends. Until then, no timeline is settled, no
--- row is known to be newer than what can be lost, and the common spare worker IDs, which were in the ring, stay closed in a quarantine
--- that the version before has begun or should have begun. Outside it, the registry answers its servers as before.
+-- The end of an upgrade. In the previous version, spare worker IDs had leases of any length, and the ring had seven eighths of the worker
+-- IDs. A quarantine of the spare worker IDs begins now. When it ends, all grants that may have been lost have ended. Until then, no
+-- timeline is settled, and no row is known to be newer than what may have been lost. If the previous version has begun a quarantine, or
+-- should have begun one, the common spare worker IDs stay closed during that quarantine, because they were in the ring. Outside that
+-- quarantine, the registry answers its servers as before.
 DO $upgraded$
 DECLARE
     f snowflake_registry.fleet;
