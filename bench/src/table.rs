@@ -11,14 +11,15 @@ const AXIS_MAX: usize = 7;
 pub fn render(reports: &[Report]) -> String {
     let mut text = String::from("# Figures\n\n");
     let mut line = |line: &str| writeln!(text, "{line}").expect("a string can be written");
-    line("`make bench` wrote this table. In each round, all rivals take turns, and a different rival begins. A");
-    line("round before the first one only warms up. \"first / this\" is the value of the first rival of a figure");
-    line("divided by the value of the rival in the row. It is the median of the ratios of the individual");
-    line("rounds. Ratios carry over to other machines better than values do. If a figure is measured at more");
-    line("than seven places of an axis, the table contains only the two ends. The JSON files in this directory");
-    line("contain all places, with quartiles. \"95 %\" is an interval of this ratio: the median lies between two");
-    line("of the ratios of the rounds with a probability of at least 95 % (order statistics, no assumption");
-    line("about the distribution). Figures of fewer than six rounds have no interval.\n");
+    line("`make bench` wrote this table. In each round, all rivals take turns, and each round begins with a");
+    line("different rival. An additional round at the beginning warms up the rivals and is not counted. \"first");
+    line("/ this\" is the value of the first rival of a figure divided by the value of the rival in the row. It");
+    line("is the median of the ratios from the individual rounds. Ratios depend less on the machine than");
+    line("values do. If a figure is measured at more than seven points of an axis, the table contains only the");
+    line("first and the last point. The JSON files in this directory contain all points, and the quartiles.");
+    line("\"95 %\" is the 95 % confidence interval of this ratio, based on order statistics. Its ends are two of");
+    line("the ratios from the individual rounds, and it makes no assumption about the distribution of the");
+    line("ratios. Figures from fewer than six rounds have no interval.\n");
     // Parts that ran on the same machine with the same settings share a line.
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for report in reports {
