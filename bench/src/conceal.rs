@@ -105,14 +105,14 @@ pub fn run() -> Report {
         figure(&mut client, &reveal, "cost of revealing an ID"),
     ];
     let notes = [
-        "`SELECT count(f(id, key)) FROM generate_series(..) AS id` less the same with a constant, in one session, with a key of 32 \
-         bytes",
+        "the cost of a call is the time of `SELECT count(f(id, key)) FROM generate_series(..) AS id` minus the time \
+         of the same query with a constant, in one session, with a key of 32 bytes",
         "the SECURITY DEFINER functions are those of docs/conceal.md, which read the key from a table",
-        "hashids is an implementation in PL/pgSQL of its encoding, with the results of the original, because no extension for it was \
-         available; its alphabet is shuffled by the salt in advance",
-        "pgcrypto is `encrypt(int8send(id), key, 'aes')`: 16 bytes, which are 32 characters in hex and 24 in base64; an ID of \
-         FF1 has 13 characters",
-        "the text forms are revealed from the text of a number, so their cost includes `snowflake_to_text()`",
+        "hashids is an implementation of its encoding in PL/pgSQL, because no extension was available; it returns \
+         the results of the original, and its alphabet is shuffled with the salt in advance",
+        "pgcrypto is `encrypt(int8send(id), key, 'aes')`, which returns 16 bytes: 32 characters in hex and 24 in \
+         base64; a concealed ID has 13 characters",
+        "the functions that reveal text get the text of a number, so their cost includes `snowflake_to_text()`",
     ];
     Report {
         part: "conceal".into(),

@@ -56,17 +56,25 @@ pub fn run() -> Report {
     drop(pools);
     figures.extend(latency::run(&free));
     let notes = [
-        format!("the settings are those of the default layout's server, whose limit is 4,096,000 IDs per s; the other's layout \
-                 is {layout}, where nobody is throttled"),
-        "in bulk: `SELECT count(f()) FROM generate_series(..)` of about 20,000 rows, again and again in every session, \
-         the same number of IDs for any number of sessions; the time until the last one ends".into(),
-        "clock_timestamp() shares nothing: what it loses with the number of sessions is the machine's and the statement's".into(),
-        "CPU time is that of the sessions' server processes, the loop around the calls included".into(),
+        format!(
+            "the settings above are those of the server with the default layout, whose limit is 4,096,000 IDs \
+                 per second; the other server has the layout {layout}, in which no session is throttled"
+        ),
+        "in bulk: every session repeats `SELECT count(f()) FROM generate_series(..)` with about 20,000 rows, and the \
+         total number of IDs is the same for any number of sessions; the time ends when the last session ends"
+            .into(),
+        "sessions that call clock_timestamp() share nothing, so what they lose with more sessions is due to the \
+         machine and the statement"
+            .into(),
+        "CPU time is the time of the sessions' server processes, including the loop around the calls".into(),
         "latency inside the function: `SELECT clock_timestamp(), f(), clock_timestamp()` for every row, in whole \
-         microseconds, layout 40:1:22; clock_timestamp() as f() is the floor: what the scheduler and other processes do \
-         to any call; one more session draws an ID every 25 ms, so that the mark is extended as often as under load".into(),
-        "the slowest call of 100 ms: all sessions together; a call that waits for an extension of the mark is the \
-         slowest of its 100 ms, unless the machine delays another one for longer".into(),
+         microseconds, with the layout 40:1:22; clock_timestamp() as f() is the floor, which shows what the \
+         scheduler and other processes do to any call; one more session draws an ID every 25 ms, so that the mark is \
+         raised as often as under load"
+            .into(),
+        "the slowest call in 100 ms, over all sessions: a call that waits until the mark is raised is the slowest in \
+         its 100 ms, unless the machine delays a different call for longer"
+            .into(),
     ];
     Report { part: "contention".into(), machine, notes: notes.to_vec(), figures }
 }

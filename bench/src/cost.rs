@@ -29,8 +29,8 @@ pub fn run() -> Report {
         // cost.
         figure(&mut client, &rivals, 10, "cost of an ID, ten calls a row"),
     ];
-    let notes = "`SELECT count(f()) FROM generate_series(..)` less the same with a constant, in one session and below the \
-                 limit of the layout";
+    let notes = "the cost of a call is the time of `SELECT count(f()) FROM generate_series(..)` minus the time of \
+                 the same query with a constant, in one session and below the limit of the layout";
     Report { part: "cost".into(), machine: Machine::of(&mut client), notes: vec![notes.into()], figures }
 }
 

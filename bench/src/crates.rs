@@ -181,13 +181,14 @@ pub fn run() -> Report {
             group(BURST),
             PAUSE.as_millis()
         ),
-        "in bulk: IDs without a pause, where the layout allows 4,096,000 per second; the caller of flake sleeps for the time that \
-         flake returns, the caller of ferroid yields to other threads, as in its documentation, and snowflaked spins"
+        "in bulk: IDs without a pause, of which the layout allows 4,096,000 per second; the caller of flake sleeps \
+         for the time that flake returns, the caller of ferroid yields to other threads, as in its documentation, \
+         and snowflaked spins"
             .into(),
-        "all rivals read `SystemTime::now()` for each ID, with two exceptions: flake reads it once for a call for 100 IDs, and \
-         ferroid's own clock is a number that a thread of it updates once a millisecond"
+        "all rivals read `SystemTime::now()` for each ID, with two exceptions: flake reads it once in a call for 100 \
+         IDs, and ferroid's own clock is a number that one of its threads updates once a millisecond"
             .into(),
-        "flake has a reservation for the whole run; what storing a mark costs is not included".into(),
+        "flake has one reservation for the whole run, so the cost of storing a mark is not included".into(),
     ];
     let versions =
         vec![format!("flake {}", env!("CARGO_PKG_VERSION")), "ferroid 2.0.0".into(), "snowflaked 1.0.4".into()];

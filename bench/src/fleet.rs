@@ -82,11 +82,12 @@ pub fn run() -> Report {
     figures.extend(at_rate(&registry, &config, &heartbeat, count));
     figures.extend(registrar(&registry, &mut client));
     let notes = [
-        "a heartbeat is a connection of its own, hello() and renew(), by the protocol of crates/flake over a Unix socket, without \
-         a password and without TLS; a SELECT 1 over a connection of its own uses the same client",
-        "clients and registry share the processors; the CPU time is that of all processes of the registry's server",
-        "at the rate of a fleet: requests at random times, one per server in 57 s; latencies count from the time at which a \
-         request is due",
+        "a heartbeat is a separate connection on which a client of the protocol calls hello() and renew(), over a \
+         Unix socket, without a password and without TLS; `SELECT 1` over a separate connection uses the same client",
+        "the clients and the registry share the processors; the CPU time is the time of all processes of the \
+         registry's server",
+        "at the rate of a fleet: requests are sent at random times, one per server in 57 s; a latency begins at the \
+         time at which a request is due",
         "the layout is 41:11:11, because the default layout has room for 768 servers with a registry",
     ];
     Report { part: "fleet".into(), machine: Machine::of(&mut client), notes: notes.map(String::from).to_vec(), figures }

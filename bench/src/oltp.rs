@@ -81,11 +81,12 @@ pub fn run() -> Report {
     figures.extend(measure(&server, &inserts));
     let notes = [
         "pgbench with prepared statements and two threads, on the processors of the server, through its Unix socket",
-        "latencies from pgbench's log of single transactions, quantiles by the round; pgbench reads its clock once while it \
-         attends to a client, so what the server answers meanwhile counts as 0 µs",
-        "the empty function of a library is the floor of every extension: PostgreSQL finds its own functions, as clock_timestamp(), \
-         without a look into the catalog's cache for each execution",
-        "INSERT commits one row, flushed to disk; \"constant\" has the same columns and no index, the floor of an INSERT",
+        "latencies are from pgbench's log of individual transactions, with quantiles for each round; pgbench reads \
+         its clock only once while it serves a client, so an answer that arrives in the meantime counts as 0 µs",
+        "the empty function of a library is the floor for every extension: PostgreSQL finds its built-in functions, \
+         such as clock_timestamp(), without looking into the catalog cache for each execution",
+        "INSERT commits one row, which is flushed to disk; the table of \"constant\" has the same columns and no \
+         index, and is the floor for an INSERT",
     ];
     Report { part: "oltp".into(), machine: Machine::of(&mut client), notes: notes.map(String::from).to_vec(), figures }
 }

@@ -63,15 +63,17 @@ pub fn run() -> Report {
     drop(server);
     figures.extend(segments_wire::run());
     let notes = [
-        "the registry is in the server's own database; its step is 10,000,000 numbers, at the crash 1,000",
-        "cost: `SELECT count(f()) FROM generate_series(..)` less the same with a constant, in one session",
-        "in bulk: `SELECT count(f()) FROM generate_series(..)` of about 20,000 rows, again and again in every session, the same \
-         number of calls for any number of sessions; the time until the last one ends; layout 40:1:22 for snowflakes",
+        "the registry is in the server's own database; the `step` is 10,000,000 numbers, and 1,000 for the crash",
+        "the cost of a call is the time of `SELECT count(f()) FROM generate_series(..)` minus the time of the same \
+         query with a constant, in one session",
+        "in bulk: every session repeats `SELECT count(f()) FROM generate_series(..)` with about 20,000 rows, and the \
+         total number of calls is the same for any number of sessions; the time ends when the last session ends; the \
+         layout for snowflakes is 40:1:22",
         "INSERT: pgbench with prepared statements and two threads, through a Unix socket; each transaction is flushed to disk",
-        "crash: 8 sessions draw 10,000 numbers each and commit, the server is stopped as by a crash, and recovers; the holes are \
-         the numbers up to the next one that no session got",
-        "over TCP: pgbench with 64 clients, simple query protocol, one number a request, directly and through PgBouncer in \
-         transaction mode, all on the processors of the server",
+        "crash: 8 sessions draw 10,000 numbers each and commit, the server is stopped as in a crash, and recovers; \
+         the lost numbers are those below the next number that no session got",
+        "over TCP: pgbench with 64 clients and the simple query protocol, one number per request, directly and \
+         through PgBouncer in transaction mode, all on the processors of the server",
     ];
     Report { part: "segments".into(), machine, notes: notes.map(String::from).to_vec(), figures }
 }

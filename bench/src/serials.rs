@@ -80,14 +80,17 @@ pub fn run() -> Report {
     }));
     let notes = [
         "pgbench with prepared statements and two threads, on the processors of the server, through its Unix socket",
-        "each transaction inserts one row and is flushed to disk; all clients number in the same series and month",
+        "each transaction inserts one row and is flushed to disk; all clients take numbers of the same series and \
+         month",
         "the counter row is `INSERT .. ON CONFLICT .. DO UPDATE .. RETURNING` in a PL/pgSQL function, as the column default",
-        "other work is `pg_sleep(0.005)` after the INSERT: a number from the column default locks its counter meanwhile, a number \
-         at COMMIT does not",
-        "dense: the registry is in the server's own database; the rows of the others wait for each other, those of dense do not",
-        "cost: `SELECT count(f()) FROM generate_series(..)` less the same with a constant, in one session, whose transaction is rolled \
-         back",
-        "before each run the counters are vacuumed; after all runs each table is checked for duplicates, and for gaps unless it is dense",
+        "other work is `pg_sleep(0.005)` after the INSERT: a number from the column default keeps its counter locked \
+         during this work, and a number that is assigned at COMMIT does not",
+        "dense: the registry is in the server's own database; transactions with dense serials do not wait for each \
+         other, and all others do",
+        "the cost of a call is the time of `SELECT count(f()) FROM generate_series(..)` minus the time of the same \
+         query with a constant, in one session, whose transaction is rolled back",
+        "before each run, the counters are vacuumed; after all runs, each table is checked for duplicates and, \
+         unless it is dense, for gaps",
     ];
     for (n, (name, table)) in RIVALS.iter().enumerate() {
         check(&mut client, name, table, n < GAPLESS);

@@ -31,10 +31,12 @@ pub fn run() -> Report {
     figures.extend(lookups::run(&mut client, &keys));
     let notes = [
         "the bulk INSERT is one statement into an empty table of two columns, after a CHECKPOINT",
-        "the load fills tables of key, created_at and a note of 32 characters in statements of 100,000 rows, each table in \
-         turn; before each million a CHECKPOINT, so that every page's first change writes a full-page image",
-        "lookups: after VACUUM ANALYZE, all tables in the system's cache, row by row through the index; UUIDv4 has no range of time by \
-         key, so an index on created_at stands in, built after the load",
+        "the load fills tables with a key, created_at and a note of 32 characters, in statements of 100,000 rows, \
+         with the tables in turn; a CHECKPOINT before each million rows makes the first change of every page write a \
+         full-page image",
+        "lookups: row by row through the index, after VACUUM ANALYZE, with all tables in the system's cache; a range \
+         of UUIDv4 keys is not a range of time, so an index on created_at, which is built after the load, is used \
+         instead",
     ];
     Report {
         part: "storage".into(),

@@ -105,9 +105,9 @@ pool_mode = transaction"
     }
     let notes = [
         "one connection of the Rust crate postgres over TCP to the same machine, one request at a time",
-        "PgBouncer in transaction mode, which in its versions before 1.21 cannot pass on prepared statements",
-        "snowflake_reserve(1000) returns the first of 1000 consecutive IDs; a millisecond of the default layout has room for \
-         four of these, so requests that follow each other faster wait for the clock",
+        "PgBouncer in transaction mode, which cannot pass on prepared statements before version 1.21",
+        "snowflake_reserve(1000) returns the first of 1000 consecutive IDs; a millisecond of the default layout has \
+         room for four such blocks, so requests that follow each other faster wait for the clock",
     ];
     let requests = Requests::with(&rivals::installed(&mut control));
     let figures = measure(&mut routes, &requests);
