@@ -1,5 +1,5 @@
--- The bounds of a time range. They accept any instant, and raise no error. The planner inlines only the functions that are not STRICT, and
--- replaces the others by their result if the instant is a constant. A plan therefore shows short conditions.
+-- The bounds of a time range. They accept any instant, and raise no error. The planner inlines only the functions that are not STRICT. If
+-- the instant is a constant, the planner replaces calls to the other functions by their results, so a plan shows short conditions.
 
 -- The first ID at or after an instant. After the last tick, it is the number above all IDs, or NULL if bigint has no such number.
 CREATE OR REPLACE FUNCTION snowflake_portable_first_id_from(at timestamptz, format snowflake_portable_format)

@@ -1,5 +1,5 @@
--- The search for duplicate and unexpected IDs in a table. The twin knows neither the worker ID of a server nor its high-water mark, so the
--- results are those of a server without a worker ID.
+-- The search for duplicate and unexpected IDs in a table. This function knows neither the worker ID of a server nor its high-water mark, so
+-- the results are those of a server without a worker ID.
 
 -- "future" is the first ID that is too far ahead of the clock, and "shown" is "key" as errors show it.
 CREATE OR REPLACE FUNCTION snowflake_portable_check(

@@ -1,6 +1,6 @@
 -- What only the owner of the functions does.
 
--- Gives this database a worker ID, or makes a copy of a database issue IDs again.
+-- Assigns a worker ID to this database, or allows a copy of a database to issue IDs.
 CREATE OR REPLACE FUNCTION snowflake_configure(worker_id integer, datacenter_id integer DEFAULT 0)
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
@@ -23,8 +23,8 @@ BEGIN
     LOCK TABLE snowflake_portable_configuration IN SHARE ROW EXCLUSIVE MODE;
     SELECT database INTO configured FROM snowflake_portable_configuration;
     IF configured <> here THEN
-        -- The state is that of a different database, from which this one is copied. Nobody can draw from it, because the identity that
-        -- snowflake_nextval() compares is the other one until this transaction commits.
+        -- The state belongs to the database from which this one was copied. No session can draw from it, because snowflake_nextval()
+        -- compares the identity of that database until this transaction commits.
         PERFORM setval('snowflake_portable_mark', greatest(
             pg_sequence_last_value('snowflake_portable_mark'),
             pg_sequence_last_value('snowflake_portable_flushed'),
@@ -39,7 +39,7 @@ BEGIN
 END
 $$;
 
--- Makes new IDs begin at or above "mark", and returns the mark that counted before, if there was one. The mark cannot be lowered.
+-- Makes new IDs begin at or above "mark", and returns the previous mark, if there was one. The mark cannot be lowered.
 CREATE OR REPLACE FUNCTION snowflake_set_mark(mark bigint)
     RETURNS bigint LANGUAGE plpgsql VOLATILE STRICT SET search_path FROM CURRENT
 AS $$

@@ -39,7 +39,7 @@ BEGIN ATOMIC
     FROM (SELECT snowflake_portable_own()) AS own (format);
 END;
 
--- In another layout, the part is NULL. The subquery is not flattened, so that the layout is read once. PostgreSQL plans an SQL function
+-- In a different layout, the part is NULL. The subquery is not flattened, so that the layout is read once. PostgreSQL plans an SQL function
 -- again whenever another one calls it, so the two forms have no common function.
 CREATE OR REPLACE FUNCTION snowflake_decode(id bigint, layout text,
     OUT created_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)

@@ -1,5 +1,5 @@
 -- Issues and reads Snowflake IDs without the library of snowflake_pg: the same function names and the same IDs, in SQL and PL/pgSQL. The
--- functions decode at once, and issue IDs after SELECT snowflake_configure(worker_id => 1).
+-- functions can decode IDs immediately, and can issue IDs after SELECT snowflake_configure(worker_id => 1).
 --
 -- Run this script in each database that needs it, with psql or any other client:
 --   psql -X -f snowflake_portable.sql

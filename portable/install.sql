@@ -52,8 +52,8 @@ BEGIN
         -- Texts sort like their IDs, whatever the collation of the database is.
         CREATE DOMAIN snowflake_text AS text COLLATE "C";
     END IF;
-    -- The type of an earlier version can have another constraint. A new constraint is checked against all values in tables, so one that is
-    -- the same is kept.
+    -- The type of an earlier version can have a different constraint. PostgreSQL checks a new constraint against all values in tables, so
+    -- an identical constraint is kept.
     known_check := (
         SELECT pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint
         WHERE contypid = (quote_ident(current_schema()) || '.snowflake_text')::regtype AND conname = 'snowflake_text_digits'

@@ -1,5 +1,5 @@
--- The functions that issue IDs. They run with the rights of their owner, so that a role needs only EXECUTE. snowflake_configure() replaces
--- snowflake_nextval() with a function that contains the worker ID.
+-- The functions that issue IDs. They run with the privileges of their owner, so that a role needs only EXECUTE. snowflake_configure()
+-- replaces snowflake_nextval() with a function that contains the worker ID.
 
 DO $nextval$
 BEGIN
@@ -53,7 +53,7 @@ BEGIN
                 THEN pg_catalog.nextval('@state'::pg_catalog.regclass)
             END;
         BEGIN
-            -- Up to 2 ms behind the clock, so that not each millisecond needs a push.
+            -- Up to 2 ms behind the clock, so that not every millisecond needs a push.
             RETURN CASE
                 WHEN (drawn OPERATOR(pg_catalog.&) %2$s) OPERATOR(pg_catalog.<=) %3$s
                     AND (drawn OPERATOR(pg_catalog.>>) %4$s) OPERATOR(pg_catalog.>) ((
@@ -70,7 +70,7 @@ BEGIN
         (1::bigint << snowflake_portable_bits()) - 1,
         format.sequence_max + 1,
         snowflake_portable_bits(),
-        -- The tick in which the clock stands begins up to a tick before the clock.
+        -- The tick that contains the time of the clock begins up to one tick earlier.
         format.epoch_ms + format.tick_ms + CASE format.tick_ms WHEN 1 THEN 2 ELSE 0 END,
         format.tick_ms,
         format.tick_shift,
@@ -155,7 +155,7 @@ BEGIN
     EXCEPTION WHEN object_not_in_prerequisite_state THEN
         NULL;
     END;
-    -- The statement that has drawn another value was cancelled before it had an ID.
+    -- The statement that drew a different value was cancelled before it had an ID.
     IF drawn & counter BETWEEN 1 AND format.sequence_max + 1 THEN
         RETURN snowflake_portable_id(drawn);
     END IF;

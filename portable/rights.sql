@@ -5,7 +5,8 @@ DECLARE
         'snowflake_portable_throttle', 'snowflake_portable_refuse', 'snowflake_portable_flush', 'snowflake_portable_write',
         'snowflake_portable_id', 'snowflake_portable_node', 'snowflake_portable_here',
         'snowflake_portable_configured'];
-    -- The functions of an earlier version. The owner decides who can call those that run with the owner's rights. New ones are closed.
+    -- The functions of an earlier version. The owner decides which roles can call the functions that run with the owner's privileges. By
+    -- default, no other role can call new ones.
     known constant oid[] := string_to_array(current_setting('snowflake_portable.known'), ' ')::oid[];
     privilege_of record;
 BEGIN

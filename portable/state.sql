@@ -2,18 +2,19 @@
 --
 -- Sequence "snowflake_portable_state" counts tick << bits | counter. Counter n stands for the ID with sequence number n - 1, and 0 means
 -- that no ID of the tick has been issued. A session draws with nextval(), after a look at the counter in the same expression. It does not
--- draw from a tick whose IDs are used up. A tick therefore yields at most its IDs and one discarded value for each session that looked
+-- draw from a tick whose IDs are used up. As a result, a tick yields at most its IDs, and one discarded value for each session that looked
 -- before they were used up. PostgreSQL has at most 2^18 sessions, and "bits" leaves room for four times as many values, so draws never
--- carry into the next tick. Only snowflake_portable_push() changes the tick, and a lock lets only one session do so at a time. The tick
--- that it has read is therefore still the tick when it writes, so that it never lowers the state, whatever the clock does in between.
+-- carry into the next tick. Only snowflake_portable_push() changes the tick, and a lock lets only one session do so at a time. As a result,
+-- the tick that this function has read is still current when it writes, so it never lowers the state, whatever the clock does in the
+-- meantime.
 --
 -- The state is unlogged: a crash, a promotion and a restore from a physical backup leave it without a value. Sequence
 -- "snowflake_portable_mark" is logged and contains the first tick that no ID has. It is raised by a window and flushed before the first ID
 -- of the window is issued, and a state without a value begins there. A session cannot see what was flushed, so unlogged sequence
 -- "snowflake_portable_flushed" contains the tick below which the mark counts. It has no value after a crash either.
 --
--- Nobody waits for the lock of a transaction: the lock is taken in a subtransaction that is always rolled back. setval() remains, because
--- sequences are not transactional.
+-- No session waits for a lock until the end of a transaction, because the lock is taken in a subtransaction that is always rolled back. The
+-- effect of setval() remains, because sequences are not transactional.
 
 DO $state$
 DECLARE
@@ -41,7 +42,7 @@ BEGIN
         epoch_ms bigint NOT NULL
     );
     CREATE UNIQUE INDEX snowflake_portable_configuration_key ON snowflake_portable_configuration ((true));
-    -- Default privileges can have granted some to other roles.
+    -- Default privileges may have granted privileges to other roles.
     FOREACH object IN ARRAY ARRAY['state', 'flushed', 'mark', 'lock', 'configuration'] LOOP
         FOR grantee IN
             SELECT DISTINCT privilege.grantee
@@ -192,7 +193,7 @@ CREATE OR REPLACE FUNCTION snowflake_portable_end(format snowflake_portable_form
         ELSE 'infinity'
     END;
 
--- This database and, where a role can read it, its server. A copy has others.
+-- The identity of this database and, where a role can read it, of its server. A copy has a different identity.
 CREATE OR REPLACE FUNCTION snowflake_portable_identity()
     RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -208,7 +209,7 @@ BEGIN
 END
 $$;
 
--- Neither can change during a session. The planner therefore replaces the call in snowflake_nextval() by its result.
+-- Neither can change during a session, so the planner replaces the call in snowflake_nextval() by its result.
 CREATE OR REPLACE FUNCTION snowflake_portable_here(configured text)
     RETURNS boolean LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT
 AS $$
