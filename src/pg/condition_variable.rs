@@ -11,15 +11,17 @@ pub struct Condition(UnsafeCell<pg_sys::ConditionVariable>);
 // SAFETY: PostgreSQL's functions guard the variable by its own spinlock.
 unsafe impl Sync for Condition {}
 
-impl Condition {
+impl Default for Condition {
     /// Returns a condition on which no session waits.
-    pub fn new() -> Condition {
+    fn default() -> Condition {
         let mut condition = pg_sys::ConditionVariable::default();
         // SAFETY: the call initializes plain numbers, which may be moved as long as no session waits.
         unsafe { pg_sys::ConditionVariableInit(&raw mut condition) };
         Condition(UnsafeCell::new(condition))
     }
+}
 
+impl Condition {
     /// Wakes all waiting sessions.
     pub fn wake_all(&self) {
         // SAFETY: the variable is in shared memory, initialized, and guarded by its own spinlock, which is held for a

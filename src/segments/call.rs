@@ -3,13 +3,14 @@
 use std::ffi::CStr;
 use std::time::Duration;
 
+use flake::IdFormat;
 use flake::fleet::{RegistryRefusal, Uuid};
-use flake::{Block, IdFormat};
+use flake::refill::{Reason, Rest, TakeAnswer, Taken};
 use serde_json::Value;
 
 use crate::message::trouble::{Facts, Trouble};
 use crate::pg::libpq::{Connection, Row};
-use crate::segments::facts::{Period, Reason};
+use crate::segments::facts::Period;
 
 /// The statements. As in [`crate::fleet::call`], no name and no operator depends on the search path.
 const HELLO: &CStr = c"SELECT answer, reason, nonce FROM snowflake_registry.hello($1, $2, $3)";
@@ -22,37 +23,6 @@ const GIVE_BACK: &CStr = c"SELECT answer, reason FROM snowflake_registry.give_ba
 const REPORT: &CStr =
     c"SELECT pg_catalog.json_agg(pg_catalog.json_build_array(answer, reason, tag)) FILTER (WHERE answer OPERATOR(pg_catalog.<>) 'current') \
       AS answers FROM snowflake_registry.report($1, $2, $3, $4)";
-
-/// A block of a tag that the registry has given to this server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
-    pub generation: u64,
-    pub first: i64,
-    pub count: u64,
-    /// The limits for the length of a block.
-    pub step: u64,
-    pub max_step: u64,
-}
-
-impl Taken {
-    /// Returns the last number.
-    pub fn last(&self) -> i64 {
-        self.first + (self.count - 1) as i64
-    }
-
-    /// Returns the block as a segment takes it.
-    pub fn block(&self, fetch_below: u64) -> Block {
-        Block { first: self.first, length: self.count, fetch_below }
-    }
-}
-
-/// The answer to the wish for a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    Taken(Taken),
-    /// There is no block, for this reason, and until this time in microseconds since the Unix epoch.
-    Refused(Reason, i64),
-}
 
 /// What the registry says about blocks that this server holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +55,7 @@ impl Line<'_> {
     }
 
     /// Asks for a block of a tag.
-    pub fn take(&self, tag: &str, nonce: Uuid, want: u64) -> Result<Answer, Trouble> {
+    pub fn take(&self, tag: &str, nonce: Uuid, want: u64) -> Result<TakeAnswer, Trouble> {
         let want = want.min(i64::MAX as u64).to_string();
         let row = self.row(TAKE, &[self.fleet(), Some(tag.into()), text(nonce), Some(want)])?;
         let number = |column: &str| row.get(column)?.parse::<u64>().ok();
@@ -99,11 +69,11 @@ impl Line<'_> {
         let until = row.get("until").and_then(|seconds| seconds.parse::<f64>().ok()).unwrap_or_default();
         let until = (until * 1e6) as i64;
         match (row.get("answer"), row.get("reason")) {
-            (Some("taken"), None) => taken().map(Answer::Taken).ok_or_else(|| strange(&row)),
-            (Some("refused"), Some("unknown tag")) => Ok(Answer::Refused(Reason::Unknown, until)),
-            (Some("refused"), Some("wait")) => Ok(Answer::Refused(Reason::Wait, until)),
-            (Some("refused"), Some("locked")) => Ok(Answer::Refused(Reason::Locked, until)),
-            (Some("refused"), Some("exhausted")) => Ok(Answer::Refused(Reason::Exhausted, until)),
+            (Some("taken"), None) => taken().map(TakeAnswer::Taken).ok_or_else(|| strange(&row)),
+            (Some("refused"), Some("unknown tag")) => Ok(TakeAnswer::Refused(Reason::Unknown, until)),
+            (Some("refused"), Some("wait")) => Ok(TakeAnswer::Refused(Reason::Wait, until)),
+            (Some("refused"), Some("locked")) => Ok(TakeAnswer::Refused(Reason::Locked, until)),
+            (Some("refused"), Some("exhausted")) => Ok(TakeAnswer::Refused(Reason::Exhausted, until)),
             _ => Err(self.other(&row)),
         }
     }
@@ -125,10 +95,10 @@ impl Line<'_> {
     }
 
     /// Gives back numbers of a block. Returns false if the registry does not take them.
-    pub fn give_back(&self, tag: &str, generation: u64, nonce: Uuid, first: i64, last: i64) -> Result<bool, Trouble> {
+    pub fn give_back(&self, tag: &str, rest: &Rest) -> Result<bool, Trouble> {
         let number = |number: i64| Some(number.to_string());
-        let parameters =
-            [self.fleet(), Some(tag.into()), number(generation as i64), text(nonce), number(first), number(last)];
+        let (generation, nonce) = (number(rest.generation as i64), text(rest.nonce));
+        let parameters = [self.fleet(), Some(tag.into()), generation, nonce, number(rest.first), number(rest.last)];
         self.row(GIVE_BACK, &parameters).map(|row| row.get("answer") == Some("given back"))
     }
 

@@ -56,7 +56,7 @@ impl Caller {
     }
 
     /// Sends requests over the open connection, or over a new one. If the open one is broken, tries once more over a new one.
-    pub fn ask<T>(&mut self, terms: &Terms, ask: impl Fn(&Line) -> Result<T, Trouble>) -> Result<T, Trouble> {
+    pub fn ask<T>(&mut self, terms: &Terms, mut ask: impl FnMut(&Line) -> Result<T, Trouble>) -> Result<T, Trouble> {
         loop {
             let fresh = self.connection.is_none();
             if fresh {

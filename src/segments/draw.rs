@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use flake::refill::Reason;
 use flake::{Nanos, Undrawn};
 use pgrx::check_for_interrupts;
 
@@ -16,7 +17,7 @@ use crate::message::segment_problem::SegmentProblem;
 use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{background_worker, recovery, relation, role};
-use crate::segments::facts::{Asked, MAX_ENCODED, MAX_TAG, Reason};
+use crate::segments::facts::{Asked, MAX_ENCODED, MAX_TAG};
 use crate::segments::slots::{self as slots, Found, Phase, Slot};
 use crate::server::{clock, wait};
 

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use flake::Nanos;
+use flake::refill::{Fetched, Reason, Taken};
 use pgrx::PGRXSharedMemory;
 
 use crate::fleet::grant::ascii;
@@ -19,15 +21,10 @@ pub const PERIOD: &[u8] = b"series ";
 const WORDS: usize = MAX_TAG / size_of::<u64>();
 
 /// A tag in UTF-8. The lock of the slots guards it.
+#[derive(Default)]
 pub struct Tag {
     length: AtomicU64,
     words: [AtomicU64; WORDS],
-}
-
-impl Default for Tag {
-    fn default() -> Tag {
-        Tag { length: AtomicU64::default(), words: [const { AtomicU64::new(0) }; WORDS] }
-    }
 }
 
 impl Tag {
@@ -145,32 +142,34 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Returns how long ago the last block was fetched, if there was one.
+    pub fn lasted(&self, now: Nanos) -> Option<Nanos> {
+        let last = self.last_fetch.load(Ordering::Relaxed);
+        (last != 0).then(|| now.saturating_sub(last))
+    }
+
+    /// Notes that a block was put into the segment. Before, `drawn` numbers were drawn.
+    pub fn note(&self, fetched: &Fetched, now: Nanos, drawn: u64) {
+        let Taken { generation, count, .. } = fetched.taken;
+        self.generation.store(generation, Ordering::Relaxed);
+        self.highest.fetch_max(fetched.rest.last as u64, Ordering::Relaxed);
+        self.given.fetch_add(count, Ordering::Relaxed);
+        self.step.store(count, Ordering::Relaxed);
+        self.fetches.fetch_add(1, Ordering::Relaxed);
+        if !fetched.replaces {
+            self.fetch_before.store(self.last_fetch.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.drawn_before.store(self.last_drawn.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.last_drawn.store(drawn, Ordering::Relaxed);
+        }
+        self.last_fetch.store(now, Ordering::Relaxed);
+    }
+
     /// Sets all to 0, for another tag.
     pub fn reset(&self) {
         let all = [&self.generation, &self.highest, &self.given, &self.step, &self.fetches, &self.waits];
         let times = [&self.last_fetch, &self.last_drawn, &self.fetch_before, &self.drawn_before];
         all.into_iter().chain(times).for_each(|fact| fact.store(0, Ordering::Relaxed));
     }
-}
-
-/// Why the registry issues no block of a tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Reason {
-    /// There is no such tag.
-    Unknown = 1,
-    /// The tag has issued as many numbers as it may within some minutes.
-    Wait,
-    /// The tag has issued its last number.
-    Exhausted,
-    /// The tag is one of a period that has not begun.
-    NotBegun,
-    /// Another session has locked the tag in the registry.
-    Locked,
-    /// The registry has raised an error instead of creating the tag.
-    NotCreated,
-    /// The encoding of the registry's database lacks a character of the tag.
-    Encoding,
 }
 
 /// The last refusal of the registry. The registrar writes it.
@@ -184,16 +183,7 @@ pub struct Refusal {
 impl Refusal {
     /// Returns the reason, and until when the refusal lasts.
     pub fn get(&self) -> Option<(Reason, i64)> {
-        let reason = match self.reason.load(Ordering::Acquire) {
-            1 => Reason::Unknown,
-            2 => Reason::Wait,
-            3 => Reason::Exhausted,
-            4 => Reason::NotBegun,
-            5 => Reason::Locked,
-            6 => Reason::NotCreated,
-            7 => Reason::Encoding,
-            _ => return None,
-        };
+        let reason = Reason::of(self.reason.load(Ordering::Acquire))?;
         Some((reason, self.until.load(Ordering::Relaxed) as i64))
     }
 

@@ -24,6 +24,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use flake::refill::Reason;
 use flake::{Block, Nanos, Number, Segment, Undrawn};
 use pgrx::{PGRXSharedMemory, PgAtomic, PgLwLock, pg_shmem_init, prelude::*};
 
@@ -34,7 +35,7 @@ use crate::pg::backend_slots::{SHARED_ALIGNMENT, SharedArray};
 use crate::pg::background_worker;
 use crate::pg::condition_variable::Condition;
 use crate::pg::latch::SharedLatch;
-use crate::segments::facts::{Facts, Failing, OfPeriod, Period, Reason, Refusal, Tag};
+use crate::segments::facts::{Facts, Failing, OfPeriod, Period, Refusal, Tag};
 use crate::segments::known;
 use crate::server::clock;
 
@@ -55,7 +56,8 @@ pub enum Phase {
     Leaving,
 }
 
-/// The slot of one tag.
+/// The slot of one tag. The default has no tag, because [`Phase::Free`] is 0.
+#[derive(Default)]
 pub struct Slot {
     pub segment: Segment,
     /// The last [`Shared::era`] in which a session has drawn. In the entrance, the time at which the slot got its tag.
@@ -74,26 +76,6 @@ pub struct Slot {
     pub refusal: Refusal,
     opened: AtomicU64,
     pub facts: Facts,
-}
-
-impl Default for Slot {
-    fn default() -> Slot {
-        Slot {
-            segment: Segment::default(),
-            used: AtomicU64::default(),
-            wanted: AtomicBool::default(),
-            phase: AtomicU32::new(Phase::Free as u32),
-            version: AtomicU64::default(),
-            tag: Tag::default(),
-            period: OfPeriod::default(),
-            role: AtomicU32::default(),
-            changed: Condition::new(),
-            unanswered: AtomicU64::default(),
-            refusal: Refusal::default(),
-            opened: AtomicU64::default(),
-            facts: Facts::default(),
-        }
-    }
 }
 
 /// What all slots share.
@@ -127,7 +109,7 @@ pub fn request(identity: &Identity) {
         pg_shmem_init!(SLOTS = ());
         known::request();
         pg_shmem_init!(
-            SHARED = Shared { registrar: SharedLatch::default(), era: AtomicU64::new(1), freed: Condition::new() }
+            SHARED = Shared { registrar: SharedLatch::default(), era: AtomicU64::new(1), freed: Condition::default() }
         );
         pg_shmem_init!(LOCK = Failing::default());
     }

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use flake::Nanos;
+use flake::refill::Reason;
 
-use crate::segments::facts::Reason;
 use crate::segments::slots::{self as slots, Phase, Slot};
 use crate::server::clock;
 

@@ -41,7 +41,7 @@ impl Shared {
             state: State::new(),
             origin_state: OriginState::new(),
             limiters: Limiters::default(),
-            extended: Condition::new(),
+            extended: Condition::default(),
             slowest_extension: AtomicU64::new(0),
             counting_since: AtomicU64::new(clock::wall()),
             worker_in_use: AtomicBool::new(false),

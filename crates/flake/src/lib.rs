@@ -66,7 +66,8 @@
 //!   issued.
 //! - *last issued*: the highest word issued so far; *lead*: how far the tick of this word is ahead of the clock.
 //!
-//! A *segment* ([`Segment`]) is not an ID: it issues short, dense numbers from blocks of a tag.
+//! A *segment* ([`Segment`]) is not an ID: it issues short, dense numbers from blocks of a tag. The module [`refill`] decides how a
+//! server gets these blocks.
 //!
 //! The module [`fleet`] decides which server of a fleet has which worker ID. The module [`serial`] makes short numbers for people.
 //! A [`Concealer`] makes numbers that stand for IDs and reveal neither a time nor a server.
@@ -89,6 +90,7 @@ mod layout;
 mod mark;
 mod pending;
 mod preset;
+pub mod refill;
 mod reservation;
 mod segment;
 pub mod serial;
@@ -101,7 +103,7 @@ mod turn;
 mod uuid;
 
 pub use assignment::Assignment;
-pub use block_size::{fetch_below, next_length, period_lengths};
+pub use block_size::period_lengths;
 pub use bulk::Bulk;
 pub use clock::{ClockEvent, ClockRules, Disciplined, GeneratorClock, OnRegression, Reading};
 #[cfg(feature = "conceal")]
