@@ -45,6 +45,15 @@ pub trait World: Sized {
     fn amount(&self) -> (u64, u64);
 }
 
+/// Kinds of actions with how often each is chosen in relation to the others.
+pub type Weighted<K> = &'static [(usize, &'static [K])];
+
+/// Returns each kind as often as it is chosen.
+pub fn weighted<K: Copy>(always: Weighted<K>, more: &[Weighted<K>]) -> Vec<K> {
+    let all = [always].into_iter().chain(more.iter().copied()).flatten();
+    all.flat_map(|(weight, kinds)| kinds.iter().flat_map(move |kind| vec![*kind; *weight])).collect()
+}
+
 /// A trace that ends with a failure.
 #[derive(Debug)]
 struct Found<Setup, Action, Failure> {

@@ -10,6 +10,7 @@ use crate::faults::Fault;
 use crate::random::Random;
 use crate::server::{At, Server};
 use crate::world::{GAP, HOUR, LONG, MINUTE, Packet, SECOND, World};
+use crate::worlds::weighted;
 
 /// What happens. The two numbers of an [`Action`] select among the possibilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,154 +71,78 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Action(pub Kind, pub usize, pub usize);
 
+type Weighted = crate::worlds::Weighted<Kind>;
+
 /// What happens in every world.
-const ALWAYS: &[Kind] = &[
-    Kind::Pass,
-    Kind::Pass,
-    Kind::PassTo,
-    Kind::PassTo,
-    Kind::PassTo,
-    Kind::Quiet,
-    Kind::Quiet,
-    Kind::Up,
-    Kind::Up,
-    Kind::Up,
-    Kind::Up,
-    Kind::Up,
-    Kind::Beat,
-    Kind::Beat,
-    Kind::Beat,
-    Kind::BeatAll,
-    Kind::BeatAll,
-    Kind::Send,
-    Kind::Send,
-    Kind::Send,
-    Kind::Deliver,
-    Kind::Deliver,
-    Kind::Deliver,
-    Kind::Deliver,
-    Kind::Drop,
-    Kind::Start,
-    Kind::Stop,
-    Kind::Issue,
-    Kind::Issue,
-    Kind::Issue,
-    Kind::Issue,
+const ALWAYS: Weighted = &[
+    (2, &[Kind::Pass]),
+    (3, &[Kind::PassTo]),
+    (2, &[Kind::Quiet]),
+    (5, &[Kind::Up]),
+    (3, &[Kind::Beat]),
+    (2, &[Kind::BeatAll]),
+    (3, &[Kind::Send]),
+    (4, &[Kind::Deliver]),
+    (1, &[Kind::Drop, Kind::Start, Kind::Stop]),
+    (4, &[Kind::Issue]),
 ];
 
-const MACHINES: &[Kind] = &[
-    Kind::Reboot,
-    Kind::CloneDisk,
-    Kind::Backup,
-    Kind::RestoreInPlace,
-    Kind::RestoreElsewhere,
-    Kind::Move,
-    Kind::Promote,
-    Kind::Registrar,
-    Kind::Double,
-    Kind::Double,
-    Kind::Cut,
-    Kind::Join,
+const MACHINES: Weighted = &[
+    (1, &[Kind::Reboot, Kind::CloneDisk, Kind::Backup, Kind::RestoreInPlace, Kind::RestoreElsewhere, Kind::Move]),
+    (1, &[Kind::Promote, Kind::Registrar]),
+    (2, &[Kind::Double]),
+    (1, &[Kind::Cut, Kind::Join]),
 ];
-const CLOCKS: &[Kind] = &[Kind::Clock, Kind::Clock, Kind::TrueClock, Kind::Reboot, Kind::Cut, Kind::Join];
-const FAILOVERS: &[Kind] = &[
-    Kind::FailOver,
-    Kind::FailOver,
-    Kind::FailOverLong,
-    Kind::Cut,
-    Kind::Cut,
-    Kind::Join,
-    Kind::Join,
-    Kind::RegistryClock,
-    Kind::RegistryClock,
-    Kind::Reboot,
-    Kind::Clock,
+const CLOCKS: Weighted = &[(2, &[Kind::Clock]), (1, &[Kind::TrueClock, Kind::Reboot, Kind::Cut, Kind::Join])];
+const FAILOVERS: Weighted = &[
+    (2, &[Kind::FailOver]),
+    (1, &[Kind::FailOverLong]),
+    (2, &[Kind::Cut, Kind::Join, Kind::RegistryClock]),
+    (1, &[Kind::Reboot, Kind::Clock]),
 ];
-const BURSTS: &[Kind] = &[
-    Kind::Burst,
-    Kind::Burst,
-    Kind::Burst,
-    Kind::Burst,
-    Kind::FailOver,
-    Kind::FailOverLong,
-    Kind::Cut,
-    Kind::Cut,
-    Kind::Join,
-    Kind::RegistryClock,
-    Kind::Reboot,
-    Kind::Clock,
-    Kind::TrueClock,
+const BURSTS: Weighted = &[
+    (4, &[Kind::Burst]),
+    (1, &[Kind::FailOver, Kind::FailOverLong]),
+    (2, &[Kind::Cut]),
+    (1, &[Kind::Join, Kind::RegistryClock, Kind::Reboot, Kind::Clock, Kind::TrueClock]),
 ];
 /// Clocks and failovers at the ends of quarantines.
-const EDGES: &[Kind] = &[
-    Kind::PassTo,
-    Kind::PassTo,
-    Kind::PassTo,
-    Kind::RegistryClock,
-    Kind::RegistryClock,
-    Kind::RegistryClock,
-    Kind::RegistryClock,
-    Kind::Nudge,
-    Kind::Nudge,
-    Kind::Nudge,
-    Kind::Swap,
-    Kind::Swap,
-    Kind::Swap,
-    Kind::Swap,
-    Kind::Cut,
-    Kind::Cut,
-    Kind::Join,
-    Kind::Reboot,
-    Kind::Up,
-    Kind::Up,
-    Kind::Up,
-    Kind::Beat,
-    Kind::Clock,
+const EDGES: Weighted = &[
+    (3, &[Kind::PassTo]),
+    (4, &[Kind::RegistryClock]),
+    (3, &[Kind::Nudge]),
+    (4, &[Kind::Swap]),
+    (2, &[Kind::Cut]),
+    (1, &[Kind::Join, Kind::Reboot]),
+    (3, &[Kind::Up]),
+    (1, &[Kind::Beat, Kind::Clock]),
 ];
-const UPGRADES: &[Kind] = &[Kind::Upgrade, Kind::Burst, Kind::FailOver, Kind::Cut, Kind::Cut, Kind::Join, Kind::Reboot];
-const DUMPS: &[Kind] =
-    &[Kind::RestoreTables, Kind::RestoreTables, Kind::Burst, Kind::Cut, Kind::Cut, Kind::Join, Kind::Reboot];
-const REGISTRY_CLOCKS: &[Kind] = &[Kind::RegistryClock; 3];
-const FORGERIES: &[Kind] = &[Kind::Forge; 12];
-const BACKUPS: &[Kind] = &[
-    Kind::FailOverLong,
-    Kind::RestoreRegistry,
-    Kind::RebuildRegistry,
-    Kind::Cut,
-    Kind::Join,
-    Kind::RegistryClock,
-    Kind::Reboot,
-    Kind::Clock,
-    Kind::TrueClock,
+const UPGRADES: Weighted =
+    &[(1, &[Kind::Upgrade, Kind::Burst, Kind::FailOver]), (2, &[Kind::Cut]), (1, &[Kind::Join, Kind::Reboot])];
+const DUMPS: Weighted =
+    &[(2, &[Kind::RestoreTables]), (1, &[Kind::Burst]), (2, &[Kind::Cut]), (1, &[Kind::Join, Kind::Reboot])];
+const REGISTRY_CLOCKS: Weighted = &[(3, &[Kind::RegistryClock])];
+const FORGERIES: Weighted = &[(12, &[Kind::Forge])];
+const BACKUPS: Weighted = &[
+    (1, &[Kind::FailOverLong, Kind::RestoreRegistry, Kind::RebuildRegistry, Kind::Cut, Kind::Join]),
+    (1, &[Kind::RegistryClock, Kind::Reboot, Kind::Clock, Kind::TrueClock]),
 ];
-const OPENS: &[Kind] = &[
-    Kind::FailOver,
-    Kind::FailOverLossless,
-    Kind::FailOverLossless,
-    Kind::Open,
-    Kind::Open,
-    Kind::Reboot,
-    Kind::Clock,
-    Kind::Cut,
-    Kind::Join,
+const OPENS: Weighted = &[
+    (1, &[Kind::FailOver]),
+    (2, &[Kind::FailOverLossless, Kind::Open]),
+    (1, &[Kind::Reboot, Kind::Clock, Kind::Cut, Kind::Join]),
 ];
-const LAYOUTS: &[Kind] = &[
-    Kind::ChangeLayout,
-    Kind::Configure,
-    Kind::Configure,
-    Kind::FailOver,
-    Kind::Cut,
-    Kind::Join,
-    Kind::Reboot,
-    Kind::Clock,
-    Kind::Lease,
+const LAYOUTS: Weighted = &[
+    (1, &[Kind::ChangeLayout]),
+    (2, &[Kind::Configure]),
+    (1, &[Kind::FailOver, Kind::Cut, Kind::Join, Kind::Reboot, Kind::Clock, Kind::Lease]),
 ];
-const COPIES: &[Kind] =
-    &[Kind::CloneMemory, Kind::CloneMemory, Kind::Send, Kind::Double, Kind::Cut, Kind::Join, Kind::FailOver];
-const RESERVATIONS: &[Kind] = &[Kind::Reserve, Kind::Reserve, Kind::Reserve, Kind::Reserve, Kind::Release];
+const COPIES: Weighted =
+    &[(2, &[Kind::CloneMemory]), (1, &[Kind::Send, Kind::Double, Kind::Cut, Kind::Join, Kind::FailOver])];
+const RESERVATIONS: Weighted = &[(4, &[Kind::Reserve]), (1, &[Kind::Release])];
 
 /// The kinds of worlds.
-pub const WORLDS: &[(&str, &[&[Kind]])] = &[
+pub const WORLDS: &[(&str, &[Weighted])] = &[
     ("undisturbed", &[]),
     ("machines", &[MACHINES]),
     ("clocks", &[CLOCKS]),
@@ -247,7 +172,7 @@ pub const WORLDS: &[(&str, &[&[Kind]])] = &[
 ];
 
 /// Returns a random trace for worlds of this kind.
-pub fn trace(random: &mut Random, kind: &[&[Kind]]) -> Vec<Action> {
+pub fn trace(random: &mut Random, kind: &[Weighted]) -> Vec<Action> {
     let mut trace = Vec::new();
     if kind.contains(&UPGRADES) {
         // The ring of the version before has more worker IDs.
@@ -256,7 +181,7 @@ pub fn trace(random: &mut Random, kind: &[&[Kind]]) -> Vec<Action> {
     if random.below(2) == 0 {
         trace.extend([Action(Kind::Up, 0, 0), Action(Kind::Up, 1, 0), Action(Kind::Quiet, 2, 0)]);
     }
-    let kinds: Vec<Kind> = ALWAYS.iter().chain(kind.iter().copied().flatten()).copied().collect();
+    let kinds = weighted(ALWAYS, kind);
     for _ in 0..20 + random.below(50) {
         trace.push(Action(random.pick(&kinds), random.below(1 << 12), random.below(1 << 12)));
     }

@@ -1,17 +1,18 @@
 //! What happens in a world: actions that are chosen at random, and that a trace replays.
 
 use flake::fleet::NoBlock;
+use flake::refill::Refill;
 
-use crate::faults::Fault;
 use crate::random::Random;
-use crate::world::{GAP, LONG, Message, TAGS, World};
+use crate::world::{GAP, LONG, Message, Server, TAGS, World, nanos};
+use crate::worlds::weighted;
 
 /// What happens. The two numbers of an [`Action`] select among the possibilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Pass,
     Ask,
-    Retry,
+    Forget,
     Deliver,
     Double,
     Drop,
@@ -37,42 +38,26 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Action(pub Kind, pub usize, pub usize);
 
-const ALWAYS: &[Kind] = &[
-    Kind::Pass,
-    Kind::Pass,
-    Kind::Ask,
-    Kind::Ask,
-    Kind::Ask,
-    Kind::Ask,
-    Kind::Retry,
-    Kind::Deliver,
-    Kind::Deliver,
-    Kind::Deliver,
-    Kind::Deliver,
-    Kind::Deliver,
-    Kind::Deliver,
-    Kind::Double,
-    Kind::Drop,
-    Kind::Burst,
-    Kind::Burst,
-    Kind::Draw,
-    Kind::Draw,
-    Kind::Beat,
-    Kind::BeatAll,
-    Kind::Report,
-    Kind::Close,
-    Kind::Close,
-    Kind::Crash,
-    Kind::Cut,
-    Kind::Join,
+type Weighted = crate::worlds::Weighted<Kind>;
+
+const ALWAYS: Weighted = &[
+    (2, &[Kind::Pass]),
+    (4, &[Kind::Ask]),
+    (1, &[Kind::Forget]),
+    (6, &[Kind::Deliver]),
+    (1, &[Kind::Double, Kind::Drop]),
+    (2, &[Kind::Burst, Kind::Draw]),
+    (1, &[Kind::Beat, Kind::BeatAll, Kind::Report]),
+    (2, &[Kind::Close]),
+    (1, &[Kind::Crash, Kind::Cut, Kind::Join]),
 ];
-const FAILOVERS: &[Kind] = &[Kind::FailOver, Kind::FailOver, Kind::FailOverLong, Kind::Clock, Kind::Burst, Kind::Burst];
-const BACKUPS: &[Kind] = &[Kind::FailOverLong, Kind::Restore, Kind::Clock, Kind::Burst];
-const OPENS: &[Kind] = &[Kind::FailOver, Kind::FailOverLossless, Kind::FailOverLossless, Kind::Open, Kind::Open];
-const CHANGES: &[Kind] = &[Kind::DropTag, Kind::CreateTag, Kind::CreateTag];
+const FAILOVERS: Weighted = &[(2, &[Kind::FailOver]), (1, &[Kind::FailOverLong, Kind::Clock]), (2, &[Kind::Burst])];
+const BACKUPS: Weighted = &[(1, &[Kind::FailOverLong, Kind::Restore, Kind::Clock, Kind::Burst])];
+const OPENS: Weighted = &[(1, &[Kind::FailOver]), (2, &[Kind::FailOverLossless, Kind::Open])];
+const CHANGES: Weighted = &[(1, &[Kind::DropTag]), (2, &[Kind::CreateTag])];
 
 /// The kinds of worlds.
-pub const WORLDS: &[(&str, &[&[Kind]])] = &[
+pub const WORLDS: &[(&str, &[Weighted])] = &[
     ("undisturbed", &[]),
     ("changes", &[CHANGES, CHANGES]),
     ("failovers", &[FAILOVERS]),
@@ -90,8 +75,8 @@ pub fn period(random: &mut Random, name: &str) -> Option<i64> {
 }
 
 /// Returns a random trace for worlds of this kind.
-pub fn trace(random: &mut Random, kind: &[&[Kind]]) -> Vec<Action> {
-    let kinds: Vec<Kind> = ALWAYS.iter().chain(kind.iter().copied().flatten()).copied().collect();
+pub fn trace(random: &mut Random, kind: &[Weighted]) -> Vec<Action> {
+    let kinds = weighted(ALWAYS, kind);
     let count = 20 + random.below(60);
     (0..count).map(|_| Action(random.pick(&kinds), random.below(1 << 12), random.below(1 << 12))).collect()
 }
@@ -105,20 +90,15 @@ impl World {
         match kind {
             Kind::Pass => self.time += STEPS[a % STEPS.len()] + (b % 50) as i64,
             Kind::Ask => {
-                let nonce = self.nonce();
-                let mine = &self.servers[server];
-                let held = mine.blocks[tag].front().map(|mine| mine.nonce);
-                if mine.waiting[tag].is_none() && mine.blocks[tag].len() < 2 {
-                    let nonce = held.filter(|_| self.setup.fault == Fault::OneNonce).unwrap_or(nonce);
-                    self.servers[server].waiting[tag] = Some(nonce);
-                    self.wire.push(Message::Take { server, tag, nonce, want: (b % 40) as i64 });
+                let fresh = self.nonce();
+                let slot = &self.servers[server].slots[tag];
+                if slot.needs() && slot.refill.is_due(nanos(self.time)) {
+                    let (nonce, want) = self.request(server, tag, fresh);
+                    self.wire.push(Message::Take { server, tag, nonce, want });
                 }
             }
-            Kind::Retry => {
-                if let Some(nonce) = self.servers[server].waiting[tag] {
-                    self.wire.push(Message::Take { server, tag, nonce, want: (b % 40) as i64 });
-                }
-            }
+            // The registrar crashes, and goes on with the segments in shared memory.
+            Kind::Forget => self.servers[server].slots[tag].refill = Refill::default(),
             Kind::Deliver => self.deliver(a, false),
             Kind::Double => self.deliver(a, true),
             Kind::Drop if !self.wire.is_empty() => {
@@ -135,8 +115,7 @@ impl World {
                         answer = self.ask(tag, nonce, i64::MAX);
                     }
                     let Ok(block) = answer else { break };
-                    if self.servers[server].blocks[tag].len() < 2 && self.servers[server].waiting[tag].is_none() {
-                        self.servers[server].waiting[tag] = Some(nonce);
+                    if self.servers[server].slots[tag].needs() && self.request(server, tag, nonce).0 == nonce {
                         self.hear(server, tag, nonce, &Ok(block));
                         self.draw(server, tag, (b % 7) as i64 * self.setup.max_step / 4);
                     }
@@ -146,15 +125,16 @@ impl World {
             Kind::Beat => self.beat(server),
             Kind::BeatAll => (0..self.servers.len()).for_each(|server| self.beat(server)),
             Kind::Report => {
-                if let Some(mine) = self.servers[server].blocks[tag].back() {
-                    let (generation, last) = (mine.generation, mine.last);
+                let slot = &self.servers[server].slots[tag];
+                if !slot.segment.is_closed() {
+                    let (generation, last) = (slot.generation, slot.highest);
                     self.wire.push(Message::Report { tag, generation, last });
                 }
             }
             Kind::Close => self.close(server, tag),
             Kind::Crash => {
                 let cut = self.servers[server].cut;
-                self.servers[server] = crate::world::Server { cut, ..Default::default() };
+                self.servers[server] = Server { cut, ..Server::default() };
             }
             Kind::Cut => self.servers[server].cut = true,
             Kind::Join => self.servers[server].cut = false,
@@ -183,7 +163,7 @@ impl World {
             }
             Message::Begin => self.begin(),
             Message::Taken { server, tag, nonce, answer } => self.hear(server, tag, nonce, &answer),
-            Message::GiveBack { tag, mine } => self.give_back(tag, &mine),
+            Message::GiveBack { tag, rest } => self.give_back(tag, &rest),
             Message::Report { tag, generation, last } => {
                 self.report(tag, generation, last);
             }

@@ -42,6 +42,7 @@ fn a_server_without_a_rule_is_caught() {
     caught(Fault::AnyAnswer, &[]);
     caught(Fault::OneNonce, &[]);
     caught(Fault::UsedAfter, &[]);
+    caught(Fault::AnyGeneration, &["changes", "everything"]);
 }
 
 #[test]

@@ -31,9 +31,9 @@ fn needed(fault: Fault, schedule: impl Fn(&mut World)) {
 impl World {
     /// A server takes a block of a tag.
     fn get(&mut self, server: usize, tag: usize) -> bool {
-        let nonce = self.nonce();
+        let fresh = self.nonce();
+        let (nonce, _) = self.request(server, tag, fresh);
         let answer = self.ask(tag, nonce, i64::MAX);
-        self.servers[server].waiting[tag] = Some(nonce);
         self.hear(server, tag, nonce, &answer);
         answer.is_ok()
     }
@@ -142,8 +142,8 @@ fn what_is_given_back_does_not_lower_a_skip_caught() {
         world.take_most();
         world.close(1, 0);
         for message in std::mem::take(&mut world.wire) {
-            let crate::world::Message::GiveBack { tag, mine } = message else { panic!("{message:?}") };
-            world.give_back(tag, &mine);
+            let crate::world::Message::GiveBack { tag, rest } = message else { panic!("{message:?}") };
+            world.give_back(tag, &rest);
         }
         world.burst(2);
     });
@@ -224,11 +224,11 @@ fn a_server_with_two_blocks_gives_both_back() {
     world.draw(0, 0, 4);
     world.close(0, 0);
     for message in std::mem::take(&mut world.wire) {
-        let crate::world::Message::GiveBack { tag, mine } = message else { panic!("{message:?}") };
-        world.give_back(tag, &mine);
+        let crate::world::Message::GiveBack { tag, rest } = message else { panic!("{message:?}") };
+        world.give_back(tag, &rest);
         // A second copy of the call changes nothing.
         let state = world.state.clone();
-        world.give_back(tag, &mine);
+        world.give_back(tag, &rest);
         assert_eq!(world.state.tags, state.tags);
     }
     assert_eq!(world.state.tags.segments["a"].next, 5);
@@ -275,7 +275,7 @@ fn a_reported_block_is_above_nothing_that_was_not_lost() {
     // The administrator's word comes too late for this tag.
     world.state.tags.open();
     assert!(world.get(1, 0));
-    assert_eq!(world.servers[1].blocks[0][0].next, 1 + 4 * 640);
+    assert_eq!(world.servers[1].slots[0].segment.left().current.first, 1 + 4 * 640);
 }
 
 #[test]

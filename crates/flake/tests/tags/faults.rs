@@ -1,8 +1,9 @@
 //! Rules taken away, one at a time. The code under test has no switch: a fault changes what goes into it or what comes out of it.
 
 use flake::fleet::{Begun, Block, Kept, NoBlock, Report, Tags, Uuid, WINDOW};
+use flake::refill::Rest;
 
-use crate::world::Mine;
+use crate::world::{Setup, Slot};
 
 /// The rule that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub enum Fault {
     AnyAnswer,
     /// A server takes two blocks with one nonce.
     OneNonce,
+    /// A server puts a block beside those of another generation.
+    AnyGeneration,
     /// A server goes on in a block that it gives back.
     UsedAfter,
 }
@@ -62,9 +65,9 @@ pub fn begin_life(fault: Fault, tags: &mut Tags, times: (i64, i64), lives: u64, 
     }
 }
 
-pub fn create(fault: Fault, tags: &mut Tags, now: i64, tag: &str, start: i64, sizes: (i64, i64), fresh: Uuid) {
-    let counter = tags.generation;
-    match fault {
+pub fn create(setup: &Setup, tags: &mut Tags, now: i64, tag: &str, fresh: Uuid) {
+    let (counter, start, sizes) = (tags.generation, setup.start, (setup.step, setup.max_step));
+    match setup.fault {
         Fault::Generation => {
             tags.generation = 0;
             tags.create(0, tag, start, sizes, Uuid(0));
@@ -79,23 +82,13 @@ pub fn create(fault: Fault, tags: &mut Tags, now: i64, tag: &str, start: i64, si
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-pub fn begin(
-    fault: Fault,
-    tags: &mut Tags,
-    now: i64,
-    tag: &str,
-    begins: i64,
-    start: i64,
-    sizes: (i64, i64),
-    fresh: Uuid,
-) -> Begun {
-    let at = if fault == Fault::BeginEarly { now.max(begins) } else { now };
-    let begun = tags.begin(at, tag, begins, start, sizes, fresh);
+pub fn begin(setup: &Setup, tags: &mut Tags, now: i64, tag: &str, begins: i64, fresh: Uuid) -> Begun {
+    let at = if setup.fault == Fault::BeginEarly { now.max(begins) } else { now };
+    let begun = tags.begin(at, tag, begins, setup.start, (setup.step, setup.max_step), fresh);
     let Some(segment) = tags.segments.get_mut(tag).filter(|_| matches!(begun, Begun::Created(_))) else {
         return begun;
     };
-    match fault {
+    match setup.fault {
         Fault::BeginSkip => segment.life = tags.life,
         Fault::BeginMargin => {
             let later = tags.skips.iter().find(|(_, skip)| skip.since >= begins - WINDOW);
@@ -117,22 +110,27 @@ pub fn take(fault: Fault, tags: &mut Tags, now: i64, tag: &str, nonce: Uuid, wan
     tags.take(now, tag, nonce, want)
 }
 
-pub fn give_back(fault: Fault, tags: &mut Tags, tag: &str, mine: &Mine, fresh: Uuid) -> Result<(), Kept> {
-    let Mine { generation, mut nonce, mut next, mut last } = *mine;
+pub fn nonce(fault: Fault, slot: &Slot, fresh: Uuid) -> Uuid {
+    let held = slot.refill.rests(slot.segment.left()).next().filter(|_| fault == Fault::OneNonce);
+    held.map_or(fresh, |rest| rest.nonce)
+}
+
+pub fn give_back(fault: Fault, tags: &mut Tags, tag: &str, rest: &Rest, fresh: Uuid) -> Result<(), Kept> {
+    let Rest { generation, mut nonce, mut first, mut last } = *rest;
     let life = tags.segments.get(tag).map(|segment| segment.life);
     if let Some(segment) = tags.segments.get_mut(tag) {
         match fault {
             Fault::Nonce => nonce = segment.top.nonce,
             Fault::Span => {
-                segment.top.first = segment.top.first.min(next);
+                segment.top.first = segment.top.first.min(first);
                 last = segment.next - 1;
-                next = next.min(last);
+                first = first.min(last);
             }
             Fault::Pending => segment.life = tags.life,
             _ => {}
         }
     }
-    let kept = tags.give_back(tag, generation, nonce, (next, last), fresh);
+    let kept = tags.give_back(tag, generation, nonce, (first, last), fresh);
     if let (Fault::Pending, Some(segment), Some(life)) = (fault, tags.segments.get_mut(tag), life) {
         segment.life = life;
     }

@@ -1,8 +1,11 @@
 //! A world: the registry's segments with the hosts that run the registry one after the other, servers, and messages on their way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use flake::fleet::{Begun, Block, FAR, MARGIN, NoBlock, Report, Source, Tags, UNKNOWN_STEPS, Uuid};
+use flake::refill::{Arrival, Decision, Reason, Refill, Rest, TakeAnswer, Taken};
+use flake::{Nanos, Segment};
 
 use crate::faults::{self, Fault};
 use crate::random::Random;
@@ -44,21 +47,39 @@ pub struct State {
     pub quarantine_until: i64,
 }
 
-/// A block, or what is left of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mine {
+/// What a server has of one tag.
+#[derive(Default)]
+pub struct Slot {
+    pub segment: Segment,
+    pub refill: Refill,
+    /// The generation of the numbers in the segment, or 0 if it has had none.
     pub generation: u64,
-    pub nonce: Uuid,
-    pub next: i64,
-    pub last: i64,
+    /// The last number of the highest block.
+    pub highest: i64,
+    /// When the last block was fetched.
+    fetched: Option<i64>,
+    /// True if the segment is closed to be given back, and the answer to a request is awaited.
+    leaving: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+impl Slot {
+    /// Returns true if the segment needs a block.
+    pub fn needs(&self) -> bool {
+        !self.leaving && (self.segment.is_closed() || self.segment.has_room())
+    }
+
+    fn lasted(&self, time: i64) -> Option<Nanos> {
+        self.fetched.map(|fetched| nanos(time - fetched))
+    }
+}
+
+pub fn nanos(micros: i64) -> Nanos {
+    micros.max(0).unsigned_abs() * 1_000
+}
+
+#[derive(Default)]
 pub struct Server {
-    /// The blocks of each tag, the older one first.
-    pub blocks: [VecDeque<Mine>; 2],
-    /// The nonce of the block of each tag that the server waits for.
-    pub waiting: [Option<Uuid>; 2],
+    pub slots: [Slot; 2],
     pub cut: bool,
 }
 
@@ -67,8 +88,15 @@ pub enum Message {
     Take { server: usize, tag: usize, nonce: Uuid, want: i64 },
     Taken { server: usize, tag: usize, answer: Result<Block, NoBlock>, nonce: Uuid },
     Begin,
-    GiveBack { tag: usize, mine: Mine },
+    GiveBack { tag: usize, rest: Rest },
     Report { tag: usize, generation: u64, last: i64 },
+}
+
+impl Message {
+    /// Returns true if this is a request of a server for a block of a tag, or the answer.
+    fn asks(&self, by: usize, of: usize) -> bool {
+        matches!(self, Message::Take { server, tag, .. } | Message::Taken { server, tag, .. } if (*server, *tag) == (by, of))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +147,7 @@ impl World {
             history: Vec::new(),
             lost: false,
             lost_in_quarantine: false,
-            servers: vec![Server::default(); setup.servers],
+            servers: (0..setup.servers).map(|_| Server::default()).collect(),
             wire: Vec::new(),
             nonces: Random(7),
             ledger: BTreeMap::new(),
@@ -173,8 +201,7 @@ impl World {
         }
         self.called();
         let (fresh, now) = (self.nonce(), self.now());
-        let sizes = (self.setup.step, self.setup.max_step);
-        faults::create(self.setup.fault, &mut self.state.tags, now, TAGS[tag], self.setup.start, sizes, fresh);
+        faults::create(&self.setup, &mut self.state.tags, now, TAGS[tag], fresh);
     }
 
     fn is_period(&self, tag: usize) -> bool {
@@ -186,11 +213,8 @@ impl World {
         let Some(begins) = self.setup.period.map(|after| BEGIN + after) else { return };
         self.called();
         let (fresh, now) = (self.nonce(), self.now());
-        let sizes = (self.setup.step, self.setup.max_step);
-        let tags = &mut self.state.tags;
-        if faults::begin(self.setup.fault, tags, now, TAGS[PERIOD], begins, self.setup.start, sizes, fresh)
-            == Begun::Early
-        {
+        let begun = faults::begin(&self.setup, &mut self.state.tags, now, TAGS[PERIOD], begins, fresh);
+        if begun == Begun::Early {
             assert!(now < begins, "a period has begun");
         }
     }
@@ -209,10 +233,10 @@ impl World {
         faults::take(self.setup.fault, &mut self.state.tags, now, TAGS[tag], nonce, want)
     }
 
-    pub fn give_back(&mut self, tag: usize, mine: &Mine) {
+    pub fn give_back(&mut self, tag: usize, rest: &Rest) {
         self.called();
         let fresh = self.nonce();
-        let _ = faults::give_back(self.setup.fault, &mut self.state.tags, TAGS[tag], mine, fresh);
+        let _ = faults::give_back(self.setup.fault, &mut self.state.tags, TAGS[tag], rest, fresh);
     }
 
     pub fn report(&mut self, tag: usize, generation: u64, last: i64) -> Report {
@@ -229,17 +253,21 @@ impl World {
         self.called();
         self.state.seen = self.state.seen.max(self.now());
         for (tag, name) in TAGS.iter().enumerate() {
-            let Some(mine) = self.servers[server].blocks[tag].back().copied() else { continue };
-            let tags = &self.state.tags;
-            if let Some(segment) = tags.segments.get(*name).filter(|segment| segment.generation == mine.generation)
-                && self.setup.strict
-                && i128::from(mine.last) >= i128::from(segment.next) + tags.pending(segment)
-            {
-                self.fail(Failure::Ahead { last: mine.last });
+            let slot = &self.servers[server].slots[tag];
+            let (generation, last) = (slot.generation, slot.highest);
+            if slot.segment.is_closed() {
+                continue;
             }
-            match self.report(tag, mine.generation, mine.last) {
+            let tags = &self.state.tags;
+            if let Some(segment) = tags.segments.get(*name).filter(|segment| segment.generation == generation)
+                && self.setup.strict
+                && i128::from(last) >= i128::from(segment.next) + tags.pending(segment)
+            {
+                self.fail(Failure::Ahead { last });
+            }
+            match self.report(tag, generation, last) {
                 Report::Current | Report::Raised | Report::Ahead => {}
-                Report::UnknownTag | Report::Generation => self.servers[server].blocks[tag].clear(),
+                Report::UnknownTag | Report::Generation => self.servers[server].slots[tag] = Slot::default(),
             }
         }
     }
@@ -248,18 +276,18 @@ impl World {
         self.failure.get_or_insert(failure);
     }
 
-    /// Draws numbers of a tag from the blocks of a server.
-    pub fn draw(&mut self, server: usize, tag: usize, mut count: i64) {
-        while let Some(mine) = self.servers[server].blocks[tag].front_mut()
-            && count > 0
-        {
-            let (first, generation) = (mine.next, mine.generation);
-            let last = mine.last.min(first.saturating_add(count - 1));
-            mine.next = last + 1;
-            if last == mine.last {
-                self.servers[server].blocks[tag].pop_front();
+    /// Draws numbers of a tag on a server.
+    pub fn draw(&mut self, server: usize, tag: usize, count: i64) {
+        let Slot { segment, generation, .. } = &self.servers[server].slots[tag];
+        let (generation, mut spans) = (*generation, Vec::<(i64, i64)>::new());
+        for _ in 0..count {
+            let Ok(drawn) = segment.draw(0) else { break };
+            match spans.last_mut() {
+                Some((_, last)) if *last + 1 == drawn.number => *last = drawn.number,
+                _ => spans.push((drawn.number, drawn.number)),
             }
-            count -= last - first + 1;
+        }
+        for (first, last) in spans {
             self.note(tag, generation, first, last);
         }
     }
@@ -277,39 +305,81 @@ impl World {
         self.drawn += (last - first + 1).unsigned_abs();
     }
 
+    /// Returns the nonce and the length of the block that a server asks for. `fresh` is the nonce of a new request.
+    pub fn request(&mut self, server: usize, tag: usize, fresh: Uuid) -> (Uuid, i64) {
+        let slot = &mut self.servers[server].slots[tag];
+        let fresh = faults::nonce(self.setup.fault, slot, fresh);
+        let Ok((nonce, length)) = slot.refill.request(slot.lasted(self.time), || Ok::<_, Infallible>(fresh));
+        (nonce, i64::try_from(length).unwrap_or(i64::MAX))
+    }
+
     /// A server hears an answer.
     pub fn hear(&mut self, server: usize, tag: usize, nonce: Uuid, answer: &Result<Block, NoBlock>) {
-        let any = self.setup.fault == Fault::AnyAnswer;
-        let server = &mut self.servers[server];
-        if server.cut || (server.waiting[tag] != Some(nonce) && !any) {
+        if self.servers[server].cut {
             return;
         }
-        server.waiting[tag] = None;
-        match *answer {
-            Ok(Block { generation, nonce, first, count }) => {
-                let blocks = &mut server.blocks[tag];
-                blocks.retain(|mine| mine.generation == generation);
-                blocks.push_back(Mine { generation, nonce, next: first, last: first + count - 1 });
+        let nonce = if self.setup.fault == Fault::AnyAnswer { self.request(server, tag, nonce).0 } else { nonce };
+        let (step, max_step) = (self.setup.step.unsigned_abs(), self.setup.max_step.unsigned_abs());
+        let answer = match *answer {
+            Ok(Block { generation, first, count, .. }) => {
+                TakeAnswer::Taken(Taken { generation, first, count: count.unsigned_abs(), step, max_step })
             }
-            Err(NoBlock::UnknownTag) => {
-                server.blocks[tag].clear();
-                if self.is_period(tag) {
-                    self.wire.push(Message::Begin);
+            Err(NoBlock::UnknownTag) => TakeAnswer::Refused(Reason::Unknown, 0),
+            Err(NoBlock::Wait { until }) => TakeAnswer::Refused(Reason::Wait, until),
+            Err(NoBlock::Exhausted) => TakeAnswer::Refused(Reason::Exhausted, 0),
+        };
+        let (creates, time) = (self.is_period(tag), self.time);
+        let slot = &mut self.servers[server].slots[tag];
+        let arrival = Arrival {
+            now: nanos(time),
+            wall: time,
+            empty: slot.segment.is_closed() && !slot.leaving,
+            creates,
+            generation: if self.setup.fault == Fault::AnyGeneration { 0 } else { slot.generation },
+            lasted: slot.lasted(time),
+            ..Arrival::default()
+        };
+        match slot.refill.answer(nonce, answer, &arrival) {
+            Decision::Ignored => {}
+            Decision::Create => self.wire.push(Message::Begin),
+            Decision::Refuse(refusal) if refusal.closes => slot.segment.close(),
+            Decision::Refuse(_) => {}
+            Decision::Install(fetched) => {
+                let opens = !slot.leaving && (fetched.replaces || arrival.empty);
+                if opens {
+                    slot.segment.close();
+                    slot.segment.open(0, fetched.block);
+                }
+                if opens || slot.segment.put(fetched.block) {
+                    slot.refill.installed(&fetched);
+                    let Rest { generation, last, .. } = fetched.rest;
+                    slot.highest = if slot.generation == generation { slot.highest.max(last) } else { last };
+                    (slot.generation, slot.fetched) = (generation, Some(time));
+                } else {
+                    self.wire.push(Message::GiveBack { tag, rest: fetched.rest });
                 }
             }
-            Err(_) => {}
         }
     }
 
-    /// Sends the numbers that are left of a tag back, the newer block first. The server no longer has them.
+    /// Closes a segment, and sends the numbers that are left back. While an answer is on its way, the segment is only closed.
     pub fn close(&mut self, server: usize, tag: usize) {
-        self.servers[server].waiting[tag] = None;
-        let blocks = self.servers[server].blocks[tag].clone();
-        if self.setup.fault != Fault::UsedAfter {
-            self.servers[server].blocks[tag].clear();
+        let awaited = self.wire.iter().any(|message| message.asks(server, tag));
+        let slot = &mut self.servers[server].slots[tag];
+        let (open, used) = (!slot.segment.is_closed(), self.setup.fault == Fault::UsedAfter);
+        if !used {
+            slot.segment.close();
         }
-        for mine in blocks.into_iter().rev() {
-            self.wire.push(Message::GiveBack { tag, mine });
+        if open && awaited && !used {
+            slot.leaving = true;
+            return;
+        }
+        if open || slot.leaving {
+            let rests = slot.refill.rests(slot.segment.left());
+            self.wire.extend(rests.map(|rest| Message::GiveBack { tag, rest }));
+        }
+        if !used {
+            *slot = Slot::default();
         }
     }
 
