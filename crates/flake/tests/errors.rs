@@ -3,7 +3,7 @@
 use core::error::Error;
 use core::time::Duration;
 
-use flake::fleet::{Kept, NoBlock, Point, RegistryRefusal};
+use flake::fleet::{Point, RegistryRefusal};
 use flake::serial::{Field, NotASerial, Overflow, Template, TemplateError, YearRange};
 use flake::{
     Concealer, Ff1, FormatError, IdFormat, InvalidKey, KEY_LENGTHS, Layout, LayoutError, Node, Obstacle, Part,
@@ -140,15 +140,8 @@ fn obstacles() {
 
 #[test]
 fn the_registry() {
-    let until = NoBlock::Wait { until: 7 };
     let quarantine = RegistryRefusal::Quarantine { until: Point::new(7).expect("a point") };
     check([
-        (NoBlock::UnknownTag.into(), "there is no such tag"),
-        (until.into(), "the numbers of this window are used up until 7 us of the registry's clock"),
-        (NoBlock::Exhausted.into(), "the tag has given its last number"),
-        (Kept::UnknownTag.into(), "there is no such tag"),
-        (Kept::Generation.into(), "the tag was dropped and created again"),
-        (Kept::NotTop.into(), "the numbers are not the end of the highest block of the tag"),
         (RegistryRefusal::ForeignFleet.into(), "the server belongs to another fleet"),
         (RegistryRefusal::Layout.into(), "the layout or the epoch of the server is not that of the fleet"),
         (RegistryRefusal::Life.into(), "the registry has begun a new life"),

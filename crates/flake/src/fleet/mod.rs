@@ -54,6 +54,8 @@ mod point;
 mod record;
 #[cfg(feature = "reference")]
 mod registry;
+mod ring;
+#[cfg(feature = "reference")]
 mod rows;
 mod statement;
 #[cfg(feature = "reference")]
@@ -68,7 +70,9 @@ pub use point::{
 pub use record::{RECORD_SIZE, Record, USED_OFFSET};
 #[cfg(feature = "reference")]
 pub use registry::{Moment, Registry};
-pub use rows::{Cursor, Fleet, RegistryRow, Ring, Source};
+pub use ring::Ring;
+#[cfg(feature = "reference")]
+pub use rows::{Cursor, Fleet, RegistryRow, Source};
 pub use statement::{Statement, micros};
 #[cfg(feature = "reference")]
 pub use tag::{Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Segment, Skip, Tags, Top, UNKNOWN_STEPS};

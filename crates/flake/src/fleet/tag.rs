@@ -1,7 +1,5 @@
 //! Segments: which server has which block of the numbers of a tag.
 
-use core::error::Error;
-use core::fmt;
 use std::collections::BTreeMap;
 
 use super::{BLOCKS_IN_WINDOW, Uuid, WINDOW, lost_windows};
@@ -14,9 +12,6 @@ pub const UNKNOWN_STEPS: u32 = 8;
 
 /// The bits of a nonce that a generation contains.
 const RANDOM_BITS: u32 = 0xf_ffff;
-
-/// The text of the errors about a tag that does not exist.
-const NO_SUCH_TAG: &str = "there is no such tag";
 
 /// A block of numbers of one tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,20 +99,6 @@ pub enum NoBlock {
     Exhausted,
 }
 
-impl fmt::Display for NoBlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoBlock::UnknownTag => f.write_str(NO_SUCH_TAG),
-            NoBlock::Wait { until } => {
-                write!(f, "the numbers of this window are used up until {until} us of the registry's clock")
-            }
-            NoBlock::Exhausted => f.write_str("the tag has given its last number"),
-        }
-    }
-}
-
-impl Error for NoBlock {}
-
 /// Why numbers are not taken back. They are a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
@@ -128,18 +109,6 @@ pub enum Kept {
     /// The numbers are not the end of the tag's highest block.
     NotTop,
 }
-
-impl fmt::Display for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kept::UnknownTag => NO_SUCH_TAG,
-            Kept::Generation => "the tag was dropped and created again",
-            Kept::NotTop => "the numbers are not the end of the highest block of the tag",
-        })
-    }
-}
-
-impl Error for Kept {}
 
 /// The answer to a server that tells which block it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
