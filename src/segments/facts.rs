@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use flake::Nanos;
-use flake::refill::{Fetched, Reason, Taken};
+use flake::refill::{Fetched, Reason};
 use pgrx::PGRXSharedMemory;
 
 use crate::fleet::grant::ascii;
@@ -150,8 +150,8 @@ impl Facts {
 
     /// Notes that a block was put into the segment. Before, `drawn` numbers were drawn.
     pub fn note(&self, fetched: &Fetched, now: Nanos, drawn: u64) {
-        let Taken { generation, count, .. } = fetched.taken;
-        self.generation.store(generation, Ordering::Relaxed);
+        let count = fetched.block.length;
+        self.generation.store(fetched.rest.generation, Ordering::Relaxed);
         self.highest.fetch_max(fetched.rest.last as u64, Ordering::Relaxed);
         self.given.fetch_add(count, Ordering::Relaxed);
         self.step.store(count, Ordering::Relaxed);

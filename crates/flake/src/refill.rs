@@ -58,17 +58,10 @@ pub struct Taken {
     pub first: i64,
     /// How many numbers there are, from 1.
     pub count: u64,
-    /// The limits for the length of a block.
+    /// The length of the shortest block.
     pub step: u64,
-    /// See `step`.
+    /// The length of the longest block.
     pub max_step: u64,
-}
-
-impl Taken {
-    /// Returns the last number.
-    pub const fn last(&self) -> i64 {
-        self.first + (self.count - 1) as i64
-    }
 }
 
 /// The answer to a request for a block.
@@ -117,14 +110,14 @@ pub struct Rest {
 /// A block that was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// The answer of the registry.
-    pub taken: Taken,
     /// The block for the segment.
     pub block: Block,
     /// The whole block, as it is given back.
     pub rest: Rest,
     /// True if the tag was dropped and created again, so that the numbers in the segment are void.
     pub replaces: bool,
+    /// The length of the block within the limits of the tag.
+    length: u64,
 }
 
 /// What to tell the sessions that wait for a number.
@@ -210,9 +203,10 @@ impl Refill {
                 let replaces = arrival.generation != 0 && arrival.generation != taken.generation;
                 let lasted = arrival.lasted.filter(|_| !replaces).unwrap_or(0);
                 let below = fetch_below(taken.count, arrival.drawn, lasted, arrival.latency);
-                let block = Block { first: taken.first, length: taken.count, fetch_below: below };
-                let rest = Rest { generation: taken.generation, nonce, first: taken.first, last: taken.last() };
-                Decision::Install(Fetched { taken, block, rest, replaces })
+                let Taken { generation, first, count, step, max_step } = taken;
+                let block = Block { first, length: count, fetch_below: below };
+                let rest = Rest { generation, nonce, first, last: first + (count - 1) as i64 };
+                Decision::Install(Fetched { block, rest, replaces, length: count.clamp(step, max_step.max(step)) })
             }
         }
     }
@@ -239,8 +233,7 @@ impl Refill {
         if fetched.replaces {
             *self = Refill::default();
         }
-        let Taken { count, step, max_step, .. } = fetched.taken;
-        self.length = count.clamp(step, max_step.max(step));
+        self.length = fetched.length;
         (self.previous, self.newest) = (self.newest, Some(fetched.rest));
     }
 

@@ -1,6 +1,9 @@
 //! Schedules, step by step, in which one rule decides. Each one holds with all rules, and draws a number twice without the rule.
 
+use std::convert::Infallible;
+
 use flake::fleet::{Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Tags, Uuid, lost_windows};
+use flake::refill::{Arrival, Decision, Reason, Refill, TakeAnswer, Taken};
 
 use crate::faults::Fault;
 use crate::world::{Failure, GAP, PERIOD, Setup, World};
@@ -285,4 +288,48 @@ fn the_number_of_lost_windows_never_overflows() {
     assert_eq!(lost_windows(GAP, 1), 5);
     assert_eq!(lost_windows(GAP, 2), 18);
     assert_eq!(lost_windows(i64::MAX, u32::MAX), i64::MAX);
+}
+
+/// A refusal decides when the request is sent again, and whether the sessions lose their segment.
+#[test]
+fn a_refused_request_is_sent_again_when_this_can_help() {
+    let second = 1_000_000_000;
+    let refused = |reason, until, empty| {
+        let mut refill = Refill::default();
+        let Ok((nonce, _)) = refill.request(None, || Ok::<_, Infallible>(Uuid(1)));
+        let arrival = Arrival { now: second, wall: 5_000_000, empty, ..Arrival::default() };
+        let refused = refill.answer(nonce, TakeAnswer::Refused(reason, until), &arrival);
+        let Decision::Refuse(refusal) = refused else { panic!("{refused:?}") };
+        assert_eq!(refusal.again, refill.retry().is_some());
+        assert!(refill.retry().is_none_or(|retry| !refill.is_due(retry - 1) && refill.is_due(retry)));
+        (refusal.closes, refill.retry().map(|retry| retry - second))
+    };
+    assert_eq!(refused(Reason::Wait, 9_000_000, true), (false, Some(4 * second)));
+    assert_eq!(refused(Reason::Wait, 0, false), (false, Some(second / 10)));
+    assert_eq!(refused(Reason::Wait, i64::MAX, false), (false, Some(1_200 * second)));
+    for reason in [Reason::Locked, Reason::Encoding] {
+        assert_eq!([true, false].map(|empty| refused(reason, 0, empty)), [(true, None), (false, Some(2 * second))]);
+    }
+    assert_eq!([true, false].map(|empty| refused(Reason::Exhausted, 0, empty)), [(true, None), (false, None)]);
+    assert_eq!([true, false].map(|empty| refused(Reason::Unknown, 0, empty)), [(true, None); 2]);
+}
+
+/// A request without an answer keeps its nonce, and the length of a block follows from the time that the last one lasted.
+#[test]
+fn a_request_is_repeated_until_it_is_answered() {
+    let mut refill = Refill::default();
+    let minute = 60_000_000_000;
+    let request = |refill: &mut Refill, lasted, nonce| refill.request(lasted, || nonce);
+    assert_eq!(request(&mut refill, None, Err("no registry")), Err("no registry"));
+    assert_eq!(request(&mut refill, None, Ok(Uuid(1))), Ok((Uuid(1), 1)));
+    assert_eq!(request(&mut refill, None, Ok(Uuid(2))), Ok((Uuid(1), 1)));
+    let taken = TakeAnswer::Taken(Taken { generation: 7, first: 1, count: 10, step: 10, max_step: 100 });
+    let arrival = Arrival { generation: 6, ..Arrival::default() };
+    assert_eq!(refill.answer(Uuid(2), taken, &arrival), Decision::Ignored);
+    let Decision::Install(fetched) = refill.answer(Uuid(1), taken, &arrival) else { panic!("no block") };
+    assert!(fetched.replaces);
+    refill.installed(&fetched);
+    assert_eq!(request(&mut refill, Some(20 * minute), Ok(Uuid(2))), Ok((Uuid(2), 10)));
+    assert_eq!(request(&mut refill, Some(10 * minute), Ok(Uuid(3))), Ok((Uuid(2), 20)));
+    assert_eq!(request(&mut refill, Some(40 * minute), Ok(Uuid(3))), Ok((Uuid(2), 5)));
 }
