@@ -12,9 +12,6 @@ pub struct Page(&'static str);
 /// What to do if a server refuses to issue IDs.
 pub const BAD_DAY: Page = Page("bad-day.md");
 
-/// Where to set the worker ID.
-pub const CONFIGURATION: Page = Page("configuration.md");
-
 /// Every error.
 pub const ERRORS: Page = Page("errors.md");
 
@@ -23,6 +20,9 @@ pub const FLEET: Page = Page("fleet.md");
 
 /// Numbers of segments.
 pub const ORDERS: Page = Page("orders.md");
+
+/// Where to set the worker ID.
+pub const WORKER_IDS: Page = Page("worker-ids.md");
 
 impl Page {
     /// Returns the title of a section in quotation marks and the path of the page.

@@ -78,7 +78,7 @@ fn former_primary(name: &str, lead: Nanos) {
         &format!(
             "If this server was previously a primary, either set the mark above all IDs that the server issued as a primary, \
              or give the server a worker ID that no server has used. See {}.",
-            pages::CONFIGURATION.section("Streaming replication")
+            pages::WORKER_IDS.section("Streaming replication")
         ),
     );
 }
@@ -112,7 +112,7 @@ pub fn same_number(identity: &Identity) {
             .into(),
         &format!(
             "Give this server its own worker ID, and set that ID in a configuration file outside the data directory. See {}.",
-            pages::CONFIGURATION.section("Streaming replication")
+            pages::WORKER_IDS.section("Streaming replication")
         ),
     );
 }

@@ -3,7 +3,6 @@
 mod bad_day;
 mod conceal;
 mod conceal_endpoint;
-mod configuration;
 mod decoder;
 mod definers;
 mod duplicates;
@@ -29,3 +28,4 @@ mod sections;
 mod site;
 mod time_ordered_keys;
 mod words;
+mod worker_ids;

@@ -5,7 +5,6 @@ use cluster::{Recipe, assert_caught, ensure, texts_of};
 /// The pages, each with the paths where the files of its tests begin. `pages.rs` types the blocks of the other pages.
 const PAGES: [(&str, &[&str]); 10] = [
     ("docs/clients.md", &["tests/clients"]),
-    ("docs/configuration.md", &["tests/docs/configuration"]),
     ("docs/fleet.md", &["tests/docs/fleet"]),
     ("docs/kubernetes.md", &["tests/engines/kubernetes", "tests/packages/image"]),
     ("docs/orders.md", &["tests/docs/fleet/tags", "tests/segments/embedded"]),
@@ -14,6 +13,7 @@ const PAGES: [(&str, &[&str]); 10] = [
     ("docs/pgbackrest.md", &["tests/engines/pgbackrest"]),
     ("docs/pglogical.md", &["tests/engines/pglogical"]),
     ("docs/sharding.md", &["tests/engines/sharding"]),
+    ("docs/worker-ids.md", &["tests/docs/worker_ids"]),
 ];
 
 /// Checks that the tests of a page name each of its sections that have blocks. A test that names a section types all of its blocks,

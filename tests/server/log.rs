@@ -122,7 +122,7 @@ fn check_lead(primary_clock: &str) -> Result<(), String> {
         "{log}"
     );
     ensure!(
-        log.contains("See \"Streaming replication\" in $(pg_config --sharedir)/snowflake_pg/docs/configuration.md"),
+        log.contains("See \"Streaming replication\" in $(pg_config --sharedir)/snowflake_pg/docs/worker-ids.md"),
         "{log}"
     );
     Ok(())

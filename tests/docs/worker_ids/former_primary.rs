@@ -3,7 +3,7 @@
 
 use cluster::{Boot, Builder, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, ensure, last_to_draw, within};
 
-use crate::configuration::page::{Machine, PATIENCE, section};
+use crate::worker_ids::page::{Machine, PATIENCE, section};
 
 /// What is done with the mark of the former primary before the former primary is rewound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

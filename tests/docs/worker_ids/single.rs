@@ -2,7 +2,7 @@
 
 use cluster::Answer;
 
-use crate::configuration::page::{Machine, section};
+use crate::worker_ids::page::{Machine, section};
 
 #[test]
 fn two_lines_give_a_server_its_worker_id() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use cluster::{Answer, Stop, alter_system_takes_unknown_names, assert_caught, ensure};
 
-use crate::configuration::page::{Machine, section};
+use crate::worker_ids::page::{Machine, section};
 
 /// The commands that the section gives the reader to type.
 struct Commands {

@@ -1,4 +1,4 @@
-//! Types the blocks of docs/configuration.md. Every server has its own worker ID, and keeps it when a standby takes over, when a
+//! Types the blocks of docs/worker-ids.md. Every server has its own worker ID, and keeps it when a standby takes over, when a
 //! server is rewound, and when servers replicate to each other.
 
 mod alter_system;

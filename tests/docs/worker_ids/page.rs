@@ -1,4 +1,4 @@
-//! The sections of docs/configuration.md, and the hosts on which their blocks are typed.
+//! The sections of docs/worker-ids.md, and the hosts on which their blocks are typed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 pub use cluster::PATIENCE;
 use cluster::{Builder, Cluster, Host, Recipe, sqlstate, typed};
 
-pub const PAGE: &str = "docs/configuration.md";
+pub const PAGE: &str = "docs/worker-ids.md";
 
 /// The values that the page declares to be examples.
 const DATA: &str = "/srv/pg/data";

@@ -5,7 +5,7 @@ use std::thread;
 
 use cluster::{Answer, Builder, assert_caught, both_ways, ensure, key_conflict, origins_setting, within};
 
-use crate::configuration::page::{Machine, PATIENCE, section};
+use crate::worker_ids::page::{Machine, PATIENCE, section};
 
 /// Lets a server issue only a few IDs a second, up to ten seconds ahead of the clock. Therefore, two servers that begin within
 /// seconds of each other issue IDs for the same seconds.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use cluster::{Answer, Builder, Stop, assert_caught, check_unique, ensure, within};
 
-use crate::configuration::page::{Machine, PATIENCE, section};
+use crate::worker_ids::page::{Machine, PATIENCE, section};
 
 /// Where the worker ID is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use cluster::{Answer, Host, Stop, assert_caught, check_unique};
 
-use crate::configuration::page::{Machine, section};
+use crate::worker_ids::page::{Machine, section};
 
 const TITLE: &str = "From the host name or the environment";
 
