@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cluster::{Host, assert_caught, ensure, page, repository, texts_of};
+use cluster::{Host, assert_caught, contributors_pages, ensure, page, repository, texts_of};
 
 /// The file that says where the pages are.
 const PAGES: &str = "src/message/pages.rs";
@@ -87,7 +87,26 @@ fn messages_name_pages_only_with_the_path_of_an_installed_server() {
     assert_caught(check_text("    \"See docs/bad-day.md.\"\n", "//"), "a page is named in \"See docs/bad-day.md.\"");
 }
 
-/// The pages refer to each other, to the README and to the pictures.
+/// Checks that a page does not link to the pages for contributors, which a server does not have.
+fn check_links(text: &str) -> Result<(), String> {
+    let linked = |name: &String| ["](", "](docs/"].iter().any(|before| text.contains(&format!("{before}{name}")));
+    contributors_pages().iter().find(|name| linked(name)).map_or(Ok(()), |name| Err(format!("a link to {name}")))
+}
+
+#[test]
+fn no_installed_page_links_to_a_page_that_is_not_installed() {
+    let mut kept = contributors_pages();
+    kept.push("README.md".into());
+    for (path, text) in texts_of(&["README.md", "CHANGELOG.md", "docs"], ".md") {
+        if path.parent() != Some(Path::new("docs")) || !kept.iter().any(|name| path.ends_with(name)) {
+            check_links(&text).unwrap_or_else(|reason| panic!("{}: {reason}", path.display()));
+        }
+    }
+    check_links("See [a](guarantees.md), and `docs/hazards.md` in the repository.").unwrap();
+    assert_caught(check_links("See [a](hazards.md#promises)."), "a link to hazards.md");
+}
+
+/// The pages refer to each other, to the README and to the pictures. The pages for contributors are not installed.
 #[test]
 fn every_page_is_installed_where_its_links_lead() {
     let folder = |root: &Path, folder: &str, kind: &str| -> BTreeSet<String> {
@@ -99,7 +118,10 @@ fn every_page_is_installed_where_its_links_lead() {
     for (inside, kind) in
         [("docs", ".md"), ("docs/pictures", ".svg"), ("docs/monitoring", ".yml"), ("docs/monitoring", ".json")]
     {
-        let wanted = folder(repository(), inside, kind);
+        let mut wanted = folder(repository(), inside, kind);
+        for name in contributors_pages() {
+            wanted.remove(&name);
+        }
         assert!(!wanted.is_empty(), "{inside}");
         assert_eq!(folder(&installed, inside, kind), wanted, "{inside}: run scripts/install");
     }

@@ -1,10 +1,10 @@
 //! Checks of the packages, and of the files that describe them.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cluster::{command, ensure, files, major, output, page, repository, tool};
+use cluster::{command, contributors_pages, ensure, files, major, output, page, repository, tool};
 use pgxn_meta::dist::Distribution;
 use serde_json::Value;
 
@@ -29,8 +29,10 @@ pub fn extension_files() -> Vec<String> {
 /// The pages, the pictures, the files for Prometheus and Grafana, and the notices of the crates, below the directory of PostgreSQL's
 /// shared files.
 pub fn page_files() -> Vec<String> {
+    let kept: Vec<PathBuf> = contributors_pages().iter().map(|page| Path::new("docs").join(page)).collect();
     let shipped = |folder: &str, kind: &str| -> Vec<String> {
-        let found = files(&[folder], kind).into_iter().filter(|path| path.parent() == Some(Path::new(folder)));
+        let found = files(&[folder], kind).into_iter();
+        let found = found.filter(|path| path.parent() == Some(Path::new(folder)) && !kept.contains(path));
         found.map(|path| format!("snowflake_pg/{}", path.display())).collect()
     };
     let front = ["README.md", "CHANGELOG.md", "NOTICES"].map(|name| format!("snowflake_pg/{name}"));

@@ -46,7 +46,9 @@ pub use host::{Host, repository};
 pub use installation::Installation;
 pub use load::{Ask, History, Load};
 pub use nemesis::Chance;
-pub use page::{Block, Section, block_with, blocks, code_blocks, compare, page, sections, settings};
+pub use page::{
+    Block, Section, block_with, blocks, code_blocks, compare, contributors_pages, page, sections, settings,
+};
 pub use patience::{PATIENCE, SOON, within};
 pub use patroni::{Member, Patroni};
 pub use pgbouncer::PgBouncer;

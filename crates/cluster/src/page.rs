@@ -11,6 +11,17 @@ pub fn page(path: &str) -> String {
     fs::read_to_string(repository().join(path)).unwrap_or_else(|e| panic!("{path} cannot be read: {e}"))
 }
 
+/// Returns the names of the pages for contributors, which are not installed: those in the last section of docs/README.md.
+pub fn contributors_pages() -> Vec<String> {
+    let index = page("docs/README.md");
+    let (_, section) = index.split_once("\n## Contribute\n").expect("docs/README.md has a section for contributors");
+    let links = section.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
+    let pages: Vec<String> =
+        links.filter(|link| link.ends_with(".md") && !link.contains('/')).map(String::from).collect();
+    assert!(!pages.is_empty(), "docs/README.md has no page for contributors");
+    pages
+}
+
 /// A fenced code block of a page.
 pub struct Block {
     /// The heading above the block, as it is written.
