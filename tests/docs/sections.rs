@@ -7,7 +7,7 @@ const PAGES: [(&str, &[&str]); 10] = [
     ("docs/clients.md", &["tests/clients"]),
     ("docs/fleet.md", &["tests/docs/fleet"]),
     ("docs/kubernetes.md", &["tests/engines/kubernetes", "tests/packages/image"]),
-    ("docs/orders.md", &["tests/docs/fleet/tags", "tests/segments/embedded"]),
+    ("docs/orders.md", &["tests/docs/fleet/tags", "tests/docs/fleet/lost", "tests/segments/embedded"]),
     ("docs/patroni.md", &["tests/engines/patroni"]),
     ("docs/pg_auto_failover.md", &["tests/engines/auto_failover"]),
     ("docs/pgbackrest.md", &["tests/engines/pgbackrest"]),

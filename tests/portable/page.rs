@@ -69,6 +69,8 @@ fn every_section_with_blocks_is_tested() {
         "On a managed service",
         "To the library",
         "Back from the library",
+        // The statements for the registry, which `tests/docs/fleet/setup.rs` types.
+        "A managed server beside servers with the library",
         "Read IDs",
         "Use another layout or epoch",
         "With pg_tle",

@@ -64,7 +64,7 @@ fn an_extension_of_a_clone_is_upgraded_as_the_page_says() {
         "UPDATE pg_extension SET extversion = '0.2.0-dev' WHERE extname = 'snowflake_registry'",
         "ALTER EXTENSION snowflake_registry UPDATE",
     ];
-    let text = page("docs/fleet.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = page("docs/upgrading.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(statements.iter().all(|statement| text.contains(&format!("`{statement}`"))), "{statements:?}");
 
     let server = Cluster::builder("upgraded_extension").unset("shared_preload_libraries").start();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cluster::{
-    Answer, Ask, Cluster, History, Load, SPARSE_LAYOUT, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, ensure,
-    within,
+    Answer, Ask, Cluster, History, Load, Recipe, SPARSE_LAYOUT, SPARSE_PER_SECOND, Stop, assert_caught, check_unique,
+    ensure, within,
 };
 
 use crate::fleet::hosts::{Hosts, SOON, check, check_log, psql, section, wait_for_worker};
@@ -16,7 +16,7 @@ fn a_fleet_with_another_layout_issues_ids_above_those_of_the_old_layout() {
     let mut server = hosts.server("db1").clock("+0").start();
     wait_for_worker(&server, 0);
     let old = server.session().batch(1_000);
-    let mut change = section("Change the layout");
+    let mut change = Recipe::of("docs/layouts.md", "Change the layout of a fleet");
     let statement = change.block("sql layout");
     let refused = psql(&registry, "fleet", &statement.replace("41:12:10", "42:10:11")).expect_err("IDs would be lower");
     assert!(refused.contains("the IDs of the new layout would be lower than the existing IDs"), "{refused}");

@@ -3,9 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
-use cluster::{Answer, Ask, Boot, History, Host, Load, Stop, assert_caught, check_unique, ensure, within};
+use cluster::{Answer, Ask, Boot, History, Host, Load, Recipe, Stop, assert_caught, check_unique, ensure, within};
 
-use crate::fleet::hosts::{Hosts, SOON, check, check_log, psql, section, wait_for_heartbeat, wait_for_worker};
+use crate::fleet::hosts::{Hosts, PAGE, SOON, check, check_log, psql, section, wait_for_heartbeat, wait_for_worker};
+
+/// The page that says how the tags are created again.
+const ORDERS: &str = "docs/orders.md";
 
 #[test]
 fn a_new_registry_takes_over_servers_without_their_witnesses() {
@@ -40,23 +43,24 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
         server.reload();
     }
     let mut replace = section("Replace a registry that has no backup");
-    let drawn = replace.block("sql drawn");
-    check(&server, "postgres", &drawn, &replace.block("text"));
-    let page = cluster::page("docs/fleet.md").replace('\n', " ");
+    let mut tags = Recipe::of(ORDERS, "Create the tags in a new registry");
+    let drawn = tags.block("sql drawn");
+    check(&server, "postgres", &drawn, &tags.block("text"));
+    let text = |path: &str| cluster::page(path).replace('\n', " ");
     let told = "second server shows the `next_number` 102 for `orders`";
-    assert!(page.contains(told));
+    assert!(text(ORDERS).contains(told));
     let shown = psql(&second, "postgres", &drawn).unwrap();
     assert!(shown.lines().any(|line| line.split_whitespace().eq(["orders", "|", "102"])), "{shown}");
-    check(&server, "postgres", &replace.block("sql stored"), &replace.block("text"));
-    assert!(page.contains("logs `the registry is the registry of another fleet`"));
+    check(&server, "postgres", &tags.block("sql stored"), &tags.block("text"));
+    assert!(text(PAGE).contains("logs `the registry is the registry of another fleet`"));
     for server in [&mut server, &mut second] {
         check_log(server, "heartbeat failed: the registry is the registry of another fleet");
         server.stop(Stop::Fast);
     }
     let directory = machine.dir().display().to_string();
-    new.connect_to("fleet").batch_execute(&replace.block("sql tags")).unwrap();
+    new.connect_to("fleet").batch_execute(&tags.block("sql tags")).unwrap();
     hosts.shell(&replace.block("sh witness").replace("/dev/shm", &directory), &server).unwrap();
-    assert!(replace.is_empty());
+    assert!(replace.is_empty() && tags.is_empty());
     server.start();
     wait_for_worker(&server, 0);
     wait_for_heartbeat(&new, 0);

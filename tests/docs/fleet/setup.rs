@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cluster::{Answer, Cluster, Host, Scratch, command, output, within};
+use cluster::{Answer, Cluster, Host, Recipe, Scratch, command, output, within};
 
 use crate::fleet::hosts::{Hosts, SOON, check, psql, section, wait_for_heartbeat, wait_for_worker};
 
@@ -60,9 +60,11 @@ fn a_fleet_is_set_up_as_the_page_says() {
     wait_for_heartbeat(&registry, 1);
     check(&registry, "fleet", &seen.block("sql servers"), &seen.block("text"));
     let id: i64 = fleet[0].session().one("SELECT snowflake_nextval()");
-    let query = seen.block("sql handovers").replace("2124459828209254400", &id.to_string());
-    check(&registry, "fleet", &query, &seen.block("text"));
     assert!(seen.is_empty());
+    let mut issuer = Recipe::of("docs/duplicates.md", "With a registry");
+    let query = issuer.block("sql handovers").replace("2124459828209254400", &id.to_string());
+    check(&registry, "fleet", &query, &issuer.block("text"));
+    assert!(issuer.is_empty());
 
     let mut add = section("Add a server");
     let mut standby = hosts.builder("db3").set("snowflake_pg.lease", "10min").set("hot_standby", "on").empty();
@@ -78,7 +80,7 @@ fn a_fleet_is_set_up_as_the_page_says() {
 fn a_worker_id_is_reserved_and_released_as_the_page_says() {
     let hosts = Hosts::new("reserve");
     let registry = hosts.registry("registry.example", "41:10:12");
-    let mut reserve = section("Reserve a worker ID for a managed server");
+    let mut reserve = Recipe::of("docs/portable.md", "A managed server beside servers with the library");
     let mut client = registry.connect_to("fleet");
     let state = "SELECT max(state) FROM snowflake_registry.servers WHERE worker_id = 767";
     check(&registry, "fleet", &reserve.block("sql reserve"), &reserve.block("text"));

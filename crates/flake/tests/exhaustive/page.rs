@@ -146,10 +146,10 @@ pub fn compare_row(bounds: &Bounds, extent: Extent) {
     assert!(below(&read(), SEARCHED).contains(&row), "the page has not this row. Run {ADVICE}.\n{row}");
 }
 
-/// Writes the page again. The text above the first section stays.
+/// Writes the page again. The text above the table of searches stays.
 pub fn write(sections: &[Section]) {
     let page = read();
-    let (top, _) = page.split_once("\n## ").unwrap_or((page.trim_end(), ""));
+    let (top, _) = page.split_once(&format!("\n## {SEARCHED}\n")).expect("the heading of the table");
     let introduction = below_introduction(&page);
     let mut text = format!("{}\n\n## {SEARCHED}\n\n{introduction}{}", top.trim_end(), table());
     for one in sections {

@@ -272,7 +272,7 @@ const KINDS: [Kind; 4] = [
 /// The number of weeks of each kind. With fewer, some weeks with one failover are the same with the rules of the version before.
 const WEEKS: usize = 20;
 
-/// A row of the table in docs/fleet.md.
+/// A row of the table in docs/fleet-rules.md.
 fn row(name: &str, before: &Outcome, after: &Outcome) -> String {
     let wait = |minutes: i64| if minutes < 60 { format!("{minutes} min") } else { format!("{} h", minutes / 60) };
     let longest = (wait(before.longest()), wait(after.longest()));
@@ -282,7 +282,7 @@ fn row(name: &str, before: &Outcome, after: &Outcome) -> String {
 
 #[test]
 fn no_failover_meets_a_member_without_a_worker_id_caught() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fleet.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fleet-rules.md");
     let page = std::fs::read_to_string(page).expect("the page exists");
     for (name, members, plan, fewest) in KINDS {
         let after = weeks(name, Rules::All, "41:10:12", members, WEEKS, plan);
@@ -293,7 +293,7 @@ fn no_failover_meets_a_member_without_a_worker_id_caught() {
         assert!(before.longest() > after.longest(), "{name}: {} min", before.longest());
         assert!(before.mute > 0 || fewest == 1, "{name}: {} failovers", before.failovers);
         let row = row(name, &before, &after);
-        assert!(page.lines().any(|line| line == row), "docs/fleet.md does not contain the row\n{row}");
+        assert!(page.lines().any(|line| line == row), "docs/fleet-rules.md does not contain the row\n{row}");
     }
 }
 
