@@ -4,11 +4,13 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys::{self, RepOriginId, XLogRecPtr};
+use pgrx::pg_sys::{self, XLogRecPtr};
 use pgrx::{PgSqlErrorCode, PgTryBuilder};
 
+use crate::pg::versions::OriginId;
+
 /// The value of `InvalidRepOriginId` in `replication/origin.h`.
-const NONE: RepOriginId = 0;
+const NONE: OriginId = 0;
 
 /// The mode of the lock on the catalog. This mode conflicts with the lock that PostgreSQL versions before 16 take to drop an
 /// origin.
@@ -16,7 +18,7 @@ const CATALOG_LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKM
 
 /// A replication origin, or [`Origin::ABSENT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin(RepOriginId);
+pub struct Origin(OriginId);
 
 /// How an origin is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,16 @@
-//! The differences between the versions of PostgreSQL.
+//! The differences between the versions of PostgreSQL. A version that this file does not name gets what the newest one has.
+//!
+//! # PostgreSQL 19
+//!
+//! pgrx has the feature `pg19` from 0.19 on, which needs Rust 1.96. Of the changes in PostgreSQL 19, these concern this library:
+//!
+//! - `RepOriginId` is called `ReplOriginId` (commit 1fdbca159e). It is [`OriginId`] here, and no other file uses the name.
+//! - `ShmemRequestStruct` is the new way to request shared memory (commit 283e823f9). According to the release notes,
+//!   `ShmemInitStruct` remains, which [`crate::pg::backend_slots`] and pgrx call.
+//!
+//! Before the first release for PostgreSQL 19, compare what this library assumes without a declaration that a compiler could check:
+//! [`SYNC_REP_LOCK`], the flags of [`standby_configured`], the function `die`, and the locks that `replorigin_advance` holds when it
+//! raises an error, which [`crate::pg::origin`] releases.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -17,7 +29,7 @@ pub fn wait_event(_: WaitEvent) -> u32 {
 
 /// Returns the wait event that `pg_stat_activity` shows for a session that waits. From PostgreSQL 17 on, extensions define their
 /// own wait events.
-#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub fn wait_event(what: WaitEvent) -> u32 {
     use std::sync::OnceLock;
     static EVENTS: [OnceLock<u32>; 4] = [const { OnceLock::new() }; 4];
@@ -42,9 +54,9 @@ pub fn end_on_sigterm() {
     }
     // SAFETY: the handler is PostgreSQL's own. It is set before signals are unblocked, as in PostgreSQL's background workers.
     unsafe {
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::pqsignal(libc::SIGTERM, Some(die));
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         pg_sys::pqsignal_be(libc::SIGTERM, Some(die));
         pg_sys::BackgroundWorkerUnblockSignals();
     }
@@ -61,30 +73,33 @@ pub fn backend_number() -> Option<usize> {
 
 /// Returns the number of this backend, or returns `None` in a process that is not a backend. The number is below `MaxBackends`,
 /// and no other backend has the same number at the same time.
-#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub fn backend_number() -> Option<usize> {
     // SAFETY: this is a plain variable of this process.
     usize::try_from(unsafe { pg_sys::MyProcNumber }).ok()
 }
 
+/// The number of a replication origin.
+pub type OriginId = pg_sys::RepOriginId;
+
 /// The setting that limits how many replication origins can have progress. Before PostgreSQL 18, this setting also limits the
 /// number of replication slots.
-#[cfg(not(feature = "pg18"))]
+#[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
 pub const ORIGINS_SETTING: &str = "max_replication_slots";
 
 /// The setting that limits how many replication origins can have progress.
-#[cfg(feature = "pg18")]
+#[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
 pub const ORIGINS_SETTING: &str = "max_active_replication_origins";
 
 /// Returns the value of [`ORIGINS_SETTING`].
-#[cfg(not(feature = "pg18"))]
+#[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
 pub fn origins() -> i32 {
     // SAFETY: this setting changes only when the server starts.
     unsafe { pg_sys::max_replication_slots }
 }
 
 /// Returns the value of [`ORIGINS_SETTING`].
-#[cfg(feature = "pg18")]
+#[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
 pub fn origins() -> i32 {
     // SAFETY: this setting changes only when the server starts.
     unsafe { pg_sys::max_active_replication_origins }
