@@ -1,4 +1,8 @@
 //! The result row of a function that is declared to return a composite type.
+//!
+//! ALTER TABLE and ALTER TYPE cannot make such a row stale (CVE-2026-6460): it has the type `record` with the columns of this function's
+//! declaration, which are read again at each call, and no table or composite type of a user has part in it. No function of this
+//! library takes a row as an argument or reads the columns of a composite value, so that no value with an older definition is read.
 #![allow(unsafe_code)]
 
 use pgrx::PgTupleDesc;

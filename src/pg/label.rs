@@ -59,7 +59,8 @@ pub fn set(table: pg_sys::Oid, label: &[u8]) {
 /// Returns a table other than `own` that has a label. It is read as of now, even if the transaction has an older snapshot.
 pub fn holder(label: &[u8], own: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let mut found = None;
-    // SAFETY: the catalog stays open during the scan, and each row is read before the next one. The values have the types of the catalog.
+    // SAFETY: the catalog stays open during the scan, and each row is read before the next one. The values have the types of the catalog,
+    // which no statement can change, and none of these columns can be NULL.
     unsafe {
         let catalog = pg_sys::table_open(pg_sys::SecLabelRelationId, pg_sys::AccessShareLock as i32);
         let scan = pg_sys::systable_beginscan(

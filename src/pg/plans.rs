@@ -1,4 +1,8 @@
 //! Statements that are planned once in each session.
+//!
+//! A plan survives ALTER TABLE, but not with the old types: PostgreSQL plans the statement again, and each value of a row is compared with
+//! the type that this row's description names before it is read ([`SpiHeapTupleData::get`]). The parameters of a statement have the
+//! types of its first call. Only one place in the sources calls each statement, always with the same types.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The versions of the row that a trigger has received, and what has become of them.
+//! The versions of the row that a trigger has received, and what has become of them. Only headers of rows are read, and no columns.
 #![allow(unsafe_code)]
 
 use pgrx::pg_sys;

@@ -75,6 +75,10 @@ impl NewRow<'_> {
 /// Returns the value of a column of one of these types, or of a domain over one, in a row of the table of a trigger, and the type.
 /// Returns `None` if it is NULL.
 ///
+/// The number and the type of the column are looked up at each call, in the description of the open table, to which the row belongs. The
+/// table keeps its columns meanwhile: PostgreSQL refuses ALTER TABLE while a statement of the same session uses the table or while
+/// triggers wait for the end of the transaction, and other sessions wait for its lock.
+///
 /// # Safety
 ///
 /// The row must be one that PostgreSQL passed to the trigger with this data.
