@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cluster::{ensure, major, repository};
+use cluster::{command, ensure, major, output, repository};
 
 use crate::page::{LOOK, ORDERS, seen, typed};
 use crate::tree::Tree;
@@ -56,6 +56,24 @@ pub fn check_try(tree: &Tree, package: &Path) -> Result<(), String> {
     tree.put(package, &format!("/root/{name}"));
     let printed = tree.run(&format!("bash try {name}"))?;
     ensure!(printed.ends_with("try: ok\n"), "it ends with\n{printed}");
+    Ok(())
+}
+
+/// Puts into the tree what `debian/tests` needs of the source package, and installs the package.
+pub fn prepare_tests(tree: &Tree, package: &Path) -> Result<(), String> {
+    let sources = repository().join("target/debian/sources.tar");
+    let mut tar = command("tar");
+    tar.arg("-cf").arg(&sources).arg("-C").arg(repository());
+    output(tar.args(["Cargo.toml", "debian", "scripts", "tests/pg_regress"]));
+    tree.put(&sources, "/root/sources.tar");
+    tree.put(package, "/root/package.deb");
+    tree.run("apt-get install ./package.deb && mkdir sources && tar -xf sources.tar -C sources").map(drop)
+}
+
+/// Runs `debian/tests` as autopkgtest does: in the directory of the sources, with the packages that are installed.
+pub fn check_tests(tree: &Tree) -> Result<(), String> {
+    let printed = tree.run("cd sources && sh debian/tests/installcheck")?;
+    ensure!(printed.contains(" tests passed."), "they end with\n{printed}");
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 
 use cluster::{
     Answer, Host, Scratch, Stop, assert_caught, command, ensure, major, not_tested, output, page, repository, sqlstate,
-    texts_of,
+    texts_of, thorough,
 };
 
 use crate::build::{Packages, VERSION};
@@ -253,6 +253,18 @@ fn the_workflows_are_as_actionlint_wants_them() {
         spoilt("uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683", "uses: actions/checkout@v4"),
         "pinned",
     );
+}
+
+#[test]
+fn the_tests_of_the_debian_package_pass_in_an_empty_debian() {
+    if !thorough() {
+        return;
+    }
+    let Some(tree) = tree::Tree::fresh("tests") else { return };
+    debian::prepare_tests(&tree, &Packages::built().debian).unwrap();
+    debian::check_tests(&tree).unwrap();
+    tree.run("echo one more line >>sources/tests/pg_regress/expected/default_text.out").unwrap();
+    assert_caught(debian::check_tests(&tree), "default_text                 ... FAILED");
 }
 
 /// The same script tries the packages of a release in new containers.
