@@ -55,7 +55,7 @@ impl Assignment {
         idle && self.0.compare_exchange(from, CHANGING | to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Ends the change, unless the assignment was revoked meanwhile.
+    /// Ends the change, unless the assignment was revoked in the meantime.
     pub(crate) fn end(&self, to: u64) -> bool {
         self.0.compare_exchange(CHANGING | to, to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }

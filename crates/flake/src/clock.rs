@@ -2,8 +2,8 @@
 //!
 //! The check does not compare generator time with the wall clock. It determines how far the wall clock has moved since it was
 //! last trusted. A *step* is a change of the difference between the wall clock and the boot clock. Both clocks advance while the
-//! machine is suspended, and both are slewed together, so the difference changes only if the wall clock is set. Therefore, a
-//! generator that leads the wall clock because it began at its mark does not see a step.
+//! machine is suspended, and both are slewed together, so the difference changes only if the wall clock is set. As a
+//! result, a generator that leads the wall clock because it began at its mark does not see a step.
 
 use crate::Nanos;
 
@@ -61,8 +61,9 @@ pub enum ClockEvent {
     Step(Nanos),
     /// The wall clock has returned from a jump.
     Returned,
-    /// The monotonic clock went back by this much, because the machine or the container was restored on another host. There is
-    /// nothing with which the wall clock could be compared, so it is trusted as it is when the server starts.
+    /// The monotonic clock went back by this much, because the machine or the container was restored on a different
+    /// host. There is nothing with which the wall clock could be compared, so it is trusted, as at the start of a
+    /// server.
     Restored(Nanos),
 }
 
@@ -194,8 +195,8 @@ impl GeneratorClock {
             // the last ID issued.
             lead.min(now.saturating_sub(issued))
         } else if moved < 0 && by > rules.max_jump && by <= elapsed && issued <= trusted {
-            // This time has passed by the monotonic clock but not by the wall clock, and no ID was issued during this time. This
-            // happens if a machine is restored on a host that has been up for longer.
+            // The monotonic clock has advanced by this time, but the wall clock has not, and no ID was issued in the
+            // meantime. This happens if a machine is restored on a host that has been up for longer.
             lead
         } else {
             // Generator time is set back to at most half of the slack below the last ID. This is less than the lead at which the

@@ -8,8 +8,8 @@ use crate::layout::Layout;
 
 /// A permutation of the numbers from 0 to 2<sup>63</sup> - 1, which a key selects.
 ///
-/// The permutation is FF1 of NIST SP 800-38G in base 2 with 63 digits, most significant bit first. A *tweak* selects another
-/// permutation for the same key. It is not a secret, and consists of any number of bytes, which may be 0.
+/// The permutation is FF1 of NIST SP 800-38G in base 2 with 63 digits, most significant bit first. A *tweak* selects a
+/// different permutation for the same key. It is not a secret, and consists of any number of bytes, which may be 0.
 ///
 /// ```
 /// use flake::Concealer;
@@ -26,9 +26,9 @@ impl Concealer {
     /// Returns the permutation that a key of 16, 24 or 32 bytes selects.
     ///
     /// A key that consists only of hexadecimal digits in ASCII is an error, because the caller has probably passed the text form of
-    /// the key, which would select another permutation. Of the 256 values of a byte, 22 are such digits, so a random key of 16 bytes
-    /// is refused with probability (22 / 256)<sup>16</sup> = 8.8 * 10<sup>-18</sup>, which is below 2<sup>-56</sup>. A longer key is
-    /// refused even less often.
+    /// the key, which would select a different permutation. Of the 256 values of a byte, 22 are such digits, so a
+    /// random key of 16 bytes is refused with probability (22 / 256)<sup>16</sup> = 8.8 * 10<sup>-18</sup>, which is
+    /// below 2<sup>-56</sup>. A longer key is refused even less often.
     pub fn new(key: &[u8]) -> Result<Concealer, InvalidKey> {
         let cipher = Ff1::new(key)?;
         match key.iter().all(u8::is_ascii_hexdigit) {
@@ -44,7 +44,7 @@ impl Concealer {
 
     /// Returns the ID for a concealed ID, or `None` for a negative number, which is not a concealed ID.
     ///
-    /// Every other number is the concealed ID of some ID. Therefore, another key or another tweak yields another ID, and not an
+    /// Every other number is the concealed ID of some ID, so a different key or tweak yields a different ID, not an
     /// error.
     pub fn reveal(&self, concealed: i64, tweak: &[u8]) -> Option<i64> {
         self.0.decrypt(tweak, u128::try_from(concealed).ok()?).and_then(|number| i64::try_from(number).ok())

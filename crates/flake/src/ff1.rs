@@ -77,7 +77,8 @@ impl<const RADIX: u32, const LENGTH: usize> Ff1<RADIX, LENGTH> {
     /// Returns the permutation that a key of 16, 24 or 32 bytes selects.
     pub fn new(key: &[u8]) -> Result<Self, InvalidKey> {
         const {
-            // `fpe` refuses another base when it is given the key, which would look like a key of the wrong length.
+            // `fpe` reports an invalid base only together with the key, so the error would look like a key of the wrong
+            // length.
             assert!(RADIX >= 2 && RADIX <= 1 << 16, "the base must be from 2 to 65,536");
             // The larger half. The value does not exist if it needs more than 64 bits.
             let _ = Digits::<RADIX, LENGTH>::RIGHT_NUMBERS;

@@ -27,8 +27,8 @@ use crate::{
 ///
 /// - [`Obstacle::NotReserved`]: the limit is reached. Raise it, and retry.
 /// - [`Obstacle::Throttled`]: the IDs are [`Issuer::MAX_AHEAD`] ahead of the clock, or half of it if the call is for more than one ID.
-///   Retry after the duration. If the threads of a process use up all IDs that the layout allows, some threads can wait longer
-///   than others, and calls for one ID come before calls for several.
+///   Retry after the duration. If the threads of a process use up all IDs that the layout allows, some threads can wait
+///   longer than others, and calls for one ID take precedence over calls for several.
 /// - [`Obstacle::NotLoaded`]: the issuer was stopped.
 /// - [`Obstacle::Exhausted`], [`Obstacle::BeforeEpoch`]: the layout has no ID for this time.
 ///
@@ -196,8 +196,9 @@ impl Issuer {
         self
     }
 
-    /// Lets each tick begin at a random sequence number. By default, it begins at 0. In an application that issues less than one ID in
-    /// a tick, all sequence numbers would then be 0, and a hash of the lowest bits would spread the IDs badly.
+    /// Lets each tick begin at a random sequence number. By default, it begins at 0. In an application that issues less
+    /// than one ID per tick, all sequence numbers would then be 0, and a hash of the lowest bits would distribute the
+    /// IDs unevenly.
     #[must_use]
     pub fn with_random_start(mut self) -> Issuer {
         self.pace.random_start = true;
@@ -236,9 +237,9 @@ impl Issuer {
         same
     }
 
-    /// Plans the next reservation at the time `monotonic`. It covers the IDs of the next one to ten seconds: the slower the marks are
-    /// stored, and the later the reservation is extended, the longer it is. `needed` is the number in [`Obstacle::NotReserved`], or 0 if
-    /// the reservation is extended in advance.
+    /// Plans the next reservation at the time `monotonic`. It covers the IDs of the next one to ten seconds. It is
+    /// longer if storing a mark takes long, or if the previous reservation was extended late. `needed` is the number in
+    /// [`Obstacle::NotReserved`], or 0 if the reservation is extended in advance.
     pub fn reserve(&self, monotonic: Nanos, needed: u64) -> Result<Planned<'_>, NoPlan> {
         let Limit::Marks { planning, planned } = &self.limit else { return Err(NoPlan::Granted) };
         // Acquire: see the release in `drop`.
@@ -253,8 +254,9 @@ impl Issuer {
         Ok(Planned { issuer: self, planning, reservation, begun: monotonic })
     }
 
-    /// Returns true if half of the reservation is used. A caller that then extends the reservation in advance stores about two marks in
-    /// a second while it issues IDs without a pause, and does not have to store one while it needs an ID.
+    /// Returns true if half of the reservation is used. A caller that extends the reservation at this point stores
+    /// about two marks per second while it issues IDs without a pause, and never has to wait for a mark when it needs
+    /// an ID.
     pub fn is_due(&self) -> bool {
         matches!(self.limit, Limit::Marks { .. }) && self.state.is_due()
     }
@@ -263,9 +265,9 @@ impl Issuer {
     /// backward steps not at all, so that IDs never repeat and keep increasing. `read` reads the clocks. Call this function regularly,
     /// for example once a second. Without it, the IDs follow the monotonic clock only, and drift away from the wall clock.
     ///
-    /// `rules.slack` must be at most the limit that [`Issuer::with_max_ahead`] sets. With [`crate::OnRegression::Hold`], an issuer with
-    /// marks is held only if the caller stops to extend the reservation while [`Disciplined::behind`] is not `None`. An issuer of a grant
-    /// continues up to the bound.
+    /// `rules.slack` must be at most the limit that [`Issuer::with_max_ahead`] sets. With
+    /// [`crate::OnRegression::Hold`], an issuer with marks is held only if the caller does not extend the reservation
+    /// while [`Disciplined::behind`] is not `None`. An issuer of a grant continues up to the bound.
     pub fn discipline(&self, read: impl FnOnce() -> Reading, rules: &ClockRules) -> Disciplined {
         let issued = self.state.last().map_or(0, |last| self.limits.time(last));
         self.state.discipline(read, issued, rules)
@@ -277,7 +279,7 @@ impl Issuer {
         self.state.accept_clock(read)
     }
 
-    /// Stops the issuer for ever. A call of another thread that has begun before can still return an ID.
+    /// Stops the issuer permanently. A call that began earlier in a different thread can still return an ID.
     pub fn stop(&self) {
         self.state.unload();
     }

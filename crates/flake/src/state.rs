@@ -188,8 +188,8 @@ impl State {
         self.extension.look_at.store(0, Ordering::Relaxed);
     }
 
-    /// Returns the assignment of the worker ID for which the state is loaded. Why words that were drawn are compared with it is said
-    /// in [`crate::Assignment`].
+    /// Returns the assignment of the worker ID for which the state is loaded. [`crate::Assignment`] explains why words
+    /// that were drawn are compared with it.
     #[inline(always)]
     pub fn assignment(&self) -> &Assignment {
         &self.terms.assignment

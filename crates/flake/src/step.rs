@@ -107,9 +107,10 @@ impl Pace {
     /// longer.
     const REST: u64 = 8;
 
-    /// A request that has waited rests less, by one of this many steps for each tick, or for each `max_ahead` if it is longer, that it has
-    /// waited. With the default of `snowflake_pg.max_ahead`, a step is half a millisecond, which is half of the resolution of the sleeps of
-    /// a session. With fewer steps, all requests of many callers would soon have waited for longer than steps tell apart.
+    /// The rest is divided into this many steps. For each tick that a request has waited, or for each `max_ahead` if
+    /// this is longer, its rest is one step shorter. With the default of `snowflake_pg.max_ahead`, a step is half a
+    /// millisecond, which is half of the resolution of the sleeps of a session. With fewer steps, the requests of many
+    /// callers would soon all have waited for longer than the steps can distinguish.
     const STEPS: u64 = 24;
 
     /// Returns how long a throttled caller rests once the lead is at its limit. For a new request, this is one to three times
@@ -151,8 +152,8 @@ impl Limits {
     }
 
     /// Returns the largest number of words that one request is granted: the words of one tick or the words of half of
-    /// `max_ahead`, whichever is less. Therefore, a grant moves the last word no further ahead than a request for a single word
-    /// may move it.
+    /// `max_ahead`, whichever is less. As a result, a grant moves the last word no further ahead than a request for a
+    /// single word may move it.
     #[inline(always)]
     pub const fn largest_grant(&self, pace: Pace) -> u64 {
         let words = pace.bulk_ahead().saturating_mul(self.capacity()) / self.tick.nanos();

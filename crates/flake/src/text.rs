@@ -1,8 +1,8 @@
 //! IDs as text: 13 digits of Crockford's base 32 (<https://www.crockford.com/base32.html>), most significant digit first.
 //!
-//! The text form of an ID always has 13 characters. Therefore, text forms sort in the same order as the IDs if digits sort before
-//! letters and letters sort alphabetically. Because people read it, the text form contains no letter that looks like a digit. Because
-//! it is used in URLs, it contains no punctuation.
+//! The text form of an ID always has 13 characters, so text forms sort in the same order as the IDs if digits sort
+//! before letters and letters sort alphabetically. Because people read it, the text form contains no letter that looks
+//! like a digit. Because it is used in URLs, it contains no punctuation.
 
 use core::error::Error;
 use core::fmt;

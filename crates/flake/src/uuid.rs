@@ -1,7 +1,7 @@
 //! IDs as UUIDs of version 8 (RFC 9562, <https://www.rfc-editor.org/rfc/rfc9562#section-5.8>), for programs that require UUIDs.
 //!
 //! Version 8 leaves all bits to the application, except those of the version and the variant. The 63 bits of an ID are the first
-//! of these bits, and the other 59 are 0. Therefore, UUIDs sort in the same order as the IDs.
+//! of these bits, and the other 59 are 0, so UUIDs sort in the same order as the IDs.
 
 use core::error::Error;
 use core::fmt;

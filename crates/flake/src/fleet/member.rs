@@ -9,10 +9,11 @@ use super::{
     Uuid,
 };
 
-/// What a server knows about itself before it has met the registry.
+/// What a server knows about itself before it has contacted the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MemberIdentity {
-    /// The fleet that the server belongs to, or `None` if the server joins the fleet of the registry that it meets.
+    /// The fleet that the server belongs to, or `None` if the server joins the fleet of the first registry that
+    /// answers.
     pub fleet: Option<Uuid>,
     /// The layout and the epoch.
     pub format: IdFormat,
@@ -26,8 +27,8 @@ pub struct MemberIdentity {
 /// The driver repeats these steps, once at the start and then once in each heartbeat:
 ///
 /// 1. Call [`Member::request`].
-/// 2. Store [`Member::record`] in the witness if the record has changed. This step must come before the next one: a server that
-///    forgets the nonce that it has sent looks like a copy of itself.
+/// 2. Store [`Member::record`] in the witness if the record has changed. This step must come before the next one,
+///    because a server that forgets the nonce that it has sent looks like a copy of itself.
 /// 3. Send the call, and pass the answer to [`Member::answer`]. If there is no answer, repeat all steps.
 /// 4. Store the record again, or make the witness void if there is none, and do what the [`Effect`] says.
 ///
@@ -36,7 +37,8 @@ pub struct MemberIdentity {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
     identity: MemberIdentity,
-    /// The fleet that the server has met since it started, or the one that the record or the identity names.
+    /// The fleet of the registry that has answered since the server started, or the one that the record or the identity
+    /// names.
     fleet: Option<Uuid>,
     state: State,
     hello: Hello,
@@ -60,12 +62,12 @@ enum Leave {
     No,
     /// The next call after `hello` is a claim.
     Next,
-    /// The claim with this nonce was sent once. It is not sent again, so that the renewals go on.
+    /// The claim with this nonce was sent once. It is not sent again, so that the server continues with renewals.
     Claimed(Uuid),
 }
 
-/// The last hello. Its answer is taken once: a nonce that is used again would make an old renewal that arrives late look like a new
-/// one.
+/// The last hello. Its answer is accepted once. If a nonce were used again, an old renewal that arrives late would look
+/// like a new one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Hello {
     serial: u64,
@@ -109,7 +111,7 @@ pub enum Effect {
     Assigned,
     /// The bound is higher.
     Renewed,
-    /// The server has no worker ID any more. Unload the generator, and claim again.
+    /// The server no longer has a worker ID. Unload the generator, and send a new claim.
     Lost(Loss),
     /// A copy of the server has renewed the grant. Unload the generator.
     Fenced,
@@ -262,7 +264,7 @@ impl Member {
         Some(Call { fleet: self.fleet, format: self.identity.format, request })
     }
 
-    /// Takes the answer to a call that this server has sent. An answer can be late or doubled.
+    /// Processes the answer to a call that this server has sent. An answer can arrive late or twice.
     pub fn answer(&mut self, call: &Call, answer: &RegistryAnswer) -> Effect {
         let effect = match (&call.request, answer) {
             (RegistryRequest::Hello { serial }, RegistryAnswer::Hello { fleet, life, nonce })

@@ -1,4 +1,4 @@
-//! What a server and the registry tell each other.
+//! The messages between a server and the registry.
 
 use core::error::Error;
 use core::fmt;
@@ -12,7 +12,7 @@ use super::Point;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid(pub u128);
 
-/// A request, with what every request carries.
+/// A request, with the fields that every request contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
     /// The fleet that the server belongs to, or `None` until the server knows it.
@@ -28,7 +28,8 @@ pub struct Call {
 pub enum RegistryRequest {
     /// Asks for the registry's life and for a nonce.
     Hello {
-        /// The number of this call, which stays with the server: an answer is taken once, and only as the answer to the last hello.
+        /// The number of this call, which is not sent: the server accepts an answer only once, and only as the answer
+        /// to the last hello.
         serial: u64,
     },
     /// Asks for a worker ID.
@@ -118,10 +119,11 @@ pub enum RegistryAnswer {
         life: u64,
         /// The highest ID that the server may issue.
         bound: Point,
-        /// True if the worker ID is spare and the ring has worker IDs again: the server claims one of these and gives up the spare one.
+        /// True if the worker ID is spare and the ring has worker IDs again. The server then claims one of these, and
+        /// gives up the spare one.
         leave: bool,
     },
-    /// The answer to a renewal: the server has no worker ID any more, and claims another one.
+    /// The answer to a renewal: the server no longer has a worker ID, and claims a new one.
     Lost(Loss),
     /// The answer to a renewal: a copy of the server has renewed the grant.
     Conflict {
@@ -135,7 +137,7 @@ pub enum RegistryAnswer {
 /// Why a server has lost its worker ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
-    /// The bound has passed, so that the registry may have given the worker ID to another server.
+    /// The bound has passed, so the registry may have assigned the worker ID to a different server.
     Expired,
     /// Another server has the worker ID.
     GivenAway,
@@ -144,7 +146,7 @@ pub enum Loss {
 /// Why the registry refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RegistryRefusal {
-    /// The server belongs to another fleet.
+    /// The server belongs to a different fleet.
     ForeignFleet,
     /// The server's layout or epoch is not the fleet's.
     Layout,
@@ -156,7 +158,8 @@ pub enum RegistryRefusal {
         /// lasts, and then one margin above the first bound of a common spare worker ID or above the end of the quarantine.
         until: Point,
     },
-    /// The fleet grants no IDs yet, because its layout was changed, or because it was created with a time to begin at.
+    /// The fleet grants no IDs yet, because its layout was changed, or because it was created with a time at which it
+    /// begins.
     Floor {
         /// The point after which claims succeed: one margin above the floor.
         until: Point,

@@ -1,9 +1,9 @@
 //! Which server of a fleet has which worker ID: the protocol between a registry and its servers.
 //!
 //! A *registry* grants a server the IDs of one worker ID up to a *bound*. The next holder of this worker ID begins above that bound.
-//! Safety therefore depends on the order of numbers, and not on time: a server that sleeps past the end of its grant finds that it
-//! may not issue any more IDs, whatever its clock shows. A server renews its grant regularly, and each renewal raises the bound by
-//! up to one *lease*. Between two renewals, the server needs no connection.
+//! Safety depends on the order of numbers, and not on time. A server that sleeps past the end of its grant finds that
+//! it may not issue any more IDs, whatever its clock shows. A server renews its grant regularly, and each renewal
+//! raises the bound by up to one *lease*. Between two renewals, the server needs no connection.
 //!
 //! All times in the protocol are [`Point`]s: the first ID of the tick that contains the time. [`Scale`] does the conversion. Points
 //! are compared with bounds and with each other. A point has *passed* if it is below the point of the clock in question.
@@ -16,8 +16,8 @@
 //! - [`Record`] is the part of a member that outlives a restart of PostgreSQL: the content of the *witness*, a file in a memory
 //!   filesystem that is lost when the machine restarts.
 //! - [`Statement`] is a call as SQL for the registry's database.
-//! - `Tags` gives blocks of short numbers to the servers. It is the reference for the functions of the same names, and is compiled only
-//!   with the feature `reference`.
+//! - `Tags` assigns blocks of short numbers to the servers. It is the reference for the functions of the same names,
+//!   and is compiled only with the feature `reference`.
 //!
 //! # The rules
 //!
@@ -32,18 +32,19 @@
 //!    copy of the server has renewed the grant: the answer is [`RegistryAnswer::Conflict`], and the server issues no IDs until it restarts.
 //! 4. If the registry's state might be older than what it has answered, the registry begins a new *life* and a *quarantine*
 //!    (module `registry::life` says when). The quarantine lasts until everything that can have been granted has passed. Until then,
-//!    the ring has no worker IDs to assign, and claims get *spare* worker IDs. These are renewed for [`SPARE_LEASE`] only, so that their
-//!    own quarantine is short. While it lasts, claims get the *common* spare worker IDs if it is certain that none of these was granted
-//!    in the lost part, and otherwise those of the timeline's *slice*, which no timeline since the last calm one has granted. After it,
-//!    the common ones are free again. A holder of a spare worker ID gives it back when the quarantine is over: the answer to its
-//!    renewal contains `leave`, and it claims a worker ID of the ring.
+//!    the ring has no worker IDs to assign, and claims get *spare* worker IDs. These are renewed for [`SPARE_LEASE`]
+//!    only, so that their own quarantine is short. During that quarantine, claims get the *common* spare worker IDs if
+//!    it is certain that none of these was granted in the lost part. Otherwise, claims get those of the timeline's
+//!    *slice*, which no timeline since the last calm one has granted. After that quarantine, the common ones are free
+//!    again. When the quarantine of the ring is over, the answer to the renewal of a spare worker ID contains `leave`,
+//!    and its holder claims a worker ID of the ring instead.
 //! 5. In a new life, a renewal replaces the registry's row if the row is older. The order in ID space decides. The first renewal in a
 //!    new life must come before the bound has passed, and the later ones before the bound and one margin have passed.
 //! 6. A server issues IDs from the greatest of its clock, its mark, the start of its grant and [`Record::used`], up to the bound.
 //! 7. A change of the layout or the epoch sets a floor above every ID that can have been granted with the previous one. No grant
 //!    that begins below the floor is renewed, because the administrator can change the layout back within a lease.
 //! 8. A renewal that does not match the row is refused, and changes nothing, if no answer of the registry can have contained what it
-//!    says. A role that may call the functions can therefore stop no server that holds a worker ID.
+//!    says. As a result, a role that may call the functions cannot stop a server that holds a worker ID.
 //!
 //! Copied disks, restored backups, promoted standbys, partitions, and any clocks of the servers are harmless. The clocks of hosts
 //! that run the registry one after the other must not differ by more than one [`MARGIN`].

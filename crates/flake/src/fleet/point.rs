@@ -19,7 +19,7 @@ pub const MAX_LEASE: Duration = Duration::from_hours(24);
 /// The longest lease of a spare worker ID, whatever a server asks for.
 pub const SPARE_LEASE: Duration = Duration::from_hours(1);
 
-/// By how much more than one a second the count of a worker ID can have grown. It covers clocks that differ by one margin.
+/// By how much the count of a worker ID can exceed one per second. This covers clocks that differ by one margin.
 pub const COUNT_SLACK: u64 = 1_000;
 
 /// How far the end of the spare worker IDs' own quarantine is ahead of the registry's clock. It is later than every bound that a spare
@@ -27,7 +27,7 @@ pub const COUNT_SLACK: u64 = 1_000;
 pub const NEAR: Duration = Duration::from_mins(60 + 20);
 
 /// How far the end of a quarantine is ahead of the registry's clock. It is later than every bound that can have been granted. It is
-/// not computed from the leases that the registry has seen, because the records of these leases can be lost, too.
+/// not computed from the leases that the registry has seen, because the records of these leases can also be lost.
 pub const FAR: Duration = Duration::from_mins(24 * 60 + 20);
 
 /// A time as a number in the range of IDs, from 0 to 2^63 - 1: the first ID, over all nodes, of the tick that contains the time.

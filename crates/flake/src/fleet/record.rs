@@ -7,8 +7,8 @@ use super::{Point, Uuid};
 /// The part of a server's side that outlives a restart of PostgreSQL, but not a restart of the machine. It is the content of the
 /// witness.
 ///
-/// No backup and no copy of a data directory may contain it: a server with a record goes on without asking the registry. This is
-/// safe only because there is one copy of the record.
+/// No backup and no copy of a data directory may contain it, because a server with a record continues without asking
+/// the registry. This is safe only because there is one copy of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// The fleet that has granted the worker ID.
@@ -21,7 +21,7 @@ pub struct Record {
     pub holder: Uuid,
     /// The nonce of the last answer.
     pub nonce: Uuid,
-    /// The nonce of the renewal that is on its way, or `None` if every renewal was answered. It is never 0.
+    /// The nonce of the renewal that has not been answered yet, or `None` if every renewal was answered. It is never 0.
     pub pending: Option<Uuid>,
     /// The count that the last answer contained, from 1.
     pub count: u64,
@@ -128,14 +128,15 @@ impl Fields<'_> {
     }
 }
 
-/// Returns the layout of a text that is padded with zeros. Only the text that a layout is displayed as is accepted.
+/// Returns the layout of a text that is padded with zeros. Accepts only the form in which a layout is displayed.
 fn parse_layout(bytes: &[u8]) -> Option<Layout> {
     let text = core::str::from_utf8(bytes).ok()?.trim_end_matches('\0');
     let layout = Layout::parse(text).ok()?;
     (layout.to_string() == text).then_some(layout)
 }
 
-/// FNV-1a with 64 bits. It detects accidents, not intent: who can write the file can also write a correct checksum.
+/// FNV-1a with 64 bits. It detects accidental damage, but not a forged file: a program that can write the file can also
+/// write a correct checksum.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

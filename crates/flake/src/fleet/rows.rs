@@ -11,7 +11,8 @@ pub struct Source {
     pub system: u64,
     /// PostgreSQL's timeline.
     pub timeline: u32,
-    /// Which tables contain the registry: their OIDs, the OID of their database, and a mark that shows that their rows were restored.
+    /// The tables that contain the registry: their OIDs, the OID of their database, and a mark that shows whether their
+    /// rows were restored.
     pub tables: u64,
 }
 
@@ -22,7 +23,7 @@ pub struct Fleet {
     pub id: Uuid,
     /// The fleet's layout and epoch.
     pub format: IdFormat,
-    /// How many times the registry might have lost something, from 1.
+    /// The number of the registry's life, from 1. It increases each time the registry might have lost changes.
     pub life: u64,
     /// The server that ran the registry in this life.
     pub source: Source,
@@ -39,10 +40,11 @@ pub struct Fleet {
     /// The timeline on which the registry was last known to be calm: of every spare worker ID that an earlier timeline granted and
     /// that the rows do not show, the bound had passed. `None` if that is not known of any timeline of this system.
     pub settled: Option<u32>,
-    /// The floor of the last change of the layout or the epoch: every number that can have been granted before is below it.
-    /// [`Point::ZERO`] if there was no change. No grant begins below the floor, and none that does is renewed.
+    /// The floor of the last change of the layout or the epoch. Every number that may have been granted before the
+    /// change is below it. [`Point::ZERO`] if there was no change. No new grant begins below the floor, and no grant
+    /// that began below it is renewed.
     pub floor: Point,
-    /// True if the common spare worker IDs might have been given to others in what the registry has lost.
+    /// True if the registry may have granted the common spare worker IDs to other servers in the part that it has lost.
     pub spare_closed: bool,
 }
 
@@ -53,7 +55,7 @@ pub struct RegistryRow {
     pub holder: Uuid,
     /// The nonce of the last claim or renewal.
     pub nonce: Uuid,
-    /// How often the worker ID was claimed and renewed, from 1.
+    /// How many times the worker ID was claimed or renewed, from 1.
     pub count: u64,
     /// The life in which the last claim or renewal was made.
     pub life: u64,

@@ -16,8 +16,8 @@ pub struct Statement {
     pub parameters: Vec<Option<String>>,
 }
 
-/// A column of an answer: its name, and the expression for its value. Times are in seconds since the Unix epoch, because a role of the
-/// registry can have any settings for the form of times.
+/// A column of an answer: its name, and the expression for its value. Times are in seconds since the Unix epoch,
+/// because a role of the registry can have any settings for the format of times.
 const COLUMNS: [(&str, &str); 14] = [
     ("answer", "answer"),
     ("reason", "reason"),
@@ -83,9 +83,9 @@ impl Parameters {
 }
 
 impl Call {
-    /// Returns the statement that sends this call. `about` is what the caller says about itself, as a JSON object. The registry shows the
-    /// values of the keys `host`, `port`, `data_directory`, `system_identifier`, `role`, `server_version`, `extension_version`,
-    /// `clock_offset_us` and `round_trip_us` in its views.
+    /// Returns the statement that sends this call. `about` is what the caller reports about itself, as a JSON object.
+    /// The registry shows the values of the keys `host`, `port`, `data_directory`, `system_identifier`, `role`,
+    /// `server_version`, `extension_version`, `clock_offset_us` and `round_trip_us` in its views.
     pub fn statement(&self, about: &str) -> Statement {
         let mut all = Parameters { values: Vec::new(), types: Vec::new() };
         all.uuid(self.fleet);

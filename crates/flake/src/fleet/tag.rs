@@ -7,7 +7,7 @@ use super::{BLOCKS_IN_WINDOW, Uuid, WINDOW, lost_windows};
 /// The highest number of a tag. One number above it must fit into a `bigint`.
 pub const LAST_NUMBER: i64 = i64::MAX - 1;
 
-/// How many lives are taken to be lost if nothing shows their number.
+/// How many lives are assumed to be lost if nothing shows their number.
 pub const UNKNOWN_STEPS: u32 = 8;
 
 /// The bits of a nonce that a generation contains.
@@ -26,10 +26,10 @@ pub struct Block {
     pub count: i64,
 }
 
-/// Where a block begins, and who can give it back.
+/// Where a block begins, and which caller can return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Top {
-    /// The nonce with which the block was taken, or one that nobody has.
+    /// The nonce with which the block was taken, or one that no caller has.
     pub nonce: Uuid,
     /// The first number. The last one is below the block above, or below [`Segment::next`].
     pub first: i64,
@@ -42,20 +42,20 @@ pub struct Segment {
     pub generation: u64,
     /// The lowest number that no block contains, without the skips of later lives. [`LAST_NUMBER`] + 1 if there is none.
     pub next: i64,
-    /// The size of a block at least, from 1.
+    /// The minimum size of a block, from 1.
     pub step: i64,
-    /// The size of a block at most.
+    /// The maximum size of a block.
     pub max_step: i64,
     /// The highest block.
     pub top: Top,
-    /// The block directly below the top, if the top can still be given back as a whole.
+    /// The block directly below the highest one, if the highest one can still be returned as a whole.
     pub below: Option<Top>,
-    /// The life in which the last block was taken, or up to which the tag cannot have been lost. The skips of later lives still apply
-    /// to the next block.
+    /// The life in which the last block was taken, or the last life in which the tag cannot have been lost. The next
+    /// block is above the skips of all later lives.
     pub life: u64,
-    /// When the present window began, in microseconds of the registry's clock.
+    /// When the current window began, in microseconds of the registry's clock.
     pub window: i64,
-    /// How many numbers were taken in the present window.
+    /// How many numbers were taken in the current window.
     pub used: i64,
 }
 
@@ -66,13 +66,13 @@ pub struct Skip {
     pub quarantine: u64,
     /// When the life began, in microseconds of the registry's clock.
     pub since: i64,
-    /// How many windows can have been lost.
+    /// How many windows may have been lost.
     pub lost: i64,
-    /// How many windows are skipped: as many as can have been lost, or 0 after [`Tags::open`].
+    /// How many windows are skipped: as many as may have been lost, or 0 after [`Tags::open`].
     pub windows: i64,
 }
 
-/// What a server hears that needs the tag of a period of a series.
+/// The answer to a server that needs the tag of a period of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// The tag was created with this generation.
@@ -81,11 +81,11 @@ pub enum Begun {
     Current,
     /// The period has not begun.
     Early,
-    /// The period has begun before the fleet was created in place of one that was lost.
+    /// The period began before the fleet was created in place of one that was lost.
     Unknown,
 }
 
-/// Why a tag gives no block.
+/// Why a server gets no block of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoBlock {
     /// There is no such tag.
@@ -95,7 +95,7 @@ pub enum NoBlock {
         /// When the next window begins, in microseconds of the registry's clock.
         until: i64,
     },
-    /// The tag has given its last number.
+    /// The tag has no more numbers.
     Exhausted,
 }
 
@@ -115,36 +115,38 @@ pub enum Kept {
 pub enum Report {
     /// The registry knows the block.
     Current,
-    /// The registry had forgotten the block, and goes on above it.
+    /// The registry had forgotten the block. The tag continues above it.
     Raised,
-    /// There is no such tag, so that the block is void.
+    /// There is no such tag, so the block is void.
     UnknownTag,
-    /// The tag was dropped and created again, so that the block is void.
+    /// The tag was dropped and created again, so the block is void.
     Generation,
-    /// The block is higher than what can have been lost. The registry changes nothing.
+    /// The block is higher than anything that may have been lost. The registry changes nothing.
     Ahead,
 }
 
 /// The segments of a registry: its records, and the decisions that depend only on the records, the call and the clock. Times are
-/// microseconds of the registry's clock. `fresh` is a nonce that nobody has.
+/// microseconds of the registry's clock. `fresh` is a nonce that no caller has.
 ///
 /// # Discontinuities
 ///
-/// A registry whose state is older than its answers has forgotten blocks that servers use. In a new life, every tag therefore goes
-/// on above everything that can have been taken in the lost part. This is bounded, because a tag gives at most
-/// [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one [`MARGIN`](super::MARGIN). The skip is applied to
-/// a tag when its next block is taken. Until then, [`Tags::open`] takes it back.
+/// A registry whose state is older than its answers has forgotten blocks that servers use. For this reason, every tag
+/// continues in a new life above everything that may have been taken in the lost part. This is bounded, because a tag
+/// assigns at most [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one
+/// [`MARGIN`](super::MARGIN). The skip is applied to a tag when its next block is taken. Until then, [`Tags::open`] can
+/// cancel it.
 ///
-/// A tag itself can have been lost. An administrator creates a tag and decides with which number. But a server that creates the tag
-/// of a period ([`Tags::begin`]) cannot know whether it existed. Therefore, no such tag is created before its period, and the skip of
-/// every life that began later applies to it.
+/// A tag itself may have been lost. If an administrator creates the tag again, the administrator chooses its first
+/// number. However, a server that creates the tag of a period ([`Tags::begin`]) cannot know whether the tag existed.
+/// For this reason, no such tag is created before its period, and the skips of all lives that began later apply to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
     /// The life of the registry, from 1, or 0 before the fleet is created.
     pub life: u64,
-    /// The highest generation that was ever given to a tag.
+    /// The highest generation that a tag has ever had.
     pub generation: u64,
-    /// The time before which another registry of the fleet has given numbers, in microseconds of the registry's clock, or 0.
+    /// The time before which a different registry of the fleet may have assigned numbers, in microseconds of the
+    /// registry's clock, or 0.
     pub floor: i64,
     /// The records of the tags.
     pub segments: BTreeMap<String, Segment>,
@@ -155,16 +157,17 @@ pub struct Tags {
 impl Tags {
     /// Creates a tag whose first number is `start`. Returns its generation, or `None` if the tag exists.
     ///
-    /// The generation contains the clock and random bits, so that a tag whose creation was lost and the tag that replaces it are
-    /// distinguished.
+    /// The generation contains the clock and random bits, which distinguish a tag whose creation was lost from the tag
+    /// that replaces it.
     pub fn create(&mut self, now: i64, tag: &str, start: i64, sizes: (i64, i64), fresh: Uuid) -> Option<u64> {
         self.insert(now, tag, start, sizes, self.life, fresh)
     }
 
-    /// Creates the tag of a period that begins at `begins`, unless there is one. The arguments must be the same whichever server asks.
+    /// Creates the tag of a period that begins at `begins`, unless there is one. The arguments must be the same for
+    /// every server that calls this function.
     ///
-    /// By the clock of the registry that created it, a tag that was lost was created at most one margin before its period. The clock
-    /// of a later life can be one margin behind that one.
+    /// A tag that was lost was created at most one margin before its period, according to the clock of the registry
+    /// that created it. The clock of a later life can be one margin behind that clock.
     pub fn begin(&mut self, now: i64, tag: &str, begins: i64, start: i64, sizes: (i64, i64), fresh: Uuid) -> Begun {
         if self.segments.contains_key(tag) {
             return Begun::Current;
@@ -201,7 +204,8 @@ impl Tags {
         Some(self.generation)
     }
 
-    /// Drops a tag. Returns false if there is none. Blocks of it stay in use until their servers hear of it.
+    /// Drops a tag. Returns false if there is none. Servers use their blocks of the tag until they learn that it was
+    /// dropped.
     pub fn drop(&mut self, tag: &str) -> bool {
         self.segments.remove(tag).is_some()
     }
@@ -219,7 +223,8 @@ impl Tags {
         if segment.next > LAST_NUMBER {
             return Err(NoBlock::Exhausted);
         }
-        // If the clock was far ahead when the window began, the tag does not wait until it is there again.
+        // If the clock was far ahead when the window began, the tag does not wait until the clock shows that time
+        // again.
         if now >= segment.window.saturating_add(WINDOW) || now.saturating_add(WINDOW) < segment.window {
             (segment.window, segment.used) = (now, 0);
         }
@@ -229,7 +234,7 @@ impl Tags {
         }
         let count = want.clamp(segment.step, segment.max_step).min(left).min(LAST_NUMBER - segment.next + 1);
         let first = segment.next;
-        // A block below a skip is not directly below.
+        // If numbers are skipped, the previous block is not directly below the new one.
         segment.below = (!skipped).then_some(segment.top);
         segment.top = Top { nonce, first };
         segment.next += count;
@@ -296,9 +301,10 @@ impl Tags {
         Report::Raised
     }
 
-    /// Begins the life that is `lives` above the present one, and counts as one loss. `newest` is the latest time that the state contains.
-    /// `steps` is how many timelines the registry is above the one of the state, one more than the lives that a renewal knows more than
-    /// the registry, or [`UNKNOWN_STEPS`]. `within` is true if the quarantine of an earlier life goes on.
+    /// Begins the life that is `lives` above the current one, and counts as one loss. `newest` is the latest time that
+    /// the state contains. `steps` is the number of timelines between the state and the registry, or one more than the
+    /// number of lives that only a renewal knows, or [`UNKNOWN_STEPS`]. `within` is true if the quarantine of an
+    /// earlier life has not ended.
     pub fn begin_life(&mut self, now: i64, newest: i64, lives: u64, steps: u32, within: bool) {
         self.life += lives;
         let earlier = self.skips.values().next_back().filter(|_| within);
@@ -307,8 +313,8 @@ impl Tags {
         self.skips.insert(self.life, Skip { quarantine, since: now, lost: windows, windows });
     }
 
-    /// Takes back the skips of the last quarantine, on the word of the administrator that nothing was lost since it began. Tags of
-    /// which a block was taken since keep theirs.
+    /// Cancels the skips of the last quarantine. The administrator vouches that nothing was lost since it began. The
+    /// skips of tags from which a block has been taken since then remain.
     pub fn open(&mut self) {
         let Some(last) = self.skips.values().next_back().copied() else { return };
         for skip in self.skips.values_mut().filter(|skip| skip.quarantine == last.quarantine) {

@@ -41,8 +41,8 @@ pub struct Civil {
 }
 
 impl Civil {
-    /// Returns the civil time of an instant, in microseconds since the Unix epoch, where clocks are `offset` seconds ahead of UTC.
-    /// Returns `None` if the year has no `i32`.
+    /// Returns the civil time of an instant, in microseconds since the Unix epoch, where clocks are `offset` seconds
+    /// ahead of UTC. Returns `None` if the year does not fit into `i32`.
     pub fn of(instant: i128, offset: i32) -> Option<Civil> {
         let seconds = instant.div_euclid(SECOND) + i128::from(offset);
         let days = seconds.div_euclid(DAY) + FROM_MARCH;
@@ -52,7 +52,7 @@ impl Civil {
         let year_of_cycle =
             (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / (CYCLE - 1)) / 365;
         let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-        // From March on, five months have 153 days, over and over.
+        // From March onwards, every five months together have 153 days.
         let month = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * month + 2) / 5 + 1;
         let (year, month) = (cycle * 400 + year_of_cycle, if month < 10 { month + 3 } else { month - 9 });

@@ -1,6 +1,7 @@
 //! The form of a serial: `INV-{YYYY}-{n:5}`.
 //!
-//! Every field has a fixed number of digits. Therefore, a serial has one meaning, and the serials of a period sort like their numbers.
+//! Every field has a fixed number of digits, so a serial has only one meaning, and the serials of a period sort like
+//! their numbers.
 
 use core::error::Error;
 use core::fmt;
@@ -10,7 +11,7 @@ use crate::serial::period::{Civil, Period, Unit};
 /// The maximum length of a template in bytes.
 pub const MAX_TEMPLATE: usize = 100;
 
-/// The maximum number of digits of the number. All numbers with so many digits are in the range of `i64`.
+/// The maximum number of digits of the number. All numbers with this many digits fit into `i64`.
 pub const MAX_DIGITS: u32 = 18;
 
 /// The first year of the century that `{YY}` stands for. A text with two digits cannot distinguish several centuries.
@@ -84,7 +85,7 @@ pub enum TemplateError {
         /// The field.
         field: Field,
     },
-    /// A field of time lacks the field of the longer period.
+    /// The field of the next longer period is missing.
     Lacks {
         /// The field that is there.
         field: Field,
@@ -147,7 +148,8 @@ impl Error for YearRange {}
 /// The reason why a text is not a serial of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotASerial {
-    /// The text has another length, other literal characters, or something else where the template has digits.
+    /// The text has a different length, different literal characters, or other characters where the template has
+    /// digits.
     Form,
     /// The calendar or the clock has no such time.
     Time,
@@ -181,8 +183,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads a template. Its finest field of time determines the length of the periods. All longer fields of time must be there, too,
-    /// because a serial would otherwise come again.
+    /// Reads a template. Its finest field of time determines the length of the periods. The template must also contain
+    /// all longer fields of time, because the same serial would otherwise be issued again.
     pub fn parse(text: &[u8]) -> Result<Template, TemplateError> {
         if text.len() > MAX_TEMPLATE {
             return Err(TemplateError::Long { length: text.len() });
@@ -327,7 +329,7 @@ impl Template {
 
     /// Returns a regular expression of PostgreSQL that every serial matches. It also matches texts with a time that does not exist.
     pub fn pattern(&self) -> Vec<u8> {
-        // A backslash before a punctuation mark takes away its meaning. Bytes that are not in ASCII are parts of characters.
+        // A backslash removes the special meaning of a punctuation mark. Bytes outside ASCII are parts of characters.
         let place = |place| match place {
             None => b"[0-9]".to_vec(),
             Some(byte) if u8::is_ascii_punctuation(&byte) => vec![b'\\', byte],

@@ -9,7 +9,7 @@ use super::Registry;
 
 /// The worker IDs that a claim can get now.
 struct Offer {
-    /// The worker IDs, in the order in which they are looked at.
+    /// The worker IDs, in the order in which they are examined.
     workers: Vec<Range<u32>>,
     /// Every grant begins one margin above this point.
     floor: Point,
@@ -32,7 +32,7 @@ impl Registry {
         let row = RegistryRow {
             holder: claim.holder,
             nonce: claim.nonce,
-            // A forged call can have raised the count. A renewal with a count above the highest one would be refused.
+            // A forged call may have raised the count. A renewal with a count above the highest one would be refused.
             count: self.rows.get(&node).map_or(0, |row| row.count.min(self.highest_count(now))) + 1,
             life: self.fleet.life,
             start,
@@ -51,8 +51,9 @@ impl Registry {
         rows.find(|(_, row)| row.nonce == claim.nonce && row.holder == claim.holder).map(|(node, row)| (*node, row))
     }
 
-    /// Returns the worker IDs that a claim can get now. Outside a quarantine, this is the ring. During it, it is the common spare worker
-    /// IDs, and while the spare worker IDs are in quarantine themselves, the slice of the timeline.
+    /// Returns the worker IDs that a claim can get now. Outside a quarantine, this is the ring. During a quarantine, it
+    /// is the common spare worker IDs and, while the spare worker IDs are also in quarantine, the slice of the
+    /// timeline.
     fn offer(&self, now: Point, datacenter: u32) -> Offer {
         let fleet = &self.fleet;
         let ring = Ring::of(&fleet.format.layout);
@@ -75,9 +76,9 @@ impl Registry {
         Offer { workers, floor: floor.max(fleet.spare_before), tails: true }
     }
 
-    /// Returns the first free worker ID of an offer, and its start, which has passed by a clock that shows `latest`.
+    /// Returns the first free worker ID of an offer whose start is below `latest`, and this start.
     fn free(&self, datacenter: u32, offer: &Offer, now: Point, latest: Point) -> Option<(u32, Point)> {
-        // Without this check, a claim in a wide field would look at every worker ID.
+        // Without this check, a claim in a wide field would examine every worker ID.
         if !self.above(offer.floor).passed(latest) {
             return None;
         }
@@ -90,7 +91,8 @@ impl Registry {
     fn start(&self, node: Node, offer: &Offer) -> Option<Point> {
         let row = self.rows.get(&node);
         let bound = row.map_or(Point::ZERO, |row| row.bound);
-        // A holder that renewed late in the lost part was seen by a clock that can be one margin behind this one.
+        // A holder may have renewed shortly before the loss, and the clock of that time can be one margin behind this
+        // one.
         let margins = self.scale().margin().twice();
         let renewed = offer.tails && row.is_some() && !bound.plus(margins).passed(self.fleet.newest_seen);
         (!renewed).then(|| self.above(bound.max(offer.floor)))
@@ -110,7 +112,8 @@ impl Registry {
         bounds.min().map(|bound| self.above(bound.max(offer.floor)))
     }
 
-    /// Returns why there is no worker ID for a claim, and until when: what lasts longest.
+    /// Returns why there is no worker ID for a claim, and until when. If there are several reasons, returns the one
+    /// that lasts longest.
     fn why_none(&self, now: Point, claim: &ClaimRequest, offer: &Offer) -> RegistryRefusal {
         if let Some((_, start)) = self.free(claim.datacenter, offer, now, now) {
             return RegistryRefusal::Clock { until: start };
@@ -133,7 +136,7 @@ impl Registry {
         }
     }
 
-    /// The next claim looks first at the worker ID after this one.
+    /// Lets the next claim begin with the worker ID after this one.
     fn move_on(&mut self, node: Node) {
         let ring = Ring::of(&self.fleet.format.layout);
         let cursor = self.cursors.entry(node.datacenter).or_default();

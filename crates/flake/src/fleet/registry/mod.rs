@@ -56,8 +56,8 @@ impl Registry {
         Registry { fleet, rows: BTreeMap::new(), cursors: BTreeMap::new() }
     }
 
-    /// Returns the answer to a call, and stores what the answer promises. The fleet, the layout, the
-    /// ranges of the numbers and the lease are checked first. A call in which one of them is wrong changes nothing.
+    /// Returns the answer to a call, and stores what the answer promises. The fleet, the layout, the ranges of the
+    /// numbers and the lease are checked first. If one of them is wrong, the call changes nothing.
     pub fn call(&mut self, moment: &Moment, call: &Call) -> RegistryAnswer {
         if let Some(refusal) = self.refusal(call) {
             return RegistryAnswer::Refused(refusal);
@@ -72,9 +72,9 @@ impl Registry {
         }
     }
 
-    /// Ends a quarantine, on the word of the administrator that nothing was lost since the quarantine began. The floor is then the
-    /// end of the quarantine before. Returns false if no quarantine has ended: because there was none, or because the floor of a
-    /// change of the layout has not passed.
+    /// Ends a quarantine. The administrator vouches that nothing was lost since the quarantine began. The floor is then
+    /// the end of the previous quarantine. Returns false if no quarantine has ended, either because there was none, or
+    /// because the floor of a layout change has not passed.
     pub fn open(&mut self, moment: &Moment) -> bool {
         self.compare_source(moment);
         if !self.in_quarantine(moment.now) {
@@ -86,8 +86,8 @@ impl Registry {
     }
 
     /// Changes the layout or the epoch of the fleet, and begins a new life. `moment.now` is a point of the previous layout. Returns
-    /// the new floor: no ID below this number is granted with the new layout. Claims are refused until the floor and one margin have
-    /// passed by clocks of the new layout, which can take long if the new layout's IDs are lower.
+    /// the new floor: no ID below this number is granted with the new layout. Claims are refused until the floor and
+    /// one margin have passed in the new layout, which can take long if the new layout's IDs are lower.
     pub fn change_layout(&mut self, moment: &Moment, format: IdFormat) -> Point {
         self.compare_source(moment);
         let fleet = &self.fleet;
@@ -96,7 +96,7 @@ impl Registry {
         let top = granted.max(fleet.quarantine_until).max(fleet.floor);
         let (old, new) = (self.scale(), Scale::new(format));
         let floor = new.tick_above(top);
-        // These points stand for times of the registry's clock. No other code compares a point with one of another layout.
+        // These points stand for times of the registry's clock. No other code compares points of different layouts.
         let convert = |point| if point == Point::ZERO { point } else { new.point(old.time(point) as i64) };
         self.fleet = Fleet {
             format,
@@ -109,7 +109,8 @@ impl Registry {
             floor,
             ..*fleet
         };
-        // Worker IDs and bounds of the previous layout mean nothing in the new one. The floor replaces all of them.
+        // The worker IDs and bounds of the previous layout have no meaning in the new one. The floor replaces all of
+        // them.
         self.rows.clear();
         self.cursors.clear();
         floor

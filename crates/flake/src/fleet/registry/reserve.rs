@@ -1,8 +1,9 @@
 //! Reservations: worker IDs for databases that the registry does not know, because they have no library.
 //!
-//! A reservation is a row whose bound no clock passes, so that every claim leaves out the worker ID, whatever is in quarantine. No renewal
-//! of another holder replaces the row. Spare worker IDs cannot be reserved: a failover can lose a reservation, and a server could then be
-//! granted a spare worker ID at once, but one of the ring only after the quarantine.
+//! A reservation is a row whose bound no clock passes. As a result, every claim skips the worker ID, with or without a
+//! quarantine, and no renewal of a different holder replaces the row. Spare worker IDs cannot be reserved, because a
+//! failover can lose the reservation. A server could then get the spare worker ID immediately, but would get a worker
+//! ID of the ring only after the quarantine.
 
 use crate::Node;
 
@@ -10,8 +11,8 @@ use super::super::{Point, RegistryRow, Ring, Uuid};
 use super::{Moment, Registry};
 
 impl Registry {
-    /// Reserves a worker ID, and returns the start of the IDs that its database may issue. Returns `None`, and reserves nothing, if the
-    /// worker ID is spare or if a server can have it. `moment.nonce` becomes the nonce of the row.
+    /// Reserves a worker ID, and returns the start of the IDs that its database may issue. Returns `None`, and reserves
+    /// nothing, if the worker ID is spare or if a server may have it. `moment.nonce` becomes the nonce of the row.
     pub fn reserve(&mut self, moment: &Moment, node: Node, holder: Uuid) -> Option<Point> {
         if node.worker >= Ring::of(&self.fleet.format.layout).spare {
             return None;
