@@ -64,7 +64,8 @@ const MAX_LEASE_S: i32 = MAX_LEASE.as_secs() as i32;
 const DEFAULT_MAX_CLOCK_SKEW_MS: i32 = 1_000;
 const MAX_MAX_CLOCK_SKEW_MS: i32 = 3_600_000;
 
-/// The default and the maximum of `snowflake_pg.max_segments`. The registry accepts a report of so many segments.
+/// The default and the maximum of `snowflake_pg.max_segments`. The registry accepts a report of at most this many
+/// segments.
 const DEFAULT_MAX_SEGMENTS: i32 = 256;
 const MAX_MAX_SEGMENTS: i32 = 10_000;
 

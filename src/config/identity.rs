@@ -1,9 +1,10 @@
 //! This server's identity: worker ID, datacenter ID, layout and epoch. These settings are read once at server start and are
 //! checked together.
 //!
-//! If an extension's setting has an invalid value, PostgreSQL logs a WARNING and uses the default. A server that issued IDs with a
-//! default worker ID could issue the same IDs as another server. Therefore these four settings are read as text from the
-//! configuration before PostgreSQL knows them as settings, and the server does not start if one of them is invalid.
+//! If an extension's setting has an invalid value, PostgreSQL logs a WARNING and uses the default. A server that issued
+//! IDs with a default worker ID could issue the same IDs as another server. For this reason, these four settings are
+//! read as text from the configuration before PostgreSQL knows them as settings, and the server does not start if one
+//! of them is invalid.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -67,9 +68,9 @@ impl Identity {
         })
     }
 
-    /// Returns the server that wrote a mark. Every reservation ends at the end of a tick. Therefore, the ID below the mark is the
-    /// last ID of a tick, and contains the worker ID and the datacenter ID of the server that wrote the mark. Returns `None` if
-    /// the mark was set manually or if there is no ID below the mark.
+    /// Returns the server that wrote a mark. Every reservation ends at the end of a tick, so the ID below the mark is
+    /// the last ID of a tick, and contains the worker ID and the datacenter ID of the server that wrote the mark.
+    /// Returns `None` if the mark was set manually or if there is no ID below the mark.
     pub fn issuer(&self, mark: Mark) -> Option<Node> {
         let last = i64::try_from(mark.value() - 1).ok().filter(|_| mark > Mark::NOTHING_ISSUED)?;
         let parts = self.format.split(last).ok()?;
@@ -92,8 +93,9 @@ impl Identity {
 
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 
-/// The identity with which this process issues IDs. With a registry, it is null until this process has asked for an ID, and is replaced
-/// when the registry has assigned another worker ID. What was replaced remains in memory, because there can be references to it.
+/// The identity with which this process issues IDs. With a registry, it is null until this process has asked for an ID,
+/// and is replaced when the registry has assigned a different worker ID. A replaced identity remains in memory, because
+/// there can be references to it.
 static ISSUING: AtomicPtr<Identity> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Returns this server's identity from the configuration, or `None` if the library is not preloaded. With a registry, it has no worker

@@ -35,7 +35,7 @@ pub fn slept(now: Nanos, limits: &Limits, pace: Pace) {
     AHEAD.store(turn.ahead(limits, pace), Ordering::Relaxed);
 }
 
-/// Decides about a new request that is throttled. Returns true if it can be made again at once, see [`Turn::ends`].
+/// Decides about a new request that is throttled. Returns true if it can be repeated immediately, see [`Turn::ends`].
 pub fn ends(now: Nanos, limits: &Limits, pace: Pace) -> bool {
     let mut turn = TURN.get();
     let ends = turn.ends(now, limits, pace);
@@ -46,8 +46,8 @@ pub fn ends(now: Nanos, limits: &Limits, pace: Pace) -> bool {
     ends
 }
 
-/// Takes note of a new value of `snowflake_pg.max_ahead`, in milliseconds. PostgreSQL calls this function in each process, also with the
-/// first value.
+/// Takes note of a new value of `snowflake_pg.max_ahead`, in milliseconds. PostgreSQL calls this function in each
+/// process, and also with the first value.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn assign_max_ahead(milliseconds: c_int, _extra: *mut c_void) {
     TURN.set(Turn::FREE);

@@ -1,11 +1,11 @@
-//! What a server says about itself when it talks to the registry.
+//! What a server reports about itself to the registry.
 
 use crate::fleet::call::Clocks;
 use crate::fleet::grant::ascii;
 use crate::fleet::log;
 use crate::pg::{recovery, server, setting};
 
-/// Returns what this server says about itself, for the views of the registry.
+/// Returns what this server reports about itself, for the views of the registry.
 pub fn about(clocks: Option<Clocks>) -> String {
     let mut about = serde_json::json!({
         "host": ascii(&log::host()),

@@ -15,7 +15,7 @@ use crate::server::clock;
 /// standby.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How often a request is sent again at once because the registry changed at the same time.
+/// How many times a request is repeated immediately because the registry changed at the same time.
 const RETRIES: u32 = 3;
 
 /// An answer, and what came with it.
@@ -38,7 +38,7 @@ pub struct Clocks {
     pub round_trip: i64,
 }
 
-/// Sends a call and waits for its answer. `about` is what this server says about itself, as a JSON object.
+/// Sends a call and waits for its answer. `about` is what this server reports about itself, as a JSON object.
 pub fn send(connection: &Connection, call: &Call, about: &str) -> Result<Reply, Trouble> {
     let statement = call.statement(about);
     let sql = CString::new(statement.sql).unwrap_or_default();

@@ -15,10 +15,11 @@
 //!   follows the store of `n + 1`. If a word came from snapshot `n + 2`, the reader's `Acquire` fence would synchronize with that fence,
 //!   and the second reading of the counter would find `n + 1` or more.
 //!
-//! Words are atomics, so a reading that is thrown away is not undefined behaviour. A reader retries only if the writer has stored a
-//! new snapshot during the copying, which is a matter of nanoseconds, while the registrar stores one a second at most times. A writer
-//! that is stopped in the middle of a snapshot holds up no reader, because readers use the other copy. The proof needs the two fences
-//! and no schedule, and the memory has one writer, so there is no model in loom.
+//! Words are atomics, so discarding a copy is not undefined behaviour. A reader retries only if the writer has stored a
+//! new snapshot while the reader was copying. Copying takes nanoseconds, and the registrar usually stores at most one
+//! snapshot per second. A writer that is stopped in the middle of a snapshot holds up no reader, because readers use
+//! the other copy. The proof needs the two fences and no schedule, and the memory has one writer, so there is no model
+//! in loom.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -62,8 +63,8 @@ pub enum Standing {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     pub standing: Standing,
-    /// Counts the worker IDs that this server has got and lost since it started. A reservation of an earlier generation must not be
-    /// used any more.
+    /// Counts how many times this server has got or lost a worker ID since it started. A reservation of an earlier
+    /// generation must no longer be used.
     pub generation: u64,
     /// The worker ID and the datacenter ID. Unless the server holds a worker ID, the last one that it held.
     pub node: Node,
@@ -81,8 +82,9 @@ pub struct Snapshot {
     pub attempted: u64,
     /// How many heartbeats have failed since the last one that succeeded.
     pub failures: u64,
-    /// By how much the wall clock of this server is ahead of the registry's, and how long the request took that measured it. The true
-    /// offset differs by at most half of the round trip. A round trip of 0 means that nothing was measured.
+    /// How far the wall clock of this server is ahead of the registry's, and the duration of the request that measured
+    /// this. The true offset differs by at most half of the round trip. A round trip of 0 means that nothing was
+    /// measured.
     pub offset_us: i64,
     pub round_trip_us: i64,
     /// When the copy of this server made its last renewal, by the registry's clock, as a point.
@@ -135,7 +137,7 @@ impl Snapshot {
         late || NO_REGISTRAR.load(Ordering::Relaxed)
     }
 
-    /// Returns what the last heartbeats have brought.
+    /// Returns the results of the last heartbeats.
     pub fn outage(&self) -> Outage {
         Outage {
             succeeded: (self.last_heartbeat != 0).then_some(self.last_heartbeat.into()),
@@ -282,8 +284,8 @@ pub fn request(identity: &Identity) {
     }
 }
 
-/// Returns what the server can say before the registrar runs. A server whose witness has a valid record goes on with it at once, and
-/// also when the postmaster sets up shared memory again after a crash.
+/// Returns what the server can say before the registrar runs. A server whose witness has a valid record continues with
+/// it immediately, and does the same when the postmaster sets up shared memory again after a crash.
 fn first() -> Snapshot {
     use flake::fleet::{Member, MemberStanding as State};
     let format = identity::get().format;
@@ -306,7 +308,8 @@ pub const fn scale(identity: &Identity) -> Scale {
     Scale::new(identity.format)
 }
 
-/// Returns this server's identity with the worker ID that the registry has assigned last, or `None` if the library is not preloaded.
+/// Returns this server's identity with the worker ID that the registry assigned most recently, or `None` if the library
+/// is not preloaded.
 pub fn identity() -> Option<Identity> {
     let own = identity::find()?;
     Some(published().map_or_else(|| own.clone(), |snapshot| snapshot.identity(own)))

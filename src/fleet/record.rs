@@ -1,21 +1,22 @@
 //! The witness of a server with a registry: the record of the grant ([`flake::fleet::Record`]), in a file in an in-memory file system.
 //!
 //! The grant belongs to this file and not to the data directory. It ends with the boot of the machine, and no backup, copy or rewind
-//! of a disk contains it. A server that finds no record asks the registry for a worker ID, which is always safe. A server that finds
-//! a record goes on with its worker ID without asking, which is safe because the postmaster locks the file: there is one server at a
-//! time that has this record.
+//! of a disk contains it. A server that finds no record asks the registry for a worker ID, which is always safe. A
+//! server that finds a record continues with its worker ID without asking. This is safe because the postmaster locks
+//! the file, so only one server at a time has this record.
 //!
-//! The file is found by the data directory: its device, its inode and its path. They only keep servers apart that share an in-memory
-//! file system. A data directory that was moved or mounted elsewhere has another file, and its server gets another worker ID.
+//! The file is found by the data directory: its device, its inode and its path. Their only purpose is to distinguish
+//! servers that share an in-memory file system. A data directory that was moved or mounted elsewhere has a different
+//! file, and its server gets a different worker ID.
 //!
 //! # Locking contract
 //!
 //! The postmaster locks the file before it starts other processes, and the lock lasts as long as any of them. Only the registrar
-//! writes the record, in whole words. Nobody reads the record while it is written: the postmaster reads it before the registrar is
-//! started, and the registrar itself. A record that was written only in part has a wrong checksum and is void. The last word,
-//! [`Record::used`], is not covered by the checksum. Any process raises it, and the registrar replaces it only before it publishes a
-//! new worker ID, when no session can issue with it. Without a file, the words are in shared memory, so that the registrar finds the
-//! record again after an error.
+//! writes the record, in whole words. No process reads the record while it is being written, because only the registrar
+//! and, before the registrar starts, the postmaster read it. A record that was written only in part has a wrong
+//! checksum and is void. The last word, [`Record::used`], is not covered by the checksum. Any process raises it, and
+//! the registrar replaces it only before it publishes a new worker ID, when no session can issue with it. Without a
+//! file, the words are in shared memory, so that the registrar finds the record again after an error.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -37,11 +38,12 @@ use crate::pg::{background_worker, server};
 use crate::server::log;
 use crate::server::witness_holder::Holder;
 
-/// The version of the file's contents. It is part of the file's name, so that no version reads the contents of another one.
+/// The version of the file's contents. It is part of the file's name, so that no version reads the contents of a
+/// different one.
 const VERSION: u32 = 1;
 
-/// How long the postmaster waits for the lock, because the last processes of the previous postmaster end after it. The second time
-/// is how often it tries.
+/// How long the postmaster waits for the lock, because the last processes of the previous postmaster end after it.
+/// `POLL` is the interval between attempts.
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
@@ -154,14 +156,14 @@ pub fn set(mark: Mark) {
     words()[USED].store(mark.value(), Ordering::Relaxed);
 }
 
-/// Forgets which IDs were issued, because they have another worker ID. Only the registrar calls this function, before it publishes
-/// the new worker ID.
+/// Forgets which IDs were issued, because they have a different worker ID. Only the registrar calls this function,
+/// before it publishes the new worker ID.
 pub fn begin() {
     set(Mark::NOTHING_ISSUED);
 }
 
-/// Returns false if the file was removed since the server started. The server goes on with what the file contained, which its processes
-/// have mapped. A new file would not be the one that they write to.
+/// Returns false if the file was removed since the server started. The server continues with what the file contained,
+/// which its processes have mapped. A new file would not be the one that they write to.
 pub fn exists() -> bool {
     faults::on(Fault::RemovalUnnoticed) || FILE.get().is_none_or(MemoryFile::exists)
 }

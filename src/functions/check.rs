@@ -90,8 +90,8 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     let identity = column.identity;
     let (_, own) = identity.stamp.node_field();
     let own = identity.worker_set.then_some(own);
-    // The rows are read first, then the mark, and then the clock. IDs that this server issues in the meantime are therefore below
-    // the mark and near the clock.
+    // The rows are read first, then the mark, and then the clock. As a result, IDs that this server issues in the
+    // meantime are below the mark and near the clock.
     let groups = column.nodes();
     let row = |problem, group: &Group| {
         let node = group.node.map(|node| identity.format.layout.split(node).node);

@@ -1,4 +1,4 @@
-//! Concealed IDs, which stand for IDs where readers must not learn when and by which server an ID was issued.
+//! Concealed IDs, which represent IDs where readers must not learn when and by which server an ID was issued.
 //!
 //! No error contains a key.
 //!

@@ -1,8 +1,9 @@
 //! IDs and numbers for COPY.
 //!
 //! `COPY .. FROM` inserts rows in batches unless a default calls a VOLATILE function. Of the functions that return a different value for
-//! each row, PostgreSQL exempts only its own `nextval`. The functions here do the same as the functions for everybody, but are declared
-//! STABLE, and the planner support puts them into the defaults of a COPY. PostgreSQL evaluates these defaults for each row.
+//! each row, PostgreSQL exempts only its own `nextval`. The functions here do the same as the functions that users
+//! call, but are declared STABLE. The planner support puts them into the defaults of a COPY. PostgreSQL evaluates these
+//! defaults for each row.
 //!
 //! Other statements must not use them. For example, `ALTER TABLE .. ADD COLUMN` evaluates a STABLE default once for all rows.
 

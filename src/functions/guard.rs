@@ -66,7 +66,7 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
         ))
         .expect(ANSWERED);
     }
-    // It does not fire for the rows that this server inserts, so these cost nothing.
+    // The trigger does not fire for the rows that this server inserts, so the guard does not slow them down.
     Spi::run(&format!("ALTER TABLE {table} ENABLE REPLICA TRIGGER snowflake_guard")).expect(ANSWERED);
 }
 

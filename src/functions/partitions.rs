@@ -57,8 +57,8 @@ fn snowflake_partition_bounds(
     let (from, until) = (instant(start), instant(stop));
     inside(format, from, from);
     if until > from {
-        // A range can end at the end of the layout, which is not itself in the layout. Therefore, the last instant of the range is
-        // checked.
+        // A range can end at the end of the layout, which is not itself in the layout. For this reason, the last
+        // instant of the range is checked.
         inside(format, until, until - 1);
     }
     let parts = parts(from, until, step);
@@ -102,7 +102,7 @@ fn snowflake_create_partitions(
         return SetOfIterator::new(Vec::new());
     }
     let table = lock(parent);
-    // The partitions are read again, because another session may have created some of them meanwhile.
+    // The partitions are read again, because another session may have created some of them in the meantime.
     let there = partitions(parent, &bounds);
     let missing: Vec<&Part> = wanted.iter().filter(|part| !there.contains_key(&part.bounds())).collect();
     for part in &missing {

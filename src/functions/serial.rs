@@ -1,4 +1,4 @@
-//! Serials: the next one of a series, and what one means.
+//! Serials: issuing the next serial of a series, and reading a serial.
 
 use pgrx::datum::Date;
 use pgrx::prelude::*;

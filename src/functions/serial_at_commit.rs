@@ -100,8 +100,9 @@ fn snowflake_number_at_commit(
 /// Numbers the row for which the trigger was queued, unless a later statement of the transaction has changed or deleted this version of
 /// the row. A changed row is queued again.
 ///
-/// The row is written as the current user, like any other row, because triggers and constraints of the table run with the rights of the
-/// role that writes. The counter is written as the owner of the series, so that the user needs no privilege on it.
+/// The row is written as the current user, like any other row, because triggers and constraints of the table run with
+/// the privileges of the role that writes. The counter is written as the owner of the series, so that the user needs no
+/// privilege on it.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_number_row(call: Called) -> Row {
@@ -138,7 +139,7 @@ fn snowflake_number_row(call: Called) -> Row {
         },
         None => Some(At::instant(timestamp::transaction_start())),
     };
-    // The serial is computed only for a row that is still there, because its number would otherwise be missing.
+    // The serial is issued only for a row that still exists. Otherwise, its number would be missing.
     let is_numbered = fired.text(Version::New, key).is_ok_and(|number| number.is_some());
     let Some(at) = at.filter(|_| !is_numbered && fired.is_current()) else { return fired.unchanged() };
     // A role usually has privileges on a partitioned table, and none on its partitions.
@@ -221,8 +222,8 @@ fn date_column((name, kind): (String, pg_sys::Oid)) -> (String, pg_sys::Oid) {
     (name, kind)
 }
 
-/// Returns names for the two triggers that number a column. Drops the triggers that have numbered it, and those of columns that do not
-/// exist any more.
+/// Returns names for the two triggers that number a column. Drops the triggers that have numbered the column, and those
+/// of columns that no longer exist.
 fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, column: &str) -> (String, String) {
     let mut taken = Vec::new();
     for found in triggers(table) {
@@ -266,10 +267,10 @@ fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, colu
 struct Found {
     table: pg_sys::Oid,
     name: Vec<u8>,
-    /// The column that the trigger numbers, if it does.
+    /// The column that the trigger numbers, if it is a trigger that numbers rows.
     key: Option<Vec<u8>>,
     series: Option<pg_sys::Oid>,
-    /// The partitioned table that the table has the trigger from.
+    /// The partitioned table from which the table has inherited the trigger.
     parent: Option<pg_sys::Oid>,
 }
 

@@ -1,4 +1,4 @@
-//! The numbers of a series that a table lacks: what an auditor asks for.
+//! The numbers of a series that are missing from a table, for example for an auditor.
 
 use flake::serial::{Field, Template, Unit};
 use pgrx::prelude::*;
@@ -13,10 +13,10 @@ use crate::pg::relation::{self, ANSWERED};
 use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
 
-/// The maximum number of gaps. More of them would not be read, and the memory for them is not PostgreSQL's.
+/// The maximum number of gaps. Nobody would read more of them, and PostgreSQL does not manage the memory for them.
 const MAX_GAPS: usize = 100_000;
 
-/// How many rows are read at a time, because the memory for them is not PostgreSQL's.
+/// How many rows are read at a time. The number is limited because PostgreSQL does not manage the memory for them.
 const ROWS: i64 = 1_000;
 
 /// The maximum length of the text of a period. A longer one, which can be a gigabyte in size, is not a counter of a series.
@@ -36,7 +36,8 @@ struct Period {
     last: Option<i64>,
 }
 
-/// Returns the numbers of each period that the column lacks, up to the last number that the series has issued.
+/// Returns the numbers of each period that are missing from the column, up to the last number that the series has
+/// issued.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_serial_gaps(relation regclass, key text, series regclass) \
            RETURNS TABLE (period text, first_number bigint, last_number bigint) STABLE PARALLEL RESTRICTED LANGUAGE c \
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]

@@ -1,4 +1,5 @@
-//! The trigger that refuses numbers that a statement writes into a numbered column. Only the numbering itself writes there.
+//! The trigger that refuses numbers that a statement writes into a numbered column. Only the trigger that numbers rows
+//! may write into the column.
 
 use std::cell::RefCell;
 use std::ffi::CStr;

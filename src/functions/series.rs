@@ -1,7 +1,7 @@
 //! The creation and the change of series, the trigger of a series, and the list of all series.
 //!
-//! A series is a table with a row for each period. The arguments of its trigger are its definition. Therefore, privileges, schemas,
-//! renaming, DROP TABLE, dumps and replication work as for any table.
+//! A series is a table with a row for each period. The arguments of its trigger are its definition, so privileges,
+//! schemas, renaming, DROP TABLE, dumps and replication work as for any other table.
 
 use flake::serial::Template;
 use pgrx::prelude::*;
@@ -86,7 +86,7 @@ fn snowflake_create_series(
     oid
 }
 
-/// Changes the definition of a series. Arguments that are NULL leave their part as it is.
+/// Changes the definition of a series. An argument that is NULL leaves its part of the definition unchanged.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_alter_series(series regclass, template text DEFAULT NULL, time_zone text DEFAULT NULL, \
            start bigint DEFAULT NULL) RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
@@ -127,7 +127,7 @@ fn snowflake_alter_series(
     }
     if let Some(text) = time_zone {
         let zone = zone(Some(text.0));
-        // The registry relies on all servers to compute the same begin of a period.
+        // The registry requires all servers to compute the same beginning of a period.
         if is_dense && zone.name() != definition.zone.name() {
             raise(SerialProblem::Fixed { series: name, part: "time zone", is_dense });
         }
@@ -136,7 +136,7 @@ fn snowflake_alter_series(
     let former = definition.start;
     definition.start = start.unwrap_or(former);
     check_start(&definition);
-    // Otherwise, snowflake_serial_gaps() would take another number for the first one of earlier periods.
+    // Otherwise, snowflake_serial_gaps() would assume a wrong first number for earlier periods.
     if definition.start != former && has_issued() {
         raise(SerialProblem::Fixed { series: name, part: "first number", is_dense });
     }
@@ -335,8 +335,8 @@ fn check_start(definition: &Definition) {
     }
 }
 
-/// Returns true for a name that can be a different time zone on a different server, or that other installations of the time zone data
-/// lack.
+/// Returns true for a name that can be a different time zone on a different server, or that does not exist in all
+/// installations of the time zone data.
 fn is_local(name: &[u8]) -> bool {
     let names = ["localtime", "posixrules", "Factory"];
     let folders = ["posix/", "right/"];
@@ -346,8 +346,8 @@ fn is_local(name: &[u8]) -> bool {
             .any(|folder| name.get(..folder.len()).is_some_and(|start| start.eq_ignore_ascii_case(folder.as_bytes())))
 }
 
-/// Returns the time zone of this name, or that of the session. A POSIX specification is refused, because PostgreSQL accepts almost any
-/// text as one, so that a misspelt name would be another time zone.
+/// Returns the time zone of this name, or that of the session. A POSIX specification is refused, because PostgreSQL
+/// accepts almost any text as one. A misspelt name would then be a different time zone.
 fn zone(name: Option<&[u8]>) -> Zone {
     let session = setting::configured(c"TimeZone").unwrap_or_default();
     let name = name.unwrap_or(session.as_bytes());

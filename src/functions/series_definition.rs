@@ -30,7 +30,7 @@ pub const COLUMNS: [(&[u8], pg_sys::Oid); 2] = [(b"period", pg_sys::TEXTOID), (b
 /// other time zones, a period of these years can begin before or after them.
 const BEGINS: (i128, i128) = (-62_135_596_800_000_000, 253_402_300_799_000_000);
 
-/// How long ago a period can have ended that any role begins, in microseconds: 100 days.
+/// How long ago a period may have ended if any role can begin it, in microseconds: 100 days.
 const RECENT: i64 = 100 * 86_400 * 1_000_000;
 
 /// How a series issues numbers.
@@ -195,9 +195,9 @@ impl Series {
         period.unwrap_or_else(|years| raise(SerialProblem::Year { at: instant, years }))
     }
 
-    /// Draws a number of the period's segment. The registry creates the segment if there is none, and keeps it for ever. So that no
-    /// other role fills the registry, only the owner of the series begins a period that ended long ago. A series with one period for
-    /// all time has one segment, which its owner creates.
+    /// Draws a number of the period's segment. The registry creates the segment if there is none, and keeps it forever.
+    /// Only the owner of the series can begin a period that ended long ago, because other roles could otherwise fill
+    /// the registry. A series with one period for all time has one segment, which its owner creates.
     fn draw(&self, tag: &[u8], period: Period, by_owner: bool) -> i64 {
         let Definition { template, zone, start, .. } = &self.definition;
         if template.unit() == Unit::All {
@@ -216,8 +216,8 @@ impl Series {
         })
     }
 
-    /// Increments the counter of a period in the current transaction. If another transaction has incremented it and has not ended, this
-    /// waits for its end, as UPDATE does.
+    /// Increments the counter of a period in the current transaction. If another transaction has incremented it and has
+    /// not ended, this function waits for the end of that transaction, as UPDATE does.
     fn count(&self, period: &str) -> i64 {
         let statement = format!(
             "INSERT INTO {} AS counter (period, last_number) VALUES ($1, $2)

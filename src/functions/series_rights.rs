@@ -1,5 +1,6 @@
-//! Which tags a series of kind `dense` may draw from. Its tag is an argument of a trigger, which any role with the privilege TRIGGER can
-//! write, so it gives no right. The security label of the table gives the right: only one table of a database has it.
+//! Which tags a series of kind `dense` may draw from. The tag is an argument of a trigger, which any role with the
+//! privilege TRIGGER can write, so the argument alone grants nothing. The security label of the table grants the right
+//! to draw, and only one table of a database can have it.
 
 use std::ffi::CStr;
 
@@ -15,7 +16,7 @@ use crate::pg::{function, label, relation, role};
 /// The function whose privilege the owner of a series needs.
 const DRAW: &CStr = c"snowflake_segment_nextval";
 
-/// Gives a new series its tag, or returns why it does not get it. `schema` is that of the extension.
+/// Assigns a new series its tag, or returns the reason why it cannot have the tag. `schema` is that of the extension.
 pub fn give(table: pg_sys::Oid, tag: &[u8], schema: pg_sys::Oid) -> Result<(), SerialProblem> {
     check_table(table, schema)?;
     check_others(table, tag)?;
@@ -67,7 +68,7 @@ fn check_table(table: pg_sys::Oid, schema: pg_sys::Oid) -> Result<(), SerialProb
     }
 }
 
-/// Checks that no other table has this tag. A table that had it when it had a different name still has it.
+/// Checks that no other table has this tag. A table that was renamed still has its tag.
 fn check_others(table: pg_sys::Oid, tag: &[u8]) -> Result<(), SerialProblem> {
     match label::holder(tag, table) {
         Some(other) => Err(SerialProblem::SharedTag { series: name(table), other: name(other) }),

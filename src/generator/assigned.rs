@@ -1,8 +1,9 @@
-//! The worker ID that the registry has assigned, as sessions use it: which one a session issues IDs with, and up to which ID.
+//! The worker ID that the registry has assigned, as sessions use it: the worker ID with which a session issues IDs, and
+//! the highest ID that it may issue.
 //!
 //! A session keeps an [`Identity`] with the worker ID for which the state is loaded, and compares the numbers of the assignments after
-//! each draw ([`flake::Assignment`]). If the registrar has published another worker ID, the first session that notices it makes it
-//! the one of the state.
+//! each draw ([`flake::Assignment`]). If the registrar has published a different worker ID, the first session that
+//! notices this loads the state for the new one.
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ use crate::server::{clock, shmem, wait};
 const PATIENCE: Nanos = 5_000_000_000;
 const POLL: Duration = Duration::from_millis(10);
 
-/// How many heartbeats have failed when sessions stop waiting. The first ones fail if the registry starts together with the server.
+/// After how many failed heartbeats sessions stop waiting. The first ones fail if the registry starts together with the
+/// server.
 const FIRST_FAILURES: u64 = 3;
 
 /// Returns the identity with which this session may issue IDs now. Raises an error if there is none. Without a registry, returns the
@@ -37,7 +39,7 @@ pub fn take() -> &'static Identity {
     }
     let begun = clock::monotonic();
     loop {
-        // The assignment is read before the snapshot: if it was revoked meanwhile, it cannot be changed.
+        // The assignment is read before the snapshot. If it was revoked in the meantime, it cannot be changed.
         let loaded = state.assignment().get();
         let snapshot = grant::published().unwrap_or_else(|| Error::NoWorker { outage: Box::default() }.raise());
         if snapshot.standing == Standing::Holding && snapshot.generation == loaded {

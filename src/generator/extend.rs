@@ -82,7 +82,7 @@ struct Found {
 /// What keeps the reservation from being extended.
 #[derive(Debug)]
 enum Hindrance {
-    /// The mark was set meanwhile, so the caller must start over.
+    /// The mark was set in the meantime, so the caller must start over.
     Stale,
     /// The wall clock was set back, and the configuration does not allow the server to continue issuing IDs.
     ClockBehind(Nanos),
@@ -125,8 +125,8 @@ pub fn renew(identity: &Identity) {
 }
 
 /// Extends the reservation to cover all words below `needed`, or waits for the session that is extending the reservation. Returns
-/// the time of the reservation, which may have passed before the mark was acknowledged. Returns `None` if the caller must try
-/// again.
+/// the time of the reservation, which may have passed before the mark was acknowledged. Returns `None` if the caller
+/// must retry.
 #[cold]
 pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
     let state = shmem::state();
@@ -159,11 +159,11 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
 /// been waiting since `begun`.
 fn is_recent(written: Nanos, time: Nanos, begun: Nanos) -> bool {
     let now = clock::monotonic();
-    // The monotonic clock may have gone back meanwhile.
+    // The monotonic clock may have gone back in the meantime.
     let Some(age) = now.checked_sub(written) else {
         return false;
     };
-    // Generator time may have been moved meanwhile, for example by snowflake_accept_clock().
+    // Generator time may have been moved in the meantime, for example by snowflake_accept_clock().
     let moved = shmem::state().clock().time(now) > time.saturating_add(age).saturating_add(OLDEST);
     !moved && (age <= OLDEST || written >= begun)
 }
@@ -237,7 +237,7 @@ fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<Found, Hind
 /// Compares the clocks and plans the next reservation.
 fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> {
     let state = shmem::state();
-    // The generation is read before `last`, which is `None` if the mark was set meanwhile.
+    // The generation is read before `last`, which is `None` if the mark was set in the meantime.
     let generation = state.generation();
     let last = state.last().ok_or(Hindrance::Stale)?;
     if state.assignment().get() != identity.assignment && !faults::on(Fault::AssignmentIgnored) {

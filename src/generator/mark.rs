@@ -2,8 +2,8 @@
 //!
 //! The mark is the progress of replication origin `snowflake_pg`, which is one number for the whole server. PostgreSQL itself
 //! writes the progress to WAL. Standbys replay the progress even if they do not have this library, and checkpoints and base
-//! backups keep it. The origin's row is transactional, but its progress is not. Therefore, [`crate::workers::mark_worker`]
-//! creates the row, and a user's transaction never does.
+//! backups keep it. The origin's row is transactional, but its progress is not. For this reason,
+//! [`crate::workers::mark_worker`] creates the row, and a user's transaction never does.
 
 use std::ffi::CStr;
 use std::time::Duration;

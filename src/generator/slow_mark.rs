@@ -1,4 +1,5 @@
-//! The warning about a mark that takes long to become durable. It logs what the sessions wait for while they wait.
+//! The warning about a mark that takes long to become durable. While sessions wait, the warning shows what they wait
+//! for.
 
 use flake::{Nanos, Pending};
 
@@ -34,7 +35,8 @@ pub fn waiting(pending: &Pending) {
     }
 }
 
-/// Logs a warning if this session has waited for a long time, since `begun`, for the flush of this mark. It could log nothing meanwhile.
+/// Logs a warning if this session has waited for a long time, since `begun`, for the flush of this mark. During the
+/// flush, it could log nothing.
 pub fn flushed(pending: &Pending, begun: Nanos) {
     let waited = clock::monotonic().saturating_sub(begun);
     if due(waited) {

@@ -25,11 +25,12 @@ use crate::pg::{background_worker, server};
 use crate::server::witness_holder::Holder;
 use crate::server::{clock, log, shmem, wait};
 
-/// The version of the file's contents. It is part of the file's name, so that no version reads the contents of another one.
+/// The version of the file's contents. It is part of the file's name, so that no version reads the contents of a
+/// different one.
 const VERSION: u32 = 1;
 
-/// How long a session waits for the lock if the server that holds it is ending, because the last processes of a server end after its
-/// postmaster. The second number is how often the session tries.
+/// How long a session waits for the lock if the server that holds it is ending, because the last processes of a server
+/// end after its postmaster. `POLL` is the interval between attempts.
 const PATIENCE: Nanos = 5_000_000_000;
 const POLL: Duration = Duration::from_millis(10);
 

@@ -7,9 +7,9 @@ use std::env;
 /// The variable of the environment that the standard library reads first to decide whether it records backtraces.
 const VARIABLE: &str = "RUST_LIB_BACKTRACE";
 
-/// Makes this library record no backtraces, whatever is in the environment of the server. Otherwise, pgrx appends one to the detail of each
-/// error that PostgreSQL raises in a statement of the extension. The standard library reads the environment once, and each library has
-/// its own copy of the standard library.
+/// Prevents this library from recording backtraces, whatever the environment of the server contains. Otherwise, pgrx
+/// appends one to the detail of each error that PostgreSQL raises in a statement of the extension. The standard library
+/// reads the environment once, and each library has its own copy of the standard library.
 pub fn disable() {
     let former = env::var_os(VARIABLE);
     // SAFETY: the process has one thread while PostgreSQL loads a library.

@@ -1,9 +1,9 @@
 //! A small file in an in-memory file system. The file outlives the server, but not the boot of the machine, and no backup or copy of
 //! a disk contains it.
 //!
-//! The postmaster opens and maps the file once. Backends inherit the mapping and the open file description, to which the lock of
-//! the file belongs. Therefore, the lock of one process is the lock of the whole server, and the kernel releases the lock when the
-//! last process of the server ends.
+//! The postmaster opens and maps the file once. Backends inherit the mapping and the open file description, to which
+//! the lock of the file belongs. As a result, the lock of one process is the lock of the whole server, and the kernel
+//! releases the lock when the last process of the server ends.
 #![allow(unsafe_code)]
 
 use std::error::Error;
@@ -29,7 +29,7 @@ const WORD: usize = size_of::<AtomicU64>();
 /// allocated in it in advance.
 const TMPFS: i64 = 0x0102_1994;
 
-/// Another user owns the file. In `/dev/shm`, any user can create a file of any name before the server does.
+/// A different user owns the file. In `/dev/shm`, any user can create a file of any name before the server does.
 #[derive(Debug)]
 pub struct ForeignFile {
     path: String,
@@ -44,12 +44,12 @@ impl fmt::Display for ForeignFile {
 
 impl Error for ForeignFile {}
 
-/// Returns true if another user owns the file that could not be opened.
+/// Returns true if a different user owns the file that could not be opened.
 pub fn is_foreign(error: &io::Error) -> bool {
     error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<ForeignFile>)
 }
 
-/// Returns why a file cannot be used, which another user can own.
+/// Returns why a file cannot be used. A different user may own the file.
 fn refusal(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path) {
         Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
@@ -152,7 +152,7 @@ impl MemoryFile {
         }
     }
 
-    /// Returns false if the file was removed, so that no other server can find it any more.
+    /// Returns false if the file was removed, in which case no other server can find it.
     pub fn exists(&self) -> bool {
         self.file.metadata().is_ok_and(|found| found.nlink() > 0)
     }

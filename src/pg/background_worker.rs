@@ -26,7 +26,7 @@ const LOCK_TIMEOUT: &CStr = c"2s";
 /// True if there was no slot for a background worker. The postmaster sets this flag, and its children inherit it.
 static TURNED_AWAY: AtomicBool = AtomicBool::new(false);
 
-/// True if this background worker must end, but may still wait for what it has begun.
+/// True if this background worker must end, but may still wait for operations that it has begun.
 static PARTING: AtomicBool = AtomicBool::new(false);
 
 /// The hook that was set before [`look`].
@@ -120,7 +120,7 @@ pub fn interrupted() -> bool {
     !PARTING.load(Ordering::Relaxed) && (ending() || reload())
 }
 
-/// Lets the waits of this background worker, which must end, go on until their deadlines.
+/// Lets the waits of this background worker, which must end, continue until their deadlines.
 pub fn part() {
     PARTING.store(true, Ordering::Relaxed);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How long one address has to answer if neither the connection string nor libpq's other sources contain `connect_timeout`.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest `connect_timeout` that is honoured.
+/// The longest `connect_timeout` that has an effect. A longer one counts as this one.
 const MAX_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The longest text of libpq that is copied, in bytes.

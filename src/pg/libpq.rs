@@ -45,7 +45,7 @@ impl Drop for Connection {
     }
 }
 
-/// A file descriptor that PostgreSQL counts, so that its own files find room.
+/// A file descriptor that PostgreSQL counts, so that enough descriptors remain for its own files.
 struct Descriptor;
 
 impl Descriptor {
@@ -93,7 +93,7 @@ impl Connection {
                 }
             }
         }
-        // The host that was reached best says most.
+        // The error of the host with which the connection got furthest is the most useful one.
         let cause = causes.into_iter().max().unwrap_or(Unconnected::Unreachable);
         Err(Failure::NotConnected { text: texts.join("; "), cause })
     }
@@ -188,7 +188,7 @@ impl Connection {
         self.flush(deadline)?;
         let mut found: Option<Result<Row, Failure>> = None;
         while let Some(result) = self.result(deadline)? {
-            // A copy does not end by itself, and libpq returns this result for ever.
+            // A copy does not end by itself, and libpq returns this result forever.
             if result.is_copy() {
                 return Err(Failure::Broken { text: "the answer is not a row but a copy".into() });
             }

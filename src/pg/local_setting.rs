@@ -1,4 +1,4 @@
-//! Settings with another value for a part of a statement.
+//! Settings with a different value for a part of a statement.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -15,8 +15,8 @@ impl LocalSetting {
         LocalSetting::set(c"row_security", c"off")
     }
 
-    /// Lets names that are not qualified mean only objects of PostgreSQL. Code that then runs as another role calls no function that the
-    /// session has chosen by its search path.
+    /// Lets unqualified names refer only to objects of PostgreSQL. Code that then runs as another role calls no
+    /// function that the session has chosen by its search path.
     pub fn safe_search_path() -> LocalSetting {
         LocalSetting::set(c"search_path", c"pg_catalog, pg_temp")
     }

@@ -62,8 +62,8 @@ pub fn may_trigger(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked, so a user
-/// without these rights cannot lock the table either. A table that does not exist is no error.
+/// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked,
+/// so a user without these privileges cannot lock the table either. A table that does not exist is no error.
 pub fn check_writable(table: pg_sys::Oid) {
     // The type has 64 bits from PostgreSQL 16 on.
     const RIGHTS: [pg_sys::AclMode; 3] = [

@@ -17,8 +17,9 @@ use crate::faults;
 use crate::pg::background_worker::{Wait, wait_on_socket};
 use crate::pg::latch::Readiness;
 
-/// How many threads can run at a time. A thread can outlive the wait for it, and each one uses a file descriptor or two. They are too
-/// few and too short-lived to be counted by PostgreSQL, as the connection is.
+/// How many threads can run at a time. A thread can outlive the wait for it, and each one uses a file descriptor or
+/// two. These descriptors are so few and so short-lived that they are not counted by PostgreSQL, unlike that of the
+/// connection.
 const MAX_THREADS: usize = 8;
 
 /// How many threads are running.

@@ -1,4 +1,4 @@
-//! What could run other code when a row of a table is written.
+//! The features of a table that could run other code when a row is written.
 #![allow(unsafe_code)]
 
 use pgrx::pg_sys;
@@ -13,7 +13,7 @@ pub enum Obstacle {
     Kind,
     /// It has other columns, or columns of other types.
     Columns,
-    /// It has another trigger, with this name in the encoding of the database.
+    /// It has an unexpected trigger, with this name in the encoding of the database.
     Trigger(Vec<u8>),
     /// It has a rule.
     Rule,

@@ -136,8 +136,8 @@ pub fn schema_name(schema: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// Locks a table in a mode of LOCK TABLE. Until the transaction ends, the table keeps the name that this function returns. Returns
-/// `None` if the table does not exist any more.
+/// Locks a table in a mode of LOCK TABLE. Until the transaction ends, the table keeps the name that this function
+/// returns. Returns `None` if the table no longer exists.
 pub fn lock(table: pg_sys::Oid, mode: &str) -> Option<Name> {
     loop {
         let name = of_relation(table)?;

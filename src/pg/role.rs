@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 
 use crate::pg::relation;
 
-/// Makes another role the current one while this value lives, as PostgreSQL does for the statements of foreign keys. After an error,
-/// the end of the transaction or subtransaction restores the role.
+/// Makes a different role the current one while this value lives, as PostgreSQL does for the statements of foreign
+/// keys. After an error, the end of the transaction or subtransaction restores the role.
 pub struct As {
     role: pg_sys::Oid,
     context: i32,

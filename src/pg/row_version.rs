@@ -13,8 +13,8 @@ pub struct Written {
 }
 
 impl Fired<'_> {
-    /// Returns true if no statement of the transaction has changed or deleted the new version of the row since. The trigger must fire after
-    /// each row that is inserted or updated.
+    /// Returns true if no later statement of the transaction has changed or deleted the new version of the row. The
+    /// trigger must fire after each row that is inserted or updated.
     pub fn is_current(&self) -> bool {
         let mut place = self.place();
         // SAFETY: the table is open during the call, and its access method has this function. The slot is made for the table, and is

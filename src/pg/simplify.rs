@@ -1,4 +1,4 @@
-//! Planner support: another function in the place of one that an expression calls.
+//! Planner support: replaces the function that an expression calls with a different one.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;

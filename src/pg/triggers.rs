@@ -5,8 +5,8 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// How many arguments, and how many bytes of each, are read. No definition has more, and a trigger that was made by hand can have any
-/// number of arguments of any length.
+/// How many arguments, and how many bytes of each, are read. No definition has more, and a trigger that was created by
+/// hand can have any number of arguments of any length.
 const MAX_ARGUMENTS: usize = 10;
 const MAX_BYTES: usize = 1_000;
 
@@ -97,8 +97,8 @@ impl Trigger<'_> {
         }
     }
 
-    /// Returns true if the trigger calls the function of this name in this schema. A schema has only one trigger function of a name,
-    /// because such functions take no arguments.
+    /// Returns true if the trigger calls the function of this name in this schema. A schema has at most one trigger
+    /// function with a given name, because such functions take no arguments.
     pub fn calls_in(&self, schema: pg_sys::Oid, function: &CStr) -> bool {
         // SAFETY: the call reads the catalog caches in a transaction.
         self.calls(function) && unsafe { pg_sys::get_func_namespace(self.0.tgfoid) } == schema

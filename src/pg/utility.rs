@@ -67,12 +67,12 @@ unsafe extern "C-unwind" fn transaction_ends(event: pg_sys::XactEvent::Type, _: 
     }
 }
 
-/// Forgets the statement that an error has ended, and also the statement that goes on: without a stack of all statements, the two
-/// cannot be told apart.
+/// Forgets the statement that an error has ended, and also the statement that continues, because the two cannot be
+/// distinguished without a stack of all statements.
 ///
 /// # Safety
 ///
-/// PostgreSQL calls this function at the begin and the end of a subtransaction.
+/// PostgreSQL calls this function at the beginning and the end of a subtransaction.
 unsafe extern "C-unwind" fn subtransaction_ends(
     event: pg_sys::SubXactEvent::Type,
     _: pg_sys::SubTransactionId,

@@ -53,7 +53,7 @@ impl Shared {
 const _: () = assert!(align_of::<Shared>() <= SHARED_ALIGNMENT);
 
 // SAFETY: the type consists of atomics, plain values, and a condition variable that guards itself. It contains no pointer. Every
-// process that maps the segment has inherited this library from the same postmaster, and therefore has the same layout.
+// process that maps the segment has inherited this library from the same postmaster, so it has the same layout.
 unsafe impl PGRXSharedMemory for Shared {}
 
 // SAFETY: the name is the extension's own, so no other library uses it.

@@ -4,8 +4,8 @@
 //!
 //! Only the backend that has a slot counts in that slot, with plain loads and stores. Any process can read the slot at any time.
 //! The counters in a slot are never set back. Instead, the slot also stores the counts at the start of its backend and at the last
-//! [`reset`], and a reader subtracts these counts from the counters. Therefore, counts outlive their backend. A reader can
-//! subtract the previous backend's counts, which is acceptable because no ID depends on these counts.
+//! [`reset`], and a reader subtracts these counts from the counters. As a result, counts outlive their backend. A
+//! reader can subtract the previous backend's counts, which is acceptable because no ID depends on these counts.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 

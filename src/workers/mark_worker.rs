@@ -88,7 +88,7 @@ fn announce() {
     };
     let now = clock::wall();
     log::server(identity, mark, shmem::origin_state().startup, now);
-    // The registrar says itself that there is no worker ID.
+    // The registrar itself logs that there is no worker ID.
     if !identity.worker_set {
         return log::end_of_layout(identity, now);
     }

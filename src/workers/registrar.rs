@@ -4,7 +4,7 @@
 //!
 //! The connection is closed after each heartbeat. A fleet of a thousand servers then needs a few connections of the registry at a
 //! time instead of a thousand, the next heartbeat finds the new primary after a failover, and no firewall drops an idle connection
-//! unnoticed. The price is one login each minute, or each second with the shortest lease.
+//! unnoticed. The cost is one login per minute, or per second with the shortest lease.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -32,14 +32,15 @@ use crate::server::{clock, log, shmem};
 /// The time between an error of the background worker itself and its next start.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// How many requests one heartbeat sends at most. The most are a lost worker ID, a new life, and a new claim.
+/// How many requests one heartbeat sends at most. The longest sequence is a lost worker ID, a new life, and a new
+/// claim.
 const REQUESTS: usize = 8;
 
 /// How long after its start the registrar does not log that it cannot connect. A registry in the cluster that it serves accepts no
 /// connections until the server has started.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long a request about segments may take if no heartbeat comes.
+/// How long a request about segments may take while no heartbeat is due.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// How often a warning about the clock is logged.
@@ -92,7 +93,7 @@ struct Registrar {
     left: Left,
     /// When a warning about the clock was last logged.
     skew_logged: Option<Instant>,
-    /// True if the log says that the file of the witness was removed.
+    /// True if the server has logged that the file of the witness was removed.
     removal_logged: bool,
     segments: Fetcher,
     reports: Reports,
@@ -195,7 +196,7 @@ impl Registrar {
         self.segments.work(&Terms { string: &string, fleet, format: self.format, time })
     }
 
-    /// Gives back the numbers of the segments, because the server stops.
+    /// Returns the numbers of the segments to the registry, because the server stops.
     fn part(&mut self) {
         let (string, format) = (guc::registry(), self.format);
         let terms = self.member.fleet().map(|fleet| Terms { string: &string, fleet, format, time: IDLE });
@@ -214,7 +215,7 @@ impl Registrar {
         let pause = match self.exchange() {
             Ok(()) => {
                 self.succeeded();
-                // Servers that were started together spread over the period.
+                // Servers that were started together send their heartbeats at different times of the period.
                 period.mul_f64(random_between(0.9, 1.0))
             }
             // The caller looks at what has happened.
@@ -235,7 +236,7 @@ impl Registrar {
             return Err(Trouble::NotSet);
         }
         let string = ConnectionString::parse(&self.string).ok_or(Trouble::Malformed)?;
-        // Several hosts that do not answer take a long time, in which the registrar is not dead.
+        // Several hosts that do not answer take a long time. The registrar must not appear to be dead in the meantime.
         let alive = || {
             self.snapshot.attempted = clock::monotonic();
             grant::publish(&self.snapshot);
@@ -259,7 +260,8 @@ impl Registrar {
             match effect {
                 Effect::Continue | Effect::Refused(RegistryRefusal::Life) => self.store(),
                 Effect::Assigned => {
-                    // The server gives a spare worker ID back. No session may issue with it any more when the new one is published.
+                    // The server gives up a spare worker ID. When the new worker ID is published, no session may still
+                    // issue IDs with the spare one.
                     if self.snapshot.standing == Standing::Holding && !faults::on(Fault::SpareKept) {
                         self.leave(Standing::Seeking);
                     }
@@ -309,7 +311,7 @@ impl Registrar {
         }
     }
 
-    /// Publishes the grant, which is stored already.
+    /// Publishes the grant, which has already been stored.
     fn take_grant(&mut self) {
         if let State::Holding(grant) = self.member.standing() {
             self.snapshot = std::mem::take(&mut self.snapshot).with(&grant, &self.scale);
@@ -327,8 +329,8 @@ impl Registrar {
         self.publish_change();
     }
 
-    /// Publishes another worker ID, or that there is none, and ends the assignment for which the state is loaded. In this order, no
-    /// session that has read the previous snapshot loads the state for it any more.
+    /// Publishes a different worker ID, or that there is none, and ends the assignment for which the state is loaded.
+    /// In this order, no session that has read the previous snapshot can still load the state for it.
     fn publish_change(&self) {
         grant::publish(&self.snapshot);
         shmem::state().assignment().revoke(self.snapshot.generation);
