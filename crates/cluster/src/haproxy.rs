@@ -5,7 +5,7 @@ use std::time::Duration;
 use postgres::{Client, Config, NoTls};
 
 use crate::patience::PATIENCE;
-use crate::{Host, Patroni, Scratch, Service, block_with, blocks, loopback, page, within};
+use crate::{Host, Patroni, Scratch, Service, block_with, blocks, found_within, loopback, page};
 
 /// The page with the configuration.
 const PAGE: &str = "docs/sharding.md";
@@ -52,12 +52,10 @@ impl HaProxy {
     /// Connects to this member, as soon as HAProxy takes it for the primary and it issues IDs.
     pub fn connect(&self, patroni: &Patroni, leader: usize) -> Client {
         let address = &patroni.members[leader].address;
-        let mut found = None;
-        within(PATIENCE, || {
+        let found = found_within(PATIENCE, || {
             let mut client = self.config(PRIMARY).connect(NoTls);
             let issues = client.as_mut().is_ok_and(|client| issues(client, address));
-            found = client.ok().filter(|_| issues);
-            found.is_some()
+            client.ok().filter(|_| issues)
         });
         found.unwrap_or_else(|| panic!("no way to the primary:\n{}\n{}", self.log(), patroni.log()))
     }

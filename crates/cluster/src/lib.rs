@@ -49,7 +49,7 @@ pub use nemesis::Chance;
 pub use page::{
     Block, Section, block_with, blocks, code_blocks, compare, contributors_pages, page, sections, settings,
 };
-pub use patience::{PATIENCE, SOON, within};
+pub use patience::{PATIENCE, SOON, found_within, within};
 pub use patroni::{Member, Patroni};
 pub use pgbouncer::PgBouncer;
 pub use proxy::Proxy;

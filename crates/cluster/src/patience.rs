@@ -10,13 +10,16 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks a condition repeatedly until it is true. Returns false if it does not become true in time.
 pub fn within(time: Duration, mut so: impl FnMut() -> bool) -> bool {
+    found_within(time, || so().then_some(())).is_some()
+}
+
+/// Looks for something repeatedly until it is found. Returns `None` if it is not found in time.
+pub fn found_within<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + time;
     loop {
-        if so() {
-            return true;
-        }
-        if Instant::now() > deadline {
-            return false;
+        let found = look();
+        if found.is_some() || Instant::now() > deadline {
+            return found;
         }
         std::thread::sleep(Duration::from_millis(5));
     }

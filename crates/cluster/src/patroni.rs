@@ -10,7 +10,7 @@ use postgres::config::TargetSessionAttrs;
 use postgres::{Client, Config, NoTls};
 
 use crate::patience::{PATIENCE, SOON};
-use crate::{Answer, Boot, Host, Scratch, Service, block_with, blocks, loopback, page, watch, within};
+use crate::{Answer, Boot, Host, Scratch, Service, block_with, blocks, found_within, loopback, page, watch, within};
 
 pub use member::Member;
 use member::request;
@@ -184,21 +184,13 @@ impl Patroni {
 
     /// Connects to a database of the current primary, as soon as there is one.
     pub fn connect_to(&self, database: &str) -> Client {
-        let mut found = None;
-        within(STEPS, || {
-            found = self.config().dbname(database).connect(NoTls).ok();
-            found.is_some()
-        });
+        let found = found_within(STEPS, || self.config().dbname(database).connect(NoTls).ok());
         found.unwrap_or_else(|| panic!("no primary:\n{}", self.log()))
     }
 
     /// Returns the index of the leader, as soon as there is one.
     pub fn leader(&self) -> usize {
-        let mut found = None;
-        within(STEPS, || {
-            found = self.leader_now();
-            found.is_some()
-        });
+        let found = found_within(STEPS, || self.leader_now());
         found.unwrap_or_else(|| panic!("no leader:\n{}", self.log()))
     }
 
@@ -209,11 +201,7 @@ impl Patroni {
 
     /// Waits until a member other than this one is the leader, and returns its index.
     pub fn leader_after(&self, former: usize) -> usize {
-        let mut found = None;
-        within(STEPS, || {
-            found = self.leader_now().filter(|leader| *leader != former);
-            found.is_some()
-        });
+        let found = found_within(STEPS, || self.leader_now().filter(|leader| *leader != former));
         found.unwrap_or_else(|| panic!("nobody takes over from {}:\n{}", self.members[former].name, self.log()))
     }
 
@@ -231,12 +219,7 @@ impl Patroni {
             let follows = |member: usize| self.streams(leader, member) && self.members[member].is_replica();
             others.all(follows).then_some(leader)
         };
-        let mut found = None;
-        within(time, || {
-            found = followed();
-            found.is_some()
-        });
-        found
+        found_within(time, followed)
     }
 
     /// Returns true if the leader sends WAL to this member.

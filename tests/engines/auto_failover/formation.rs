@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use cluster::{Answer, Boot, Client, Host, Recipe, Scratch, Service, command, loopback, output, typed, watch, within};
+use cluster::{
+    Answer, Boot, Client, Host, Recipe, Scratch, Service, command, found_within, loopback, output, typed, watch, within,
+};
 use postgres::{Config, NoTls};
 
 pub const PAGE: &str = "docs/pg_auto_failover.md";
@@ -209,13 +211,8 @@ impl Formation {
 
     /// Connects to the server of a node.
     pub fn session(&self, node: usize) -> Client {
-        let mut found = None;
-        let connected = || {
-            found = self.connect(node);
-            found.is_some()
-        };
-        assert!(within(PATIENCE, connected), "{} accepts no connections:\n{}", NAMES[node], self.log(node));
-        found.expect("a connection")
+        let found = found_within(PATIENCE, || self.connect(node));
+        found.unwrap_or_else(|| panic!("{} accepts no connections:\n{}", NAMES[node], self.log(node)))
     }
 
     /// Returns the parameters of applications: what `pg_autoctl show uri` prints.

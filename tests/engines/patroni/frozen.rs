@@ -2,8 +2,8 @@
 //! becomes the leader, and the old leader continues. With Patroni 3.0.2 and etcd 3, it often takes the lock back on its old timeline.
 
 use cluster::{
-    Answer, Client, History, Load, Member, PATIENCE, Patroni, assert_caught, check_unique, ensure, last_to_draw,
-    not_tested, rounds, within,
+    Answer, Client, History, Load, Member, PATIENCE, Patroni, assert_caught, check_unique, ensure, found_within,
+    last_to_draw, not_tested, rounds, within,
 };
 
 use crate::patroni::failovers::{ASKS, SPARSE, draw_until};
@@ -41,11 +41,8 @@ fn freeze(patroni: &Patroni, ledger: &mut History) -> Result<Option<Vec<usize>>,
     patroni.members[old].freeze();
     // A request to the frozen member would wait.
     let others: Vec<usize> = (0..patroni.members.len()).filter(|member| *member != old).collect();
-    let mut new = None;
-    within(2 * PATIENCE, || {
-        new = others.iter().copied().find(|member| patroni.members[*member].is_leader());
-        new.is_some()
-    });
+    let leads = |member: &usize| patroni.members[*member].is_leader();
+    let new = found_within(2 * PATIENCE, || others.iter().copied().find(leads));
     let drawn = new.map(|new| {
         let mut session = patroni.members[new].connect();
         session.batch_execute("INSERT INTO committed VALUES (1)").expect("a primary");
