@@ -80,8 +80,9 @@ BEGIN
 END
 $$;
 
--- The sessions whose transactions have locked rows of the registry and began at least this long ago. Sessions of superusers and of the
--- owner of the registry are excluded, and so are sessions that wait for one of the others, or for a standby after they have committed.
+-- The sessions whose transactions have locked rows of the registry and began at least this long ago. The result excludes sessions of
+-- superusers and of the owner of the registry, sessions that wait for one of the other sessions, and sessions that have committed and
+-- wait for a standby.
 CREATE FUNCTION snowflake_registry.lock_holders(age interval) RETURNS text[]
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$

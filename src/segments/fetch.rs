@@ -303,7 +303,7 @@ fn arrival(slot: &Slot, begun: Nanos, creates: bool) -> Arrival {
     }
 }
 
-/// Tells the sessions that wait for a number of a tag why there is none. Other tags are served meanwhile.
+/// Tells the sessions that wait for a number of a tag why there is none. The registrar continues to serve other tags.
 fn refuse(slot: &Slot, version: u64, refusal: TagRefusal) {
     match refusal.closes {
         true => slot.refuse(version, refusal.reason),
