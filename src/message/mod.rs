@@ -4,7 +4,6 @@ pub mod conceal;
 pub mod error;
 pub mod fleet;
 pub mod guard;
-pub mod log_limit;
 pub mod pages;
 pub mod reasons;
 pub mod segment;

@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod log;
+pub mod log_limit;
 pub mod origin_state;
 pub mod refusals;
 pub mod shmem;

@@ -16,10 +16,10 @@ use flake::State;
 use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 
 use crate::faults;
-use crate::message::log_limit::Limiters;
 use crate::pg::backend_slots::SHARED_ALIGNMENT;
 use crate::pg::condition_variable::Condition;
 use crate::server::clock;
+use crate::server::log_limit::Limiters;
 use crate::server::origin_state::OriginState;
 use crate::server::refusals::Refusals;
 
