@@ -1,8 +1,8 @@
 //! What a server reports about itself to the registry.
 
 use crate::fleet::call::Clocks;
-use crate::fleet::grant::ascii;
 use crate::fleet::log;
+use crate::pg::text_arg::ascii;
 use crate::pg::{recovery, server, setting};
 
 /// Returns what this server reports about itself, for the views of the registry.

@@ -34,6 +34,7 @@ use crate::config::identity::{self, Identity};
 use crate::fleet::record;
 use crate::message::error::Outage;
 use crate::pg::background_worker;
+use crate::pg::text_arg::ascii;
 use crate::server::clock;
 
 /// The words of a text. A text that does not fit is truncated.
@@ -217,11 +218,6 @@ fn put_text(words: &mut [u64], text: &str) {
 fn text_in(words: &[u64]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Returns a text that is valid in the encoding of every database. All other characters become question marks.
-pub fn ascii(text: &str) -> String {
-    text.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect()
 }
 
 /// True if there was no slot for the registrar. The postmaster sets this flag, and its children inherit it.

@@ -55,6 +55,11 @@ pub fn characters(text: &[u8]) -> i32 {
     unsafe { pg_sys::pg_mbstrlen_with_len(text.as_ptr().cast(), text.len() as i32) }
 }
 
+/// Returns a text that is valid in the encoding of every database. All other characters become question marks.
+pub fn ascii(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect()
+}
+
 /// Returns a text in UTF-8 as this database can show it. Unless the encoding of the database is UTF-8, characters that are not in ASCII
 /// become question marks.
 pub fn for_database(text: &str) -> String {

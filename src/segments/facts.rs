@@ -6,7 +6,7 @@ use flake::Nanos;
 use flake::refill::{Fetched, Reason};
 use pgrx::PGRXSharedMemory;
 
-use crate::fleet::grant::ascii;
+use crate::pg::text_arg::ascii;
 
 /// The length of the longest tag, in bytes of UTF-8. The registry has the same limit.
 pub const MAX_TAG: usize = 200;

@@ -2,10 +2,10 @@
 
 use pgrx::PgLogLevel;
 
-use crate::fleet::grant::ascii;
 use crate::message::pages;
 use crate::message::trouble::Trouble;
 use crate::message::wording::Report;
+use crate::pg::text_arg::ascii;
 use crate::server::log;
 
 /// Logs why the registry issues no blocks.
