@@ -66,7 +66,7 @@ pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 /// PostgreSQL calls this function once in the postmaster. If the library is not preloaded, PostgreSQL instead calls this function
 /// in each session that calls one of the library's functions. In such a session, PostgreSQL does not allow the library to request
 /// shared memory or to define settings that only the postmaster can set. Therefore, this function sets up nothing there, and every
-/// function that needs the shared memory or the settings raises an error ([`message::error::Error::NotPreloaded`]).
+/// function that needs the shared memory or the settings raises an error ([`message::issue::IssueProblem::NotPreloaded`]).
 #[allow(unsafe_code)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {

@@ -4,7 +4,7 @@ use flake::Epoch;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 
-use crate::message::error::EpochProblem;
+use crate::message::layout::EpochProblem;
 
 /// Parses the text of an epoch, which is either a whole number of milliseconds since 1970 or a time in ISO 8601 format with `Z` or
 /// an offset. Returns `None` if the text is empty, in which case the layout determines the epoch.

@@ -10,7 +10,7 @@ use pgrx::guc::GucSetting;
 use pgrx::{pg_sys, prelude::*};
 
 use crate::config::epoch;
-use crate::message::error::Error;
+use crate::message::layout::LayoutProblem;
 
 /// The value of `snowflake_pg.worker_id` if it is not set.
 pub const UNSET: i32 = -1;
@@ -50,7 +50,7 @@ pub unsafe extern "C-unwind" fn check_layout(
 ) -> bool {
     // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
     let text = unsafe { text_of(value) };
-    accept(IdFormat::parse(&text).map(|_| ()).map_err(|error| Error::Layout { text, error }))
+    accept(IdFormat::parse(&text).map(|_| ()).map_err(|error| LayoutProblem::Setting { text, error }))
 }
 
 /// Refuses a malformed epoch when `ALTER SYSTEM` writes it instead of at the next server start.
@@ -63,7 +63,7 @@ pub unsafe extern "C-unwind" fn check_epoch(
     // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
     let text = unsafe { text_of(value) };
     let checked = epoch::parse(&text).map(|_| ());
-    accept(checked.map_err(|problem| Error::Epoch { text, problem }))
+    accept(checked.map_err(|problem| LayoutProblem::EpochSetting { text, problem }))
 }
 
 /// Reports a registry in the configuration. PostgreSQL calls this hook in each process that reads the configuration.
@@ -98,7 +98,7 @@ unsafe fn text_of(value: *mut *mut c_char) -> String {
 
 /// Returns the result of a check hook. If there is an error, its detail and hint are stored where PostgreSQL finds them when it
 /// raises its own error.
-fn accept(checked: Result<(), Error>) -> bool {
+fn accept(checked: Result<(), LayoutProblem>) -> bool {
     let Err(error) = checked else {
         return true;
     };

@@ -14,7 +14,10 @@ use flake::{IdFormat, Layout, Limits, Mark, Nanos, Node, Part, Stamp};
 
 use crate::config::{epoch, guc, guc_hooks};
 use crate::faults::{self, Fault};
-use crate::message::error::{Error, Setting};
+use crate::message::error::Error;
+use crate::message::issue::IssueProblem;
+use crate::message::layout::LayoutProblem;
+use crate::message::worker_id::{Setting, WorkerIdProblem};
 use crate::pg::{setting, timestamp};
 
 /// The average number of days in a Gregorian year.
@@ -62,9 +65,9 @@ impl Identity {
 
     /// Returns the error that every session gets if neither `snowflake_pg.worker_id` nor `snowflake_pg.registry` is set.
     pub fn refusal(&self) -> Option<Error> {
-        (!self.worker_set && !self.registry_set).then(|| Error::WorkerUnset {
-            layout: self.format.layout,
-            misnamed: setting::configured(guc::OTHER_WORKER_ID).is_some(),
+        (!self.worker_set && !self.registry_set).then(|| {
+            let misnamed = setting::configured(guc::OTHER_WORKER_ID).is_some();
+            WorkerIdProblem::Unset { layout: self.format.layout, misnamed }.into()
         })
     }
 
@@ -109,7 +112,7 @@ pub fn find() -> Option<&'static Identity> {
 pub fn get() -> &'static Identity {
     match IDENTITY.get() {
         Some(identity) => identity,
-        None => Error::NotPreloaded.raise(),
+        None => IssueProblem::NotPreloaded.raise(),
     }
 }
 
@@ -145,19 +148,19 @@ pub fn establish() {
 
 fn read() -> Result<Identity, Error> {
     let text = setting::configured(guc::LAYOUT).unwrap_or_else(|| guc::DEFAULT_LAYOUT.to_string_lossy().into_owned());
-    let named = IdFormat::parse(&text).map_err(|error| Error::Layout { text, error })?;
+    let named = IdFormat::parse(&text).map_err(|error| LayoutProblem::Setting { text, error })?;
     let layout = named.layout;
 
     let epoch_text = setting::configured(guc::EPOCH).unwrap_or_default();
     let epoch = epoch::parse(&epoch_text)
-        .map_err(|problem| Error::Epoch { text: epoch_text.clone(), problem })?
+        .map_err(|problem| LayoutProblem::EpochSetting { text: epoch_text.clone(), problem })?
         .unwrap_or(named.epoch);
 
     let datacenter = number(Setting::Datacenter, guc::DATACENTER_ID, &layout)?.unwrap_or(0);
     let worker = number(Setting::Worker, guc::WORKER_ID, &layout)?;
     let registry = setting::configured(guc::REGISTRY).is_some_and(|text| !text.trim().is_empty());
     if let (Some(worker), true) = (worker, registry) {
-        return Err(Error::WorkerAndRegistry { worker });
+        return Err(WorkerIdProblem::AndRegistry { worker }.into());
     }
     let node = Node { datacenter, worker: worker.unwrap_or(0) };
     let stamp = layout.stamp(node).expect("the numbers were checked");
@@ -177,7 +180,7 @@ fn read() -> Result<Identity, Error> {
 /// Returns the number in the text of a setting, if the number fits its field. Only decimal digits are accepted. PostgreSQL would
 /// read `010` as 8 and would round `1.5` to 2, but a server whose worker ID comes from a template must not get the worker ID of
 /// another server.
-fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>, Error> {
+fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>, WorkerIdProblem> {
     let Some(text) = setting::configured(name) else {
         return Ok(None);
     };
@@ -193,6 +196,6 @@ fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>,
     let decimal = digits == "0" || digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
     match digits.parse::<u32>() {
         Ok(number) if decimal && u64::from(number) <= max => Ok(Some(number)),
-        _ => Err(Error::Number { setting, text, layout: *layout, max }),
+        _ => Err(WorkerIdProblem::Number { setting, text, layout: *layout, max }),
     }
 }

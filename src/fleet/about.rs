@@ -1,14 +1,13 @@
 //! What a server reports about itself to the registry.
 
 use crate::fleet::call::Clocks;
-use crate::fleet::log;
 use crate::pg::text_arg::ascii;
 use crate::pg::{recovery, server, setting};
 
 /// Returns what this server reports about itself, for the views of the registry.
 pub fn about(clocks: Option<Clocks>) -> String {
     let mut about = serde_json::json!({
-        "host": ascii(&log::host()),
+        "host": ascii(&host()),
         "port": server::port(),
         "data_directory": ascii(&server::data_directory()),
         "system_identifier": server::system_identifier().to_string(),
@@ -21,4 +20,9 @@ pub fn about(clocks: Option<Clocks>) -> String {
         about["round_trip_us"] = clocks.round_trip.into();
     }
     about.to_string()
+}
+
+/// Returns the name of this machine.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

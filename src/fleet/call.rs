@@ -7,7 +7,7 @@ use flake::fleet::{Call, RegistryAnswer, micros};
 use serde_json::Value;
 
 use crate::fleet::grant;
-use crate::message::trouble::{Facts, Trouble};
+use crate::message::registry::{Facts, Trouble};
 use crate::pg::libpq::{Connection, Failure, Row};
 use crate::server::clock;
 

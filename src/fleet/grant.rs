@@ -25,14 +25,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-use flake::fleet::{Grant, Point, Scale};
+use flake::fleet::{Grant, Point, Ring, SPARE_LEASE, Scale};
 use flake::{Mark, Node};
 use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 
 use crate::config::guc;
 use crate::config::identity::{self, Identity};
 use crate::fleet::record;
-use crate::message::error::Outage;
+use crate::message::fleet::{Left, Outage, Until};
 use crate::pg::background_worker;
 use crate::pg::text_arg::ascii;
 use crate::server::clock;
@@ -146,6 +146,33 @@ impl Snapshot {
             cause: self.cause.clone(),
             hint: self.hint.clone(),
             overdue: self.overdue(),
+        }
+    }
+
+    /// Returns the worker ID and the datacenter ID as text.
+    pub fn name(&self) -> String {
+        identity::get().name(self.node)
+    }
+
+    /// Returns until when this server can issue IDs.
+    pub fn until(&self) -> Until {
+        match self.standing {
+            Standing::Holding => Until::Time(self.granted_until.into(), self.name()),
+            Standing::Seeking => Until::NoWorkerId,
+            Standing::Fenced => Until::Fenced,
+        }
+    }
+
+    /// Returns how much of the lease is left at `now`, in microseconds since the Unix epoch.
+    pub fn left(&self, now: i64) -> Left {
+        let spare = self.node.worker >= Ring::of(&identity::get().format.layout).spare;
+        let lease = if spare { guc::lease().min(SPARE_LEASE) } else { guc::lease() };
+        let lease = lease.as_micros() as i64;
+        match self.granted_until.saturating_sub(now) {
+            ..=0 => Left::Nothing,
+            left if left < lease / 4 => Left::Quarter,
+            left if left < lease / 2 => Left::Half,
+            _ => Left::Enough,
         }
     }
 

@@ -4,6 +4,5 @@
 pub mod about;
 pub mod call;
 pub mod grant;
-pub mod log;
 pub mod record;
 pub mod refusal;

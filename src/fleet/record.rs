@@ -33,9 +33,9 @@ use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 use crate::config::guc;
 use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
+use crate::message::witness;
 use crate::os::memory_file::MemoryFile;
 use crate::pg::{background_worker, server};
-use crate::server::log;
 use crate::server::witness_holder::Holder;
 
 /// The version of the file's contents. It is part of the file's name, so that no version reads the contents of a
@@ -95,7 +95,7 @@ pub fn open(identity: &Identity) {
             // The postmaster calls this function once, and its children inherit the value.
             drop(FILE.set(file));
         }
-        Err(error) => log::no_fleet_witness(&directory, &error),
+        Err(error) => witness::cannot_use_in_fleet(&directory, &error),
     }
 }
 

@@ -1,23 +1,23 @@
 //! Why a server with a registry issues nothing: it has no worker ID, or the grant of its worker ID ends too soon.
 
 use crate::config::identity::Identity;
+use crate::fleet::about;
 use crate::fleet::grant::{self, Snapshot, Standing};
-use crate::fleet::log;
-use crate::message::error::Error;
+use crate::message::fleet::FleetProblem;
 
 /// Returns the reason why this server has no worker ID from the registry. Returns `None` if it has one, or has no registry.
-pub fn current(identity: &Identity) -> Option<Error> {
+pub fn current(identity: &Identity) -> Option<FleetProblem> {
     seen_in(identity, &grant::published().unwrap_or_default()).filter(|_| identity.registry_set)
 }
 
 /// Returns the reason why there is no worker ID in a snapshot. Returns `None` if there is one.
-pub fn seen_in(identity: &Identity, snapshot: &Snapshot) -> Option<Error> {
+pub fn seen_in(identity: &Identity, snapshot: &Snapshot) -> Option<FleetProblem> {
     match snapshot.standing {
         Standing::Holding => None,
-        Standing::Seeking => Some(Error::NoWorker { outage: Box::new(snapshot.outage()) }),
-        Standing::Fenced => Some(Error::Fenced {
+        Standing::Seeking => Some(FleetProblem::NoWorkerId { outage: Box::new(snapshot.outage()) }),
+        Standing::Fenced => Some(FleetProblem::Fenced {
             name: identity.name(snapshot.node),
-            host: log::host(),
+            host: about::host(),
             by: snapshot.fenced_by.clone(),
             seen: grant::scale(identity).time(snapshot.fenced_seen),
         }),
@@ -25,8 +25,8 @@ pub fn seen_in(identity: &Identity, snapshot: &Snapshot) -> Option<Error> {
 }
 
 /// Returns the error of a session whose IDs would be above the bound.
-pub fn grant_ended(identity: &Identity, snapshot: &Snapshot) -> Error {
-    Error::GrantEnded {
+pub fn grant_ended(identity: &Identity, snapshot: &Snapshot) -> FleetProblem {
+    FleetProblem::GrantEnded {
         name: identity.name(identity.node),
         until: snapshot.granted_until.into(),
         clock: grant::now().into(),

@@ -8,13 +8,17 @@ use pgrx::prelude::*;
 use crate::config::identity::{self, Identity};
 use crate::functions::key_column::{self, KeyColumn};
 use crate::generator::{assigned, extend, mark, start, witness};
-use crate::message::error::Error;
+use crate::message;
+use crate::message::argument::ArgumentProblem;
+use crate::message::clock::ClockProblem;
+use crate::message::fleet::FleetProblem;
+use crate::message::mark::SetMarkProblem;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{relation, timestamp, transaction};
-use crate::server::{clock, log, shmem, wait};
+use crate::server::{clock, shmem, wait};
 
 /// Accepts the server's clock as correct. From then on, IDs follow the clock. Returns the interval by which generator time moved.
 #[pg_extern(volatile, parallel_unsafe)]
@@ -25,7 +29,7 @@ fn snowflake_accept_clock() -> Interval {
     let reading = clock::reading();
     let shown = reading.wall;
     if limits.word_at(shown).is_none_or(|word| word > limits.last_word()) {
-        Error::ClockOutside { clock: timestamp::of(shown), format: *format }.raise();
+        ClockProblem::Outside { clock: timestamp::of(shown), format: *format }.raise();
     }
     let moved = loop {
         match shmem::state().accept_clock(|| reading) {
@@ -33,10 +37,7 @@ fn snowflake_accept_clock() -> Interval {
             None => wait::on_latch(WaitEvent::Mark, Duration::from_millis(1)),
         }
     };
-    log::log(
-        format!("clock time {} was accepted", timestamp::utc(timestamp::of(shown))),
-        format!("The time in new IDs moved forward by {:.3} s.", moved as f64 / 1e6),
-    );
+    message::clock::accepted(timestamp::of(shown), moved);
     Interval::new(0, 0, moved as i64).expect("two readings of a clock that ends in 2554 are in range")
 }
 
@@ -58,7 +59,7 @@ fn snowflake_set_mark(
     let identity = assigned::take();
     let (given, force) = (mark?, force.unwrap_or(false));
     let mark = u64::try_from(given).ok().and_then(Mark::stored).filter(|_| given <= identity.format.layout.last_id());
-    let mark = mark.unwrap_or_else(|| Error::MarkRange { mark: given, layout: identity.format.layout }.raise());
+    let mark = mark.unwrap_or_else(|| SetMarkProblem::Range { mark: given, layout: identity.format.layout }.raise());
     if !force {
         refuse_far_ahead(identity, given, mark);
         if let Some(table) = relation {
@@ -67,7 +68,7 @@ fn snowflake_set_mark(
     }
     let check = |current: Option<Mark>| {
         if let Some(current) = current.filter(|current| mark < *current && relation.is_none() && !force) {
-            Error::MarkLowered { mark: given, current: current.value() }.raise();
+            SetMarkProblem::Lowered { mark: given, current: current.value() }.raise();
         }
     };
     mark::wait_for_origin();
@@ -81,7 +82,7 @@ fn snowflake_set_mark(
     let written = mark::set(|current| {
         // The worker ID cannot change while the mark is locked.
         if state.assignment().get() != identity.assignment {
-            Error::WorkerChanged.raise();
+            FleetProblem::WorkerIdChanged.raise();
         }
         check(current);
         // After a restore, a table does not contain the latest IDs, so it does not show that the mark in the witness can be lowered.
@@ -95,11 +96,7 @@ fn snowflake_set_mark(
     });
     // Wakes the sessions that wait for an extension of the previous generation.
     shmem::extended().wake_all();
-    let text = before.map_or("missing".into(), |before| before.value().to_string());
-    log::log(
-        format!("the high-water mark was set to {}{}", set.value(), if force { " by force" } else { "" }),
-        format!("The previous mark was {text}."),
-    );
+    message::mark::was_set(set.value(), force, before.map(Mark::value));
     extend::acknowledged(written);
     before.map(|before| i64::try_from(before.value()).unwrap_or(i64::MAX))
 }
@@ -109,7 +106,7 @@ fn snowflake_set_mark(
 fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
     let (begins, clock) = (identity.limits.time(identity.first_word(mark)), clock::wall());
     if begins.saturating_sub(clock) > MAX_LEAD {
-        Error::MarkTooHigh { mark: given, clock: timestamp::of(clock) }.raise();
+        SetMarkProblem::TooHigh { mark: given, clock: timestamp::of(clock) }.raise();
     }
 }
 
@@ -119,9 +116,10 @@ fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
 /// rows.
 fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, key: Text<'_>) {
     if transaction::keeps_snapshot() || transaction::has_written() {
-        Error::MarkTransaction.raise();
+        SetMarkProblem::Transaction.raise();
     }
-    let name = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
+    let name =
+        relation::of_relation(table).unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
     let (mask, number) = identity.stamp.node_field();
     Spi::run(&format!("LOCK TABLE {} IN SHARE MODE", name.quoted())).expect(ANSWERED);
     let KeyColumn { id, .. } = key_column::of(table, &name, key);
@@ -136,6 +134,6 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, key: Tex
     )
     .expect(ANSWERED);
     if let Some(highest) = highest {
-        Error::MarkBelowIds { mark, table: name, highest }.raise();
+        SetMarkProblem::BelowIds { mark, table: name, highest }.raise();
     }
 }

@@ -13,7 +13,9 @@ use crate::faults::{self, Fault};
 use crate::fleet::grant;
 use crate::functions::key_column::{self, KeyColumn};
 use crate::generator::mark;
-use crate::message::error::Error;
+use crate::message::argument::ArgumentProblem;
+use crate::message::id::IdProblem;
+use crate::message::issue::IssueProblem;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
@@ -74,12 +76,12 @@ fn snowflake_check(
         name!(last_id, Option<i64>),
     ),
 > {
-    let Some(identity) = &grant::identity() else { Error::NotPreloaded.raise() };
+    let Some(identity) = &grant::identity() else { IssueProblem::NotPreloaded.raise() };
     // A NULL argument is an error, because an empty result would mean that there are no problems.
-    let table = relation.unwrap_or_else(|| Error::NullArgument { argument: "relation", names: "table" }.raise());
-    let key = key.unwrap_or_else(|| Error::NullArgument { argument: "key", names: "column" }.raise());
+    let table = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
+    let key = key.unwrap_or_else(|| ArgumentProblem::Null { argument: "key", names: "column" }.raise());
     let oid = table;
-    let table = relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+    let table = relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
     let KeyColumn { name, id } = key_column::of(oid, &table, key);
     let column = Column { identity, table: table.quoted(), name, id };
     let _visible = LocalSetting::without_row_security();
@@ -200,7 +202,7 @@ impl Column<'_> {
         let groups = groups.expect(ANSWERED);
         if groups.iter().filter(|group| group.node.is_some()).count() > MOST_NODES {
             let (column, layout) = (self.name.clone(), self.identity.format.layout);
-            Error::ManyNodes { column, most: MOST_NODES, layout }.raise();
+            IdProblem::ManyNodes { column, most: MOST_NODES, layout }.raise();
         }
         groups
     }

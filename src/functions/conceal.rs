@@ -11,7 +11,8 @@ use pgrx::prelude::*;
 
 use crate::faults;
 use crate::functions::text;
-use crate::message::error::{ConcealProblem, Error};
+use crate::message::conceal::ConcealProblem;
+use crate::message::id::IdProblem;
 use crate::pg::text_arg::Text;
 
 /// The maximum length of a tweak in bytes. A longer one could be a gigabyte, and a call cannot be cancelled.
@@ -47,18 +48,18 @@ fn snowflake_reveal_text(concealed: Text<'_>, key: &[u8], tweak: default!(&[u8],
 
 fn concealed(id: i64, key: &[u8], tweak: &[u8]) -> i64 {
     let concealed = concealer(key, tweak).conceal(id, faults::tweak_used(tweak));
-    concealed.unwrap_or_else(|| Error::Negative { id }.raise())
+    concealed.unwrap_or_else(|| IdProblem::Negative { id }.raise())
 }
 
 fn revealed(concealed: i64, key: &[u8], tweak: &[u8]) -> i64 {
     let id = concealer(key, tweak).reveal(concealed, faults::tweak_used(tweak));
-    id.unwrap_or_else(|| Error::Conceal(ConcealProblem::Negative { concealed }).raise())
+    id.unwrap_or_else(|| ConcealProblem::Negative { concealed }.raise())
 }
 
 /// Returns the permutation that the key selects. Raises an error if the key is invalid or if the tweak is too long.
 fn concealer(key: &[u8], tweak: &[u8]) -> Concealer {
     if tweak.len() > MAX_TWEAK {
-        Error::Conceal(ConcealProblem::TweakLength { bytes: tweak.len(), max: MAX_TWEAK }).raise();
+        ConcealProblem::TweakLength { bytes: tweak.len(), max: MAX_TWEAK }.raise();
     }
-    Concealer::new(key).unwrap_or_else(|invalid| Error::Conceal(ConcealProblem::Key(invalid)).raise())
+    Concealer::new(key).unwrap_or_else(|invalid| ConcealProblem::Key(invalid).raise())
 }

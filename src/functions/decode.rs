@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::config::identity;
 use crate::faults::{self, Fault};
 use crate::functions::text;
-use crate::message::error::Error;
+use crate::message::id::IdProblem;
 use crate::pg::composite;
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp::{self, timestamptz};
@@ -102,13 +102,13 @@ impl Decoded<'_> {
     fn of(id: i64, format: &IdFormat) -> Decoded<'_> {
         let parts = match format.split(id) {
             Ok(parts) => parts,
-            Err(error) => Error::NotAnId { id, format: *format, error }.raise(),
+            Err(error) => IdProblem::NotAnId { id, format: *format, error }.raise(),
         };
         let mut instant = format.instant(parts.tick);
         if faults::on(Fault::DecodeIgnoresEpoch) {
             instant -= format.instant(0);
         }
-        let created_at = timestamptz(instant).unwrap_or_else(|| Error::TimestampRange.raise());
+        let created_at = timestamptz(instant).unwrap_or_else(|| IdProblem::TimestampRange.raise());
         Decoded { format, created_at, instant, parts }
     }
 

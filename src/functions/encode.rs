@@ -4,7 +4,7 @@ use flake::{FormatError, IdFormat, Node, Part, PartError};
 use pgrx::prelude::*;
 
 use crate::config::identity;
-use crate::message::error::Error;
+use crate::message::id::IdProblem;
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp::instant;
 
@@ -120,7 +120,7 @@ fn encode(format: &IdFormat, created_at: TimestampWithTimeZone, datacenter: i32,
     let number = |part: Part, value: i32| {
         let max = format.layout.max(part) as i64;
         let error = PartError { part, value: value.into(), max };
-        u32::try_from(value).unwrap_or_else(|_| Error::Part { error, layout: format.layout }.raise())
+        u32::try_from(value).unwrap_or_else(|_| IdProblem::Part { error, layout: format.layout }.raise())
     };
     let node = Node { datacenter: number(Part::Datacenter, datacenter), worker: number(Part::Worker, worker) };
     let sequence = number(Part::Sequence, sequence);
@@ -141,8 +141,8 @@ fn max_id(format: &IdFormat, at: TimestampWithTimeZone) -> i64 {
 /// Raises the error for an instant or a part that does not fit any ID.
 fn refuse(format: &IdFormat, at: i128, error: FormatError) -> ! {
     match error {
-        FormatError::Part(error) => Error::Part { error, layout: format.layout },
-        _ => Error::Instant { at, format: *format },
+        FormatError::Part(error) => IdProblem::Part { error, layout: format.layout },
+        _ => IdProblem::Instant { at, format: *format },
     }
     .raise()
 }

@@ -7,7 +7,8 @@ use crate::config::identity;
 use crate::faults::{self, Fault};
 use crate::functions::extension;
 use crate::generator::{draw, guard};
-use crate::message::error::{Error, GuardProblem};
+use crate::message::argument::ArgumentProblem;
+use crate::message::guard::GuardProblem;
 use crate::pg::function::Called;
 use crate::pg::relation::{self, ANSWERED};
 use crate::pg::text_arg::Text;
@@ -30,15 +31,15 @@ struct Guard {
 fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
     // If the library is not preloaded, this call raises the error that says so.
     identity::get();
-    let oid = relation.unwrap_or_else(|| Error::NullArgument { argument: "relation", names: "table" }.raise());
-    let name = relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+    let oid = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
+    let name = relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
     relation::check_owner(oid);
-    let raise = |problem| -> ! { Error::Guard { table: name.quoted(), problem }.raise() };
+    let raise = |problem: GuardProblem| -> ! { problem.report(&name.quoted()).raise() };
     if let Some(kind) = kind(oid) {
         raise(GuardProblem::Kind { kind });
     }
-    let name =
-        relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+    let name = relation::lock(oid, "SHARE ROW EXCLUSIVE")
+        .unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
 
     let there = existing(oid);
     let column = match (key, &there) {
@@ -74,17 +75,17 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
 #[pg_extern(sql = "CREATE FUNCTION snowflake_guard_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_guard_row(call: Called) -> Row {
-    let Some(row) = call.new_row() else { Error::NotAGuard.raise() };
+    let Some(row) = call.new_row() else { GuardProblem::NotAGuard.report("").raise() };
     if !trigger::replicates() {
         return row.unchanged();
     }
-    let raise = |problem| -> ! {
+    let raise = |problem: GuardProblem| -> ! {
         let table = relation::of_relation(row.table()).map(|table| table.quoted());
-        Error::Guard { table: table.unwrap_or_default(), problem }.raise()
+        problem.report(&table.unwrap_or_default()).raise()
     };
     let first = row.argument(1).and_then(|text| text.to_str().ok()?.parse::<i64>().ok());
     let (Some(column), Some(first)) = (row.argument(0).filter(|name| relation::fits_name(name)), first) else {
-        Error::NotAGuard.raise()
+        GuardProblem::NotAGuard.report("").raise()
     };
     let Ok(id) = row.bigint(column) else {
         let column = relation::identifier(&relation::utf8(column.to_bytes()));

@@ -5,7 +5,7 @@ use pgrx::prelude::*;
 
 use crate::config::{guc, identity};
 use crate::generator::draw;
-use crate::message::error::Error;
+use crate::message::issue::IssueProblem;
 
 /// The largest number of IDs that one call of `snowflake_nextval_batch` issues. With the default layout, a server needs about 2.5
 /// seconds to issue this many IDs.
@@ -22,7 +22,7 @@ fn snowflake_nextval() -> i64 {
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextval_batch(count: i32) -> SetOfIterator<'static, i64> {
     if !(1..=MAX_BATCH).contains(&count) {
-        Error::Count { count, max: MAX_BATCH as u64, more: "For more IDs, call the function again." }.raise();
+        IssueProblem::Count { count, max: MAX_BATCH as u64, more: "For more IDs, call the function again." }.raise();
     }
     let mut left = u64::from(count.unsigned_abs());
     let mut issued = draw::draw(Request::UpTo(left));
@@ -45,12 +45,12 @@ fn snowflake_reserve(count: i32) -> i64 {
     let identity = identity::get();
     let layout = identity.format.layout;
     if !layout.sequence_lowest() {
-        Error::NotConsecutive { layout }.raise();
+        IssueProblem::NotConsecutive { layout }.raise();
     }
     let max = identity.limits.largest_grant(guc::pace());
     match u64::try_from(count) {
         Ok(count) if (1..=max).contains(&count) => draw::draw(Request::InOneTick(count)).take_block(),
-        _ => Error::Count {
+        _ => IssueProblem::Count {
             count,
             max,
             more: match max < layout.sequence_capacity() {
@@ -70,5 +70,5 @@ fn snowflake_reserve(count: i32) -> i64 {
 fn snowflake_currval() -> i64 {
     // If the library is not preloaded, this call raises the error that says so.
     identity::get();
-    draw::current().unwrap_or_else(|| Error::NoCurrentId.raise())
+    draw::current().unwrap_or_else(|| IssueProblem::NoCurrentId.raise())
 }

@@ -2,7 +2,7 @@
 
 use pgrx::prelude::*;
 
-use crate::message::error::Error;
+use crate::message::argument::ArgumentProblem;
 use crate::pg::relation::{self, Name};
 use crate::pg::text_arg::Text;
 
@@ -20,8 +20,8 @@ pub fn of(oid: pg_sys::Oid, table: &Name, key: Text<'_>) -> KeyColumn {
     match relation::column_type(oid, key.0) {
         Some(pg_sys::INT8OID | pg_sys::INT4OID | pg_sys::INT2OID) => {}
         // A cast would convert values of other types to numbers.
-        Some(_) => Error::NotIntegers { column: name }.raise(),
-        None => Error::NoColumn { table: table.quoted(), column: name }.raise(),
+        Some(_) => ArgumentProblem::NotIntegers { column: name }.raise(),
+        None => ArgumentProblem::NoColumn { table: table.quoted(), column: name }.raise(),
     }
     let id = format!("({name})::pg_catalog.int8");
     KeyColumn { name, id }

@@ -3,7 +3,7 @@
 use flake::{Part, Preset};
 use pgrx::prelude::*;
 
-use crate::message::error::Error;
+use crate::message::id::IdProblem;
 use crate::pg::timestamp::timestamptz;
 
 /// Returns all presets, for the view `snowflake_layouts`.
@@ -25,7 +25,7 @@ fn snowflake_layouts() -> TableIterator<
     ),
 > {
     TableIterator::new(Preset::ALL.into_iter().map(|Preset { name, format, datacenter, worker, sequence, source }| {
-        let time = |tick| timestamptz(format.instant(tick)).unwrap_or_else(|| Error::TimestampRange.raise());
+        let time = |tick| timestamptz(format.instant(tick)).unwrap_or_else(|| IdProblem::TimestampRange.raise());
         let layout = format.layout;
         let micros = layout.tick().micros();
         let tick = Interval::new(0, 0, micros as i64);

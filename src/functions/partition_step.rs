@@ -7,7 +7,7 @@ use jiff::tz::Offset;
 use jiff::{Span, Timestamp};
 use pgrx::prelude::*;
 
-use crate::message::error::{Error, StepProblem};
+use crate::message::partition::{PartitionProblem, StepProblem};
 
 /// The number of microseconds in a minute.
 const MINUTE: i64 = 60_000_000;
@@ -35,7 +35,7 @@ impl Step {
             (months, Some(micros)) if months == 0 || micros == 0 => return Step { months, micros },
             _ => StepProblem::Mixed,
         };
-        Error::Step { problem }.raise()
+        PartitionProblem::Step { problem }.raise()
     }
 
     /// Returns the instant that is `count` steps after `from`, or returns `None` if that instant is beyond the calendar.

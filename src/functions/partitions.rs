@@ -8,7 +8,10 @@ use pgrx::spi::SpiError;
 
 use crate::config::identity;
 use crate::functions::partition_step::{self, Step};
-use crate::message::error::{Error, StepProblem};
+use crate::message::argument::ArgumentProblem;
+use crate::message::id::IdProblem;
+use crate::message::issue::IssueProblem;
+use crate::message::partition::{PartitionProblem, StepProblem};
 use crate::pg::relation::{self, ANSWERED, Name};
 use crate::pg::timestamp::{instant, timestamptz};
 use crate::pg::transaction;
@@ -51,7 +54,7 @@ fn snowflake_partition_bounds(
         name!(until_id, Option<i64>),
     ),
 > {
-    let time = |at| timestamptz(at).unwrap_or_else(|| Error::TimestampRange.raise());
+    let time = |at| timestamptz(at).unwrap_or_else(|| IdProblem::TimestampRange.raise());
     let format = &identity::get().format;
     let step = Step::of(&step, format);
     let (from, until) = (instant(start), instant(stop));
@@ -77,7 +80,7 @@ fn snowflake_create_partitions(
     start: TimestampWithTimeZone,
 ) -> SetOfIterator<'static, pg_sys::Oid> {
     if !(1..=MAX_PARTITIONS).contains(&count) {
-        Error::Count {
+        IssueProblem::Count {
             count,
             max: MAX_PARTITIONS as u64,
             more: "For more partitions, call the function again with a later start.",
@@ -106,9 +109,12 @@ fn snowflake_create_partitions(
     let there = partitions(parent, &bounds);
     let missing: Vec<&Part> = wanted.iter().filter(|part| !there.contains_key(&part.bounds())).collect();
     for part in &missing {
-        let suffix = step.name(part.from).unwrap_or_else(|| Error::Step { problem: StepProblem::NotMinutes }.raise());
-        let partition =
-            table.sibling(&suffix).unwrap_or_else(|name| Error::NameTooLong { name, partition: true }.raise()).quoted();
+        let suffix =
+            step.name(part.from).unwrap_or_else(|| PartitionProblem::Step { problem: StepProblem::NotMinutes }.raise());
+        let partition = table
+            .sibling(&suffix)
+            .unwrap_or_else(|name| ArgumentProblem::NameTooLong { name, partition: true }.raise())
+            .quoted();
         let (parent, bounds) = (table.quoted(), part.bounds());
         Spi::run(&format!("CREATE TABLE {partition} PARTITION OF {parent} {bounds}")).expect(ANSWERED);
     }
@@ -121,10 +127,10 @@ fn snowflake_create_partitions(
 /// or the last instant of the range that `at` bounds.
 fn inside(format: &IdFormat, at: i128, within: i128) {
     if format.min_id(within).is_err() {
-        Error::Instant { at, format: *format }.raise();
+        IdProblem::Instant { at, format: *format }.raise();
     }
     if within > partition_step::end() {
-        Error::Calendar { at }.raise();
+        PartitionProblem::Calendar { at }.raise();
     }
 }
 
@@ -170,8 +176,8 @@ fn refuse_other_keys(parent: pg_sys::Oid) {
     );
     if fits.expect(ANSWERED) != Some(true) {
         match relation::of_relation(parent) {
-            Some(table) => Error::PartitionKey { table: table.quoted() }.raise(),
-            None => Error::NoTable { table: parent.to_u32() }.raise(),
+            Some(table) => PartitionProblem::Key { table: table.quoted() }.raise(),
+            None => ArgumentProblem::NoTable { table: parent.to_u32() }.raise(),
         }
     }
 }
@@ -180,7 +186,8 @@ fn refuse_other_keys(parent: pg_sys::Oid) {
 /// function returns.
 fn lock(parent: pg_sys::Oid) -> Name {
     if transaction::keeps_snapshot() {
-        Error::PartitionTransaction.raise();
+        PartitionProblem::Transaction.raise();
     }
-    relation::lock(parent, "ACCESS EXCLUSIVE").unwrap_or_else(|| Error::NoTable { table: parent.to_u32() }.raise())
+    relation::lock(parent, "ACCESS EXCLUSIVE")
+        .unwrap_or_else(|| ArgumentProblem::NoTable { table: parent.to_u32() }.raise())
 }

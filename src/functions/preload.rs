@@ -3,16 +3,13 @@
 use pgrx::prelude::*;
 
 use crate::config::identity;
-use crate::message::error::Error;
+use crate::message::issue;
 
 /// Warns if the library is not preloaded. Without this warning, users would notice the problem only when they first use the
 /// extension. The extension script creates this function, calls it and drops it.
 #[pg_extern(sql = false)]
 fn snowflake_warn_unless_preloaded() {
     if identity::find().is_none() {
-        let mut report = Error::NotPreloaded.report();
-        report.detail = "Until the library is preloaded, the server cannot issue IDs, and only functions called with a layout argument can \
-             decode IDs.".into();
-        report.error().report(PgLogLevel::WARNING);
+        issue::not_preloaded_yet();
     }
 }

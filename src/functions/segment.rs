@@ -3,8 +3,7 @@
 use pgrx::prelude::*;
 
 use crate::config::identity;
-use crate::message::error::Error;
-use crate::message::segment_problem::SegmentProblem;
+use crate::message::segment::SegmentProblem;
 use crate::pg::text_arg::{self, Text};
 use crate::segments::facts::PERIOD;
 use crate::segments::{draw, view};
@@ -22,7 +21,7 @@ fn snowflake_segment_nextval(tag: Text<'_>) -> i64 {
 #[inline(always)]
 pub fn next(tag: Text<'_>) -> i64 {
     if tag.0.starts_with(PERIOD) {
-        Error::Segment { tag: tag.shown(), problem: SegmentProblem::OfSeries }.raise();
+        SegmentProblem::OfSeries.report(&tag.shown()).raise();
     }
     draw::draw(tag, || None)
 }

@@ -8,11 +8,9 @@ use pgrx::spi::SpiError;
 use crate::faults::{self, Fault};
 use crate::functions::extension;
 use crate::functions::serial_keep::Writing;
-use crate::functions::series_definition::{At, COLUMNS, Series, TRIGGER_FUNCTION, raise};
-use crate::message::error::Error;
-use crate::message::serial;
-use crate::message::serial_problem::SerialProblem;
-use crate::message::wording::Report;
+use crate::functions::series_definition::{At, COLUMNS, Series, TRIGGER_FUNCTION};
+use crate::message::argument::ArgumentProblem;
+use crate::message::serial_at_commit::{self, NumberProblem};
 use crate::pg::fired::{Event, Moment, Timing, Version};
 use crate::pg::function::Called;
 use crate::pg::local_setting::LocalSetting;
@@ -40,16 +38,16 @@ fn snowflake_number_at_commit(
     series: Option<pg_sys::Oid>,
     date_key: Option<Text<'_>>,
 ) {
-    let null = |argument, names| -> ! { Error::NullArgument { argument, names }.raise() };
+    let null = |argument, names| -> ! { ArgumentProblem::Null { argument, names }.raise() };
     let oid = relation.unwrap_or_else(|| null("relation", "table"));
     let key = key.unwrap_or_else(|| null("key", "column"));
     let series = series.unwrap_or_else(|| null("series", "series"));
     Series::open(series, Lock::Reading);
-    let gone = |table: pg_sys::Oid| -> ! { Error::NoTable { table: table.to_u32() }.raise() };
+    let gone = |table: pg_sys::Oid| -> ! { ArgumentProblem::NoTable { table: table.to_u32() }.raise() };
     let name = relation::of_relation(oid).unwrap_or_else(|| gone(oid));
     relation::check_owner(oid);
     if !relation::is_table(oid) {
-        raise(SerialProblem::NotATable { relation: name.quoted() });
+        NumberProblem::NotATable { relation: name.quoted() }.raise();
     }
     check_owner_of(oid, series);
     let table = relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| gone(oid)).quoted();
@@ -60,7 +58,7 @@ fn snowflake_number_at_commit(
         let quoted = relation::identifier(&name.name());
         match relation::column_type(oid, name.0) {
             Some(kind) => (quoted, kind),
-            None => raise(SerialProblem::NoColumn { table: table.clone(), column: quoted, by_trigger: false }),
+            None => NumberProblem::NoColumn { table: table.clone(), column: quoted, by_trigger: false }.raise(),
         }
     };
     let column_name = text_column(column(key));
@@ -92,7 +90,7 @@ fn snowflake_number_at_commit(
     let is_made =
         |found: &Found| found.table == oid && found.key.as_deref() == Some(key.0) && found.series == Some(series);
     if !by_name && !triggers(oid).iter().any(is_made) {
-        raise(SerialProblem::NameChanged { series: from });
+        NumberProblem::NameChanged { series: from }.raise();
     }
     relation::run([kept.as_bytes(), &literal, b")"].concat());
 }
@@ -106,24 +104,25 @@ fn snowflake_number_at_commit(
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_number_row(call: Called) -> Row {
-    let Some(fired) = call.fired() else { raise(SerialProblem::NotANumberTrigger) };
+    let Some(fired) = call.fired() else { NumberProblem::NotANumberTrigger.raise() };
     let arguments = fired.arguments();
     let written = matches!(fired.event(), Event::Insert | Event::Update);
     let (Timing::AfterRow, true, [key, date @ ..], Some(series)) =
         (fired.timing(), written, &arguments[..], fired.referenced())
     else {
-        raise(SerialProblem::NotANumberTrigger)
+        NumberProblem::NotANumberTrigger.raise()
     };
     if !relation::fits_name(key) || !date.iter().all(|name| relation::fits_name(name)) {
-        raise(SerialProblem::NotANumberTrigger);
+        NumberProblem::NotANumberTrigger.raise();
     }
     let oid = fired.table();
-    let table = relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise()).quoted();
+    let table =
+        relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise()).quoted();
     let column = |name: &CStr| {
         let quoted = relation::identifier(&relation::utf8(name.to_bytes()));
         match relation::column_type(oid, name.to_bytes()) {
             Some(kind) => (quoted, kind),
-            None => raise(SerialProblem::NoColumn { table: table.clone(), column: quoted, by_trigger: true }),
+            None => NumberProblem::NoColumn { table: table.clone(), column: quoted, by_trigger: true }.raise(),
         }
     };
     let column_name = text_column(column(key));
@@ -147,7 +146,7 @@ fn snowflake_number_row(call: Called) -> Row {
         if partition::may_update(oid, key) { None } else { Some(partition::through(oid, key).unwrap_or(oid)) };
     if let Some(above) = through.filter(|above| !partition::may_update(*above, key)) {
         let table = relation::of_relation(above).map_or(table, |name| name.quoted());
-        raise(SerialProblem::MayNotWrite { table, column: column_name, role: role::current() });
+        NumberProblem::MayNotWrite { table, column: column_name, role: role::current() }.raise();
     }
     check_owner_of(fired.clone().and_then(defined_on).unwrap_or(oid), series);
     let serial = draw(series, fired.schema(), at).0;
@@ -163,7 +162,7 @@ fn snowflake_number_row(call: Called) -> Row {
     let arguments = [fired.place().into(), TextValue(serial.clone()).into(), oid.into()];
     let stored = plans::first(&store, &arguments, |row| row.get::<bool>(1)).flatten();
     if stored != Some(true) {
-        raise(SerialProblem::NotStored { table, serial: shown(&serial) });
+        NumberProblem::NotStored { table, serial: shown(&serial) }.raise();
     }
     fired.unchanged()
 }
@@ -174,7 +173,7 @@ fn check_owner_of(table: pg_sys::Oid, series: pg_sys::Oid) {
     let Some(owner) = relation::owner(table).filter(lacks) else { return };
     let name = |oid| relation::of_relation(oid).map(|name| name.quoted()).unwrap_or_default();
     let (table, series) = (name(table), name(series));
-    raise(SerialProblem::TableOwner { table, owner: role::name(owner).unwrap_or_default(), series });
+    NumberProblem::TableOwner { table, owner: role::name(owner).unwrap_or_default(), series }.raise();
 }
 
 /// Returns the partitioned table whose trigger a trigger of a partition belongs to.
@@ -192,7 +191,7 @@ fn defined_on(trigger: pg_sys::Oid) -> Option<pg_sys::Oid> {
 /// be a different role.
 fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
     let by_owner = versions::owns(oid);
-    let owner = locked::owner(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+    let owner = locked::owner(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
     let _owner = As::new(owner);
     let _path = LocalSetting::safe_search_path();
     let series = Series::open(oid, Lock::Writing);
@@ -201,7 +200,7 @@ fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
         TRIGGERS_OF_SERIES.into_iter().any(is_own) && trigger.calls_in(schema, TRIGGER_FUNCTION)
     });
     if let Some(obstacle) = obstacle {
-        raise(SerialProblem::NotPlain { series: series.name, obstacle });
+        NumberProblem::NotPlain { series: series.name, obstacle }.raise();
     }
     series.next(at, schema, by_owner)
 }
@@ -209,7 +208,7 @@ fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
 /// Returns the name of a column that can hold serials.
 fn text_column((name, kind): (String, pg_sys::Oid)) -> String {
     if ![pg_sys::TEXTOID, pg_sys::VARCHAROID].contains(&kind) {
-        raise(SerialProblem::NotText { column: name });
+        NumberProblem::NotText { column: name }.raise();
     }
     name
 }
@@ -217,7 +216,7 @@ fn text_column((name, kind): (String, pg_sys::Oid)) -> String {
 /// Returns the name and the type of a column that can determine the period.
 fn date_column((name, kind): (String, pg_sys::Oid)) -> (String, pg_sys::Oid) {
     if ![pg_sys::DATEOID, pg_sys::TIMESTAMPTZOID].contains(&kind) {
-        raise(SerialProblem::NotADate { column: name });
+        NumberProblem::NotADate { column: name }.raise();
     }
     (name, kind)
 }
@@ -231,16 +230,14 @@ fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, colu
         if found.table != table {
             if is_former {
                 let partition = relation::of_relation(found.table).map(|name| name.quoted()).unwrap_or_default();
-                raise(SerialProblem::Numbered {
-                    partition,
-                    trigger: relation::identifier(&relation::utf8(&found.name)),
-                });
+                NumberProblem::Numbered { partition, trigger: relation::identifier(&relation::utf8(&found.name)) }
+                    .raise();
             }
             taken.push(found.name);
             continue;
         }
         if let Some(parent) = found.parent.filter(|_| is_former).and_then(relation::of_relation) {
-            raise(SerialProblem::NumberedAbove { partition: quoted.into(), parent: parent.quoted() });
+            NumberProblem::NumberedAbove { partition: quoted.into(), parent: parent.quoted() }.raise();
         }
         if found.parent.is_some()
             || !is_former && found.key.is_none_or(|key| relation::column_type(table, &key).is_some())
@@ -253,8 +250,7 @@ fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, colu
         if let Some(former) = found.series.filter(|former| is_former && *former != series)
             && let Some(former) = relation::of_relation(former)
         {
-            let (code, message, detail, hint) = serial::replaced(quoted, column, &former.quoted());
-            Report { code, message, detail, hint }.error().report(PgLogLevel::NOTICE);
+            serial_at_commit::replaced(quoted, column, &former.quoted());
         }
     }
     let is_free = |name: &String| !taken.iter().any(|other| other == name.as_bytes());

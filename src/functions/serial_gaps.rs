@@ -4,9 +4,10 @@ use flake::serial::{Field, Template, Unit};
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
-use crate::functions::series_definition::{Kind, Series, raise};
-use crate::message::error::Error;
-use crate::message::serial_problem::SerialProblem;
+use crate::functions::series_definition::{Kind, Series};
+use crate::message::argument::ArgumentProblem;
+use crate::message::serial::SerialProblem;
+use crate::message::serial_at_commit::NumberProblem;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::locked::Lock;
 use crate::pg::relation::{self, ANSWERED};
@@ -48,17 +49,18 @@ fn snowflake_serial_gaps(
     series: Option<pg_sys::Oid>,
 ) -> TableIterator<'static, (name!(period, TextValue), name!(first_number, i64), name!(last_number, i64))> {
     // A NULL argument is an error, because an empty result would mean that there are no gaps.
-    let null = |argument, names| -> ! { Error::NullArgument { argument, names }.raise() };
+    let null = |argument, names| -> ! { ArgumentProblem::Null { argument, names }.raise() };
     let table = relation.unwrap_or_else(|| null("relation", "table"));
     let key = key.unwrap_or_else(|| null("key", "column"));
     let series = Series::open(series.unwrap_or_else(|| null("series", "series")), Lock::Reading);
     if series.definition.kind != Kind::Gapless {
-        raise(SerialProblem::Dense { series: series.name });
+        SerialProblem::Dense { series: series.name }.raise();
     }
-    let name = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
+    let name =
+        relation::of_relation(table).unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
     let (name, column) = (name.quoted(), relation::identifier(&key.name()));
     if relation::column_type(table, key.0).is_none() {
-        raise(SerialProblem::NoColumn { table: name, column, by_trigger: false });
+        NumberProblem::NoColumn { table: name, column, by_trigger: false }.raise();
     }
     let _visible = LocalSetting::without_row_security();
     TableIterator::new(Gaps::read(&series, &name, &column))
@@ -154,7 +156,7 @@ impl Gaps<'_> {
             return;
         }
         if self.found.len() > MAX_GAPS {
-            raise(SerialProblem::ManyGaps { column: self.column.into(), most: MAX_GAPS });
+            SerialProblem::ManyGaps { column: self.column.into(), most: MAX_GAPS }.raise();
         }
         self.found.push((TextValue(period.to_vec()), first, last));
     }

@@ -6,9 +6,8 @@ use std::ffi::CStr;
 
 use pgrx::prelude::*;
 
-use crate::functions::series_definition::raise;
-use crate::message::error::Error;
-use crate::message::serial_problem::SerialProblem;
+use crate::message::argument::ArgumentProblem;
+use crate::message::serial_at_commit::NumberProblem;
 use crate::pg::fired::{Event, Fired, Timing, Version};
 use crate::pg::function::Called;
 use crate::pg::relation;
@@ -97,7 +96,7 @@ fn own(table: pg_sys::Oid, place: pg_sys::ItemPointerData) -> Option<Vec<u8>> {
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_keep() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_number_keep(call: Called) -> Row {
-    let not_of_a_number = || -> ! { raise(SerialProblem::NotAKeepTrigger) };
+    let not_of_a_number = || -> ! { NumberProblem::NotAKeepTrigger.raise() };
     let Some(fired) = call.fired() else { not_of_a_number() };
     let arguments = fired.arguments();
     let (Timing::AfterRow, [column]) = (fired.timing(), &arguments[..]) else { not_of_a_number() };
@@ -130,7 +129,7 @@ fn snowflake_number_keep(call: Called) -> Row {
                 match (own, old, new) {
                     (Some(serial), _, new) if new == Some(&serial) => {}
                     (Some(serial), ..) => {
-                        raise(SerialProblem::NotStored { table: table(&fired), serial: shown(&serial) })
+                        NumberProblem::NotStored { table: table(&fired), serial: shown(&serial) }.raise()
                     }
                     (None, _, Some(new)) => refuse(&fired, column, new, false),
                     (None, old, None) => refuse(&fired, column, old.unwrap_or_default(), true),
@@ -176,34 +175,35 @@ fn series(fired: &Fired<'_>, column: &CStr) -> pg_sys::Oid {
     match series.first() {
         None => {
             let trigger = relation::identifier(&relation::utf8(fired.name().to_bytes()));
-            raise(SerialProblem::Gone { table: table(fired), column: quoted(), trigger })
+            NumberProblem::Gone { table: table(fired), column: quoted(), trigger }.raise()
         }
         Some(first) if series.iter().any(|other| other != first) => {
-            raise(SerialProblem::SeveralSeries { table: table(fired), column: quoted() })
+            NumberProblem::SeveralSeries { table: table(fired), column: quoted() }.raise()
         }
         Some(series) => *series,
     }
 }
 
 fn refuse(fired: &Fired<'_>, column: &CStr, number: &[u8], is_removed: bool) -> ! {
-    raise(SerialProblem::Kept {
+    NumberProblem::Kept {
         table: table(fired),
         column: relation::identifier(&relation::utf8(column.to_bytes())),
         number: shown(number),
         is_removed,
         trigger: relation::identifier(&relation::utf8(fired.name().to_bytes())),
-    })
+    }
+    .raise()
 }
 
 fn no_column(fired: &Fired<'_>, name: &CStr) -> ! {
     let column = relation::identifier(&relation::utf8(name.to_bytes()));
     match relation::column_type(fired.table(), name.to_bytes()) {
-        Some(_) => raise(SerialProblem::NotText { column }),
-        None => raise(SerialProblem::NoColumn { table: table(fired), column, by_trigger: true }),
+        Some(_) => NumberProblem::NotText { column }.raise(),
+        None => NumberProblem::NoColumn { table: table(fired), column, by_trigger: true }.raise(),
     }
 }
 
 fn table(fired: &Fired<'_>) -> String {
     let oid = fired.table();
-    relation::of_relation(oid).unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise()).quoted()
+    relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise()).quoted()
 }

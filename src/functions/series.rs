@@ -8,10 +8,10 @@ use pgrx::prelude::*;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 
 use crate::functions::extension;
-use crate::functions::series_definition::{Definition, Kind, Series, raise};
+use crate::functions::series_definition::{Definition, Kind, Series};
 use crate::functions::series_rights;
-use crate::message::error::Error;
-use crate::message::serial_problem::SerialProblem;
+use crate::message::argument::ArgumentProblem;
+use crate::message::serial::SerialProblem;
 use crate::pg::civil::Zone;
 use crate::pg::fired::{Event, Fired, Timing, Version};
 use crate::pg::function::Called;
@@ -40,14 +40,14 @@ fn snowflake_create_series(
     time_zone: Option<Text<'_>>,
     start: Option<i64>,
 ) -> pg_sys::Oid {
-    let null = |argument, example| -> ! { raise(SerialProblem::Null { argument, example }) };
+    let null = |argument, example| -> ! { SerialProblem::Null { argument, example }.raise() };
     let series = series.unwrap_or_else(|| null("series", "'invoice'"));
     let form = template.unwrap_or_else(|| null("template", "'INV-{YYYY}-{n:5}'"));
     let kind = kind.unwrap_or_else(|| null("kind", "'gapless'"));
     let start = start.unwrap_or_else(|| null("start", "1"));
     // The tag follows when the table has its name.
     let kind =
-        Kind::of(kind.0).unwrap_or_else(|| raise(SerialProblem::Kind { kind: kind.shown(), kinds: Kind::NAMES }));
+        Kind::of(kind.0).unwrap_or_else(|| SerialProblem::Kind { kind: kind.shown(), kinds: Kind::NAMES }.raise());
     let mut definition = Definition {
         template: parsed(form),
         form: form.0.to_vec(),
@@ -73,9 +73,9 @@ fn snowflake_create_series(
         *tag = relation::identity(oid).expect("the table exists");
         let bytes = relation::utf8(tag).len();
         if bytes > Kind::MAX_TAG {
-            raise(SerialProblem::LongName { series: table.clone(), bytes, most: Kind::MAX_TAG });
+            SerialProblem::LongName { series: table.clone(), bytes, most: Kind::MAX_TAG }.raise();
         }
-        series_rights::give(oid, tag, called.schema()).unwrap_or_else(|problem| raise(problem));
+        series_rights::give(oid, tag, called.schema()).unwrap_or_else(|problem| problem.raise());
     }
     define(name, &definition);
     let function = format!("{}.snowflake_series_row", extension::schema());
@@ -97,11 +97,12 @@ fn snowflake_alter_series(
     time_zone: Option<Text<'_>>,
     start: Option<i64>,
 ) {
-    let oid = series.unwrap_or_else(|| Error::NullArgument { argument: "series", names: "series" }.raise());
+    let oid = series.unwrap_or_else(|| ArgumentProblem::Null { argument: "series", names: "series" }.raise());
     // This raises the errors of a relation that is not a series before anything is locked.
     Series::open(oid, Lock::Reading);
     relation::check_owner(oid);
-    relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| Error::NoTable { table: oid.to_u32() }.raise());
+    relation::lock(oid, "SHARE ROW EXCLUSIVE")
+        .unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
     let Series { name, mut definition, .. } = Series::open(oid, Lock::Reading);
     let is_dense = definition.kind != Kind::Gapless;
     let has_issued = || is_dense || has_counters(&name);
@@ -109,19 +110,19 @@ fn snowflake_alter_series(
         let template = parsed(form);
         // The registry skips as many numbers as the width had room for when the segment of a period was created.
         if is_dense && template.max() < definition.template.max() {
-            raise(SerialProblem::Fixed { series: name, part: "width of the number", is_dense });
+            SerialProblem::Fixed { series: name, part: "width of the number", is_dense }.raise();
         }
         if template.unit() != definition.template.unit() && has_issued() {
-            raise(SerialProblem::OtherPeriods { series: name });
+            SerialProblem::OtherPeriods { series: name }.raise();
         }
         let max = template.max();
         if max < definition.template.max()
             && let Some((period, last)) = counter_above(&name, max)
         {
-            raise(SerialProblem::AboveTemplate { series: name, period: shown(&period), last, max });
+            SerialProblem::AboveTemplate { series: name, period: shown(&period), last, max }.raise();
         }
         if !template.distinct(&definition.template) && has_issued() {
-            raise(SerialProblem::Ambiguous { series: name, template: form.shown() });
+            SerialProblem::Ambiguous { series: name, template: form.shown() }.raise();
         }
         (definition.template, definition.form) = (template, form.0.to_vec());
     }
@@ -129,7 +130,7 @@ fn snowflake_alter_series(
         let zone = zone(Some(text.0));
         // The registry requires all servers to compute the same beginning of a period.
         if is_dense && zone.name() != definition.zone.name() {
-            raise(SerialProblem::Fixed { series: name, part: "time zone", is_dense });
+            SerialProblem::Fixed { series: name, part: "time zone", is_dense }.raise();
         }
         definition.zone = zone;
     }
@@ -138,7 +139,7 @@ fn snowflake_alter_series(
     check_start(&definition);
     // Otherwise, snowflake_serial_gaps() would assume a wrong first number for earlier periods.
     if definition.start != former && has_issued() {
-        raise(SerialProblem::Fixed { series: name, part: "first number", is_dense });
+        SerialProblem::Fixed { series: name, part: "first number", is_dense }.raise();
     }
     Spi::run(&format!("DROP TRIGGER snowflake_series ON {name}")).expect(ANSWERED);
     define(name.as_bytes(), &definition);
@@ -148,13 +149,13 @@ fn snowflake_alter_series(
 #[pg_extern(sql = "CREATE FUNCTION snowflake_series_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_series_row(call: Called) -> Row {
-    let not_a_series = || -> ! { raise(SerialProblem::NotASeriesTrigger) };
+    let not_a_series = || -> ! { SerialProblem::NotASeriesTrigger.raise() };
     let Some(fired) = call.fired() else { not_a_series() };
     let series = || relation::of_relation(fired.table()).map(|name| name.quoted()).unwrap_or_default();
     match (fired.timing(), fired.event()) {
         (Timing::AfterRow, Event::Insert | Event::Update) => {}
         (Timing::AfterRow, Event::Delete) | (Timing::BeforeStatement, Event::Truncate) => {
-            raise(SerialProblem::Removed { series: series() })
+            SerialProblem::Removed { series: series() }.raise()
         }
         _ => not_a_series(),
     }
@@ -166,13 +167,13 @@ fn snowflake_series_row(call: Called) -> Row {
             not_a_series()
         };
         if old != period {
-            raise(SerialProblem::Removed { series: series() });
+            SerialProblem::Removed { series: series() }.raise();
         }
         if let (Some(from), Some(to)) = (from, last)
             && to < from
         {
             let period = shown(period.unwrap_or_default());
-            raise(SerialProblem::Lowered { series: series(), period, from, to });
+            SerialProblem::Lowered { series: series(), period, from, to }.raise();
         }
         if let (Some(from), Some(to)) = (from, last)
             && to != from.saturating_add(1)
@@ -187,15 +188,15 @@ fn snowflake_series_row(call: Called) -> Row {
     }
     let Some(definition) = Definition::of(&fired.arguments().iter().map(|text| text.to_bytes()).collect::<Vec<_>>())
     else {
-        raise(SerialProblem::Definition { series: series() })
+        SerialProblem::Definition { series: series() }.raise()
     };
     if definition.kind != Kind::Gapless {
-        raise(SerialProblem::Dense { series: series() });
+        SerialProblem::Dense { series: series() }.raise();
     }
     if let (Some(period), Some(last)) = (period, last)
         && (last < 0 || definition.template.period_of_key(period).is_none())
     {
-        raise(SerialProblem::Row { series: series(), period: shown(period) });
+        SerialProblem::Row { series: series(), period: shown(period) }.raise();
     }
     if let (Some(period), Some(last)) = (period, last) {
         check_fits(&definition.template, last, last, || (series(), shown(period)));
@@ -211,7 +212,7 @@ fn snowflake_series_row(call: Called) -> Row {
 /// period.
 fn only_owner(oid: pg_sys::Oid, series: String, next: i64) {
     if !versions::owns(oid) {
-        raise(SerialProblem::Step { series, next });
+        SerialProblem::Step { series, next }.raise();
     }
 }
 
@@ -223,10 +224,10 @@ fn check_fits(template: &Template, from: i64, to: i64, about: impl FnOnce() -> (
         return;
     }
     let (series, period) = about();
-    raise(match from == max && to == max + 1 {
-        true => SerialProblem::Overflow { series, period, number: to, max },
-        false => SerialProblem::AboveTemplate { series, period, last: to, max },
-    });
+    match from == max && to == max + 1 {
+        true => SerialProblem::Overflow { series, period, number: to, max }.raise(),
+        false => SerialProblem::AboveTemplate { series, period, last: to, max }.raise(),
+    }
 }
 
 /// Returns the series on which the current user has any privilege, for the view `snowflake_series`.
@@ -325,13 +326,14 @@ fn define(table: &[u8], definition: &Definition) {
 }
 
 fn parsed(template: Text<'_>) -> Template {
-    Template::parse(template.0).unwrap_or_else(|error| raise(SerialProblem::Template { text: template.shown(), error }))
+    Template::parse(template.0)
+        .unwrap_or_else(|error| SerialProblem::Template { text: template.shown(), error }.raise())
 }
 
 fn check_start(definition: &Definition) {
     let (start, max) = (definition.start, definition.template.max());
     if !(0..=max).contains(&start) {
-        raise(SerialProblem::Start { start, max });
+        SerialProblem::Start { start, max }.raise();
     }
 }
 
@@ -352,7 +354,7 @@ fn zone(name: Option<&[u8]>) -> Zone {
     let session = setting::configured(c"TimeZone").unwrap_or_default();
     let name = name.unwrap_or(session.as_bytes());
     if is_local(name) {
-        raise(SerialProblem::LocalZone { zone: shown(name) });
+        SerialProblem::LocalZone { zone: shown(name) }.raise();
     }
     let zone = Zone::of(name);
     let known = |zone: &Zone| {
@@ -362,12 +364,12 @@ fn zone(name: Option<&[u8]>) -> Zone {
         );
         known.expect(ANSWERED) == Some(true)
     };
-    zone.filter(known).unwrap_or_else(|| raise(SerialProblem::Zone { zone: shown(name) }))
+    zone.filter(known).unwrap_or_else(|| SerialProblem::Zone { zone: shown(name) }.raise())
 }
 
 /// Returns the name of a new table. A name without a schema is one in the schema in which CREATE TABLE creates tables.
 fn qualified(name: Text<'_>) -> Name {
-    let refuse = || -> ! { raise(SerialProblem::Name { name: name.shown() }) };
+    let refuse = || -> ! { SerialProblem::Name { name: name.shown() }.raise() };
     if name.0.len() > MAX_NAME {
         refuse();
     }

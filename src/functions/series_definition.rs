@@ -10,8 +10,9 @@ use pgrx::prelude::*;
 use crate::faults::{self, Fault};
 use crate::fleet::grant;
 use crate::functions::series_rights;
-use crate::message::error::Error;
-use crate::message::serial_problem::SerialProblem;
+use crate::message::argument::ArgumentProblem;
+use crate::message::serial::SerialProblem;
+use crate::message::serial_at_commit::NumberProblem;
 use crate::pg::civil::Zone;
 use crate::pg::locked::{self, Lock};
 use crate::pg::text_arg::{self, Text};
@@ -140,24 +141,25 @@ impl Series {
     pub fn open(table: pg_sys::Oid, lock: Lock) -> Series {
         if lock == Lock::Writing {
             if recovery::in_recovery() {
-                raise(SerialProblem::Standby);
+                SerialProblem::Standby.raise();
             }
             locked::check_writable(table);
         }
         let arguments = locked::trigger_arguments(table, TRIGGER_FUNCTION, lock);
-        let name = relation::of_relation(table).unwrap_or_else(|| Error::NoTable { table: table.to_u32() }.raise());
+        let name =
+            relation::of_relation(table).unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
         let name = name.quoted();
         match arguments {
-            None => raise(SerialProblem::NotASeries { relation: name }),
+            None => SerialProblem::NotASeries { relation: name }.raise(),
             Some(arguments) => match Definition::of(&arguments) {
                 Some(definition) => {
                     let has = |(column, kind)| relation::column_type(table, column) == Some(kind);
                     if definition.kind == Kind::Gapless && !COLUMNS.into_iter().all(has) {
-                        raise(SerialProblem::Columns { series: name });
+                        SerialProblem::Columns { series: name }.raise();
                     }
                     Series { table, name, definition }
                 }
-                None => raise(SerialProblem::Definition { series: name }),
+                None => SerialProblem::Definition { series: name }.raise(),
             },
         }
     }
@@ -169,13 +171,13 @@ impl Series {
         let number = match &self.definition.kind {
             Kind::Gapless => self.count(&period.key()),
             Kind::Dense { tag } => {
-                series_rights::check(self.table, tag, schema).unwrap_or_else(|problem| raise(problem));
+                series_rights::check(self.table, tag, schema).unwrap_or_else(|problem| problem.raise());
                 self.draw(tag, period, by_owner)
             }
         };
         let serial = self.definition.template.format(period, number).unwrap_or_else(|overflow| {
             let (series, period) = (self.name.clone(), period.key());
-            raise(SerialProblem::Overflow { series, period, number, max: overflow.max })
+            SerialProblem::Overflow { series, period, number, max: overflow.max }.raise()
         });
         TextValue(serial)
     }
@@ -186,13 +188,13 @@ impl Series {
         let (instant, offset) = match at {
             At::Instant(instant) => (instant, self.definition.zone.offset(instant)),
             At::Day(_) if template.unit() == flake::serial::Unit::Hour => {
-                raise(SerialProblem::DateForHours { series: self.name.clone() })
+                SerialProblem::DateForHours { series: self.name.clone() }.raise()
             }
             At::Day(instant) => (instant, 0),
         };
         let years = template.years();
         let period = Civil::of(instant, offset).map_or(Err(years), |civil| template.period(civil));
-        period.unwrap_or_else(|years| raise(SerialProblem::Year { at: instant, years }))
+        period.unwrap_or_else(|years| SerialProblem::Year { at: instant, years }.raise())
     }
 
     /// Draws a number of the period's segment. The registry creates the segment if there is none, and keeps it forever.
@@ -228,23 +230,19 @@ impl Series {
         let arguments = [TextValue::from(period.to_string()).into(), self.definition.start.into()];
         let number = plans::first(&statement, &arguments, |row| row.get::<i64>(1)).flatten();
         // A trigger can skip the row.
-        number.unwrap_or_else(|| raise(SerialProblem::NotStored { table: self.name.clone(), serial: period.into() }))
+        number.unwrap_or_else(|| NumberProblem::NotStored { table: self.name.clone(), serial: period.into() }.raise())
     }
 
     /// Returns the period and the number of a serial.
     pub fn read(&self, serial: &[u8]) -> (Period, i64) {
         self.definition.template.read(serial).unwrap_or_else(|error| {
-            raise(SerialProblem::NotASerial {
+            SerialProblem::NotASerial {
                 text: text_arg::shown(serial),
                 series: self.name.clone(),
                 template: text_arg::shown(&self.definition.form),
                 error,
-            })
+            }
+            .raise()
         })
     }
-}
-
-/// Raises the error.
-pub fn raise(problem: SerialProblem) -> ! {
-    Error::Serial(Box::new(problem)).raise()
 }

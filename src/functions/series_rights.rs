@@ -8,8 +8,7 @@ use pgrx::pg_sys;
 
 use crate::faults::{self, Fault};
 use crate::functions::extension;
-use crate::message::error::Error;
-use crate::message::serial_problem::SerialProblem;
+use crate::message::serial::SerialProblem;
 use crate::pg::text_arg::shown;
 use crate::pg::{function, label, relation, role};
 
@@ -49,7 +48,7 @@ pub fn check_label(table: Option<pg_sys::Oid>, label: &[u8]) {
         _ if role::is_superuser() => Ok(()),
         _ => Err(SerialProblem::Label { label: shown(label) }),
     };
-    checked.unwrap_or_else(|problem| Error::Serial(Box::new(problem)).raise());
+    checked.unwrap_or_else(|problem| problem.raise());
 }
 
 /// Checks the table of a series and its owner.

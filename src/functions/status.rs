@@ -8,7 +8,11 @@ use pgrx::prelude::*;
 use crate::config::identity::{self, Identity};
 use crate::fleet::grant;
 use crate::generator::{assigned, extend, mark, start, witness};
-use crate::message::error::{Error, MarkProblem, WaitCause};
+use crate::message::clock::ClockProblem;
+use crate::message::error::Error;
+use crate::message::issue::IssueProblem;
+use crate::message::layout::LayoutProblem;
+use crate::message::mark::{MarkProblem, WaitCause};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, timestamp, wal};
 use crate::server::stats::{self, Count};
@@ -55,7 +59,7 @@ fn snowflake_status() -> TableIterator<
     ),
 > {
     let Some(identity @ Identity { format, limits, .. }) = &grant::identity() else {
-        let report = Error::NotPreloaded.report();
+        let report = IssueProblem::NotPreloaded.report();
         let (state, problem, hint) = ("not preloaded", Some(report.message), Some(report.hint));
         return TableIterator::once((
             state, problem, hint, None, None, None, None, None, None, None, None, None, None, None, None, None, None,
@@ -66,8 +70,8 @@ fn snowflake_status() -> TableIterator<
     let (mark, problem) = condition(identity, wall);
     let (loaded, issued) = of_assignment(identity, state.last(), state.last_issued());
     let phase = match (&problem, loaded) {
-        (Some(Error::Standby), _) => "standby",
-        (Some(Error::MarkWaits { .. }), _) => "waiting",
+        (Some(Error::Issue(IssueProblem::Standby)), _) => "standby",
+        (Some(Error::Mark(MarkProblem::Waits { .. })), _) => "waiting",
         (Some(_), _) => "refused",
         (None, Some(_)) => "issuing",
         (None, None) => "idle",
@@ -184,7 +188,7 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     let refused = || start::refusal(identity).or_else(|| witness::refusal(identity));
     let (loaded, _) = of_assignment(identity, state.last(), None);
     let error = refused().or_else(|| match (&mark, loaded) {
-        (Err(problem), _) => Some(Error::MarkMissing { problem: *problem }),
+        (Err(problem), _) => Some(Error::Mark(*problem)),
         (Ok(mark), None) => start::beginning(identity, *mark, wall).err(),
         (Ok(mark), Some(last)) => {
             let set_back = published.is_some_and(|ceiling| *mark < Mark::above(&identity.stamp, ceiling));
@@ -192,15 +196,15 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
             let behind = clock.hold_until.saturating_sub(wall);
             let (now, last_word) = (clock.time(clock::monotonic()), identity.limits.last_word());
             if set_back && state.generation() == generation {
-                Some(Error::MarkMissing { problem: MarkProblem::SetBack })
+                Some(Error::Mark(MarkProblem::SetBack))
             } else if extend::refuses(behind) {
-                Some(Error::ClockBehind { behind: std::time::Duration::from_nanos(behind) })
+                Some(Error::Clock(ClockProblem::Behind { behind: std::time::Duration::from_nanos(behind) }))
             } else if let Some(problem) = shmem::origin_state().refused_write(clock::monotonic()) {
-                Some(Error::MarkMissing { problem })
+                Some(Error::Mark(problem))
             } else if last >= last_word || identity.limits.word_at(now).is_some_and(|word| word > last_word) {
-                Some(Error::Exhausted { format: identity.format })
+                Some(Error::Layout(LayoutProblem::Exhausted { format: identity.format }))
             } else if let Some(error) = assigned::ended_before(identity, next(identity, last, now)) {
-                Some(error)
+                Some(error.into())
             } else {
                 waiting(identity, last, now)
             }
@@ -236,7 +240,7 @@ fn waiting(identity: &Identity, last: u64, now: Nanos) -> Option<Error> {
         true => WaitCause::Standby,
     };
     let ago = clock::monotonic().saturating_sub(pending.written);
-    Some(Error::MarkWaits { cause, since: timestamp::of(clock::wall().saturating_sub(ago)) })
+    Some(Error::Mark(MarkProblem::Waits { cause, since: timestamp::of(clock::wall().saturating_sub(ago)) }))
 }
 
 fn time(at: Nanos) -> Option<TimestampWithTimeZone> {

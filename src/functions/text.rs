@@ -2,7 +2,7 @@
 
 use pgrx::prelude::*;
 
-use crate::message::error::Error;
+use crate::message::id::IdProblem;
 use crate::pg::text_arg::Text;
 
 /// Returns an ID as 13 characters. These texts sort in the same order as the numbers.
@@ -19,7 +19,7 @@ fn snowflake_to_text(id: i64) -> String {
 pub fn of(id: i64) -> String {
     match flake::to_text(id) {
         Some(text) => text.map(char::from).iter().collect(),
-        None => Error::Negative { id }.raise(),
+        None => IdProblem::Negative { id }.raise(),
     }
 }
 
@@ -31,5 +31,5 @@ fn snowflake_from_text(text: Text<'_>) -> i64 {
 
 /// Returns the number that a text represents. Raises an error for any other text, which names the function that returns such texts.
 pub fn id_of(text: Text<'_>, returned_by: &'static str) -> i64 {
-    flake::from_text(text.0).unwrap_or_else(|error| Error::Text { text: text.shown(), error, returned_by }.raise())
+    flake::from_text(text.0).unwrap_or_else(|error| IdProblem::Text { text: text.shown(), error, returned_by }.raise())
 }

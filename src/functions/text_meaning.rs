@@ -3,7 +3,8 @@
 use flake::{Epoch, IdFormat, LayoutError};
 use pgrx::prelude::*;
 
-use crate::message::error::{EpochProblem, Error};
+use crate::message::argument::ArgumentProblem;
+use crate::message::layout::{EpochProblem, LayoutProblem};
 use crate::pg::relation;
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp::instant;
@@ -19,7 +20,7 @@ impl Text<'_> {
         let short = (self.0.len() <= MAX_LAYOUT).then_some(self.0);
         let text = short.and_then(|bytes| std::str::from_utf8(bytes).ok());
         text.map_or(Err(LayoutError::Malformed), IdFormat::parse)
-            .unwrap_or_else(|error| Error::LayoutArgument { text: self.shown(), error }.raise())
+            .unwrap_or_else(|error| LayoutProblem::Argument { text: self.shown(), error }.raise())
     }
 
     /// Returns the layout that this text names, with the epoch that is passed.
@@ -30,7 +31,7 @@ impl Text<'_> {
     /// Returns this text as a name in UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
     pub fn name(self) -> String {
         if self.0.len() > relation::MAX_BYTES {
-            Error::NameTooLong { name: format!("\"{}\"", self.shown()), partition: false }.raise();
+            ArgumentProblem::NameTooLong { name: format!("\"{}\"", self.shown()), partition: false }.raise();
         }
         relation::utf8(self.0)
     }
@@ -39,7 +40,7 @@ impl Text<'_> {
 /// Returns the epoch that an argument specifies.
 fn since(at: TimestampWithTimeZone) -> Epoch {
     let at = instant(at);
-    let refuse = |problem| Error::EpochArgument { at, problem }.raise();
+    let refuse = |problem| LayoutProblem::EpochArgument { at, problem }.raise();
     let ms = i64::try_from(at.div_euclid(1_000)).ok().and_then(Epoch::from_unix_ms);
     let epoch = ms.unwrap_or_else(|| refuse(EpochProblem::Range));
     if at.rem_euclid(1_000) == 0 { epoch } else { refuse(EpochProblem::Fraction) }

@@ -2,19 +2,19 @@
 
 use pgrx::prelude::*;
 
-use crate::message::error::Error;
+use crate::message::id::IdProblem;
 
 /// Returns an ID as a UUID of version 8. These UUIDs sort in the same order as the IDs.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_to_uuid(id: i64) -> pgrx::Uuid {
     match flake::to_uuid(id) {
         Some(uuid) => pgrx::Uuid::from_bytes(uuid),
-        None => Error::Negative { id }.raise(),
+        None => IdProblem::Negative { id }.raise(),
     }
 }
 
 /// Returns the ID that a UUID represents. Raises an error for any other UUID.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_from_uuid(uuid: pgrx::Uuid) -> i64 {
-    flake::from_uuid(*uuid.as_bytes()).unwrap_or_else(|error| Error::Uuid { uuid: uuid.to_string(), error }.raise())
+    flake::from_uuid(*uuid.as_bytes()).unwrap_or_else(|error| IdProblem::Uuid { uuid: uuid.to_string(), error }.raise())
 }

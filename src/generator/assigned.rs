@@ -14,7 +14,8 @@ use crate::faults::{self, Fault};
 use crate::fleet::grant::{self, Snapshot, Standing};
 use crate::fleet::refusal;
 use crate::generator::mark;
-use crate::message::error::Error;
+use crate::message::fleet::FleetProblem;
+use crate::message::issue::IssueProblem;
 use crate::pg::recovery;
 use crate::pg::wait_event::WaitEvent;
 use crate::server::{clock, shmem, wait};
@@ -41,13 +42,14 @@ pub fn take() -> &'static Identity {
     loop {
         // The assignment is read before the snapshot. If it was revoked in the meantime, it cannot be changed.
         let loaded = state.assignment().get();
-        let snapshot = grant::published().unwrap_or_else(|| Error::NoWorker { outage: Box::default() }.raise());
+        let snapshot =
+            grant::published().unwrap_or_else(|| FleetProblem::NoWorkerId { outage: Box::default() }.raise());
         if snapshot.standing == Standing::Holding && snapshot.generation == loaded {
             let known = identity::issuing().filter(|identity| identity.assignment == loaded);
             return known.unwrap_or_else(|| identity::issue_with(snapshot.identity(own)));
         }
         if recovery::in_recovery() {
-            Error::Standby.raise();
+            IssueProblem::Standby.raise();
         }
         let starting = snapshot.standing == Standing::Seeking && snapshot.failures <= FIRST_FAILURES;
         let waited = clock::monotonic().saturating_sub(begun);
@@ -87,7 +89,7 @@ pub fn within_grant(identity: &Identity, reservation: Reservation, needed: u64) 
 }
 
 /// Returns the error of a session that would need the word `next`, if the word is above the bound.
-pub fn ended_before(identity: &Identity, next: u64) -> Option<Error> {
+pub fn ended_before(identity: &Identity, next: u64) -> Option<FleetProblem> {
     match grant::published().filter(|snapshot| identity.registry_set && snapshot.holds(identity)) {
         Some(snapshot) if snapshot.ceiling(identity) <= next && !faults::on(Fault::BoundIgnored) => {
             Some(refusal::grant_ended(identity, &snapshot))

@@ -10,7 +10,8 @@ use crate::config::identity::{self, Identity};
 use crate::config::turn;
 use crate::faults::{self, Fault};
 use crate::generator::{assigned, extend, start};
-use crate::message::error::Error;
+use crate::message::clock::ClockProblem;
+use crate::message::layout::LayoutProblem;
 use crate::server::stats::{self, Count};
 use crate::server::{clock, shmem, wait};
 
@@ -195,10 +196,10 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
             // This session has just extended the reservation.
             .map(|drawn| Drawn { renew: false, ..drawn });
         }
-        Obstacle::Exhausted => Error::Exhausted { format: identity.format }.raise(),
+        Obstacle::Exhausted => LayoutProblem::Exhausted { format: identity.format }.raise(),
         Obstacle::BeforeEpoch => {
             if !extend::recheck_clock(identity) {
-                Error::ClockBeforeEpoch { epoch: identity.format.epoch }.raise()
+                ClockProblem::BeforeEpoch { epoch: identity.format.epoch }.raise()
             }
         }
     }

@@ -21,7 +21,8 @@ use crate::fleet::refusal;
 use crate::generator::assigned::{self, Limit};
 use crate::generator::mark::Raised;
 use crate::generator::{mark, slow_mark};
-use crate::message::error::{Error, MarkProblem};
+use crate::message::clock::ClockProblem;
+use crate::message::mark::MarkProblem;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, wal};
 use crate::server::{clock, log, shmem, stats, wait};
@@ -108,7 +109,7 @@ pub fn renew(identity: &Identity) {
     };
     let found = match find_or_write(identity, None) {
         Ok(found) => found,
-        Err(Hindrance::Mark(problem)) if faults::on(Fault::RenewalRaises) => Error::MarkMissing { problem }.raise(),
+        Err(Hindrance::Mark(problem)) if faults::on(Fault::RenewalRaises) => problem.raise(),
         Err(hindrance) => {
             // The first session that gets no ID raises the error. Until then, half of the reservation is left.
             debug1!("snowflake_pg: not extending the reservation in advance: {hindrance:?}");
@@ -179,7 +180,7 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
                     debug1!("snowflake_pg: not extending the reservation, because the mark was set meanwhile");
                 }
                 Hindrance::ClockBehind(behind) => wait_for_clock(behind),
-                Hindrance::Mark(problem) => Error::MarkMissing { problem }.raise(),
+                Hindrance::Mark(problem) => problem.raise(),
                 Hindrance::GrantEnded(snapshot) => refusal::grant_ended(identity, &snapshot).raise(),
             }
             return None;
@@ -357,7 +358,7 @@ pub fn recheck_clock(identity: &Identity) -> bool {
 /// Waits while the wall clock is behind its earlier value, or raises an error, depending on `snowflake_pg.on_clock_regression`.
 fn wait_for_clock(behind: Nanos) {
     if refuses(behind) {
-        Error::ClockBehind { behind: Duration::from_nanos(behind) }.raise();
+        ClockProblem::Behind { behind: Duration::from_nanos(behind) }.raise();
     }
     debug1!("snowflake_pg: waiting for the clock, which is behind by {} ms", behind / 1_000_000);
     wait::on_latch(WaitEvent::Clock, Duration::from_nanos(behind));

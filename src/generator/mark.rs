@@ -13,7 +13,7 @@ use pgrx::debug1;
 use pgrx::pg_sys::XLogRecPtr;
 
 use crate::generator::witness;
-use crate::message::error::{Error, MarkProblem};
+use crate::message::mark::MarkProblem;
 use crate::pg::origin::{self, Mode, Origin};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::wal;
@@ -101,7 +101,7 @@ impl Drop for Guard {
 /// Reads the mark and passes it to `load`. No session can set the mark while `load` runs.
 pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     let locked = Guard::take(Mode::Shared).and_then(|guard| Ok((progress(guard.origin)?, guard)));
-    let (mark, guard) = locked.unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
+    let (mark, guard) = locked.unwrap_or_else(|problem| problem.raise());
     shmem::origin_state().note_made();
     let result = load(mark);
     drop(guard);
@@ -147,9 +147,9 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
 /// raises an error. No session loads or raises the mark while this function runs. Returns the end of the WAL record, which is on
 /// disk.
 pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
-    let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
+    let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());
     let mark = decide(progress(guard.origin).ok());
-    let written = write(guard.origin, mark, true).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
+    let written = write(guard.origin, mark, true).unwrap_or_else(|problem| problem.raise());
     witness::set(mark);
     drop(guard);
     wal::flush(written);
@@ -159,7 +159,7 @@ pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
 /// Changes the assignment of the state from `from` to number `to`, and unloads the state. No session loads or raises the mark while
 /// this function runs. Returns false if the assignment is not `from` any more.
 pub fn assign(from: u64, to: u64) -> bool {
-    let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| Error::MarkMissing { problem }.raise());
+    let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());
     let assigned = shmem::state().assign(from, to);
     drop(guard);
     // Wakes the sessions that wait for an extension of the previous generation.

@@ -3,10 +3,9 @@
 
 use flake::{Nanos, Pending};
 
-use crate::message::error::{Error, WaitCause};
-use crate::message::wording::Report;
-use crate::pg::{setting, sync_standby, timestamp, wal};
-use crate::server::{clock, log, shmem};
+use crate::message::mark::{self, WaitCause};
+use crate::pg::{sync_standby, timestamp, wal};
+use crate::server::{clock, shmem};
 
 /// How long a mark may take to become durable before a session that waits for it logs a warning.
 const LONG: Nanos = 5_000_000_000;
@@ -30,8 +29,7 @@ pub fn waiting(pending: &Pending) {
     };
     if due(waited) {
         let since = timestamp::of(clock::wall().saturating_sub(waited));
-        let Report { message, hint, .. } = Error::MarkWaits { cause, since }.report();
-        log::warn_of(message, detail(cause, waited, pending.position), &hint);
+        mark::waiting(cause, since, waited, pending.position);
     }
 }
 
@@ -40,28 +38,6 @@ pub fn waiting(pending: &Pending) {
 pub fn flushed(pending: &Pending, begun: Nanos) {
     let waited = clock::monotonic().saturating_sub(begun);
     if due(waited) {
-        let Report { hint, .. } = Error::MarkWaits { cause: WaitCause::Disk, since: 0 }.report();
-        log::warn_of(
-            "the high-water mark has been flushed to disk after a long wait".into(),
-            detail(WaitCause::Disk, waited, pending.position),
-            &hint,
-        );
-    }
-}
-
-fn detail(cause: WaitCause, waited: Nanos, position: u64) -> String {
-    let seconds = format!("{:.1} s", waited as f64 / 1e9);
-    let position = format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff);
-    match cause {
-        WaitCause::Disk => {
-            format!("A request for an ID has waited for {seconds} for the flush of WAL up to {position}.")
-        }
-        WaitCause::Standby => {
-            let names = setting::configured(c"synchronous_standby_names").unwrap_or_default();
-            format!(
-                "A request for an ID has waited for {seconds} for a synchronous standby to flush WAL up to {position}. Parameter \
-                 \"synchronous_standby_names\" is \"{names}\"."
-            )
-        }
+        mark::flushed(waited, pending.position);
     }
 }

@@ -6,15 +6,22 @@ use crate::config::identity::Identity;
 use crate::faults::{self, Fault};
 use crate::fleet::refusal;
 use crate::generator::{assigned, mark, witness};
+use crate::message;
+use crate::message::clock::ClockProblem;
 use crate::message::error::Error;
+use crate::message::fleet::FleetProblem;
+use crate::message::issue::IssueProblem;
+use crate::message::layout::LayoutProblem;
+use crate::message::mark::MarkProblem;
+use crate::message::start::Floor;
 use crate::pg::{recovery, timestamp};
-use crate::server::{clock, log, shmem};
+use crate::server::{clock, shmem};
 
 /// Begins issuing IDs at the clock, at the mark or at the mark in the witness, whichever is latest. Raises an error if this server
 /// cannot issue IDs.
 pub fn load(identity: &Identity) {
     match refusal(identity) {
-        Some(Error::Standby) if faults::on(Fault::IssueInRecovery) => {
+        Some(Error::Issue(IssueProblem::Standby)) if faults::on(Fault::IssueInRecovery) => {
             return faults::begin_without_mark(shmem::state(), clock::reading());
         }
         Some(error) => error.raise(),
@@ -39,8 +46,8 @@ pub fn load(identity: &Identity) {
 
 /// Returns the reason why this server issues no IDs, if there is a reason that depends neither on the clock nor on the mark.
 pub fn refusal(identity: &Identity) -> Option<Error> {
-    let standby = || recovery::in_recovery().then_some(Error::Standby);
-    identity.refusal().or_else(standby).or_else(|| refusal::current(identity))
+    let standby = || recovery::in_recovery().then_some(IssueProblem::Standby.into());
+    identity.refusal().or_else(standby).or_else(|| refusal::current(identity).map(Error::from))
 }
 
 fn begin(identity: &Identity, generation: Generation, mark: Mark) {
@@ -56,22 +63,10 @@ fn begin(identity: &Identity, generation: Generation, mark: Mark) {
     if !state.load(generation, first, GeneratorClock::start(reading, begins)) {
         return;
     }
-    let time = |nanos: Nanos| timestamp::utc(timestamp::of(nanos));
-    let (clock, at) = (time(reading.wall), |mark| time(identity.limits.time(identity.first_word(mark))));
-    let detail = match floor > mark {
-        true if identity.registry_set => format!(
-            "The clock shows {clock}, the high-water mark is at {}, and the unused part of the grant begins at {}.",
-            at(mark),
-            at(floor)
-        ),
-        true => format!(
-            "The clock shows {clock}, the high-water mark is at {}, and the mark in the witness is at {}.",
-            at(mark),
-            at(floor)
-        ),
-        false => format!("The clock shows {clock}, and the high-water mark is at {}.", at(mark)),
-    };
-    log::log(format!("new IDs begin at {}", time(reading.wall.max(begins))), detail);
+    let at = |mark| timestamp::of(identity.limits.time(identity.first_word(mark)));
+    let (first, shown) = (timestamp::of(reading.wall.max(begins)), timestamp::of(reading.wall));
+    let above = if identity.registry_set { Floor::Grant(at(floor)) } else { Floor::Witness(at(floor)) };
+    message::start::new_ids_begin(first, shown, at(mark), (floor > mark).then_some(above));
 }
 
 /// Returns the first word to issue if the wall clock shows `wall`, or returns the error if no ID may be issued. The word is above
@@ -79,9 +74,9 @@ fn begin(identity: &Identity, generation: Generation, mark: Mark) {
 pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Error> {
     let (limits, format) = (&identity.limits, identity.format);
     match limits.word_at(wall) {
-        None => return Err(Error::ClockBeforeEpoch { epoch: format.epoch }),
+        None => return Err(ClockProblem::BeforeEpoch { epoch: format.epoch }.into()),
         Some(word) if word > limits.last_word() && !faults::on(Fault::SilentWrap) => {
-            return Err(Error::Exhausted { format });
+            return Err(LayoutProblem::Exhausted { format }.into());
         }
         Some(_) => {}
     }
@@ -91,15 +86,15 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
     if begins.saturating_sub(wall) > MAX_LEAD {
         let (of_witness, at) = (floor > mark, identity.instant(first));
         if identity.registry_set && floor > mark && floor == identity.start {
-            return Err(Error::GrantAhead { start: at, clock: timestamp::of(wall) });
+            return Err(FleetProblem::GrantAhead { start: at, clock: timestamp::of(wall) }.into());
         }
-        return Err(Error::MarkAhead { of_witness, mark: at, clock: timestamp::of(wall), format });
+        return Err(MarkProblem::Ahead { of_witness, mark: at, clock: timestamp::of(wall), format }.into());
     }
     if first > limits.last_word() && !faults::on(Fault::SilentWrap) {
-        return Err(Error::Exhausted { format });
+        return Err(LayoutProblem::Exhausted { format }.into());
     }
     let next = limits.word_at(wall).map_or(first, |word| word.max(first));
-    assigned::ended_before(identity, next).map_or(Ok(first), Err)
+    assigned::ended_before(identity, next).map_or(Ok(first), |problem| Err(problem.into()))
 }
 
 /// Returns the mark below which this machine has issued IDs, or another server of the fleet may have issued them.

@@ -19,11 +19,13 @@ use crate::config::guc;
 use crate::config::identity::{self, Identity};
 use crate::fleet::record;
 use crate::message::error::Error;
+use crate::message::witness;
+use crate::message::worker_id::WorkerIdProblem;
 use crate::os::memory_file::MemoryFile;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{background_worker, server};
 use crate::server::witness_holder::Holder;
-use crate::server::{clock, log, shmem, wait};
+use crate::server::{clock, shmem, wait};
 
 /// The version of the file's contents. It is part of the file's name, so that no version reads the contents of a
 /// different one.
@@ -53,7 +55,7 @@ pub fn open(identity: &Identity) {
     match MemoryFile::open(Path::new(&directory), &name(identity), 0) {
         // The postmaster calls this function once, and backends inherit the value.
         Ok(file) => drop(FILE.set(file)),
-        Err(error) => log::no_witness(&directory, &error),
+        Err(error) => witness::cannot_use(&directory, &error),
     }
 }
 
@@ -98,7 +100,7 @@ fn refuse(identity: &Identity, holder: Holder) -> ! {
 
 fn in_use(identity: &Identity, holder: Holder) -> Error {
     let Holder { postmaster, port, directory, .. } = holder;
-    Error::WorkerInUse { name: identity.name(identity.node), postmaster, port, directory }
+    Error::WorkerId(WorkerIdProblem::InUse { name: identity.name(identity.node), postmaster, port, directory })
 }
 
 /// Returns the error that [`claim`] would raise now, if a session has already been refused. Does not lock the witness.
@@ -122,7 +124,7 @@ fn try_lock(file: &MemoryFile) -> bool {
     });
     noted.unwrap_or_else(|error| {
         if shmem::limiters().witness.pass(clock::monotonic(), REMOVED_EVERY, 0).is_some() {
-            log::no_lock(&error);
+            witness::cannot_lock(&error);
         }
         true
     })
@@ -158,7 +160,7 @@ pub fn raise(mark: Mark) {
     // The lock can still belong to the last process of an earlier postmaster.
     try_lock(file);
     if !file.exists() && shmem::limiters().witness.pass(clock::monotonic(), REMOVED_EVERY, 0).is_some() {
-        log::witness_removed();
+        witness::removed();
     }
 }
 

@@ -1,32 +1,44 @@
-//! The errors about keys, tweaks and concealed IDs. None of them contains a key.
+//! Concealed IDs: the errors about keys, tweaks and concealed IDs. None of them contains a key.
 
 use flake::{InvalidKey, KEY_LENGTHS};
-use pgrx::PgSqlErrorCode::{ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE};
+use pgrx::PgSqlErrorCode;
 
-use crate::message::error::ConcealProblem;
-use crate::message::reasons::Sentences;
+use crate::message::report::Report;
 
-/// Returns the error for a problem with the arguments of a function that conceals or reveals IDs.
-pub fn report(problem: &ConcealProblem) -> Sentences {
-    match problem {
-        ConcealProblem::Key(invalid) => key(*invalid),
-        ConcealProblem::TweakLength { bytes, max } => (
-            ERRCODE_INVALID_PARAMETER_VALUE,
-            "invalid length of a tweak".into(),
-            format!("The tweak has {bytes} bytes, but a tweak can have at most {max} bytes."),
-            "Pass a shorter tweak, for example the name of a table, or sha256() of a longer value.".into(),
-        ),
-        ConcealProblem::Negative { concealed } => (
-            ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("{concealed} is not a concealed ID"),
-            "A concealed ID cannot be negative.".into(),
-            "Pass a number that snowflake_conceal() returned.".into(),
-        ),
+/// Why an ID cannot be concealed or revealed.
+#[derive(Clone, Copy, Debug)]
+pub enum ConcealProblem {
+    /// AES has no keys of this length, or the key consists of hexadecimal digits.
+    Key(InvalidKey),
+    /// The tweak is too long.
+    TweakLength { bytes: usize, max: usize },
+    /// A negative number cannot be a concealed ID.
+    Negative { concealed: i64 },
+}
+
+impl ConcealProblem {
+    /// Returns the text of the error.
+    pub fn report(&self) -> Report {
+        match self {
+            ConcealProblem::Key(invalid) => key(*invalid),
+            ConcealProblem::TweakLength { bytes, max } => Report::of(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                "invalid length of a tweak",
+                format!("The tweak has {bytes} bytes, but a tweak can have at most {max} bytes."),
+                "Pass a shorter tweak, for example the name of a table, or sha256() of a longer value.",
+            ),
+            ConcealProblem::Negative { concealed } => Report::of(
+                PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("{concealed} is not a concealed ID"),
+                "A concealed ID cannot be negative.",
+                "Pass a number that snowflake_conceal() returned.",
+            ),
+        }
     }
 }
 
 /// Returns the error for bytes that are not a key.
-fn key(invalid: InvalidKey) -> Sentences {
+fn key(invalid: InvalidKey) -> Report {
     let [short, middle, long] = KEY_LENGTHS;
     let (message, detail) = match invalid {
         InvalidKey::Length { length } => ("invalid length of a key", format!("The key has {length} bytes.")),
@@ -52,5 +64,5 @@ fn key(invalid: InvalidKey) -> Sentences {
              bytea: '\\x000102030405060708090a0b0c0d0e0f'. {program}"
         ),
     };
-    (ERRCODE_INVALID_PARAMETER_VALUE, message.into(), detail, hint)
+    Report::of(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message, detail, hint)
 }

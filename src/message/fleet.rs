@@ -1,87 +1,129 @@
-//! The errors of sessions of a server with a registry.
+//! A server in a fleet: the errors of its sessions, and what it logs about its worker ID, its grant and its clock. Why a heartbeat fails is
+//! in [`crate::message::registry`].
 
+use std::time::Duration;
+
+use flake::fleet::Loss;
 use pgrx::PgSqlErrorCode;
 
-use crate::message::error::Outage;
-use crate::message::reasons::Sentences;
+use crate::message::pages;
+use crate::message::registry::Trouble;
+use crate::message::report::{Report, log, warn_of};
 use crate::pg::timestamp;
 
-/// Returns the error of a server that has no worker ID from the registry.
-pub fn no_worker(outage: &Outage) -> Sentences {
-    let again = "The server issues IDs as soon as it has a worker ID.";
-    (
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "the registry has not assigned a worker ID to this server".into(),
-        heartbeats(outage),
-        match what_to_do(outage) {
-            None => format!("Retry in a few seconds. {again}"),
-            Some(hint) => format!("{hint} {again}"),
-        },
-    )
+/// Why a server with a registry issues no IDs.
+#[derive(Clone, Debug)]
+pub enum FleetProblem {
+    /// The registry has not assigned a worker ID to this server, or this server has lost it.
+    NoWorkerId { outage: Box<Outage> },
+    /// The next ID is above the bound of the grant, because heartbeats fail or because the clock is wrong.
+    GrantEnded {
+        /// This server's worker ID and datacenter ID, as text.
+        name: String,
+        /// The time of the bound, and the time that this server's clock shows.
+        until: i128,
+        clock: i128,
+        outage: Box<Outage>,
+    },
+    /// The grant contains only IDs that are so far ahead of the clock that the clock must be wrong.
+    GrantAhead {
+        /// The time of the first ID of the grant, in microseconds since the Unix epoch.
+        start: i128,
+        /// The time that the clock shows, in microseconds since the Unix epoch.
+        clock: i128,
+    },
+    /// A copy of this server has renewed the grant.
+    Fenced {
+        /// The worker ID and the datacenter ID, as text.
+        name: String,
+        /// The host of this server.
+        host: String,
+        /// The host, the port and the data directory of the copy, as text.
+        by: String,
+        /// When the copy last renewed the grant.
+        seen: i128,
+    },
+    /// The registry has assigned another worker ID while a function checked IDs.
+    WorkerIdChanged,
 }
 
-/// Returns the error of a server that has used up its grant, because heartbeats fail or because its clock is wrong.
-pub fn grant_ended(name: &str, until: i128, clock: i128, outage: &Outage) -> Sentences {
-    (
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("the grant of {name} has ended"),
-        format!(
-            "The grant contains IDs up to {}, and the clock of this server shows {}. {}",
-            timestamp::utc(until),
-            timestamp::utc(clock),
-            heartbeats(outage)
-        ),
-        match what_to_do(outage) {
-            None => {
-                "Check the clocks of this server and of the registry, and the high-water mark in view \"snowflake_status\"."
-                    .into()
-            }
-            Some(hint) => format!("{hint} The server issues IDs again as soon as a heartbeat succeeds."),
-        },
-    )
+/// What the last heartbeats of this server have brought.
+#[derive(Clone, Debug, Default)]
+pub struct Outage {
+    /// When a heartbeat last succeeded, or `None` if none has succeeded since this server started.
+    pub succeeded: Option<i128>,
+    /// How many heartbeats have failed since then.
+    pub failures: u64,
+    /// Why the last heartbeat failed, or an empty text.
+    pub cause: String,
+    /// What to do about the cause, or an empty text.
+    pub hint: String,
+    /// True if the registrar has sent no heartbeat for much longer than the time between two heartbeats.
+    pub overdue: bool,
 }
 
-/// Returns the error of a function that has checked IDs of a worker ID which the server does not have any more.
-pub fn worker_changed() -> Sentences {
-    (
-        PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-        "the worker ID of this server changed during the call".into(),
-        "The mark was not changed.".into(),
-        "Call the function again.".into(),
-    )
-}
-
-/// Returns the error of a server whose grant begins so far ahead of its clock that the clock must be wrong.
-pub fn grant_ahead(start: i128, clock: i128) -> Sentences {
-    (
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "the first ID of the grant is more than a day ahead of the clock".into(),
-        format!(
-            "The grant contains IDs from {}, but the clock of this server shows {}.",
-            timestamp::utc(start),
-            timestamp::utc(clock)
-        ),
-        "Correct the clock of this server. Other servers can have issued the IDs before the grant.".into(),
-    )
-}
-
-/// Returns the error of a server of which there is a copy that has its worker ID.
-pub fn fenced(name: &str, host: &str, by: &str, seen: i128) -> Sentences {
-    (
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("a copy of this server uses {name}"),
-        format!(
-            "The copy has {by}, and last renewed the grant at {}. This server runs on host \"{host}\" and issues no more IDs.",
-            timestamp::utc(seen)
-        ),
-        "Find out which of the two servers is the right one, and stop the other. This server gets another worker ID when it is \
-         restarted."
-            .into(),
-    )
+impl FleetProblem {
+    /// Returns the text of the error.
+    pub fn report(&self) -> Report {
+        match self {
+            FleetProblem::NoWorkerId { outage } => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the registry has not assigned a worker ID to this server",
+                heartbeats(outage),
+                format!(
+                    "{} The server issues IDs as soon as it has a worker ID.",
+                    what_to_do(outage).unwrap_or("Retry in a few seconds.")
+                ),
+            ),
+            FleetProblem::GrantEnded { name, until, clock, outage } => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the grant of {name} has ended"),
+                format!(
+                    "The grant contains IDs up to {}, and the clock of this server shows {}. {}",
+                    timestamp::utc(*until),
+                    timestamp::utc(*clock),
+                    heartbeats(outage)
+                ),
+                match what_to_do(outage) {
+                    None => {
+                        "Check the clocks of this server and of the registry, and the high-water mark in view \"snowflake_status\"."
+                            .into()
+                    }
+                    Some(hint) => format!("{hint} The server issues IDs again as soon as a heartbeat succeeds."),
+                },
+            ),
+            FleetProblem::GrantAhead { start, clock } => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the first ID of the grant is more than a day ahead of the clock",
+                format!(
+                    "The grant contains IDs from {}, but the clock of this server shows {}.",
+                    timestamp::utc(*start),
+                    timestamp::utc(*clock)
+                ),
+                "Correct the clock of this server. Other servers can have issued the IDs before the grant.",
+            ),
+            FleetProblem::Fenced { name, host, by, seen } => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("a copy of this server uses {name}"),
+                format!(
+                    "The copy has {by}, and last renewed the grant at {}. This server runs on host \"{host}\" and issues no more IDs.",
+                    timestamp::utc(*seen)
+                ),
+                "Find out which of the two servers is the right one, and stop the other. This server gets another worker ID when it is \
+                 restarted.",
+            ),
+            FleetProblem::WorkerIdChanged => Report::of(
+                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                "the worker ID of this server changed during the call",
+                "The mark was not changed.",
+                "Call the function again.",
+            ),
+        }
+    }
 }
 
 /// Says since when heartbeats fail, and why.
-pub fn heartbeats(outage: &Outage) -> String {
+fn heartbeats(outage: &Outage) -> String {
     let succeeded = match outage.succeeded {
         Some(at) => format!("The last successful heartbeat was at {}.", timestamp::utc(at)),
         None => "No heartbeat has succeeded since this server started.".into(),
@@ -99,14 +141,158 @@ pub fn heartbeats(outage: &Outage) -> String {
     }
 }
 
-fn what_to_do(outage: &Outage) -> Option<String> {
+/// Says what to do, if that is known.
+fn what_to_do(outage: &Outage) -> Option<&str> {
     match outage.hint.as_str() {
         _ if outage.overdue => Some(
             "Check that the background worker runs: increase \"max_worker_processes\" if all slots are in use, and look for errors in \
-             the server log."
-                .into(),
+             the server log.",
         ),
         "" => None,
-        hint => Some(hint.into()),
+        hint => Some(hint),
     }
+}
+
+/// How much of the lease is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Left {
+    /// More than half.
+    #[default]
+    Enough,
+    /// Less than half.
+    Half,
+    /// Less than a quarter.
+    Quarter,
+    /// Nothing.
+    Nothing,
+}
+
+/// Until when this server can issue IDs.
+pub enum Until {
+    /// Until this time, in microseconds since the Unix epoch, with this worker ID and datacenter ID.
+    Time(i128, String),
+    NoWorkerId,
+    Fenced,
+}
+
+impl Until {
+    fn sentence(&self) -> String {
+        match self {
+            Until::Time(time, name) => format!("The server can issue IDs with {name} until {}.", timestamp::utc(*time)),
+            Until::NoWorkerId => "The server has no worker ID and issues no IDs.".into(),
+            Until::Fenced => String::new(),
+        }
+    }
+}
+
+/// Logs that this server has a worker ID, from the registry or from the witness.
+pub fn holding(name: &str, until: &Until, from_witness: bool) {
+    let message = match from_witness {
+        true => format!("continuing with {name} from the witness"),
+        false => format!("the registry assigned {name}"),
+    };
+    log(message, until.sentence());
+}
+
+/// Logs why a heartbeat has failed, and what this means for the server.
+pub fn failed(trouble: &Trouble, until: &Until) {
+    let mut report = trouble.report();
+    report.detail = format!("{} {}", report.detail, until.sentence()).trim().into();
+    report.warn("heartbeat failed: ");
+}
+
+/// Logs that a heartbeat has succeeded after others have failed.
+pub fn recovered(failures: u64, until: &Until) {
+    let times = if failures == 1 { "1 failed heartbeat".into() } else { format!("{failures} failed heartbeats") };
+    log(format!("a heartbeat succeeded after {times}"), until.sentence());
+}
+
+/// Logs that the lease runs out, because no heartbeat succeeds or because the clock of the registry is behind. `now` and `offset` are the
+/// time that the clock shows, and by how much it is ahead of the clock of the registry, in microseconds.
+pub fn running_out(left: Left, until: &Until, outage: &Outage, now: i64, offset: i64) {
+    let part = match left {
+        Left::Enough => return,
+        Left::Half => "less than half of the lease is left",
+        Left::Quarter => "less than a quarter of the lease is left",
+        Left::Nothing => "the lease has ended",
+    };
+    match outage.failures {
+        0 => warn_of(
+            format!("{part}, because the clock of the registry is behind"),
+            format!("{} {}", clocks(now, offset), until.sentence()),
+            "Set the clock of the registry's server. The registry grants no IDs that are more than one lease ahead of its own clock.",
+        ),
+        _ => warn_of(
+            format!("{part}, because heartbeats fail"),
+            format!("{} {}", heartbeats(outage), until.sentence()),
+            &outage.hint,
+        ),
+    }
+}
+
+/// Logs that this server has lost its worker ID. The grant ended at `until`, in microseconds since the Unix epoch.
+pub fn lost(name: &str, loss: Loss, until: i128) {
+    let detail = match loss {
+        Loss::Expired => {
+            format!("The grant ended at {}, before the server could renew it.", timestamp::utc(until))
+        }
+        Loss::GivenAway => "The registry has given the worker ID to another server.".into(),
+    };
+    warn_of(
+        format!("lost {name}"),
+        format!("{detail} The server asks for another worker ID."),
+        "If this happens again, increase \"snowflake_pg.lease\", and check the clocks of this server and of the registry.",
+    );
+}
+
+/// Logs that the clocks of this server and of the registry differ by more than the limit. `now`, `offset` and `round_trip` are the time
+/// that the clock shows, by how much it is ahead, and how long the measurement took, in microseconds.
+pub fn skewed(now: i64, offset: i64, round_trip: i64, limit: Duration) {
+    let seconds = |micros: i64| micros as f64 / 1e6;
+    let side = match offset > 0 {
+        true => "s ahead of the clock of the registry",
+        false => "s behind the clock of the registry",
+    };
+    warn_of(
+        format!("the clock is {:.3} {side}", seconds(offset).abs()),
+        format!(
+            "{} This is more than \"snowflake_pg.max_clock_skew\", which is {:.3} s. The measurement is accurate to {:.3} s.",
+            clocks(now, offset),
+            limit.as_secs_f64(),
+            seconds(round_trip) / 2.0
+        ),
+        "Synchronize the clocks of the servers, for example with chrony. IDs are still unique, but IDs from different servers are \
+         not in chronological order.",
+    );
+}
+
+/// Says what the clocks of this server and of the registry show.
+fn clocks(now: i64, offset: i64) -> String {
+    let registry = timestamp::utc(now.saturating_sub(offset).into());
+    format!(
+        "The clock of this server shows {}, and the clock of the registry shows {registry}.",
+        timestamp::utc(now.into())
+    )
+}
+
+/// Warns that there is no slot for the registrar.
+pub fn no_registrar() {
+    warn_of(
+        "no free slot for background worker \"snowflake_pg registrar\"",
+        "The background worker gets the worker ID of this server from the registry. All slots allowed by \"max_worker_processes\" are \
+         in use by other background workers.",
+        "Increase \"max_worker_processes\" by 1 or more and restart the server.",
+    );
+}
+
+/// Warns that a registry was added to the configuration of a server that has started without one.
+pub fn registry_given() {
+    warn_of(
+        "parameter \"snowflake_pg.registry\" was set, but takes effect only after a restart",
+        "The server has started without a registry.",
+        format!(
+            "Restart the server. If it has a worker ID in its configuration, first see {}.",
+            pages::FLEET.section("Change from configured worker IDs to a registry")
+        ),
+    );
 }

@@ -1,14 +1,22 @@
-//! The errors and warnings that a user gets.
+//! The texts that a user gets: one file for each feature, with its errors (SQLSTATE, message, detail and hint) and its log lines.
 
+pub mod argument;
+pub mod clock;
 pub mod conceal;
 pub mod error;
 pub mod fleet;
 pub mod guard;
+pub mod id;
+pub mod issue;
+pub mod layout;
+pub mod mark;
 pub mod pages;
-pub mod reasons;
+pub mod partition;
+pub mod registry;
+pub mod report;
 pub mod segment;
-pub mod segment_problem;
 pub mod serial;
-pub mod serial_problem;
-pub mod trouble;
-pub mod wording;
+pub mod serial_at_commit;
+pub mod start;
+pub mod witness;
+pub mod worker_id;

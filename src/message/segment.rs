@@ -1,140 +1,247 @@
-//! The errors of sessions that draw the numbers of a segment.
+//! Segments: the errors of sessions that draw their numbers, and what the registrar logs about them.
 
-use pgrx::PgSqlErrorCode::{
-    self, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_INVALID_PARAMETER_VALUE,
-    ERRCODE_LOCK_NOT_AVAILABLE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_READ_ONLY_SQL_TRANSACTION,
-    ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, ERRCODE_UNDEFINED_OBJECT, ERRCODE_UNTRANSLATABLE_CHARACTER,
-};
+use pgrx::PgSqlErrorCode;
 
 use crate::message::pages;
-use crate::message::reasons::Sentences;
-use crate::message::segment_problem::SegmentProblem;
+use crate::message::registry::Trouble;
+use crate::message::report::{Report, log, log_with_hint, warn_of};
+use crate::pg::text_arg::ascii;
 use crate::pg::timestamp;
 
-/// Returns the error of a session that gets no number of a segment. The tag is in ASCII.
-pub fn report(tag: &str, problem: &SegmentProblem) -> Sentences {
-    let (code, message, detail, hint): (PgSqlErrorCode, String, String, String) = match problem {
-        SegmentProblem::NoRegistry => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "this server has no registry".into(),
-            "The numbers of segments come from a registry, which can be in a database of this server.".into(),
-            format!(
-                "Create a registry, remove \"snowflake_pg.worker_id\" from the configuration, set \"snowflake_pg.registry\", and \
-                 restart the server. See {}.",
-                pages::ORDERS
+/// Why there is no number of a segment.
+#[derive(Clone, Debug)]
+pub enum SegmentProblem {
+    /// The server has no registry.
+    NoRegistry,
+    /// The server is in recovery.
+    Standby,
+    /// The tag is empty or too long.
+    Length {
+        /// How many bytes the tag has, in UTF-8.
+        bytes: usize,
+    },
+    /// The registry has no such segment.
+    Unknown,
+    /// The segment has issued as many numbers as it may until this time, in microseconds since the Unix epoch.
+    Wait { until: i128 },
+    /// The segment has issued its last number.
+    Exhausted,
+    /// The segment is one of a period of a series that has not begun.
+    NotBegun {
+        /// When the period begins, in microseconds since the Unix epoch.
+        begins: i128,
+    },
+    /// The segment is one of a period of a series that ended long ago, and only the owner of the series can begin it.
+    LongAgo {
+        /// When the period began, in microseconds since the Unix epoch.
+        begins: i128,
+    },
+    /// The tag is one of a series.
+    OfSeries,
+    /// Another session has locked the segment in the registry.
+    Locked,
+    /// The registry has raised an error instead of creating the segment.
+    NotCreated,
+    /// The encoding of the registry's database lacks a character of the tag.
+    Encoding,
+    /// The registry cannot be asked for numbers.
+    Unreachable {
+        /// When the first request failed, in microseconds since the Unix epoch.
+        since: i128,
+        /// How many requests have failed since then.
+        failures: u64,
+        /// Why the last request failed.
+        cause: String,
+        /// What to do about the cause, or an empty text.
+        hint: String,
+    },
+    /// The registrar looks up tags, but has not looked up this one in time.
+    Crowded,
+    /// The registrar does not answer.
+    NoRegistrar,
+}
+
+impl SegmentProblem {
+    /// Returns the text of the error. The tag is in ASCII.
+    pub fn report(&self, tag: &str) -> Report {
+        match self {
+            SegmentProblem::NoRegistry => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "this server has no registry",
+                "The numbers of segments come from a registry, which can be in a database of this server.",
+                format!(
+                    "Create a registry, remove \"snowflake_pg.worker_id\" from the configuration, set \"snowflake_pg.registry\", and \
+                     restart the server. See {}.",
+                    pages::ORDERS
+                ),
             ),
-        ),
-        SegmentProblem::Standby => (
-            ERRCODE_READ_ONLY_SQL_TRANSACTION,
-            "cannot draw a number of a segment during recovery".into(),
-            "The server is a standby or has not finished recovery yet.".into(),
-            "Run the statement on the primary.".into(),
-        ),
-        SegmentProblem::Length { bytes } => (
-            ERRCODE_INVALID_PARAMETER_VALUE,
-            "invalid length of a tag".into(),
-            format!("The tag has {bytes} bytes in UTF-8."),
-            "Pass a tag of 1 to 200 bytes.".into(),
-        ),
-        SegmentProblem::Unknown => (
-            ERRCODE_UNDEFINED_OBJECT,
-            format!("segment \"{tag}\" does not exist"),
-            String::new(),
-            match tag.starts_with("series ") {
-                false => "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner.",
-                true => {
-                    "In the database of the registry, run SELECT snowflake_registry.create_segment(tag, start, begins_at => ..) as its \
-                     owner, with the first number that is not used."
-                }
-            }
-            .into(),
-        ),
-        SegmentProblem::Wait { until } => (
-            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-            format!("segment \"{tag}\" has issued too many numbers in a short time"),
-            format!("The registry issues the next numbers at {}.", timestamp::utc(*until)),
-            "Wait until then. To issue more numbers in the same time, call snowflake_registry.recreate_segment(tag, \
-             max_step => ..) as the owner of the registry."
-                .into(),
-        ),
-        SegmentProblem::Exhausted => (
-            ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-            format!("segment \"{tag}\" has issued its last number"),
-            "The greatest number is 9223372036854775806.".into(),
-            "Create another segment.".into(),
-        ),
-        SegmentProblem::NotBegun { begins } => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("the period of segment \"{tag}\" has not begun"),
-            format!("By the clock of the registry, it begins in more than 10 minutes, at {}.", timestamp::utc(*begins)),
-            "Pass a time in a period that has begun, or use a series of kind \"gapless\". If the period has begun, check the clocks of \
-             this server and of the registry."
-                .into(),
-        ),
-        SegmentProblem::LongAgo { begins } => (
-            ERRCODE_INSUFFICIENT_PRIVILEGE,
-            format!("only the owner of the series can begin segment \"{tag}\""),
-            format!(
-                "No number of this period was drawn, and the period, which began at {}, ended more than 100 days ago.",
-                timestamp::utc(*begins)
+            SegmentProblem::Standby => Report::of(
+                PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+                "cannot draw a number of a segment during recovery",
+                "The server is a standby or has not finished recovery yet.",
+                "Run the statement on the primary.",
             ),
-            "Call snowflake_serial() with a time in this period once as the owner of the series. After that, other roles can draw.".into(),
-        ),
-        SegmentProblem::OfSeries => (
-            ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("segment \"{tag}\" belongs to a series"),
-            String::new(),
-            "Call snowflake_serial() with the series, or pass a tag that does not begin with \"series \".".into(),
-        ),
-        SegmentProblem::NotCreated => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("the registry has not created segment \"{tag}\""),
-            "The registry has raised an error, which is in the server log.".into(),
-            "Correct the cause that the server log shows, and run the statement again.".into(),
-        ),
-        SegmentProblem::Locked => (
-            ERRCODE_LOCK_NOT_AVAILABLE,
-            format!("segment \"{tag}\" is locked in the registry"),
-            "The server has waited for the lock, and asks again.".into(),
-            "In the database of the registry, find the session that has locked the row of the tag, and end its transaction. See views \
-             \"pg_locks\" and \"pg_stat_activity\"."
-                .into(),
-        ),
-        SegmentProblem::Encoding => (
-            ERRCODE_UNTRANSLATABLE_CHARACTER,
-            format!("the registry cannot store tag \"{tag}\""),
-            "The encoding of the registry's database lacks a character of the tag.".into(),
-            "Use a tag with ASCII characters only, or move the registry to a database whose encoding is UTF8.".into(),
-        ),
-        SegmentProblem::Unreachable { since, failures, cause, hint } => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("segment \"{tag}\" has no more numbers on this server, and the registry issues none"),
-            format!(
-                "Since {}, {}. The last error is: {}.",
-                timestamp::utc(*since),
-                if *failures == 1 { "1 request has failed".into() } else { format!("{failures} requests have failed") },
-                cause.trim_end_matches('.')
+            SegmentProblem::Length { bytes } => Report::of(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                "invalid length of a tag",
+                format!("The tag has {bytes} bytes in UTF-8."),
+                "Pass a tag of 1 to 200 bytes.",
             ),
-            format!("{hint} The server issues numbers again as soon as a request succeeds. See view \"snowflake_segments\".")
-                .trim()
-                .into(),
+            SegmentProblem::Unknown => Report::of(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+                format!("segment \"{tag}\" does not exist"),
+                "",
+                match tag.starts_with("series ") {
+                    false => "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner.",
+                    true => {
+                        "In the database of the registry, run SELECT snowflake_registry.create_segment(tag, start, begins_at => ..) as its \
+                         owner, with the first number that is not used."
+                    }
+                },
+            ),
+            SegmentProblem::Wait { until } => Report::of(
+                PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                format!("segment \"{tag}\" has issued too many numbers in a short time"),
+                format!("The registry issues the next numbers at {}.", timestamp::utc(*until)),
+                "Wait until then. To issue more numbers in the same time, call snowflake_registry.recreate_segment(tag, \
+                 max_step => ..) as the owner of the registry.",
+            ),
+            SegmentProblem::Exhausted => Report::of(
+                PgSqlErrorCode::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+                format!("segment \"{tag}\" has issued its last number"),
+                "The greatest number is 9223372036854775806.",
+                "Create another segment.",
+            ),
+            SegmentProblem::NotBegun { begins } => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the period of segment \"{tag}\" has not begun"),
+                format!("By the clock of the registry, it begins in more than 10 minutes, at {}.", timestamp::utc(*begins)),
+                "Pass a time in a period that has begun, or use a series of kind \"gapless\". If the period has begun, check the clocks of \
+                 this server and of the registry.",
+            ),
+            SegmentProblem::LongAgo { begins } => Report::of(
+                PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("only the owner of the series can begin segment \"{tag}\""),
+                format!(
+                    "No number of this period was drawn, and the period, which began at {}, ended more than 100 days ago.",
+                    timestamp::utc(*begins)
+                ),
+                "Call snowflake_serial() with a time in this period once as the owner of the series. After that, other roles can draw.",
+            ),
+            SegmentProblem::OfSeries => Report::of(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("segment \"{tag}\" belongs to a series"),
+                "",
+                "Call snowflake_serial() with the series, or pass a tag that does not begin with \"series \".",
+            ),
+            SegmentProblem::NotCreated => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the registry has not created segment \"{tag}\""),
+                "The registry has raised an error, which is in the server log.",
+                "Correct the cause that the server log shows, and run the statement again.",
+            ),
+            SegmentProblem::Locked => Report::of(
+                PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE,
+                format!("segment \"{tag}\" is locked in the registry"),
+                "The server has waited for the lock, and asks again.",
+                "In the database of the registry, find the session that has locked the row of the tag, and end its transaction. See views \
+                 \"pg_locks\" and \"pg_stat_activity\".",
+            ),
+            SegmentProblem::Encoding => Report::of(
+                PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER,
+                format!("the registry cannot store tag \"{tag}\""),
+                "The encoding of the registry's database lacks a character of the tag.",
+                "Use a tag with ASCII characters only, or move the registry to a database whose encoding is UTF8.",
+            ),
+            SegmentProblem::Unreachable { since, failures, cause, hint } => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("segment \"{tag}\" has no more numbers on this server, and the registry issues none"),
+                format!(
+                    "Since {}, {}. The last error is: {}.",
+                    timestamp::utc(*since),
+                    if *failures == 1 { "1 request has failed".into() } else { format!("{failures} requests have failed") },
+                    cause.trim_end_matches('.')
+                ),
+                format!("{hint} The server issues numbers again as soon as a request succeeds. See view \"snowflake_segments\".")
+                    .trim(),
+            ),
+            SegmentProblem::Crowded => Report::of(
+                PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                format!("segment \"{tag}\" was not looked up in time"),
+                "Sessions ask for more new segments than the server looks up.",
+                "Find the sessions that ask for segments that do not exist, revoke EXECUTE on function snowflake_segment_nextval(text) \
+                 from their roles, and retry the statement.",
+            ),
+            SegmentProblem::NoRegistrar => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("segment \"{tag}\" has no numbers on this server"),
+                "Background worker \"snowflake_pg registrar\" does not answer.",
+                "Check that the background worker runs: increase \"max_worker_processes\" if all slots are in use, and look for errors in \
+                 the server log.",
+            ),
+        }
+    }
+}
+
+/// Logs why the registry issues no blocks.
+pub fn failed(trouble: &Trouble) {
+    let mut report = trouble.report();
+    report.detail = format!("{} Sessions draw on until their segments are used up.", report.detail).trim().into();
+    report.warn("cannot fetch numbers of segments: ");
+}
+
+/// Logs that the registry does not learn which blocks this server holds.
+pub fn unreported(trouble: &Trouble) {
+    trouble.report().warn("cannot report the segments of this server: ");
+}
+
+/// Logs that another session has locked a tag in the registry.
+pub fn locked(tag: &str) {
+    warn_of(
+        format!("segment \"{}\" is locked in the registry", ascii(tag)),
+        "The server asks again every few seconds. Sessions draw on until the segment is used up.",
+        "In the database of the registry, find the session that has locked the row of the tag, and end its transaction.",
+    );
+}
+
+/// Logs why the registry has not created the tag of a period.
+pub fn not_created(tag: &str, trouble: &Trouble) {
+    trouble.report().warn(&format!("cannot create segment \"{}\": ", ascii(tag)));
+}
+
+/// Logs that the registry issues blocks again.
+pub fn recovered(failures: u64) {
+    let times = if failures == 1 { "1 failed request".into() } else { format!("{failures} failed requests") };
+    log(format!("fetched numbers of a segment after {times}"), "");
+}
+
+/// Logs that the blocks of a tag belong to an earlier segment with this tag.
+pub fn created_again(tag: &str) {
+    log(
+        format!("segment \"{}\" was created again", ascii(tag)),
+        "The earlier segment was dropped, or the registry had lost its creation. This server has discarded the numbers that it held of \
+         the earlier segment.",
+    );
+}
+
+/// Logs that this server holds blocks of a segment that the registry does not know.
+pub fn gone(tag: &str) {
+    log_with_hint(
+        format!("segment \"{}\" does not exist any more", ascii(tag)),
+        "It was dropped, or the registry has lost its creation. This server has discarded the numbers that it held of the segment.",
+        format!(
+            "If nobody has dropped the segment, read {} before you create it again.",
+            pages::ORDERS.section("A tag skips numbers after a failover")
         ),
-        SegmentProblem::Crowded => (
-            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-            format!("segment \"{tag}\" was not looked up in time"),
-            "Sessions ask for more new segments than the server looks up.".into(),
-            "Find the sessions that ask for segments that do not exist, revoke EXECUTE on function snowflake_segment_nextval(text) from \
-             their roles, and retry the statement."
-                .into(),
-        ),
-        SegmentProblem::NoRegistrar => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("segment \"{tag}\" has no numbers on this server"),
-            "Background worker \"snowflake_pg registrar\" does not answer.".into(),
-            "Check that the background worker runs: increase \"max_worker_processes\" if all slots are in use, and look for errors in \
-             the server log."
-                .into(),
-        ),
-    };
-    (code, message, detail, hint)
+    );
+}
+
+/// Logs that the registry has forgotten a block of this server.
+pub fn raised(tag: &str) {
+    warn_of(
+        format!("the registry had forgotten numbers of segment \"{}\"", ascii(tag)),
+        "This server goes on in its numbers, which stay unique, because the registry skips all numbers that it can have forgotten.",
+        "Check whether the registry's server has failed over or was restored. Run it with a synchronous standby if numbers must not be \
+         skipped.",
+    );
 }

@@ -8,7 +8,7 @@ use flake::fleet::{RegistryRefusal, Uuid};
 use flake::refill::{Reason, Rest, TakeAnswer, Taken};
 use serde_json::Value;
 
-use crate::message::trouble::{Facts, Trouble};
+use crate::message::registry::{Facts, Trouble};
 use crate::pg::libpq::{Connection, Row};
 use crate::segments::facts::Period;
 

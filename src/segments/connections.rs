@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use flake::IdFormat;
 use flake::fleet::Uuid;
 
-use crate::message::trouble::Trouble;
+use crate::message::registry::Trouble;
 use crate::pg::conninfo::ConnectionString;
 use crate::pg::libpq::{Connection, Failure};
 use crate::segments::call::Line;

@@ -12,8 +12,7 @@ use crate::config::identity;
 use crate::faults::{self, Fault};
 use crate::fleet::grant::{self, Standing};
 use crate::fleet::refusal;
-use crate::message::error::Error;
-use crate::message::segment_problem::SegmentProblem;
+use crate::message::segment::SegmentProblem;
 use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{background_worker, recovery, relation, role};
@@ -85,7 +84,7 @@ pub fn draw(tag: Text<'_>, period: impl FnOnce() -> Option<Asked>) -> i64 {
 /// Finds the slot of a tag, and draws from it.
 #[cold]
 fn find(tag: Text<'_>, period: Option<&Asked>) -> i64 {
-    let raise = |problem| -> ! { Error::Segment { tag: tag.shown(), problem }.raise() };
+    let raise = |problem: SegmentProblem| -> ! { problem.report(&tag.shown()).raise() };
     // If the library is not preloaded, this call raises the error that says so.
     let own = identity::get();
     if !own.registry_set {

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::fleet::grant;
-use crate::message::trouble::Trouble;
+use crate::message::registry::Trouble;
+use crate::message::segment;
 use crate::segments::facts::Failing;
-use crate::segments::log;
 use crate::segments::slots::{self as slots, Slot};
 
 /// The pause after the first request that failed, and the longest pause.
@@ -32,7 +32,7 @@ impl Failures {
     /// Notes a request that was answered.
     pub fn succeeded(&mut self) {
         if let Some(failures) = self.forget() {
-            log::recovered(failures);
+            segment::recovered(failures);
         }
     }
 
@@ -52,7 +52,7 @@ impl Failures {
             None => (grant::now(), 1),
         };
         if self.failing.as_ref().is_none_or(|(_, logged)| !logged.is_like(&trouble)) {
-            log::failed(&trouble);
+            segment::failed(&trouble);
         }
         let failing = Failing::new(since, failures, &report.message, &report.hint);
         slots::set_failing(&failing);

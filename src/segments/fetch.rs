@@ -13,15 +13,16 @@ use flake::refill::{Arrival, Decision, Fetched, Reason, Refill, Rest, TagRefusal
 
 use crate::faults::{self, Fault};
 use crate::fleet::grant;
-use crate::message::trouble::Trouble;
+use crate::message::registry::Trouble;
+use crate::message::segment;
 use crate::pg::background_worker;
 use crate::pg::libpq::Failure;
 use crate::segments::connections::{Caller, Terms};
 use crate::segments::facts::Period;
 use crate::segments::failures::Failures;
+use crate::segments::known;
 use crate::segments::newcomers::Newcomers;
 use crate::segments::slots::{self as slots, Phase, Slot};
-use crate::segments::{known, log};
 use crate::server::clock;
 
 /// How long the registrar gives back numbers before it ends.
@@ -180,7 +181,7 @@ impl Fetcher {
             Decision::Refuse(refusal) => {
                 let before = slot.refusal.get().map(|(reason, _)| reason);
                 if refusal.reason == Reason::Locked && before != Some(Reason::Locked) {
-                    log::locked(name);
+                    segment::locked(name);
                 }
                 refuse(slot, version, refusal);
             }
@@ -216,7 +217,7 @@ impl Fetcher {
         let Some(period) = task.period else { return Ok(Some(Reason::Unknown)) };
         match self.caller.ask(terms, |line| line.begin(&task.name, &period)) {
             Err(trouble @ Trouble::NoAnswer(Failure::Raised { .. })) => {
-                log::not_created(&task.name, &trouble);
+                segment::not_created(&task.name, &trouble);
                 Ok(Some(Reason::NotCreated))
             }
             begun => begun,
@@ -232,7 +233,7 @@ impl Fetcher {
             return self.caller.ask(terms, |line| line.give_back(name, &fetched.rest)).map(drop);
         };
         if fetched.replaces {
-            log::created_again(name);
+            segment::created_again(name);
         }
         tag.version = version;
         tag.refill.installed(fetched);

@@ -7,7 +7,6 @@ pub mod facts;
 pub mod failures;
 pub mod fetch;
 pub mod known;
-pub mod log;
 pub mod newcomers;
 pub mod report;
 pub mod slots;

@@ -4,11 +4,11 @@
 use std::sync::atomic::Ordering::Relaxed as RELAXED;
 
 use crate::faults::{self, Fault};
-use crate::message::trouble::Trouble;
+use crate::message::registry::Trouble;
+use crate::message::segment;
 use crate::pg::libpq::{Connection, Failure};
 use crate::segments::call::Said;
 use crate::segments::connections::Terms;
-use crate::segments::log;
 use crate::segments::slots::{self as slots, Phase};
 
 /// How many tags one report contains.
@@ -31,7 +31,7 @@ impl Reports {
         if let Some(trouble) = &failed
             && self.failed.as_ref().is_none_or(|logged| !logged.is_like(trouble))
         {
-            log::unreported(trouble);
+            segment::unreported(trouble);
         }
         self.failed = failed;
     }
@@ -48,11 +48,11 @@ impl Reports {
             let held: Vec<_> = part.iter().map(|(_, _, held)| held.clone()).collect();
             for said in line.report(&held)? {
                 match said {
-                    Said::Raised { tag } => log::raised(&tag),
+                    Said::Raised { tag } => segment::raised(&tag),
                     Said::Void { .. } if faults::on(Fault::GenerationIgnored) => {}
                     Said::Void { tag, created_again } => {
                         if let Some((slot, version, _)) = part.iter().find(|(_, _, (name, _, _))| *name == tag) {
-                            let tell = if created_again { log::created_again } else { log::gone };
+                            let tell = if created_again { segment::created_again } else { segment::gone };
                             tell(&tag);
                             slot.free(*version);
                         }

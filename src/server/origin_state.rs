@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use flake::{MAX_WINDOW, Nanos};
 
-use crate::message::error::MarkProblem;
+use crate::message::mark::MarkProblem;
 use crate::pg::background_worker;
 use crate::pg::startup::Startup;
 

@@ -13,7 +13,8 @@ use crate::config::identity;
 use crate::faults::{self, Fault};
 use crate::fleet::grant;
 use crate::generator::{mark, start};
-use crate::message::error::{Error, MarkProblem};
+use crate::message::mark::MarkProblem;
+use crate::message::{self, issue};
 use crate::pg::{background_worker, versions};
 use crate::server::{clock, log, shmem};
 
@@ -25,13 +26,13 @@ const RETRY: Duration = Duration::from_secs(3);
 pub fn register() {
     let identity = identity::get();
     if let Some(error) = identity.refusal() {
-        return log::refusal(&error);
+        return issue::refused(error.report());
     }
     if faults::on(Fault::MarkMadeByUser) {
         return;
     }
     if versions::origins() == 0 {
-        Error::NoOrigins { setting: versions::ORIGINS_SETTING }.raise();
+        MarkProblem::NoOrigins { setting: versions::ORIGINS_SETTING }.raise();
     }
     let worker = BackgroundWorkerBuilder::new("snowflake_pg mark worker")
         .set_library("snowflake_pg")
@@ -39,7 +40,7 @@ pub fn register() {
         .enable_spi_access()
         .set_restart_time(Some(RETRY));
     if !background_worker::register(worker) {
-        log::mark_problem(MarkProblem::NoPlace);
+        MarkProblem::NoPlace.report().warn("");
     }
 }
 
@@ -65,15 +66,8 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
     origin.note_made();
     match made {
         Ok(false) => {}
-        Ok(true) => log::log_with_hint(
-            "created replication origin \"snowflake_pg\" to store the high-water mark".into(),
-            "This is expected the first time that a server starts. If this server has issued IDs before, its previous origin was \
-             dropped, and new IDs begin at the current clock time."
-                .into(),
-            "If this server has issued IDs before, make sure that its clock is ahead of the time of the last ID that it issued."
-                .into(),
-        ),
-        Err(problem) => log::mark_problem(problem),
+        Ok(true) => message::mark::origin_created(),
+        Err(problem) => problem.report().warn(""),
     }
     announce();
 }
@@ -94,6 +88,6 @@ fn announce() {
     }
     match start::beginning(identity, mark, now) {
         Ok(_) => log::end_of_layout(identity, now),
-        Err(error) => log::refusal(&error),
+        Err(error) => issue::refused(error.report()),
     }
 }

@@ -18,16 +18,17 @@ use crate::config::{guc, identity};
 use crate::faults::{self, Fault};
 use crate::fleet::call::{Clocks, Reply};
 use crate::fleet::grant::{self, Snapshot, Standing, now};
-use crate::fleet::log::Left;
-use crate::fleet::{self, about, record};
-use crate::message::trouble::{Facts, Trouble};
+use crate::fleet::{about, call, record, refusal};
+use crate::message::fleet::Left;
+use crate::message::registry::{Facts, Trouble};
+use crate::message::{self, witness};
 use crate::pg::conninfo::ConnectionString;
 use crate::pg::libpq::{Connection, Failure, Unconnected};
 use crate::pg::{background_worker, latch};
 use crate::segments::connections::Terms;
 use crate::segments::fetch::Fetcher;
 use crate::segments::report::Reports;
-use crate::server::{clock, log, shmem};
+use crate::server::{clock, shmem};
 
 /// The time between an error of the background worker itself and its next start.
 const RETRY: Duration = Duration::from_secs(3);
@@ -61,7 +62,7 @@ pub fn register() {
         .set_restart_time(Some(RETRY));
     if !background_worker::register(worker) {
         grant::note_no_registrar();
-        log::no_registrar();
+        message::fleet::no_registrar();
     }
 }
 
@@ -138,7 +139,7 @@ impl Registrar {
                     self.snapshot.since = now();
                 }
                 self.snapshot = std::mem::take(&mut self.snapshot).with(&grant, &self.scale);
-                fleet::log::holding(&self.snapshot, true);
+                message::fleet::holding(&self.snapshot.name(), &self.snapshot.until(), true);
             }
             (State::Seeking, Standing::Holding) => {
                 self.snapshot.standing = Standing::Seeking;
@@ -207,7 +208,7 @@ impl Registrar {
     fn heartbeat(&mut self) -> Option<Duration> {
         self.string = guc::registry();
         if !self.removal_logged && !record::exists() {
-            log::fleet_witness_removed();
+            witness::removed_in_fleet();
             self.removal_logged = true;
         }
         self.snapshot.attempted = clock::monotonic();
@@ -251,7 +252,7 @@ impl Registrar {
             if !faults::on(Fault::NonceForgotten) {
                 self.store();
             }
-            let reply = fleet::call::send(&connection, &call, &about::about(clocks))?;
+            let reply = call::send(&connection, &call, &about::about(clocks))?;
             // The shortest request measures best.
             clocks = clocks.into_iter().chain([reply.clocks]).min_by_key(|clocks| clocks.round_trip);
             self.measured(clocks);
@@ -271,7 +272,7 @@ impl Registrar {
                     self.snapshot.generation += 1;
                     self.snapshot.since = now();
                     self.take_grant();
-                    fleet::log::holding(&self.snapshot, false);
+                    message::fleet::holding(&self.snapshot.name(), &self.snapshot.until(), false);
                     return Ok(());
                 }
                 Effect::Renewed => {
@@ -285,7 +286,7 @@ impl Registrar {
                     return Ok(());
                 }
                 Effect::Lost(loss) => {
-                    fleet::log::lost(loss, &self.snapshot);
+                    message::fleet::lost(&self.snapshot.name(), loss, self.snapshot.granted_until.into());
                     self.leave(Standing::Seeking);
                 }
                 Effect::Fenced => {
@@ -343,7 +344,9 @@ impl Registrar {
             self.snapshot.fenced_by = reply.holder;
             self.leave(Standing::Fenced);
             self.segments.discard();
-            fleet::log::fenced(&self.snapshot, self.scale.time(seen));
+            if let Some(error) = refusal::seen_in(identity::get(), &self.snapshot) {
+                error.report().warn("");
+            }
         }
     }
 
@@ -356,7 +359,7 @@ impl Registrar {
         self.snapshot.last_heartbeat = now();
         self.watch_grant();
         if self.logged.take().is_some() {
-            fleet::log::recovered(failures, &self.snapshot);
+            message::fleet::recovered(failures, &self.snapshot.until());
         }
     }
 
@@ -373,7 +376,7 @@ impl Registrar {
             matches!(trouble, Trouble::NoAnswer(Failure::NotConnected { cause: Unconnected::Unreachable, .. }));
         let starting = unreachable && self.begun.elapsed() < GRACE;
         if !starting && !self.logged.as_ref().is_some_and(|logged| logged.is_like(&trouble)) {
-            fleet::log::failed(&trouble, &self.snapshot);
+            message::fleet::failed(&trouble, &self.snapshot.until());
             self.logged = Some(trouble);
         }
         self.watch_grant();
@@ -384,9 +387,10 @@ impl Registrar {
         if self.snapshot.standing != Standing::Holding || !self.renewed {
             return;
         }
-        let left = fleet::log::left(&self.snapshot, now());
+        let left = self.snapshot.left(now());
         if left > self.left {
-            fleet::log::running_out(left, &self.snapshot);
+            let Snapshot { offset_us, .. } = self.snapshot;
+            message::fleet::running_out(left, &self.snapshot.until(), &self.snapshot.outage(), now(), offset_us);
         }
         self.left = left;
     }
@@ -401,7 +405,7 @@ impl Registrar {
         if i128::from(certain) > limit.as_micros() as i128
             && self.skew_logged.is_none_or(|logged| logged.elapsed() >= SKEW_EVERY)
         {
-            fleet::log::skewed(clocks, limit);
+            message::fleet::skewed(now(), clocks.offset, clocks.round_trip, limit);
             self.skew_logged = Some(Instant::now());
         }
     }

@@ -11,9 +11,10 @@ use pgrx::{pg_guard, pg_sys};
 
 use crate::config::identity;
 use crate::generator::mark;
+use crate::message::worker_id;
 use crate::pg::startup::Startup;
 use crate::pg::{background_worker, recovery, versions};
-use crate::server::{log, shmem};
+use crate::server::shmem;
 
 /// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
@@ -50,7 +51,7 @@ pub extern "C-unwind" fn snowflake_pg_watch_primary(_argument: pg_sys::Datum) {
         let mark = streams.then(|| BackgroundWorker::transaction(mark::read)).and_then(Result::ok);
         if let Some(node) = mark.and_then(|mark| identity.issuer(mark)) {
             if node == identity.node {
-                log::same_number(identity);
+                worker_id::same_as_primary(&identity.name(identity.node));
             }
             return;
         }

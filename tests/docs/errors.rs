@@ -66,11 +66,11 @@ fn check_messages(page: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the message of each error in the source. The SQLSTATE is directly before the message. The reports of `trouble.rs` are causes of
-/// a failed heartbeat.
+/// Returns the message of each error in the source. The SQLSTATE is directly before the message. The reports of `registry.rs` are causes
+/// of a failed heartbeat.
 fn errors_in_source() -> Vec<String> {
     let mut files = texts_of(&["src/message"], ".rs");
-    files.retain(|(path, _)| !path.ends_with("trouble.rs"));
+    files.retain(|(path, _)| !path.ends_with("registry.rs"));
     let source: String = files.into_iter().map(|(_, text)| text.replace("\\\"", "\u{1}").replace("\\\n", "")).collect();
     let message = |rest: &str| {
         let (code, rest) = rest.split_once(',')?;
@@ -123,11 +123,10 @@ fn causes(page: &str) -> BTreeSet<String> {
 
 /// Returns the causes of a failed heartbeat in the source. In each report, the line with the SQLSTATE is followed by the message.
 fn causes_in_source() -> BTreeSet<String> {
-    let source = fs::read_to_string(repository().join("src/message/trouble.rs")).expect("a source file");
+    let source = fs::read_to_string(repository().join("src/message/registry.rs")).expect("a source file");
     let source = source.replace("\\\"", "\u{1}");
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
-    let reports =
-        lines.windows(2).filter(|pair| pair[0].starts_with("ERRCODE_") && pair[0].matches("ERRCODE_").count() == 1);
+    let reports = lines.windows(2).filter(|pair| pair[0].starts_with("PgSqlErrorCode::ERRCODE_"));
     let messages = reports.filter_map(|pair| pair[1].split('"').nth(1));
     messages.map(|message| message.trim_end_matches(": {message}").replace('\u{1}', "\"")).collect()
 }

@@ -1,7 +1,6 @@
 //! docs/bad-day.md lists every incident: each error of a server that issues no IDs or no numbers, each log message that asks for an
 //! action, and each alert. The messages are read from the sources. The links are checked by `links.rs`.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -17,22 +16,26 @@ const SECTIONS: [&str; 6] = [
     "Setting the mark",
 ];
 
-/// The files with the errors of sessions without an ID or a number. In a report, the message follows the SQLSTATE.
-const ERRORS: [&str; 3] = ["src/message/fleet.rs", "src/message/segment.rs", "src/message/trouble.rs"];
+/// The folder with all errors and log messages, one file for each feature.
+const MESSAGES: &str = "src/message";
 
-/// The folders with the errors and log messages of the server itself.
-const SERVER: [&str; 5] = ["src/fleet", "src/generator", "src/segments", "src/server", "src/workers"];
+/// The features with the errors of sessions without an ID or a number. In a report, the message follows the SQLSTATE.
+const ERRORS: [&str; 3] = ["src/message/fleet.rs", "src/message/segment.rs", "src/message/registry.rs"];
+
+/// The folders of the server itself, which raises or logs errors of other features, too.
+const SERVER: [&str; 6] = ["src/config", "src/fleet", "src/generator", "src/segments", "src/server", "src/workers"];
 
 /// The calls before the text of a log message at level WARNING, or at level LOG with a hint.
-const LOGGED: [&str; 5] = ["warn_of(", "warn(", "log_with_hint(", "warn_of_error(error, ", "let message = "];
+const LOGGED: [&str; 4] = ["warn_of(", "warn(", "log_with_hint(", "let message = "];
 
 /// Messages that are no incident.
-const OTHERS: [(&str, &str); 8] = [
+const OTHERS: [(&str, &str); 9] = [
     ("invalid length of a tag", "a mistake of the caller"),
     ("segment \"..\" belongs to a series", "a mistake of the caller"),
     ("the request to the registry was interrupted", "never reported"),
     ("the registry has begun a new life during the request", "the server sends another request at once"),
     ("snowflake_pg: ..", "the beginning of all messages"),
+    ("", "the beginning of a message that is logged as it is"),
     ("the quarantine of fleet .. was ended by \"..\"", "an administrator has ended it"),
     ("worker ID .. of datacenter .. is reserved by \"..\"", "an administrator has reserved it"),
     ("worker ID .. of datacenter .. is released by \"..\"", "an administrator has released it"),
@@ -67,56 +70,57 @@ fn literals(code: &str) -> Vec<String> {
     code.split('"').skip(1).step_by(2).map(message).collect()
 }
 
-/// Returns the messages of all reports in a piece of code: the strings of the expression after an SQLSTATE.
+/// Returns the messages of all reports in a piece of code: the strings of the expression after an SQLSTATE. Details and hints are
+/// sentences, and begin with a capital letter.
 fn reported(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for rest in code.split("ERRCODE_").skip(1) {
         let Some((_, rest)) = rest.split_once(",\n").filter(|(name, _)| !name.contains([' ', ','])) else { continue };
         // A message that depends on a condition consists of several strings.
-        let plain = if rest.trim_start().starts_with("match ") { ".into(),\n" } else { "\",\n" };
-        let ends = [".into(),\n", "),\n", plain].map(|end| rest.find(end).map(|at| at + end.len()));
-        let end = ends.into_iter().flatten().min().unwrap_or_default();
-        found.extend(literals(&rest[..end]));
+        let ends: &[&str] = if rest.trim_start().starts_with("match ") { &["},\n"] } else { &["),\n", "\",\n"] };
+        let end = ends.iter().filter_map(|end| Some(rest.find(end)? + end.len())).min().unwrap_or_default();
+        found.extend(literals(&rest[..end]).into_iter().filter(|text| !text.starts_with(char::is_uppercase)));
     }
     found
 }
 
-/// Returns the messages of the errors in `wording.rs` that the generator and the configuration raise or log.
+/// Returns the messages of the errors that the server itself raises or logs. In the file of a feature, each error is an arm of a match.
 fn refusals() -> Vec<String> {
-    let raising: String = SERVER.into_iter().chain(["src/config"]).flat_map(sources).collect();
-    let names = raising.split("Error::").skip(1);
-    let variants: BTreeSet<&str> = names
-        .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next())
-        .filter(|name| !name.is_empty())
-        .collect();
-    assert!(variants.len() > 12, "{variants:?}");
-    let wording = source(&repository().join("src/message/wording.rs"));
-    let arms: Vec<&str> = wording.split("            Error::").skip(1).collect();
-    let is_raised =
-        |arm: &&&str| arm.split(|c: char| !c.is_alphanumeric()).next().is_some_and(|name| variants.contains(name));
-    arms.iter().filter(is_raised).flat_map(|arm| reported(arm)).collect()
+    let raising: String = SERVER.into_iter().flat_map(sources).collect();
+    let is_name = |c: char| c.is_alphanumeric() || c == ':';
+    let mut found = Vec::new();
+    for source in sources(MESSAGES) {
+        for arms in source.split("        match self {\n").skip(1) {
+            let arms = arms.split("\n        }\n").next().unwrap_or_default();
+            let mut raised = false;
+            let lines = arms.lines().filter(|line| {
+                if let Some(arm) = line.strip_prefix("            ").filter(|arm| arm.starts_with(char::is_uppercase)) {
+                    raised = raising.contains(arm.split(|c: char| !is_name(c)).next().unwrap_or_default());
+                }
+                raised
+            });
+            found.extend(reported(&lines.map(|line| format!("{line}\n")).collect::<String>()));
+        }
+    }
+    assert!(found.len() > 12, "{found:?}");
+    found
 }
 
-/// Returns the messages about a high-water mark that is missing or not durable, which are in one function each.
+/// Returns the messages about a high-water mark that is missing or not durable. Some of them are not directly after an SQLSTATE.
 fn marks() -> Vec<String> {
-    let reasons = source(&repository().join("src/message/reasons.rs"));
-    let function = |name: &str| {
-        let begins = reasons.split(&format!("pub fn {name}(")).nth(1).expect("a function");
-        begins.split("\n}\n").next().unwrap_or_default().to_string()
-    };
-    let (missing, waits) = (function("mark_missing"), function("mark_waits"));
-    let all = [literals(&missing), literals(&waits)].concat();
-    // Details and hints are sentences, and begin with a capital letter.
-    all.into_iter().filter(|text| text.starts_with(|c: char| c.is_lowercase())).collect()
+    let mark = source(&repository().join(MESSAGES).join("mark.rs"));
+    let errors =
+        mark.split("impl MarkProblem").nth(1).and_then(|rest| rest.split("pub enum").next()).expect("the errors");
+    literals(errors).into_iter().filter(|text| text.starts_with(char::is_lowercase)).collect()
 }
 
 /// Returns the messages that the server logs.
 fn logged() -> Vec<String> {
     let mut found = Vec::new();
-    for source in SERVER.into_iter().flat_map(sources) {
+    for source in SERVER.into_iter().chain([MESSAGES]).flat_map(sources) {
         for call in LOGGED {
             for rest in source.split(call).skip(1) {
-                let rest = rest.trim_start().trim_start_matches("format!(").trim_start();
+                let rest = rest.trim_start().trim_start_matches('&').trim_start_matches("format!(").trim_start();
                 if rest.starts_with('"') {
                     found.extend(literals(rest).into_iter().next());
                 }

@@ -1,11 +1,11 @@
-//! What can go wrong between this server and the registry, as facts and as text. A session never gets these reports as errors: the
-//! registrar writes them into the log and into the status.
+//! The registry: why a heartbeat or another request to it fails. A session never gets these reports as errors: the registrar writes them
+//! into the log and into the status.
 
 use flake::IdFormat;
 use flake::fleet::RegistryRefusal;
 use pgrx::prelude::*;
 
-use crate::message::wording::Report;
+use crate::message::report::Report;
 use crate::pg::libpq::{Failure, Unconnected};
 use crate::pg::timestamp;
 
@@ -66,37 +66,31 @@ impl Trouble {
 
     /// Returns the report.
     pub fn report(&self) -> Report {
-        use PgSqlErrorCode::{
-            ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_PROTOCOL_VIOLATION,
-        };
-        let (code, message, detail, hint) = match self {
-            Trouble::NotSet => (
-                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        match self {
+            Trouble::NotSet => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "parameter \"snowflake_pg.registry\" is not set any more",
-                "The server started with a registry.".into(),
+                "The server started with a registry.",
                 "Set \"snowflake_pg.registry\" again and reload the configuration. To run the server without a registry, set \
-                 \"snowflake_pg.worker_id\" and restart it."
-                    .into(),
+                 \"snowflake_pg.worker_id\" and restart it.",
             ),
-            Trouble::Malformed => (
-                ERRCODE_INVALID_PARAMETER_VALUE,
+            Trouble::Malformed => Report::of(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
                 "the value of parameter \"snowflake_pg.registry\" is not a connection string",
-                "The value is not shown, because it can contain a password.".into(),
+                "The value is not shown, because it can contain a password.",
                 "Set a libpq connection string such as \"host=registry.example dbname=fleet\", or a URI, and reload the \
                  configuration. In a URI, percent-encode the special characters of the password: write \"%40\" instead of \"@\", and \
-                 \"%2F\" instead of \"/\"."
-                    .into(),
+                 \"%2F\" instead of \"/\".",
             ),
-            Trouble::NoAnswer(failure) => return no_answer(failure),
-            Trouble::Refused { refusal, facts, format } => return refused(*refusal, facts, *format),
-            Trouble::Strange { answer } => (
-                ERRCODE_PROTOCOL_VIOLATION,
+            Trouble::NoAnswer(failure) => no_answer(failure),
+            Trouble::Refused { refusal, facts, format } => refused(*refusal, facts, *format),
+            Trouble::Strange { answer } => Report::of(
+                PgSqlErrorCode::ERRCODE_PROTOCOL_VIOLATION,
                 "the answer of the registry is not understood",
                 format!("The answer is: {answer}"),
-                "Install the same version of snowflake_pg on this server and of snowflake_registry on the registry's server.".into(),
+                "Install the same version of snowflake_pg on this server and of snowflake_registry on the registry's server.",
             ),
-        };
-        Report { code, message: message.into(), detail, hint }
+        }
     }
 }
 
@@ -105,38 +99,34 @@ const READ_ONLY: &str = "The registry's server answers, but accepts no changes: 
                          server accept changes.";
 
 fn no_answer(failure: &Failure) -> Report {
-    use PgSqlErrorCode::{
-        ERRCODE_CONNECTION_FAILURE, ERRCODE_OPERATOR_INTERVENTION, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
-        ERRCODE_SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION, ERRCODE_WARNING,
-    };
-    let (code, message, detail, hint): (_, String, String, String) = match failure {
-        Failure::Interrupted => (
-            ERRCODE_OPERATOR_INTERVENTION,
-            "the request to the registry was interrupted".into(),
-            String::new(),
-            "The server sends it again.".into(),
+    match failure {
+        Failure::Interrupted => Report::of(
+            PgSqlErrorCode::ERRCODE_OPERATOR_INTERVENTION,
+            "the request to the registry was interrupted",
+            "",
+            "The server sends it again.",
         ),
-        Failure::NotConnected { text, cause: Unconnected::Login } => (
-            ERRCODE_SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION,
-            "the registry's server refused the login".into(),
+        Failure::NotConnected { text, cause: Unconnected::Login } => Report::of(
+            PgSqlErrorCode::ERRCODE_SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION,
+            "the registry's server refused the login",
             sentence(text),
             "Check the user name, the password and the database in \"snowflake_pg.registry\" or in the password file, and pg_hba.conf \
-             and the connection limits of the registry's server."
-                .into(),
+             and the connection limits of the registry's server.",
         ),
-        Failure::NotConnected { text, cause } => (
-            ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
-            "cannot connect to the registry".into(),
+        Failure::NotConnected { text, cause } => Report::of(
+            PgSqlErrorCode::ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+            "cannot connect to the registry",
             sentence(text),
             match cause {
-                Unconnected::ReadOnly => READ_ONLY.into(),
-                _ => "Check that the registry's server runs and accepts connections from this server, and that \
-                          \"snowflake_pg.registry\" names its host, port, database and user."
-                    .into(),
+                Unconnected::ReadOnly => READ_ONLY,
+                _ => {
+                    "Check that the registry's server runs and accepts connections from this server, and that \
+                     \"snowflake_pg.registry\" names its host, port, database and user."
+                }
             },
         ),
-        Failure::Raised { code, message, detail, hint } => (
-            ERRCODE_CONNECTION_FAILURE,
+        Failure::Raised { code, message, detail, hint } => Report::of(
+            PgSqlErrorCode::ERRCODE_CONNECTION_FAILURE,
             format!("the registry raised an error: {message}"),
             format!("{}The SQLSTATE is {code}.", if detail.is_empty() { String::new() } else { format!("{detail} ") }),
             match (code.as_str(), hint.is_empty()) {
@@ -154,39 +144,33 @@ fn no_answer(failure: &Failure) -> Report {
                 (_, true) => "Check the log of the registry's server.".into(),
             },
         ),
-        Failure::Warned { message } => (
-            ERRCODE_WARNING,
+        Failure::Warned { message } => Report::of(
+            PgSqlErrorCode::ERRCODE_WARNING,
             format!("the registry answered with a warning: {message}"),
-            "The answer might be lost in a failover, so the server does not use it.".into(),
-            "Check the synchronous standby of the registry's server.".into(),
+            "The answer might be lost in a failover, so the server does not use it.",
+            "Check the synchronous standby of the registry's server.",
         ),
-        Failure::Broken { text } => (
-            ERRCODE_CONNECTION_FAILURE,
-            "the registry did not answer".into(),
+        Failure::Broken { text } => Report::of(
+            PgSqlErrorCode::ERRCODE_CONNECTION_FAILURE,
+            "the registry did not answer",
             sentence(text),
-            "Check the registry's server and the network between the servers.".into(),
+            "Check the registry's server and the network between the servers.",
         ),
-    };
-    Report { code, message, detail, hint }
+    }
 }
 
 fn refused(refusal: RegistryRefusal, facts: &Facts, format: IdFormat) -> Report {
-    use PgSqlErrorCode::{
-        ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_INVALID_PARAMETER_VALUE,
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_T_R_SERIALIZATION_FAILURE,
-    };
     let until = |text: &str| facts.until.map_or(String::new(), |at| format!("{text} {}.", timestamp::utc(at)));
-    let (code, message, detail, hint) = match refusal {
-        RegistryRefusal::ForeignFleet => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    let mut report = match refusal {
+        RegistryRefusal::ForeignFleet => Report::of(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the registry is the registry of another fleet",
-            "This server has a worker ID of another fleet, or has used the registry of another fleet since it started."
-                .into(),
+            "This server has a worker ID of another fleet, or has used the registry of another fleet since it started.",
             "Correct \"snowflake_pg.registry\". To move this server to the fleet of the registry, stop it, remove its witness, and \
              start it again.",
         ),
-        RegistryRefusal::Layout => (
-            ERRCODE_INVALID_PARAMETER_VALUE,
+        RegistryRefusal::Layout => Report::of(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             "the fleet of the registry has another layout or another epoch",
             format!(
                 "The fleet has layout \"{}\" and epoch {}. This server has layout \"{}\" and epoch {}.",
@@ -197,72 +181,67 @@ fn refused(refusal: RegistryRefusal, facts: &Facts, format: IdFormat) -> Report 
             ),
             "Set \"snowflake_pg.layout\" and \"snowflake_pg.epoch\" to those of the fleet, and restart this server.",
         ),
-        RegistryRefusal::Life => (
-            ERRCODE_T_R_SERIALIZATION_FAILURE,
+        RegistryRefusal::Life => Report::of(
+            PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
             "the registry has begun a new life during the request",
-            String::new(),
+            "",
             "The server sends another request.",
         ),
-        RegistryRefusal::Floor { .. } => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        RegistryRefusal::Floor { .. } => Report::of(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the fleet grants no IDs yet",
             format!(
                 "{} The layout of the fleet was changed, or create_fleet() was called with \"not_before\".",
                 until("The first IDs are granted at")
             )
-            .trim()
-            .into(),
+            .trim(),
             "Wait until then. If this takes longer than a day, check the clock of the registry's server.",
         ),
-        RegistryRefusal::Quarantine { .. } => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        RegistryRefusal::Quarantine { .. } => Report::of(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the registry is in quarantine, and no spare worker ID is free",
-            [until("Worker IDs are assigned again at"), because(&facts.why)].join(" ").trim().into(),
+            [until("Worker IDs are assigned again at"), because(&facts.why)].join(" ").trim(),
             "Start a server that still has its witness and make it the primary, or wait. If you are certain that the registry has lost \
              nothing since the quarantine began, run SELECT snowflake_registry.open() as its owner.",
         ),
-        RegistryRefusal::Clock { .. } => (
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        RegistryRefusal::Clock { .. } => Report::of(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the clock of this server is behind the clock of the registry",
             [until("A worker ID is free for servers whose clock shows a time after"), because(&facts.why)]
                 .join(" ")
-                .trim()
-                .into(),
+                .trim(),
             "Set the clock of this server. If it is correct, check the clock of the registry's server.",
         ),
-        RegistryRefusal::Implausible => (
-            ERRCODE_INVALID_PARAMETER_VALUE,
+        RegistryRefusal::Implausible => Report::of(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             "the registry cannot have granted what this server holds",
-            "The start of the grant, its end, or the number of its renewals is too high.".into(),
+            "The start of the grant, its end, or the number of its renewals is too high.",
             "Check the clock of the registry's server, and whether it was set back. The server issues IDs until its grant ends.",
         ),
-        RegistryRefusal::Full => (
-            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+        RegistryRefusal::Full => Report::of(
+            PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
             "all worker IDs of the fleet are in use",
-            [until("The next worker ID becomes free at"), because(&facts.why)].join(" ").trim().into(),
+            [until("The next worker ID becomes free at"), because(&facts.why)].join(" ").trim(),
             "Check view snowflake_registry.servers for servers that are gone, and the clock of this server. A fleet with more \
              servers needs a layout with a wider worker field.",
         ),
-        RegistryRefusal::Range => (
-            ERRCODE_INVALID_PARAMETER_VALUE,
+        RegistryRefusal::Range => Report::of(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             "the datacenter ID of this server does not fit the layout of the fleet",
-            String::new(),
+            "",
             "Correct \"snowflake_pg.datacenter_id\" and restart this server.",
         ),
-        RegistryRefusal::Lease => (
-            ERRCODE_INVALID_PARAMETER_VALUE,
+        RegistryRefusal::Lease => Report::of(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             "the registry does not accept the lease",
-            String::new(),
+            "",
             "Set \"snowflake_pg.lease\" to a time from 10 minutes to 1 day, and restart this server.",
         ),
     };
-    let hint = match refusal {
-        RegistryRefusal::ForeignFleet if !facts.witness.is_empty() => {
-            hint.replace("its witness", &format!("file \"{}\"", facts.witness))
-        }
-        _ => hint.into(),
-    };
-    Report { code, message: message.into(), detail, hint }
+    if refusal == RegistryRefusal::ForeignFleet && !facts.witness.is_empty() {
+        report.hint = report.hint.replace("its witness", &format!("file \"{}\"", facts.witness));
+    }
+    report
 }
 
 fn because(why: &str) -> String {

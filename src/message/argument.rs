@@ -1,0 +1,88 @@
+//! Arguments that name a table or a column: the errors of all functions with such an argument.
+
+use pgrx::PgSqlErrorCode;
+
+use crate::message::report::Report;
+use crate::pg::relation;
+
+/// What is wrong with an argument that names something.
+#[derive(Clone, Debug)]
+pub enum ArgumentProblem {
+    /// An argument that must name something is NULL.
+    Null {
+        argument: &'static str,
+        /// The kind of object that the argument must name.
+        names: &'static str,
+    },
+    /// A table does not exist.
+    NoTable { table: u32 },
+    /// A table does not have the column that should contain IDs.
+    NoColumn {
+        /// The name of the table, quoted.
+        table: String,
+        /// The name of the column, quoted.
+        column: String,
+    },
+    /// A column that should contain IDs is not of an integer type.
+    NotIntegers {
+        /// The name of the column, quoted.
+        column: String,
+    },
+    /// A name is longer than PostgreSQL allows.
+    NameTooLong {
+        /// The name, quoted.
+        name: String,
+        /// True for the name of a partition, false for the name of a column.
+        partition: bool,
+    },
+}
+
+impl ArgumentProblem {
+    /// Returns the text of the error.
+    pub fn report(&self) -> Report {
+        match self {
+            ArgumentProblem::Null { argument, names } => Report::of(
+                PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+                format!("argument \"{argument}\" must not be null"),
+                "",
+                format!("Pass the name of an existing {names}."),
+            ),
+            ArgumentProblem::NoTable { table } => Report::of(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+                format!("relation with OID {table} does not exist"),
+                "",
+                "Pass the name of an existing table.",
+            ),
+            ArgumentProblem::NoColumn { table, column } => no_column(table, column, ""),
+            ArgumentProblem::NotIntegers { column } => Report::of(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                format!("column {} is not of an integer type", relation::shown(column)),
+                "IDs are stored in columns of type bigint.",
+                "Pass a column of type bigint. If the IDs are stored as text, create a view that converts them with \
+                 snowflake_from_text(), and pass that view.",
+            ),
+            ArgumentProblem::NameTooLong { name, partition } => Report::of(
+                PgSqlErrorCode::ERRCODE_NAME_TOO_LONG,
+                format!("name {} is too long", relation::shown(name)),
+                format!("A name can be at most {} bytes long.", relation::MAX_BYTES),
+                match partition {
+                    true => {
+                        "Give the partitioned table a shorter name. The name of each partition begins with the name of \
+                        the partitioned table."
+                    }
+                    false => "Pass the name of an existing column.",
+                },
+            ),
+        }
+    }
+}
+
+/// Returns the error for a table without the column that a caller named as the one with the IDs. The names are quoted.
+pub fn no_column(table: &str, column: &str, of_type: &str) -> Report {
+    Report::of(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+        format!("table {} has no column {}{of_type}", relation::shown(table), relation::shown(column)),
+        "",
+        "Pass the name of the column that contains the IDs as argument \"key\".",
+    )
+}

@@ -1,0 +1,154 @@
+//! IDs and their parts, in every form: the errors of the functions that encode, decode and check them.
+
+use flake::{FormatError, IdFormat, Layout, Part, PartError, TEXT_LENGTH, TextError, UuidError};
+use pgrx::PgSqlErrorCode;
+
+use crate::message::layout;
+use crate::message::report::Report;
+use crate::pg::{relation, timestamp};
+
+/// What is wrong with an ID or with one of its parts.
+#[derive(Clone, Debug)]
+pub enum IdProblem {
+    /// A part of an ID does not fit its field.
+    Part {
+        /// The part, and the values that would fit.
+        error: PartError,
+        layout: Layout,
+    },
+    /// A number is not an ID of the layout.
+    NotAnId { id: i64, format: IdFormat, error: FormatError },
+    /// A number is negative, so it is not an ID of any layout.
+    Negative { id: i64 },
+    /// A text is not an ID in the form that a function returns.
+    Text { text: String, error: TextError, returned_by: &'static str },
+    /// A UUID is not an ID.
+    Uuid { uuid: String, error: UuidError },
+    /// An instant has no ID in the layout and epoch.
+    Instant { at: i128, format: IdFormat },
+    /// The time of an ID is outside the range of `timestamptz`.
+    TimestampRange,
+    /// A column has IDs of more servers than can be distinguished.
+    ManyNodes {
+        /// The name of the column, quoted.
+        column: String,
+        /// The number of servers that can be distinguished.
+        most: usize,
+        /// The layout with which the IDs are decoded.
+        layout: Layout,
+    },
+}
+
+impl IdProblem {
+    /// Returns the text of the error.
+    pub fn report(&self) -> Report {
+        match self {
+            IdProblem::Part { error: PartError { part, value, max }, layout } => Report::of(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("{} {value} is out of range", numbered(*part)),
+                match max {
+                    0 => format!("Layout \"{layout}\" has no {part} field."),
+                    _ => format!("The {part} field of layout \"{layout}\" can hold a number from 0 to {max}."),
+                },
+                if *max == 0 { "Pass 0." } else { "Pass a number in that range." },
+            ),
+            IdProblem::NotAnId { id, format, error } => Report::of(
+                PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("{id} is not an ID of layout \"{}\"", format.layout),
+                match error {
+                    FormatError::TooLarge { max } => format!("The largest ID of this layout is {max}."),
+                    _ => "An ID cannot be negative.".into(),
+                },
+                "Pass an ID that was issued with this layout.",
+            ),
+            IdProblem::Negative { id } => Report::of(
+                PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("{id} is not an ID"),
+                "An ID cannot be negative.",
+                "Pass a number greater than or equal to zero.",
+            ),
+            IdProblem::Text { text, error, returned_by } => not_a_text(text, *error, returned_by),
+            IdProblem::Uuid { uuid, error } => not_a_uuid(uuid, *error),
+            IdProblem::Instant { at, format } => Report::of(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("time {} is outside the range of layout \"{}\"", timestamp::utc(*at), format.layout),
+                layout::range(format),
+                "Pass a time in that range. Only snowflake_between(), snowflake_first_id_from() and \
+                 snowflake_last_id_before() accept times outside that range.",
+            ),
+            IdProblem::TimestampRange => Report::of(
+                PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                "timestamp out of range",
+                "The time encoded in the ID is outside the range of type timestamp with time zone.",
+                "Decode the ID with the layout that was used to issue it.",
+            ),
+            IdProblem::ManyNodes { column, most, layout } => Report::of(
+                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("column {} contains IDs from more than {most} servers", relation::shown(column)),
+                format!("The IDs were decoded with layout \"{layout}\"."),
+                "Check that the IDs in the column were issued with this layout.",
+            ),
+        }
+    }
+}
+
+/// Returns the name by which users know the number in a field.
+fn numbered(part: Part) -> &'static str {
+    match part {
+        Part::Timestamp => "timestamp",
+        Part::Datacenter => "datacenter ID",
+        Part::Worker => "worker ID",
+        Part::Sequence => "sequence number",
+    }
+}
+
+/// Returns the error for a text that is not an ID in the form that a function returns.
+fn not_a_text(text: &str, error: TextError, returned_by: &str) -> Report {
+    let code = match error {
+        TextError::TooLarge => PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+        _ => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+    };
+    let detail = match error {
+        TextError::TooLarge => "Character 1 is greater than \"7\", so the number is too large for type bigint.".into(),
+        TextError::Short { length: 0 } => "The text is empty.".into(),
+        TextError::Short { length } => {
+            format!("The text ends after character {length}, but an ID has {TEXT_LENGTH} characters.")
+        }
+        TextError::Long => format!("The text has more than {TEXT_LENGTH} characters."),
+        TextError::Digit { position, byte } if byte.is_ascii_graphic() => {
+            format!("Character {position} is \"{}\", which is not a base-32 digit.", byte as char)
+        }
+        TextError::Digit { position, .. } => format!("Character {position} is not a base-32 digit."),
+    };
+    // No ID has more than 19 decimal digits.
+    let decimal = error == TextError::Long && text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let hint = match (decimal, returned_by) {
+        (true, "snowflake_conceal_text") => {
+            "The text looks like a concealed ID in decimal form. Cast it to bigint, and pass it to snowflake_reveal()."
+                .into()
+        }
+        (true, _) => "The text looks like an ID in decimal form. Cast it to bigint.".into(),
+        (false, _) => format!(
+            "Pass a string in the form returned by {returned_by}(): {TEXT_LENGTH} characters, each of which is a digit or a letter \
+             other than U."
+        ),
+    };
+    Report::of(code, format!("\"{text}\" is not an ID in text form"), detail, hint)
+}
+
+/// Returns the error for a UUID that is not an ID.
+fn not_a_uuid(uuid: &str, error: UuidError) -> Report {
+    let detail = match error {
+        UuidError::Variant => "The UUID does not have the variant of RFC 9562.".into(),
+        UuidError::Version { version } => {
+            format!("The UUID has version {version}, but the UUID of an ID has version 8.")
+        }
+        UuidError::Rest => "The last 59 bits of the UUID of an ID are 0.".into(),
+    };
+    Report::of(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("{uuid} is not the UUID of an ID"),
+        detail,
+        "Pass a UUID that snowflake_to_uuid() returned.",
+    )
+}

@@ -1,0 +1,78 @@
+//! Issuing IDs: the errors of a server that cannot issue IDs, and of the functions that issue them.
+
+use flake::Layout;
+use pgrx::PgLogLevel;
+use pgrx::PgSqlErrorCode;
+
+use crate::message::report::Report;
+
+/// Why no ID is issued.
+#[derive(Clone, Debug)]
+pub enum IssueProblem {
+    /// The library is not in `shared_preload_libraries`.
+    NotPreloaded,
+    /// The server is in recovery.
+    Standby,
+    /// `count` is out of range.
+    Count {
+        count: i32,
+        max: u64,
+        /// Sentences that say how to get more IDs, or why there are no more IDs.
+        more: &'static str,
+    },
+    /// The layout has no consecutive IDs to reserve.
+    NotConsecutive { layout: Layout },
+    /// No ID has been issued to this session.
+    NoCurrentId,
+}
+
+impl IssueProblem {
+    /// Returns the text of the error.
+    pub fn report(&self) -> Report {
+        match self {
+            IssueProblem::NotPreloaded => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "library \"snowflake_pg\" is not preloaded",
+                "",
+                "Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.",
+            ),
+            IssueProblem::Standby => Report::of(
+                PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+                "cannot issue an ID during recovery",
+                "The server is a standby or has not finished recovery yet.",
+                "Run the statement on the primary.",
+            ),
+            IssueProblem::Count { count, max, more } => Report::of(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("count {count} is out of range"),
+                format!("The count must be from 1 to {max}."),
+                if *count < 1 { "Pass a count in that range." } else { more },
+            ),
+            IssueProblem::NotConsecutive { layout } => Report::of(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("cannot reserve consecutive IDs with layout \"{layout}\""),
+                "The sequence is not the least significant field of this layout.",
+                "Use snowflake_nextval_batch(), or use a layout in which the sequence is the least significant field.",
+            ),
+            IssueProblem::NoCurrentId => Report::of(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "no ID has been issued in this session yet",
+                "",
+                "Call snowflake_nextval() first.",
+            ),
+        }
+    }
+}
+
+/// Logs a warning about an error that every session will get.
+pub fn refused(report: Report) {
+    report.warn("cannot issue IDs: ");
+}
+
+/// Warns the session that creates the extension that the library is not preloaded.
+pub fn not_preloaded_yet() {
+    let mut report = IssueProblem::NotPreloaded.report();
+    report.detail = "Until the library is preloaded, the server cannot issue IDs, and only functions called with a layout argument can \
+         decode IDs.".into();
+    report.send(PgLogLevel::WARNING);
+}

@@ -1,0 +1,75 @@
+//! What an error, a notice or a log line consists of, and how each of them reaches a session or the log.
+//!
+//! Messages follow PostgreSQL's style guide: the message says what happened, the detail gives facts, and the hint gives advice.
+
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
+
+/// An error or a message in the form that PostgreSQL reports.
+pub struct Report {
+    /// The SQLSTATE.
+    pub code: PgSqlErrorCode,
+    /// What happened.
+    pub message: String,
+    /// Facts, or an empty string.
+    pub detail: String,
+    /// Advice, or an empty string.
+    pub hint: String,
+}
+
+impl Report {
+    /// Returns a report. An empty detail or hint is left out.
+    pub fn of(
+        code: PgSqlErrorCode,
+        message: impl Into<String>,
+        detail: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Report {
+        Report { code, message: message.into(), detail: detail.into(), hint: hint.into() }
+    }
+
+    /// Raises an ERROR. In the postmaster, nothing can catch the error, so the server does not start.
+    #[cold]
+    pub fn raise(self) -> ! {
+        self.send(PgLogLevel::ERROR);
+        unreachable!("an ERROR does not return")
+    }
+
+    /// Sends the report to the session or to the log, depending on the level.
+    pub fn send(self, level: PgLogLevel) {
+        let mut report = ErrorReport::new(self.code, self.message, "snowflake_pg");
+        if !self.detail.is_empty() {
+            report = report.set_detail(self.detail);
+        }
+        if !self.hint.is_empty() {
+            report = report.set_hint(self.hint);
+        }
+        report.report(level);
+    }
+
+    /// Logs a warning whose message begins with `before`.
+    pub fn warn(self, before: &str) {
+        write(PgLogLevel::WARNING, Report { message: format!("{before}{}", self.message), ..self });
+    }
+}
+
+/// Writes a message at level LOG.
+pub fn log(message: impl Into<String>, detail: impl Into<String>) {
+    log_with_hint(message, detail, "");
+}
+
+/// Writes a message with advice at level LOG.
+pub fn log_with_hint(message: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) {
+    write(PgLogLevel::LOG, Report::of(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, detail, hint));
+}
+
+/// Writes a message at level WARNING.
+pub fn warn_of(message: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) {
+    write(PgLogLevel::WARNING, Report::of(PgSqlErrorCode::ERRCODE_WARNING, message, detail, hint));
+}
+
+/// Writes a message that begins with the name of the extension, because the log also contains messages from other programs.
+fn write(level: PgLogLevel, report: Report) {
+    let message = format!("snowflake_pg: {}", report.message);
+    Report { message, ..report }.send(level);
+}

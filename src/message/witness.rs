@@ -1,0 +1,66 @@
+//! The witness: what the server logs if it cannot open, lock or find the file. The error of a second server is that of its worker ID.
+
+use std::io;
+
+use crate::message::report::warn_of;
+use crate::os::memory_file;
+
+/// Warns that the server runs without a witness.
+pub fn cannot_use(directory: &str, error: &io::Error) {
+    warn_of(
+        format!("cannot use directory \"{directory}\" for the witness: {error}"),
+        "Without a witness, this server does not notice that its data directory was reverted to an earlier state, or that another \
+         server on this machine has the same worker ID.",
+        hint(error),
+    );
+}
+
+/// Warns that a server with a registry runs without a witness.
+pub fn cannot_use_in_fleet(directory: &str, error: &io::Error) {
+    warn_of(
+        format!("cannot use directory \"{directory}\" for the witness: {error}"),
+        "Without a witness, this server asks the registry for another worker ID at every start, and issues no IDs until the registry \
+         answers.",
+        hint(error),
+    );
+}
+
+/// Warns that the server cannot lock the witness.
+pub fn cannot_lock(error: &io::Error) {
+    warn_of(
+        format!("cannot lock the witness: {error}"),
+        "The server continues to issue IDs. It does not notice another server on this machine with the same worker ID.",
+        "Make sure that no other server has the same worker ID.",
+    );
+}
+
+/// Warns that the file of the witness was removed while the server is running.
+pub fn removed() {
+    warn_of(
+        "the file of the witness was removed",
+        "The server continues to issue IDs. Its next start begins without a witness, and it does not notice another server on this \
+         machine with the same worker ID.",
+        "Restart the server to create the file again. If systemd removes the file, run the server as a system user, or set \
+         RemoveIPC=no in logind.conf.",
+    );
+}
+
+/// Warns that the file of the witness of a server with a registry was removed while the server is running.
+pub fn removed_in_fleet() {
+    warn_of(
+        "the file of the witness was removed",
+        "The server continues to issue IDs with its worker ID. At its next start, it asks the registry for another worker ID, and issues \
+         no IDs until the registry answers.",
+        "Restart the server while the registry answers, to create the file again. If systemd removes the file, run the server as a \
+         system user, or set RemoveIPC=no in logind.conf.",
+    );
+}
+
+/// Returns what to do about a witness that cannot be opened.
+fn hint(error: &io::Error) -> &'static str {
+    if memory_file::is_foreign(error) {
+        return "Remove this file as root. To keep other users from creating it, set \"snowflake_pg.witness_directory\" to a directory to \
+                which only the user of the server can write, for example \"/dev/shm/snowflake_pg\". Then restart the server.";
+    }
+    "Set \"snowflake_pg.witness_directory\" to a directory in an in-memory file system, or to an empty string to run without a witness."
+}
