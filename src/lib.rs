@@ -20,7 +20,7 @@ use config::guc_hooks::Callbacks;
 use config::{guc, identity};
 use fleet::{grant, record};
 use functions::series_rights;
-use generator::{draw, witness};
+use generator::{current, witness};
 use os::backtrace;
 use pg::{label, utility};
 use segments::slots;
@@ -92,5 +92,7 @@ pub extern "C-unwind" fn _PG_init() {
     mark_worker::register();
     standby_watch::register();
     // Stage 4: Install the hooks that run in each session.
-    utility::observe(draw::forget);
+    if !faults::on(faults::Fault::DiscardIgnored) {
+        utility::observe(current::forget);
+    }
 }

@@ -13,6 +13,7 @@ const ID: &[&str] = &[
     "crates/flake/src/step.rs",
     "crates/flake/src/tick.rs",
     "src/functions/issue.rs",
+    "src/generator/current.rs",
     "src/generator/draw.rs",
     "src/generator/assigned.rs",
     "src/generator/extend.rs",

@@ -31,6 +31,7 @@ use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 
 use crate::config::guc;
 use crate::config::identity::{self, Identity};
+use crate::faults::{self, Fault};
 use crate::fleet::record;
 use crate::message::fleet::{Left, Outage, Until};
 use crate::pg::background_worker;
@@ -336,6 +337,11 @@ pub const fn scale(identity: &Identity) -> Scale {
 pub fn identity() -> Option<Identity> {
     let own = identity::find()?;
     Some(published().map_or_else(|| own.clone(), |snapshot| snapshot.identity(own)))
+}
+
+/// Returns true if a grant limits the IDs of this identity. Without a registry, there is no grant.
+pub fn limits(identity: &Identity) -> bool {
+    identity.registry_set && !faults::on(Fault::BoundIgnored)
 }
 
 /// Returns the worker ID that the registry has assigned, or `None` if there is none.

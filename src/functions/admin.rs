@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
 use crate::functions::key_column::{self, KeyColumn};
-use crate::generator::{assigned, extend, mark, start, witness};
+use crate::generator::{assigned, durable, mark, start, witness};
 use crate::message;
 use crate::message::argument::ArgumentProblem;
 use crate::message::clock::ClockProblem;
@@ -97,7 +97,7 @@ fn snowflake_set_mark(
     // Wakes the sessions that wait for an extension of the previous generation.
     shmem::extended().wake_all();
     message::mark::was_set(set.value(), force, before.map(Mark::value));
-    extend::acknowledged(written);
+    durable::acknowledged(written);
     before.map(|before| i64::try_from(before.value()).unwrap_or(i64::MAX))
 }
 

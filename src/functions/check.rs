@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 
 use crate::config::guc;
 use crate::config::identity::Identity;
-use crate::faults::{self, Fault};
+use crate::faults;
 use crate::fleet::grant;
 use crate::functions::key_column::{self, KeyColumn};
 use crate::generator::mark;
@@ -141,17 +141,13 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
 /// elements, because Rust aborts the process when it runs out of memory. While this function reads the elements, it checks for a
 /// cancel request.
 fn unnamed(mut found: HashSet<i32>, workers: Option<&Array<'_, i32>>) -> HashSet<i32> {
-    if let Some(left) = faults::searched_in_a_copy(&found, workers) {
-        return left;
-    }
-    faults::cancel_here();
+    let _reading = faults::reading_array(workers);
     for (read, worker) in workers.into_iter().flat_map(|workers| workers.iter()).enumerate() {
-        if read % BETWEEN_LOOKS == 0 && !faults::on(Fault::DeafReading) {
+        if read % BETWEEN_LOOKS == 0 {
             pgrx::check_for_interrupts!();
         }
         worker.map(|worker| found.remove(&worker));
     }
-    faults::cancel_outlived();
     found
 }
 

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 use serde::Serialize;
 
 use crate::config::identity;
-use crate::faults::{self, Fault};
+use crate::faults;
 use crate::functions::text;
 use crate::message::id::IdProblem;
 use crate::pg::composite;
@@ -104,10 +104,7 @@ impl Decoded<'_> {
             Ok(parts) => parts,
             Err(error) => IdProblem::NotAnId { id, format: *format, error }.raise(),
         };
-        let mut instant = format.instant(parts.tick);
-        if faults::on(Fault::DecodeIgnoresEpoch) {
-            instant -= format.instant(0);
-        }
+        let instant = faults::without_epoch(format.instant(parts.tick), format);
         let created_at = timestamptz(instant).unwrap_or_else(|| IdProblem::TimestampRange.raise());
         Decoded { format, created_at, instant, parts }
     }

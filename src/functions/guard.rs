@@ -6,7 +6,7 @@ use pgrx::spi::SpiError;
 use crate::config::identity;
 use crate::faults::{self, Fault};
 use crate::functions::extension;
-use crate::generator::{draw, guard};
+use crate::generator::{current, guard};
 use crate::message::argument::ArgumentProblem;
 use crate::message::guard::GuardProblem;
 use crate::pg::function::Called;
@@ -94,7 +94,7 @@ fn snowflake_guard_row(call: Called) -> Row {
     let first = if faults::on(Fault::GuardFromZero) { 0 } else { first };
     let Some(id) = id.filter(|id| *id >= first) else { return row.unchanged() };
     // A trigger on this server can insert a row with a new ID while a replicated row is applied.
-    let new = draw::current() == Some(id) && !faults::on(Fault::GuardMistakesOwn);
+    let new = current::get() == Some(id) && !faults::on(Fault::GuardMistakesOwn);
     match guard::own(first) {
         Some(own) if own.contains(id) && !new => {
             shmem::refusals().add(id, clock::wall());

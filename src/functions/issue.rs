@@ -4,7 +4,7 @@ use flake::Request;
 use pgrx::prelude::*;
 
 use crate::config::{guc, identity};
-use crate::generator::draw;
+use crate::generator::{current, draw};
 use crate::message::issue::IssueProblem;
 
 /// The largest number of IDs that one call of `snowflake_nextval_batch` issues. With the default layout, a server needs about 2.5
@@ -70,5 +70,5 @@ fn snowflake_reserve(count: i32) -> i64 {
 fn snowflake_currval() -> i64 {
     // If the library is not preloaded, this call raises the error that says so.
     identity::get();
-    draw::current().unwrap_or_else(|| IssueProblem::NoCurrentId.raise())
+    current::get().unwrap_or_else(|| IssueProblem::NoCurrentId.raise())
 }

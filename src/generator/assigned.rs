@@ -10,7 +10,6 @@ use std::time::Duration;
 use flake::{Nanos, Reservation};
 
 use crate::config::identity::{self, Identity};
-use crate::faults::{self, Fault};
 use crate::fleet::grant::{self, Snapshot, Standing};
 use crate::fleet::refusal;
 use crate::generator::mark;
@@ -78,7 +77,7 @@ pub enum Limit {
 /// Returns the part of a reservation that the grant contains. It must contain the word below `needed`. Without a registry, this is the
 /// whole reservation.
 pub fn within_grant(identity: &Identity, reservation: Reservation, needed: u64) -> Result<Reservation, Limit> {
-    if !identity.registry_set || faults::on(Fault::BoundIgnored) {
+    if !grant::limits(identity) {
         return Ok(reservation);
     }
     let snapshot = grant::published().filter(|snapshot| snapshot.holds(identity)).ok_or(Limit::Changed)?;
@@ -90,10 +89,8 @@ pub fn within_grant(identity: &Identity, reservation: Reservation, needed: u64) 
 
 /// Returns the error of a session that would need the word `next`, if the word is above the bound.
 pub fn ended_before(identity: &Identity, next: u64) -> Option<FleetProblem> {
-    match grant::published().filter(|snapshot| identity.registry_set && snapshot.holds(identity)) {
-        Some(snapshot) if snapshot.ceiling(identity) <= next && !faults::on(Fault::BoundIgnored) => {
-            Some(refusal::grant_ended(identity, &snapshot))
-        }
+    match grant::published().filter(|snapshot| grant::limits(identity) && snapshot.holds(identity)) {
+        Some(snapshot) if snapshot.ceiling(identity) <= next => Some(refusal::grant_ended(identity, &snapshot)),
         _ => None,
     }
 }

@@ -1,32 +1,24 @@
 //! Issuing IDs: the path from an SQL call to the shared state, and what a session does if the state cannot grant its request.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use flake::{Drawn, Limits, Nanos, Obstacle, Pace, Request, Run, State};
+use flake::{Drawn, Limits, Nanos, Obstacle, Pace, Request, Run};
 
 use crate::config::guc;
 use crate::config::identity::{self, Identity};
 use crate::config::turn;
-use crate::faults::{self, Fault};
-use crate::generator::{assigned, extend, start};
+use crate::generator::{assigned, current, extend, start};
 use crate::message::clock::ClockProblem;
 use crate::message::layout::LayoutProblem;
+use crate::server::shmem::{self, State};
 use crate::server::stats::{self, Count};
-use crate::server::{clock, shmem, wait};
+use crate::server::{clock, wait};
 
 /// IDs that belong to this session, in the order in which they were issued.
 pub struct Issued {
     identity: &'static Identity,
     run: Run,
 }
-
-/// The value of [`CURRENT`] before the first ID.
-const NONE: i64 = -1;
-
-/// The last ID issued to this session, or a negative number before the first ID. The variable is an atomic only because Rust
-/// requires this of a static variable that changes. Each session is a process with one thread.
-static CURRENT: AtomicI64 = AtomicI64::new(NONE);
 
 /// How long a request has been throttled, and whether a request for more than one ID has been throttled for so long that it is granted
 /// like a request for one ID. Without this, sessions that take all IDs as soon as they can would keep the request waiting forever.
@@ -62,7 +54,7 @@ impl Overdue {
         // The request has waited, even if the clock has a coarse resolution.
         self.waited = now.saturating_sub(self.since).max(1);
         let late = !request.is_single() && self.waited >= pace.max_ahead;
-        self.now = late && !faults::on(Fault::NeverOverdue) && shmem::state().bulk().takes_overdue(now, pace.max_ahead);
+        self.now = late && shmem::state().bulk().takes_overdue(now, pace.max_ahead);
     }
 
     /// Records that a request for more than one ID has been granted.
@@ -81,7 +73,6 @@ impl Overdue {
 pub fn draw(request: Request) -> Issued {
     let mut identity = identity::issuing().unwrap_or_else(|| assigned::take());
     let state = shmem::state();
-    let _held = faults::lock_held_while_drawing();
     let mut overdue = Overdue::new(request);
     loop {
         let drawn = match attempt(state, identity, request, &overdue) {
@@ -95,7 +86,7 @@ pub fn draw(request: Request) -> Issued {
         };
         if let Some(Drawn { run, renew }) = drawn {
             // The words are dropped if the state is loaded for another worker ID, see [`flake::Assignment`].
-            if state.assignment().get() != identity.assignment && !faults::on(Fault::AssignmentIgnored) {
+            if !state.has_assignment(identity.assignment) {
                 identity = assigned::take();
                 continue;
             }
@@ -115,30 +106,16 @@ pub fn draw(request: Request) -> Issued {
 #[inline(always)]
 fn attempt(state: &State, identity: &Identity, request: Request, overdue: &Overdue) -> Result<Drawn, Obstacle> {
     let pace = Pace { overdue: overdue.now, waited: overdue.waited, ..guc::pace_with(overdue.ahead) };
-    let early = faults::clock_read_early(clock::monotonic);
     // Each attempt reads the clock once, so the number of clock reads is the number of attempts.
     let mut attempts = 0;
     let drawn = state.draw(&identity.limits, pace, request, |offset| {
         attempts += 1;
-        faults::time_of_other_clock(clock::monotonic().wrapping_add(offset), early, offset)
+        clock::monotonic().wrapping_add(offset)
     });
     if attempts > 1 {
         stats::add(Count::Retries, attempts - 1);
     }
-    faults::wrapped(drawn)
-}
-
-/// Returns the last ID issued to this session.
-pub fn current() -> Option<i64> {
-    Some(CURRENT.load(Ordering::Relaxed)).filter(|id| *id >= 0)
-}
-
-/// Clears the last ID of this session, in the same way as `DISCARD` clears the last values of sequences. Otherwise, if a pooler
-/// hands a session from one client to the next, `snowflake_currval()` would return the ID of the previous client.
-pub fn forget() {
-    if !faults::on(Fault::DiscardIgnored) {
-        CURRENT.store(NONE, Ordering::Relaxed);
-    }
+    drawn
 }
 
 impl Issued {
@@ -148,17 +125,16 @@ impl Issued {
         if self.run.count == 0 {
             return None;
         }
-        let id = faults::counted_on(self.identity.stamp.id(self.run.first), current());
+        let word = self.run.first;
         self.run.first += 1;
         self.run.count -= 1;
-        CURRENT.store(id, Ordering::Relaxed);
-        Some(id)
+        Some(current::set(self.identity.stamp.id(word)))
     }
 
     /// Takes all remaining IDs as one block, and returns the first ID of the block.
     pub fn take_block(self) -> i64 {
         let stamp = &self.identity.stamp;
-        CURRENT.store(stamp.id(self.run.last()), Ordering::Relaxed);
+        current::set(stamp.id(self.run.last()));
         stamp.id(self.run.first)
     }
 }

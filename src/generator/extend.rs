@@ -10,21 +10,18 @@
 use std::time::Duration;
 
 use flake::{Generation, MAX_WINDOW, MIN_WINDOW, Mark, Nanos, Pending, Reservation};
-use pgrx::pg_sys::XLogRecPtr;
 use pgrx::{debug1, debug2};
 
 use crate::config::guc::{self, ClockRegression};
 use crate::config::identity::Identity;
-use crate::faults::{self, Fault};
 use crate::fleet::grant::Snapshot;
 use crate::fleet::refusal;
 use crate::generator::assigned::{self, Limit};
 use crate::generator::mark::Raised;
-use crate::generator::{mark, slow_mark};
+use crate::generator::{durable, mark, slow_mark};
 use crate::message::clock::ClockProblem;
 use crate::message::mark::MarkProblem;
 use crate::pg::wait_event::WaitEvent;
-use crate::pg::{sync_standby, wal};
 use crate::server::{clock, log, shmem, stats, wait};
 
 /// How long a session sleeps at first, and at most, before it checks whether the session that extends the reservation has given
@@ -56,9 +53,6 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if faults::on(Fault::ClaimKept) {
-            return;
-        }
         shmem::state().release(&self.0);
         shmem::extended().wake_one();
     }
@@ -69,8 +63,6 @@ struct Plan {
     generation: Generation,
     reservation: Reservation,
     time: Nanos,
-    /// The first word that may not have been issued yet.
-    next: u64,
 }
 
 /// A mark that is not known to be durable.
@@ -109,7 +101,6 @@ pub fn renew(identity: &Identity) {
     };
     let found = match find_or_write(identity, None) {
         Ok(found) => found,
-        Err(Hindrance::Mark(problem)) if faults::on(Fault::RenewalRaises) => problem.raise(),
         Err(hindrance) => {
             // The first session that gets no ID raises the error. Until then, half of the reservation is left.
             debug1!("snowflake_pg: not extending the reservation in advance: {hindrance:?}");
@@ -117,7 +108,7 @@ pub fn renew(identity: &Identity) {
         }
     };
     let pending = found.pending;
-    if is_durable(pending.position) {
+    if durable::is_durable(pending.position) {
         publish(identity, &pending, found.written_here.then(|| took(&pending)), " in advance");
     } else {
         let now = clock::monotonic();
@@ -190,7 +181,7 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
     let mut told = false;
     // Another session may have written the mark long ago, and the flush below can take as long.
     slow_mark::waiting(&pending);
-    while !is_durable(pending.position) {
+    while !durable::is_durable(pending.position) {
         slow_mark::waiting(&pending);
         if !told {
             debug1!("snowflake_pg: waiting for the synchronous standby to acknowledge the mark");
@@ -201,9 +192,7 @@ fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
         if shmem::state().generation() != pending.generation || !claim.keep(pause) {
             return None;
         }
-        if !wait_for_standby(pause) {
-            break;
-        }
+        durable::wait_for_standby(pause);
     }
     if !told {
         slow_mark::flushed(&pending, begun);
@@ -223,10 +212,10 @@ fn took(pending: &Pending) -> Nanos {
 fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<Found, Hindrance> {
     let pending = shmem::state().pending();
     // The assignment is read after the generation of the mark, which ends with the assignment.
-    if shmem::state().assignment().get() != identity.assignment && !faults::on(Fault::AssignmentIgnored) {
+    if !shmem::state().has_assignment(identity.assignment) {
         return Err(Hindrance::Stale);
     }
-    if let Some(pending) = pending.filter(|_| !faults::on(Fault::PendingForgotten)) {
+    if let Some(pending) = pending {
         return Ok(Found { pending, written_here: false });
     }
     let plan = prepare(identity, needed)?;
@@ -241,7 +230,7 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     // The generation is read before `last`, which is `None` if the mark was set in the meantime.
     let generation = state.generation();
     let last = state.last().ok_or(Hindrance::Stale)?;
-    if state.assignment().get() != identity.assignment && !faults::on(Fault::AssignmentIgnored) {
+    if !state.has_assignment(identity.assignment) {
         return Err(Hindrance::Stale);
     }
     let disciplined = state.discipline(clock::reading, identity.limits.time(last), &guc::clock_rules());
@@ -261,16 +250,14 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
         Limit::Changed => Hindrance::Stale,
         Limit::Ended(snapshot) => Hindrance::GrantEnded(snapshot),
     })?;
-    Ok(Plan { generation, reservation, time, next: last + 1 })
+    Ok(Plan { generation, reservation, time })
 }
 
 /// Writes the mark of a plan and leaves the mark pending, because the mark is not on disk yet.
 fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, Hindrance> {
     let state = shmem::state();
-    let covered = faults::mark_behind(plan.reservation.ceiling, plan.next);
-    let written = mark::raise(Mark::above(&identity.stamp, covered), patient, || {
-        let published = state.published().filter(|_| !faults::on(Fault::MarkBehind));
-        let least = published.map_or(Mark::NOTHING_ISSUED, |ceiling| Mark::above(&identity.stamp, ceiling));
+    let written = mark::raise(Mark::above(&identity.stamp, plan.reservation.ceiling), patient, || {
+        let least = state.published().map_or(Mark::NOTHING_ISSUED, |ceiling| Mark::above(&identity.stamp, ceiling));
         // The generation is read after the ceiling, because the ceiling can belong to a later generation.
         (state.generation() == plan.generation).then_some(least)
     });
@@ -280,7 +267,7 @@ fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, H
         Raised::Unwanted => return Err(Hindrance::Stale),
         Raised::Locked => return Err(Hindrance::Locked),
     };
-    let Plan { generation, reservation, time, .. } = *plan;
+    let Plan { generation, reservation, time } = *plan;
     let pending = Pending { generation, reservation, time, written: clock::monotonic(), position };
     state.note(&pending);
     Ok(pending)
@@ -291,9 +278,7 @@ fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, H
 fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &str) -> bool {
     let state = shmem::state();
     // The mark may have been removed or lowered since it was written. The next attempt to write the mark reports this problem.
-    let least = Mark::above(&identity.stamp, pending.reservation.ceiling);
-    let covered = mark::read().is_ok_and(|mark| mark >= least);
-    if !covered && !faults::any_mark_covers() {
+    if !mark::covers(Mark::above(&identity.stamp, pending.reservation.ceiling)) {
         state.forget(pending);
         shmem::extended().wake_all();
         return false;
@@ -314,38 +299,11 @@ fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &st
     true
 }
 
-/// Flushes the WAL up to `position`. Returns true if the synchronous standby has acknowledged the WAL up to `position`, or if no
-/// synchronous standby is configured.
-fn is_durable(position: XLogRecPtr) -> bool {
-    if faults::on(Fault::PublishBeforeFlush) {
-        return true;
-    }
-    wait::slow_disk();
-    wal::flush(position);
-    sync_standby::acknowledged(position)
-}
-
-/// Waits until the synchronous standby has acknowledged the WAL up to `position`, or until no synchronous standby is configured.
-pub fn acknowledged(position: XLogRecPtr) {
-    let begun = clock::monotonic();
-    while !sync_standby::acknowledged(position) && wait_for_standby(flake::pause(begun, clock::monotonic())) {}
-}
-
-/// Sleeps for a pause. Returns false if [`Fault::PublishAfterCancel`] ends the wait.
-fn wait_for_standby(pause: Nanos) -> bool {
-    wait::sleep(WaitEvent::Mark, Duration::from_nanos(pause));
-    if faults::cancel_ends_wait() {
-        return false;
-    }
-    pgrx::check_for_interrupts!();
-    true
-}
-
 /// Compares the clocks because generator time is implausible. Returns true if generator time has moved far ahead as a result.
 #[cold]
 pub fn recheck_clock(identity: &Identity) -> bool {
     let state = shmem::state();
-    let Some(last) = state.last().filter(|_| !faults::on(Fault::RestoreUnnoticed)) else {
+    let Some(last) = state.last() else {
         return false;
     };
     let before = state.clock().offset;

@@ -12,6 +12,7 @@ use flake::Mark;
 use pgrx::debug1;
 use pgrx::pg_sys::XLogRecPtr;
 
+use crate::faults::{self, Fault};
 use crate::generator::witness;
 use crate::message::mark::MarkProblem;
 use crate::pg::origin::{self, Mode, Origin};
@@ -103,7 +104,7 @@ pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     let locked = Guard::take(Mode::Shared).and_then(|guard| Ok((progress(guard.origin)?, guard)));
     let (mark, guard) = locked.unwrap_or_else(|problem| problem.raise());
     shmem::origin_state().note_made();
-    let result = load(mark);
+    let result = load(faults::loaded_mark(mark));
     drop(guard);
     result
 }
@@ -111,6 +112,11 @@ pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
 /// Reads the mark, which another session may change at the same time.
 pub fn read() -> Result<Mark, MarkProblem> {
     progress(find()?)
+}
+
+/// Returns true if the stored mark is `least` or higher.
+pub fn covers(least: Mark) -> bool {
+    faults::any_mark_covers() || read().is_ok_and(|mark| mark >= least)
 }
 
 /// The result of an attempt to raise the mark.
@@ -126,6 +132,7 @@ pub enum Raised {
 /// Raises the mark to `mark`. `wanted` returns the value that the stored mark must have reached by now, or `None` if the mark is
 /// no longer needed. If `wait` is set, this function waits for a session that is changing the origin.
 pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> Result<Raised, MarkProblem> {
+    let mark = faults::mark_behind(mark);
     let Some(guard) = Guard::acquire(Mode::Shared, wait)? else {
         return Ok(Raised::Locked);
     };
@@ -187,6 +194,9 @@ pub fn exists() -> bool {
 
 /// Waits until the origin exists, because the background worker may not have created it yet after a server's first start.
 pub fn wait_for_origin() {
+    if faults::on(Fault::MarkMadeByUser) {
+        let _ = make();
+    }
     let begun = clock::monotonic();
     while !exists() && shmem::origin_state().problem() == MarkProblem::NotMade {
         debug1!("snowflake_pg: waiting for the background worker to create the replication origin");

@@ -2,7 +2,9 @@
 //! comes next.
 
 pub mod assigned;
+pub mod current;
 pub mod draw;
+pub mod durable;
 pub mod extend;
 pub mod guard;
 pub mod mark;

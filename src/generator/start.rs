@@ -3,7 +3,7 @@
 use flake::{Generation, GeneratorClock, MAX_LEAD, Mark, Nanos};
 
 use crate::config::identity::Identity;
-use crate::faults::{self, Fault};
+use crate::faults;
 use crate::fleet::refusal;
 use crate::generator::{assigned, mark, witness};
 use crate::message;
@@ -20,15 +20,8 @@ use crate::server::{clock, shmem};
 /// Begins issuing IDs at the clock, at the mark or at the mark in the witness, whichever is latest. Raises an error if this server
 /// cannot issue IDs.
 pub fn load(identity: &Identity) {
-    match refusal(identity) {
-        Some(Error::Issue(IssueProblem::Standby)) if faults::on(Fault::IssueInRecovery) => {
-            return faults::begin_without_mark(shmem::state(), clock::reading());
-        }
-        Some(error) => error.raise(),
-        None => {}
-    }
-    if faults::on(Fault::MarkMadeByUser) {
-        let _ = mark::make();
+    if let Some(error) = refusal(identity) {
+        error.raise();
     }
     let state = shmem::state();
     if state.last().is_some() {
@@ -36,8 +29,7 @@ pub fn load(identity: &Identity) {
     }
     mark::wait_for_origin();
     // A server that cannot issue IDs must not keep another server from issuing them.
-    mark::with_mark(|mark| beginning(identity, faults::forgotten_mark().unwrap_or(mark), clock::wall()))
-        .unwrap_or_else(|error| error.raise());
+    mark::with_mark(|mark| beginning(identity, mark, clock::wall())).unwrap_or_else(|error| error.raise());
     witness::claim(identity);
     // The generation is read before the mark, so that a mark that is out of date is not loaded.
     let generation = state.generation();
@@ -56,7 +48,6 @@ fn begin(identity: &Identity, generation: Generation, mark: Mark) {
     if state.last().is_some() || state.assignment().get() != identity.assignment {
         return;
     }
-    let mark = faults::forgotten_mark().unwrap_or(mark);
     let (reading, floor) = (clock::reading(), floor(identity));
     let first = beginning(identity, mark, reading.wall).unwrap_or_else(|error| error.raise());
     let begins = identity.limits.time(first);
@@ -75,9 +66,7 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
     let (limits, format) = (&identity.limits, identity.format);
     match limits.word_at(wall) {
         None => return Err(ClockProblem::BeforeEpoch { epoch: format.epoch }.into()),
-        Some(word) if word > limits.last_word() && !faults::on(Fault::SilentWrap) => {
-            return Err(LayoutProblem::Exhausted { format }.into());
-        }
+        Some(word) if word > limits.last_word() => return Err(LayoutProblem::Exhausted { format }.into()),
         Some(_) => {}
     }
     let floor = floor(identity);
@@ -90,7 +79,7 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
         }
         return Err(MarkProblem::Ahead { of_witness, mark: at, clock: timestamp::of(wall), format }.into());
     }
-    if first > limits.last_word() && !faults::on(Fault::SilentWrap) {
+    if first > limits.last_word() {
         return Err(LayoutProblem::Exhausted { format }.into());
     }
     let next = limits.word_at(wall).map_or(first, |word| word.max(first));
@@ -99,8 +88,5 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
 
 /// Returns the mark below which this machine has issued IDs, or another server of the fleet may have issued them.
 fn floor(identity: &Identity) -> Mark {
-    match faults::on(Fault::StartIgnored) {
-        true => Mark::NOTHING_ISSUED,
-        false => witness::mark().max(identity.start),
-    }
+    faults::floor(witness::mark().max(identity.start))
 }

@@ -71,7 +71,6 @@ fn begin(host: String) -> io::Result<(UnixStream, Receiver<Found>)> {
 
 /// Runs in a thread, so it must not call PostgreSQL.
 fn look_up(host: &str) -> Found {
-    faults::slow_lookup();
     let found = (host, 0).to_socket_addrs()?.map(|address| match address {
         // The address of an interface is only valid with the interface.
         SocketAddr::V6(address) if address.scope_id() != 0 => format!("{}%{}", address.ip(), address.scope_id()),

@@ -12,10 +12,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use flake::State;
 use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 
-use crate::faults;
+pub use crate::faults::State;
 use crate::pg::backend_slots::SHARED_ALIGNMENT;
 use crate::pg::condition_variable::Condition;
 use crate::server::clock;
@@ -69,7 +68,7 @@ pub fn request() {
 /// [`crate::config::identity::Identity`] has called `request`.
 #[inline]
 pub fn state() -> &'static State {
-    faults::state_of_this_backend().unwrap_or_else(|| &SHARED.get().state)
+    &SHARED.get().state
 }
 
 /// Returns the state of the mark's replication origin. This function can be used only after [`request`].

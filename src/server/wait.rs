@@ -52,15 +52,3 @@ fn milliseconds(time: Duration) -> i64 {
     let time = if time > 2 * LONGEST { LONGEST } else { time };
     time.as_micros().div_ceil(1_000).max(1) as i64
 }
-
-/// Sleeps for two seconds if [`Fault::SlowDisk`] is on, or for six seconds if [`Fault::StuckDisk`] is on. The sleep can be cancelled.
-pub fn slow_disk() {
-    let pauses = match () {
-        () if faults::on(Fault::SlowDisk) => 40,
-        () if faults::on(Fault::StuckDisk) => 120,
-        () => 0,
-    };
-    for _ in 0..pauses {
-        on_latch(WaitEvent::Mark, Duration::from_millis(50));
-    }
-}

@@ -195,6 +195,12 @@ impl State {
         &self.terms.assignment
     }
 
+    /// Returns true if the state is loaded for assignment `number`. A caller that has drawn words drops them if it is not.
+    #[inline(always)]
+    pub fn has_assignment(&self, number: u64) -> bool {
+        self.assignment().get() == number
+    }
+
     /// Unloads the state and changes its assignment from `from` to number `to`. The caller has the lock that [`State::unload`]
     /// needs. Returns false if the assignment is not `from` any more, or changes at the same time.
     pub fn assign(&self, from: u64, to: u64) -> bool {

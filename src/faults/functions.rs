@@ -1,0 +1,52 @@
+//! Faults of the SQL functions.
+#![allow(unsafe_code)]
+
+use flake::IdFormat;
+use pgrx::prelude::*;
+
+use super::{Fault, on};
+
+/// The time while a function reads the elements of an array argument.
+pub struct ReadingArray;
+
+/// Copies an array argument if [`Fault::ArgumentCopied`] is on. If [`Fault::CancelWhileReading`] or [`Fault::DeafReading`] is on, a cancel
+/// request arrives, as if a signal had brought it. With the latter, all elements are read before anything checks for the request.
+pub fn reading_array(array: Option<&Array<'_, i32>>) -> ReadingArray {
+    let elements = || array.into_iter().flat_map(|array| array.iter()).flatten();
+    if on(Fault::ArgumentCopied) {
+        std::hint::black_box(elements().collect::<Vec<i32>>());
+    }
+    if on(Fault::CancelWhileReading) || on(Fault::DeafReading) {
+        // SAFETY: these are flags of this process, which PostgreSQL's signal handler sets in the same way.
+        unsafe {
+            pg_sys::QueryCancelPending = 1;
+            pg_sys::InterruptPending = 1;
+        }
+    }
+    if on(Fault::DeafReading) {
+        std::hint::black_box(elements().count());
+        drop(ReadingArray);
+    }
+    ReadingArray
+}
+
+impl Drop for ReadingArray {
+    /// Logs that nothing checked for the cancel request.
+    fn drop(&mut self) {
+        if (on(Fault::CancelWhileReading) || on(Fault::DeafReading)) && !std::thread::panicking() {
+            pgrx::log!("snowflake_pg: read to the end");
+        }
+    }
+}
+
+/// Returns an empty tweak if [`Fault::TweakIgnored`] is on.
+#[inline(always)]
+pub fn tweak_used(tweak: &[u8]) -> &[u8] {
+    if on(Fault::TweakIgnored) { &[] } else { tweak }
+}
+
+/// Returns the time of an ID as if the epoch were the Unix epoch, if [`Fault::DecodeIgnoresEpoch`] is on. Times are in microseconds.
+#[inline(always)]
+pub fn without_epoch(instant: i128, format: &IdFormat) -> i128 {
+    if on(Fault::DecodeIgnoresEpoch) { instant - format.instant(0) } else { instant }
+}
