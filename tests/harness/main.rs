@@ -2,6 +2,7 @@
 
 mod end;
 mod environment;
+mod hooks;
 mod installers;
 mod proxy;
 mod rooms;

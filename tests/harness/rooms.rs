@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use cluster::texts_of;
 
-/// The floors of `src/` from the lowest to the highest, with their rooms. The rooms of one floor do not use each other. `faults.rs` is
+/// The floors of `src/` from the lowest to the highest, with their rooms. The rooms of one floor do not use each other. `faults` is
 /// below all.
 const FLOORS: [&[&str]; 8] = [
     &["os"],
