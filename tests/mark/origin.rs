@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Ask, Builder, Client, Cluster, Load, Stop, assert_caught, check_unique, ensure, sqlstate, typed, within,
+    Answer, Ask, Builder, Client, Cluster, Load, SetOnDrop, Stop, assert_caught, check_unique, ensure, sqlstate, typed,
+    within,
 };
 use postgres::SimpleQueryMessage;
 
@@ -59,15 +60,6 @@ fn restore(server: &Cluster, from: &str, to: &str) {
     typed(psql, &String::from_utf8_lossy(&dump.stdout)).expect("the dump can be restored");
 }
 
-/// Sets the flag when dropped, so that the threads that run until then end even after a panic.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Performs operations on replication origins, on the extension, and on whole databases. `during` is the last operation of each
 /// round under load. `after` runs when the load has ended.
 fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), String> {
@@ -81,7 +73,7 @@ fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), Str
     let load = Load::start(&server, 3, Ask::READING, "");
     let done = AtomicBool::new(false);
     let (watched, mut ids) = thread::scope(|scope| {
-        let _over = Over(&done);
+        let _over = SetOnDrop(&done);
         let watcher = scope.spawn(|| watch(&server, &done));
         let remakers = ["postgres", "second"].map(|name| scope.spawn(|| remake(&server, name, &done)));
         let mut third = server.connect_to("third");

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Builder, Client, Cluster, Section, Stop, settings, sqlstate, typed};
+use cluster::{Builder, Client, Cluster, Section, SetOnDrop, Stop, settings, sqlstate, typed};
 
 /// Returns the text of the page.
 pub fn page() -> String {
@@ -33,15 +33,6 @@ pub fn builder() -> Builder {
     static USED: AtomicU32 = AtomicU32::new(0);
     let number = USED.fetch_add(1, Ordering::Relaxed);
     Cluster::builder(&format!("migration_{}_{number}", std::process::id())).set("autovacuum", "off")
-}
-
-/// Ends other threads by setting their flag when this value is dropped, even if the current thread panics.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// A server on which a section is run.
@@ -178,7 +169,7 @@ impl<'a> Run<'a> {
                 Ok::<usize, String>(written)
             });
             let done = {
-                let _over = Over(&over);
+                let _over = SetOnDrop(&over);
                 self.all(blocks, live)
             };
             let written = writing.join().expect("a thread that ends");
