@@ -1,7 +1,7 @@
 //! Requests for blocks of the numbers of a tag.
 
 use cluster::{Answer as _, Client, Cluster};
-use flake::fleet::{Block, Kept, NoBlock, Report, Uuid};
+use flake::fleet::{Kept, NoBlock, ReportAnswer, TagBlock, Uuid};
 
 use crate::calls::{micros, registry, uuid};
 
@@ -45,7 +45,7 @@ impl Taker {
     }
 
     /// Takes a block, and returns the answer.
-    pub fn try_take(&mut self, nonce: Uuid, want: i64) -> Result<Result<Block, NoBlock>, postgres::Error> {
+    pub fn try_take(&mut self, nonce: Uuid, want: i64) -> Result<Result<TagBlock, NoBlock>, postgres::Error> {
         let (fleet, tag, nonce, until) = (&self.fleet, &self.tag, sql(nonce), micros("until"));
         let row = self.client.query_one(
             &format!(
@@ -56,7 +56,7 @@ impl Taker {
         )?;
         let (answer, reason): (String, Option<String>) = (row.get(0), row.get(1));
         Ok(match (answer.as_str(), reason.as_deref()) {
-            ("taken", None) => Ok(Block {
+            ("taken", None) => Ok(TagBlock {
                 generation: row.get::<_, i64>(2) as u64,
                 nonce: uuid(row.get(3)),
                 first: row.get(4),
@@ -78,13 +78,13 @@ impl Taker {
     }
 
     /// Takes a block with a new nonce.
-    pub fn take(&mut self, want: i64) -> Block {
+    pub fn take(&mut self, want: i64) -> TagBlock {
         let nonce = self.nonce();
         self.try_take(nonce, want).expect("the registry answers").expect("a block")
     }
 
     /// Gives the numbers from `first` to `last` of a block back.
-    pub fn give_back(&mut self, block: &Block, first: i64, last: i64) -> Result<(), Kept> {
+    pub fn give_back(&mut self, block: &TagBlock, first: i64, last: i64) -> Result<(), Kept> {
         let (fleet, tag, nonce, generation) = (&self.fleet, &self.tag, sql(block.nonce), block.generation);
         let answer = format!(
             "SELECT coalesce(reason, answer) FROM snowflake_registry.give_back('{fleet}', '{tag}', {generation}, {nonce}, {first}, {last})"
@@ -98,17 +98,17 @@ impl Taker {
         }
     }
 
-    pub fn report(&mut self, generation: u64, last: i64) -> Report {
+    pub fn report(&mut self, generation: u64, last: i64) -> ReportAnswer {
         let (fleet, tag) = (&self.fleet, &self.tag);
         let answer = format!(
             "SELECT coalesce(reason, answer) FROM snowflake_registry.report('{fleet}', '{{{tag}}}', '{{{generation}}}', '{{{last}}}')"
         );
         match self.client.one::<String>(&answer).as_str() {
-            "current" => Report::Current,
-            "raised" => Report::Raised,
-            "unknown tag" => Report::UnknownTag,
-            "generation" => Report::Generation,
-            "ahead" => Report::Ahead,
+            "current" => ReportAnswer::Current,
+            "raised" => ReportAnswer::Raised,
+            "unknown tag" => ReportAnswer::UnknownTag,
+            "generation" => ReportAnswer::Generation,
+            "ahead" => ReportAnswer::Ahead,
             other => panic!("unknown answer {other:?}"),
         }
     }
@@ -122,7 +122,7 @@ impl Taker {
 }
 
 /// The last number of a block.
-pub fn last(block: &Block) -> i64 {
+pub fn last(block: &TagBlock) -> i64 {
     block.first + block.count - 1
 }
 

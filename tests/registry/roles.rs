@@ -1,7 +1,7 @@
 //! What a role that the servers use can do, and what it cannot do.
 
 use cluster::Answer as _;
-use flake::fleet::Report;
+use flake::fleet::ReportAnswer;
 
 use crate::blocks::{Taker, last};
 use crate::calls::{claim, hello, registry};
@@ -25,7 +25,7 @@ fn a_role_of_the_servers_can_call_seven_functions_and_nothing_else() {
         tag: "orders".into(),
     };
     let block = taker.take(5);
-    assert_eq!(taker.report(block.generation, last(&block)), Report::Current);
+    assert_eq!(taker.report(block.generation, last(&block)), ReportAnswer::Current);
     assert_eq!(taker.give_back(&block, block.first, last(&block)), Ok(()));
     let fleet = taker.fleet;
     let begin = format!(

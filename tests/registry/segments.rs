@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::{Answer as _, Chance, Client, Cluster, assert_caught_by_chance, sqlstate, within};
-use flake::fleet::{Block, Kept, LAST_NUMBER, NoBlock, Report, Uuid};
+use flake::fleet::{Kept, LAST_NUMBER, NoBlock, ReportAnswer, TagBlock, Uuid};
 
 use crate::blocks::{Taker, check_ledger, last, with_tag};
 
@@ -131,17 +131,17 @@ fn a_server_that_stops_gives_back_both_of_its_blocks() {
 fn a_tag_that_is_created_again_is_another_tag() {
     let (_server, mut taker) = with_tag("registry_segments_created", 10, 100);
     let block = taker.take(10);
-    assert_eq!(taker.report(block.generation, last(&block)), Report::Current);
-    assert_eq!(taker.report(block.generation, last(&block) + 1), Report::Ahead);
+    assert_eq!(taker.report(block.generation, last(&block)), ReportAnswer::Current);
+    assert_eq!(taker.report(block.generation, last(&block) + 1), ReportAnswer::Ahead);
     taker.client.batch_execute("SELECT snowflake_registry.drop_segment('orders')").expect("the tag exists");
-    assert_eq!(taker.report(block.generation, last(&block)), Report::UnknownTag);
+    assert_eq!(taker.report(block.generation, last(&block)), ReportAnswer::UnknownTag);
     assert_eq!(taker.give_back(&block, 5, 10), Err(Kept::UnknownTag));
     let unknown = taker.nonce();
     assert_eq!(taker.try_take(unknown, 1).expect("an answer"), Err(NoBlock::UnknownTag));
     let create = "SELECT snowflake_registry.create_segment('orders', 1, 10, 100)";
     let generation: i64 = taker.client.one(create);
     assert!(generation as u64 > block.generation);
-    assert_eq!(taker.report(block.generation, last(&block)), Report::Generation);
+    assert_eq!(taker.report(block.generation, last(&block)), ReportAnswer::Generation);
     assert_eq!(taker.give_back(&block, 5, 10), Err(Kept::Generation));
     assert_eq!(taker.take(1).generation, generation as u64);
     assert_eq!(taker.client.refusal(create), ("42710".into(), "tag \"orders\" exists already".into()));
@@ -177,7 +177,7 @@ fn a_tag_waits_for_its_next_window_and_ends_at_its_last_number() {
         .batch_execute(&format!("SELECT snowflake_registry.create_segment('end', {LAST_NUMBER} - 4, 3)"))
         .expect("new");
     let mut taker = Taker::on(owner, "end");
-    let sizes = |block: Block| (block.first, block.count);
+    let sizes = |block: TagBlock| (block.first, block.count);
     assert_eq!(sizes(taker.take(1)), (LAST_NUMBER - 4, 3));
     let top = taker.take(1);
     assert_eq!(sizes(top), (LAST_NUMBER - 1, 2));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cluster::{Answer as _, Chance, Client, Cluster, assert_caught, ensure, rounds};
 use flake::fleet::{
-    BLOCKS_IN_WINDOW, Begun, Block, FAR, MARGIN, NoBlock, Segment, Skip, Tags, Top, UNKNOWN_STEPS, Uuid,
+    BLOCKS_IN_WINDOW, Begun, FAR, MARGIN, NoBlock, Skip, TagBlock, TagRecord, Tags, Top, UNKNOWN_STEPS, Uuid,
 };
 
 use crate::blocks::{LAYOUT, Taker, last};
@@ -23,7 +23,7 @@ const PERIOD: usize = 2;
 const BEGINS: [i64; 4] = [-3_600, 600, 1_200, 5_000];
 const SAVED: [&str; 4] = ["fleet", "node", "segment", "skip"];
 /// Each of these answers comes in every run. Otherwise, nothing would be shown about some of the rules.
-const KINDS: &str = "Ok OkBlock ErrUnknownTag ErrWait ErrExhausted ErrGeneration ErrNotTop Current Raised UnknownTag Generation \
+const KINDS: &str = "Ok OkTagBlock ErrUnknownTag ErrWait ErrExhausted ErrGeneration ErrNotTop Current Raised UnknownTag Generation \
     Ahead Created";
 
 /// What the model knows about the fleet.
@@ -173,7 +173,7 @@ impl Both {
         let rows = self.client().query(&sql, &[]).expect("the table exists");
         let segments = rows.iter().map(|row| {
             let below: Option<String> = row.get(7);
-            let segment = Segment {
+            let segment = TagRecord {
                 generation: row.get::<_, i64>(1) as u64,
                 next: row.get(2),
                 step: row.get(3),
@@ -207,7 +207,7 @@ impl Both {
         Tags { life: row.get::<_, i64>(0) as u64, generation: row.get::<_, i64>(1) as u64, floor: 0, segments, skips }
     }
 
-    fn take(&mut self, tag: &str, nonce: Uuid, want: i64) -> Result<Result<Block, NoBlock>, String> {
+    fn take(&mut self, tag: &str, nonce: Uuid, want: i64) -> Result<Result<TagBlock, NoBlock>, String> {
         let answer = self.taker.try_take(nonce, want).map_err(|error| format!("{error:?}"))?;
         self.notice();
         let now = self.now();
@@ -266,7 +266,7 @@ fn check(name: &str, steps: usize, spoil: impl Fn(&mut Client)) -> Result<BTreeM
     let mut both = Both::new(name);
     spoil(both.client());
     let begins = both.begin + *chance.pick(&BEGINS) * 1_000_000;
-    let mut old: Vec<(Block, usize)> = Vec::new();
+    let mut old: Vec<(TagBlock, usize)> = Vec::new();
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
     for step in 0..10 * steps {
         if step >= steps && KINDS.split(' ').all(|kind| answers.contains_key(kind)) {

@@ -1,7 +1,7 @@
 //! A registry that forgets blocks that are in use: a failover to a standby that is behind, a restored dump, a restored backup.
 
 use cluster::{Answer as _, Client, Cluster, Stop, assert_caught, output, typed};
-use flake::fleet::{Block, Kept, Report};
+use flake::fleet::{Kept, ReportAnswer, TagBlock};
 
 use crate::blocks::{LAYOUT, Taker, check_ledger, last, with_tag};
 
@@ -19,13 +19,13 @@ fn without_skip(client: &mut Client) {
         .expect("a superuser may");
 }
 
-fn range(block: &Block) -> (i64, i64) {
+fn range(block: &TagBlock) -> (i64, i64) {
     (block.first, last(block))
 }
 
 /// A primary whose standby, behind by `lost` blocks, is promoted. Returns the standby, and the blocks: of the first one the standby
 /// knows.
-fn fail_over(name: &str, lost: usize, prepare: impl Fn(&mut Client)) -> (Cluster, Vec<Block>) {
+fn fail_over(name: &str, lost: usize, prepare: impl Fn(&mut Client)) -> (Cluster, Vec<TagBlock>) {
     let (mut primary, mut taker) = with_tag(name, STEP, STEP);
     prepare(&mut taker.client);
     let mut blocks = vec![taker.take(STEP)];
@@ -95,12 +95,12 @@ fn a_reported_block_that_was_lost_applies_the_skip_at_once() {
     let (standby, blocks) = fail_over("registry_segments_reported", 3, |_| {});
     let mut taker = Taker::of(&standby);
     let generation = blocks[0].generation;
-    assert_eq!(taker.report(generation, last(&blocks[0])), Report::Current);
+    assert_eq!(taker.report(generation, last(&blocks[0])), ReportAnswer::Current);
     assert_eq!(taker.next(), (101, SKIP));
-    assert_eq!(taker.report(generation, 101 + 2 * SKIP), Report::Ahead);
-    assert_eq!(taker.report(generation, last(&blocks[3])), Report::Raised);
+    assert_eq!(taker.report(generation, 101 + 2 * SKIP), ReportAnswer::Ahead);
+    assert_eq!(taker.report(generation, last(&blocks[3])), ReportAnswer::Raised);
     assert_eq!(taker.next(), (101 + SKIP, 0));
-    assert_eq!(taker.report(generation, last(&blocks[3])), Report::Current);
+    assert_eq!(taker.report(generation, last(&blocks[3])), ReportAnswer::Current);
 }
 
 /// The administrator has taken the skip back, although blocks were lost.
@@ -110,7 +110,7 @@ fn a_reported_block_that_the_administrator_forgot_is_not_given_again() {
     let mut taker = Taker::of(&standby);
     assert!(taker.client.one::<bool>("SELECT snowflake_registry.open()"));
     assert_eq!(taker.next(), (101, 0));
-    assert_eq!(taker.report(blocks[0].generation, last(&blocks[3])), Report::Raised);
+    assert_eq!(taker.report(blocks[0].generation, last(&blocks[3])), ReportAnswer::Raised);
     assert_eq!(taker.next(), (last(&blocks[3]) + 1, 0));
     let hole: String = taker.client.one("SELECT concat_ws(' ', tag, first, last, life) FROM snowflake_registry.holes");
     assert_eq!(hole, format!("orders 101 {} 2", last(&blocks[3])));

@@ -55,7 +55,7 @@ const CALLS: usize = 8;
 /// What the registry shows about this instance.
 const ABOUT: &str = r#"{"host": "shop", "role": "application"}"#;
 
-type Failure = Box<dyn Error + Send + Sync>;
+type AnyError = Box<dyn Error + Send + Sync>;
 
 /// An error that occurs again until somebody changes the configuration of the application or of the registry.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ fn main() -> process::ExitCode {
     }
 }
 
-fn run() -> Result<(), Failure> {
+fn run() -> Result<(), AnyError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [registry, layout, count] = arguments.as_slice() else {
         return Err("usage: registry CONNECTION_STRING LAYOUT COUNT".into());
@@ -113,7 +113,7 @@ impl Ids {
     /// # Errors
     ///
     /// Fails if waiting does not help: see [`Unrecoverable`].
-    pub fn start(mut registry: Config, format: IdFormat) -> Result<Arc<Ids>, Failure> {
+    pub fn start(mut registry: Config, format: IdFormat) -> Result<Arc<Ids>, AnyError> {
         registry.connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE).keepalives_idle(PATIENCE);
         let identity = MemberIdentity { fleet: None, format, datacenter: 0 };
         let member = Member::start(identity, None, Point::ZERO);
@@ -164,7 +164,7 @@ impl Ids {
     /// # Errors
     ///
     /// Fails while the application has no worker ID, and after the bound of the grant.
-    pub fn next_id(&self) -> Result<i64, Failure> {
+    pub fn next_id(&self) -> Result<i64, AnyError> {
         loop {
             match self.issue()? {
                 Ok(id) => return Ok(id),
@@ -176,7 +176,7 @@ impl Ids {
     }
 
     /// Does not wait. The lock ends with this function, so that it is not held during a wait.
-    fn issue(&self) -> Result<Result<i64, Obstacle>, Failure> {
+    fn issue(&self) -> Result<Result<i64, Obstacle>, AnyError> {
         let issuer = self.issuer.read().map_err(|_| "the heartbeat has panicked")?;
         Ok(issuer.as_ref().ok_or("no worker ID")?.next_id(|| self.clock.monotonic()))
     }
@@ -194,7 +194,7 @@ struct Holder {
 
 impl Holder {
     /// Claims a worker ID or renews the grant, over a connection of its own, so that it finds the new primary after a failover.
-    fn heartbeat(&mut self) -> Result<(), Failure> {
+    fn heartbeat(&mut self) -> Result<(), AnyError> {
         let mut client =
             self.registry.connect(NoTls).map_err(|error| failure("cannot connect to the registry", &error))?;
         let scale = Scale::new(self.identity.format);
@@ -231,7 +231,7 @@ impl Holder {
     }
 
     /// Issues IDs up to the bound of the grant.
-    fn take_grant(&self) -> Result<(), Failure> {
+    fn take_grant(&self) -> Result<(), AnyError> {
         let (MemberStanding::Holding(grant), clock) = (self.member.standing(), self.ids.clock) else { return Ok(()) };
         let mut issuer = self.ids.issuer.write().map_err(|_| "a thread has panicked")?;
         match &*issuer {
@@ -242,14 +242,14 @@ impl Holder {
     }
 
     /// Issues no more IDs, until there is another grant.
-    fn stop(&self) -> Result<(), Failure> {
+    fn stop(&self) -> Result<(), AnyError> {
         *self.ids.issuer.write().map_err(|_| "a thread has panicked")? = None;
         Ok(())
     }
 }
 
 /// Returns what the registry's server says about a request that it has refused. Otherwise, returns what has failed and why.
-fn failure(failed: &str, error: &postgres::Error) -> Failure {
+fn failure(failed: &str, error: &postgres::Error) -> AnyError {
     let Some(said) = error.as_db_error() else {
         let (mut text, mut source) = (format!("{failed}: {error}"), error.source());
         while let Some(cause) = source {
@@ -267,7 +267,7 @@ fn failure(failed: &str, error: &postgres::Error) -> Failure {
 }
 
 /// Returns the error for a refusal. A quarantine ends, and worker IDs become free.
-fn refused(refusal: RegistryRefusal) -> Failure {
+fn refused(refusal: RegistryRefusal) -> AnyError {
     let text = format!("the registry refused the request: {refusal}");
     match refusal {
         RegistryRefusal::Quarantine { .. }

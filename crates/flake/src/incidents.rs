@@ -17,13 +17,13 @@ pub struct Incidents {
 /// [`Incidents`] in shared memory. A reader can see numbers from two different events while another process adds an event. This
 /// is acceptable because the numbers are only displayed.
 #[derive(Default)]
-pub(crate) struct Record {
+pub(crate) struct IncidentRecord {
     count: AtomicU64,
     size: AtomicU64,
     at: AtomicU64,
 }
 
-impl Record {
+impl IncidentRecord {
     pub(crate) fn add(&self, size: Nanos, at: Nanos) {
         self.size.store(size, Ordering::Relaxed);
         self.at.store(at, Ordering::Relaxed);

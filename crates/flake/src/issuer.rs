@@ -56,12 +56,12 @@ enum Limit {
 
 /// Consecutive IDs of one issuer, in ascending order.
 #[derive(Clone, Debug)]
-pub struct Ids {
+pub struct IdBatch {
     stamp: Stamp,
     words: core::ops::RangeInclusive<u64>,
 }
 
-impl Iterator for Ids {
+impl Iterator for IdBatch {
     type Item = i64;
 
     fn next(&mut self) -> Option<i64> {
@@ -73,7 +73,7 @@ impl Iterator for Ids {
     }
 }
 
-impl FusedIterator for Ids {}
+impl FusedIterator for IdBatch {}
 
 /// A reservation whose mark is not stored yet. While it exists, no other thread can plan one.
 pub struct Planned<'issuer> {
@@ -214,8 +214,8 @@ impl Issuer {
 
     /// Issues up to `count` IDs, and at least one. The IDs are consecutive, ascending, and follow one another without a gap in the
     /// sequence of this node. One call issues at most the IDs of one tick, so the caller calls this function again for the rest.
-    pub fn next_ids(&self, count: u64, monotonic: impl FnMut() -> Nanos) -> Result<Ids, Obstacle> {
-        self.draw(count, monotonic).map(|run| Ids { stamp: self.stamp, words: run.first..=run.last() })
+    pub fn next_ids(&self, count: u64, monotonic: impl FnMut() -> Nanos) -> Result<IdBatch, Obstacle> {
+        self.draw(count, monotonic).map(|run| IdBatch { stamp: self.stamp, words: run.first..=run.last() })
     }
 
     #[inline(always)]

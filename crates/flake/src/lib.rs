@@ -114,14 +114,14 @@ pub use error::{FormatError, LayoutError, Part, PartError};
 pub use ff1::{Ff1, InvalidKey, KEY_LENGTHS};
 pub use id_format::IdFormat;
 pub use incidents::Incidents;
-pub use issuer::{Ids, Issuer, NoPlan, Planned, StartError};
+pub use issuer::{IdBatch, Issuer, NoPlan, Planned, StartError};
 pub use layout::{Layout, Node, Parts, Stamp};
 pub use mark::Mark;
 pub use pending::{Generation, Pending, pause};
 pub use preset::Preset;
 pub use reservation::{MAX_LEAD, MAX_WINDOW, MIN_WINDOW, Reservation, next_window};
 #[cfg(loom)]
-pub use segment::Step;
+pub use segment::OrderedStep;
 pub use segment::{Block, Left, MAX_BLOCK, Number, Segment, Span, Undrawn};
 pub use state::{Claim, Drawn, NOT_LOADED, State};
 pub use step::{Limits, Obstacle, Pace, Request, Run, step};

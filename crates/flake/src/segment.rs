@@ -112,7 +112,7 @@ impl Left {
 
 /// A step whose memory ordering matters. A build for loom can make the ordering of one step `Relaxed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum OrderedStep {
     /// The segment is opened.
     Open,
     /// The next block is said to be there.
@@ -166,7 +166,7 @@ struct Blocks {
     ready: AtomicU64,
     cells: [Cell; 2],
     #[cfg(loom)]
-    weak: Option<Step>,
+    weak: Option<OrderedStep>,
 }
 
 /// The numbers of one tag.
@@ -200,19 +200,19 @@ const fn following(block: u64) -> u64 {
 impl Segment {
     /// Returns a closed segment in which the ordering of one step is `Relaxed`.
     #[cfg(loom)]
-    pub fn weakened(step: Step) -> Segment {
+    pub fn weakened(step: OrderedStep) -> Segment {
         let blocks = CachePadded::new(Blocks { weak: Some(step), ..Blocks::default() });
         Segment { blocks, ..Segment::default() }
     }
 
     #[cfg(loom)]
-    fn order(&self, step: Step, ordering: Ordering) -> Ordering {
+    fn order(&self, step: OrderedStep, ordering: Ordering) -> Ordering {
         if self.blocks.weak == Some(step) { Ordering::Relaxed } else { ordering }
     }
 
     #[cfg(not(loom))]
     #[inline(always)]
-    const fn order(&self, _: Step, ordering: Ordering) -> Ordering {
+    const fn order(&self, _: OrderedStep, ordering: Ordering) -> Ordering {
         ordering
     }
 
@@ -224,7 +224,7 @@ impl Segment {
     #[inline]
     pub fn draw(&self, version: u64) -> Result<Number, Undrawn> {
         // Acquire: the cell of the block and the version that belong to the word.
-        let mut word = self.word.load(self.order(Step::Read, Ordering::Acquire));
+        let mut word = self.word.load(self.order(OrderedStep::Read, Ordering::Acquire));
         loop {
             // Relaxed: the version was stored before the word with which the segment was opened. If it changes after this, the swap fails.
             if word & CLOSED != 0 || self.blocks.version.load(Ordering::Relaxed) != version {
@@ -233,7 +233,7 @@ impl Segment {
             let (block, position) = (block(word), word & POSITION);
             let (first, length, fetch_at) = self.cell(block).read();
             // Acquire: as for the first reading.
-            let failure = self.order(Step::Fail, Ordering::Acquire);
+            let failure = self.order(OrderedStep::Fail, Ordering::Acquire);
             if position < length {
                 // Relaxed: this continues the release sequence of the word, and the number follows from the word and the cell.
                 match self.word.compare_exchange_weak(word, word + 1, Ordering::Relaxed, failure) {
@@ -244,12 +244,12 @@ impl Segment {
                 }
             } else {
                 // Acquire: the cell of the next block, for this session.
-                if self.blocks.ready.load(self.order(Step::Look, Ordering::Acquire)) == block {
+                if self.blocks.ready.load(self.order(OrderedStep::Look, Ordering::Acquire)) == block {
                     return Err(Undrawn::Dry);
                 }
                 let next = beginning(following(block));
                 // Release: the cell of the next block, for the sessions that read the word.
-                let success = self.order(Step::Move, Ordering::Release);
+                let success = self.order(OrderedStep::Move, Ordering::Release);
                 match self.word.compare_exchange_weak(word, next, success, failure) {
                     Ok(_) => word = next,
                     Err(found) => word = found,
@@ -267,7 +267,7 @@ impl Segment {
         self.blocks.version.store(version, Ordering::Relaxed);
         self.blocks.ready.store(number, Ordering::Relaxed);
         // Release: the cell and the version. No swap of a session replaces the word of a closed segment.
-        self.word.store(beginning(number), self.order(Step::Open, Ordering::Release));
+        self.word.store(beginning(number), self.order(OrderedStep::Open, Ordering::Release));
     }
 
     /// Returns true if the segment is open and has room for the next block.
@@ -286,7 +286,7 @@ impl Segment {
         let number = following(self.blocks.ready.load(Ordering::Relaxed));
         self.cell(number).fill(block);
         // Release: the cell, for the session that moves the word.
-        self.blocks.ready.store(number, self.order(Step::Put, Ordering::Release));
+        self.blocks.ready.store(number, self.order(OrderedStep::Put, Ordering::Release));
         true
     }
 

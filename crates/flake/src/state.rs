@@ -26,7 +26,7 @@ pub use claim::Claim;
 
 use crate::assignment::Assignment;
 use crate::bulk::Bulk;
-use crate::incidents::Record;
+use crate::incidents::IncidentRecord;
 use crate::pending::Place;
 use crate::sync::{AtomicU64, Ordering};
 use crate::{
@@ -66,8 +66,8 @@ struct Extension {
     hold_until: AtomicU64,
     apart: AtomicU64,
     compared_at: AtomicU64,
-    regressions: Record,
-    jumps: Record,
+    regressions: IncidentRecord,
+    jumps: IncidentRecord,
 }
 
 /// The generator's shared state. Its parts are on separate cache lines, so that frequent writes to one part do not slow down reads

@@ -4,7 +4,7 @@
 
 mod models;
 
-use flake::{Block, Segment, Span, Step, Undrawn};
+use flake::{Block, OrderedStep, Segment, Span, Undrawn};
 use loom::sync::Arc;
 use loom::thread;
 use models::{caught, explore};
@@ -17,7 +17,7 @@ fn block(first: i64, length: u64) -> Block {
     Block { first, length, fetch_below: 1 }
 }
 
-fn segment(weak: Option<Step>) -> Segment {
+fn segment(weak: Option<OrderedStep>) -> Segment {
     weak.map_or_else(Segment::default, Segment::weakened)
 }
 
@@ -39,7 +39,7 @@ fn check(mut drawn: Vec<i64>, segment: &Segment, given: &[(i64, u64)]) {
 }
 
 /// Sessions draw while the registrar puts the third block into the cell of the first one.
-fn putting(sessions: usize, draws: usize, preemptions: Option<usize>, weak: Option<Step>) {
+fn putting(sessions: usize, draws: usize, preemptions: Option<usize>, weak: Option<OrderedStep>) {
     explore(preemptions, move || {
         let segment = Arc::new(segment(weak));
         segment.open(FIRST, block(10, 1));
@@ -114,7 +114,7 @@ fn looking_at_what_is_left_before_closing_is_caught() {
 }
 
 /// Sessions of two tags draw while the registrar gives the segment to the second one.
-fn changing_hands(sessions: usize, preemptions: Option<usize>, weak: Option<Step>) {
+fn changing_hands(sessions: usize, preemptions: Option<usize>, weak: Option<OrderedStep>) {
     explore(preemptions, move || {
         let segment = Arc::new(segment(weak));
         segment.open(FIRST, block(10, 2));
@@ -145,30 +145,30 @@ fn two_sessions_draw_only_numbers_of_their_own_tags() {
 
 #[test]
 fn opening_without_release_is_caught() {
-    caught("a session of tag 1 drew 50", || changing_hands(1, None, Some(Step::Open)));
+    caught("a session of tag 1 drew 50", || changing_hands(1, None, Some(OrderedStep::Open)));
 }
 
 #[test]
 fn putting_without_release_is_caught() {
-    caught("a session goes back", || putting(1, 3, None, Some(Step::Put)));
+    caught("a session goes back", || putting(1, 3, None, Some(OrderedStep::Put)));
 }
 
 #[test]
 fn looking_without_acquire_is_caught() {
-    caught("a session goes back", || putting(1, 3, None, Some(Step::Look)));
+    caught("a session goes back", || putting(1, 3, None, Some(OrderedStep::Look)));
 }
 
 #[test]
 fn reading_without_acquire_is_caught() {
-    caught("a number was drawn twice", || putting(2, 2, Some(3), Some(Step::Read)));
+    caught("a number was drawn twice", || putting(2, 2, Some(3), Some(OrderedStep::Read)));
 }
 
 #[test]
 fn failing_without_acquire_is_caught() {
-    caught("a number was drawn twice", || putting(2, 2, Some(3), Some(Step::Fail)));
+    caught("a number was drawn twice", || putting(2, 2, Some(3), Some(OrderedStep::Fail)));
 }
 
 #[test]
 fn moving_without_release_is_caught() {
-    caught("a session goes back", || putting(2, 2, Some(3), Some(Step::Move)));
+    caught("a session goes back", || putting(2, 2, Some(3), Some(OrderedStep::Move)));
 }

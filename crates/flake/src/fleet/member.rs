@@ -40,13 +40,13 @@ pub struct Member {
     /// The fleet of the registry that has answered since the server started, or the one that the record or the identity
     /// names.
     fleet: Option<Uuid>,
-    state: State,
+    state: MemberState,
     hello: Hello,
     refused: Option<RegistryRefusal>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum State {
+enum MemberState {
     /// Without a worker ID. The life and the nonce come from the last `hello`.
     Seeking { ready: Option<(u64, Uuid)> },
     /// With a worker ID. The life and the nonce come from the last `hello`.
@@ -159,7 +159,7 @@ impl Member {
                 && !record.bound.plus(margin).passed(clock)
         });
         let fleet = identity.fleet.or(record.map(|record| record.fleet));
-        let state = record.map_or(State::Seeking { ready: None }, |record| State::Holding {
+        let state = record.map_or(MemberState::Seeking { ready: None }, |record| MemberState::Holding {
             record,
             ready: None,
             leave: Leave::No,
@@ -173,7 +173,7 @@ impl Member {
         Member {
             identity,
             fleet: identity.fleet,
-            state: State::Fenced { seen },
+            state: MemberState::Fenced { seen },
             hello: Hello { serial: 0, awaited: false },
             refused: None,
         }
@@ -182,17 +182,17 @@ impl Member {
     /// Returns the record that the witness must contain, or `None` if the witness must be void.
     pub const fn record(&self) -> Option<&Record> {
         match &self.state {
-            State::Holding { record, .. } => Some(record),
-            State::Seeking { .. } | State::Fenced { .. } => None,
+            MemberState::Holding { record, .. } => Some(record),
+            MemberState::Seeking { .. } | MemberState::Fenced { .. } => None,
         }
     }
 
     /// Returns whether the server has a worker ID, and which IDs it may issue.
     pub fn standing(&self) -> MemberStanding {
         match &self.state {
-            State::Seeking { .. } => MemberStanding::Seeking,
-            State::Fenced { seen } => MemberStanding::Fenced { seen: *seen },
-            State::Holding { record: Record { node, start, bound, used, .. }, .. } => {
+            MemberState::Seeking { .. } => MemberStanding::Seeking,
+            MemberState::Fenced { seen } => MemberStanding::Fenced { seen: *seen },
+            MemberState::Holding { record: Record { node, start, bound, used, .. }, .. } => {
                 MemberStanding::Holding(Grant { node: *node, start: *start, bound: *bound, used: *used })
             }
         }
@@ -211,7 +211,7 @@ impl Member {
     /// Stores that IDs below `mark` may be issued. Store the record in the witness before these IDs can be issued. If other processes
     /// raise the number in the witness itself, pass the number that the witness contains before the record is stored.
     pub fn use_below(&mut self, mark: Mark) {
-        if let State::Holding { record, .. } = &mut self.state {
+        if let MemberState::Holding { record, .. } = &mut self.state {
             record.used = record.used.max(mark);
         }
     }
@@ -221,10 +221,10 @@ impl Member {
     pub fn request(&mut self, clock: Point, lease: Duration) -> Option<Call> {
         let datacenter = self.identity.datacenter;
         let request = match &mut self.state {
-            State::Fenced { .. } => return None,
-            State::Seeking { ready: None } => self.hello.next(),
+            MemberState::Fenced { .. } => return None,
+            MemberState::Seeking { ready: None } => self.hello.next(),
             // The nonce also identifies the holder. The registry has made it, so that nobody else has it.
-            State::Seeking { ready: Some((life, nonce)) } => RegistryRequest::Claim(ClaimRequest {
+            MemberState::Seeking { ready: Some((life, nonce)) } => RegistryRequest::Claim(ClaimRequest {
                 datacenter,
                 holder: *nonce,
                 life: *life,
@@ -232,7 +232,7 @@ impl Member {
                 clock,
                 lease,
             }),
-            State::Holding {
+            MemberState::Holding {
                 record: Record { pending: None, .. },
                 ready: ready @ Some(_),
                 leave: leave @ Leave::Next,
@@ -241,7 +241,7 @@ impl Member {
                 *leave = Leave::Claimed(nonce);
                 RegistryRequest::Claim(ClaimRequest { datacenter, holder: nonce, life, nonce, clock, lease })
             }
-            State::Holding { record, ready, .. } => {
+            MemberState::Holding { record, ready, .. } => {
                 record.pending = record.pending.or_else(|| ready.take().map(|(_, nonce)| nonce));
                 match record.pending {
                     None => self.hello.next(),
@@ -277,11 +277,11 @@ impl Member {
                 self.renewed(answer)
             }
             (RegistryRequest::Renew(renew), RegistryAnswer::Lost(loss)) if self.awaits(renew) => {
-                self.state = State::Seeking { ready: None };
+                self.state = MemberState::Seeking { ready: None };
                 Effect::Lost(*loss)
             }
             (RegistryRequest::Renew(renew), RegistryAnswer::Conflict { seen }) if self.awaits(renew) => {
-                self.state = State::Fenced { seen: *seen };
+                self.state = MemberState::Fenced { seen: *seen };
                 Effect::Fenced
             }
             (request, RegistryAnswer::Refused(refusal)) => self.refused_by(request, *refusal),
@@ -305,8 +305,8 @@ impl Member {
             return Effect::Ignored;
         }
         match &mut self.state {
-            State::Seeking { ready } if ready.is_none() => *ready = Some((life, nonce)),
-            State::Holding { record, ready, .. } if record.pending.is_none() => {
+            MemberState::Seeking { ready } if ready.is_none() => *ready = Some((life, nonce)),
+            MemberState::Holding { record, ready, .. } if record.pending.is_none() => {
                 *ready = Some((life, nonce));
             }
             _ => return Effect::Ignored,
@@ -322,7 +322,8 @@ impl Member {
         let node = Node { datacenter: claim.datacenter, worker };
         let (
             Some(fleet),
-            State::Seeking { ready: Some((_, ready)) } | State::Holding { leave: Leave::Claimed(ready), .. },
+            MemberState::Seeking { ready: Some((_, ready)) }
+            | MemberState::Holding { leave: Leave::Claimed(ready), .. },
         ) = (self.fleet, &self.state)
         else {
             return Effect::Ignored;
@@ -333,13 +334,15 @@ impl Member {
         let format = self.identity.format;
         let (holder, pending, used) = (claim.holder, None, Mark::NOTHING_ISSUED);
         let record = Record { fleet, format, node, holder, nonce, pending, count, life, start, bound, used };
-        self.state = State::Holding { record, ready: None, leave: Leave::No };
+        self.state = MemberState::Holding { record, ready: None, leave: Leave::No };
         Effect::Assigned
     }
 
     fn renewed(&mut self, answer: &RegistryAnswer) -> Effect {
-        let (RegistryAnswer::Renewed { nonce, count, life, bound, leave }, State::Holding { record, leave: next, .. }) =
-            (*answer, &mut self.state)
+        let (
+            RegistryAnswer::Renewed { nonce, count, life, bound, leave },
+            MemberState::Holding { record, leave: next, .. },
+        ) = (*answer, &mut self.state)
         else {
             return Effect::Ignored;
         };
@@ -354,8 +357,8 @@ impl Member {
     fn refused_by(&mut self, request: &RegistryRequest, refusal: RegistryRefusal) -> Effect {
         let awaited = match (request, &self.state) {
             (RegistryRequest::Hello { .. }, _) => true,
-            (RegistryRequest::Claim(claim), State::Seeking { ready: Some((_, nonce)) })
-            | (RegistryRequest::Claim(claim), State::Holding { leave: Leave::Claimed(nonce), .. }) => {
+            (RegistryRequest::Claim(claim), MemberState::Seeking { ready: Some((_, nonce)) })
+            | (RegistryRequest::Claim(claim), MemberState::Holding { leave: Leave::Claimed(nonce), .. }) => {
                 *nonce == claim.nonce
             }
             (RegistryRequest::Renew(renew), _) => self.awaits(renew),
@@ -366,9 +369,9 @@ impl Member {
         }
         match (request, &mut self.state) {
             // A refused claim says hello again.
-            (RegistryRequest::Claim(_), State::Seeking { ready }) => *ready = None,
+            (RegistryRequest::Claim(_), MemberState::Seeking { ready }) => *ready = None,
             // The server keeps its worker ID, and renews it.
-            (RegistryRequest::Claim(_), State::Holding { leave, .. }) => {
+            (RegistryRequest::Claim(_), MemberState::Holding { leave, .. }) => {
                 *leave = Leave::No;
                 return Effect::Continue;
             }

@@ -76,5 +76,5 @@ pub use ring::Ring;
 pub use rows::{Cursor, Fleet, RegistryRow, Source};
 pub use statement::{Statement, micros};
 #[cfg(feature = "reference")]
-pub use tag::{Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Segment, Skip, Tags, Top, UNKNOWN_STEPS};
+pub use tag::{Begun, Kept, LAST_NUMBER, NoBlock, ReportAnswer, Skip, TagBlock, TagRecord, Tags, Top, UNKNOWN_STEPS};
 pub use windows::{BLOCKS_IN_WINDOW, WINDOW, lost_windows};

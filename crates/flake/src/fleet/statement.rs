@@ -37,12 +37,12 @@ const COLUMNS: [(&str, &str); 14] = [
 ];
 
 /// The parameters of a statement, each with the type to which it is converted.
-struct Parameters {
+struct TypedParameters {
     values: Vec<Option<String>>,
     types: Vec<&'static str>,
 }
 
-impl Parameters {
+impl TypedParameters {
     fn push(&mut self, value: Option<String>, kind: &'static str) {
         self.values.push(value);
         self.types.push(kind);
@@ -87,7 +87,7 @@ impl Call {
     /// The registry shows the values of the keys `host`, `port`, `data_directory`, `system_identifier`, `role`,
     /// `server_version`, `extension_version`, `clock_offset_us` and `round_trip_us` in its views.
     pub fn statement(&self, about: &str) -> Statement {
-        let mut all = Parameters { values: Vec::new(), types: Vec::new() };
+        let mut all = TypedParameters { values: Vec::new(), types: Vec::new() };
         all.uuid(self.fleet);
         all.text(&self.format.layout.to_string());
         all.bigint(self.format.epoch.unix_ms());

@@ -15,7 +15,7 @@ const RANDOM_BITS: u32 = 0xf_ffff;
 
 /// A block of numbers of one tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct TagBlock {
     /// Distinguishes the tag from earlier tags of the same name.
     pub generation: u64,
     /// The nonce with which the block was taken.
@@ -31,13 +31,13 @@ pub struct Block {
 pub struct Top {
     /// The nonce with which the block was taken, or one that no caller has.
     pub nonce: Uuid,
-    /// The first number. The last one is below the block above, or below [`Segment::next`].
+    /// The first number. The last one is below the block above, or below [`TagRecord::next`].
     pub first: i64,
 }
 
 /// The registry's record about one tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct TagRecord {
     /// Higher than the generation of every earlier tag.
     pub generation: u64,
     /// The lowest number that no block contains, without the skips of later lives. [`LAST_NUMBER`] + 1 if there is none.
@@ -112,7 +112,7 @@ pub enum Kept {
 
 /// The answer to a server that tells which block it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum ReportAnswer {
     /// The registry knows the block.
     Current,
     /// The registry had forgotten the block. The tag continues above it.
@@ -149,7 +149,7 @@ pub struct Tags {
     /// registry's clock, or 0.
     pub floor: i64,
     /// The records of the tags.
-    pub segments: BTreeMap<String, Segment>,
+    pub segments: BTreeMap<String, TagRecord>,
     /// What the lives have skipped, by life.
     pub skips: BTreeMap<u64, Skip>,
 }
@@ -189,7 +189,7 @@ impl Tags {
         }
         let random = (fresh.0 & u128::from(RANDOM_BITS)) as u64;
         self.generation = self.generation.max(now.max(0).unsigned_abs()) + 1 + random;
-        let segment = Segment {
+        let segment = TagRecord {
             generation: self.generation,
             next: start,
             step: sizes.0,
@@ -212,12 +212,12 @@ impl Tags {
 
     /// Takes a block of about `want` numbers, from `step` to `max_step`, or fewer if the window or the tag has fewer left. The same
     /// nonce again gets the same block while it is the highest one.
-    pub fn take(&mut self, now: i64, tag: &str, nonce: Uuid, want: i64) -> Result<Block, NoBlock> {
+    pub fn take(&mut self, now: i64, tag: &str, nonce: Uuid, want: i64) -> Result<TagBlock, NoBlock> {
         let mut segment = *self.segments.get(tag).ok_or(NoBlock::UnknownTag)?;
         let generation = segment.generation;
         if segment.top.nonce == nonce {
             let first = segment.top.first;
-            return Ok(Block { generation, nonce, first, count: segment.next - first });
+            return Ok(TagBlock { generation, nonce, first, count: segment.next - first });
         }
         let skipped = self.skip(&mut segment);
         if segment.next > LAST_NUMBER {
@@ -240,7 +240,7 @@ impl Tags {
         segment.next += count;
         segment.used += count;
         self.segments.insert(tag.into(), segment);
-        Ok(Block { generation, nonce, first, count })
+        Ok(TagBlock { generation, nonce, first, count })
     }
 
     /// Takes back the numbers from `first` to `last`, which are the end of the highest block. The caller has used none of them and
@@ -248,7 +248,7 @@ impl Tags {
     ///
     /// The nonce is then replaced: another server can take the same numbers, and a second copy of this call must not take them from
     /// it. After the whole block was given back, the block below it is the highest again. A registry that can have lost blocks takes
-    /// nothing back, because its skip begins at [`Segment::next`].
+    /// nothing back, because its skip begins at [`TagRecord::next`].
     pub fn give_back(
         &mut self,
         tag: &str,
@@ -272,33 +272,33 @@ impl Tags {
         }
         let rest = Top { nonce: fresh, first };
         let top = if first == top.first { segment.below.unwrap_or(rest) } else { rest };
-        self.segments.insert(tag.into(), Segment { next: first, top, below: None, ..*segment });
+        self.segments.insert(tag.into(), TagRecord { next: first, top, below: None, ..*segment });
         Ok(())
     }
 
     /// A server tells the last number of its highest block. If it is one of those that can have been lost, the skip is applied to
     /// the tag at once, so that [`Tags::open`] no longer takes it back. If an administrator has taken back the skip although blocks
     /// were lost, the tag goes on above the block.
-    pub fn report(&mut self, tag: &str, generation: u64, last: i64, fresh: Uuid) -> Report {
-        let Some(segment) = self.segments.get(tag) else { return Report::UnknownTag };
+    pub fn report(&mut self, tag: &str, generation: u64, last: i64, fresh: Uuid) -> ReportAnswer {
+        let Some(segment) = self.segments.get(tag) else { return ReportAnswer::UnknownTag };
         let mut segment = *segment;
         if segment.generation != generation {
-            return Report::Generation;
+            return ReportAnswer::Generation;
         }
         if last < segment.next {
-            return Report::Current;
+            return ReportAnswer::Current;
         }
         self.skip(&mut segment);
         let lost: i128 = self.skips.values().map(|skip| i128::from(skip.lost)).sum();
         let lost = lost * i128::from(segment.max_step * BLOCKS_IN_WINDOW);
         if last > LAST_NUMBER || i128::from(last) >= i128::from(segment.next) + lost {
-            return Report::Ahead;
+            return ReportAnswer::Ahead;
         }
         segment.next = segment.next.max(last + 1);
         segment.top = Top { nonce: fresh, first: segment.next };
         segment.below = None;
         self.segments.insert(tag.into(), segment);
-        Report::Raised
+        ReportAnswer::Raised
     }
 
     /// Begins the life that is `lives` above the current one, and counts as one loss. `newest` is the latest time that
@@ -323,13 +323,13 @@ impl Tags {
     }
 
     /// Returns how many numbers the tag skips before its next block.
-    pub fn pending(&self, segment: &Segment) -> i128 {
+    pub fn pending(&self, segment: &TagRecord) -> i128 {
         let windows: i128 = self.skips.range(segment.life + 1..).map(|(_, skip)| i128::from(skip.windows)).sum();
         windows * i128::from(segment.max_step * BLOCKS_IN_WINDOW)
     }
 
     /// Applies the skips to a record. Returns true if there are any.
-    fn skip(&self, segment: &mut Segment) -> bool {
+    fn skip(&self, segment: &mut TagRecord) -> bool {
         let pending = self.pending(segment);
         segment.next = (i128::from(segment.next) + pending).min(i128::from(LAST_NUMBER) + 1) as i64;
         segment.life = self.life;

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use flake::fleet::{Begun, Block, Kept, LAST_NUMBER, NoBlock, Report, Tags, Uuid, lost_windows};
+use flake::fleet::{Begun, Kept, LAST_NUMBER, NoBlock, ReportAnswer, TagBlock, Tags, Uuid, lost_windows};
 use flake::refill::{Arrival, Decision, Reason, Refill, TakeAnswer, Taken};
 
 use crate::faults::Fault;
@@ -243,7 +243,7 @@ fn a_tag_ends_at_the_last_number() {
     let generation = tags.create(0, "a", LAST_NUMBER - 4, (3, 100), Uuid(1)).expect("a new tag");
     assert_eq!(tags.create(0, "a", 1, (1, 1), Uuid(1)), None);
     let mut take = |nonce| tags.take(0, "a", Uuid(nonce), 1);
-    let block = |nonce, first, count| Ok(Block { generation, nonce: Uuid(nonce), first, count });
+    let block = |nonce, first, count| Ok(TagBlock { generation, nonce: Uuid(nonce), first, count });
     assert_eq!(take(2), block(2, LAST_NUMBER - 4, 3));
     assert_eq!(take(2), block(2, LAST_NUMBER - 4, 3));
     assert_eq!(take(3), block(3, LAST_NUMBER - 1, 2));
@@ -254,13 +254,13 @@ fn a_tag_ends_at_the_last_number() {
     // A skip does not go beyond the end.
     tags.begin_life(i64::MAX, i64::MIN, 1, u32::MAX, false);
     assert_eq!(tags.take(0, "a", Uuid(6), 1), Err(NoBlock::Exhausted));
-    assert_eq!(tags.report("a", generation, LAST_NUMBER, Uuid(9)), Report::Current);
+    assert_eq!(tags.report("a", generation, LAST_NUMBER, Uuid(9)), ReportAnswer::Current);
     assert!(tags.drop("a") && !tags.drop("a"));
     assert_eq!(tags.take(0, "a", Uuid(7), 1), Err(NoBlock::UnknownTag));
     assert_eq!(tags.give_back("a", generation, Uuid(5), (1, 1), Uuid(9)), Err(Kept::UnknownTag));
     assert!(tags.create(0, "a", 1, (1, 1), Uuid(1)) > Some(generation));
     assert_eq!(tags.give_back("a", generation, Uuid(5), (1, 1), Uuid(9)), Err(Kept::Generation));
-    assert_eq!(tags.report("a", generation, 1, Uuid(9)), Report::Generation);
+    assert_eq!(tags.report("a", generation, 1, Uuid(9)), ReportAnswer::Generation);
 }
 
 #[test]
@@ -269,12 +269,12 @@ fn a_reported_block_is_above_nothing_that_was_not_lost() {
     let state = world.state.clone();
     world.burst(3);
     let generation = world.state.tags.segments["a"].generation;
-    assert_eq!(world.report(0, generation, 30), Report::Current);
-    assert_eq!(world.report(0, generation, 31), Report::Ahead);
+    assert_eq!(world.report(0, generation, 30), ReportAnswer::Current);
+    assert_eq!(world.report(0, generation, 31), ReportAnswer::Ahead);
     world.promote(&state);
-    assert_eq!(world.report(0, generation, 30), Report::Raised);
-    assert_eq!(world.report(0, generation, 30), Report::Current);
-    assert_eq!(world.report(0, generation, 1 + 8 * 640), Report::Ahead);
+    assert_eq!(world.report(0, generation, 30), ReportAnswer::Raised);
+    assert_eq!(world.report(0, generation, 30), ReportAnswer::Current);
+    assert_eq!(world.report(0, generation, 1 + 8 * 640), ReportAnswer::Ahead);
     // The administrator's word comes too late for this tag.
     world.state.tags.open();
     assert!(world.get(1, 0));

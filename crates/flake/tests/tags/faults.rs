@@ -1,6 +1,6 @@
 //! Rules taken away, one at a time. The code under test has no switch: a fault changes what goes into it or what comes out of it.
 
-use flake::fleet::{Begun, Block, Kept, NoBlock, Report, Tags, Uuid, WINDOW};
+use flake::fleet::{Begun, Kept, NoBlock, ReportAnswer, TagBlock, Tags, Uuid, WINDOW};
 use flake::refill::Rest;
 
 use crate::world::{Setup, Slot};
@@ -99,7 +99,7 @@ pub fn begin(setup: &Setup, tags: &mut Tags, now: i64, tag: &str, begins: i64, f
     begun
 }
 
-pub fn take(fault: Fault, tags: &mut Tags, now: i64, tag: &str, nonce: Uuid, want: i64) -> Result<Block, NoBlock> {
+pub fn take(fault: Fault, tags: &mut Tags, now: i64, tag: &str, nonce: Uuid, want: i64) -> Result<TagBlock, NoBlock> {
     if let Some(segment) = tags.segments.get_mut(tag) {
         match fault {
             Fault::Window => segment.used = 0,
@@ -137,7 +137,7 @@ pub fn give_back(fault: Fault, tags: &mut Tags, tag: &str, rest: &Rest, fresh: U
     kept
 }
 
-pub fn report(fault: Fault, tags: &mut Tags, tag: &str, generation: u64, last: i64, fresh: Uuid) -> Report {
+pub fn report(fault: Fault, tags: &mut Tags, tag: &str, generation: u64, last: i64, fresh: Uuid) -> ReportAnswer {
     let lost: Vec<i64> = tags.skips.values().map(|skip| skip.lost).collect();
     if fault == Fault::Reach {
         tags.skips.values_mut().for_each(|skip| skip.lost = 0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use flake::fleet::{Begun, Block, FAR, MARGIN, NoBlock, Report, Source, Tags, UNKNOWN_STEPS, Uuid};
+use flake::fleet::{Begun, FAR, MARGIN, NoBlock, ReportAnswer, Source, TagBlock, Tags, UNKNOWN_STEPS, Uuid};
 use flake::refill::{Arrival, Decision, Reason, Refill, Rest, TakeAnswer, Taken};
 use flake::{Nanos, Segment};
 
@@ -86,7 +86,7 @@ pub struct Server {
 #[derive(Clone, Copy, Debug)]
 pub enum Message {
     Take { server: usize, tag: usize, nonce: Uuid, want: i64 },
-    Taken { server: usize, tag: usize, answer: Result<Block, NoBlock>, nonce: Uuid },
+    Taken { server: usize, tag: usize, answer: Result<TagBlock, NoBlock>, nonce: Uuid },
     Begin,
     GiveBack { tag: usize, rest: Rest },
     Report { tag: usize, generation: u64, last: i64 },
@@ -227,7 +227,7 @@ impl World {
         self.state.tags.drop(TAGS[tag]);
     }
 
-    pub fn ask(&mut self, tag: usize, nonce: Uuid, want: i64) -> Result<Block, NoBlock> {
+    pub fn ask(&mut self, tag: usize, nonce: Uuid, want: i64) -> Result<TagBlock, NoBlock> {
         self.called();
         let now = self.now();
         faults::take(self.setup.fault, &mut self.state.tags, now, TAGS[tag], nonce, want)
@@ -239,7 +239,7 @@ impl World {
         let _ = faults::give_back(self.setup.fault, &mut self.state.tags, TAGS[tag], rest, fresh);
     }
 
-    pub fn report(&mut self, tag: usize, generation: u64, last: i64) -> Report {
+    pub fn report(&mut self, tag: usize, generation: u64, last: i64) -> ReportAnswer {
         self.called();
         let fresh = self.nonce();
         faults::report(self.setup.fault, &mut self.state.tags, TAGS[tag], generation, last, fresh)
@@ -266,8 +266,10 @@ impl World {
                 self.fail(Failure::Ahead { last });
             }
             match self.report(tag, generation, last) {
-                Report::Current | Report::Raised | Report::Ahead => {}
-                Report::UnknownTag | Report::Generation => self.servers[server].slots[tag] = Slot::default(),
+                ReportAnswer::Current | ReportAnswer::Raised | ReportAnswer::Ahead => {}
+                ReportAnswer::UnknownTag | ReportAnswer::Generation => {
+                    self.servers[server].slots[tag] = Slot::default()
+                }
             }
         }
     }
@@ -314,14 +316,14 @@ impl World {
     }
 
     /// A server hears an answer.
-    pub fn hear(&mut self, server: usize, tag: usize, nonce: Uuid, answer: &Result<Block, NoBlock>) {
+    pub fn hear(&mut self, server: usize, tag: usize, nonce: Uuid, answer: &Result<TagBlock, NoBlock>) {
         if self.servers[server].cut {
             return;
         }
         let nonce = if self.setup.fault == Fault::AnyAnswer { self.request(server, tag, nonce).0 } else { nonce };
         let (step, max_step) = (self.setup.step.unsigned_abs(), self.setup.max_step.unsigned_abs());
         let answer = match *answer {
-            Ok(Block { generation, first, count, .. }) => {
+            Ok(TagBlock { generation, first, count, .. }) => {
                 TakeAnswer::Taken(Taken { generation, first, count: count.unsigned_abs(), step, max_step })
             }
             Err(NoBlock::UnknownTag) => TakeAnswer::Refused(Reason::Unknown, 0),
