@@ -7,8 +7,8 @@ use flake::fleet::{Call, RegistryAnswer, micros};
 use serde_json::Value;
 
 use crate::fleet::grant;
-use crate::message::registry::{Facts, Trouble};
-use crate::pg::libpq::{Connection, Failure, Row};
+use crate::message::registry::{RefusalFacts, Trouble};
+use crate::pg::libpq::{Connection, QueryFailure, ResultRow};
 use crate::server::clock;
 
 /// How long the registry has to answer one request. It waits up to five seconds for each of two locks, and then for its synchronous
@@ -22,7 +22,7 @@ const RETRIES: u32 = 3;
 pub struct Reply {
     pub answer: RegistryAnswer,
     /// What a refusal says beside its reason.
-    pub facts: Facts,
+    pub facts: RefusalFacts,
     /// Who holds the worker ID: the host, the port and the data directory.
     pub holder: String,
     /// The comparison of the clocks.
@@ -49,14 +49,14 @@ pub fn send(connection: &Connection, call: &Call, about: &str) -> Result<Reply, 
         let round_trip = (clock::monotonic().saturating_sub(begun) / 1_000).max(1) as i64;
         match answered {
             Ok(row) => return reply(&row, call, wall, round_trip).ok_or_else(|| strange(&row)),
-            Err(Failure::Raised { code, .. }) if code == "40001" && retries < RETRIES => retries += 1,
+            Err(QueryFailure::Raised { code, .. }) if code == "40001" && retries < RETRIES => retries += 1,
             Err(failure) => return Err(Trouble::NoAnswer(failure)),
         }
     }
 }
 
 /// Returns the reply in a row, or `None` if it is not one that this version knows.
-fn reply(row: &Row, call: &Call, wall: i64, round_trip: i64) -> Option<Reply> {
+fn reply(row: &ResultRow, call: &Call, wall: i64, round_trip: i64) -> Option<Reply> {
     let other: Value = row.get("other").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let said = |key: &str| match &other[key] {
         Value::String(text) => text.clone(),
@@ -66,7 +66,7 @@ fn reply(row: &Row, call: &Call, wall: i64, round_trip: i64) -> Option<Reply> {
     let until = row.get("until").and_then(micros);
     let now = micros(row.get("now")?)?;
     let answer = call.answer(|column| row.get(column))?;
-    let facts = Facts {
+    let facts = RefusalFacts {
         until: until.map(i128::from),
         witness: String::new(),
         why: said("why"),
@@ -81,7 +81,7 @@ fn reply(row: &Row, call: &Call, wall: i64, round_trip: i64) -> Option<Reply> {
     Some(Reply { answer, facts, holder, clocks: Clocks { offset, round_trip } })
 }
 
-fn strange(row: &Row) -> Trouble {
+fn strange(row: &ResultRow) -> Trouble {
     let text = |column| row.get(column).map_or("null".into(), |text| text.chars().take(100).collect::<String>());
     Trouble::Strange { answer: format!("{}, {}", text("answer"), text("reason")) }
 }

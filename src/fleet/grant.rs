@@ -33,7 +33,7 @@ use crate::config::guc;
 use crate::config::identity::{self, Identity};
 use crate::faults::{self, Fault};
 use crate::fleet::record;
-use crate::message::fleet::{Left, Outage, Until};
+use crate::message::fleet::{LeaseLeft, Outage, Until};
 use crate::pg::background_worker;
 use crate::pg::text_arg::ascii;
 use crate::server::clock;
@@ -165,15 +165,15 @@ impl Snapshot {
     }
 
     /// Returns how much of the lease is left at `now`, in microseconds since the Unix epoch.
-    pub fn left(&self, now: i64) -> Left {
+    pub fn left(&self, now: i64) -> LeaseLeft {
         let spare = self.node.worker >= Ring::of(&identity::get().format.layout).spare;
         let lease = if spare { guc::lease().min(SPARE_LEASE) } else { guc::lease() };
         let lease = lease.as_micros() as i64;
         match self.granted_until.saturating_sub(now) {
-            ..=0 => Left::Nothing,
-            left if left < lease / 4 => Left::Quarter,
-            left if left < lease / 2 => Left::Half,
-            _ => Left::Enough,
+            ..=0 => LeaseLeft::Nothing,
+            left if left < lease / 4 => LeaseLeft::Quarter,
+            left if left < lease / 2 => LeaseLeft::Half,
+            _ => LeaseLeft::Enough,
         }
     }
 
@@ -257,16 +257,16 @@ pub fn note_no_registrar() {
 }
 
 /// The memory of the snapshot.
-struct Published {
+struct PublishedSnapshot {
     counter: AtomicU64,
     copies: [[AtomicU64; WORDS]; 2],
 }
 
-impl Published {
+impl PublishedSnapshot {
     /// Returns the memory with snapshot 0.
-    fn new(first: &Snapshot) -> Published {
+    fn new(first: &Snapshot) -> PublishedSnapshot {
         let zero = || [const { AtomicU64::new(0) }; WORDS];
-        Published { counter: AtomicU64::new(0), copies: [first.encode().map(AtomicU64::new), zero()] }
+        PublishedSnapshot { counter: AtomicU64::new(0), copies: [first.encode().map(AtomicU64::new), zero()] }
     }
 
     fn read(&self) -> Snapshot {
@@ -294,29 +294,29 @@ impl Published {
 }
 
 // SAFETY: the type consists of atomics and contains no pointer.
-unsafe impl PGRXSharedMemory for Published {}
+unsafe impl PGRXSharedMemory for PublishedSnapshot {}
 
 // SAFETY: the name is the extension's own, so no other library uses it.
-static PUBLISHED: PgAtomic<Published> = unsafe { PgAtomic::new(c"snowflake_pg grant") };
+static PUBLISHED: PgAtomic<PublishedSnapshot> = unsafe { PgAtomic::new(c"snowflake_pg grant") };
 
 /// Requests the shared memory if the server has a registry. This function is called in the postmaster while it preloads libraries,
 /// after [`record::open`].
 #[allow(clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn request(identity: &Identity) {
     if identity.registry_set && background_worker::in_normal_server() {
-        pg_shmem_init!(PUBLISHED = Published::new(&first()));
+        pg_shmem_init!(PUBLISHED = PublishedSnapshot::new(&first()));
     }
 }
 
 /// Returns what the server can say before the registrar runs. A server whose witness has a valid record continues with
 /// it immediately, and does the same when the postmaster sets up shared memory again after a crash.
 fn first() -> Snapshot {
-    use flake::fleet::{Member, MemberStanding as State};
+    use flake::fleet::{Member, MemberStanding};
     let format = identity::get().format;
     let (scale, now) = (Scale::new(format), now());
     let snapshot = Snapshot { attempted: clock::monotonic(), ..Snapshot::default() };
     match Member::start(member_identity(), record::load(), scale.point(now)).standing() {
-        State::Holding(grant) => Snapshot { generation: 1, since: now, ..snapshot }.with(&grant, &scale),
+        MemberStanding::Holding(grant) => Snapshot { generation: 1, since: now, ..snapshot }.with(&grant, &scale),
         _ => snapshot,
     }
 }

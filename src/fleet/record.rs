@@ -36,7 +36,7 @@ use crate::faults::{self, Fault};
 use crate::message::witness;
 use crate::os::memory_file::MemoryFile;
 use crate::pg::{background_worker, server};
-use crate::server::witness_holder::Holder;
+use crate::server::witness_holder::WitnessHolder;
 
 /// The version of the file's contents. It is part of the file's name, so that no version reads the contents of a
 /// different one.
@@ -78,7 +78,7 @@ pub fn open(identity: &Identity) {
         let begun = Instant::now();
         while !faults::on(Fault::WitnessShared) && !file.try_lock()? {
             if begun.elapsed() > PATIENCE {
-                let holder = Holder::parse(&file.note().unwrap_or_default());
+                let holder = WitnessHolder::parse(&file.note().unwrap_or_default());
                 let process = holder.postmaster;
                 return Err(std::io::Error::other(format!("the server with process ID {process} has locked the file")));
             }
@@ -88,7 +88,7 @@ pub fn open(identity: &Identity) {
     });
     match opened {
         Ok(file) => {
-            let holder = Holder::this_server();
+            let holder = WitnessHolder::this_server();
             if let Err(error) = file.set_note(&holder.to_string()) {
                 debug1!("snowflake_pg: cannot write to the witness: {error}");
             }

@@ -13,11 +13,11 @@ use crate::pg::function::Called;
 use crate::pg::relation::{self, ANSWERED};
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp;
-use crate::pg::trigger::{self, Row};
+use crate::pg::trigger::{self, TriggerResult};
 use crate::server::{clock, shmem};
 
 /// The guard that a table has.
-struct Guard {
+struct TableGuard {
     /// The name of the column, in the encoding of the database.
     column: Vec<u8>,
     /// The first ID that the guard refuses.
@@ -74,7 +74,7 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
 /// Refuses the row that is about to be inserted if only this server can have issued its ID, and this session has not.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_guard_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
-fn snowflake_guard_row(call: Called) -> Row {
+fn snowflake_guard_row(call: Called) -> TriggerResult {
     let Some(row) = call.new_row() else { GuardProblem::NotAGuard.report("").raise() };
     if !trigger::replicates() {
         return row.unchanged();
@@ -149,7 +149,7 @@ fn kind(table: pg_sys::Oid) -> Option<&'static str> {
 }
 
 /// Returns the guard of a table. A trigger of the same name that calls another function, or that has other arguments, is not a guard.
-fn existing(table: pg_sys::Oid) -> Option<Guard> {
+fn existing(table: pg_sys::Oid) -> Option<TableGuard> {
     let arguments: Option<Vec<u8>> = Spi::get_one_with_args(
         "SELECT (SELECT t.tgargs
                  FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
@@ -163,7 +163,7 @@ fn existing(table: pg_sys::Oid) -> Option<Guard> {
     let mut parts = arguments.split(|byte| *byte == 0);
     let column = parts.next()?.to_vec();
     let first = str::from_utf8(parts.next()?).ok()?.parse().ok()?;
-    Some(Guard { column, first })
+    Some(TableGuard { column, first })
 }
 
 /// Returns true if a table or a partition of it has a trigger with the name of a guard that is not a guard. PostgreSQL then raises the

@@ -17,22 +17,22 @@ const DAY: i64 = 1_440 * MINUTE;
 
 /// A positive interval.
 #[derive(Clone, Copy)]
-pub struct Step {
+pub struct PartitionStep {
     months: i32,
     micros: i64,
 }
 
-impl Step {
+impl PartitionStep {
     /// Converts an interval to a step. Raises an error for an interval that cannot be a step, or that is shorter than a tick of
     /// the format. Calendar months and exact lengths cannot be combined, because the result of "1 month 1 day" after the 31st
     /// would depend on the order.
-    pub fn of(interval: &Interval, format: &IdFormat) -> Step {
+    pub fn of(interval: &Interval, format: &IdFormat) -> PartitionStep {
         let exact = i64::from(interval.days()).checked_mul(DAY).and_then(|days| days.checked_add(interval.micros()));
         let problem = match (interval.months(), exact) {
             (_, None) => StepProblem::TooLong,
             (..=0, Some(..=0)) => StepProblem::NotPositive,
             (0, Some(exact)) if (exact as u64) < format.layout.tick().micros() => StepProblem::UnderATick,
-            (months, Some(micros)) if months == 0 || micros == 0 => return Step { months, micros },
+            (months, Some(micros)) if months == 0 || micros == 0 => return PartitionStep { months, micros },
             _ => StepProblem::Mixed,
         };
         PartitionProblem::Step { problem }.raise()

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
 use crate::config::identity;
-use crate::functions::partition_step::{self, Step};
+use crate::functions::partition_step::{self, PartitionStep};
 use crate::message::argument::ArgumentProblem;
 use crate::message::id::IdProblem;
 use crate::message::issue::IssueProblem;
@@ -22,14 +22,14 @@ const MAX_PARTITIONS: i32 = 1_000;
 
 /// A range of time and its IDs. The IDs begin at `from_id` and end before `until_id`. If no `bigint` is above the last ID, there
 /// is no upper bound.
-struct Part {
+struct PartitionRange {
     from: i128,
     until: i128,
     from_id: i64,
     until_id: Option<i64>,
 }
 
-impl Part {
+impl PartitionRange {
     /// Returns the bounds in the form in which a statement contains them. The catalog shows the same text with quotes.
     fn bounds(&self) -> String {
         let until = self.until_id.map_or("MAXVALUE".into(), |id| id.to_string());
@@ -56,7 +56,7 @@ fn snowflake_partition_bounds(
 > {
     let time = |at| timestamptz(at).unwrap_or_else(|| IdProblem::TimestampRange.raise());
     let format = &identity::get().format;
-    let step = Step::of(&step, format);
+    let step = PartitionStep::of(&step, format);
     let (from, until) = (instant(start), instant(stop));
     inside(format, from, from);
     if until > from {
@@ -88,7 +88,7 @@ fn snowflake_create_partitions(
         .raise();
     }
     let format = &identity::get().format;
-    let step = Step::of(&step, format);
+    let step = PartitionStep::of(&step, format);
     let from = instant(start);
     inside(format, from, from);
     // The first interval can begin before the epoch, and the last interval can end after the end of the layout. The IDs of these
@@ -96,10 +96,10 @@ fn snowflake_create_partitions(
     let begin = step.begin(from).unwrap_or(from);
     let end = step.after(begin, count.into()).map_or(format.end(), |end| end.min(format.end()));
     inside(format, end, end - 1);
-    let wanted: Vec<Part> = parts(begin, end, step).collect();
+    let wanted: Vec<PartitionRange> = parts(begin, end, step).collect();
 
     refuse_other_keys(parent);
-    let bounds: Vec<String> = wanted.iter().map(Part::bounds).collect();
+    let bounds: Vec<String> = wanted.iter().map(PartitionRange::bounds).collect();
     let there = partitions(parent, &bounds);
     if wanted.iter().all(|part| there.contains_key(&part.bounds())) {
         return SetOfIterator::new(Vec::new());
@@ -107,7 +107,7 @@ fn snowflake_create_partitions(
     let table = lock(parent);
     // The partitions are read again, because another session may have created some of them in the meantime.
     let there = partitions(parent, &bounds);
-    let missing: Vec<&Part> = wanted.iter().filter(|part| !there.contains_key(&part.bounds())).collect();
+    let missing: Vec<&PartitionRange> = wanted.iter().filter(|part| !there.contains_key(&part.bounds())).collect();
     for part in &missing {
         let suffix =
             step.name(part.from).unwrap_or_else(|| PartitionProblem::Step { problem: StepProblem::NotMinutes }.raise());
@@ -136,7 +136,7 @@ fn inside(format: &IdFormat, at: i128, within: i128) {
 
 /// Divides a range of time into parts. The range must end at or before the end of the layout. Each part contains at least one
 /// tick.
-fn parts(from: i128, until: i128, step: Step) -> impl Iterator<Item = Part> {
+fn parts(from: i128, until: i128, step: PartitionStep) -> impl Iterator<Item = PartitionRange> {
     let format = &identity::get().format;
     let bound = move |count| step.after(from, count).map_or(until, |at| at.min(until));
     // The instant is rounded up to a tick, as in snowflake_between.
@@ -144,7 +144,7 @@ fn parts(from: i128, until: i128, step: Step) -> impl Iterator<Item = Part> {
     (0..)
         .map(move |count| (bound(count), bound(count + 1)))
         .take_while(move |(from, _)| *from < until)
-        .filter_map(move |(from, until)| Some(Part { from, until, from_id: id(from)?, until_id: id(until) }))
+        .filter_map(move |(from, until)| Some(PartitionRange { from, until, from_id: id(from)?, until_id: id(until) }))
         .filter(|part| part.until_id.is_none_or(|until_id| part.from_id < until_id))
 }
 

@@ -3,7 +3,7 @@
 use pgrx::datum::Date;
 use pgrx::prelude::*;
 
-use crate::functions::series_definition::{At, Series};
+use crate::functions::series_definition::{PeriodTime, Series};
 use crate::pg::function::Called;
 use crate::pg::locked::Lock;
 use crate::pg::text_arg::Text;
@@ -16,14 +16,14 @@ use crate::pg::versions;
            VOLATILE STRICT PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
 )]
 fn snowflake_serial(called: Called, series: pg_sys::Oid, at: TimestampWithTimeZone) -> TextValue {
-    Series::open(series, Lock::Writing).next(At::instant(at), called.schema(), versions::owns(series))
+    Series::open(series, Lock::Writing).next(PeriodTime::instant(at), called.schema(), versions::owns(series))
 }
 
 /// Issues the next serial of the period that contains the day `at`. The day is one of the calendar, so no time zone is needed.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_serial(series regclass, at date) RETURNS text \
                    VOLATILE STRICT PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_serial_of_day(called: Called, series: pg_sys::Oid, at: Date) -> TextValue {
-    Series::open(series, Lock::Writing).next(At::day(at), called.schema(), versions::owns(series))
+    Series::open(series, Lock::Writing).next(PeriodTime::day(at), called.schema(), versions::owns(series))
 }
 
 /// Returns the period and the number of a serial.

@@ -8,10 +8,10 @@ use pgrx::spi::SpiError;
 use crate::faults::{self, Fault};
 use crate::functions::extension;
 use crate::functions::serial_keep::Writing;
-use crate::functions::series_definition::{At, COLUMNS, Series, TRIGGER_FUNCTION};
+use crate::functions::series_definition::{COLUMNS, PeriodTime, Series, TRIGGER_FUNCTION};
 use crate::message::argument::ArgumentProblem;
 use crate::message::serial_at_commit::{self, NumberProblem};
-use crate::pg::fired::{Event, Moment, Timing, Version};
+use crate::pg::fired::{ColumnTime, Timing, TriggerEvent, Version};
 use crate::pg::function::Called;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::locked::{self, Lock};
@@ -19,7 +19,7 @@ use crate::pg::relation::{self, ANSWERED};
 use crate::pg::role::{self, As};
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
-use crate::pg::trigger::{NoSuchColumn, Row};
+use crate::pg::trigger::{NoSuchColumn, TriggerResult};
 use crate::pg::triggers::Fires;
 use crate::pg::{partition, plain, plans, timestamp, versions};
 
@@ -87,8 +87,9 @@ fn snowflake_number_at_commit(
     let arguments = arguments.collect::<Vec<_>>().join(&b", "[..]);
     relation::run([number.as_bytes(), &arguments, b")"].concat());
     // The lock of the series keeps its name, but not that of its schema.
-    let is_made =
-        |found: &Found| found.table == oid && found.key.as_deref() == Some(key.0) && found.series == Some(series);
+    let is_made = |found: &SeriesTrigger| {
+        found.table == oid && found.key.as_deref() == Some(key.0) && found.series == Some(series)
+    };
     if !by_name && !triggers(oid).iter().any(is_made) {
         NumberProblem::NameChanged { series: from }.raise();
     }
@@ -103,10 +104,10 @@ fn snowflake_number_at_commit(
 /// privilege on it.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
-fn snowflake_number_row(call: Called) -> Row {
+fn snowflake_number_row(call: Called) -> TriggerResult {
     let Some(fired) = call.fired() else { NumberProblem::NotANumberTrigger.raise() };
     let arguments = fired.arguments();
-    let written = matches!(fired.event(), Event::Insert | Event::Update);
+    let written = matches!(fired.event(), TriggerEvent::Insert | TriggerEvent::Update);
     let (Timing::AfterRow, true, [key, date @ ..], Some(series)) =
         (fired.timing(), written, &arguments[..], fired.referenced())
     else {
@@ -128,15 +129,15 @@ fn snowflake_number_row(call: Called) -> Row {
     let column_name = text_column(column(key));
     let at = match date.first() {
         Some(name) => match fired.moment(name) {
-            Ok(Some(Moment::Day(day))) => Some(At::day(day)),
-            Ok(Some(Moment::Instant(instant))) => Some(At::instant(instant)),
+            Ok(Some(ColumnTime::Day(day))) => Some(PeriodTime::day(day)),
+            Ok(Some(ColumnTime::Instant(instant))) => Some(PeriodTime::instant(instant)),
             Ok(None) => None,
             Err(NoSuchColumn) => {
                 date_column(column(name));
                 None
             }
         },
-        None => Some(At::instant(timestamp::transaction_start())),
+        None => Some(PeriodTime::instant(timestamp::transaction_start())),
     };
     // The serial is issued only for a row that still exists. Otherwise, its number would be missing.
     let is_numbered = fired.text(Version::New, key).is_ok_and(|number| number.is_some());
@@ -189,7 +190,7 @@ fn defined_on(trigger: pg_sys::Oid) -> Option<pg_sys::Oid> {
 
 /// Takes the next number of a series as its owner. Raises an error if other code could run meanwhile, because the owner of that code can
 /// be a different role.
-fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: At) -> TextValue {
+fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: PeriodTime) -> TextValue {
     let by_owner = versions::owns(oid);
     let owner = locked::owner(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
     let _owner = As::new(owner);
@@ -260,7 +261,7 @@ fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, colu
 }
 
 /// A trigger of a table or of one of its partitions.
-struct Found {
+struct SeriesTrigger {
     table: pg_sys::Oid,
     name: Vec<u8>,
     /// The column that the trigger numbers, if it is a trigger that numbers rows.
@@ -272,7 +273,7 @@ struct Found {
 
 /// Returns the triggers of a table that number rows, or whose names could be those of such triggers, and those of its partitions that they
 /// do not have from the table. A trigger that was made by hand can have arguments of any length, so long ones are not read.
-fn triggers(table: pg_sys::Oid) -> Vec<Found> {
+fn triggers(table: pg_sys::Oid) -> Vec<SeriesTrigger> {
     let read = Spi::connect_mut(|client| {
         let rows = client.update(
             "SELECT t.tgrelid, t.tgname::pg_catalog.text,
@@ -292,7 +293,7 @@ fn triggers(table: pg_sys::Oid) -> Vec<Found> {
             &[table.into()],
         )?;
         let read = |row: pgrx::spi::SpiHeapTupleData<'_>| {
-            Ok(Found {
+            Ok(SeriesTrigger {
                 table: row.get(1)?.expect("a trigger has a table"),
                 name: row.get::<TextValue>(2)?.expect("a trigger has a name").0,
                 key: row.get::<Vec<u8>>(3)?.and_then(|all| all.split(|byte| *byte == 0).next().map(<[u8]>::to_vec)),

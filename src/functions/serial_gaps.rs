@@ -4,7 +4,7 @@ use flake::serial::{Field, Template, Unit};
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
-use crate::functions::series_definition::{Kind, Series};
+use crate::functions::series_definition::{Series, SeriesKind};
 use crate::message::argument::ArgumentProblem;
 use crate::message::serial::SerialProblem;
 use crate::message::serial_at_commit::NumberProblem;
@@ -27,7 +27,7 @@ const MAX_PERIOD: usize = 100;
 type Gap = (TextValue, i64, i64);
 
 /// The period whose numbers are being read.
-struct Period {
+struct PeriodScan {
     key: Vec<u8>,
     /// True if the template of the series has this period.
     is_valid: bool,
@@ -53,7 +53,7 @@ fn snowflake_serial_gaps(
     let table = relation.unwrap_or_else(|| null("relation", "table"));
     let key = key.unwrap_or_else(|| null("key", "column"));
     let series = Series::open(series.unwrap_or_else(|| null("series", "series")), Lock::Reading);
-    if series.definition.kind != Kind::Gapless {
+    if series.definition.kind != SeriesKind::Gapless {
         SerialProblem::Dense { series: series.name }.raise();
     }
     let name =
@@ -125,11 +125,11 @@ impl Gaps<'_> {
     }
 
     /// Notes a counter, or the number of a serial and the gap before it.
-    fn note(&mut self, current: &mut Option<Period>, key: Vec<u8>, last: Option<i64>, number: Option<i64>) {
+    fn note(&mut self, current: &mut Option<PeriodScan>, key: Vec<u8>, last: Option<i64>, number: Option<i64>) {
         if current.as_ref().is_none_or(|period| period.key != key) {
             self.end(current.take());
             let is_valid = self.series.definition.template.period_of_key(&key).is_some();
-            *current = Some(Period { key, is_valid, next: self.series.definition.start, last: None });
+            *current = Some(PeriodScan { key, is_valid, next: self.series.definition.start, last: None });
         }
         let period = current.as_mut().expect("a period was begun");
         let Some(number) = number else {
@@ -145,8 +145,8 @@ impl Gaps<'_> {
     }
 
     /// Notes the gap at the end of a period, up to the last number that was issued.
-    fn end(&mut self, period: Option<Period>) {
-        if let Some(Period { key, next, last: Some(last), .. }) = period {
+    fn end(&mut self, period: Option<PeriodScan>) {
+        if let Some(PeriodScan { key, next, last: Some(last), .. }) = period {
             self.add(&key, next, last);
         }
     }

@@ -8,12 +8,12 @@ use pgrx::prelude::*;
 
 use crate::message::argument::ArgumentProblem;
 use crate::message::serial_at_commit::NumberProblem;
-use crate::pg::fired::{Event, Fired, Timing, Version};
+use crate::pg::fired::{Fired, Timing, TriggerEvent, Version};
 use crate::pg::function::Called;
 use crate::pg::relation;
 use crate::pg::row_version::Written;
 use crate::pg::text_arg::shown;
-use crate::pg::trigger::Row;
+use crate::pg::trigger::TriggerResult;
 use crate::pg::triggers::Trigger;
 
 /// The function of the triggers that number rows.
@@ -25,14 +25,14 @@ const MAX_NUMBER: usize = 1_000;
 
 thread_local! {
     /// The numbers that this session is writing. A trigger that such an update fires can number rows of other tables.
-    static WRITING: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
+    static WRITING: RefCell<Vec<OwnNumber>> = const { RefCell::new(Vec::new()) };
 
     /// The rows that an UPDATE has removed from a partition: the last one of each numbered column.
     static MOVED: RefCell<Vec<Moved>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A number that a version of a row is about to get.
-struct Own {
+struct OwnNumber {
     table: pg_sys::Oid,
     place: pg_sys::ItemPointerData,
     serial: Vec<u8>,
@@ -71,7 +71,7 @@ pub struct Writing(());
 impl Writing {
     /// Begins to write a number.
     pub fn begin(table: pg_sys::Oid, place: pg_sys::ItemPointerData, serial: &[u8]) -> Writing {
-        WRITING.with_borrow_mut(|own| own.push(Own { table, place, serial: serial.to_vec() }));
+        WRITING.with_borrow_mut(|own| own.push(OwnNumber { table, place, serial: serial.to_vec() }));
         Writing(())
     }
 }
@@ -95,7 +95,7 @@ fn own(table: pg_sys::Oid, place: pg_sys::ItemPointerData) -> Option<Vec<u8>> {
 /// Refuses a number that a statement inserts, changes or removes.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_keep() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
-fn snowflake_number_keep(call: Called) -> Row {
+fn snowflake_number_keep(call: Called) -> TriggerResult {
     let not_of_a_number = || -> ! { NumberProblem::NotAKeepTrigger.raise() };
     let Some(fired) = call.fired() else { not_of_a_number() };
     let arguments = fired.arguments();
@@ -105,7 +105,7 @@ fn snowflake_number_keep(call: Called) -> Row {
     }
     let number = |version| fired.text(version, column).unwrap_or_else(|_| no_column(&fired, column));
     match fired.event() {
-        Event::Insert => {
+        TriggerEvent::Insert => {
             let series = series(&fired, column);
             let (number, written) = (number(Version::New), fired.inserted());
             match (Moved::take(series, column), &number) {
@@ -119,7 +119,7 @@ fn snowflake_number_keep(call: Called) -> Row {
                 (_, None) => {}
             }
         }
-        Event::Update => {
+        TriggerEvent::Update => {
             let (old, new) = (number(Version::Old), number(Version::New));
             if new.is_none() {
                 series(&fired, column);
@@ -136,7 +136,7 @@ fn snowflake_number_keep(call: Called) -> Row {
                 }
             }
         }
-        Event::Delete => {
+        TriggerEvent::Delete => {
             if let (Some(written), Some(series)) = (fired.moved(), numbering(&fired, column).first()) {
                 let column = column.to_bytes().to_vec();
                 Moved {
@@ -148,7 +148,7 @@ fn snowflake_number_keep(call: Called) -> Row {
                 .keep();
             }
         }
-        Event::Truncate => not_of_a_number(),
+        TriggerEvent::Truncate => not_of_a_number(),
     }
     fired.unchanged()
 }

@@ -8,18 +8,18 @@ use pgrx::prelude::*;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 
 use crate::functions::extension;
-use crate::functions::series_definition::{Definition, Kind, Series};
+use crate::functions::series_definition::{Definition, Series, SeriesKind};
 use crate::functions::series_rights;
 use crate::message::argument::ArgumentProblem;
 use crate::message::serial::SerialProblem;
 use crate::pg::civil::Zone;
-use crate::pg::fired::{Event, Fired, Timing, Version};
+use crate::pg::fired::{Fired, Timing, TriggerEvent, Version};
 use crate::pg::function::Called;
 use crate::pg::locked::Lock;
 use crate::pg::relation::{self, ANSWERED, Name};
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
-use crate::pg::trigger::{NoSuchColumn, Row};
+use crate::pg::trigger::{NoSuchColumn, TriggerResult};
 use crate::pg::{plans, setting, transaction, versions};
 
 /// The maximum length of a text that is read as the name of a table: two names of 63 characters of up to four bytes, each in quotes.
@@ -46,8 +46,8 @@ fn snowflake_create_series(
     let kind = kind.unwrap_or_else(|| null("kind", "'gapless'"));
     let start = start.unwrap_or_else(|| null("start", "1"));
     // The tag follows when the table has its name.
-    let kind =
-        Kind::of(kind.0).unwrap_or_else(|| SerialProblem::Kind { kind: kind.shown(), kinds: Kind::NAMES }.raise());
+    let kind = SeriesKind::of(kind.0)
+        .unwrap_or_else(|| SerialProblem::Kind { kind: kind.shown(), kinds: SeriesKind::NAMES }.raise());
     let mut definition = Definition {
         template: parsed(form),
         form: form.0.to_vec(),
@@ -69,11 +69,11 @@ fn snowflake_create_series(
     ];
     relation::run(create.concat());
     let oid = named.oid().expect("the table was created with this name");
-    if let Kind::Dense { tag } = &mut definition.kind {
+    if let SeriesKind::Dense { tag } = &mut definition.kind {
         *tag = relation::identity(oid).expect("the table exists");
         let bytes = relation::utf8(tag).len();
-        if bytes > Kind::MAX_TAG {
-            SerialProblem::LongName { series: table.clone(), bytes, most: Kind::MAX_TAG }.raise();
+        if bytes > SeriesKind::MAX_TAG {
+            SerialProblem::LongName { series: table.clone(), bytes, most: SeriesKind::MAX_TAG }.raise();
         }
         series_rights::give(oid, tag, called.schema()).unwrap_or_else(|problem| problem.raise());
     }
@@ -104,7 +104,7 @@ fn snowflake_alter_series(
     relation::lock(oid, "SHARE ROW EXCLUSIVE")
         .unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
     let Series { name, mut definition, .. } = Series::open(oid, Lock::Reading);
-    let is_dense = definition.kind != Kind::Gapless;
+    let is_dense = definition.kind != SeriesKind::Gapless;
     let has_issued = || is_dense || has_counters(&name);
     if let Some(form) = template {
         let template = parsed(form);
@@ -148,13 +148,13 @@ fn snowflake_alter_series(
 /// Keeps statements from writing a row that is not a counter, and from removing or lowering a counter.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_series_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
-fn snowflake_series_row(call: Called) -> Row {
+fn snowflake_series_row(call: Called) -> TriggerResult {
     let not_a_series = || -> ! { SerialProblem::NotASeriesTrigger.raise() };
     let Some(fired) = call.fired() else { not_a_series() };
     let series = || relation::of_relation(fired.table()).map(|name| name.quoted()).unwrap_or_default();
     match (fired.timing(), fired.event()) {
-        (Timing::AfterRow, Event::Insert | Event::Update) => {}
-        (Timing::AfterRow, Event::Delete) | (Timing::BeforeStatement, Event::Truncate) => {
+        (Timing::AfterRow, TriggerEvent::Insert | TriggerEvent::Update) => {}
+        (Timing::AfterRow, TriggerEvent::Delete) | (Timing::BeforeStatement, TriggerEvent::Truncate) => {
             SerialProblem::Removed { series: series() }.raise()
         }
         _ => not_a_series(),
@@ -162,7 +162,7 @@ fn snowflake_series_row(call: Called) -> Row {
     let (Ok(period), Ok(last)) = (period(&fired, Version::New), last_number(&fired, Version::New)) else {
         not_a_series()
     };
-    if fired.event() == Event::Update {
+    if fired.event() == TriggerEvent::Update {
         let (Ok(old), Ok(from)) = (self::period(&fired, Version::Old), last_number(&fired, Version::Old)) else {
             not_a_series()
         };
@@ -190,7 +190,7 @@ fn snowflake_series_row(call: Called) -> Row {
     else {
         SerialProblem::Definition { series: series() }.raise()
     };
-    if definition.kind != Kind::Gapless {
+    if definition.kind != SeriesKind::Gapless {
         SerialProblem::Dense { series: series() }.raise();
     }
     if let (Some(period), Some(last)) = (period, last)

@@ -36,14 +36,14 @@ const RECENT: i64 = 100 * 86_400 * 1_000_000;
 
 /// How a series issues numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SeriesKind {
     /// The number is part of the transaction that takes it.
     Gapless,
     /// The numbers of each period are a segment, whose tag contains this text, in the encoding of the database.
     Dense { tag: Vec<u8> },
 }
 
-impl Kind {
+impl SeriesKind {
     /// The names of all kinds, for messages.
     pub const NAMES: &'static str = "dense, gapless";
 
@@ -51,10 +51,10 @@ impl Kind {
     pub const MAX_TAG: usize = MAX_TAG - PERIOD.len() - " 2026-11-22 14".len();
 
     /// Returns the kind of this name, without a tag.
-    pub fn of(name: &[u8]) -> Option<Kind> {
+    pub fn of(name: &[u8]) -> Option<SeriesKind> {
         match name {
-            b"gapless" => Some(Kind::Gapless),
-            b"dense" => Some(Kind::Dense { tag: Vec::new() }),
+            b"gapless" => Some(SeriesKind::Gapless),
+            b"dense" => Some(SeriesKind::Dense { tag: Vec::new() }),
             _ => None,
         }
     }
@@ -62,30 +62,30 @@ impl Kind {
     /// Returns the name of the kind.
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::Gapless => "gapless",
-            Kind::Dense { .. } => "dense",
+            SeriesKind::Gapless => "gapless",
+            SeriesKind::Dense { .. } => "dense",
         }
     }
 }
 
 /// A time that determines a period.
 #[derive(Clone, Copy)]
-pub enum At {
+pub enum PeriodTime {
     /// An instant, in microseconds since the Unix epoch.
     Instant(i128),
     /// A day of the calendar, as the instant at which it begins in UTC.
     Day(i128),
 }
 
-impl At {
+impl PeriodTime {
     /// Returns a time.
-    pub fn instant(at: TimestampWithTimeZone) -> At {
-        At::Instant(timestamp::instant(at))
+    pub fn instant(at: TimestampWithTimeZone) -> PeriodTime {
+        PeriodTime::Instant(timestamp::instant(at))
     }
 
     /// Returns a day of the calendar.
-    pub fn day(at: Date) -> At {
-        At::Day(timestamp::day(at))
+    pub fn day(at: Date) -> PeriodTime {
+        PeriodTime::Day(timestamp::day(at))
     }
 }
 
@@ -94,7 +94,7 @@ pub struct Definition {
     pub template: Template,
     /// The template as text, in the encoding of the database.
     pub form: Vec<u8>,
-    pub kind: Kind,
+    pub kind: SeriesKind,
     pub zone: Zone,
     /// The first number of each period.
     pub start: i64,
@@ -107,10 +107,10 @@ impl Definition {
         let template = Template::parse(form.as_ref()).ok()?;
         let start = str::from_utf8(start.as_ref()).ok()?.parse().ok()?;
         let zone = Zone::of(zone.as_ref())?;
-        let kind = match (Kind::of(kind.as_ref())?, tag) {
-            (Kind::Gapless, []) => Kind::Gapless,
-            (Kind::Dense { .. }, [tag]) if (1..=MAX_ENCODED).contains(&tag.as_ref().len()) => {
-                Kind::Dense { tag: tag.as_ref().to_vec() }
+        let kind = match (SeriesKind::of(kind.as_ref())?, tag) {
+            (SeriesKind::Gapless, []) => SeriesKind::Gapless,
+            (SeriesKind::Dense { .. }, [tag]) if (1..=MAX_ENCODED).contains(&tag.as_ref().len()) => {
+                SeriesKind::Dense { tag: tag.as_ref().to_vec() }
             }
             _ => return None,
         };
@@ -121,7 +121,7 @@ impl Definition {
     pub fn arguments(&self) -> Vec<u8> {
         let (zone, start) = (self.zone.name(), self.start.to_string());
         let mut texts = vec![&self.form[..], self.kind.name().as_bytes(), zone.as_bytes(), start.as_bytes()];
-        if let Kind::Dense { tag } = &self.kind {
+        if let SeriesKind::Dense { tag } = &self.kind {
             texts.push(tag);
         }
         texts.into_iter().map(relation::literal).collect::<Vec<_>>().join(&b", "[..])
@@ -154,7 +154,7 @@ impl Series {
             Some(arguments) => match Definition::of(&arguments) {
                 Some(definition) => {
                     let has = |(column, kind)| relation::column_type(table, column) == Some(kind);
-                    if definition.kind == Kind::Gapless && !COLUMNS.into_iter().all(has) {
+                    if definition.kind == SeriesKind::Gapless && !COLUMNS.into_iter().all(has) {
                         SerialProblem::Columns { series: name }.raise();
                     }
                     Series { table, name, definition }
@@ -166,11 +166,11 @@ impl Series {
 
     /// Issues the next serial of the period that contains a time. `schema` is that of the extension, and `by_owner` tells whether the
     /// number is for the owner of the series.
-    pub fn next(&self, at: At, schema: pg_sys::Oid, by_owner: bool) -> TextValue {
+    pub fn next(&self, at: PeriodTime, schema: pg_sys::Oid, by_owner: bool) -> TextValue {
         let period = self.period(at);
         let number = match &self.definition.kind {
-            Kind::Gapless => self.count(&period.key()),
-            Kind::Dense { tag } => {
+            SeriesKind::Gapless => self.count(&period.key()),
+            SeriesKind::Dense { tag } => {
                 series_rights::check(self.table, tag, schema).unwrap_or_else(|problem| problem.raise());
                 self.draw(tag, period, by_owner)
             }
@@ -183,14 +183,14 @@ impl Series {
     }
 
     /// Returns the period that contains a time.
-    fn period(&self, at: At) -> Period {
+    fn period(&self, at: PeriodTime) -> Period {
         let template = &self.definition.template;
         let (instant, offset) = match at {
-            At::Instant(instant) => (instant, self.definition.zone.offset(instant)),
-            At::Day(_) if template.unit() == flake::serial::Unit::Hour => {
+            PeriodTime::Instant(instant) => (instant, self.definition.zone.offset(instant)),
+            PeriodTime::Day(_) if template.unit() == flake::serial::Unit::Hour => {
                 SerialProblem::DateForHours { series: self.name.clone() }.raise()
             }
-            At::Day(instant) => (instant, 0),
+            PeriodTime::Day(instant) => (instant, 0),
         };
         let years = template.years();
         let period = Civil::of(instant, offset).map_or(Err(years), |civil| template.period(civil));

@@ -67,7 +67,7 @@ pub fn take() -> &'static Identity {
 }
 
 /// Why a reservation cannot be made.
-pub enum Limit {
+pub enum ReservationLimit {
     /// The registrar has published another worker ID, or none.
     Changed,
     /// The words are above the bound.
@@ -76,13 +76,17 @@ pub enum Limit {
 
 /// Returns the part of a reservation that the grant contains. It must contain the word below `needed`. Without a registry, this is the
 /// whole reservation.
-pub fn within_grant(identity: &Identity, reservation: Reservation, needed: u64) -> Result<Reservation, Limit> {
+pub fn within_grant(
+    identity: &Identity,
+    reservation: Reservation,
+    needed: u64,
+) -> Result<Reservation, ReservationLimit> {
     if !grant::limits(identity) {
         return Ok(reservation);
     }
-    let snapshot = grant::published().filter(|snapshot| snapshot.holds(identity)).ok_or(Limit::Changed)?;
+    let snapshot = grant::published().filter(|snapshot| snapshot.holds(identity)).ok_or(ReservationLimit::Changed)?;
     match snapshot.ceiling(identity) {
-        ceiling if ceiling < needed => Err(Limit::Ended(Box::new(snapshot))),
+        ceiling if ceiling < needed => Err(ReservationLimit::Ended(Box::new(snapshot))),
         ceiling => Ok(Reservation { ceiling: reservation.ceiling.min(ceiling), renew: reservation.renew.min(ceiling) }),
     }
 }

@@ -16,7 +16,7 @@ use crate::config::guc::{self, ClockRegression};
 use crate::config::identity::Identity;
 use crate::fleet::grant::Snapshot;
 use crate::fleet::refusal;
-use crate::generator::assigned::{self, Limit};
+use crate::generator::assigned::{self, ReservationLimit};
 use crate::generator::mark::Raised;
 use crate::generator::{durable, mark, slow_mark};
 use crate::message::clock::ClockProblem;
@@ -38,11 +38,11 @@ const LONGEST_WAIT: Nanos = 10_000_000_000;
 
 /// The right to extend the reservation. The right is released when this value goes out of scope, even after an ERROR. A waiting
 /// session then takes over.
-struct Claim(flake::Claim);
+struct ClaimGuard(flake::Claim);
 
-impl Claim {
-    fn take(in_advance: bool) -> Option<Claim> {
-        shmem::state().claim(clock::monotonic(), in_advance).map(Claim)
+impl ClaimGuard {
+    fn take(in_advance: bool) -> Option<ClaimGuard> {
+        shmem::state().claim(clock::monotonic(), in_advance).map(ClaimGuard)
     }
 
     /// Keeps the claim during a pause. Returns false if another session has taken the claim.
@@ -51,7 +51,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for ClaimGuard {
     fn drop(&mut self) {
         shmem::state().release(&self.0);
         shmem::extended().wake_one();
@@ -66,7 +66,7 @@ struct Plan {
 }
 
 /// A mark that is not known to be durable.
-struct Found {
+struct FoundMark {
     pending: Pending,
     /// False if another session wrote the mark.
     written_here: bool,
@@ -96,7 +96,7 @@ pub fn renew(identity: &Identity) {
     if state.postponed(now) {
         return;
     }
-    let Some(_claim) = Claim::take(true) else {
+    let Some(_claim) = ClaimGuard::take(true) else {
         return;
     };
     let found = match find_or_write(identity, None) {
@@ -127,14 +127,14 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
     let (settled, _) = state.settled();
     let mut patience = PATIENCE.0;
     loop {
-        if let Some(claim) = Claim::take(false) {
+        if let Some(claim) = ClaimGuard::take(false) {
             return extend(identity, needed, claim);
         }
         debug2!("snowflake_pg: waiting for another session to extend the reservation");
         let waiting = shmem::extended().join();
         // The session tries to take the claim again, because a claim that was released before this point has not woken this
         // session.
-        if let Some(claim) = Claim::take(false) {
+        if let Some(claim) = ClaimGuard::take(false) {
             drop(waiting);
             return extend(identity, needed, claim);
         }
@@ -160,9 +160,9 @@ fn is_recent(written: Nanos, time: Nanos, begun: Nanos) -> bool {
     !moved && (age <= OLDEST || written >= begun)
 }
 
-fn extend(identity: &Identity, needed: u64, mut claim: Claim) -> Option<Nanos> {
+fn extend(identity: &Identity, needed: u64, mut claim: ClaimGuard) -> Option<Nanos> {
     let begun = clock::monotonic();
-    let Found { pending, written_here } = match find_or_write(identity, Some(needed)) {
+    let FoundMark { pending, written_here } = match find_or_write(identity, Some(needed)) {
         Ok(found) => found,
         Err(hindrance) => {
             drop(claim);
@@ -209,19 +209,19 @@ fn took(pending: &Pending) -> Nanos {
 
 /// Returns the pending mark. If there is no pending mark, writes a mark for all words below `needed`, or only for the current time
 /// if `needed` is `None`.
-fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<Found, Hindrance> {
+fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<FoundMark, Hindrance> {
     let pending = shmem::state().pending();
     // The assignment is read after the generation of the mark, which ends with the assignment.
     if !shmem::state().has_assignment(identity.assignment) {
         return Err(Hindrance::Stale);
     }
     if let Some(pending) = pending {
-        return Ok(Found { pending, written_here: false });
+        return Ok(FoundMark { pending, written_here: false });
     }
     let plan = prepare(identity, needed)?;
     // A session that already has its ID does not wait for a session that is changing the origin.
     let patient = needed.is_some();
-    persist(identity, &plan, patient).map(|pending| Found { pending, written_here: true })
+    persist(identity, &plan, patient).map(|pending| FoundMark { pending, written_here: true })
 }
 
 /// Compares the clocks and plans the next reservation.
@@ -247,8 +247,8 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     // In advance, a reservation that is no higher than the published one is of no use.
     let needed = needed.unwrap_or_else(|| state.published().map_or(last + 1, |ceiling| ceiling + 1));
     let reservation = assigned::within_grant(identity, reservation, needed).map_err(|limit| match limit {
-        Limit::Changed => Hindrance::Stale,
-        Limit::Ended(snapshot) => Hindrance::GrantEnded(snapshot),
+        ReservationLimit::Changed => Hindrance::Stale,
+        ReservationLimit::Ended(snapshot) => Hindrance::GrantEnded(snapshot),
     })?;
     Ok(Plan { generation, reservation, time })
 }

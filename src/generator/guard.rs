@@ -10,14 +10,14 @@ use crate::pg::timestamp;
 use crate::server::{clock, shmem};
 
 /// A range of IDs with the worker ID of this server.
-pub struct Own {
+pub struct OwnRange {
     identity: Identity,
     /// The first ID and the last ID of the range.
     pub first: i64,
     last: i64,
 }
 
-impl Own {
+impl OwnRange {
     /// Returns true if the range contains an ID.
     pub fn contains(&self, id: i64) -> bool {
         let (mask, number) = self.identity.stamp.node_field();
@@ -40,11 +40,11 @@ impl Own {
 /// With a registry, these are the IDs of the grant: another server can have issued IDs below its start, and another server can issue IDs
 /// above its bound. A server that has lost its worker ID or is fenced has issued IDs of its last grant, and still keeps the rows of
 /// another server from replacing them.
-pub fn own(first: i64) -> Option<Own> {
+pub fn own(first: i64) -> Option<OwnRange> {
     let identity = identity::find()?;
     let Some(snapshot) = grant::published() else {
         let last = identity.format.layout.last_id();
-        return identity.worker_set.then(|| Own { identity: identity.clone(), first, last });
+        return identity.worker_set.then(|| OwnRange { identity: identity.clone(), first, last });
     };
     if snapshot.granted_until == 0 {
         return None;
@@ -57,7 +57,7 @@ pub fn own(first: i64) -> Option<Own> {
     let (start, last) =
         if faults::on(Fault::GrantUnguarded) { (0, i64::MAX) } else { (snapshot.start.id(), last.id()) };
     let identity = identity.assigned(snapshot.generation, snapshot.node, Mark::NOTHING_ISSUED);
-    Some(Own { identity, first: first.max(start), last })
+    Some(OwnRange { identity, first: first.max(start), last })
 }
 
 /// Returns the first ID that this server can issue from now on. All IDs that it has issued are below this ID.

@@ -24,7 +24,7 @@ use crate::server::{clock, shmem, wait};
 const ORIGIN: &CStr = c"snowflake_pg";
 
 /// How many times an extension tries to lock the catalog while another session is changing replication origins. The attempts are
-/// 10 ms apart. See [`Guard`].
+/// 10 ms apart. See [`LockedOrigin`].
 const TRIES: u32 = 10;
 
 /// How long a session waits for the background worker after a server's first start, and how often the session checks.
@@ -37,20 +37,20 @@ const POLL: Duration = Duration::from_millis(10);
 /// it communicates with a publisher, which may not answer. From PostgreSQL 16 on, dropping the origin of this extension also locks
 /// the origin. Earlier versions lock only the catalog. Therefore, this guard also takes the lock on the catalog, but waits for
 /// this lock only as long as it takes to drop an origin.
-struct Guard {
+struct LockedOrigin {
     origin: Origin,
     mode: Mode,
     catalog: bool,
 }
 
-impl Guard {
+impl LockedOrigin {
     /// Takes the lock. The wait for the lock can be interrupted.
-    fn take(mode: Mode) -> Result<Guard, MarkProblem> {
-        Ok(Guard::acquire(mode, true)?.expect("a lock that was waited for is there"))
+    fn take(mode: Mode) -> Result<LockedOrigin, MarkProblem> {
+        Ok(LockedOrigin::acquire(mode, true)?.expect("a lock that was waited for is there"))
     }
 
     /// Takes the lock. Returns `None` if another session has the lock and `wait` is not set.
-    fn acquire(mode: Mode, wait: bool) -> Result<Option<Guard>, MarkProblem> {
+    fn acquire(mode: Mode, wait: bool) -> Result<Option<LockedOrigin>, MarkProblem> {
         loop {
             let catalog = lock_catalog(if wait { TRIES } else { 1 });
             let found = find();
@@ -63,7 +63,7 @@ impl Guard {
                 }
                 return Ok(None);
             }
-            let guard = Guard { origin, mode, catalog };
+            let guard = LockedOrigin { origin, mode, catalog };
             // The origin may have been dropped or created while this session waited. Taking a lock makes such a change visible.
             if find() == found {
                 return found.map(|_| Some(guard));
@@ -86,7 +86,7 @@ fn lock_catalog(tries: u32) -> bool {
     false
 }
 
-impl Drop for Guard {
+impl Drop for LockedOrigin {
     fn drop(&mut self) {
         // An error ends the transaction, which releases the locks.
         if std::thread::panicking() {
@@ -101,7 +101,7 @@ impl Drop for Guard {
 
 /// Reads the mark and passes it to `load`. No session can set the mark while `load` runs.
 pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
-    let locked = Guard::take(Mode::Shared).and_then(|guard| Ok((progress(guard.origin)?, guard)));
+    let locked = LockedOrigin::take(Mode::Shared).and_then(|guard| Ok((progress(guard.origin)?, guard)));
     let (mark, guard) = locked.unwrap_or_else(|problem| problem.raise());
     shmem::origin_state().note_made();
     let result = load(faults::loaded_mark(mark));
@@ -133,7 +133,7 @@ pub enum Raised {
 /// no longer needed. If `wait` is set, this function waits for a session that is changing the origin.
 pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> Result<Raised, MarkProblem> {
     let mark = faults::mark_behind(mark);
-    let Some(guard) = Guard::acquire(Mode::Shared, wait)? else {
+    let Some(guard) = LockedOrigin::acquire(Mode::Shared, wait)? else {
         return Ok(Raised::Locked);
     };
     let Some(least) = wanted() else {
@@ -154,7 +154,7 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
 /// raises an error. No session loads or raises the mark while this function runs. Returns the end of the WAL record, which is on
 /// disk.
 pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
-    let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());
+    let guard = LockedOrigin::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());
     let mark = decide(progress(guard.origin).ok());
     let written = write(guard.origin, mark, true).unwrap_or_else(|problem| problem.raise());
     witness::set(mark);
@@ -166,7 +166,7 @@ pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
 /// Changes the assignment of the state from `from` to number `to`, and unloads the state. No session loads or raises the mark while
 /// this function runs. Returns false if the assignment is not `from` any more.
 pub fn assign(from: u64, to: u64) -> bool {
-    let guard = Guard::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());
+    let guard = LockedOrigin::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());
     let assigned = shmem::state().assign(from, to);
     drop(guard);
     // Wakes the sessions that wait for an extension of the previous generation.

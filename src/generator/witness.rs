@@ -24,7 +24,7 @@ use crate::message::worker_id::WorkerIdProblem;
 use crate::os::memory_file::MemoryFile;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{background_worker, server};
-use crate::server::witness_holder::Holder;
+use crate::server::witness_holder::WitnessHolder;
 use crate::server::{clock, shmem, wait};
 
 /// The version of the file's contents. It is part of the file's name, so that no version reads the contents of a
@@ -93,13 +93,13 @@ pub fn claim(identity: &Identity) {
     shmem::worker_in_use().store(false, Ordering::Relaxed);
 }
 
-fn refuse(identity: &Identity, holder: Holder) -> ! {
+fn refuse(identity: &Identity, holder: WitnessHolder) -> ! {
     shmem::worker_in_use().store(true, Ordering::Relaxed);
     in_use(identity, holder).raise()
 }
 
-fn in_use(identity: &Identity, holder: Holder) -> Error {
-    let Holder { postmaster, port, directory, .. } = holder;
+fn in_use(identity: &Identity, holder: WitnessHolder) -> Error {
+    let WitnessHolder { postmaster, port, directory, .. } = holder;
     Error::WorkerId(WorkerIdProblem::InUse { name: identity.name(identity.node), postmaster, port, directory })
 }
 
@@ -118,7 +118,7 @@ fn try_lock(file: &MemoryFile) -> bool {
     let noted = file.try_lock().and_then(|locked| {
         if locked {
             LOCKED.store(true, Ordering::Relaxed);
-            file.set_note(&Holder::this_server().to_string())?;
+            file.set_note(&WitnessHolder::this_server().to_string())?;
         }
         Ok(locked)
     });
@@ -130,8 +130,8 @@ fn try_lock(file: &MemoryFile) -> bool {
     })
 }
 
-fn holder(file: &MemoryFile) -> Holder {
-    Holder::parse(&file.note().unwrap_or_default())
+fn holder(file: &MemoryFile) -> WitnessHolder {
+    WitnessHolder::parse(&file.note().unwrap_or_default())
 }
 
 /// Returns the mark in the witness, which is above every ID that this server has issued on this machine with a witness.

@@ -155,7 +155,7 @@ fn what_to_do(outage: &Outage) -> Option<&str> {
 
 /// How much of the lease is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Left {
+pub enum LeaseLeft {
     /// More than half.
     #[default]
     Enough,
@@ -209,12 +209,12 @@ pub fn recovered(failures: u64, until: &Until) {
 
 /// Logs that the lease runs out, because no heartbeat succeeds or because the clock of the registry is behind. `now` and `offset` are the
 /// time that the clock shows, and by how much it is ahead of the clock of the registry, in microseconds.
-pub fn running_out(left: Left, until: &Until, outage: &Outage, now: i64, offset: i64) {
+pub fn running_out(left: LeaseLeft, until: &Until, outage: &Outage, now: i64, offset: i64) {
     let part = match left {
-        Left::Enough => return,
-        Left::Half => "less than half of the lease is left",
-        Left::Quarter => "less than a quarter of the lease is left",
-        Left::Nothing => "the lease has ended",
+        LeaseLeft::Enough => return,
+        LeaseLeft::Half => "less than half of the lease is left",
+        LeaseLeft::Quarter => "less than a quarter of the lease is left",
+        LeaseLeft::Nothing => "the lease has ended",
     };
     match outage.failures {
         0 => warn_of(

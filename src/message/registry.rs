@@ -6,7 +6,7 @@ use flake::fleet::RegistryRefusal;
 use pgrx::prelude::*;
 
 use crate::message::report::Report;
-use crate::pg::libpq::{Failure, Unconnected};
+use crate::pg::libpq::{QueryFailure, Unconnected};
 use crate::pg::timestamp;
 
 /// Why a heartbeat has failed.
@@ -17,9 +17,9 @@ pub enum Trouble {
     /// `snowflake_pg.registry` is not a connection string.
     Malformed,
     /// There is no answer.
-    NoAnswer(Failure),
+    NoAnswer(QueryFailure),
     /// The registry has refused the request.
-    Refused { refusal: RegistryRefusal, facts: Box<Facts>, format: IdFormat },
+    Refused { refusal: RegistryRefusal, facts: Box<RefusalFacts>, format: IdFormat },
     /// The answer is not one that this version knows, or does not belong to the request.
     Strange {
         /// The text of the answer.
@@ -29,7 +29,7 @@ pub enum Trouble {
 
 /// What a refusal says beside its reason. A fact that the registry did not state is an empty text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct RefusalFacts {
     /// Until when the refusal lasts, in microseconds since the Unix epoch.
     pub until: Option<i128>,
     /// The path of the witness of this server, or an empty text.
@@ -48,13 +48,13 @@ impl Trouble {
         use std::mem::discriminant;
         match (self, other) {
             (
-                Trouble::NoAnswer(Failure::Raised { code: one, .. }),
-                Trouble::NoAnswer(Failure::Raised { code: two, .. }),
+                Trouble::NoAnswer(QueryFailure::Raised { code: one, .. }),
+                Trouble::NoAnswer(QueryFailure::Raised { code: two, .. }),
             ) => one == two,
             // A server that stops answers in several ways.
             (
-                Trouble::NoAnswer(Failure::NotConnected { cause: one, .. }),
-                Trouble::NoAnswer(Failure::NotConnected { cause: two, .. }),
+                Trouble::NoAnswer(QueryFailure::NotConnected { cause: one, .. }),
+                Trouble::NoAnswer(QueryFailure::NotConnected { cause: two, .. }),
             ) => one == two,
             (Trouble::NoAnswer(one), Trouble::NoAnswer(two)) => discriminant(one) == discriminant(two),
             (Trouble::Refused { refusal: one, .. }, Trouble::Refused { refusal: two, .. }) => {
@@ -98,22 +98,22 @@ const READ_ONLY: &str = "The registry's server answers, but accepts no changes: 
                          \"default_transaction_read_only\" is on there. Name the primary in \"snowflake_pg.registry\", or make the \
                          server accept changes.";
 
-fn no_answer(failure: &Failure) -> Report {
+fn no_answer(failure: &QueryFailure) -> Report {
     match failure {
-        Failure::Interrupted => Report::of(
+        QueryFailure::Interrupted => Report::of(
             PgSqlErrorCode::ERRCODE_OPERATOR_INTERVENTION,
             "the request to the registry was interrupted",
             "",
             "The server sends it again.",
         ),
-        Failure::NotConnected { text, cause: Unconnected::Login } => Report::of(
+        QueryFailure::NotConnected { text, cause: Unconnected::Login } => Report::of(
             PgSqlErrorCode::ERRCODE_SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION,
             "the registry's server refused the login",
             sentence(text),
             "Check the user name, the password and the database in \"snowflake_pg.registry\" or in the password file, and pg_hba.conf \
              and the connection limits of the registry's server.",
         ),
-        Failure::NotConnected { text, cause } => Report::of(
+        QueryFailure::NotConnected { text, cause } => Report::of(
             PgSqlErrorCode::ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
             "cannot connect to the registry",
             sentence(text),
@@ -125,7 +125,7 @@ fn no_answer(failure: &Failure) -> Report {
                 }
             },
         ),
-        Failure::Raised { code, message, detail, hint } => Report::of(
+        QueryFailure::Raised { code, message, detail, hint } => Report::of(
             PgSqlErrorCode::ERRCODE_CONNECTION_FAILURE,
             format!("the registry raised an error: {message}"),
             format!("{}The SQLSTATE is {code}.", if detail.is_empty() { String::new() } else { format!("{detail} ") }),
@@ -144,13 +144,13 @@ fn no_answer(failure: &Failure) -> Report {
                 (_, true) => "Check the log of the registry's server.".into(),
             },
         ),
-        Failure::Warned { message } => Report::of(
+        QueryFailure::Warned { message } => Report::of(
             PgSqlErrorCode::ERRCODE_WARNING,
             format!("the registry answered with a warning: {message}"),
             "The answer might be lost in a failover, so the server does not use it.",
             "Check the synchronous standby of the registry's server.",
         ),
-        Failure::Broken { text } => Report::of(
+        QueryFailure::Broken { text } => Report::of(
             PgSqlErrorCode::ERRCODE_CONNECTION_FAILURE,
             "the registry did not answer",
             sentence(text),
@@ -159,7 +159,7 @@ fn no_answer(failure: &Failure) -> Report {
     }
 }
 
-fn refused(refusal: RegistryRefusal, facts: &Facts, format: IdFormat) -> Report {
+fn refused(refusal: RegistryRefusal, facts: &RefusalFacts, format: IdFormat) -> Report {
     let until = |text: &str| facts.until.map_or(String::new(), |at| format!("{text} {}.", timestamp::utc(at)));
     let mut report = match refusal {
         RegistryRefusal::ForeignFleet => Report::of(

@@ -6,7 +6,7 @@ use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode;
 
 use crate::message::report::Report;
-use crate::pg::plain::Obstacle;
+use crate::pg::plain::WriteObstacle;
 use crate::pg::relation::{identifier, shown, utf8};
 
 /// Why a trigger does not number the rows of a table, or cannot be created.
@@ -35,7 +35,7 @@ pub enum NumberProblem {
     /// The series has got a different name while a trigger was created.
     NameChanged { series: String },
     /// Writing a counter as the owner of the series could run other code.
-    NotPlain { series: String, obstacle: Obstacle },
+    NotPlain { series: String, obstacle: WriteObstacle },
     /// The owner of a numbered table may not use the series. The names are quoted.
     TableOwner { table: String, owner: String, series: String },
     /// The role that writes a row may not write its number. The names are quoted.
@@ -193,16 +193,16 @@ pub fn replaced(table: &str, column: &str, series: &str) {
 }
 
 /// Returns the sentence about a property of a series that keeps it from numbering rows as its owner.
-fn found(obstacle: &Obstacle) -> String {
+fn found(obstacle: &WriteObstacle) -> String {
     let what = match obstacle {
-        Obstacle::Kind => return "It is not an ordinary table.".into(),
-        Obstacle::Trigger(name) => format!("trigger {}", shown(&identifier(&utf8(name)))),
-        Obstacle::Columns => "other columns than \"period\" and \"last_number\", or other types".into(),
-        Obstacle::Rule => "a rule".into(),
-        Obstacle::Policies => "row security enabled".into(),
-        Obstacle::Check => "a CHECK constraint".into(),
-        Obstacle::Default => "a column with a default".into(),
-        Obstacle::Index => "an index beside the primary key, or no primary key".into(),
+        WriteObstacle::Kind => return "It is not an ordinary table.".into(),
+        WriteObstacle::Trigger(name) => format!("trigger {}", shown(&identifier(&utf8(name)))),
+        WriteObstacle::Columns => "other columns than \"period\" and \"last_number\", or other types".into(),
+        WriteObstacle::Rule => "a rule".into(),
+        WriteObstacle::Policies => "row security enabled".into(),
+        WriteObstacle::Check => "a CHECK constraint".into(),
+        WriteObstacle::Default => "a column with a default".into(),
+        WriteObstacle::Index => "an index beside the primary key, or no primary key".into(),
     };
     format!("It has {what}.")
 }

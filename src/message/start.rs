@@ -10,7 +10,7 @@ use crate::pg::timestamp;
 pub const UNASSIGNED: &str = "a worker ID that the registry assigns";
 
 /// How a server has become a primary.
-pub enum Begun {
+pub enum PrimaryStart {
     Started,
     Promoted,
     /// Another server, with this worker ID and datacenter ID, has issued the last ID.
@@ -23,13 +23,13 @@ pub enum Begun {
 
 /// Logs the identity of a server that has started or has been promoted. The mark is given with the time of the first ID above it, unless no
 /// ID has been issued yet.
-pub fn identity(begun: &Begun, name: &str, format: &IdFormat, mark: Option<(u64, i128)>) {
+pub fn identity(begun: &PrimaryStart, name: &str, format: &IdFormat, mark: Option<(u64, i128)>) {
     let begun = match begun {
-        Begun::Started => format!("started with {name}"),
-        Begun::Promoted => format!("promoted with {name}"),
-        Begun::PromotedAfter(issuer) => format!("promoted with {name}, last ID issued with {issuer}"),
-        Begun::Continuing => format!("promoted, continuing with {name}"),
-        Begun::TakingOver => format!("promoted, taking over {name}"),
+        PrimaryStart::Started => format!("started with {name}"),
+        PrimaryStart::Promoted => format!("promoted with {name}"),
+        PrimaryStart::PromotedAfter(issuer) => format!("promoted with {name}, last ID issued with {issuer}"),
+        PrimaryStart::Continuing => format!("promoted, continuing with {name}"),
+        PrimaryStart::TakingOver => format!("promoted, taking over {name}"),
     };
     let at = match mark {
         None => "no ID issued yet".into(),

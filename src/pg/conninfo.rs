@@ -35,20 +35,20 @@ pub type Parameters = Vec<(&'static CStr, CString)>;
 pub struct ConnectionString {
     text: CString,
     /// The servers, in the order in which they are tried.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<ConnectionHost>,
     /// How long each address of each host has to answer.
     pub timeout: Duration,
 }
 
 /// One server of a connection string. An empty field is left to libpq.
 #[derive(Clone, Default)]
-pub struct Host {
+pub struct ConnectionHost {
     name: String,
     address: String,
     port: String,
 }
 
-impl Host {
+impl ConnectionHost {
     /// Returns the name whose addresses must be looked up. A host with an address has none, and neither does a socket.
     pub fn name_without_address(&self) -> Option<&str> {
         let known = !self.address.is_empty() || is_socket(&self.name) || self.name.parse::<IpAddr>().is_ok();
@@ -73,7 +73,8 @@ impl ConnectionString {
         if names.split(',').any(misread) || !ports.split(',').all(is_port) {
             return None;
         }
-        let hosts = hosts(&names, &addresses, &ports, &options.compiled(c"port")).unwrap_or(vec![Host::default()]);
+        let hosts =
+            hosts(&names, &addresses, &ports, &options.compiled(c"port")).unwrap_or(vec![ConnectionHost::default()]);
         let timeout = match options.get(c"connect_timeout").trim().parse::<u64>() {
             Ok(seconds @ 1..) => Duration::from_secs(seconds).min(MAX_TIMEOUT),
             _ => DEFAULT_TIMEOUT,
@@ -82,7 +83,7 @@ impl ConnectionString {
     }
 
     /// Returns the parameters with which [`start`] connects to a host. If `address` is not empty, it is an address of the host.
-    pub fn parameters(&self, host: &Host, address: &str) -> Parameters {
+    pub fn parameters(&self, host: &ConnectionHost, address: &str) -> Parameters {
         let address = if address.is_empty() { &host.address } else { address };
         let mut all = parameters(&self.text);
         for (name, value) in [(c"host", host.name.as_str()), (c"hostaddr", address), (c"port", &host.port)] {
@@ -131,7 +132,7 @@ fn has_stray_at(text: &str) -> bool {
 /// Splits the lists of names, addresses and ports. libpq goes to the next host only when the previous one has refused, and cannot be
 /// told to stop waiting for one host. Therefore, each host gets a connection of its own. Returns `None` if there is no list, if libpq
 /// would refuse the lists, or if an entry is empty for which only libpq knows the default.
-fn hosts(names: &str, addresses: &str, ports: &str, default_port: &str) -> Option<Vec<Host>> {
+fn hosts(names: &str, addresses: &str, ports: &str, default_port: &str) -> Option<Vec<ConnectionHost>> {
     let split = |list: &str| -> Vec<String> {
         let entries = list.split(',').map(|entry| entry.trim().to_owned());
         if list.is_empty() { Vec::new() } else { entries.collect() }
@@ -146,7 +147,7 @@ fn hosts(names: &str, addresses: &str, ports: &str, default_port: &str) -> Optio
     let host = |n: usize| {
         let (name, address) = (entry(&names, n), entry(&addresses, n));
         let port = entry(&ports, if ports.len() == 1 { 0 } else { n });
-        let host = Host {
+        let host = ConnectionHost {
             // An empty parameter would not replace the list in the connection string.
             name: if name.is_empty() { address.clone() } else { name },
             port: if port.is_empty() { default_port.into() } else { port },

@@ -7,12 +7,12 @@ use pgrx::datum::Date;
 use pgrx::prelude::*;
 
 use crate::pg::function::Called;
-use crate::pg::trigger::{NoSuchColumn, Row, value};
+use crate::pg::trigger::{NoSuchColumn, TriggerResult, value};
 use crate::pg::triggers::Triggers;
 
 /// The statement that fired a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TriggerEvent {
     /// INSERT or COPY.
     Insert,
     /// UPDATE.
@@ -47,7 +47,7 @@ pub enum Version {
 
 /// A value of a column that contains a day or a time.
 #[derive(Clone, Copy, Debug)]
-pub enum Moment {
+pub enum ColumnTime {
     /// A day of the calendar.
     Day(Date),
     /// A time.
@@ -77,12 +77,12 @@ impl Called {
 
 impl Fired<'_> {
     /// Returns the statement that fired the trigger.
-    pub fn event(&self) -> Event {
+    pub fn event(&self) -> TriggerEvent {
         match self.data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK {
-            pg_sys::TRIGGER_EVENT_INSERT => Event::Insert,
-            pg_sys::TRIGGER_EVENT_UPDATE => Event::Update,
-            pg_sys::TRIGGER_EVENT_DELETE => Event::Delete,
-            _ => Event::Truncate,
+            pg_sys::TRIGGER_EVENT_INSERT => TriggerEvent::Insert,
+            pg_sys::TRIGGER_EVENT_UPDATE => TriggerEvent::Update,
+            pg_sys::TRIGGER_EVENT_DELETE => TriggerEvent::Delete,
+            _ => TriggerEvent::Truncate,
         }
     }
 
@@ -168,30 +168,30 @@ impl Fired<'_> {
     }
 
     /// Returns the value of a column of type `date` or `timestamptz` in the new row, or `None` if it is NULL.
-    pub fn moment(&self, column: &CStr) -> Result<Option<Moment>, NoSuchColumn> {
+    pub fn moment(&self, column: &CStr) -> Result<Option<ColumnTime>, NoSuchColumn> {
         // SAFETY: the row is one of this call, and the value has the type that was found.
         unsafe {
             let expected = [pg_sys::DATEOID, pg_sys::TIMESTAMPTZOID];
             let found = value(self.row(Version::New), self.data, column, &expected)?;
             Ok(found.and_then(|(value, kind)| match kind {
-                pg_sys::DATEOID => Date::from_datum(value, false).map(Moment::Day),
-                _ => TimestampWithTimeZone::from_datum(value, false).map(Moment::Instant),
+                pg_sys::DATEOID => Date::from_datum(value, false).map(ColumnTime::Day),
+                _ => TimestampWithTimeZone::from_datum(value, false).map(ColumnTime::Instant),
             }))
         }
     }
 
     pub(super) fn row(&self, version: Version) -> pg_sys::HeapTuple {
         match (self.event(), version) {
-            (Event::Update, Version::New) => self.data.tg_newtuple,
+            (TriggerEvent::Update, Version::New) => self.data.tg_newtuple,
             _ => self.data.tg_trigtuple,
         }
     }
 
     /// Returns the result with which the row is written or removed as it is.
-    pub fn unchanged(&self) -> Row {
+    pub fn unchanged(&self) -> TriggerResult {
         match self.timing() {
-            Timing::BeforeRow => Row(self.row(Version::New)),
-            _ => Row(std::ptr::null_mut()),
+            Timing::BeforeRow => TriggerResult(self.row(Version::New)),
+            _ => TriggerResult(std::ptr::null_mut()),
         }
     }
 }

@@ -12,12 +12,12 @@ use pgrx::pg_sys;
 use pq_sys::{ConnStatusType, PGTransactionStatusType, PostgresPollingStatusType};
 
 use crate::faults::{self, Fault};
-use crate::pg::answer::{Answer, cut, one_line};
-pub use crate::pg::answer::{Failure, Row, Unconnected};
 use crate::pg::background_worker::{Wait, interrupted, wait_on_socket};
 use crate::pg::conninfo::{self, ConnectionString, Parameters, text_of};
 use crate::pg::latch::Readiness;
 use crate::pg::lookup::{self, Unknown};
+pub use crate::pg::query_result::{QueryFailure, ResultRow, Unconnected};
+use crate::pg::query_result::{QueryResult, cut, one_line};
 
 /// How many bytes may arrive for the login, and for each statement. Without a limit, a server that is not a registry could use up the
 /// memory, and the operating system would then kill this process or another one of this server.
@@ -65,7 +65,7 @@ impl Drop for Descriptor {
 impl Connection {
     /// Connects to the first host of a connection string that accepts the connection. Each address of each host has its own deadline.
     /// `alive` is called before each wait that has a deadline.
-    pub fn open(string: &ConnectionString, mut alive: impl FnMut()) -> Result<Connection, Failure> {
+    pub fn open(string: &ConnectionString, mut alive: impl FnMut()) -> Result<Connection, QueryFailure> {
         let (mut texts, mut causes) = (Vec::new(), Vec::new());
         for host in &string.hosts {
             alive();
@@ -76,7 +76,7 @@ impl Connection {
             };
             let addresses = match addresses {
                 Ok(addresses) => addresses,
-                Err(Unknown::Interrupted) => return Err(Failure::Interrupted),
+                Err(Unknown::Interrupted) => return Err(QueryFailure::Interrupted),
                 Err(Unknown::Failed(text)) => {
                     texts.push(text);
                     continue;
@@ -85,7 +85,7 @@ impl Connection {
             for address in addresses {
                 alive();
                 match Connection::attempt(&string.parameters(host, &address), string.timeout) {
-                    Err(Failure::NotConnected { text, cause }) => {
+                    Err(QueryFailure::NotConnected { text, cause }) => {
                         texts.push(text);
                         causes.push(cause);
                     }
@@ -95,14 +95,14 @@ impl Connection {
         }
         // The error of the host with which the connection got furthest is the most useful one.
         let cause = causes.into_iter().max().unwrap_or(Unconnected::Unreachable);
-        Err(Failure::NotConnected { text: texts.join("; "), cause })
+        Err(QueryFailure::NotConnected { text: texts.join("; "), cause })
     }
 
-    fn attempt(parameters: &Parameters, timeout: Duration) -> Result<Connection, Failure> {
+    fn attempt(parameters: &Parameters, timeout: Duration) -> Result<Connection, QueryFailure> {
         if interrupted() {
-            return Err(Failure::Interrupted);
+            return Err(QueryFailure::Interrupted);
         }
-        let failed = |text: &str| Failure::NotConnected { text: text.into(), cause: Unconnected::Unreachable };
+        let failed = |text: &str| QueryFailure::NotConnected { text: text.into(), cause: Unconnected::Unreachable };
         let descriptor = Descriptor::reserve().ok_or_else(|| failed("no file descriptor is free"))?;
         let raw = conninfo::start(parameters).ok_or_else(|| failed("out of memory"))?;
         let connection =
@@ -112,7 +112,7 @@ impl Connection {
         Ok(connection)
     }
 
-    fn establish(&self, timeout: Duration) -> Result<(), Failure> {
+    fn establish(&self, timeout: Duration) -> Result<(), QueryFailure> {
         let deadline = Instant::now() + timeout;
         // As libpq's documentation says, the first wait is for writing.
         let mut wanted = PostgresPollingStatusType::PGRES_POLLING_WRITING;
@@ -124,13 +124,13 @@ impl Connection {
             let writing = wanted == PostgresPollingStatusType::PGRES_POLLING_WRITING;
             match self.wait(if writing { Readiness::Write } else { Readiness::Read }, deadline) {
                 Ok(()) => {}
-                Err(Failure::Broken { .. }) => {
+                Err(QueryFailure::Broken { .. }) => {
                     let text = format!("{} did not answer within {} s", self.peer(), timeout.as_secs());
-                    return Err(Failure::NotConnected { text, cause: Unconnected::Unreachable });
+                    return Err(QueryFailure::NotConnected { text, cause: Unconnected::Unreachable });
                 }
                 Err(other) => return Err(other),
             }
-            self.count().map_err(|text| Failure::NotConnected { text, cause: Unconnected::Unreachable })?;
+            self.count().map_err(|text| QueryFailure::NotConnected { text, cause: Unconnected::Unreachable })?;
             // SAFETY: the pointer is a connection.
             wanted = unsafe { pq_sys::PQconnectPoll(self.raw.as_ptr()) };
             match wanted {
@@ -158,8 +158,13 @@ impl Connection {
     }
 
     /// Sends one statement, which is its own transaction, and returns its row. After an error other than
-    /// [`Failure::Raised`], the connection cannot be used any more.
-    pub fn row(&self, sql: &CStr, parameters: &[Option<String>], patience: Duration) -> Result<Row, Failure> {
+    /// [`QueryFailure::Raised`], the connection cannot be used any more.
+    pub fn row(
+        &self,
+        sql: &CStr,
+        parameters: &[Option<String>],
+        patience: Duration,
+    ) -> Result<ResultRow, QueryFailure> {
         let deadline = Instant::now() + patience;
         self.warnings.borrow_mut().clear();
         self.received.set(0);
@@ -186,11 +191,11 @@ impl Connection {
             return Err(self.broken());
         }
         self.flush(deadline)?;
-        let mut found: Option<Result<Row, Failure>> = None;
+        let mut found: Option<Result<ResultRow, QueryFailure>> = None;
         while let Some(result) = self.result(deadline)? {
             // A copy does not end by itself, and libpq returns this result forever.
             if result.is_copy() {
-                return Err(Failure::Broken { text: "the answer is not a row but a copy".into() });
+                return Err(QueryFailure::Broken { text: "the answer is not a row but a copy".into() });
             }
             // The first error counts, because those that follow it are its consequences.
             let trusted = faults::on(Fault::CommitIgnored) && found.is_some();
@@ -202,15 +207,15 @@ impl Connection {
         let state = unsafe { pq_sys::PQtransactionStatus(self.raw.as_ptr()) };
         let row = found.unwrap_or_else(|| Err(self.broken()))?;
         if state != PGTransactionStatusType::PQTRANS_IDLE {
-            return Err(Failure::Broken { text: "the transaction of the statement did not end".into() });
+            return Err(QueryFailure::Broken { text: "the transaction of the statement did not end".into() });
         }
         match self.warnings.borrow_mut().pop() {
-            Some(message) if !faults::on(Fault::WarningTrusted) => Err(Failure::Warned { message }),
+            Some(message) if !faults::on(Fault::WarningTrusted) => Err(QueryFailure::Warned { message }),
             _ => Ok(row),
         }
     }
 
-    fn flush(&self, deadline: Instant) -> Result<(), Failure> {
+    fn flush(&self, deadline: Instant) -> Result<(), QueryFailure> {
         loop {
             // SAFETY: the pointer is a connection.
             match unsafe { pq_sys::PQflush(self.raw.as_ptr()) } {
@@ -226,10 +231,10 @@ impl Connection {
     }
 
     /// Waits for the next result. Returns `None` when there are no more results.
-    fn result(&self, deadline: Instant) -> Result<Option<Answer>, Failure> {
+    fn result(&self, deadline: Instant) -> Result<Option<QueryResult>, QueryFailure> {
         // Results that arrive fast enough leave nothing to wait for.
         if interrupted() {
-            return Err(Failure::Interrupted);
+            return Err(QueryFailure::Interrupted);
         }
         if Instant::now() >= deadline {
             return Err(late());
@@ -240,7 +245,7 @@ impl Connection {
             self.consume()?;
         }
         // SAFETY: the pointer is a connection. It is not busy, so the call does not wait.
-        Ok(NonNull::new(unsafe { pq_sys::PQgetResult(self.raw.as_ptr()) }).map(Answer))
+        Ok(NonNull::new(unsafe { pq_sys::PQgetResult(self.raw.as_ptr()) }).map(QueryResult))
     }
 
     /// Counts the bytes that have arrived. Must be called after a wait for the socket has succeeded.
@@ -255,8 +260,8 @@ impl Connection {
         }
     }
 
-    fn consume(&self) -> Result<(), Failure> {
-        self.count().map_err(|text| Failure::Broken { text })?;
+    fn consume(&self) -> Result<(), QueryFailure> {
+        self.count().map_err(|text| QueryFailure::Broken { text })?;
         // SAFETY: the pointer is a connection. The call reads what has arrived and does not wait.
         match unsafe { pq_sys::PQconsumeInput(self.raw.as_ptr()) } {
             1 => Ok(()),
@@ -265,7 +270,7 @@ impl Connection {
     }
 
     /// Waits until the socket is ready. The socket is read again for each wait, because libpq may have opened another one.
-    fn wait(&self, readiness: Readiness, deadline: Instant) -> Result<(), Failure> {
+    fn wait(&self, readiness: Readiness, deadline: Instant) -> Result<(), QueryFailure> {
         // SAFETY: the pointer is a connection.
         let socket = unsafe { pq_sys::PQsocket(self.raw.as_ptr()) };
         if socket < 0 {
@@ -274,11 +279,11 @@ impl Connection {
         match wait_on_socket(socket, readiness, deadline) {
             Wait::Ready => Ok(()),
             Wait::Late => Err(late()),
-            Wait::Interrupted => Err(Failure::Interrupted),
+            Wait::Interrupted => Err(QueryFailure::Interrupted),
         }
     }
 
-    fn refused(&self) -> Failure {
+    fn refused(&self) -> QueryFailure {
         // SAFETY: the pointer is a connection.
         let asked = unsafe {
             pq_sys::PQconnectionNeedsPassword(self.raw.as_ptr()) != 0
@@ -290,7 +295,7 @@ impl Connection {
             false if on(c"in_hot_standby") || on(c"default_transaction_read_only") => Unconnected::ReadOnly,
             _ => Unconnected::Unreachable,
         };
-        Failure::NotConnected { text: self.error(), cause }
+        QueryFailure::NotConnected { text: self.error(), cause }
     }
 
     /// Returns a parameter that the server reports after the login, or an empty text.
@@ -299,8 +304,8 @@ impl Connection {
         unsafe { text_of(pq_sys::PQparameterStatus(self.raw.as_ptr(), name.as_ptr())) }
     }
 
-    fn broken(&self) -> Failure {
-        Failure::Broken { text: self.error() }
+    fn broken(&self) -> QueryFailure {
+        QueryFailure::Broken { text: self.error() }
     }
 
     /// Returns what libpq says, in one line. It can name the host, the port, the user and the database. [`ConnectionString`] refuses
@@ -334,6 +339,6 @@ impl Connection {
     }
 }
 
-fn late() -> Failure {
-    Failure::Broken { text: "there was no answer in time".into() }
+fn late() -> QueryFailure {
+    QueryFailure::Broken { text: "there was no answer in time".into() }
 }

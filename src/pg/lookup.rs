@@ -45,11 +45,11 @@ pub fn addresses(host: &str, deadline: Instant) -> Result<Vec<String>, Unknown> 
     }
 }
 
-type Found = io::Result<Vec<String>>;
+type LookupResult = io::Result<Vec<String>>;
 
 /// Starts a thread that looks up the addresses. The returned socket becomes readable when the thread has ended. A thread ends by
 /// itself if its caller stops waiting.
-fn begin(host: String) -> io::Result<(UnixStream, Receiver<Found>)> {
+fn begin(host: String) -> io::Result<(UnixStream, Receiver<LookupResult>)> {
     if THREADS.load(Ordering::Relaxed) >= MAX_THREADS {
         return Err(io::Error::other("earlier requests have no answer yet"));
     }
@@ -70,7 +70,7 @@ fn begin(host: String) -> io::Result<(UnixStream, Receiver<Found>)> {
 }
 
 /// Runs in a thread, so it must not call PostgreSQL.
-fn look_up(host: &str) -> Found {
+fn look_up(host: &str) -> LookupResult {
     let found = (host, 0).to_socket_addrs()?.map(|address| match address {
         // The address of an interface is only valid with the interface.
         SocketAddr::V6(address) if address.scope_id() != 0 => format!("{}%{}", address.ip(), address.scope_id()),

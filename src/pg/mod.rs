@@ -1,7 +1,6 @@
 //! Thin safe wrappers around PostgreSQL's own functions and variables. No wrapper knows how IDs are made, and no wrapper raises an
 //! error of this extension.
 
-pub mod answer;
 pub mod backend_slots;
 pub mod background_worker;
 pub mod civil;
@@ -21,6 +20,7 @@ pub mod partition;
 pub mod plain;
 pub mod plans;
 pub mod privilege;
+pub mod query_result;
 pub mod recovery;
 pub mod relation;
 pub mod role;

@@ -8,7 +8,7 @@ use crate::pg::triggers::{Trigger, Triggers};
 
 /// Something that can run code when a row is written, or a property of a table for which that cannot be excluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum WriteObstacle {
     /// It is a partition, or another kind of relation than a table.
     Kind,
     /// It has other columns, or columns of other types.
@@ -33,7 +33,7 @@ pub fn obstacle(
     table: pg_sys::Oid,
     columns: &[(&[u8], pg_sys::Oid)],
     expected: impl Fn(&Trigger<'_>) -> bool,
-) -> Option<Obstacle> {
+) -> Option<WriteObstacle> {
     let mut found = None;
     // SAFETY: the table is locked, and is open while its description is read. A relation that exists has a form and a description of its
     // columns. Its constraints and its rules are null or valid.
@@ -47,17 +47,17 @@ pub fn obstacle(
                 found = Some(obstacle);
             }
         };
-        check(form.relkind as u8 != pg_sys::RELKIND_RELATION || form.relispartition, Obstacle::Kind);
-        check(!open.rd_rules.is_null(), Obstacle::Rule);
-        check(form.relrowsecurity, Obstacle::Policies);
-        check(constraints.is_some_and(|some| some.num_check > 0), Obstacle::Check);
-        check(constraints.is_some_and(|some| some.num_defval > 0), Obstacle::Default);
+        check(form.relkind as u8 != pg_sys::RELKIND_RELATION || form.relispartition, WriteObstacle::Kind);
+        check(!open.rd_rules.is_null(), WriteObstacle::Rule);
+        check(form.relrowsecurity, WriteObstacle::Policies);
+        check(constraints.is_some_and(|some| some.num_check > 0), WriteObstacle::Check);
+        check(constraints.is_some_and(|some| some.num_defval > 0), WriteObstacle::Default);
         let (all, count) = (Triggers::of(relation), (*open.rd_att).natts as i16);
         // This can read catalogs, so it comes last.
         let indexes = pg_sys::RelationGetIndexList(relation);
         let is_key =
             indexes.as_ref().is_some_and(|list| list.length == 1) && (*relation).rd_pkindex != pg_sys::InvalidOid;
-        check(!is_key, Obstacle::Index);
+        check(!is_key, WriteObstacle::Index);
         pg_sys::relation_close(relation, pg_sys::NoLock as i32);
         (all, count)
     };
@@ -68,8 +68,8 @@ pub fn obstacle(
     };
     let kept: Vec<i16> = (1..=count).filter(|number| relation::declared_type(table, *number).is_some()).collect();
     if kept.len() != columns.len() || !kept.iter().zip(columns).all(|(number, column)| is_expected(*number, column)) {
-        return Some(Obstacle::Columns);
+        return Some(WriteObstacle::Columns);
     }
     let other = all.iter().find(|trigger| !expected(trigger) && !trigger.is_referenced_key());
-    found.or(other.map(|trigger| Obstacle::Trigger(trigger.name().to_vec())))
+    found.or(other.map(|trigger| WriteObstacle::Trigger(trigger.name().to_vec())))
 }

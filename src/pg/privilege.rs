@@ -7,11 +7,11 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 /// A function, a role and the begin of a statement.
-type Key = (*const std::ffi::c_char, pg_sys::Oid, pg_sys::TimestampTz);
+type PrivilegeKey = (*const std::ffi::c_char, pg_sys::Oid, pg_sys::TimestampTz);
 
 thread_local! {
     /// What was found to be allowed most recently.
-    static ALLOWED: Cell<Option<Key>> = const { Cell::new(None) };
+    static ALLOWED: Cell<Option<PrivilegeKey>> = const { Cell::new(None) };
 }
 
 /// Raises PostgreSQL's error unless the current role may execute a function. `is_allowed` looks it up, once for each statement and role.

@@ -13,7 +13,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use crate::pg::function::Called;
 
 /// The result of a trigger function: the row that is written, or null if nothing depends on the result.
-pub struct Row(pub(super) pg_sys::HeapTuple);
+pub struct TriggerResult(pub(super) pg_sys::HeapTuple);
 
 /// A row that is about to be inserted.
 pub struct NewRow<'call> {
@@ -67,8 +67,8 @@ impl NewRow<'_> {
     }
 
     /// Inserts the row as it is.
-    pub fn unchanged(&self) -> Row {
-        Row(self.data.tg_trigtuple)
+    pub fn unchanged(&self) -> TriggerResult {
+        TriggerResult(self.data.tg_trigtuple)
     }
 }
 
@@ -114,7 +114,7 @@ pub fn replicates() -> bool {
 }
 
 // SAFETY: a trigger function returns a pointer to the row, and never sets the flag for NULL.
-unsafe impl BoxRet for Row {
+unsafe impl BoxRet for TriggerResult {
     unsafe fn box_into<'call>(self, call: &mut FcInfo<'call>) -> Datum<'call> {
         // SAFETY: the row outlives the call, because PostgreSQL passed it to the function.
         unsafe { call.return_raw_datum(pg_sys::Datum::from(self.0)) }
@@ -122,8 +122,8 @@ unsafe impl BoxRet for Row {
 }
 
 // SAFETY: `trigger` is the type whose values are returned as above.
-unsafe impl SqlTranslatable for Row {
-    const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(Row);
+unsafe impl SqlTranslatable for TriggerResult {
+    const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(TriggerResult);
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
     const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Err(ArgumentError::Datum);
     const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("trigger")));

@@ -8,8 +8,8 @@ use flake::fleet::{RegistryRefusal, Uuid};
 use flake::refill::{Reason, Rest, TakeAnswer, Taken};
 use serde_json::Value;
 
-use crate::message::registry::{Facts, Trouble};
-use crate::pg::libpq::{Connection, Row};
+use crate::message::registry::{RefusalFacts, Trouble};
+use crate::pg::libpq::{Connection, ResultRow};
 use crate::segments::facts::Period;
 
 /// The statements. As in [`crate::fleet::call`], no name and no operator depends on the search path.
@@ -135,16 +135,16 @@ impl Line<'_> {
         text(self.fleet)
     }
 
-    fn row(&self, sql: &CStr, parameters: &[Option<String>]) -> Result<Row, Trouble> {
+    fn row(&self, sql: &CStr, parameters: &[Option<String>]) -> Result<ResultRow, Trouble> {
         self.connection.row(sql, parameters, self.patience).map_err(Trouble::NoAnswer)
     }
 
     /// Returns the trouble with an answer that all calls have in common.
-    fn other(&self, row: &Row) -> Trouble {
+    fn other(&self, row: &ResultRow) -> Trouble {
         match (row.get("answer"), row.get("reason")) {
             (Some("refused"), Some("foreign fleet")) => Trouble::Refused {
                 refusal: RegistryRefusal::ForeignFleet,
-                facts: Box::<Facts>::default(),
+                facts: Box::<RefusalFacts>::default(),
                 format: self.format,
             },
             _ => strange(row),
@@ -161,7 +161,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn strange(row: &Row) -> Trouble {
+fn strange(row: &ResultRow) -> Trouble {
     let text = |column| row.get(column).map_or("null".into(), |text| text.chars().take(100).collect::<String>());
     Trouble::Strange { answer: format!("{}, {}", text("answer"), text("reason")) }
 }

@@ -8,7 +8,7 @@ use flake::fleet::Uuid;
 
 use crate::message::registry::Trouble;
 use crate::pg::conninfo::ConnectionString;
-use crate::pg::libpq::{Connection, Failure};
+use crate::pg::libpq::{Connection, QueryFailure};
 use crate::segments::call::Line;
 
 /// How long a connection stays open after the last request.
@@ -66,8 +66,8 @@ impl Caller {
             let asked = ask(&terms.line(self.connection.as_ref().expect("it was opened")));
             self.last_use = Some(Instant::now());
             match asked {
-                Err(Trouble::NoAnswer(Failure::Raised { .. })) | Ok(_) => return asked,
-                Err(Trouble::NoAnswer(Failure::Broken { .. })) if !fresh => self.hang_up(),
+                Err(Trouble::NoAnswer(QueryFailure::Raised { .. })) | Ok(_) => return asked,
+                Err(Trouble::NoAnswer(QueryFailure::Broken { .. })) if !fresh => self.hang_up(),
                 Err(_) => {
                     self.hang_up();
                     return asked;

@@ -16,7 +16,7 @@ use crate::fleet::grant;
 use crate::message::registry::Trouble;
 use crate::message::segment;
 use crate::pg::background_worker;
-use crate::pg::libpq::Failure;
+use crate::pg::libpq::QueryFailure;
 use crate::segments::connections::{Caller, Terms};
 use crate::segments::facts::Period;
 use crate::segments::failures::Failures;
@@ -104,7 +104,7 @@ impl Fetcher {
         match self.serve(&Task::of(index), terms) {
             Ok(true) => self.failures.succeeded(),
             Ok(false) => {}
-            Err(Trouble::NoAnswer(Failure::Interrupted)) => slots[index].still_wanted(),
+            Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => slots[index].still_wanted(),
             // The session says so to its user. The log does not, because any role can call with any tag.
             Err(trouble) if lacks_character(&trouble) => {
                 // After a failed give_back(), the slot is free already.
@@ -216,7 +216,7 @@ impl Fetcher {
     fn create(&mut self, task: &Task, terms: &Terms) -> Result<Option<Reason>, Trouble> {
         let Some(period) = task.period else { return Ok(Some(Reason::Unknown)) };
         match self.caller.ask(terms, |line| line.begin(&task.name, &period)) {
-            Err(trouble @ Trouble::NoAnswer(Failure::Raised { .. })) => {
+            Err(trouble @ Trouble::NoAnswer(QueryFailure::Raised { .. })) => {
                 segment::not_created(&task.name, &trouble);
                 Ok(Some(Reason::NotCreated))
             }
@@ -254,7 +254,7 @@ impl Fetcher {
         task.slot.free(version);
         match given {
             // The slot is free, so nothing asks for this again.
-            Err(Trouble::NoAnswer(Failure::Interrupted)) => Ok(false),
+            Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => Ok(false),
             given => given.map(|()| !rests.is_empty()),
         }
     }
@@ -319,7 +319,7 @@ fn refuse(slot: &Slot, version: u64, refusal: TagRefusal) {
 /// Returns true if the encoding of the registry's database lacks a character of the tag.
 fn lacks_character(trouble: &Trouble) -> bool {
     // character_not_in_repertoire, untranslatable_character
-    matches!(trouble, Trouble::NoAnswer(Failure::Raised { code, .. }) if ["22021", "22P05"].contains(&code.as_str()))
+    matches!(trouble, Trouble::NoAnswer(QueryFailure::Raised { code, .. }) if ["22021", "22P05"].contains(&code.as_str()))
 }
 
 const RELAXED: std::sync::atomic::Ordering = std::sync::atomic::Ordering::Relaxed;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed as RELAXED;
 use crate::faults::{self, Fault};
 use crate::message::registry::Trouble;
 use crate::message::segment;
-use crate::pg::libpq::{Connection, Failure};
+use crate::pg::libpq::{Connection, QueryFailure};
 use crate::segments::call::Said;
 use crate::segments::connections::Terms;
 use crate::segments::slots::{self as slots, Phase};
@@ -26,7 +26,7 @@ impl Reports {
     /// this fails, the next heartbeat retries.
     pub fn report(&mut self, connection: &Connection, terms: &Terms) {
         // The server is asked to stop or to read its configuration: the next heartbeat reports.
-        let interrupted = |trouble: &Trouble| matches!(trouble, Trouble::NoAnswer(Failure::Interrupted));
+        let interrupted = |trouble: &Trouble| matches!(trouble, Trouble::NoAnswer(QueryFailure::Interrupted));
         let failed = Reports::try_report(connection, terms).err().filter(|trouble| !interrupted(trouble));
         if let Some(trouble) = &failed
             && self.failed.as_ref().is_none_or(|logged| !logged.is_like(trouble))

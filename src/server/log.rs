@@ -7,7 +7,7 @@ use flake::{ClockEvent, Disciplined, MAX_LEAD, Mark, Nanos};
 use crate::config::guc;
 use crate::config::identity::{self, Identity, YEAR_DAYS};
 use crate::message::clock::Occasion;
-use crate::message::start::{self, Begun};
+use crate::message::start::{self, PrimaryStart};
 use crate::message::{self, fleet, layout};
 use crate::pg::startup::Startup;
 use crate::pg::{recovery, server, timestamp};
@@ -38,14 +38,14 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
     let alone = issuer == Some(identity.node) && !copied && !recovery::followed();
     let begun = match (startup, issuer) {
         // What the registry assigns does not depend on who issued the last ID.
-        (Startup::Standby { .. }, _) if identity.registry_set => Begun::Promoted,
+        (Startup::Standby { .. }, _) if identity.registry_set => PrimaryStart::Promoted,
         (Startup::Standby { .. }, Some(issuer)) if issuer != identity.node => {
-            Begun::PromotedAfter(identity.name(issuer))
+            PrimaryStart::PromotedAfter(identity.name(issuer))
         }
-        (Startup::Standby { .. }, Some(_)) if alone => Begun::Continuing,
-        (Startup::Standby { .. }, Some(_)) => Begun::TakingOver,
-        (Startup::Standby { .. }, None) => Begun::Promoted,
-        (Startup::Primary | Startup::Restored, _) => Begun::Started,
+        (Startup::Standby { .. }, Some(_)) if alone => PrimaryStart::Continuing,
+        (Startup::Standby { .. }, Some(_)) => PrimaryStart::TakingOver,
+        (Startup::Standby { .. }, None) => PrimaryStart::Promoted,
+        (Startup::Primary | Startup::Restored, _) => PrimaryStart::Started,
     };
     let first = identity.first_word(mark);
     let at = identity.instant(first);

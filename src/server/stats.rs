@@ -90,7 +90,7 @@ impl Counters {
 
 /// The slot of one backend.
 #[derive(Default)]
-struct Slot {
+struct StatsSlot {
     /// The counters are on their own cache lines, because no other backend writes them.
     counters: CachePadded<Counters>,
     /// The counters when the slot's backend began.
@@ -113,7 +113,7 @@ pub struct Backend {
     pub asleep: Option<WaitEvent>,
 }
 
-impl Slot {
+impl StatsSlot {
     fn backend(&self) -> Option<Backend> {
         let pid = Some(self.pid.load(Ordering::Acquire)).filter(|pid| *pid != 0)?;
         let before = self.at_start.read().combine(self.at_reset.read(), u64::max);
@@ -132,10 +132,10 @@ impl Slot {
 
 // SAFETY: the name is the extension's own, and is used once. A slot consists of atomics and contains no pointer.
 #[allow(unsafe_code)]
-static SLOTS: BackendSlots<Slot> = unsafe { BackendSlots::new(c"snowflake_pg slots") };
+static SLOTS: BackendSlots<StatsSlot> = unsafe { BackendSlots::new(c"snowflake_pg slots") };
 
 /// The slot of this backend, which is taken when it is first needed.
-static OWN: OwnSlot<Slot> = OwnSlot::new();
+static OWN: OwnSlot<StatsSlot> = OwnSlot::new();
 
 /// Requests the slots. This function is called in the postmaster while it preloads libraries.
 #[allow(unsafe_code, clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
@@ -162,7 +162,7 @@ pub fn asleep<R>(what: WaitEvent, sleep: impl FnOnce() -> R) -> R {
 
 /// A sleep, which is counted when it ends, even if an error ends it.
 struct Asleep {
-    slot: &'static Slot,
+    slot: &'static StatsSlot,
     what: WaitEvent,
     begun: Nanos,
 }
@@ -190,12 +190,12 @@ pub fn extended(took: Nanos) {
 
 /// Returns the backends that have drawn IDs or waited since they began.
 pub fn backends() -> impl Iterator<Item = Backend> {
-    SLOTS.all().iter().filter_map(Slot::backend)
+    SLOTS.all().iter().filter_map(StatsSlot::backend)
 }
 
 /// Returns the counts of all backends, including those that have ended, since the server started or the statistics were reset.
 pub fn total() -> Counts {
-    SLOTS.all().iter().map(Slot::total).fold(Counts::default(), |sum, next| sum.combine(next, u64::wrapping_add))
+    SLOTS.all().iter().map(StatsSlot::total).fold(Counts::default(), |sum, next| sum.combine(next, u64::wrapping_add))
 }
 
 /// Sets all counts to 0.
@@ -210,13 +210,13 @@ pub fn reset() {
 }
 
 #[inline(always)]
-fn own() -> &'static Slot {
+fn own() -> &'static StatsSlot {
     OWN.get_or_take(attach)
 }
 
 /// Takes the slot with the number of this backend.
 #[cold]
-fn attach() -> &'static Slot {
+fn attach() -> &'static StatsSlot {
     // The counts of a process that is not a backend are dropped.
     let slot = SLOTS.own().unwrap_or_else(|| Box::leak(Box::default()));
     if faults::on(Fault::CountsForgotten) {

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::pg::server;
 
 /// A server on this machine.
-pub struct Holder {
+pub struct WitnessHolder {
     /// The process ID of the postmaster.
     pub postmaster: i32,
     pub port: i32,
@@ -19,19 +19,19 @@ pub struct Holder {
     pub directory: String,
 }
 
-impl Holder {
+impl WitnessHolder {
     /// Describes this server.
-    pub fn this_server() -> Holder {
+    pub fn this_server() -> WitnessHolder {
         let directory = server::data_directory();
-        Holder { postmaster: server::postmaster(), port: server::port(), place: place(&directory), directory }
+        WitnessHolder { postmaster: server::postmaster(), port: server::port(), place: place(&directory), directory }
     }
 
     /// Parses the text that `to_string` returns. What cannot be parsed is 0 or empty.
-    pub fn parse(text: &str) -> Holder {
+    pub fn parse(text: &str) -> WitnessHolder {
         let mut lines = text.splitn(4, '\n');
         let mut next = || lines.next().unwrap_or_default();
         let (postmaster, port) = (next().parse().unwrap_or(0), next().parse().unwrap_or(0));
-        Holder { postmaster, port, place: next().into(), directory: next().into() }
+        WitnessHolder { postmaster, port, place: next().into(), directory: next().into() }
     }
 
     /// Returns true if this is a server in the data directory of the current server. The paths are not compared, because the data
@@ -53,7 +53,7 @@ fn place(directory: &str) -> String {
     fs::metadata(directory).map_or(String::new(), |found| format!("{}:{}", found.dev(), found.ino()))
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for WitnessHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n{}\n{}\n{}", self.postmaster, self.port, self.place, self.directory)
     }

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use flake::IdFormat;
-use flake::fleet::{Effect, Member, MemberStanding as State, Point, RegistryRefusal, Scale};
+use flake::fleet::{Effect, Member, MemberStanding, Point, RegistryRefusal, Scale};
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::{debug1, pg_guard, pg_sys};
 
@@ -19,11 +19,11 @@ use crate::faults::{self, Fault};
 use crate::fleet::call::{Clocks, Reply};
 use crate::fleet::grant::{self, Snapshot, Standing, now};
 use crate::fleet::{about, call, record, refusal};
-use crate::message::fleet::Left;
-use crate::message::registry::{Facts, Trouble};
+use crate::message::fleet::LeaseLeft;
+use crate::message::registry::{RefusalFacts, Trouble};
 use crate::message::{self, witness};
 use crate::pg::conninfo::ConnectionString;
-use crate::pg::libpq::{Connection, Failure, Unconnected};
+use crate::pg::libpq::{Connection, QueryFailure, Unconnected};
 use crate::pg::{background_worker, latch};
 use crate::segments::connections::Terms;
 use crate::segments::fetch::Fetcher;
@@ -91,7 +91,7 @@ struct Registrar {
     renewed: bool,
     /// The last failure that was logged since the last success.
     logged: Option<Trouble>,
-    left: Left,
+    left: LeaseLeft,
     /// When a warning about the clock was last logged.
     skew_logged: Option<Instant>,
     /// True if the server has logged that the file of the witness was removed.
@@ -118,7 +118,7 @@ impl Registrar {
             string: String::new(),
             renewed: true,
             logged: None,
-            left: Left::Enough,
+            left: LeaseLeft::Enough,
             skew_logged: None,
             removal_logged: false,
             segments: Fetcher::start(),
@@ -133,7 +133,7 @@ impl Registrar {
     fn resume(&mut self) {
         let before = self.snapshot.generation;
         match (self.member.standing(), self.snapshot.standing) {
-            (State::Holding(grant), standing) => {
+            (MemberStanding::Holding(grant), standing) => {
                 if standing != Standing::Holding || self.snapshot.node != grant.node {
                     self.snapshot.generation += 1;
                     self.snapshot.since = now();
@@ -141,12 +141,12 @@ impl Registrar {
                 self.snapshot = std::mem::take(&mut self.snapshot).with(&grant, &self.scale);
                 message::fleet::holding(&self.snapshot.name(), &self.snapshot.until(), true);
             }
-            (State::Seeking, Standing::Holding) => {
+            (MemberStanding::Seeking, Standing::Holding) => {
                 self.snapshot.standing = Standing::Seeking;
                 self.snapshot.generation += 1;
             }
             // The previous registrar can have ended before it made the witness void.
-            (State::Fenced { .. }, _) => self.store(),
+            (MemberStanding::Fenced { .. }, _) => self.store(),
             _ => {}
         }
         match self.snapshot.generation == before {
@@ -220,7 +220,7 @@ impl Registrar {
                 period.mul_f64(random_between(0.9, 1.0))
             }
             // The caller looks at what has happened.
-            Err(Trouble::NoAnswer(Failure::Interrupted)) => Duration::ZERO,
+            Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => Duration::ZERO,
             Err(trouble) => {
                 self.failed(trouble);
                 let doubled = grant::SHORTEST.saturating_mul(1 << (self.snapshot.failures - 1).min(10));
@@ -295,7 +295,7 @@ impl Registrar {
                 }
                 Effect::Refused(refusal) => {
                     let witness = record::path().unwrap_or_default();
-                    let (facts, format) = (Box::new(Facts { witness, ..reply.facts }), self.format);
+                    let (facts, format) = (Box::new(RefusalFacts { witness, ..reply.facts }), self.format);
                     return Err(Trouble::Refused { refusal, facts, format });
                 }
                 Effect::Ignored => break,
@@ -314,7 +314,7 @@ impl Registrar {
 
     /// Publishes the grant, which has already been stored.
     fn take_grant(&mut self) {
-        if let State::Holding(grant) = self.member.standing() {
+        if let MemberStanding::Holding(grant) = self.member.standing() {
             self.snapshot = std::mem::take(&mut self.snapshot).with(&grant, &self.scale);
             grant::publish(&self.snapshot);
         }
@@ -339,7 +339,7 @@ impl Registrar {
     }
 
     fn fence(&mut self, reply: Reply) {
-        if let State::Fenced { seen } = self.member.standing() {
+        if let MemberStanding::Fenced { seen } = self.member.standing() {
             self.snapshot.fenced_seen = seen;
             self.snapshot.fenced_by = reply.holder;
             self.leave(Standing::Fenced);
@@ -373,7 +373,7 @@ impl Registrar {
         self.snapshot.detail = report.detail;
         self.snapshot.hint = report.hint;
         let unreachable =
-            matches!(trouble, Trouble::NoAnswer(Failure::NotConnected { cause: Unconnected::Unreachable, .. }));
+            matches!(trouble, Trouble::NoAnswer(QueryFailure::NotConnected { cause: Unconnected::Unreachable, .. }));
         let starting = unreachable && self.begun.elapsed() < GRACE;
         if !starting && !self.logged.as_ref().is_some_and(|logged| logged.is_like(&trouble)) {
             message::fleet::failed(&trouble, &self.snapshot.until());

@@ -1,4 +1,4 @@
-//! The answer to a statement that was sent by libpq, with limits, because the other server need not be a registry.
+//! The result of a statement that was sent by libpq, with limits, because the other server need not be a registry.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -16,7 +16,7 @@ const MAX_COLUMNS: c_int = 100;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum QueryFailure {
     /// This process must end or read its configuration, and has stopped waiting.
     Interrupted,
     /// There is no connection.
@@ -61,26 +61,26 @@ pub enum Unconnected {
 }
 
 /// A row of named columns in text format.
-pub struct Row(Vec<(String, Option<String>)>);
+pub struct ResultRow(Vec<(String, Option<String>)>);
 
-impl Row {
+impl ResultRow {
     /// Returns the text of a column, or `None` if the column is NULL or does not exist.
     pub fn get(&self, column: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == column).and_then(|(_, value)| value.as_deref())
     }
 }
 
-/// A result of libpq.
-pub struct Answer(pub NonNull<pq_sys::PGresult>);
+/// A result of libpq, which is freed when this value goes out of scope.
+pub struct QueryResult(pub NonNull<pq_sys::PGresult>);
 
-impl Drop for Answer {
+impl Drop for QueryResult {
     fn drop(&mut self) {
         // SAFETY: the pointer comes from libpq, and nothing uses it after this call.
         unsafe { pq_sys::PQclear(self.0.as_ptr()) };
     }
 }
 
-impl Answer {
+impl QueryResult {
     fn status(&self) -> ExecStatusType {
         // SAFETY: the pointer is a result.
         unsafe { pq_sys::PQresultStatus(self.0.as_ptr()) }
@@ -93,7 +93,7 @@ impl Answer {
     }
 
     /// Returns the only row, or why there is not exactly one.
-    pub fn outcome(&self) -> Result<Row, Failure> {
+    pub fn outcome(&self) -> Result<ResultRow, QueryFailure> {
         let raw = self.0.as_ptr();
         // SAFETY: the pointer is a result.
         let rows = unsafe { pq_sys::PQntuples(raw) };
@@ -105,25 +105,25 @@ impl Answer {
         let (code, message) = (field(pq_sys::PG_DIAG_SQLSTATE), field(pq_sys::PG_DIAG_MESSAGE_PRIMARY));
         if !code.is_empty() {
             let (detail, hint) = (field(pq_sys::PG_DIAG_MESSAGE_DETAIL), field(pq_sys::PG_DIAG_MESSAGE_HINT));
-            return Err(Failure::Raised { code, message, detail, hint });
+            return Err(QueryFailure::Raised { code, message, detail, hint });
         }
         // SAFETY: the pointer is a result, and its message is a C string.
         let text = unsafe { text_of(pq_sys::PQresultErrorMessage(raw)) };
         match one_line(&text) {
-            text if text.is_empty() => Err(Failure::Broken { text: format!("the answer has {rows} rows") }),
-            text => Err(Failure::Broken { text: cut(text) }),
+            text if text.is_empty() => Err(QueryFailure::Broken { text: format!("the answer has {rows} rows") }),
+            text => Err(QueryFailure::Broken { text: cut(text) }),
         }
     }
 
     /// Copies the row, unless it is longer than any answer of a registry.
-    fn row(&self) -> Result<Row, Failure> {
+    fn row(&self) -> Result<ResultRow, QueryFailure> {
         let raw = self.0.as_ptr();
         // SAFETY: the pointer is a result.
         let columns = unsafe { pq_sys::PQnfields(raw) };
         // SAFETY: the pointer is a result with one row. The numbers of the columns are in its range.
         let length = |n: c_int| unsafe { pq_sys::PQgetlength(raw, 0, n) }.unsigned_abs() as usize;
         if columns > MAX_COLUMNS || (0..columns).map(length).sum::<usize>() > MAX_TEXT {
-            return Err(Failure::Broken {
+            return Err(QueryFailure::Broken {
                 text: "the answer is not one of a registry, because its row is too long".into(),
             });
         }
@@ -132,7 +132,7 @@ impl Answer {
             let value = (pq_sys::PQgetisnull(raw, 0, n) == 0).then(|| text_of(pq_sys::PQgetvalue(raw, 0, n)));
             (text_of(pq_sys::PQfname(raw, n)), value)
         };
-        Ok(Row((0..columns).map(column).collect()))
+        Ok(ResultRow((0..columns).map(column).collect()))
     }
 }
 
