@@ -214,7 +214,7 @@ impl Series {
             let creates = by_owner || is_recent || faults::on(Fault::PastByAnyRole);
             let begins = i64::try_from(begins(period)).expect("years have four digits");
             let lengths = period_lengths(u64::try_from(template.max() - start).unwrap_or(0) + 1);
-            Some(Asked { period: facts::Period { begins, start: *start, lengths }, creates })
+            Some(Asked { period: facts::PeriodTag { begins, start: *start, lengths }, creates })
         })
     }
 

@@ -9,7 +9,7 @@ use flake::fleet::Uuid;
 use crate::message::registry::Trouble;
 use crate::pg::conninfo::ConnectionString;
 use crate::pg::libpq::{Connection, QueryFailure};
-use crate::segments::call::Line;
+use crate::segments::client::SegmentClient;
 
 /// How long a connection stays open after the last request.
 const IDLE: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ const IDLE: Duration = Duration::from_secs(5);
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
 /// What the registrar needs to send requests.
-pub struct Terms<'text> {
+pub struct RequestContext<'text> {
     pub string: &'text str,
     pub fleet: Uuid,
     pub format: IdFormat,
@@ -26,66 +26,70 @@ pub struct Terms<'text> {
     pub time: Duration,
 }
 
-impl Terms<'_> {
+impl RequestContext<'_> {
     /// Returns how long the registry has to answer one request.
     fn patience(&self) -> Duration {
         self.time.clamp(PATIENCE.0, PATIENCE.1)
     }
 
-    /// Returns a connection as the calls use it.
-    pub fn line<'connection>(&self, connection: &'connection Connection) -> Line<'connection> {
-        Line { connection, patience: self.patience(), fleet: self.fleet, format: self.format }
+    /// Returns a client that uses a connection.
+    pub fn client<'connection>(&self, connection: &'connection Connection) -> SegmentClient<'connection> {
+        SegmentClient { connection, patience: self.patience(), fleet: self.fleet, format: self.format }
     }
 }
 
-/// The connection, if it is open.
+/// The connection of the registrar to the registry, if it is open.
 #[derive(Default)]
-pub struct Caller {
+pub struct RegistryConnection {
     connection: Option<Connection>,
     string: String,
     last_use: Option<Instant>,
 }
 
-impl Caller {
+impl RegistryConnection {
     /// Closes a connection that is idle, or that leads to another registry. Returns the time after which it will be idle for too long.
-    pub fn tend(&mut self, terms: &Terms, now: Instant) -> Option<Duration> {
-        if self.string != terms.string || self.last_use.is_some_and(|last| now >= last + IDLE) {
-            self.hang_up();
+    pub fn close_if_idle(&mut self, context: &RequestContext, now: Instant) -> Option<Duration> {
+        if self.string != context.string || self.last_use.is_some_and(|last| now >= last + IDLE) {
+            self.close();
         }
         self.last_use.map(|last| (last + IDLE).saturating_duration_since(now))
     }
 
     /// Sends requests over the open connection, or over a new one. If the open one is broken, tries once more over a new one.
-    pub fn ask<T>(&mut self, terms: &Terms, mut ask: impl FnMut(&Line) -> Result<T, Trouble>) -> Result<T, Trouble> {
+    pub fn request<T>(
+        &mut self,
+        context: &RequestContext,
+        mut request: impl FnMut(&SegmentClient) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
         loop {
             let fresh = self.connection.is_none();
             if fresh {
-                self.connection = Some(connect(terms)?);
-                self.string = terms.string.to_owned();
+                self.connection = Some(connect(context)?);
+                self.string = context.string.to_owned();
             }
-            let asked = ask(&terms.line(self.connection.as_ref().expect("it was opened")));
+            let answered = request(&context.client(self.connection.as_ref().expect("it was opened")));
             self.last_use = Some(Instant::now());
-            match asked {
-                Err(Trouble::NoAnswer(QueryFailure::Raised { .. })) | Ok(_) => return asked,
-                Err(Trouble::NoAnswer(QueryFailure::Broken { .. })) if !fresh => self.hang_up(),
+            match answered {
+                Err(Trouble::NoAnswer(QueryFailure::Raised { .. })) | Ok(_) => return answered,
+                Err(Trouble::NoAnswer(QueryFailure::Broken { .. })) if !fresh => self.close(),
                 Err(_) => {
-                    self.hang_up();
-                    return asked;
+                    self.close();
+                    return answered;
                 }
             }
         }
     }
 
-    fn hang_up(&mut self) {
+    fn close(&mut self) {
         (self.connection, self.last_use) = (None, None);
     }
 }
 
-fn connect(terms: &Terms) -> Result<Connection, Trouble> {
-    if terms.string.is_empty() {
+fn connect(context: &RequestContext) -> Result<Connection, Trouble> {
+    if context.string.is_empty() {
         return Err(Trouble::NotSet);
     }
-    let mut string = ConnectionString::parse(terms.string).ok_or(Trouble::Malformed)?;
-    string.timeout = string.timeout.min(terms.patience());
+    let mut string = ConnectionString::parse(context.string).ok_or(Trouble::Malformed)?;
+    string.timeout = string.timeout.min(context.patience());
     Connection::open(&string, || {}).map_err(Trouble::NoAnswer)
 }

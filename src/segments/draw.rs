@@ -17,7 +17,7 @@ use crate::pg::text_arg::Text;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{background_worker, recovery, relation, role};
 use crate::segments::facts::{Asked, MAX_ENCODED, MAX_TAG};
-use crate::segments::slots::{self as slots, Found, Phase, Slot};
+use crate::segments::slots::{self as slots, FoundSlot, Phase, Slot};
 use crate::server::{clock, wait};
 
 /// How long a session sleeps before it asks the registrar again.
@@ -34,12 +34,12 @@ const LOOK_UP_PATIENCE: Nanos = 300_000_000_000;
 const REMEMBERED: usize = 1_000;
 
 /// A slot and its version.
-type Place = (&'static Slot, u64);
+type SlotVersion = (&'static Slot, u64);
 
 /// The slots that this session knows, by the tag in the encoding of the database. The last one is found without a search.
 struct Known {
-    last: Option<(Box<[u8]>, Place)>,
-    all: BTreeMap<Box<[u8]>, Place>,
+    last: Option<(Box<[u8]>, SlotVersion)>,
+    all: BTreeMap<Box<[u8]>, SlotVersion>,
 }
 
 thread_local! {
@@ -48,7 +48,7 @@ thread_local! {
 
 impl Known {
     #[inline(always)]
-    fn find(&mut self, tag: &[u8]) -> Option<Place> {
+    fn find(&mut self, tag: &[u8]) -> Option<SlotVersion> {
         if let Some((last, place)) = &self.last
             && **last == *tag
         {
@@ -59,7 +59,7 @@ impl Known {
         Some(place)
     }
 
-    fn note(&mut self, tag: &[u8], place: Place) {
+    fn note(&mut self, tag: &[u8], place: SlotVersion) {
         if self.all.len() >= REMEMBERED {
             self.all.clear();
         }
@@ -113,13 +113,13 @@ fn find(tag: Text<'_>, period: Option<&Asked>) -> i64 {
             error.raise();
         }
         let drawn = match slots::find_or_take(&name, Asked::created(period), role) {
-            Found::Slot(slot, version) => {
+            FoundSlot::Slot(slot, version) => {
                 KNOWN.with_borrow_mut(|known| known.note(tag.0, (slot, version)));
                 await_number(slot, version, begun, period)
             }
-            Found::Full => await_slot(begun, false, Duration::from_millis(20)),
+            FoundSlot::Full => await_slot(begun, false, Duration::from_millis(20)),
             // The registrar looks up few tags in a second.
-            Found::Crowded => await_slot(begun, true, Duration::from_millis(100)),
+            FoundSlot::Crowded => await_slot(begun, true, Duration::from_millis(100)),
         };
         match drawn {
             Ok(Some(number)) => return number,

@@ -22,12 +22,12 @@ const WORDS: usize = MAX_TAG / size_of::<u64>();
 
 /// A tag in UTF-8. The lock of the slots guards it.
 #[derive(Default)]
-pub struct Tag {
+pub struct SharedTag {
     length: AtomicU64,
     words: [AtomicU64; WORDS],
 }
 
-impl Tag {
+impl SharedTag {
     /// Stores a tag, which has at most [`MAX_TAG`] bytes.
     pub fn set(&self, tag: &str) {
         for (word, stored) in words(tag).zip(&self.words) {
@@ -61,7 +61,7 @@ fn words(tag: &str) -> impl Iterator<Item = u64> {
 
 /// With what the tag of a period of a series is created if the registry has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
+pub struct PeriodTag {
     /// When the period begins, in microseconds since the Unix epoch.
     pub begins: i64,
     /// The first number.
@@ -73,14 +73,14 @@ pub struct Period {
 /// How a session asks for the tag of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    pub period: Period,
+    pub period: PeriodTag,
     /// True if the session may create the tag.
     pub creates: bool,
 }
 
 impl Asked {
     /// Returns the period if the session may create its tag.
-    pub fn created(asked: Option<&Asked>) -> Option<&Period> {
+    pub fn created(asked: Option<&Asked>) -> Option<&PeriodTag> {
         asked.filter(|asked| asked.creates).map(|asked| &asked.period)
     }
 }
@@ -104,7 +104,7 @@ impl Default for OfPeriod {
 
 impl OfPeriod {
     /// Stores a period, or that there is none.
-    pub fn set(&self, period: Option<&Period>) {
+    pub fn set(&self, period: Option<&PeriodTag>) {
         let Some(period) = period else { return self.begins.store(NEVER, Ordering::Release) };
         self.start.store(period.start, Ordering::Relaxed);
         self.lengths.0.store(period.lengths.0, Ordering::Relaxed);
@@ -113,16 +113,16 @@ impl OfPeriod {
     }
 
     /// Returns the period.
-    pub fn get(&self) -> Option<Period> {
+    pub fn get(&self) -> Option<PeriodTag> {
         let begins = self.begins.load(Ordering::Acquire);
         let lengths = (self.lengths.0.load(Ordering::Relaxed), self.lengths.1.load(Ordering::Relaxed));
-        (begins != NEVER).then(|| Period { begins, start: self.start.load(Ordering::Relaxed), lengths })
+        (begins != NEVER).then(|| PeriodTag { begins, start: self.start.load(Ordering::Relaxed), lengths })
     }
 }
 
 /// What the registrar has counted for the tag of a slot.
 #[derive(Default)]
-pub struct Facts {
+pub struct TagFacts {
     /// The generation of the tag.
     pub generation: AtomicU64,
     /// The last number of the highest block.
@@ -141,7 +141,7 @@ pub struct Facts {
     pub drawn_before: AtomicU64,
 }
 
-impl Facts {
+impl TagFacts {
     /// Returns how long ago the last block was fetched, if there was one.
     pub fn lasted(&self, now: Nanos) -> Option<Nanos> {
         let last = self.last_fetch.load(Ordering::Relaxed);

@@ -17,8 +17,8 @@ use crate::message::registry::Trouble;
 use crate::message::segment;
 use crate::pg::background_worker;
 use crate::pg::libpq::QueryFailure;
-use crate::segments::connections::{Caller, Terms};
-use crate::segments::facts::Period;
+use crate::segments::connections::{RegistryConnection, RequestContext};
+use crate::segments::facts::PeriodTag;
 use crate::segments::failures::Failures;
 use crate::segments::known;
 use crate::segments::newcomers::Newcomers;
@@ -30,7 +30,7 @@ const PARTING: Duration = Duration::from_secs(3);
 
 /// What the registrar knows about the tag of a slot. It forgets it if it is started again after an error, and then gives back nothing.
 #[derive(Default)]
-struct Tag {
+struct FetchState {
     version: u64,
     refill: Refill,
 }
@@ -42,7 +42,7 @@ struct Task {
     name: String,
     phase: Phase,
     version: u64,
-    period: Option<Period>,
+    period: Option<PeriodTag>,
 }
 
 impl Task {
@@ -56,8 +56,8 @@ impl Task {
 /// The registrar's part of the segments of this server.
 #[derive(Default)]
 pub struct Fetcher {
-    caller: Caller,
-    tags: HashMap<usize, Tag>,
+    connection: RegistryConnection,
+    tags: HashMap<usize, FetchState>,
     /// The slot that is served next, among those of segments and in the entrance.
     next: (usize, usize),
     newcomers: Newcomers,
@@ -75,9 +75,9 @@ impl Fetcher {
 
     /// Does one thing that a session wants, if there is any. Returns the time after which this function must be called again although no
     /// session asks, or `None` if there is nothing to do.
-    pub fn work(&mut self, terms: &Terms) -> Option<Duration> {
+    pub fn work(&mut self, context: &RequestContext) -> Option<Duration> {
         let (now, monotonic) = (Instant::now(), clock::monotonic());
-        let close = self.caller.tend(terms, now);
+        let close = self.connection.close_if_idle(context, now);
         if let Some(pause) = self.failures.pause(now) {
             return Some(pause);
         }
@@ -101,7 +101,7 @@ impl Fetcher {
             Some(index) => self.next.1 = index + 1,
         }
         slots[index].take_wish();
-        match self.serve(&Task::of(index), terms) {
+        match self.serve(&Task::of(index), context) {
             Ok(true) => self.failures.succeeded(),
             Ok(false) => {}
             Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => slots[index].still_wanted(),
@@ -122,7 +122,7 @@ impl Fetcher {
     }
 
     fn is_due(&self, index: usize, slot: &Slot, now: Nanos) -> bool {
-        let early = |tag: &Tag| tag.version == slot.version() && !tag.refill.is_due(now);
+        let early = |tag: &FetchState| tag.version == slot.version() && !tag.refill.is_due(now);
         slot.is_wanted() && (slot.phase() == Phase::Leaving || !self.tags.get(&index).is_some_and(early))
     }
 
@@ -141,40 +141,40 @@ impl Fetcher {
     }
 
     /// Does what a slot wants. Returns true if the registry has answered.
-    fn serve(&mut self, task: &Task, terms: &Terms) -> Result<bool, Trouble> {
+    fn serve(&mut self, task: &Task, context: &RequestContext) -> Result<bool, Trouble> {
         let Task { index, slot, phase, version, .. } = *task;
         if slot.is_entrance() {
-            return if phase == Phase::Asked { self.look_up(task, terms) } else { Ok(false) };
+            return if phase == Phase::Asked { self.look_up(task, context) } else { Ok(false) };
         }
         let tag = self.tags.entry(index).or_default();
         if tag.version != version {
-            *tag = Tag { version, ..Tag::default() };
+            *tag = FetchState { version, ..FetchState::default() };
         }
         match phase {
-            Phase::Leaving => self.give_back(task, terms),
-            Phase::Asked => self.fetch(task, terms).map(|()| true),
-            Phase::Open if slot.segment.has_room() => self.fetch(task, terms).map(|()| true),
+            Phase::Leaving => self.give_back(task, context),
+            Phase::Asked => self.fetch(task, context).map(|()| true),
+            Phase::Open if slot.segment.has_room() => self.fetch(task, context).map(|()| true),
             // The block is there already.
             Phase::Open | Phase::Free | Phase::Refused => Ok(false),
         }
     }
 
     /// Fetches a block and gives it to the sessions.
-    fn fetch(&mut self, task: &Task, terms: &Terms) -> Result<(), Trouble> {
+    fn fetch(&mut self, task: &Task, context: &RequestContext) -> Result<(), Trouble> {
         let Task { index, slot, ref name, version, period, .. } = *task;
         let (begun, facts) = (clock::monotonic(), &slot.facts);
         let tag = self.tags.get_mut(&index).expect("the tag is known");
-        let (nonce, answer) = self.caller.ask(terms, |line| {
-            let (nonce, length) = tag.refill.request(facts.lasted(begun), || line.nonce())?;
-            line.take(name, nonce, length).map(|answer| (nonce, answer))
+        let (nonce, answer) = self.connection.request(context, |client| {
+            let (nonce, length) = tag.refill.request(facts.lasted(begun), || client.nonce())?;
+            client.take(name, nonce, length).map(|answer| (nonce, answer))
         })?;
         if matches!(answer, TakeAnswer::Refused(Reason::Unknown, _)) {
             known::forget(name);
         }
         match tag.refill.answer(nonce, answer, &arrival(slot, begun, period.is_some())) {
             Decision::Ignored => {}
-            Decision::Install(fetched) => self.install(task, &fetched, terms)?,
-            Decision::Create => match self.create(task, terms)? {
+            Decision::Install(fetched) => self.install(task, &fetched, context)?,
+            Decision::Create => match self.create(task, context)? {
                 None => slot.still_wanted(),
                 Some(reason) => refuse(slot, version, TagRefusal::closing(reason)),
             },
@@ -191,15 +191,15 @@ impl Fetcher {
 
     /// Looks up a tag of which this server does not know whether it exists. If it is one of a period, creates it. If it exists then, frees
     /// its slot, so that the session takes a slot of a segment. Returns true, because the registry has answered.
-    fn look_up(&mut self, task: &Task, terms: &Terms) -> Result<bool, Trouble> {
+    fn look_up(&mut self, task: &Task, context: &RequestContext) -> Result<bool, Trouble> {
         let Task { slot, ref name, version, .. } = *task;
-        let refused = match self.caller.ask(terms, |line| line.exists(name)) {
+        let refused = match self.connection.request(context, |client| client.exists(name)) {
             Err(trouble) if lacks_character(&trouble) => Some(Reason::Encoding),
             Err(trouble) => return Err(trouble),
             Ok(true) => None,
             Ok(false) => {
                 self.newcomers.note_unknown(Instant::now());
-                self.create(task, terms)?
+                self.create(task, context)?
             }
         };
         match refused {
@@ -213,9 +213,9 @@ impl Fetcher {
     }
 
     /// Creates a tag if it is one of a period. Returns why the registry does not create it.
-    fn create(&mut self, task: &Task, terms: &Terms) -> Result<Option<Reason>, Trouble> {
+    fn create(&mut self, task: &Task, context: &RequestContext) -> Result<Option<Reason>, Trouble> {
         let Some(period) = task.period else { return Ok(Some(Reason::Unknown)) };
-        match self.caller.ask(terms, |line| line.begin(&task.name, &period)) {
+        match self.connection.request(context, |client| client.begin(&task.name, &period)) {
             Err(trouble @ Trouble::NoAnswer(QueryFailure::Raised { .. })) => {
                 segment::not_created(&task.name, &trouble);
                 Ok(Some(Reason::NotCreated))
@@ -225,12 +225,12 @@ impl Fetcher {
     }
 
     /// Gives a block to the sessions. If its slot is not this tag's any more, gives it back to the registry.
-    fn install(&mut self, task: &Task, fetched: &Fetched, terms: &Terms) -> Result<(), Trouble> {
+    fn install(&mut self, task: &Task, fetched: &Fetched, context: &RequestContext) -> Result<(), Trouble> {
         let Task { index, slot, ref name, .. } = *task;
         let (now, drawn) = (clock::monotonic(), slot.drawn());
         let tag = self.tags.get_mut(&index).expect("the tag is known");
         let Some(version) = slot.give(tag.version, fetched.block, fetched.replaces) else {
-            return self.caller.ask(terms, |line| line.give_back(name, &fetched.rest)).map(drop);
+            return self.connection.request(context, |client| client.give_back(name, &fetched.rest)).map(drop);
         };
         if fetched.replaces {
             segment::created_again(name);
@@ -246,11 +246,13 @@ impl Fetcher {
 
     /// Gives back what is left in a closed slot, and frees the slot. After an error, the numbers are lost. Returns true if the registry has
     /// answered.
-    fn give_back(&mut self, task: &Task, terms: &Terms) -> Result<bool, Trouble> {
-        let Tag { version, refill } = self.tags.remove(&task.index).unwrap_or_default();
+    fn give_back(&mut self, task: &Task, context: &RequestContext) -> Result<bool, Trouble> {
+        let FetchState { version, refill } = self.tags.remove(&task.index).unwrap_or_default();
         let rests: Vec<Rest> = refill.rests(task.slot.segment.left()).collect();
         let mut rest = rests.iter();
-        let given = rest.try_for_each(|rest| self.caller.ask(terms, |line| line.give_back(&task.name, rest)).map(drop));
+        let given = rest.try_for_each(|rest| {
+            self.connection.request(context, |client| client.give_back(&task.name, rest)).map(drop)
+        });
         task.slot.free(version);
         match given {
             // The slot is free, so nothing asks for this again.
@@ -260,16 +262,16 @@ impl Fetcher {
     }
 
     /// Closes all segments and gives back what is left in them, because the server stops. After some seconds, the rest is lost.
-    pub fn part(&mut self, terms: Option<&Terms>) {
+    pub fn part(&mut self, context: Option<&RequestContext>) {
         background_worker::part();
         let deadline = Instant::now() + PARTING;
         slots::all().iter().filter(|slot| slot.phase() != Phase::Free).for_each(Slot::leave);
         for task in (0..slots::all().len()).map(Task::of) {
             let known = self.tags.get(&task.index).is_some_and(|tag| tag.version == task.version);
             let time = deadline.saturating_duration_since(Instant::now());
-            let terms = terms.filter(|_| task.phase == Phase::Leaving && known && !time.is_zero());
-            let Some(terms) = terms else { continue };
-            if self.give_back(&task, &Terms { time, ..*terms }).is_err() {
+            let context = context.filter(|_| task.phase == Phase::Leaving && known && !time.is_zero());
+            let Some(context) = context else { continue };
+            if self.give_back(&task, &RequestContext { time, ..*context }).is_err() {
                 break;
             }
         }
@@ -280,7 +282,7 @@ impl Fetcher {
     pub fn discard(&mut self) {
         slots::all().iter().for_each(|slot| slot.free(slot.version()));
         self.tags.clear();
-        self.caller = Caller::default();
+        self.connection = RegistryConnection::default();
     }
 
     /// Retries at once what has failed, because the registry has answered.

@@ -1,6 +1,6 @@
 //! Segments on this server: from a request for a number of a tag to the block that the registry has granted.
 
-pub mod call;
+pub mod client;
 pub mod connections;
 pub mod draw;
 pub mod facts;

@@ -7,8 +7,8 @@ use crate::faults::{self, Fault};
 use crate::message::registry::Trouble;
 use crate::message::segment;
 use crate::pg::libpq::{Connection, QueryFailure};
-use crate::segments::call::Said;
-use crate::segments::connections::Terms;
+use crate::segments::client::Said;
+use crate::segments::connections::RequestContext;
 use crate::segments::slots::{self as slots, Phase};
 
 /// How many tags one report contains.
@@ -24,10 +24,10 @@ pub struct Reports {
 impl Reports {
     /// Reports the tags of which this server holds blocks, on the connection of a heartbeat. Does not send anything if there are none. If
     /// this fails, the next heartbeat retries.
-    pub fn report(&mut self, connection: &Connection, terms: &Terms) {
+    pub fn report(&mut self, connection: &Connection, context: &RequestContext) {
         // The server is asked to stop or to read its configuration: the next heartbeat reports.
         let interrupted = |trouble: &Trouble| matches!(trouble, Trouble::NoAnswer(QueryFailure::Interrupted));
-        let failed = Reports::try_report(connection, terms).err().filter(|trouble| !interrupted(trouble));
+        let failed = Reports::try_report(connection, context).err().filter(|trouble| !interrupted(trouble));
         if let Some(trouble) = &failed
             && self.failed.as_ref().is_none_or(|logged| !logged.is_like(trouble))
         {
@@ -36,17 +36,17 @@ impl Reports {
         self.failed = failed;
     }
 
-    fn try_report(connection: &Connection, terms: &Terms) -> Result<(), Trouble> {
+    fn try_report(connection: &Connection, context: &RequestContext) -> Result<(), Trouble> {
         let open = slots::all().iter().filter_map(|slot| {
             let (name, phase, version, _) = slot.read();
             let (generation, highest) = (slot.facts.generation.load(RELAXED), slot.facts.highest.load(RELAXED));
             (phase == Phase::Open && generation != 0).then_some((slot, version, (name, generation, highest as i64)))
         });
         let open: Vec<_> = open.collect();
-        let line = terms.line(connection);
+        let client = context.client(connection);
         for part in open.chunks(REPORTED) {
             let held: Vec<_> = part.iter().map(|(_, _, held)| held.clone()).collect();
-            for said in line.report(&held)? {
+            for said in client.report(&held)? {
                 match said {
                     Said::Raised { tag } => segment::raised(&tag),
                     Said::Void { .. } if faults::on(Fault::GenerationIgnored) => {}

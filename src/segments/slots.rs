@@ -35,7 +35,7 @@ use crate::pg::backend_slots::{SHARED_ALIGNMENT, SharedArray};
 use crate::pg::background_worker;
 use crate::pg::condition_variable::Condition;
 use crate::pg::latch::SharedLatch;
-use crate::segments::facts::{Facts, Failing, OfPeriod, Period, Refusal, Tag};
+use crate::segments::facts::{Failing, OfPeriod, PeriodTag, Refusal, SharedTag, TagFacts};
 use crate::segments::known;
 use crate::server::clock;
 
@@ -60,12 +60,12 @@ pub enum Phase {
 #[derive(Default)]
 pub struct Slot {
     pub segment: Segment,
-    /// The last [`Shared::era`] in which a session has drawn. In the entrance, the time at which the slot got its tag.
+    /// The last [`SharedWaits::era`] in which a session has drawn. In the entrance, the time at which the slot got its tag.
     used: AtomicU64,
     wanted: AtomicBool,
     phase: AtomicU32,
     version: AtomicU64,
-    tag: Tag,
+    tag: SharedTag,
     period: OfPeriod,
     /// The role that has logged in to the session that gave the slot its tag.
     role: AtomicU32,
@@ -75,11 +75,11 @@ pub struct Slot {
     unanswered: AtomicU64,
     pub refusal: Refusal,
     opened: AtomicU64,
-    pub facts: Facts,
+    pub facts: TagFacts,
 }
 
 /// What all slots share.
-struct Shared {
+struct SharedWaits {
     /// The latch of the registrar.
     registrar: SharedLatch,
     /// Counts the slots that were given to a tag. Slots that were drawn from in the same era count as equally idle.
@@ -91,14 +91,14 @@ struct Shared {
 const _: () = assert!(align_of::<Slot>() <= SHARED_ALIGNMENT);
 
 // SAFETY: the type consists of atomics, a latch that is in shared memory, and a condition variable that guards itself.
-unsafe impl PGRXSharedMemory for Shared {}
+unsafe impl PGRXSharedMemory for SharedWaits {}
 
 // SAFETY: the names are the extension's own, and each is used once. A slot consists of atomics, and of a condition variable that guards
 // itself, and contains no pointer.
 static SLOTS: SharedArray<Slot> =
     unsafe { SharedArray::new(c"snowflake_pg segments", || guc::max_segments() + ENTRANCE) };
 // SAFETY: as above.
-static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg segment waits") };
+static SHARED: PgAtomic<SharedWaits> = unsafe { PgAtomic::new(c"snowflake_pg segment waits") };
 // SAFETY: as above.
 static LOCK: PgLwLock<Failing> = unsafe { PgLwLock::new(c"SnowflakeSegments") };
 
@@ -109,7 +109,8 @@ pub fn request(identity: &Identity) {
         pg_shmem_init!(SLOTS = ());
         known::request();
         pg_shmem_init!(
-            SHARED = Shared { registrar: SharedLatch::default(), era: AtomicU64::new(1), freed: Condition::default() }
+            SHARED =
+                SharedWaits { registrar: SharedLatch::default(), era: AtomicU64::new(1), freed: Condition::default() }
         );
         pg_shmem_init!(LOCK = Failing::default());
     }
@@ -147,7 +148,7 @@ pub fn set_failing(failing: &Failing) {
 }
 
 /// What [`find_or_take`] has found.
-pub enum Found {
+pub enum FoundSlot {
     /// A slot that has the tag, and its version.
     Slot(&'static Slot, u64),
     /// All slots are in use. One of them will become free.
@@ -156,16 +157,16 @@ pub enum Found {
     Crowded,
 }
 
-impl Found {
+impl FoundSlot {
     /// Returns true if the session may create the tag, and the slot does not have the period for it.
-    fn lacks(&self, period: Option<&Period>) -> bool {
-        matches!(self, Found::Slot(slot, _) if period.is_some() && slot.period.get().is_none())
+    fn lacks(&self, period: Option<&PeriodTag>) -> bool {
+        matches!(self, FoundSlot::Slot(slot, _) if period.is_some() && slot.period.get().is_none())
     }
 }
 
 /// Finds the slot of a tag. If there is none, gives the tag a slot that is free, or asks the registrar to free one. `period` is given for
 /// a tag of a series. `role` is the role that has logged in to this session.
-pub fn find_or_take(tag: &str, period: Option<&Period>, role: u32) -> Found {
+pub fn find_or_take(tag: &str, period: Option<&PeriodTag>, role: u32) -> FoundSlot {
     if let Some(found) = {
         let _lock = LOCK.share();
         find(tag)
@@ -175,7 +176,7 @@ pub fn find_or_take(tag: &str, period: Option<&Period>, role: u32) -> Found {
     }
     let failing = LOCK.exclusive();
     if let Some(found) = find(tag) {
-        if let Found::Slot(slot, _) = found
+        if let FoundSlot::Slot(slot, _) = found
             && found.lacks(period)
         {
             slot.period.set(period);
@@ -192,7 +193,7 @@ pub fn find_or_take(tag: &str, period: Option<&Period>, role: u32) -> Found {
         if is_known && failing.failures == 0 {
             evict();
         }
-        return if is_known { Found::Full } else { Found::Crowded };
+        return if is_known { FoundSlot::Full } else { FoundSlot::Crowded };
     };
     match is_known {
         true => _ = SHARED.get().era.fetch_add(1, Ordering::Relaxed),
@@ -208,7 +209,7 @@ pub fn find_or_take(tag: &str, period: Option<&Period>, role: u32) -> Found {
     drop(failing);
     // The sessions that waited for the former tag notice that they have no slot.
     slot.changed.wake_all();
-    Found::Slot(slot, version)
+    FoundSlot::Slot(slot, version)
 }
 
 /// Returns the slot that a role takes from the role with the most slots, unless that role would then have fewer. It is the slot that was
@@ -220,12 +221,12 @@ fn share(entrance: &'static [Slot], role: u32) -> Option<&'static Slot> {
     (count(role) + 1 < most && !faults::on(Fault::EntranceOfFirst)).then_some(last)
 }
 
-fn find(tag: &str) -> Option<Found> {
+fn find(tag: &str) -> Option<FoundSlot> {
     let there = |slot: &&Slot| !matches!(slot.phase(), Phase::Free) && slot.tag.is(tag);
     let slot = all().iter().find(there)?;
     Some(match slot.phase() {
-        Phase::Leaving => Found::Full,
-        _ => Found::Slot(slot, slot.version()),
+        Phase::Leaving => FoundSlot::Full,
+        _ => FoundSlot::Slot(slot, slot.version()),
     })
 }
 
@@ -340,7 +341,7 @@ impl Slot {
     }
 
     /// Returns the tag, the phase, the version, and the period if the tag is one of a series.
-    pub fn read(&self) -> (String, Phase, u64, Option<Period>) {
+    pub fn read(&self) -> (String, Phase, u64, Option<PeriodTag>) {
         let _lock = LOCK.share();
         (self.tag.get(), self.phase(), self.version(), self.period.get())
     }

@@ -25,7 +25,7 @@ use crate::message::{self, witness};
 use crate::pg::conninfo::ConnectionString;
 use crate::pg::libpq::{Connection, QueryFailure, Unconnected};
 use crate::pg::{background_worker, latch};
-use crate::segments::connections::Terms;
+use crate::segments::connections::RequestContext;
 use crate::segments::fetch::Fetcher;
 use crate::segments::report::Reports;
 use crate::server::{clock, shmem};
@@ -194,14 +194,14 @@ impl Registrar {
         // The first heartbeat comes before the first block.
         let fleet = self.member.fleet()?;
         let string = guc::registry();
-        self.segments.work(&Terms { string: &string, fleet, format: self.format, time })
+        self.segments.work(&RequestContext { string: &string, fleet, format: self.format, time })
     }
 
     /// Returns the numbers of the segments to the registry, because the server stops.
     fn part(&mut self) {
         let (string, format) = (guc::registry(), self.format);
-        let terms = self.member.fleet().map(|fleet| Terms { string: &string, fleet, format, time: IDLE });
-        self.segments.part(terms.as_ref());
+        let context = self.member.fleet().map(|fleet| RequestContext { string: &string, fleet, format, time: IDLE });
+        self.segments.part(context.as_ref());
     }
 
     /// Returns the time until the next heartbeat, or `None` if there is no other, because the server is fenced.
@@ -280,8 +280,8 @@ impl Registrar {
                     self.store();
                     self.take_grant();
                     if let Some(fleet) = self.member.fleet() {
-                        let terms = Terms { string: &self.string, fleet, format: self.format, time: IDLE };
-                        self.reports.report(&connection, &terms);
+                        let context = RequestContext { string: &self.string, fleet, format: self.format, time: IDLE };
+                        self.reports.report(&connection, &context);
                     }
                     return Ok(());
                 }

@@ -1,4 +1,4 @@
-//! The calls about segments as SQL statements, and their answers.
+//! A client of the registry for segments: its requests as SQL statements, and their answers.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::message::registry::{RefusalFacts, Trouble};
 use crate::pg::libpq::{Connection, ResultRow};
-use crate::segments::facts::Period;
+use crate::segments::facts::PeriodTag;
 
 /// The statements. As in [`crate::fleet::call`], no name and no operator depends on the search path.
 const HELLO: &CStr = c"SELECT answer, reason, nonce FROM snowflake_registry.hello($1, $2, $3)";
@@ -34,14 +34,14 @@ pub enum Said {
 }
 
 /// A connection on which statements are sent, and how long each of them may take.
-pub struct Line<'connection> {
+pub struct SegmentClient<'connection> {
     pub connection: &'connection Connection,
     pub patience: Duration,
     pub fleet: Uuid,
     pub format: IdFormat,
 }
 
-impl Line<'_> {
+impl SegmentClient<'_> {
     /// Asks the registry for a nonce. A copy of this server's memory would make the same nonce as this server.
     pub fn nonce(&self) -> Result<Uuid, Trouble> {
         let parameters =
@@ -79,7 +79,7 @@ impl Line<'_> {
     }
 
     /// Creates the tag of a period of a series unless it exists. Returns why the registry does not create it.
-    pub fn begin(&self, tag: &str, period: &Period) -> Result<Option<Reason>, Trouble> {
+    pub fn begin(&self, tag: &str, period: &PeriodTag) -> Result<Option<Reason>, Trouble> {
         // A period begins at a full second.
         let begins = period.begins.div_euclid(1_000_000);
         let (step, max_step) = period.lengths;
