@@ -48,10 +48,10 @@ pub use installation::Installation;
 pub use load::{Ask, History, Load};
 pub use nemesis::Chance;
 pub use page::{
-    Block, Section, block_with, blocks, code_blocks, compare, contributors_pages, page, sections, settings,
+    CodeBlock, Section, block_with, blocks, code_blocks, compare, contributors_pages, page, sections, settings,
 };
 pub use patience::{PATIENCE, SOON, found_within, within};
-pub use patroni::{Member, Patroni};
+pub use patroni::{Patroni, PatroniMember};
 pub use pgbouncer::PgBouncer;
 pub use proxy::Proxy;
 pub use recipe::Recipe;

@@ -23,7 +23,7 @@ pub fn contributors_pages() -> Vec<String> {
 }
 
 /// A fenced code block of a page.
-pub struct Block {
+pub struct CodeBlock {
     /// The heading above the block, as it is written.
     pub heading: String,
     /// The words after the fence.
@@ -35,8 +35,8 @@ pub struct Block {
 }
 
 /// Returns all fenced code blocks of a page, in order.
-pub fn code_blocks(page: &str) -> Vec<Block> {
-    let mut found: Vec<Block> = Vec::new();
+pub fn code_blocks(page: &str) -> Vec<CodeBlock> {
+    let mut found: Vec<CodeBlock> = Vec::new();
     let mut heading = "";
     // The end of the preceding block, or `None` before the first block of the page.
     let mut end = None;
@@ -46,7 +46,7 @@ pub fn code_blocks(page: &str) -> Vec<Block> {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
                 let follows = end.is_some_and(|end: usize| page[end..range.start].trim().is_empty());
                 let (heading, language) = (heading.to_string(), language.to_string());
-                found.push(Block { heading, language, text: String::new(), follows });
+                found.push(CodeBlock { heading, language, text: String::new(), follows });
                 end = Some(range.end);
             }
             Event::Text(text) if end.is_some_and(|end| range.start < end) => {
@@ -75,7 +75,7 @@ pub struct Section {
 /// Returns the sections of a page that have blocks, in order.
 pub fn sections(page: &str) -> Vec<Section> {
     let mut found: Vec<Section> = Vec::new();
-    for Block { heading, language, text, .. } in code_blocks(page) {
+    for CodeBlock { heading, language, text, .. } in code_blocks(page) {
         if found.last().is_none_or(|section| section.title != heading) {
             found.push(Section { title: heading, blocks: Vec::new() });
         }

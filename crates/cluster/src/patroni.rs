@@ -12,7 +12,7 @@ use postgres::{Client, Config, NoTls};
 use crate::patience::{PATIENCE, SOON};
 use crate::{Answer, Boot, Host, Scratch, Service, block_with, blocks, found_within, loopback, page, watch, within};
 
-pub use member::Member;
+pub use member::PatroniMember;
 use member::request;
 
 /// The page with the configuration.
@@ -36,13 +36,13 @@ const PASSWORD: &str = "example-secret";
 /// etcd and the members of a cluster. All programs are stopped when this value is dropped, and when this process is killed.
 pub struct Patroni {
     /// The members `db1`, `db2` and `db3`.
-    pub members: Vec<Member>,
+    pub members: Vec<PatroniMember>,
     etcd: Option<Service>,
     directory: Scratch,
 }
 
 /// A parameter of PostgreSQL and its value.
-type Setting = (&'static str, String);
+type Parameter = (&'static str, String);
 
 impl Patroni {
     /// Starts a cluster with these parameters whose members get their worker IDs from the registry in the cluster itself.
@@ -74,7 +74,7 @@ impl Patroni {
     pub fn prepare(
         name: &str,
         common: impl FnOnce(String) -> String,
-        local: impl Fn(usize) -> Vec<Setting>,
+        local: impl Fn(usize) -> Vec<Parameter>,
     ) -> Patroni {
         let directory = Scratch::new(&format!("{name}.patroni"));
         let member = |(number, member): (u8, &'static str)| {
@@ -82,7 +82,7 @@ impl Patroni {
             watch(&directory.join("data"));
             let machine = Boot::new(&format!("{name}_{member}"));
             watch(machine.dir());
-            Member { name: member, address: loopback(FIRST_ADDRESS + number), machine, directory, patroni: None }
+            PatroniMember { name: member, address: loopback(FIRST_ADDRESS + number), machine, directory, patroni: None }
         };
         let members = (1..).zip(NAMES).map(member).collect();
         let mut patroni = Patroni { members, etcd: None, directory };
@@ -114,7 +114,7 @@ impl Patroni {
 
     /// Starts all members, and waits until the standbys follow the leader.
     pub fn start(&mut self) {
-        self.members.iter_mut().for_each(Member::start);
+        self.members.iter_mut().for_each(PatroniMember::start);
         self.wait_for_members();
     }
 
@@ -137,7 +137,7 @@ impl Patroni {
 
     /// Returns true if every member has a worker ID within this time.
     pub fn have_workers(&self, time: Duration) -> bool {
-        within(time, || self.members.iter().all(Member::has_worker))
+        within(time, || self.members.iter().all(PatroniMember::has_worker))
     }
 
     /// Waits until every member has a worker ID.
@@ -146,7 +146,7 @@ impl Patroni {
     }
 
     /// Returns a text of the page as a test types it on this member: with the addresses and paths of the test.
-    pub fn here(&self, member: &Member, text: &str) -> String {
+    pub fn here(&self, member: &PatroniMember, text: &str) -> String {
         let data = member.dir().display().to_string();
         let programs = Host::get().installation().bin.display().to_string();
         let own = member.directory.display().to_string();
@@ -196,7 +196,7 @@ impl Patroni {
 
     /// Returns the index of the member that has the leader lock, if there is one.
     pub fn leader_now(&self) -> Option<usize> {
-        self.members.iter().position(Member::is_leader)
+        self.members.iter().position(PatroniMember::is_leader)
     }
 
     /// Waits until a member other than this one is the leader, and returns its index.
@@ -275,7 +275,7 @@ impl Patroni {
 
     /// Returns what all members have written since their last start.
     pub fn log(&self) -> String {
-        let log = |member: &Member| format!("{}:\n{}", member.name, member.log());
+        let log = |member: &PatroniMember| format!("{}:\n{}", member.name, member.log());
         self.members.iter().map(log).collect::<Vec<_>>().join("\n")
     }
 

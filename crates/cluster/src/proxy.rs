@@ -21,17 +21,17 @@ const SOCKET: &str = ".s.PGSQL.5432";
 /// which is zero at first. When a connection ends, data that was not yet sent is lost. Dropping this value ends all connections.
 pub struct Proxy {
     socket: PathBuf,
-    state: Arc<State>,
+    state: Arc<ProxyState>,
     acceptor: Option<JoinHandle<()>>,
 }
 
 /// The state that the threads share.
-struct State {
-    way: Mutex<Way>,
+struct ProxyState {
+    way: Mutex<ProxyRoute>,
     changed: Condvar,
 }
 
-struct Way {
+struct ProxyRoute {
     /// The delay of data from a client. `None` holds back all data.
     delay: Option<Duration>,
     /// The random choices of the answers that are lost, and how many answers there are for each of them. `None` loses nothing.
@@ -52,8 +52,8 @@ impl Proxy {
         let _ = fs::remove_file(&listening);
         let listener = UnixListener::bind(&listening).expect("a directory of its own can have a socket");
         fs::set_permissions(&listening, Permissions::from_mode(0o777)).expect("the mode of a new socket can be set");
-        let way = Way { delay: Some(Duration::ZERO), loses: None, lost: 0, ended: false, streams: Vec::new() };
-        let state = Arc::new(State { way: Mutex::new(way), changed: Condvar::new() });
+        let way = ProxyRoute { delay: Some(Duration::ZERO), loses: None, lost: 0, ended: false, streams: Vec::new() };
+        let state = Arc::new(ProxyState { way: Mutex::new(way), changed: Condvar::new() });
         let (server, shared) = (server.socket().join(SOCKET), state.clone());
         let acceptor = Some(thread::spawn(move || accept(&listener, &server, &shared)));
         Proxy { socket, state, acceptor }
@@ -91,7 +91,7 @@ impl Proxy {
         self.state.lock().lost
     }
 
-    fn change(&self, change: impl FnOnce(&mut Way)) {
+    fn change(&self, change: impl FnOnce(&mut ProxyRoute)) {
         change(&mut self.state.lock());
         self.state.changed.notify_all();
     }
@@ -112,8 +112,8 @@ impl Drop for Proxy {
     }
 }
 
-impl State {
-    fn lock(&self) -> MutexGuard<'_, Way> {
+impl ProxyState {
+    fn lock(&self) -> MutexGuard<'_, ProxyRoute> {
         self.way.lock().expect("nobody panics with the lock")
     }
 
@@ -148,7 +148,7 @@ impl State {
 }
 
 /// Accepts connections until the proxy ends, and returns after all of them have ended.
-fn accept(listener: &UnixListener, server: &Path, state: &Arc<State>) {
+fn accept(listener: &UnixListener, server: &Path, state: &Arc<ProxyState>) {
     let mut threads = Vec::new();
     while let Ok((client, _)) = listener.accept() {
         // If there is no server, the client's connection ends.
@@ -169,7 +169,7 @@ fn accept(listener: &UnixListener, server: &Path, state: &Arc<State>) {
 }
 
 /// Passes on the data that the server sends.
-fn pass_on(mut from: UnixStream, mut to: UnixStream, state: &State) {
+fn pass_on(mut from: UnixStream, mut to: UnixStream, state: &ProxyState) {
     let mut buffer = [0; 8_192];
     let mut login = true;
     while let Ok(length @ 1..) = from.read(&mut buffer) {
@@ -193,7 +193,7 @@ fn note(mut from: UnixStream, sender: &Sender<(Instant, Vec<u8>)>) {
 }
 
 /// Passes on the recorded data when it is due.
-fn pass_on_late(noted: &Receiver<(Instant, Vec<u8>)>, mut to: UnixStream, from: &UnixStream, state: &State) {
+fn pass_on_late(noted: &Receiver<(Instant, Vec<u8>)>, mut to: UnixStream, from: &UnixStream, state: &ProxyState) {
     while let Ok((sent, bytes)) = noted.recv() {
         if !state.due(sent) || to.write_all(&bytes).is_err() {
             break;

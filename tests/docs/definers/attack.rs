@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{Answer, Block, Client, Cluster, assert_caught, block_with, blocks, code_blocks, ensure, page, typed};
+use cluster::{
+    Answer, Client, Cluster, CodeBlock, assert_caught, block_with, blocks, code_blocks, ensure, page, typed,
+};
 
 use crate::definers::statements::statements;
 use crate::definers::{check_page, pages};
@@ -39,7 +41,7 @@ fn server(name: &str, edit: impl Fn(&str) -> String) -> Cluster {
     let mut names = BTreeSet::new();
     for (path, page) in pages() {
         names.extend(check_page(&path, &page).unwrap_or_default());
-        let creates = |block: &Block| block.language.starts_with("sql") && block.text.contains("SECURITY DEFINER");
+        let creates = |block: &CodeBlock| block.language.starts_with("sql") && block.text.contains("SECURITY DEFINER");
         typing.extend(code_blocks(&page).into_iter().filter(creates).map(|block| edit(&block.text)));
     }
     // The role of the application gets its privileges on functions that exist.

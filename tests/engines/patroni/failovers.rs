@@ -52,7 +52,7 @@ impl Story {
     }
 
     fn workers(&self) -> Vec<String> {
-        self.patroni.members.iter().map(cluster::Member::worker).collect()
+        self.patroni.members.iter().map(cluster::PatroniMember::worker).collect()
     }
 
     /// Ends the sessions, and checks what all of them have received.

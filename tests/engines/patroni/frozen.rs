@@ -2,7 +2,7 @@
 //! becomes the leader, and the old leader continues. With Patroni 3.0.2 and etcd 3, it often takes the lock back on its old timeline.
 
 use cluster::{
-    Answer, Client, History, Load, Member, PATIENCE, Patroni, assert_caught, check_unique, ensure, found_within,
+    Answer, Client, History, Load, PATIENCE, Patroni, PatroniMember, assert_caught, check_unique, ensure, found_within,
     last_to_draw, not_tested, rounds, within,
 };
 
@@ -27,7 +27,7 @@ fn freeze(patroni: &Patroni, ledger: &mut History) -> Result<Option<Vec<usize>>,
     let mut session = patroni.members[old].connect();
     let before = timeline(&mut session);
     session.batch_execute("TRUNCATE committed").expect("a superuser may");
-    let is_empty = |member: &Member| {
+    let is_empty = |member: &PatroniMember| {
         let rows = member.connect().query("SELECT n FROM committed", &[]);
         rows.is_ok_and(|rows| rows.is_empty())
     };
@@ -93,9 +93,9 @@ fn a_frozen_leader_that_takes_the_lock_back_repeats_no_id() {
     patroni.connect_to("fleet").batch_execute("SELECT snowflake_registry.close()").expect("the owner may");
     // A member that was reinitialized gets no worker ID before the quarantine ends.
     let kept = (0..patroni.members.len()).filter(|member| !reinitialized.contains(member));
-    let kept: Vec<&Member> = kept.map(|member| &patroni.members[member]).collect();
+    let kept: Vec<&PatroniMember> = kept.map(|member| &patroni.members[member]).collect();
     assert!(within(PATIENCE, || kept.iter().all(|member| member.has_worker())), "{}", patroni.log());
-    let number = |member: &&Member| member.worker().parse::<i64>().expect("a number") + 1;
+    let number = |member: &&PatroniMember| member.worker().parse::<i64>().expect("a number") + 1;
     check_unique(&mut kept.iter().map(number).collect::<Vec<_>>()).unwrap();
 }
 

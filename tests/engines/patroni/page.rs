@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use cluster::{Answer, Host, Member, Patroni, Recipe, command, output, printed, typed, within};
+use cluster::{Answer, Host, Patroni, PatroniMember, Recipe, command, output, printed, typed, within};
 use postgres::NoTls;
 
 pub const PAGE: &str = "docs/patroni.md";
@@ -17,14 +17,14 @@ pub fn section(title: &str) -> Recipe {
 }
 
 /// Types a block into a shell on this member. Each command of the block must succeed.
-pub fn shell(patroni: &Patroni, member: &Member, text: &str) -> Result<String, String> {
+pub fn shell(patroni: &Patroni, member: &PatroniMember, text: &str) -> Result<String, String> {
     let mut shell = Host::get().shell(&format!("set -e\n{}", patroni.here(member, text)));
     member.environment(&mut shell);
     typed(shell, "")
 }
 
 /// Types a block into psql on this member.
-pub fn psql(patroni: &Patroni, member: &Member, database: &str, text: &str) -> Result<String, String> {
+pub fn psql(patroni: &Patroni, member: &PatroniMember, database: &str, text: &str) -> Result<String, String> {
     let mut psql = Host::get().program("psql");
     member.environment(&mut psql);
     psql.env("PGPASSWORD", "postgres-secret").args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]);
@@ -88,7 +88,7 @@ fn snowflake_pg_is_added_to_a_cluster_and_its_members_keep_their_worker_ids() {
     assert!(configure.is_empty());
     patroni.members[0].start();
     assert_eq!(patroni.leader(), 0);
-    patroni.members[1..].iter_mut().for_each(Member::start);
+    patroni.members[1..].iter_mut().for_each(PatroniMember::start);
     patroni.wait_for_members();
     let [db1, db2, db3] = &patroni.members[..] else { panic!("three members") };
 
@@ -106,7 +106,8 @@ fn snowflake_pg_is_added_to_a_cluster_and_its_members_keep_their_worker_ids() {
     assert!(add.is_empty());
     let (replicas, leader) = restart.trim_end().split_once('\n').expect("two commands");
     shell(&patroni, db1, replicas).unwrap();
-    let has_worker = |member: &Member| member.try_connect().is_some_and(|_| !["", "-1"].contains(&&*member.worker()));
+    let has_worker =
+        |member: &PatroniMember| member.try_connect().is_some_and(|_| !["", "-1"].contains(&&*member.worker()));
     assert!(within(SOON, || [db2, db3].into_iter().all(has_worker)), "{}", patroni.log());
     shell(&patroni, db1, leader).unwrap();
     patroni.wait_for_workers();
@@ -116,7 +117,7 @@ fn snowflake_pg_is_added_to_a_cluster_and_its_members_keep_their_worker_ids() {
     let query = see.block("sql servers");
     check(&patroni, &see.block("text"), || psql(&patroni, db1, "fleet", &query));
     assert!(see.is_empty());
-    let workers = || patroni.members.iter().map(Member::worker).collect::<Vec<_>>();
+    let workers = || patroni.members.iter().map(PatroniMember::worker).collect::<Vec<_>>();
     let before = workers();
 
     let mut switch = section("Switch over");
@@ -164,7 +165,7 @@ fn snowflake_pg_is_added_to_a_cluster_and_its_members_keep_their_worker_ids() {
 }
 
 /// A member with a worker ID in addition to the registry does not start until the worker ID is removed.
-fn does_not_start(patroni: &Patroni, member: &Member) {
+fn does_not_start(patroni: &Patroni, member: &PatroniMember) {
     let mut places = section("Settings that override the Patroni files");
     let (_, _, _) = (places.block("sql member"), places.block("text"), places.block("sql reset"));
     let alter = "ALTER SYSTEM SET snowflake_pg.worker_id = 7";

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cluster::{Answer, Host, Member, Patroni, assert_caught, ensure, within};
+use cluster::{Answer, Host, Patroni, PatroniMember, assert_caught, ensure, within};
 
 use crate::patroni::page::{SOON, check, psql, section, shell};
 
@@ -16,7 +16,7 @@ fn start(test: &str) -> Patroni {
 }
 
 fn workers(patroni: &Patroni) -> Vec<String> {
-    patroni.members.iter().map(Member::worker).collect()
+    patroni.members.iter().map(PatroniMember::worker).collect()
 }
 
 /// Checks that no two members have the same worker ID.
@@ -34,7 +34,7 @@ fn restart(patroni: &Patroni, member: usize) {
 }
 
 /// Removes the worker ID from a member's file.
-fn forget(patroni: &Patroni, member: &Member) {
+fn forget(patroni: &Patroni, member: &PatroniMember) {
     let text = fs::read_to_string(member.file()).expect("the driver has written it");
     let lines = text.lines().filter(|line| !line.contains("snowflake_pg.worker_id"));
     Host::get().write(&member.file(), &lines.map(|line| format!("{line}\n")).collect::<String>());

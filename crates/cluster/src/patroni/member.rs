@@ -15,7 +15,7 @@ use crate::server::{signal, stop_stale};
 use crate::{Answer, Boot, Host, Service, Stop, within};
 
 /// A member: Patroni and its PostgreSQL server, which behave as if they were on a machine of their own.
-pub struct Member {
+pub struct PatroniMember {
     /// The name of the member.
     pub name: &'static str,
     /// The address on which PostgreSQL listens on port 5432, and Patroni on port 8008.
@@ -26,7 +26,7 @@ pub struct Member {
     pub(super) patroni: Option<Service>,
 }
 
-impl Member {
+impl PatroniMember {
     /// Returns the data directory.
     pub fn dir(&self) -> PathBuf {
         self.directory.join("data")
@@ -61,8 +61,8 @@ impl Member {
         self.patroni.as_ref().expect("Patroni runs").signal(name);
     }
 
-    /// Stops Patroni and PostgreSQL with SIGSTOP until [`Member::thaw`] is called, as if the machine were paused. Meanwhile, a request or
-    /// a connection to this member waits.
+    /// Stops Patroni and PostgreSQL with SIGSTOP until [`PatroniMember::thaw`] is called, as if the machine were paused. Meanwhile, a
+    /// request or a connection to this member waits.
     pub fn freeze(&self) {
         self.signal_all("STOP");
     }
