@@ -23,7 +23,7 @@ const WIDE: f64 = 16.0;
 
 /// A value with its quartiles.
 #[derive(Clone, Copy)]
-pub struct Point {
+pub struct Quartiles {
     /// The median.
     pub median: f64,
     /// The lower end of the whisker.
@@ -33,11 +33,11 @@ pub struct Point {
 }
 
 /// Values that belong together, in the order of [`Chart::places`]. Missing values are not drawn.
-pub struct Series {
+pub struct ChartSeries {
     /// The name in the legend.
     pub name: String,
     /// The values of the series.
-    pub points: Vec<Option<Point>>,
+    pub points: Vec<Option<Quartiles>>,
 }
 
 /// The content of a chart.
@@ -53,7 +53,7 @@ pub struct Chart<'a> {
     /// The name of the axis of the places.
     pub axis: &'a str,
     /// The series to draw.
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
     /// The notes below the chart.
     pub footer: [String; 2],
 }
@@ -112,7 +112,7 @@ impl Chart<'_> {
         for (n, series) in self.series.iter().enumerate().rev() {
             // The series are shifted slightly, so that series with equal values can be distinguished.
             let aside = (n as f64 - (self.series.len() as f64 - 1.0) / 2.0) * 4.0;
-            let point = |(at, point): (&f64, &Option<Point>)| Some((across.at(*at) + aside, (*point)?));
+            let point = |(at, point): (&f64, &Option<Quartiles>)| Some((across.at(*at) + aside, (*point)?));
             let points: Vec<_> = places.iter().zip(&series.points).filter_map(point).collect();
             let line: Vec<_> = points.iter().map(|(x, point)| (*x, down.at(point.median))).collect();
             svg.path(&line, &colour(n), if n < 4 { "thick" } else { "thick dashed" });
@@ -159,7 +159,7 @@ impl Chart<'_> {
     }
 
     /// Draws a bar or dot, the line between its quartiles, and its value.
-    fn bar(&self, svg: &mut Svg, across: &Axis, point: Point, y: f64, series: usize) {
+    fn bar(&self, svg: &mut Svg, across: &Axis, point: Quartiles, y: f64, series: usize) {
         let end = across.at(point.median);
         let whisker = [(across.at(point.low.max(across.values.0)), y), (across.at(point.high), y)];
         if self.log {

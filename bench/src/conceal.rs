@@ -4,7 +4,7 @@ use cluster::{Answer, Client};
 
 use crate::effort::{alternate, rounds, scaled};
 use crate::machine::Machine;
-use crate::report::{Figure, Report, group};
+use crate::report::{BenchReport, Figure, group};
 use crate::rivals::offers;
 use crate::server::{self, timed};
 
@@ -60,17 +60,17 @@ END $$;
 const KEY: &str = r"'\x000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f'";
 
 /// A way to hide an ID: its name, and an expression with the ID, or with what hides it, as `$`.
-struct Rival {
+struct ConcealRival {
     name: &'static str,
     expression: String,
 }
 
-fn rival(name: &'static str, expression: &str) -> Rival {
-    Rival { name, expression: expression.replace("KEY", KEY) }
+fn rival(name: &'static str, expression: &str) -> ConcealRival {
+    ConcealRival { name, expression: expression.replace("KEY", KEY) }
 }
 
 /// Measures both directions.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let server = server::fresh("conceal").start();
     let mut client = server::session(&server);
     client.batch_execute(SETUP).expect("the rivals can be set up");
@@ -114,7 +114,7 @@ pub fn run() -> Report {
          base64; a concealed ID has 13 characters",
         "the functions that reveal text get the text of a number, so their cost includes `snowflake_to_text()`",
     ];
-    Report {
+    BenchReport {
         part: "conceal".into(),
         machine: Machine::of(&mut client),
         notes: notes.map(String::from).to_vec(),
@@ -122,7 +122,7 @@ pub fn run() -> Report {
     }
 }
 
-fn figure(client: &mut Client, rivals: &[Rival], name: &str) -> Figure {
+fn figure(client: &mut Client, rivals: &[ConcealRival], name: &str) -> Figure {
     let (rounds, calls) = (rounds(ROUNDS), scaled(CALLS));
     println!("==> {name}, {rounds} rounds");
     let sql = |expression: &str| {

@@ -6,7 +6,7 @@ use cluster::Answer;
 use crate::effort::{alternate, rounds, scaled, steps};
 use crate::latency;
 use crate::machine::Machine;
-use crate::report::{Figure, Report, group};
+use crate::report::{BenchReport, Figure, group};
 use crate::rivals;
 use crate::server::{self, timed};
 use crate::sessions::{AXIS, Sessions};
@@ -30,8 +30,8 @@ const SESSIONS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const REFERENCE: usize = 1;
 
 /// The name, the expression, and whether the server has the layout that never throttles.
-type Expression = (&'static str, &'static str, bool);
-const RIVALS: [Expression; 5] = [
+type ContentionExpression = (&'static str, &'static str, bool);
+const RIVALS: [ContentionExpression; 5] = [
     ("snowflake, default layout", "snowflake_nextval()", false),
     ("snowflake, layout 40:1:22", "snowflake_nextval()", true),
     ("clock_timestamp()", "clock_timestamp()", true),
@@ -42,7 +42,7 @@ const RIVALS: [Expression; 5] = [
 const OURS: usize = 2;
 
 /// Measures sessions that draw IDs in bulk, and the latencies inside the function.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let limited = server::fresh("limited").start();
     let free = server::unthrottled("free").start();
     let most = *steps(&SESSIONS).last().expect("numbers of sessions");
@@ -76,10 +76,10 @@ pub fn run() -> Report {
          its 100 ms, unless the machine delays a different call for longer"
             .into(),
     ];
-    Report { part: "contention".into(), machine, notes: notes.to_vec(), figures }
+    BenchReport { part: "contention".into(), machine, notes: notes.to_vec(), figures }
 }
 
-fn bulk(pools: &mut [Sessions; 2], rivals: &[Expression]) -> Vec<Figure> {
+fn bulk(pools: &mut [Sessions; 2], rivals: &[ContentionExpression]) -> Vec<Figure> {
     let counts = steps(&SESSIONS);
     let rounds = rounds(ROUNDS);
     println!("==> sessions in bulk, {rounds} rounds of {} numbers of sessions", counts.len());

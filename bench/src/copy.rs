@@ -6,7 +6,7 @@ use cluster::{Answer, Client};
 
 use crate::effort::{alternate, rounds, scaled};
 use crate::machine::Machine;
-use crate::report::{Figure, Report, group};
+use crate::report::{BenchReport, Figure, group};
 use crate::rivals::{self, Key, names};
 use crate::server::{self, timed};
 use crate::{cpu, storage};
@@ -30,7 +30,7 @@ const SIX_ROWS: &str =
     "SELECT g % 100000, timestamptz '2026-01-01' + g * interval '1 s', g % 1000 + 0.99, 'paid', md5(g::text)";
 
 /// Copies rows into each table in turn.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let server = server::fresh("copy").start();
     let mut client = server::session(&server);
     let mut keys = rivals::keys(&mut client);
@@ -45,7 +45,12 @@ pub fn run() -> Report {
         "the columns: customer; customer, created_at, amount, state and note, which has 32 characters; the indexes are on customer, or on \
          customer and created_at",
     ];
-    Report { part: "copy".into(), machine: Machine::of(&mut client), notes: notes.map(String::from).to_vec(), figures }
+    BenchReport {
+        part: "copy".into(),
+        machine: Machine::of(&mut client),
+        notes: notes.map(String::from).to_vec(),
+        figures,
+    }
 }
 
 /// Measures the COPY into one of the tables, with each key.

@@ -6,7 +6,7 @@ use cluster::Client;
 
 use crate::effort::{alternate, rounds, scaled};
 use crate::machine::Machine;
-use crate::report::{Figure, Report, group};
+use crate::report::{BenchReport, Figure, group};
 use crate::server::{self, timed};
 use crate::{rivals, rivals::Rival};
 
@@ -19,7 +19,7 @@ const BURST: u64 = 200_000;
 const PAUSE: Duration = Duration::from_millis(60);
 
 /// Measures the cost of one call, without the cost of the loop around it.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let server = server::fresh("cost").start();
     let mut client = server::session(&server);
     let rivals = rivals::all(&mut client);
@@ -31,7 +31,7 @@ pub fn run() -> Report {
     ];
     let notes = "the cost of a call is the time of `SELECT count(f()) FROM generate_series(..)` minus the time of \
                  the same query with a constant, in one session and below the limit of the layout";
-    Report { part: "cost".into(), machine: Machine::of(&mut client), notes: vec![notes.into()], figures }
+    BenchReport { part: "cost".into(), machine: Machine::of(&mut client), notes: vec![notes.into()], figures }
 }
 
 fn figure(client: &mut Client, rivals: &[Rival], calls: u64, name: &str) -> Figure {

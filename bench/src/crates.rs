@@ -13,7 +13,7 @@ use flake::{Epoch, IdFormat, Issuer, Layout, Mark, Nanos, Node, Obstacle, Readin
 use crate::cpu;
 use crate::effort::{alternate, rounds, scaled};
 use crate::machine::Machine;
-use crate::report::{Figure, Report, group};
+use crate::report::{BenchReport, Figure, group};
 
 /// The number of rounds.
 const ROUNDS: usize = 25;
@@ -165,7 +165,7 @@ fn check(rivals: &Rivals, unshared: &mut Unshared) {
 }
 
 /// Measures all rivals.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let (rivals, mut unshared) = (Rivals::new(), Unshared::new());
     check(&rivals, &mut unshared);
     let mut figures = vec![two_threads(&rivals)];
@@ -192,7 +192,7 @@ pub fn run() -> Report {
     ];
     let versions =
         vec![format!("flake {}", env!("CARGO_PKG_VERSION")), "ferroid 2.0.0".into(), "snowflaked 1.0.4".into()];
-    Report { part: "crates".into(), machine: Machine::alone(versions), notes: notes.to_vec(), figures }
+    BenchReport { part: "crates".into(), machine: Machine::alone(versions), notes: notes.to_vec(), figures }
 }
 
 fn one_thread(rivals: &Rivals, unshared: &mut Unshared) -> Figure {

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const WORK: Duration = Duration::from_millis(1);
 
 /// An ID that a session received with its row.
-pub struct Drawn {
+pub struct ReceivedId {
     /// The ID.
     pub id: i64,
     /// When the session received it.
@@ -27,7 +27,7 @@ pub struct Drawn {
 /// Running sessions.
 pub struct Writers {
     stop: Arc<AtomicBool>,
-    sessions: Vec<JoinHandle<Vec<Drawn>>>,
+    sessions: Vec<JoinHandle<Vec<ReceivedId>>>,
 }
 
 impl Writers {
@@ -43,16 +43,16 @@ impl Writers {
     }
 
     /// Ends the sessions, and returns what they received in the order of time.
-    pub fn finish(self) -> Vec<Drawn> {
+    pub fn finish(self) -> Vec<ReceivedId> {
         self.stop.store(true, Ordering::Relaxed);
         let sessions = self.sessions.into_iter();
-        let mut drawn: Vec<Drawn> = sessions.flat_map(|one| one.join().expect("a session ends")).collect();
+        let mut drawn: Vec<ReceivedId> = sessions.flat_map(|one| one.join().expect("a session ends")).collect();
         drawn.sort_by_key(|one| one.at);
         drawn
     }
 }
 
-fn write(config: &Config, through_proxy: bool, stop: &AtomicBool) -> Vec<Drawn> {
+fn write(config: &Config, through_proxy: bool, stop: &AtomicBool) -> Vec<ReceivedId> {
     let mut drawn = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let Ok(mut client) = config.connect(NoTls) else {
@@ -63,7 +63,7 @@ fn write(config: &Config, through_proxy: bool, stop: &AtomicBool) -> Vec<Drawn> 
         while !stop.load(Ordering::Relaxed) {
             let insert = "INSERT INTO orders (number) VALUES (1) RETURNING id";
             let Ok(rows) = client.query_typed(insert, &[]) else { break };
-            drawn.push(Drawn { id: rows[0].get(0), at: Instant::now(), through_proxy });
+            drawn.push(ReceivedId { id: rows[0].get(0), at: Instant::now(), through_proxy });
             thread::sleep(WORK);
         }
     }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use cluster::{HaProxy, Host, Patroni, not_tested, within};
 
 use crate::effort::{lasting, rounds, scaled};
-use crate::failover_load::{Drawn, Writers};
+use crate::failover_load::{ReceivedId, Writers};
 use crate::machine::Machine;
-use crate::report::{Figure, Report};
+use crate::report::{BenchReport, Figure};
 use crate::stats::Sample;
 
 /// The programs without which this part is left out.
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What happens to the cluster.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Disruption {
     Reinit,
     Switchover,
     KillPostgres,
@@ -47,32 +47,32 @@ enum Kind {
 
 /// The failovers, in order. A member that is reinitialized asks the registry for a worker ID. It comes first, because the registry
 /// assigns few worker IDs in the quarantine after a failover.
-const FAILOVERS: [Kind; 10] = [
-    Kind::Reinit,
-    Kind::KillPatroni,
-    Kind::Switchover,
-    Kind::KillPostgres,
-    Kind::FreezePatroni,
-    Kind::KillBoth,
-    Kind::StopEtcd,
-    Kind::Switchover,
-    Kind::KillPatroni,
-    Kind::KillBoth,
+const FAILOVERS: [Disruption; 10] = [
+    Disruption::Reinit,
+    Disruption::KillPatroni,
+    Disruption::Switchover,
+    Disruption::KillPostgres,
+    Disruption::FreezePatroni,
+    Disruption::KillBoth,
+    Disruption::StopEtcd,
+    Disruption::Switchover,
+    Disruption::KillPatroni,
+    Disruption::KillBoth,
 ];
 
 /// The failovers of a short run.
-const SHORT: [Kind; 1] = [Kind::Switchover];
+const SHORT: [Disruption; 1] = [Disruption::Switchover];
 
-impl Kind {
+impl Disruption {
     fn name(self) -> &'static str {
         match self {
-            Kind::Reinit => "switchover to a member after reinit",
-            Kind::Switchover => "switchover",
-            Kind::KillPostgres => "kill -9 of PostgreSQL",
-            Kind::KillPatroni => "kill -9 of Patroni",
-            Kind::FreezePatroni => "Patroni frozen",
-            Kind::KillBoth => "kill -9 of both",
-            Kind::StopEtcd => "etcd frozen",
+            Disruption::Reinit => "switchover to a member after reinit",
+            Disruption::Switchover => "switchover",
+            Disruption::KillPostgres => "kill -9 of PostgreSQL",
+            Disruption::KillPatroni => "kill -9 of Patroni",
+            Disruption::FreezePatroni => "Patroni frozen",
+            Disruption::KillBoth => "kill -9 of both",
+            Disruption::StopEtcd => "etcd frozen",
         }
     }
 
@@ -81,38 +81,38 @@ impl Kind {
         let leader = patroni.wait_for_members();
         let other = (leader + 1) % patroni.members.len();
         match self {
-            Kind::Reinit => {
+            Disruption::Reinit => {
                 reinitialize(patroni, leader, other);
                 patroni.wait_for_members();
                 patroni.wait_for_workers();
                 patroni.switchover(other);
             }
-            Kind::Switchover => patroni.switchover(other),
-            Kind::KillPostgres => {
+            Disruption::Switchover => patroni.switchover(other),
+            Disruption::KillPostgres => {
                 let killed = patroni.members[leader].postmaster();
                 patroni.members[leader].kill_postgres();
                 let again = || patroni.members[leader].postmaster().is_some_and(|now| Some(now) != killed);
                 assert!(within(PATIENCE, again), "PostgreSQL is not started again:\n{}", patroni.log());
             }
-            Kind::KillPatroni => {
+            Disruption::KillPatroni => {
                 patroni.members[leader].kill_patroni();
                 wait_for_other(patroni, leader);
                 thread::sleep(lasting(BESIDE));
                 patroni.members[leader].start();
             }
-            Kind::FreezePatroni => {
+            Disruption::FreezePatroni => {
                 patroni.members[leader].signal_patroni("STOP");
                 wait_for_other(patroni, leader);
                 thread::sleep(lasting(BESIDE));
                 patroni.members[leader].signal_patroni("CONT");
             }
-            Kind::KillBoth => {
+            Disruption::KillBoth => {
                 patroni.members[leader].kill_patroni();
                 patroni.members[leader].kill_postgres();
                 wait_for_other(patroni, leader);
                 patroni.members[leader].start();
             }
-            Kind::StopEtcd => {
+            Disruption::StopEtcd => {
                 patroni.freeze_etcd();
                 // The leader becomes read-only, because it cannot renew its lock.
                 assert!(within(PATIENCE, || patroni.leader_now().is_none()), "the leader stays:\n{}", patroni.log());
@@ -147,7 +147,7 @@ fn reinitialize(patroni: &Patroni, leader: usize, member: usize) {
 }
 
 /// What was observed during all failovers of a cluster.
-struct Seen {
+struct FailoverTotals {
     ids: usize,
     duplicates: usize,
     /// The number of IDs that were received for the second time, and the longest time without a write, for each failover.
@@ -155,7 +155,7 @@ struct Seen {
 }
 
 /// Measures ten failovers of each cluster. Returns `None` if a program is missing.
-pub fn run() -> Option<Report> {
+pub fn run() -> Option<BenchReport> {
     let host = Host::get();
     if let Some(missing) = PROGRAMS.iter().find(|name| host.debian_program(name).is_none()) {
         eprintln!("note: there is no {missing} (scripts/setup engines); the benchmark of failovers is left out");
@@ -185,7 +185,7 @@ pub fn run() -> Option<Report> {
         "longest gap: the longest time in which no row was inserted through HAProxy, until all members follow the leader again",
         "kill -9 of Patroni, and Patroni frozen: the former primary accepts rows for 5 s beside the new one",
     ];
-    Some(Report {
+    Some(BenchReport {
         part: "failovers".into(),
         machine: machine.expect("a round"),
         notes: notes.map(String::from).to_vec(),
@@ -222,7 +222,7 @@ fn with_common_worker(name: &str, settings: &[(&'static str, &str)]) -> Patroni 
 }
 
 /// Lets sessions write through all failovers.
-fn fail_over(patroni: &mut Patroni, kinds: &[Kind]) -> Seen {
+fn fail_over(patroni: &mut Patroni, kinds: &[Disruption]) -> FailoverTotals {
     let haproxy = HaProxy::start(&format!("bench-failovers-pg{}", cluster::major()), patroni, |text| text);
     drop(haproxy.connect(patroni, patroni.leader()));
     let writers = Writers::start(&haproxy.config(5000), &patroni.config());
@@ -243,7 +243,7 @@ fn fail_over(patroni: &mut Patroni, kinds: &[Kind]) -> Seen {
 }
 
 /// Counts the duplicates, and finds the longest gap in each of these spans of time.
-fn count(drawn: &[Drawn], times: &[(Instant, Instant)]) -> Seen {
+fn count(drawn: &[ReceivedId], times: &[(Instant, Instant)]) -> FailoverTotals {
     let mut first: HashMap<i64, Instant> = HashMap::with_capacity(drawn.len());
     let mut failovers = vec![(0, 0.0); times.len()];
     let mut duplicates = 0;
@@ -260,12 +260,12 @@ fn count(drawn: &[Drawn], times: &[(Instant, Instant)]) -> Seen {
         let all: Vec<Instant> = [*begun].into_iter().chain(within).chain([*end]).collect();
         *gap = all.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).fold(0.0, f64::max);
     }
-    Seen { ids: drawn.len(), duplicates, failovers }
+    FailoverTotals { ids: drawn.len(), duplicates, failovers }
 }
 
-fn figures(kinds: &[Kind], seen: &[Vec<Seen>; RIVALS.len()]) -> Vec<Figure> {
+fn figures(kinds: &[Disruption], seen: &[Vec<FailoverTotals>; RIVALS.len()]) -> Vec<Figure> {
     let turn = format!("{} failovers", kinds.len());
-    let figure = |name: &str, unit: &str, turn: &str, value: &dyn Fn(&Seen) -> Vec<f64>| {
+    let figure = |name: &str, unit: &str, turn: &str, value: &dyn Fn(&FailoverTotals) -> Vec<f64>| {
         let samples = seen.each_ref().map(|rounds| rounds.iter().flat_map(value).collect::<Sample>());
         Figure::new(name, unit, turn, &RIVALS, &samples)
     };

@@ -14,10 +14,10 @@ use crate::cpu;
 use crate::effort::{alternate, lasting, rounds, scaled};
 use crate::machine::Machine;
 use crate::pgbench::Pgbench;
-use crate::registry_client::Server;
-use crate::report::{Figure, Report};
+use crate::registry_client::FleetServer;
+use crate::report::{BenchReport, Figure};
 use crate::server;
-use crate::stats::{Counts, Sample};
+use crate::stats::{Histogram, Sample};
 
 /// The number of servers.
 const SERVERS: u64 = 1_000;
@@ -38,25 +38,25 @@ const TURN: Duration = Duration::from_secs(20);
 const RIVALS: [&str; 3] = ["heartbeat", "SELECT 1 over a connection of its own", "SELECT 1, pgbench --connect"];
 
 /// A request of one of the servers, each with a connection of its own.
-type Request<'a> = &'a (dyn Fn(usize) + Sync);
+type ServerRequest<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// The outcome of a turn.
-struct Turn {
+struct TurnResult {
     per_second: f64,
     /// In microseconds, with the time to connect.
-    latencies: Counts,
+    latencies: Histogram,
     /// The CPU time of the registry for one request in milliseconds.
     cpu: f64,
     seconds: f64,
 }
 
 /// Measures the heartbeats of a fleet.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let registry = server::fresh("fleet").unset("snowflake_pg.worker_id").start_registry(LAYOUT);
     let mut client = registry.connect();
     let format = IdFormat::parse(LAYOUT).expect("a layout");
     let count = scaled(SERVERS).max(CONNECTIONS as u64) as usize;
-    let servers: Vec<_> = (0..count).map(|_| Mutex::new(Server::new(format, LEASE))).collect();
+    let servers: Vec<_> = (0..count).map(|_| Mutex::new(FleetServer::new(format, LEASE))).collect();
     let config = registry.config("postgres");
 
     let heartbeat = |n: usize| servers[n % count].lock().expect("no thread has panicked").heartbeat(&config);
@@ -90,11 +90,16 @@ pub fn run() -> Report {
          time at which a request is due",
         "the layout is 41:11:11, because the default layout has room for 768 servers with a registry",
     ];
-    Report { part: "fleet".into(), machine: Machine::of(&mut client), notes: notes.map(String::from).to_vec(), figures }
+    BenchReport {
+        part: "fleet".into(),
+        machine: Machine::of(&mut client),
+        notes: notes.map(String::from).to_vec(),
+        figures,
+    }
 }
 
 /// Measures requests without a pause.
-fn capacity(registry: &Cluster, client: &mut Client, heartbeat: Request) -> Vec<Figure> {
+fn capacity(registry: &Cluster, client: &mut Client, heartbeat: ServerRequest) -> Vec<Figure> {
     let (rounds, requests) = (rounds(ROUNDS[0]), scaled(REQUESTS) as usize);
     println!("==> heartbeats without a pause, {CONNECTIONS} connections, {rounds} rounds of {requests}");
     let config = registry.config("postgres");
@@ -109,7 +114,7 @@ fn capacity(registry: &Cluster, client: &mut Client, heartbeat: Request) -> Vec<
                 let (before, begun) = (cpu::of_server(registry), Instant::now());
                 let per_second = pgbench.reconnect("SELECT 1", CONNECTIONS, requests / CONNECTIONS);
                 let cpu = (cpu::of_server(registry) - before) * 1e3 / requests as f64;
-                Turn { per_second, latencies: Counts::default(), cpu, seconds: begun.elapsed().as_secs_f64() }
+                TurnResult { per_second, latencies: Histogram::default(), cpu, seconds: begun.elapsed().as_secs_f64() }
             }
         };
         // pgbench does not measure how long it takes to connect.
@@ -129,7 +134,7 @@ fn capacity(registry: &Cluster, client: &mut Client, heartbeat: Request) -> Vec<
 }
 
 /// Measures the requests of all servers at the rate of the default lease.
-fn at_rate(registry: &Cluster, config: &Config, heartbeat: Request, count: usize) -> Vec<Figure> {
+fn at_rate(registry: &Cluster, config: &Config, heartbeat: ServerRequest, count: usize) -> Vec<Figure> {
     let (rounds, time) = (rounds(ROUNDS[1]), lasting(TURN));
     println!("==> heartbeats of {count} servers, {rounds} rounds of {time:?}");
     let [cpu, p50, p99, slowest] = alternate(rounds, 2, |rival| {
@@ -192,11 +197,11 @@ fn registrar(registry: &Cluster, client: &mut Client) -> Vec<Figure> {
 }
 
 /// Sends requests on all connections, each without a pause.
-fn without_pause(registry: &Cluster, request: Request, requests: usize) -> Turn {
+fn without_pause(registry: &Cluster, request: ServerRequest, requests: usize) -> TurnResult {
     let before = cpu::of_server(registry);
     let begun = Instant::now();
     let latencies = on_all_connections(|first| {
-        let mut latencies = Counts::default();
+        let mut latencies = Histogram::default();
         for n in (first..requests).step_by(CONNECTIONS) {
             let sent = Instant::now();
             request(n);
@@ -208,11 +213,11 @@ fn without_pause(registry: &Cluster, request: Request, requests: usize) -> Turn 
 }
 
 /// Sends requests at these times after the beginning. A request that finds no free connection waits, and this counts.
-fn at_times(registry: &Cluster, request: Request, due: &[Duration], time: Duration) -> Turn {
+fn at_times(registry: &Cluster, request: ServerRequest, due: &[Duration], time: Duration) -> TurnResult {
     let before = cpu::of_server(registry);
     let begun = Instant::now();
     let latencies = on_all_connections(|first| {
-        let mut latencies = Counts::default();
+        let mut latencies = Histogram::default();
         for (n, due) in due.iter().enumerate().skip(first).step_by(CONNECTIONS) {
             let due = begun + *due;
             thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -225,25 +230,25 @@ fn at_times(registry: &Cluster, request: Request, due: &[Duration], time: Durati
     outcome(registry, before, begun, latencies)
 }
 
-fn on_all_connections(work: impl Fn(usize) -> Counts + Sync) -> Counts {
+fn on_all_connections(work: impl Fn(usize) -> Histogram + Sync) -> Histogram {
     thread::scope(|scope| {
         let work = &work;
         let running: Vec<_> = (0..CONNECTIONS).map(|first| scope.spawn(move || work(first))).collect();
-        running.into_iter().fold(Counts::default(), |mut all, one| {
+        running.into_iter().fold(Histogram::default(), |mut all, one| {
             all.merge(&one.join().expect("every request is answered"));
             all
         })
     })
 }
 
-fn outcome(registry: &Cluster, before: f64, begun: Instant, latencies: Counts) -> Turn {
+fn outcome(registry: &Cluster, before: f64, begun: Instant, latencies: Histogram) -> TurnResult {
     let seconds = begun.elapsed().as_secs_f64();
     let requests = latencies.total() as f64;
     let cpu = (cpu::of_server(registry) - before) * 1e3 / requests;
-    Turn { per_second: requests / seconds, latencies, cpu, seconds }
+    TurnResult { per_second: requests / seconds, latencies, cpu, seconds }
 }
 
-fn millis(turn: &Turn, part: f64) -> f64 {
+fn millis(turn: &TurnResult, part: f64) -> f64 {
     turn.latencies.quantile(part) / 1e3
 }
 

@@ -10,7 +10,7 @@ use crate::effort::{alternate, rounds, scaled, steps};
 use crate::report::{Figure, group};
 use crate::server::{self, timed};
 use crate::sessions::{AXIS, Sessions};
-use crate::stats::{Counts, Sample};
+use crate::stats::{Histogram, Sample};
 
 /// The number of rounds for each number of sessions.
 const ROUNDS: usize = 9;
@@ -21,7 +21,7 @@ const SESSIONS: [usize; 4] = [1, 2, 8, 64];
 /// The expressions that are called between two reads of the clock.
 const RIVALS: [&str; 2] = ["snowflake_nextval()", "clock_timestamp()"];
 
-/// The names and units of the figures of one run, in the order of [`Found::figures`].
+/// The names and units of the figures of one run, in the order of [`CallTimes::figures`].
 const FIGURES: [(&str, &str); 7] = [
     ("latency inside the function, p50", "µs"),
     ("latency inside the function, p99", "µs"),
@@ -34,9 +34,9 @@ const FIGURES: [(&str, &str); 7] = [
 
 /// The calls of one or more sessions.
 #[derive(Default)]
-struct Found {
+struct CallTimes {
     /// The number of calls for each duration in microseconds.
-    micros: Counts,
+    micros: Histogram,
     /// The slowest call in each period of 100 ms.
     slowest: BTreeMap<i64, i64>,
 }
@@ -77,7 +77,7 @@ fn measure(server: &Cluster) -> Vec<Figure> {
             let before = sessions.counted();
             let (_, found) = sessions.at_once(*count, |client| _ = timed(client, &warm), |client| ask(client, &sql));
             let extensions = sessions.counted().extensions - before.extensions;
-            found.into_iter().fold(Found::default(), Found::with).figures(extensions)
+            found.into_iter().fold(CallTimes::default(), CallTimes::with).figures(extensions)
         });
         for ((name, unit), samples) in FIGURES.iter().zip(&measured) {
             let extensions = *unit == "per turn";
@@ -104,8 +104,8 @@ fn statement(expression: &str, calls: u64) -> String {
     )
 }
 
-fn ask(client: &mut Client, sql: &str) -> Found {
-    let mut found = Found::default();
+fn ask(client: &mut Client, sql: &str) -> CallTimes {
+    let mut found = CallTimes::default();
     for row in client.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")) {
         let (slice, micros, calls): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
         found.micros.add(micros, calls.unsigned_abs());
@@ -114,13 +114,13 @@ fn ask(client: &mut Client, sql: &str) -> Found {
     found
 }
 
-impl Found {
+impl CallTimes {
     fn see(&mut self, slice: i64, micros: i64) {
         let slowest = self.slowest.entry(slice).or_default();
         *slowest = micros.max(*slowest);
     }
 
-    fn with(mut self, other: Found) -> Found {
+    fn with(mut self, other: CallTimes) -> CallTimes {
         self.micros.merge(&other.micros);
         other.slowest.into_iter().for_each(|(slice, micros)| self.see(slice, micros));
         self

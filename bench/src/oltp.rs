@@ -5,7 +5,7 @@ use cluster::{Client, Cluster, Host};
 use crate::effort::{alternate, rounds, scaled, steps};
 use crate::machine::Machine;
 use crate::pgbench::Pgbench;
-use crate::report::{Figure, Report};
+use crate::report::{BenchReport, Figure};
 use crate::rivals::{self, Rival};
 use crate::server::{self, timed};
 
@@ -39,7 +39,7 @@ const INSERTS: [(&str, &str); 4] = [
 const INDEXED: usize = 2;
 
 /// A group of statements that are compared.
-struct Group {
+struct StatementGroup {
     title: &'static str,
     names: Vec<&'static str>,
     statements: Vec<String>,
@@ -50,7 +50,7 @@ struct Group {
 }
 
 /// Measures the transactions per second and their latencies.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let server = server::fresh("oltp").start();
     let mut client = server::session(&server);
     let keys = rivals::others(&mut client);
@@ -61,7 +61,7 @@ pub fn run() -> Report {
     // The SELECT of a sequence is not measured, because nobody asks for its numbers alone.
     let installed = rivals::installed(&mut client);
     selected.extend(installed.iter().map(|rival| (rival.name, format!("SELECT {}", rival.expression))));
-    let selects = Group {
+    let selects = StatementGroup {
         title: "SELECT",
         names: selected.iter().map(|(name, _)| *name).collect(),
         statements: selected.into_iter().map(|(_, statement)| statement).collect(),
@@ -69,7 +69,7 @@ pub fn run() -> Report {
         seconds: SELECTS_OF.1,
         logged: 0.2,
     };
-    let inserts = Group {
+    let inserts = StatementGroup {
         title: "INSERT",
         names: tables.iter().map(|(name, _)| *name).collect(),
         statements: (0..tables.len()).map(|n| format!("INSERT INTO oltp_{n} (v) VALUES (1)")).collect(),
@@ -88,7 +88,12 @@ pub fn run() -> Report {
         "INSERT commits one row, which is flushed to disk; the table of \"constant\" has the same columns and no \
          index, and is the floor for an INSERT",
     ];
-    Report { part: "oltp".into(), machine: Machine::of(&mut client), notes: notes.map(String::from).to_vec(), figures }
+    BenchReport {
+        part: "oltp".into(),
+        machine: Machine::of(&mut client),
+        notes: notes.map(String::from).to_vec(),
+        figures,
+    }
 }
 
 /// Returns true if the contrib module btree_gist is installed. The benchmark uses its C function for the distance of two integers
@@ -117,7 +122,7 @@ fn set_up(client: &mut Client, tables: &[(&str, String)]) {
     timed(client, &format!("CREATE INDEX ON oltp_{INDEXED} (id)"));
 }
 
-fn measure(server: &Cluster, group: &Group) -> Vec<Figure> {
+fn measure(server: &Cluster, group: &StatementGroup) -> Vec<Figure> {
     let pgbench = Pgbench::new(server);
     let seconds = scaled(group.seconds);
     let mut figures = Vec::new();

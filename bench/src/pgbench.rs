@@ -6,7 +6,7 @@ use std::process::Command;
 
 use cluster::{Cluster, Host};
 
-use crate::stats::Counts;
+use crate::stats::Histogram;
 
 /// A pgbench with a directory for its scripts and logs.
 pub struct Pgbench<'a> {
@@ -17,11 +17,11 @@ pub struct Pgbench<'a> {
 }
 
 /// The result of one run.
-pub struct Outcome {
+pub struct PgbenchResult {
     /// The transactions per second, without the time to connect.
     pub tps: f64,
     /// The number of transactions for each duration in microseconds.
-    pub latencies: Counts,
+    pub latencies: Histogram,
 }
 
 impl<'a> Pgbench<'a> {
@@ -44,18 +44,18 @@ impl<'a> Pgbench<'a> {
     }
 
     /// Repeats a statement from this many clients. The fraction `logged` of the transactions is logged individually.
-    pub fn run(&self, statement: &str, clients: usize, seconds: u64, logged: f64) -> Outcome {
+    pub fn run(&self, statement: &str, clients: usize, seconds: u64, logged: f64) -> PgbenchResult {
         self.repeat(statement, clients, seconds, &[format!("--sampling-rate={logged}")], 0)
     }
 
     /// Sends a statement at random times, on average this many times a second, over whichever of the connections is free. The duration of
     /// a transaction begins when it is due. The latencies are those after [`WARM`], because each new server process first fills its
     /// caches, and at a low rate, these transactions would be more than one in a thousand.
-    pub fn at_rate(&self, statement: &str, clients: usize, seconds: u64, rate: u64) -> Outcome {
+    pub fn at_rate(&self, statement: &str, clients: usize, seconds: u64, rate: u64) -> PgbenchResult {
         self.repeat(statement, clients, seconds, &[format!("--rate={rate}")], WARM)
     }
 
-    fn repeat(&self, statement: &str, clients: usize, seconds: u64, options: &[String], warm: i64) -> Outcome {
+    fn repeat(&self, statement: &str, clients: usize, seconds: u64, options: &[String], warm: i64) -> PgbenchResult {
         let script = self.directory.join("script.sql");
         Host::get().write(&script, &format!("{statement};\n"));
         let mut pgbench = self.server.program("pgbench");
@@ -70,7 +70,7 @@ impl<'a> Pgbench<'a> {
             .arg("--file")
             .arg(&script);
         let tps = finished(pgbench);
-        Outcome { tps, latencies: self.take_logs(warm) }
+        PgbenchResult { tps, latencies: self.take_logs(warm) }
     }
 
     /// Repeats a statement from this many clients, each time over a new connection. Returns the transactions per second, with the
@@ -91,7 +91,7 @@ impl<'a> Pgbench<'a> {
 
     /// Reads the latencies from the logs, which are one file for each thread, and removes the files. Leaves out the transactions of the
     /// first microseconds `warm`.
-    fn take_logs(&self, warm: i64) -> Counts {
+    fn take_logs(&self, warm: i64) -> Histogram {
         let mut finished: Vec<(i64, i64)> = Vec::new();
         for entry in fs::read_dir(&self.directory).expect("the directory of the logs can be read") {
             let path = entry.expect("a directory's entry").path();
@@ -110,7 +110,7 @@ impl<'a> Pgbench<'a> {
             fs::remove_file(&path).expect("a log can be removed");
         }
         let begin = finished.iter().map(|(at, _)| *at).min().unwrap_or_default();
-        let mut latencies = Counts::default();
+        let mut latencies = Histogram::default();
         let counted = finished.iter().filter(|(at, _)| at - begin >= warm);
         counted.for_each(|(_, micros)| latencies.add(*micros, 1));
         latencies

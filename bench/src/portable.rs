@@ -8,7 +8,7 @@ use cluster::{Client, Cluster, Scratch, command, output, repository};
 
 use crate::effort::{alternate, rounds, scaled};
 use crate::machine::Machine;
-use crate::report::{Figure, Report, group};
+use crate::report::{BenchReport, Figure, group};
 use crate::server::{self, timed};
 
 /// The number of rounds.
@@ -52,7 +52,7 @@ $$;
 SELECT snowflake_configure(7);";
 
 /// Measures one session that draws, one that inserts many rows, and several that insert single rows.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let server = server::fresh("portable").unset("shared_preload_libraries").start();
     let mut client = session(&server);
     let scripts = Scratch::new("bench_portable.scripts");
@@ -81,7 +81,7 @@ pub fn run() -> Report {
         format!("INSERTs of a few rows: one session, each statement with {FEW} rows a transaction, prepared once"),
         format!("rows per second: {SESSIONS} sessions with single-row INSERTs, each a transaction"),
     ];
-    Report { part: "portable".into(), machine: Machine::of(&mut client), notes: notes.to_vec(), figures }
+    BenchReport { part: "portable".into(), machine: Machine::of(&mut client), notes: notes.to_vec(), figures }
 }
 
 /// Opens a connection. Plans contain only what is measured.

@@ -13,17 +13,17 @@ const ABOUT: &str = r#"{"host": "db1.example", "port": 5432, "data_directory": "
     "clock_offset_us": 120, "round_trip_us": 900}"#;
 
 /// A server of a fleet.
-pub struct Server {
+pub struct FleetServer {
     member: Member,
     scale: Scale,
     lease: Duration,
 }
 
-impl Server {
+impl FleetServer {
     /// Returns a server that has no worker ID yet.
-    pub fn new(format: IdFormat, lease: Duration) -> Server {
+    pub fn new(format: IdFormat, lease: Duration) -> FleetServer {
         let identity = MemberIdentity { fleet: None, format, datacenter: 0 };
-        Server { member: Member::start(identity, None, Point::ZERO), scale: Scale::new(format), lease }
+        FleetServer { member: Member::start(identity, None, Point::ZERO), scale: Scale::new(format), lease }
     }
 
     /// Claims a worker ID or renews the grant, over a connection of its own. Panics if the registry refuses.

@@ -28,7 +28,7 @@ pub const PARTS: [&str; 14] = [
 
 /// The result of one part of the benchmark.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct BenchReport {
     /// The name of the part.
     pub part: String,
     /// The machine and the server.
@@ -45,7 +45,7 @@ pub struct Figure {
     /// The name of the figure.
     pub name: String,
     /// The place on the axis, if the same figure was measured at several places.
-    pub at: Option<At>,
+    pub at: Option<AxisPlace>,
     /// The unit of the values.
     pub unit: String,
     /// The number of turns of every rival.
@@ -58,7 +58,7 @@ pub struct Figure {
 
 /// A place on an axis.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct At {
+pub struct AxisPlace {
     /// The name of the axis.
     pub axis: String,
     /// The value on the axis.
@@ -120,7 +120,7 @@ impl Figure {
 
     /// Returns the figure, placed on an axis.
     pub fn at(mut self, axis: &str, place: u64) -> Figure {
-        self.at = Some(At { axis: axis.into(), place });
+        self.at = Some(AxisPlace { axis: axis.into(), place });
         self
     }
 
@@ -133,7 +133,7 @@ impl Figure {
     }
 }
 
-impl Report {
+impl BenchReport {
     /// Writes the report to the directory, replacing an earlier report.
     pub fn write(&self, directory: &Path) {
         fs::create_dir_all(directory).expect("the directory of the results can be made");
@@ -143,7 +143,7 @@ impl Report {
     }
 
     /// Returns the reports in a directory, in the order of the parts.
-    pub fn read_all(directory: &Path) -> Vec<Report> {
+    pub fn read_all(directory: &Path) -> Vec<BenchReport> {
         let read = |part: &&str| {
             let path = directory.join(format!("{part}.json"));
             let text = fs::read_to_string(&path).ok()?;

@@ -2,7 +2,7 @@
 
 /// The bounds of a search.
 #[derive(Clone, Copy)]
-pub struct Bounds {
+pub struct SearchBounds {
     /// The lowest and the highest rate that are tried.
     pub rates: (u64, u64),
     /// How many times the interval between a rate that is reached and one that is not is divided.
@@ -12,7 +12,7 @@ pub struct Bounds {
 /// Returns the highest rate that is reached, or 0 if not even the lowest one is. From `begin` on, rates are doubled until one is not
 /// reached, or halved until one is. Then the interval between the two is divided at its geometric mean. A rate that is not reached is
 /// tried again, because a pause of the machine has nothing to do with the service.
-pub fn highest(begin: u64, bounds: Bounds, mut reaches: impl FnMut(u64) -> bool) -> u64 {
+pub fn highest(begin: u64, bounds: SearchBounds, mut reaches: impl FnMut(u64) -> bool) -> u64 {
     let (least, most) = bounds.rates;
     let mut reached = |rate| reaches(rate) || reaches(rate);
     let mut rate = begin.clamp(least, most);

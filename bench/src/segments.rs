@@ -6,7 +6,7 @@ use cluster::{Answer, Client, Cluster, Stop};
 use crate::effort::{alternate, rounds, scaled, steps};
 use crate::machine::Machine;
 use crate::pgbench::Pgbench;
-use crate::report::{Figure, Report, group};
+use crate::report::{BenchReport, Figure, group};
 use crate::rivals;
 use crate::server::{self, timed};
 use crate::sessions::{AXIS, Sessions};
@@ -31,8 +31,8 @@ const CRASHING: usize = 8;
 const BEFORE_A_CRASH: u64 = 10_000;
 
 /// The names and expressions that are compared, beside those of [`rivals::others`].
-type Expression = (&'static str, &'static str);
-const RIVALS: [Expression; 5] = [
+type NamedExpression = (&'static str, &'static str);
+const RIVALS: [NamedExpression; 5] = [
     ("snowflake_segment_nextval()", "snowflake_segment_nextval('bench')"),
     ("nextval, CACHE 1", "nextval('segments_1')"),
     ("nextval, CACHE 32", "nextval('segments_32')"),
@@ -43,7 +43,7 @@ const RIVALS: [Expression; 5] = [
 const DENSE: usize = 4;
 
 /// Measures segments.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let mut server = segments_server::start("segments", server::unthrottled);
     let mut client = server::session(&server);
     let machine = Machine::of(&mut client);
@@ -75,10 +75,10 @@ pub fn run() -> Report {
         "over TCP: pgbench with 64 clients and the simple query protocol, one number per request, directly and \
          through PgBouncer in transaction mode, all on the processors of the server",
     ];
-    Report { part: "segments".into(), machine, notes: notes.map(String::from).to_vec(), figures }
+    BenchReport { part: "segments".into(), machine, notes: notes.map(String::from).to_vec(), figures }
 }
 
-fn one_session(client: &mut Client, rivals: &[Expression], calls: u64, name: &str) -> Figure {
+fn one_session(client: &mut Client, rivals: &[NamedExpression], calls: u64, name: &str) -> Figure {
     let (rounds, burst) = (rounds(ROUNDS[0]), scaled(CALLS));
     println!("==> {name}, {rounds} rounds");
     let sql = |expression: &str| {
@@ -92,7 +92,7 @@ fn one_session(client: &mut Client, rivals: &[Expression], calls: u64, name: &st
     Figure::new(name, "ns", &format!("{} calls", group(burst)), &names(rivals), &nanos)
 }
 
-fn in_bulk(server: &Cluster, rivals: &[Expression]) -> Vec<Figure> {
+fn in_bulk(server: &Cluster, rivals: &[NamedExpression]) -> Vec<Figure> {
     let (counts, rounds) = (steps(&SESSIONS), rounds(ROUNDS[1]));
     println!("==> numbers in bulk, {rounds} rounds of {} numbers of sessions", counts.len());
     let mut pool = Sessions::open(server, *counts.last().expect("numbers of sessions"));
@@ -173,6 +173,6 @@ fn crashes(server: &mut Cluster) -> Figure {
 }
 
 /// Returns the names of rivals.
-fn names(rivals: &[Expression]) -> Vec<&'static str> {
+fn names(rivals: &[NamedExpression]) -> Vec<&'static str> {
     rivals.iter().map(|(name, _)| *name).collect()
 }

@@ -5,7 +5,7 @@ use cluster::{Client, Cluster};
 use crate::effort::{alternate, rounds, scaled, steps};
 use crate::machine::Machine;
 use crate::pgbench::Pgbench;
-use crate::report::{Figure, Report};
+use crate::report::{BenchReport, Figure};
 use crate::segments_server;
 use crate::server::{self, timed};
 
@@ -69,7 +69,7 @@ const SET_UP: &str = r#"
 "#;
 
 /// Measures transactions that insert one row with a number.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let server = segments_server::start("serials", server::fresh);
     let mut client = server::session(&server);
     timed(&mut client, SET_UP);
@@ -95,7 +95,7 @@ pub fn run() -> Report {
     for (n, (name, table)) in RIVALS.iter().enumerate() {
         check(&mut client, name, table, n < GAPLESS);
     }
-    Report {
+    BenchReport {
         part: "serials".into(),
         machine: Machine::of(&mut client),
         notes: notes.map(String::from).to_vec(),

@@ -8,8 +8,8 @@ use cluster::{Cluster, loopback};
 use crate::effort::{alternate, rounds, scaled};
 use crate::machine::Machine;
 use crate::pgbench::Pgbench;
-use crate::report::{Figure, Report};
-use crate::search::{Bounds, highest};
+use crate::report::{BenchReport, Figure};
+use crate::search::{SearchBounds, highest};
 use crate::segments_wire::{PORT, pooler};
 use crate::stats::Sample;
 use crate::{segments_server, server};
@@ -37,7 +37,7 @@ const RIVALS: [(&str, &str); 3] = [
 ];
 
 /// Measures the highest rates directly and through PgBouncer.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let (address, pool) = (loopback(1), loopback(0));
     let server = segments_server::start("service", |name| server::fresh(name).set("listen_addresses", &address));
     let machine = Machine::of(&mut server.session());
@@ -61,14 +61,14 @@ pub fn run() -> Report {
          PgBouncer before 1.21 does not pass on prepared statements",
         "per processor: divided by the number of processors, which also run the clients",
     ];
-    Report { part: "service".into(), machine, notes: notes.map(String::from).to_vec(), figures }
+    BenchReport { part: "service".into(), machine, notes: notes.map(String::from).to_vec(), figures }
 }
 
 fn measure(server: &Cluster, route: &str, address: &str, protocol: &str, cores: usize) -> Vec<Figure> {
     let (rounds, seconds) = (rounds(ROUNDS), scaled(SECONDS));
     println!("==> requests within 1 ms, {route}, {rounds} rounds");
     let pgbench = Pgbench::new(server).over(address, PORT, protocol);
-    let bounds = Bounds { rates: (LEAST, scaled(MOST).max(2 * LEAST)), steps: scaled(STEPS) };
+    let bounds = SearchBounds { rates: (LEAST, scaled(MOST).max(2 * LEAST)), steps: scaled(STEPS) };
     // A search begins at half of the previous result, so that most searches need few runs.
     let begins = RefCell::new([BEGIN; RIVALS.len()]);
     let [rates] = alternate(rounds, RIVALS.len(), |n| {

@@ -29,7 +29,7 @@ pub struct Counted {
 }
 
 /// The duration of a run of statements.
-pub struct Run {
+pub struct RunCost {
     /// The number of seconds from the start of the first session to the end of the last session.
     pub seconds: f64,
     /// The CPU time of the sessions' server processes, on all processors.
@@ -79,7 +79,7 @@ impl Sessions {
         count: usize,
         warm: impl Fn(&mut Client) + Sync,
         work: impl Fn(&mut Client) -> T + Sync,
-    ) -> (Run, Vec<T>) {
+    ) -> (RunCost, Vec<T>) {
         let barrier = Barrier::new(count);
         let session = |(client, pid): &mut (Client, i32)| {
             warm(client);
@@ -96,6 +96,9 @@ impl Sessions {
         let begin = ended.iter().map(|(begin, ..)| *begin).min().expect("a session");
         let end = ended.iter().map(|(_, end, ..)| *end).max().expect("a session");
         let cpu_nanos = ended.iter().map(|(_, _, cpu, _)| *cpu as f64).sum();
-        (Run { seconds: (end - begin).as_secs_f64(), cpu_nanos }, ended.into_iter().map(|(.., found)| found).collect())
+        (
+            RunCost { seconds: (end - begin).as_secs_f64(), cpu_nanos },
+            ended.into_iter().map(|(.., found)| found).collect(),
+        )
     }
 }

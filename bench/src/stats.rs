@@ -63,16 +63,16 @@ impl FromIterator<f64> for Sample {
 
 /// How often each value occurred. This type stores millions of measurements in little memory.
 #[derive(Clone, Debug, Default)]
-pub struct Counts(std::collections::BTreeMap<i64, u64>);
+pub struct Histogram(std::collections::BTreeMap<i64, u64>);
 
-impl Counts {
+impl Histogram {
     /// Adds a value that occurred this many times.
     pub fn add(&mut self, value: i64, times: u64) {
         *self.0.entry(value).or_default() += times;
     }
 
     /// Adds the values of other counts.
-    pub fn merge(&mut self, other: &Counts) {
+    pub fn merge(&mut self, other: &Histogram) {
         other.0.iter().for_each(|(value, times)| self.add(*value, *times));
     }
 

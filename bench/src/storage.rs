@@ -5,7 +5,7 @@ use cluster::{Answer, Client};
 use crate::effort::{alternate, rounds, scaled};
 use crate::lookups;
 use crate::machine::Machine;
-use crate::report::{Figure, Report, group};
+use crate::report::{BenchReport, Figure, group};
 use crate::rivals::{self, Key, names};
 use crate::server::{self, timed};
 use crate::stats::Sample;
@@ -22,7 +22,7 @@ const PIECES: usize = 10;
 const AXIS: &str = "million rows";
 
 /// Fills tables that differ in their key, and looks up rows in these tables.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let server = server::fresh("storage").start();
     let mut client = server::session(&server);
     let keys = rivals::keys(&mut client);
@@ -38,7 +38,7 @@ pub fn run() -> Report {
          of UUIDv4 keys is not a range of time, so an index on created_at, which is built after the load, is used \
          instead",
     ];
-    Report {
+    BenchReport {
         part: "storage".into(),
         machine: Machine::of(&mut client),
         notes: notes.map(String::from).to_vec(),

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use crate::report::{Figure, Report, group};
+use crate::report::{BenchReport, Figure, group};
 
 /// The maximum number of places on an axis that the table lists individually.
 const AXIS_MAX: usize = 7;
 
 /// Renders all reports as one table, below a list of the machines and settings.
-pub fn render(reports: &[Report]) -> String {
+pub fn render(reports: &[BenchReport]) -> String {
     let mut text = String::from("# Figures\n\n");
     let mut line = |line: &str| writeln!(text, "{line}").expect("a string can be written");
     line("`make bench` wrote this table. In each round, all rivals take turns, and each round begins with a");
@@ -74,7 +74,7 @@ pub fn render(reports: &[Report]) -> String {
 }
 
 /// Returns true if the table contains the figure. For a long axis, the table contains only both ends.
-fn listed(report: &Report, figure: &Figure) -> bool {
+fn listed(report: &BenchReport, figure: &Figure) -> bool {
     let along = report.along(&figure.name);
     let places = |figure: &Figure| figure.at.as_ref().map(|at| at.place);
     along.len() <= AXIS_MAX || [along.first(), along.last()].iter().flatten().any(|end| places(end) == places(figure))

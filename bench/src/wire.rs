@@ -9,10 +9,10 @@ use postgres::{Config, NoTls, Statement};
 
 use crate::effort::{alternate, lasting, rounds};
 use crate::machine::Machine;
-use crate::report::{Figure, Report};
+use crate::report::{BenchReport, Figure};
 use crate::rivals::{self, Rival};
 use crate::server::{self, timed};
-use crate::stats::{Counts, Sample};
+use crate::stats::{Histogram, Sample};
 
 /// The number of rounds. Each round runs every statement on every route.
 const ROUNDS: usize = 11;
@@ -63,7 +63,7 @@ struct Route {
 }
 
 /// A statement that is sent on a route.
-struct Request<'a> {
+struct RoutedStatement<'a> {
     route: usize,
     sql: &'a str,
     prepared: Option<Statement>,
@@ -71,7 +71,7 @@ struct Request<'a> {
 }
 
 /// Measures one connection that sends one request at a time.
-pub fn run() -> Report {
+pub fn run() -> BenchReport {
     let address = free_address();
     let server = server::fresh("wire").set("listen_addresses", &address).start();
     let mut control = server::session(&server);
@@ -111,7 +111,12 @@ pool_mode = transaction"
     ];
     let requests = Requests::with(&rivals::installed(&mut control));
     let figures = measure(&mut routes, &requests);
-    Report { part: "wire".into(), machine: Machine::of(&mut control), notes: notes.map(String::from).to_vec(), figures }
+    BenchReport {
+        part: "wire".into(),
+        machine: Machine::of(&mut control),
+        notes: notes.map(String::from).to_vec(),
+        figures,
+    }
 }
 
 fn measure(routes: &mut [Route], Requests { one: singles, many: batches }: &Requests) -> Vec<Figure> {
@@ -121,7 +126,12 @@ fn measure(routes: &mut [Route], Requests { one: singles, many: batches }: &Requ
     for (number, route) in routes.iter_mut().enumerate() {
         for (n, (_, sql)) in singles.iter().chain(batches).enumerate() {
             let prepared = route.prepared.then(|| route.client.prepare(sql).expect("a statement can be prepared"));
-            requests.push(Request { route: number, sql, prepared, ids: if n < singles.len() { 1 } else { BATCH } });
+            requests.push(RoutedStatement {
+                route: number,
+                sql,
+                prepared,
+                ids: if n < singles.len() { 1 } else { BATCH },
+            });
         }
     }
     let measured = alternate(rounds, requests.len(), |n| {
@@ -151,9 +161,9 @@ fn compare(title: &str, turn: &str, requests: &[(&str, String)], measured: [&[Sa
 
 /// Repeats a request. Returns the number of IDs per second, and the median and 99th percentile of the requests' durations in
 /// microseconds.
-fn repeat(client: &mut Client, request: &Request) -> [f64; 3] {
+fn repeat(client: &mut Client, request: &RoutedStatement) -> [f64; 3] {
     let time = lasting(TURN);
-    let mut nanos = Counts::default();
+    let mut nanos = Histogram::default();
     let begin = Instant::now();
     while begin.elapsed() < time {
         let asked = Instant::now();

@@ -4,14 +4,14 @@ use std::fs;
 
 use cluster::{Answer, Boot, Cluster, Host, Stop, check_unique, sqlstate, within};
 
-use crate::fleet::{Fleet, SERVERS, SOON, worker_id};
+use crate::fleet::{RunningFleet, SERVERS, SOON, worker_id};
 use crate::shop;
 
 /// How many IDs the server and its copy issue.
 const IDS: u32 = 10_000;
 
 /// Copies a server of the fleet that has run from the beginning, starts the copy, and removes it.
-pub fn show(fleet: &mut Fleet) {
+pub fn show(fleet: &mut RunningFleet) {
     let name = shop::name("-fleet-copy");
     let other = Boot::new(&name);
     let mut copy = fleet.server(&name, &other).empty();

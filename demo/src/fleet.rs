@@ -15,7 +15,7 @@ pub const SERVERS: usize = 3;
 const BEFORE_CRASH: Duration = Duration::from_millis(500);
 
 /// A running fleet.
-pub struct Fleet {
+pub struct RunningFleet {
     /// The server with the registry.
     pub registry: Cluster,
     /// The standby of the registry, or, after a failover, the former registry.
@@ -51,7 +51,7 @@ fn server(name: &str, registry: &str, machine: &Boot) -> Builder {
         .on(machine)
 }
 
-impl Fleet {
+impl RunningFleet {
     /// Returns the connection string, which is the same on all servers and remains the same after a failover.
     fn string(&self) -> String {
         let hosts = [&self.registry, &self.standby].map(|server| server.socket().display().to_string()).join(",");
@@ -64,7 +64,7 @@ impl Fleet {
     }
 
     /// Starts the registry, its standby and the servers, all of them with new data directories.
-    pub fn start() -> Fleet {
+    pub fn start() -> RunningFleet {
         stop();
         let mut primary = registry(REGISTRY).open_new();
         primary.start();
@@ -73,7 +73,7 @@ impl Fleet {
         owner.batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension is installed");
         owner.one::<String>("SELECT snowflake_registry.create_fleet('41:10:12')::text");
         let standby = primary.kept_standby(registry(STANDBY));
-        let mut fleet = Fleet { registry: primary, standby, servers: Vec::new() };
+        let mut fleet = RunningFleet { registry: primary, standby, servers: Vec::new() };
         for number in 1..=SERVERS {
             fleet.servers.push(fleet.prepare(number));
         }
@@ -91,7 +91,7 @@ impl Fleet {
     /// that ran before. Returns what `then` returns, which is called with the other server.
     pub fn fail_over<T>(&mut self, while_running: impl Fn(&Cluster) + Sync, then: impl FnOnce(&Cluster) -> T) -> T {
         let (mut other, machine) = self.prepare(SERVERS + 1);
-        let Fleet { registry, standby, servers } = self;
+        let RunningFleet { registry, standby, servers } = self;
         let result = thread::scope(|scope| {
             for (server, _) in servers.iter() {
                 scope.spawn(|| while_running(server));

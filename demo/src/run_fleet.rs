@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use cluster::{Answer, Client, Cluster, check_unique, typed};
 
-use crate::fleet::{Fleet, SERVERS, worker_id};
+use crate::fleet::{RunningFleet, SERVERS, worker_id};
 use crate::{copy, shop};
 
 const SESSIONS: u32 = 4;
@@ -23,7 +23,7 @@ const LEAST_SECONDS: u32 = 3;
 pub fn run() {
     let seconds = shop::seconds().max(LEAST_SECONDS);
     println!("==> starting a registry with a standby, and {SERVERS} servers at the same time");
-    let mut fleet = Fleet::start();
+    let mut fleet = RunningFleet::start();
     let mut shops: Vec<Client> = fleet.servers.iter().map(|(server, _)| shop::open(server)).collect();
 
     println!(

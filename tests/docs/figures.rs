@@ -166,7 +166,7 @@ fn the_interval_of_a_median_is_that_of_the_tables() {
 /// The search finds the highest rate from above and from below, although a run of each rate fails once.
 #[test]
 fn the_search_for_a_rate_finds_the_highest_one() {
-    let bounds = search::Bounds { rates: (100, 100_000), steps: 4 };
+    let bounds = search::SearchBounds { rates: (100, 100_000), steps: 4 };
     for (capacity, begin) in [(150, 50_000), (9_000, 1_000), (9_000, 9_000), (99_999, 100)] {
         let (mut failed, mut runs) = (Vec::new(), 0);
         let found = search::highest(begin, bounds, |rate| {

@@ -2,7 +2,7 @@
 //! Every figure is a median over rounds in which all rivals take turns on one server, so that other load on the machine affects
 //! all rivals. Compare ratios, not nanoseconds.
 
-use bench::report::{PARTS, Report};
+use bench::report::{BenchReport, PARTS};
 use bench::{
     conceal, contention, copy, cost, crates, effort, failovers, fleet, oltp, portable, segments, serials, service,
     storage, table, wire,
@@ -40,7 +40,7 @@ fn main() {
             _ => unreachable!("every part has its line"),
         };
         report.write(&directory);
-        let table = table::render(&Report::read_all(&directory));
+        let table = table::render(&BenchReport::read_all(&directory));
         std::fs::write(directory.join("results.md"), table).expect("the directory of the results can be written");
     }
     println!("bench: ok");

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use bench::chart::{Chart, Point, Series};
+use bench::chart::{Chart, ChartSeries, Quartiles};
 use bench::effort;
-use bench::report::{Figure, Report, Value};
+use bench::report::{BenchReport, Figure, Value};
 
 /// The charts with lines along an axis: the file, the title, the unit, whether the axis is logarithmic, and the name of the
 /// figures.
@@ -130,7 +130,7 @@ const BARS: [Bars; 10] = [
 
 fn main() {
     let directory = effort::results();
-    let reports = Report::read_all(&directory);
+    let reports = BenchReport::read_all(&directory);
     if reports.is_empty() {
         eprintln!("error: there is nothing to draw; make bench first");
         std::process::exit(1);
@@ -195,7 +195,7 @@ fn file(directory: &Path, part: &str, name: &str) -> PathBuf {
 }
 
 /// Returns the machine, the versions, and the meaning of a value.
-fn footer(report: &Report, figure: &Figure) -> [String; 2] {
+fn footer(report: &BenchReport, figure: &Figure) -> [String; 2] {
     let spread = if figure.rounds > 1 { ", medians and quartiles" } else { "" };
     let rounds = if figure.rounds > 1 { "rounds" } else { "round" };
     [
@@ -204,14 +204,14 @@ fn footer(report: &Report, figure: &Figure) -> [String; 2] {
     ]
 }
 
-fn point(value: &Value) -> Point {
-    Point { median: value.median, low: value.lower_quartile, high: value.upper_quartile }
+fn point(value: &Value) -> Quartiles {
+    Quartiles { median: value.median, low: value.lower_quartile, high: value.upper_quartile }
 }
 
-fn lines(report: &Report, path: &Path, title: &str, unit: &str, log: bool, name: &str) {
+fn lines(report: &BenchReport, path: &Path, title: &str, unit: &str, log: bool, name: &str) {
     let figures = report.along(name);
     let Some(first) = figures.first() else { return };
-    let series = (0..first.values.len()).map(|n| Series {
+    let series = (0..first.values.len()).map(|n| ChartSeries {
         name: first.values[n].rival.clone(),
         points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
     });
@@ -219,23 +219,23 @@ fn lines(report: &Report, path: &Path, title: &str, unit: &str, log: bool, name:
 }
 
 fn draw_lines(
-    report: &Report,
+    report: &BenchReport,
     path: &Path,
     title: &str,
     unit: &str,
     log: bool,
     figures: &[&Figure],
-    series: Vec<Series>,
+    series: Vec<ChartSeries>,
 ) {
     let axis = figures[0].at.as_ref().map_or("", |at| &at.axis);
     let places = figures.iter().filter_map(|figure| Some(figure.at.as_ref()?.place.to_string()));
     Chart { title, unit, log, places: places.collect(), axis, series, footer: footer(report, figures[0]) }.lines(path);
 }
 
-fn bars(report: &Report, path: &Path, title: &str, unit: &str, log: bool, groups: &[(&str, &Figure)]) {
+fn bars(report: &BenchReport, path: &Path, title: &str, unit: &str, log: bool, groups: &[(&str, &Figure)]) {
     let Some((_, first)) = groups.first() else { return };
     let places: Vec<_> = first.values.iter().map(|value| value.rival.clone()).collect();
-    let series = groups.iter().map(|(name, figure)| Series {
+    let series = groups.iter().map(|(name, figure)| ChartSeries {
         name: name.to_string(),
         points: places
             .iter()
@@ -247,7 +247,7 @@ fn bars(report: &Report, path: &Path, title: &str, unit: &str, log: bool, groups
 }
 
 /// Plots the tail of the latencies, next to the tail of the latencies of `clock_timestamp()`.
-fn latencies(report: &Report, path: &Path) {
+fn latencies(report: &BenchReport, path: &Path) {
     let mut series = Vec::new();
     let mut along = Vec::new();
     for kind in ["slowest call", "p99.9"] {
@@ -256,7 +256,7 @@ fn latencies(report: &Report, path: &Path) {
         for (n, value) in first.values.iter().enumerate() {
             // The clock has a resolution of one microsecond, so smaller values cannot be drawn on this axis.
             let points = figures.iter().map(|figure| figure.values.get(n).map(|value| at_least(1.0, point(value))));
-            series.push(Series { name: format!("{}, {kind}", value.rival), points: points.collect() });
+            series.push(ChartSeries { name: format!("{}, {kind}", value.rival), points: points.collect() });
         }
         along = figures;
     }
@@ -264,15 +264,15 @@ fn latencies(report: &Report, path: &Path) {
     draw_lines(report, path, title, "µs", true, &along, series);
 }
 
-fn at_least(least: f64, point: Point) -> Point {
-    Point { median: point.median.max(least), low: point.low.max(least), high: point.high.max(least) }
+fn at_least(least: f64, point: Quartiles) -> Quartiles {
+    Quartiles { median: point.median.max(least), low: point.low.max(least), high: point.high.max(least) }
 }
 
 /// Plots the figures whose names begin with this text, one place for each failover.
-fn failovers(report: &Report, path: &Path, begin: &str, title: &str, unit: &str) {
+fn failovers(report: &BenchReport, path: &Path, begin: &str, title: &str, unit: &str) {
     let figures: Vec<_> = report.figures.iter().filter(|figure| figure.name.starts_with(begin)).collect();
     let Some(first) = figures.first() else { return };
-    let series = first.values.iter().enumerate().map(|(n, value)| Series {
+    let series = first.values.iter().enumerate().map(|(n, value)| ChartSeries {
         name: value.rival.clone(),
         points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
     });
@@ -282,13 +282,13 @@ fn failovers(report: &Report, path: &Path, begin: &str, title: &str, unit: &str)
 }
 
 /// Plots the highest rates of a service on each route.
-fn service(report: &Report, path: &Path) {
+fn service(report: &BenchReport, path: &Path) {
     let begin = "highest rate with 99.9 % within 1 ms, ";
     let of_rate = |figure: &&Figure| figure.name.starts_with(begin) && figure.unit == "requests per s";
     let all = report.figures.iter().filter(of_rate).filter(|figure| !figure.name.ends_with("per processor"));
     let figures: Vec<_> = all.collect();
     let Some(first) = figures.first() else { return };
-    let series = first.values.iter().enumerate().map(|(n, value)| Series {
+    let series = first.values.iter().enumerate().map(|(n, value)| ChartSeries {
         name: value.rival.clone(),
         points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
     });
@@ -300,14 +300,14 @@ fn service(report: &Report, path: &Path) {
 }
 
 /// Plots the routes to the server, for one size of request.
-fn wire(report: &Report, path: &Path, size: &str, title: &str) {
+fn wire(report: &BenchReport, path: &Path, size: &str, title: &str) {
     let of_size = |figure: &&Figure| figure.name.starts_with(size) && figure.name.ends_with(", IDs");
     let figures: Vec<_> = report.figures.iter().filter(of_size).collect();
     let route = |figure: &Figure| {
         figure.name.trim_start_matches(size).trim_start_matches(", ").trim_end_matches(", IDs").to_string()
     };
     let Some(first) = figures.first() else { return };
-    let series = first.values.iter().enumerate().map(|(n, value)| Series {
+    let series = first.values.iter().enumerate().map(|(n, value)| ChartSeries {
         name: value.rival.clone(),
         points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
     });

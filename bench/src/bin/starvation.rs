@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::effort::{lasting, rounds, steps};
-use bench::stats::{Counts, heading, row};
+use bench::stats::{Histogram, heading, row};
 use cluster::{Client, Cluster};
 use postgres::NoTls;
 
@@ -34,7 +34,7 @@ fn main() {
         });
         let blocks = servers.each_ref().map(largest_block);
         println!("\nlayout {layout}: blocks of {} IDs (other) and of {} (this)", blocks[0], blocks[1]);
-        let mut found: [[Counts; ATTACKERS.len()]; 2] = Default::default();
+        let mut found: [[Histogram; ATTACKERS.len()]; 2] = Default::default();
         for round in 0..rounds(ROUNDS) {
             for (place, &attackers) in steps(&ATTACKERS).iter().enumerate() {
                 let mut order = [0, 1];
@@ -80,7 +80,7 @@ fn largest_block(server: &Cluster) -> u64 {
 }
 
 /// Returns the duration of each call of one session in microseconds, with this many attackers.
-fn beside(server: &Cluster, attackers: usize, block: u64) -> Counts {
+fn beside(server: &Cluster, attackers: usize, block: u64) -> Histogram {
     let (time, ended) = (lasting(TIME), AtomicBool::new(false));
     thread::scope(|scope| {
         let mut waiting = Vec::new();
@@ -97,7 +97,7 @@ fn beside(server: &Cluster, attackers: usize, block: u64) -> Counts {
         }
         let mut victim = session(server);
         let statement = victim.prepare("SELECT pg_temp.nextval()").expect("a statement");
-        let mut counts = Counts::default();
+        let mut counts = Histogram::default();
         let begun = Instant::now();
         while begun.elapsed() < time {
             let call = Instant::now();
