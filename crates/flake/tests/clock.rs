@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::machine::{HOLD, HOUR, MS, Machine, RULES, SECOND, Server};
+use common::machine::{ClockedServer, HOLD, HOUR, MS, MachineClocks, RULES, SECOND};
 use flake::{ClockEvent, ClockRules, GeneratorClock, Nanos};
 
 const DAY: Nanos = 24 * HOUR;
@@ -14,7 +14,7 @@ fn back(by: Nanos) -> i64 {
 
 #[test]
 fn a_clock_set_back_an_hour_is_one_event_and_the_lead_is_gone_after_ten_hours() {
-    let mut server = Server::new(RULES);
+    let mut server = ClockedServer::new(RULES);
     server.issue();
     server.machine.run(SECOND);
     let before = server.time();
@@ -24,7 +24,7 @@ fn a_clock_set_back_an_hour_is_one_event_and_the_lead_is_gone_after_ten_hours() 
     assert_eq!(before - server.time(), SECOND / 10, "one tenth of the second since the last comparison");
     assert_eq!(disciplined.lead, HOUR - SECOND / 10);
     // The rest of the hour takes ten times as long, less the second that is already counted.
-    let lead = |server: &Server| server.ahead() as Nanos;
+    let lead = |server: &ClockedServer| server.ahead() as Nanos;
     assert_eq!(server.go_on(5 * HOUR, SECOND), []);
     assert_eq!(lead(&server), HOUR / 2 - SECOND / 10);
     assert_eq!(server.go_on(5 * HOUR - 2 * SECOND, SECOND), []);
@@ -38,7 +38,7 @@ fn a_clock_set_back_an_hour_is_one_event_and_the_lead_is_gone_after_ten_hours() 
 #[test]
 fn a_forward_step_up_to_the_largest_jump_is_followed_at_once() {
     for by in [101 * MS, 5 * SECOND, HOUR] {
-        let mut server = Server::new(RULES);
+        let mut server = ClockedServer::new(RULES);
         server.machine.run(SECOND);
         server.machine.step(by as i64);
         let disciplined = server.compare();
@@ -51,7 +51,7 @@ fn a_forward_step_up_to_the_largest_jump_is_followed_at_once() {
 #[test]
 fn a_larger_jump_is_one_event_and_not_followed_however_long_it_lasts() {
     for by in [HOUR + 1, 75 * 365 * DAY] {
-        let mut server = Server::new(RULES);
+        let mut server = ClockedServer::new(RULES);
         server.machine.run(SECOND);
         let before = server.time();
         server.machine.step(by as i64);
@@ -69,7 +69,7 @@ fn a_larger_jump_is_one_event_and_not_followed_however_long_it_lasts() {
 
 #[test]
 fn a_clock_that_returns_from_a_jump_too_far_back_is_a_regression() {
-    let mut server = Server::new(RULES);
+    let mut server = ClockedServer::new(RULES);
     server.machine.step(DAY as i64);
     server.compare();
     server.machine.step(back(DAY + HOUR));
@@ -81,7 +81,7 @@ fn a_clock_that_returns_from_a_jump_too_far_back_is_a_regression() {
 fn a_clock_that_returns_from_a_regression_is_followed_however_large_it_was() {
     // The clock returns to generator time, so following it risks nothing.
     for rules in [RULES, HOLD] {
-        let mut server = Server::new(rules);
+        let mut server = ClockedServer::new(rules);
         server.machine.step(back(10 * HOUR));
         assert_eq!(server.compare().event, Some(ClockEvent::Regression(10 * HOUR)));
         server.machine.run(SECOND);
@@ -96,8 +96,8 @@ fn a_clock_that_returns_from_a_regression_is_followed_however_large_it_was() {
 #[test]
 fn a_generator_that_begins_at_its_mark_sees_no_event_in_its_lead() {
     for rules in [RULES, HOLD] {
-        let mark = Machine::new().wall + 6 * HOUR;
-        let mut server = Server::started(rules, mark);
+        let mark = MachineClocks::new().wall + 6 * HOUR;
+        let mut server = ClockedServer::started(rules, mark);
         assert_eq!(server.time(), mark);
         let disciplined = server.compare();
         assert_eq!((disciplined.event, disciplined.behind, disciplined.lead), (None, None, 6 * HOUR));
@@ -110,7 +110,7 @@ fn a_generator_that_begins_at_its_mark_sees_no_event_in_its_lead() {
 
 #[test]
 fn a_step_is_judged_by_itself_and_not_by_the_lead() {
-    let mut server = Server::started(RULES, Machine::new().wall + 6 * HOUR);
+    let mut server = ClockedServer::started(RULES, MachineClocks::new().wall + 6 * HOUR);
     server.machine.step(SECOND as i64);
     assert_eq!(server.compare().event, Some(ClockEvent::Step(SECOND)));
     server.machine.step(back(SECOND));
@@ -120,7 +120,7 @@ fn a_step_is_judged_by_itself_and_not_by_the_lead() {
 
 #[test]
 fn steps_within_the_slack_are_no_events() {
-    let mut server = Server::new(RULES);
+    let mut server = ClockedServer::new(RULES);
     for by in [100 * MS as i64, back(100 * MS), 1, -1, back(60 * MS), back(60 * MS), 60 * MS as i64] {
         server.machine.run(SECOND);
         server.machine.step(by);
@@ -133,7 +133,7 @@ fn steps_within_the_slack_are_no_events() {
     server.machine.step(back(60 * MS));
     assert_eq!(server.compare().event, Some(ClockEvent::Regression(120 * MS)));
     // A slack larger than the largest jump is still the slack.
-    let mut server = Server::new(ClockRules { max_jump: 0, ..RULES });
+    let mut server = ClockedServer::new(ClockRules { max_jump: 0, ..RULES });
     server.machine.step(100 * MS as i64);
     assert_eq!(server.compare().event, None);
     server.machine.step(101 * MS as i64);
@@ -148,7 +148,7 @@ fn reads_far_apart_are_no_event_wherever_the_processor_was_lost() {
         let places = [[81 * MS, 0, 0], [0, 81 * MS, 0], [0, 0, 81 * MS], [40 * MS, 40 * MS, MS]];
         for rules in [rules, ClockRules { slack, ..HOLD }] {
             for lost in places {
-                let mut server = Server::new(rules);
+                let mut server = ClockedServer::new(rules);
                 // Once, and twice in a row, each time followed by an undisturbed comparison.
                 for lost in [[0; 3], lost, [0; 3], lost, lost, [0; 3]] {
                     server.machine.run(SECOND);
@@ -157,7 +157,7 @@ fn reads_far_apart_are_no_event_wherever_the_processor_was_lost() {
                     assert!((0..=82 * MS as i64).contains(&server.ahead()), "{server:?}");
                 }
                 // The same when the generator starts.
-                let mut server = Server::new(rules);
+                let mut server = ClockedServer::new(rules);
                 server.clock = GeneratorClock::start(server.machine.read_busy(lost), 0);
                 assert_eq!(server.compare().event, None, "lost {lost:?} at the start");
             }
@@ -167,7 +167,7 @@ fn reads_far_apart_are_no_event_wherever_the_processor_was_lost() {
 
 #[test]
 fn reads_far_apart_are_no_event_during_a_jump() {
-    let mut server = Server::new(ClockRules { slack: 2 * MS, ..RULES });
+    let mut server = ClockedServer::new(ClockRules { slack: 2 * MS, ..RULES });
     server.machine.step(DAY as i64);
     assert_eq!(server.compare().event, Some(ClockEvent::Jump(DAY)));
     for lost in [[0, 81 * MS, 0], [0; 3], [0, 81 * MS, 0], [0, 81 * MS, 0], [0; 3]] {
@@ -175,7 +175,7 @@ fn reads_far_apart_are_no_event_during_a_jump() {
         assert_eq!(server.compare_busy(lost).event, None, "lost {lost:?}");
     }
     // The return is no event either, if only the reads of the last trusted comparison were far apart.
-    let mut server = Server::new(ClockRules { slack: 2 * MS, ..RULES });
+    let mut server = ClockedServer::new(ClockRules { slack: 2 * MS, ..RULES });
     server.compare_busy([0, 81 * MS, 0]);
     server.machine.step(DAY as i64);
     let jumped = server.compare().event;
@@ -186,7 +186,7 @@ fn reads_far_apart_are_no_event_during_a_jump() {
 }
 
 /// The machine of a restored container: its monotonic and boot clocks start from other values.
-fn restored(server: &mut Server, back: Nanos, away: Nanos) {
+fn restored(server: &mut ClockedServer, back: Nanos, away: Nanos) {
     server.machine.monotonic -= back;
     server.machine.boot -= back;
     server.machine.wall += away;
@@ -194,7 +194,7 @@ fn restored(server: &mut Server, back: Nanos, away: Nanos) {
 
 #[test]
 fn a_monotonic_clock_that_goes_back_is_one_event_and_generator_time_goes_on_at_once() {
-    let mut server = Server::new(RULES);
+    let mut server = ClockedServer::new(RULES);
     server.go_on(HOUR, SECOND);
     server.issue();
     let issued = server.issued;
@@ -213,7 +213,7 @@ fn a_monotonic_clock_that_goes_back_is_one_event_and_generator_time_goes_on_at_o
 #[test]
 fn after_a_restore_to_an_earlier_wall_clock_generator_time_begins_at_the_last_id() {
     for rules in [RULES, HOLD] {
-        let mut server = Server::new(rules);
+        let mut server = ClockedServer::new(rules);
         server.go_on(HOUR, SECOND);
         server.issue();
         let issued = server.issued;
@@ -229,7 +229,7 @@ fn after_a_restore_to_an_earlier_wall_clock_generator_time_begins_at_the_last_id
 
 #[test]
 fn after_a_restore_on_a_machine_that_is_up_for_longer_generator_time_is_the_wall_clock() {
-    let mut server = Server::new(RULES);
+    let mut server = ClockedServer::new(RULES);
     server.go_on(HOUR, SECOND);
     server.issue();
     server.machine.run(60 * SECOND);

@@ -5,7 +5,7 @@
 mod common;
 
 use common::forall;
-use common::machine::{HOLD, HOUR, MS, RULES, SECOND, Server};
+use common::machine::{ClockedServer, HOLD, HOUR, MS, RULES, SECOND};
 use flake::{ClockEvent, ClockRules, Nanos, OnRegression};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -120,7 +120,7 @@ fn similar(found: Option<ClockEvent>, expected: Option<ClockEvent>, blur: i128) 
 }
 
 fn check(rules: ClockRules, rounds: &[Round]) -> Result<(), TestCaseError> {
-    let mut server = Server::new(rules);
+    let mut server = ClockedServer::new(rules);
     let mut oracle = Oracle { off: 0, hold: None, apart: 0 };
     for (number, round) in rounds.iter().enumerate() {
         let rules = server.rules;

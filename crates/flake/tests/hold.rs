@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::machine::{HOLD, HOUR, MS, Machine, RULES, SECOND, Server};
+use common::machine::{ClockedServer, HOLD, HOUR, MS, MachineClocks, RULES, SECOND};
 use flake::{ClockEvent, Nanos};
 
 const DAY: Nanos = 24 * HOUR;
@@ -15,7 +15,7 @@ fn back(by: Nanos) -> i64 {
 #[test]
 fn a_held_generator_reserves_nothing_until_the_clock_is_back_and_then_goes_on_at_it() {
     for last_issued_ahead in [0, 50 * MS] {
-        let mut server = Server::new(HOLD);
+        let mut server = ClockedServer::new(HOLD);
         server.issued = server.time() + last_issued_ahead;
         server.machine.step(back(10 * SECOND));
         let disciplined = server.compare();
@@ -39,7 +39,7 @@ fn a_held_generator_reserves_nothing_until_the_clock_is_back_and_then_goes_on_at
 
 #[test]
 fn a_generator_held_again_waits_for_the_later_of_the_two_times() {
-    let mut server = Server::new(HOLD);
+    let mut server = ClockedServer::new(HOLD);
     let begun = server.machine.wall;
     server.machine.step(back(10 * SECOND));
     assert_eq!(server.compare().behind, Some(10 * SECOND));
@@ -56,7 +56,7 @@ fn a_generator_held_again_waits_for_the_later_of_the_two_times() {
 
 #[test]
 fn a_jump_does_not_release_a_held_generator() {
-    let mut server = Server::new(HOLD);
+    let mut server = ClockedServer::new(HOLD);
     server.machine.step(back(10 * SECOND));
     server.compare();
     server.machine.step(DAY as i64);
@@ -68,7 +68,7 @@ fn a_jump_does_not_release_a_held_generator() {
 
 #[test]
 fn a_lead_that_was_there_before_a_hold_is_given_up_with_it() {
-    let mut server = Server::started(HOLD, Machine::new().wall + HOUR);
+    let mut server = ClockedServer::started(HOLD, MachineClocks::new().wall + HOUR);
     server.issued = server.machine.wall;
     server.machine.step(back(SECOND));
     assert_eq!(server.compare().behind, Some(SECOND));
@@ -79,7 +79,7 @@ fn a_lead_that_was_there_before_a_hold_is_given_up_with_it() {
 
 #[test]
 fn a_held_generator_goes_on_when_the_setting_is_changed() {
-    let mut server = Server::new(HOLD);
+    let mut server = ClockedServer::new(HOLD);
     server.issue();
     server.machine.step(back(HOUR));
     assert_eq!(server.compare().behind, Some(HOUR));

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use common::forall;
 use common::granted::{assert_ascends, grant, member, node, point, twitter};
-use common::machine::{HOUR, MS, Machine, RULES, SECOND};
+use common::machine::{HOUR, MS, MachineClocks, RULES, SECOND};
 use flake::fleet::{Grant, Point, micros};
 use flake::{Issuer, MAX_LEAD, MAX_WINDOW, Mark, Nanos, NoPlan, Node, Obstacle, Part, StartError};
 use proptest::prelude::*;
 
 /// Issues IDs until there is an obstacle other than the lead, while the clock runs.
-fn exhaust(issuer: &Issuer, machine: &mut Machine) -> (Vec<i64>, Obstacle) {
+fn exhaust(issuer: &Issuer, machine: &mut MachineClocks) -> (Vec<i64>, Obstacle) {
     let mut ids = Vec::new();
     loop {
         match issuer.next_ids(4_096, || machine.monotonic) {
@@ -28,7 +28,7 @@ fn exhaust(issuer: &Issuer, machine: &mut Machine) -> (Vec<i64>, Obstacle) {
 
 #[test]
 fn a_grant_is_used_up_to_its_bound_and_no_further() {
-    let (format, mut machine) = (twitter(), Machine::new());
+    let (format, mut machine) = (twitter(), MachineClocks::new());
     let mut grant = grant(format, &machine);
     let issuer = Issuer::of_grant(&member(format), &grant, machine.read()).unwrap();
     let (ids, obstacle) = exhaust(&issuer, &mut machine);
@@ -48,7 +48,7 @@ fn a_grant_is_used_up_to_its_bound_and_no_further() {
 
 #[test]
 fn another_grant_raises_nothing() {
-    let (format, mut machine) = (twitter(), Machine::new());
+    let (format, mut machine) = (twitter(), MachineClocks::new());
     let first = grant(format, &machine);
     let issuer = Issuer::of_grant(&member(format), &first, machine.read()).unwrap();
     exhaust(&issuer, &mut machine);
@@ -64,7 +64,7 @@ fn another_grant_raises_nothing() {
 
 #[test]
 fn a_grant_begins_at_its_start_if_the_clock_is_behind() {
-    let (format, mut machine) = (twitter(), Machine::new());
+    let (format, mut machine) = (twitter(), MachineClocks::new());
     let behind = grant(format, &machine);
     machine.step(-(2 * HOUR as i64));
     let issuer = Issuer::of_grant(&member(format), &behind, machine.read()).unwrap();
@@ -74,19 +74,19 @@ fn a_grant_begins_at_its_start_if_the_clock_is_behind() {
 }
 
 /// A process with a mark that is stored in `mark`.
-struct Process {
+struct IssuerProcess {
     issuer: Issuer,
     mark: Option<Mark>,
 }
 
-impl Process {
-    fn start(mark: Option<Mark>, machine: &mut Machine) -> Process {
+impl IssuerProcess {
+    fn start(mark: Option<Mark>, machine: &mut MachineClocks) -> IssuerProcess {
         let begin = mark.unwrap_or(Mark::NOTHING_ISSUED);
-        Process { issuer: Issuer::start(&twitter(), node(7), begin, machine.read()).unwrap(), mark }
+        IssuerProcess { issuer: Issuer::start(&twitter(), node(7), begin, machine.read()).unwrap(), mark }
     }
 
     /// Stores the next mark, which takes 3 ms.
-    fn reserve(&mut self, needed: u64, machine: &mut Machine) {
+    fn reserve(&mut self, needed: u64, machine: &mut MachineClocks) {
         let planned = self.issuer.reserve(machine.monotonic, needed).unwrap();
         assert!(self.mark.is_none_or(|mark| mark <= planned.mark()), "{:?} after {:?}", planned.mark(), self.mark);
         self.mark = Some(planned.mark());
@@ -94,7 +94,7 @@ impl Process {
         planned.publish(machine.monotonic);
     }
 
-    fn issue(&mut self, count: usize, machine: &mut Machine) -> Vec<i64> {
+    fn issue(&mut self, count: usize, machine: &mut MachineClocks) -> Vec<i64> {
         let mut ids = Vec::new();
         while ids.len() < count {
             match self.issuer.next_id(|| machine.monotonic) {
@@ -112,11 +112,11 @@ impl Process {
 
 /// Returns how many IDs a process repeats that starts after another one, with the clock set back by a second.
 fn repeated_after_a_restart(keeps_mark: bool) -> usize {
-    let mut machine = Machine::new();
-    let mut first = Process::start(None, &mut machine);
+    let mut machine = MachineClocks::new();
+    let mut first = IssuerProcess::start(None, &mut machine);
     let before: HashSet<_> = first.issue(100_000, &mut machine).into_iter().collect();
     machine.step(-(SECOND as i64));
-    let mut second = Process::start(first.mark.filter(|_| keeps_mark), &mut machine);
+    let mut second = IssuerProcess::start(first.mark.filter(|_| keeps_mark), &mut machine);
     let after = second.issue(6_000_000, &mut machine);
     assert_ascends(&after);
     after.iter().filter(|id| before.contains(id)).count()
@@ -134,8 +134,8 @@ fn a_process_that_forgets_its_mark_is_caught() {
 
 #[test]
 fn every_id_is_below_the_mark_that_was_stored_before() {
-    let mut machine = Machine::new();
-    let mut process = Process::start(None, &mut machine);
+    let mut machine = MachineClocks::new();
+    let mut process = IssuerProcess::start(None, &mut machine);
     assert!(matches!(process.issuer.next_id(|| machine.monotonic), Err(Obstacle::NotReserved(_))));
     for _ in 0..200 {
         machine.run(70 * MS);
@@ -150,8 +150,8 @@ fn every_id_is_below_the_mark_that_was_stored_before() {
 
 #[test]
 fn no_mark_is_lower_than_one_that_may_be_stored() {
-    let mut machine = Machine::new();
-    let mut process = Process::start(None, &mut machine);
+    let mut machine = MachineClocks::new();
+    let mut process = IssuerProcess::start(None, &mut machine);
     // Windows that grow, because the reservations are extended late.
     for _ in 0..8 {
         process.issue(1, &mut machine);
@@ -171,8 +171,8 @@ fn no_mark_is_lower_than_one_that_may_be_stored() {
 
 #[test]
 fn one_thread_at_a_time_stores_a_mark() {
-    let mut machine = Machine::new();
-    let issuer = Process::start(None, &mut machine).issuer;
+    let mut machine = MachineClocks::new();
+    let issuer = IssuerProcess::start(None, &mut machine).issuer;
     let planned = issuer.reserve(machine.monotonic, 0).unwrap();
     assert_eq!(issuer.reserve(machine.monotonic, 0).err(), Some(NoPlan::Busy));
     planned.publish(machine.monotonic);
@@ -186,20 +186,20 @@ fn one_thread_at_a_time_stores_a_mark() {
 
 #[test]
 fn an_issuer_of_a_grant_has_no_reservations() {
-    let (format, mut machine) = (twitter(), Machine::new());
+    let (format, mut machine) = (twitter(), MachineClocks::new());
     let grant = grant(format, &machine);
     let issuer = Issuer::of_grant(&member(format), &grant, machine.read()).unwrap();
     exhaust(&issuer, &mut machine);
     assert_eq!(issuer.reserve(machine.monotonic, 0).err(), Some(NoPlan::Granted));
     assert!(!issuer.is_due());
     // Nor has an issuer with marks a grant.
-    assert!(!Process::start(None, &mut machine).issuer.raise(&grant));
+    assert!(!IssuerProcess::start(None, &mut machine).issuer.raise(&grant));
 }
 
 #[test]
 fn marks_that_are_stored_in_advance_move_twice_a_second() {
-    let mut machine = Machine::new();
-    let mut process = Process::start(None, &mut machine);
+    let mut machine = MachineClocks::new();
+    let mut process = IssuerProcess::start(None, &mut machine);
     let (mut marks, mut waits, begun) = (0, 0, machine.monotonic);
     while machine.monotonic < begun + 30 * SECOND {
         machine.run(MS);
@@ -225,7 +225,7 @@ fn times_of_the_registry_are_read() {
 
 #[test]
 fn a_mark_far_ahead_of_the_clock_is_refused() {
-    let (format, mut machine) = (twitter(), Machine::new());
+    let (format, mut machine) = (twitter(), MachineClocks::new());
     let at = |wall: Nanos| Mark::stored(point(format, wall).id() as u64).unwrap();
     assert!(Issuer::start(&format, node(0), at(machine.wall + MAX_LEAD), machine.read()).is_ok());
     let refused = Issuer::start(&format, node(0), at(machine.wall + MAX_LEAD + MS), machine.read()).err();
@@ -240,7 +240,7 @@ fn a_mark_far_ahead_of_the_clock_is_refused() {
 
 #[test]
 fn no_id_repeats_whatever_the_clock_does() {
-    let (format, mut machine) = (twitter(), Machine::new());
+    let (format, mut machine) = (twitter(), MachineClocks::new());
     let far = Grant { bound: point(format, machine.wall + 24 * HOUR), ..grant(format, &machine) };
     let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
     let mut last = 0;
@@ -259,7 +259,7 @@ fn no_id_repeats_whatever_the_clock_does() {
 #[test]
 fn the_ids_follow_a_slewed_clock_only_if_the_issuer_is_disciplined() {
     let behind = |disciplined: bool| {
-        let (format, mut machine) = (twitter(), Machine::new());
+        let (format, mut machine) = (twitter(), MachineClocks::new());
         let far = Grant { bound: point(format, machine.wall + 24 * HOUR), ..grant(format, &machine) };
         let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
         for _ in 0..3_600 {
@@ -279,7 +279,7 @@ fn the_ids_follow_a_slewed_clock_only_if_the_issuer_is_disciplined() {
 
 #[test]
 fn a_stopped_issuer_issues_nothing() {
-    let (format, mut machine) = (twitter(), Machine::new());
+    let (format, mut machine) = (twitter(), MachineClocks::new());
     let grant = grant(format, &machine);
     let issuer = Issuer::of_grant(&member(format), &grant, machine.read()).unwrap();
     assert!(issuer.next_id(|| machine.monotonic).is_ok());
@@ -295,7 +295,7 @@ fn grants_of_every_layout_hold() {
     let cases = (common::formats(), nodes, any::<u64>(), 0..5u64, 0..100_000u64, 1..64u64);
     let issued = Cell::new(0);
     forall(300, cases, |((shape, format), (datacenter, worker), at, ticks_long, length, count)| {
-        let mut machine = Machine::new();
+        let mut machine = MachineClocks::new();
         // A time within the layout and within the range of the clock.
         let ticks = common::largest(shape.timestamp).min((1 << 62) / common::nanos(format.layout.tick()));
         let tick = common::nanos(format.layout.tick());

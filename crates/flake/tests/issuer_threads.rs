@@ -8,14 +8,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::granted::{assert_ascends, grant, member, point, twitter};
-use common::machine::{HOUR, MS, Machine, RULES};
+use common::machine::{HOUR, MS, MachineClocks, RULES};
 use flake::fleet::Grant;
 use flake::{Issuer, Nanos, Obstacle, Reading};
 
 #[test]
 fn threads_share_an_issuer() {
     let (format, begun) = (twitter(), Instant::now());
-    let mut machine = Machine::new();
+    let mut machine = MachineClocks::new();
     let far = Grant { bound: point(format, machine.wall + HOUR), ..grant(format, &machine) };
     let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
     let monotonic = || machine.monotonic + begun.elapsed().as_nanos() as Nanos;
@@ -41,7 +41,7 @@ fn threads_share_an_issuer() {
 
 #[test]
 fn threads_draw_while_others_raise_the_limit_and_follow_the_clock() {
-    let (format, begun, mut machine) = (twitter(), Instant::now(), Machine::new());
+    let (format, begun, mut machine) = (twitter(), Instant::now(), MachineClocks::new());
     let reading = machine.read();
     let bound = |ms: Nanos| point(format, reading.wall + ms * MS);
     let first = Grant { bound: bound(0), ..grant(format, &machine) };

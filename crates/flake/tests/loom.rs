@@ -4,7 +4,7 @@
 
 mod models;
 
-use std::sync::{Mutex as History, atomic::AtomicU64 as Known};
+use std::sync::{Mutex as StdMutex, atomic::AtomicU64 as StdAtomicU64};
 
 use flake::{
     ClockEvent, ClockRules, Epoch, GeneratorClock, IdFormat, Layout, Limits, Nanos, Obstacle, OnRegression, Pace,
@@ -176,21 +176,21 @@ fn concurrent_loaders_load_once_and_each_can_draw_below_what_it_has_published() 
 
 /// A state and its mark. What is known of the mark is not part of the state's memory and orders nothing in it. A store of the
 /// standard library takes effect for all threads of a model at once, like a write to disk.
-struct Server {
+struct StateAndMark {
     state: State,
     /// Held while the mark is loaded, set or raised.
     lock: Mutex<()>,
-    mark: Known,
+    mark: StdAtomicU64,
     /// The highest mark of the previous generation.
-    replaced: Known,
-    drawn: History<Vec<Run>>,
+    replaced: StdAtomicU64,
+    drawn: StdMutex<Vec<Run>>,
 }
 
-impl Server {
-    fn new(first: u64, ceiling: u64) -> Arc<Server> {
-        let (mark, replaced) = (Known::new(ceiling), Known::new(0));
+impl StateAndMark {
+    fn new(first: u64, ceiling: u64) -> Arc<StateAndMark> {
+        let (mark, replaced) = (StdAtomicU64::new(ceiling), StdAtomicU64::new(0));
         let state = issuing(first, ceiling);
-        Arc::new(Server { state, lock: Mutex::new(()), mark, replaced, drawn: History::default() })
+        Arc::new(StateAndMark { state, lock: Mutex::new(()), mark, replaced, drawn: StdMutex::default() })
     }
 
     fn mark(&self) -> u64 {
@@ -208,13 +208,13 @@ impl Server {
     }
 
     /// Raises the mark by `by` and publishes it.
-    fn extend(&self, by: u64, fault: Fault) {
+    fn extend(&self, by: u64, fault: OrderingFault) {
         let generation = self.state.generation();
         let Some(last) = self.state.last() else {
             return;
         };
         let ceiling = last + 1 + by;
-        if fault == Fault::PublishedFirst {
+        if fault == OrderingFault::PublishedFirst {
             self.state.publish(generation, below(ceiling), 0);
         }
         let guard = self.lock.lock().unwrap();
@@ -222,7 +222,7 @@ impl Server {
             self.mark.fetch_max(ceiling, Ordering::SeqCst);
         }
         drop(guard);
-        let generation = if fault == Fault::GenerationIgnored { self.state.generation() } else { generation };
+        let generation = if fault == OrderingFault::GenerationIgnored { self.state.generation() } else { generation };
         self.state.publish(generation, below(ceiling), 0);
     }
 
@@ -245,7 +245,7 @@ impl Server {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum OrderingFault {
     None,
     /// Publishes before the mark is durable.
     PublishedFirst,
@@ -253,15 +253,15 @@ enum Fault {
     GenerationIgnored,
 }
 
-fn spawn<F: FnOnce(&Server) + 'static>(server: &Arc<Server>, body: F) -> thread::JoinHandle<()> {
+fn spawn<F: FnOnce(&StateAndMark) + 'static>(server: &Arc<StateAndMark>, body: F) -> thread::JoinHandle<()> {
     let server = server.clone();
     thread::spawn(move || body(&server))
 }
 
 /// Two threads draw while a third extends.
-fn extending(fault: Fault) {
+fn extending(fault: OrderingFault) {
     explore(Some(3), move || {
-        let server = Server::new(DUE, DUE + 2);
+        let server = StateAndMark::new(DUE, DUE + 2);
         let drawing = [[ONE, THREE], [THREE, ONE]].map(|requests| {
             spawn(&server, move |server| requests.into_iter().for_each(|request| server.draw(request)))
         });
@@ -275,9 +275,9 @@ fn extending(fault: Fault) {
 }
 
 /// One thread draws and one extends while the mark is lowered, loaded again, and extended again.
-fn repairing(fault: Fault) {
+fn repairing(fault: OrderingFault) {
     explore(Some(2), move || {
-        let server = Server::new(DUE + 1_000, DUE + 1_002);
+        let server = StateAndMark::new(DUE + 1_000, DUE + 1_002);
         let threads = [
             spawn(&server, move |server| server.extend(10, fault)),
             spawn(&server, |server| {
@@ -287,7 +287,7 @@ fn repairing(fault: Fault) {
         ];
         server.set_mark(DUE + 100);
         server.load();
-        server.extend(3, Fault::None);
+        server.extend(3, OrderingFault::None);
         server.draw(THREE);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         server.draw(THREE);
@@ -298,22 +298,22 @@ fn repairing(fault: Fault) {
 
 #[test]
 fn nothing_is_drawn_at_or_above_what_is_durable_while_another_extends() {
-    extending(Fault::None);
+    extending(OrderingFault::None);
 }
 
 #[test]
 fn nothing_is_drawn_above_a_mark_that_was_lowered_by_who_was_late() {
-    repairing(Fault::None);
+    repairing(OrderingFault::None);
 }
 
 #[test]
 fn publishing_before_the_mark_is_durable_is_caught() {
-    caught("is not below the mark", || extending(Fault::PublishedFirst));
+    caught("is not below the mark", || extending(OrderingFault::PublishedFirst));
 }
 
 #[test]
 fn publishing_for_another_generation_is_caught() {
-    caught("is not below the mark", || repairing(Fault::GenerationIgnored));
+    caught("is not below the mark", || repairing(OrderingFault::GenerationIgnored));
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn pending(state: &State, number: u64) -> Pending {
 #[test]
 fn a_pending_mark_is_read_whole_while_others_note_and_forget() {
     // A mutex of the standard library, to collect results over all interleavings.
-    static FOUND: History<Vec<u64>> = History::new(Vec::new());
+    static FOUND: StdMutex<Vec<u64>> = StdMutex::new(Vec::new());
     explore(Some(3), || {
         let state = Arc::new(issuing(DUE, DUE + 2));
         state.note(&pending(&state, 1));

@@ -21,7 +21,7 @@ const CLOCK: GeneratorClock =
 const STARTS: [u64; 4] = [0, DUE, DUE + 100, DUE + 200];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum AssignmentFault {
     None,
     /// A session does not compare the assignment after it has drawn words.
     NotCompared,
@@ -31,17 +31,17 @@ enum Fault {
     SameValue,
 }
 
-struct Server {
+struct StateAndAssignment {
     state: State,
     /// What the registrar has published.
     published: AtomicU64,
 }
 
-impl Server {
-    fn new() -> Arc<Server> {
+impl StateAndAssignment {
+    fn new() -> Arc<StateAndAssignment> {
         let state = State::new();
         assert!(state.assign(0, 1));
-        let server = Arc::new(Server { state, published: AtomicU64::new(1) });
+        let server = Arc::new(StateAndAssignment { state, published: AtomicU64::new(1) });
         server.load(1);
         server
     }
@@ -61,13 +61,13 @@ impl Server {
     }
 
     /// Returns the assignment whose worker ID the session keeps.
-    fn refresh(&self, fault: Fault) -> Option<u64> {
+    fn refresh(&self, fault: AssignmentFault) -> Option<u64> {
         let before = self.state.assignment().get();
         let published = self.published.load(Ordering::SeqCst);
         if published == 0 {
             return None;
         }
-        if before != published && fault != Fault::Published {
+        if before != published && fault != AssignmentFault::Published {
             if !self.state.assign(before, published) {
                 return None;
             }
@@ -77,12 +77,12 @@ impl Server {
     }
 
     /// Draws a word for the assignment. The clock is behind all words.
-    fn draw(&self, assignment: u64, fault: Fault) {
+    fn draw(&self, assignment: u64, fault: AssignmentFault) {
         let limits = Limits::of(&IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER });
         let Ok(drawn) = self.state.draw(&limits, PACE, Request::UpTo(1), |offset| NOW - 50 * MS + offset) else {
             return;
         };
-        if fault != Fault::NotCompared && self.state.assignment().get() != assignment {
+        if fault != AssignmentFault::NotCompared && self.state.assignment().get() != assignment {
             return;
         }
         let word = drawn.run.first;
@@ -90,16 +90,16 @@ impl Server {
         assert!((first..last).contains(&word), "word {} is not of assignment {assignment}", word - DUE);
     }
 
-    fn revoke(&self, number: u64, fault: Fault) {
+    fn revoke(&self, number: u64, fault: AssignmentFault) {
         self.published.store(0, Ordering::SeqCst);
-        self.state.assignment().revoke(if fault == Fault::SameValue { 7 } else { number });
+        self.state.assignment().revoke(if fault == AssignmentFault::SameValue { 7 } else { number });
     }
 }
 
 /// A session draws while another one makes the next worker ID that of the state.
-fn changing(fault: Fault) {
+fn changing(fault: AssignmentFault) {
     explore(Some(3), move || {
-        let server = Server::new();
+        let server = StateAndAssignment::new();
         let session = {
             let server = server.clone();
             thread::spawn(move || {
@@ -110,7 +110,7 @@ fn changing(fault: Fault) {
             })
         };
         server.published.store(2, Ordering::SeqCst);
-        if server.refresh(Fault::None).is_some() {
+        if server.refresh(AssignmentFault::None).is_some() {
             server.draw(2, fault);
         }
         session.join().unwrap();
@@ -122,11 +122,11 @@ fn changing(fault: Fault) {
 fn changing_at_once() {
     let others = if thorough() { 2 } else { 1 };
     explore(Some(1), move || {
-        let server = Server::new();
+        let server = StateAndAssignment::new();
         server.published.store(2, Ordering::SeqCst);
-        let refresh = |server: &Server| {
-            if let Some(assignment) = server.refresh(Fault::None) {
-                server.draw(assignment, Fault::None);
+        let refresh = |server: &StateAndAssignment| {
+            if let Some(assignment) = server.refresh(AssignmentFault::None) {
+                server.draw(assignment, AssignmentFault::None);
             }
         };
         let start = |_| {
@@ -140,9 +140,9 @@ fn changing_at_once() {
 }
 
 /// A session takes a worker ID that is revoked meanwhile. When everything is over, no session has it.
-fn revoking(fault: Fault) {
+fn revoking(fault: AssignmentFault) {
     explore(None, move || {
-        let server = Server::new();
+        let server = StateAndAssignment::new();
         server.revoke(2, fault);
         server.published.store(3, Ordering::SeqCst);
         let session = {
@@ -157,7 +157,7 @@ fn revoking(fault: Fault) {
 
 #[test]
 fn the_words_that_a_session_keeps_belong_to_its_worker_id() {
-    changing(Fault::None);
+    changing(AssignmentFault::None);
 }
 
 #[test]
@@ -167,20 +167,20 @@ fn the_words_of_sessions_that_change_the_worker_id_at_once_belong_to_it() {
 
 #[test]
 fn words_that_are_not_compared_are_caught() {
-    caught("is not of assignment", || changing(Fault::NotCompared));
+    caught("is not of assignment", || changing(AssignmentFault::NotCompared));
 }
 
 #[test]
 fn a_worker_id_for_which_the_state_is_not_loaded_is_caught() {
-    caught("is not of assignment", || changing(Fault::Published));
+    caught("is not of assignment", || changing(AssignmentFault::Published));
 }
 
 #[test]
 fn a_revoked_assignment_does_not_come_back() {
-    revoking(Fault::None);
+    revoking(AssignmentFault::None);
 }
 
 #[test]
 fn revoking_twice_with_one_value_is_caught() {
-    caught("a revoked assignment is in use", || revoking(Fault::SameValue));
+    caught("a revoked assignment is in use", || revoking(AssignmentFault::SameValue));
 }

@@ -17,7 +17,7 @@ const WINDOW: u8 = 1;
 
 /// What the function does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum PortableFault {
     None,
     /// A session draws without a look at the counter, so that cancelled statements use up the values of the tick.
     NoLook,
@@ -68,7 +68,7 @@ struct Session {
 const FRESH: Session = Session { next: Next::Call, drawn: None, pushed: false, reserves: false, read: None, tick: 0 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Server {
+struct PortableServer {
     state: Option<u8>,
     flushed: Option<u8>,
     mark: u8,
@@ -86,9 +86,9 @@ fn counter(value: u8) -> u8 {
     value % VALUES
 }
 
-impl Server {
-    fn new() -> Server {
-        Server {
+impl PortableServer {
+    fn new() -> PortableServer {
+        PortableServer {
             state: None,
             flushed: None,
             mark: 0,
@@ -101,10 +101,10 @@ impl Server {
     }
 
     /// Lets a session do its next step, and returns the states that follow. `Err` is a repeated ID.
-    fn step(&self, who: usize, fault: Fault) -> Result<Vec<Server>, u8> {
+    fn step(&self, who: usize, fault: PortableFault) -> Result<Vec<PortableServer>, u8> {
         let mut after = self.clone();
         let mut reserving = None;
-        let early = |_: &u8| fault == Fault::ReadBeforeLock;
+        let early = |_: &u8| fault == PortableFault::ReadBeforeLock;
         let session = &mut after.sessions[who];
         match session.next {
             Next::Call => {
@@ -112,7 +112,7 @@ impl Server {
                 reserve.sessions[who] =
                     Session { next: Next::Lock, reserves: true, read: self.state.filter(early), ..FRESH };
                 reserving = (*session == FRESH).then_some(reserve);
-                let draws = self.state.is_some_and(|state| counter(state) < IDS || fault == Fault::NoLook);
+                let draws = self.state.is_some_and(|state| counter(state) < IDS || fault == PortableFault::NoLook);
                 session.next = if draws { Next::Draw } else { Next::Lock };
                 session.read = self.state.filter(early);
                 session.tick = 0;
@@ -137,18 +137,18 @@ impl Server {
                     _ => Next::Lock,
                 };
             }
-            Next::Lock if self.locked && fault != Fault::NoLock => return Ok(Vec::new()),
+            Next::Lock if self.locked && fault != PortableFault::NoLock => return Ok(Vec::new()),
             Next::Lock => {
                 after.locked = true;
                 session.pushed = true;
-                if fault != Fault::ReadBeforeLock {
+                if fault != PortableFault::ReadBeforeLock {
                     session.read = self.state;
                 }
                 session.next = Next::ReadClock;
             }
             Next::ReadClock => {
                 let least = match session.read {
-                    None if fault == Fault::StartAtClock => 0,
+                    None if fault == PortableFault::StartAtClock => 0,
                     None => self.mark,
                     Some(state) => state / VALUES + u8::from(session.reserves || counter(state) >= IDS),
                 };
@@ -170,15 +170,15 @@ impl Server {
                     after.state = Some((session.tick - 1) * VALUES + IDS + 1);
                 }
                 after.mark = self.mark.max(session.tick + WINDOW);
-                session.next = if fault == Fault::EarlyMark { Next::SetFlushed } else { Next::Flush };
+                session.next = if fault == PortableFault::EarlyMark { Next::SetFlushed } else { Next::Flush };
             }
             Next::Flush => {
                 after.durable = (self.mark, self.state);
-                session.next = if fault == Fault::EarlyMark { Next::SetState } else { Next::SetFlushed };
+                session.next = if fault == PortableFault::EarlyMark { Next::SetState } else { Next::SetFlushed };
             }
             Next::SetFlushed => {
                 after.flushed = Some(session.tick + WINDOW);
-                session.next = if fault == Fault::EarlyMark { Next::Flush } else { Next::SetState };
+                session.next = if fault == PortableFault::EarlyMark { Next::Flush } else { Next::SetState };
             }
             Next::SetState => {
                 let value = session.tick * VALUES + u8::from(session.reserves);
@@ -200,10 +200,10 @@ impl Server {
     }
 
     /// Returns the states that follow an event from outside.
-    fn events(&self, fault: Fault) -> Vec<Server> {
+    fn events(&self, fault: PortableFault) -> Vec<PortableServer> {
         let mut after = Vec::new();
         for clock in (1..=LAST).filter(|clock| *clock != self.clock) {
-            after.push(Server { clock, ..self.clone() });
+            after.push(PortableServer { clock, ..self.clone() });
         }
         for who in 0..3 {
             let mut cancelled = self.clone();
@@ -216,10 +216,10 @@ impl Server {
             after.push(cancelled);
         }
         // A crash keeps what was flushed. Any commit can have flushed all.
-        let logged = |_: &u8| fault == Fault::Logged;
+        let logged = |_: &u8| fault == PortableFault::Logged;
         for (mark, state) in [self.durable, (self.mark, self.state)] {
             let (state, flushed) = (state.filter(logged), self.flushed.filter(logged));
-            after.push(Server {
+            after.push(PortableServer {
                 state,
                 flushed,
                 mark,
@@ -233,16 +233,16 @@ impl Server {
     }
 
     /// Sessions are alike, so that their order does not matter.
-    fn in_order(mut self) -> Server {
+    fn in_order(mut self) -> PortableServer {
         self.sessions.sort_unstable();
         self
     }
 }
 
 /// Follows all schedules, and returns the number of states, or the tick of an ID that was issued twice.
-fn explore(fault: Fault) -> Result<(usize, BTreeSet<u8>), u8> {
-    let mut known = HashSet::from([Server::new()]);
-    let mut open = vec![Server::new()];
+fn explore(fault: PortableFault) -> Result<(usize, BTreeSet<u8>), u8> {
+    let mut known = HashSet::from([PortableServer::new()]);
+    let mut open = vec![PortableServer::new()];
     let mut issued = BTreeSet::new();
     while let Some(server) = open.pop() {
         issued.insert(server.issued);
@@ -250,7 +250,7 @@ fn explore(fault: Fault) -> Result<(usize, BTreeSet<u8>), u8> {
         for who in 0..3 {
             after.extend(server.step(who, fault)?);
         }
-        for server in after.into_iter().map(Server::in_order) {
+        for server in after.into_iter().map(PortableServer::in_order) {
             let beyond = server.state.is_some_and(|state| state / VALUES > LAST + 1) || server.mark > LAST + 1 + WINDOW;
             if !beyond && known.insert(server.clone()) {
                 open.push(server);
@@ -262,7 +262,7 @@ fn explore(fault: Fault) -> Result<(usize, BTreeSet<u8>), u8> {
 
 #[test]
 fn three_sessions_never_issue_an_id_twice() {
-    let (states, issued) = explore(Fault::None).expect("no ID comes twice");
+    let (states, issued) = explore(PortableFault::None).expect("no ID comes twice");
     assert!(states > 100_000, "{states} states");
     // Every tick was reached, alone and with all others.
     assert!((1..=LAST).all(|tick| issued.contains(&(1 << tick))), "{issued:?}");
@@ -271,8 +271,14 @@ fn three_sessions_never_issue_an_id_twice() {
 
 #[test]
 fn each_fault_repeats_an_id_and_is_caught() {
-    let faults =
-        [Fault::NoLook, Fault::NoLock, Fault::ReadBeforeLock, Fault::EarlyMark, Fault::StartAtClock, Fault::Logged];
+    let faults = [
+        PortableFault::NoLook,
+        PortableFault::NoLock,
+        PortableFault::ReadBeforeLock,
+        PortableFault::EarlyMark,
+        PortableFault::StartAtClock,
+        PortableFault::Logged,
+    ];
     for fault in faults {
         assert!(explore(fault).is_err(), "{fault:?} repeats no ID");
     }

@@ -13,7 +13,7 @@ const WINDOW: u8 = 2;
 
 /// What the model leaves out or does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum ProtocolFault {
     None,
     /// Publishes a mark that is written and not flushed.
     PublishBeforeFlush,
@@ -31,17 +31,17 @@ enum Fault {
 
 /// The options of a run of the model.
 #[derive(Clone, Copy, Debug)]
-struct Rules {
+struct ModelOptions {
     /// The count of numbers, from 0.
     numbers: u8,
     synchronous: bool,
     promotion: bool,
-    fault: Fault,
+    fault: ProtocolFault,
 }
 
 /// A session that extends the reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Extension {
+struct ExtendingSession {
     /// The ceiling that it will publish, 0 for a session that does not extend.
     ceiling: u8,
     /// The mark that it has written.
@@ -50,62 +50,62 @@ struct Extension {
 
 /// A server, with the state that a crash loses and the state that it keeps. Numbers below a mark may have been issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Server {
+struct ModelServer {
     loaded: bool,
     /// The number after the last one issued.
     next: u8,
     ceiling: u8,
-    sessions: [Extension; 2],
+    sessions: [ExtendingSession; 2],
     written: u8,
     flushed: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct World {
-    primary: Server,
+struct ModelWorld {
+    primary: ModelServer,
     /// The mark on the standby's disk.
     replicated: u8,
     /// The mark that the primary has seen acknowledged.
     acknowledged: u8,
     /// The standby after its promotion.
-    promoted: Option<Server>,
+    promoted: Option<ModelServer>,
     /// A bit for each number that a client has received.
     issued: u8,
 }
 
 /// The server, its action, and the number if there is one.
 #[derive(Clone, Copy, Debug)]
-struct Action(&'static str, &'static str, Option<u8>);
+struct Transition(&'static str, &'static str, Option<u8>);
 
 /// The world after an action, or the number that was issued twice.
-type Next = (Action, Result<World, u8>);
+type Reached = (Transition, Result<ModelWorld, u8>);
 
-impl Server {
+impl ModelServer {
     /// A server starts with nothing but the mark on its disk.
-    fn at_mark(mark: u8) -> Server {
-        Server { written: mark, flushed: mark, ..Server::default() }
+    fn at_mark(mark: u8) -> ModelServer {
+        ModelServer { written: mark, flushed: mark, ..ModelServer::default() }
     }
 
     /// Adds each step that the server can take. `seen` is the highest mark that is known to be safe on the standby.
-    fn steps(self, rules: Rules, seen: u8, mut add: impl FnMut(&'static str, Option<u8>, Server)) {
+    fn steps(self, rules: ModelOptions, seen: u8, mut add: impl FnMut(&'static str, Option<u8>, ModelServer)) {
         // A crash of the machine or of a backend loses shared memory and the WAL that is not flushed.
-        add("crashes", None, Server::at_mark(self.flushed));
+        add("crashes", None, ModelServer::at_mark(self.flushed));
         if self.written > self.flushed {
-            add("flushes", None, Server { flushed: self.written, ..self });
+            add("flushes", None, ModelServer { flushed: self.written, ..self });
         }
         if !self.loaded {
-            let next = if rules.fault == Fault::MarkNotLoaded { 0 } else { self.flushed };
-            return add("loads", Some(next), Server { loaded: true, next, ..self });
+            let next = if rules.fault == ProtocolFault::MarkNotLoaded { 0 } else { self.flushed };
+            return add("loads", Some(next), ModelServer { loaded: true, next, ..self });
         }
         // The clock can show any time, and step back.
         for clock in 0..rules.numbers {
-            let number = if rules.fault == Fault::ClockTrusted { clock } else { self.next.max(clock) };
+            let number = if rules.fault == ProtocolFault::ClockTrusted { clock } else { self.next.max(clock) };
             if number < self.ceiling {
-                add("issues", Some(number), Server { next: number + 1, ..self });
+                add("issues", Some(number), ModelServer { next: number + 1, ..self });
             }
         }
         for (place, session) in self.sessions.into_iter().enumerate() {
-            let with = |session: Extension| {
+            let with = |session: ExtendingSession| {
                 let mut server = self;
                 server.sessions[place] = session;
                 // The order of the sessions makes no difference.
@@ -114,87 +114,92 @@ impl Server {
             };
             if session.ceiling == 0 {
                 for ceiling in self.next + 1..=rules.numbers.min(self.next + WINDOW) {
-                    let mark = if rules.fault == Fault::MarkBehind { self.next } else { ceiling };
+                    let mark = if rules.fault == ProtocolFault::MarkBehind { self.next } else { ceiling };
                     // Advancing is monotonic.
                     let written = self.written.max(mark);
-                    add("writes a mark for", Some(ceiling), Server { written, ..with(Extension { ceiling, mark }) });
+                    add(
+                        "writes a mark for",
+                        Some(ceiling),
+                        ModelServer { written, ..with(ExtendingSession { ceiling, mark }) },
+                    );
                 }
                 continue;
             }
-            let published = Server { ceiling: self.ceiling.max(session.ceiling), ..with(Extension::default()) };
+            let published =
+                ModelServer { ceiling: self.ceiling.max(session.ceiling), ..with(ExtendingSession::default()) };
             let flushed = self.flushed >= session.mark;
-            if (flushed || rules.fault == Fault::PublishBeforeFlush) && seen >= session.mark {
+            if (flushed || rules.fault == ProtocolFault::PublishBeforeFlush) && seen >= session.mark {
                 add("publishes", Some(session.ceiling), published);
             }
-            if flushed && rules.fault == Fault::PublishAfterCancel {
+            if flushed && rules.fault == ProtocolFault::PublishAfterCancel {
                 add("is cancelled and publishes", Some(session.ceiling), published);
             }
-            add("is cancelled", None, with(Extension::default()));
+            add("is cancelled", None, with(ExtendingSession::default()));
         }
     }
 }
 
-impl World {
+impl ModelWorld {
     /// A cluster in which nothing was ever issued.
-    fn new() -> World {
-        World { primary: Server::default(), replicated: 0, acknowledged: 0, promoted: None, issued: 0 }
+    fn new() -> ModelWorld {
+        ModelWorld { primary: ModelServer::default(), replicated: 0, acknowledged: 0, promoted: None, issued: 0 }
     }
 
-    fn next(self, rules: Rules) -> Vec<Next> {
-        let mut next: Vec<Next> = Vec::new();
-        let ignored = !rules.synchronous || rules.fault == Fault::StandbyIgnored;
+    fn next(self, rules: ModelOptions) -> Vec<Reached> {
+        let mut next: Vec<Reached> = Vec::new();
+        let ignored = !rules.synchronous || rules.fault == ProtocolFault::StandbyIgnored;
         let seen = if ignored { rules.numbers } else { self.acknowledged };
         self.primary.steps(rules, seen, |what, number, primary| {
-            let world = World { primary, ..self };
-            next.push((Action("primary", what, number), world.after(what, number)));
+            let world = ModelWorld { primary, ..self };
+            next.push((Transition("primary", what, number), world.after(what, number)));
         });
         if let Some(server) = self.promoted {
             // The old primary may continue as long as it finds numbers below its ceiling, but its marks are not acknowledged any
             // more.
             server.steps(rules, rules.numbers, |what, number, promoted| {
-                let world = World { promoted: Some(promoted), ..self };
-                next.push((Action("promoted", what, number), world.after(what, number)));
+                let world = ModelWorld { promoted: Some(promoted), ..self };
+                next.push((Transition("promoted", what, number), world.after(what, number)));
             });
             return next;
         }
-        let mut standby = |what, world| next.push((Action("standby", what, None), Ok(world)));
+        let mut standby = |what, world| next.push((Transition("standby", what, None), Ok(world)));
         // Only flushed WAL is sent. It can be on the standby's disk for a while before the primary knows.
         if self.replicated < self.primary.flushed {
-            standby("flushes", World { replicated: self.primary.flushed, ..self });
+            standby("flushes", ModelWorld { replicated: self.primary.flushed, ..self });
         }
         if self.acknowledged < self.replicated {
-            standby("acknowledges", World { acknowledged: self.replicated, ..self });
+            standby("acknowledges", ModelWorld { acknowledged: self.replicated, ..self });
         }
         if rules.promotion {
-            standby("is promoted", World { promoted: Some(Server::at_mark(self.replicated)), ..self });
+            standby("is promoted", ModelWorld { promoted: Some(ModelServer::at_mark(self.replicated)), ..self });
         }
         next
     }
 
     /// The world after an action, which gives a number to a client if it issues one.
-    fn after(self, what: &str, number: Option<u8>) -> Result<World, u8> {
+    fn after(self, what: &str, number: Option<u8>) -> Result<ModelWorld, u8> {
         match number {
             Some(number) if what == "issues" => match 1 << number {
                 bit if self.issued & bit != 0 => Err(number),
-                bit => Ok(World { issued: self.issued | bit, ..self }),
+                bit => Ok(ModelWorld { issued: self.issued | bit, ..self }),
             },
             _ => Ok(self),
         }
     }
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Action(who, what, number) = self;
+        let Transition(who, what, number) = self;
         write!(f, "{who} {what}")?;
         number.map_or(Ok(()), |number| write!(f, " {number}"))
     }
 }
 
 /// Explores every possible world. Returns the number of worlds, or the shortest way to a number issued twice.
-fn explore(rules: Rules) -> Result<usize, Vec<String>> {
-    let begin = World::new();
-    let mut reached: HashMap<World, Option<(World, Action)>> = HashMap::from([(begin, None)]);
+fn explore(rules: ModelOptions) -> Result<usize, Vec<String>> {
+    let begin = ModelWorld::new();
+    let mut reached: HashMap<ModelWorld, Option<(ModelWorld, Transition)>> = HashMap::from([(begin, None)]);
     let mut queue = VecDeque::from([begin]);
     while let Some(world) = queue.pop_front() {
         for (what, next) in world.next(rules) {
@@ -220,11 +225,13 @@ fn explore(rules: Rules) -> Result<usize, Vec<String>> {
     Ok(reached.len())
 }
 
-const ALONE: Rules = Rules { numbers: 6, synchronous: false, promotion: false, fault: Fault::None };
-const FAILOVER: Rules = Rules { numbers: 4, synchronous: true, promotion: true, fault: Fault::None };
+const ALONE: ModelOptions =
+    ModelOptions { numbers: 6, synchronous: false, promotion: false, fault: ProtocolFault::None };
+const FAILOVER: ModelOptions =
+    ModelOptions { numbers: 4, synchronous: true, promotion: true, fault: ProtocolFault::None };
 
 #[track_caller]
-fn caught(rules: Rules) {
+fn caught(rules: ModelOptions) {
     match explore(rules) {
         Ok(worlds) => panic!("{rules:?}: no number is issued twice in {worlds} worlds"),
         Err(way) => println!("{rules:?}: {}", way.join("; ")),
@@ -232,7 +239,7 @@ fn caught(rules: Rules) {
 }
 
 #[track_caller]
-fn holds(rules: Rules) {
+fn holds(rules: ModelOptions) {
     match explore(rules) {
         // The exploration is meaningful only if it reaches many worlds, in which numbers are issued and servers crash.
         Ok(worlds) => {
@@ -256,27 +263,37 @@ fn no_number_is_issued_twice_across_crashes_and_a_promotion_with_a_synchronous_s
 #[test]
 fn a_promotion_without_synchronous_replication_issues_numbers_twice() {
     // The documentation says so, and the model shows it.
-    caught(Rules { synchronous: false, ..FAILOVER });
+    caught(ModelOptions { synchronous: false, ..FAILOVER });
 }
 
 #[test]
 fn each_part_of_the_protocol_is_needed_on_a_single_server() {
-    for fault in [Fault::PublishBeforeFlush, Fault::MarkBehind, Fault::MarkNotLoaded, Fault::ClockTrusted] {
-        caught(Rules { fault, ..ALONE });
+    for fault in [
+        ProtocolFault::PublishBeforeFlush,
+        ProtocolFault::MarkBehind,
+        ProtocolFault::MarkNotLoaded,
+        ProtocolFault::ClockTrusted,
+    ] {
+        caught(ModelOptions { fault, ..ALONE });
     }
 }
 
 #[test]
 fn each_part_of_the_protocol_is_needed_with_a_synchronous_standby() {
-    for fault in [Fault::PublishAfterCancel, Fault::StandbyIgnored, Fault::MarkBehind, Fault::MarkNotLoaded] {
-        caught(Rules { fault, ..FAILOVER });
+    for fault in [
+        ProtocolFault::PublishAfterCancel,
+        ProtocolFault::StandbyIgnored,
+        ProtocolFault::MarkBehind,
+        ProtocolFault::MarkNotLoaded,
+    ] {
+        caught(ModelOptions { fault, ..FAILOVER });
     }
 }
 
 #[test]
 fn cancelling_a_wait_for_the_standby_does_no_harm_where_nobody_is_promoted() {
     // These faults need a promotion to cause harm, so the tests above catch them for the right reason.
-    for fault in [Fault::PublishAfterCancel, Fault::StandbyIgnored] {
-        holds(Rules { fault, promotion: false, numbers: 5, ..FAILOVER });
+    for fault in [ProtocolFault::PublishAfterCancel, ProtocolFault::StandbyIgnored] {
+        holds(ModelOptions { fault, promotion: false, numbers: 5, ..FAILOVER });
     }
 }

@@ -11,7 +11,7 @@ const SECOND: Nanos = 1_000 * MS;
 const YEAR: Nanos = 365 * 86_400 * SECOND;
 
 #[derive(Clone, Copy, Debug)]
-struct Case {
+struct ReservationCase {
     shape: Shape,
     format: IdFormat,
     now: Nanos,
@@ -19,7 +19,7 @@ struct Case {
     window: Nanos,
 }
 
-impl Case {
+impl ReservationCase {
     fn reservation(&self) -> Reservation {
         Reservation::new(&Limits::of(&self.format), self.now, self.needed, self.window)
     }
@@ -51,7 +51,7 @@ fn windows() -> impl Strategy<Value = Nanos> {
 }
 
 /// `needed` is often near the clock, as in real cases, and sometimes anywhere in the layout.
-fn cases() -> impl Strategy<Value = Case> {
+fn cases() -> impl Strategy<Value = ReservationCase> {
     formats().prop_flat_map(|(shape, format)| {
         let now = prop_oneof![1 => 0..250 * YEAR, 8 => 0..100 * YEAR, 1 => 0..20 * SECOND]
             .prop_map(move |since| format.epoch.nanos() + since);
@@ -59,10 +59,10 @@ fn cases() -> impl Strategy<Value = Case> {
         let anywhere = number(shape.timestamp + shape.sequence).prop_map(|word| word + 1);
         (now, near, anywhere, windows(), prop::bool::weighted(0.8)).prop_map(
             move |(now, near, anywhere, window, is_near)| {
-                let case = Case { shape, format, now, needed: anywhere, window };
+                let case = ReservationCase { shape, format, now, needed: anywhere, window };
                 let due = case.word_at(now.into()).min(case.end()) as u64;
                 let needed = if is_near { due.saturating_add_signed(near).min(shape.words()) } else { anywhere };
-                Case { needed, ..case }
+                ReservationCase { needed, ..case }
             },
         )
     })

@@ -89,19 +89,19 @@ fn a_block_that_is_too_long_is_refused() {
 
 /// What the registrar and a session do.
 #[derive(Clone, Debug)]
-enum Action {
+enum SegmentAction {
     Draw,
     Put(u64),
     Close,
     Open(u64),
 }
 
-fn action() -> impl Strategy<Value = Action> {
+fn action() -> impl Strategy<Value = SegmentAction> {
     prop_oneof![
-        6 => Just(Action::Draw),
-        2 => (1..5_u64).prop_map(Action::Put),
-        1 => Just(Action::Close),
-        1 => (1..5_u64).prop_map(Action::Open),
+        6 => Just(SegmentAction::Draw),
+        2 => (1..5_u64).prop_map(SegmentAction::Put),
+        1 => Just(SegmentAction::Close),
+        1 => (1..5_u64).prop_map(SegmentAction::Open),
     ]
 }
 
@@ -118,7 +118,7 @@ proptest! {
         };
         for action in actions {
             match action {
-                Action::Draw => {
+                SegmentAction::Draw => {
                     while blocks.len() == 2 && blocks[0].is_empty() {
                         blocks.pop_front();
                     }
@@ -128,7 +128,7 @@ proptest! {
                     };
                     prop_assert_eq!(segment.draw(version).map(|drawn| drawn.number), expected);
                 }
-                Action::Put(length) => {
+                SegmentAction::Put(length) => {
                     let (block, numbers) = give(length);
                     let room = !closed && blocks.len() < 2;
                     prop_assert_eq!(segment.put(block), room);
@@ -136,17 +136,17 @@ proptest! {
                         blocks.push_back(numbers);
                     }
                 }
-                Action::Close => {
+                SegmentAction::Close => {
                     segment.close();
                     closed = true;
                 }
-                Action::Open(length) if closed => {
+                SegmentAction::Open(length) if closed => {
                     let (block, numbers) = give(length);
                     version += 1;
                     segment.open(version, block);
                     (blocks, closed) = ([numbers].into(), false);
                 }
-                Action::Open(_) => {}
+                SegmentAction::Open(_) => {}
             }
             let left: u64 = blocks.iter().map(|block| block.len() as u64).sum();
             prop_assert_eq!(segment.left().count(), left);

@@ -27,7 +27,7 @@ struct Word {
 
 /// One call of `step()`.
 #[derive(Clone, Copy, Debug)]
-struct Call {
+struct StepCall {
     last: u64,
     now: Nanos,
     ceiling: u64,
@@ -73,8 +73,8 @@ impl Small {
         counts.flat_map(|count| [Request::UpTo(count), Request::InOneTick(count)])
     }
 
-    fn expected(&self, call: Call) -> Expected {
-        let Call { last, now, ceiling, max_ahead, request } = call;
+    fn expected(&self, call: StepCall) -> Expected {
+        let StepCall { last, now, ceiling, max_ahead, request } = call;
         if now < self.epoch {
             return Expected::BeforeEpoch;
         }
@@ -126,12 +126,12 @@ impl Small {
         (last as usize + 1..self.words.len()).filter(move |&word| self.words[word].ends > now)
     }
 
-    fn step(&self, call: Call, random_start: bool) -> Result<Run, Obstacle> {
+    fn step(&self, call: StepCall, random_start: bool) -> Result<Run, Obstacle> {
         let pace = Pace { max_ahead: call.max_ahead, random_start, overdue: false, waited: 0 };
         step(call.last, call.now, call.ceiling, &self.limits, pace, call.request)
     }
 
-    fn check(&self, call: Call) {
+    fn check(&self, call: StepCall) {
         let found = self.step(call, false);
         let as_expected = match (found, self.expected(call)) {
             (Ok(run), expected) => expected == Expected::Issue(run),
@@ -151,7 +151,7 @@ impl Small {
     }
 
     /// A random start moves only the first word of the clock's own tick, and only inside it.
-    fn check_random_start(&self, call: Call, zero: Result<Run, Obstacle>) {
+    fn check_random_start(&self, call: StepCall, zero: Result<Run, Obstacle>) {
         let found = self.step(call, true);
         let next = self.usable_after(call.last, call.now).next().map(|word| &self.words[word]);
         let fresh = next.filter(|word| word.begins <= call.now && word.sequence == 0);
@@ -176,7 +176,7 @@ fn every_step_below_every_ceiling_is_the_one_found_word_by_word() {
         for now in small.clocks() {
             for last in 0..words {
                 for ceiling in (0..=words + 1).chain([NO_CEILING]) {
-                    let call = |request| Call { last, now, ceiling, max_ahead: 10_000_000_000, request };
+                    let call = |request| StepCall { last, now, ceiling, max_ahead: 10_000_000_000, request };
                     small.requests().for_each(|request| small.check(call(request)));
                 }
             }
@@ -191,7 +191,7 @@ fn every_step_within_every_lead_is_the_one_found_word_by_word() {
         for now in small.clocks() {
             for last in 0..small.words.len() as u64 {
                 for max_ahead in [0, 1, small.tick / 2, small.tick - 1, small.tick, small.tick + 1, 2 * small.tick] {
-                    let call = |request| Call { last, now, ceiling: NO_CEILING, max_ahead, request };
+                    let call = |request| StepCall { last, now, ceiling: NO_CEILING, max_ahead, request };
                     small.requests().for_each(|request| small.check(call(request)));
                 }
             }
@@ -210,7 +210,7 @@ fn steps_of_any_tick_and_epoch_are_those_found_word_by_word() {
         let count = raw[1] % (2 * small.capacity + 1);
         let request = if in_one_tick { Request::InOneTick(count) } else { Request::UpTo(count) };
         let (last, ceiling, max_ahead) = (raw[2] % words, raw[3] % (words + 2), raw[4] % (ticks * small.tick));
-        small.check(Call { last, now, ceiling, max_ahead, request });
+        small.check(StepCall { last, now, ceiling, max_ahead, request });
         Ok(())
     });
 }

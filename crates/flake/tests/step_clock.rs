@@ -14,15 +14,15 @@ const LAST_CLOCK: Nanos = 400 * YEAR;
 
 /// What the clock does between two steps.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum ClockMove {
     Stall,
     Forward(Nanos),
     Back(Nanos),
 }
 
-fn events() -> impl Strategy<Value = Event> {
+fn events() -> impl Strategy<Value = ClockMove> {
     let amount = || prop_oneof![0..1_000u64, 0..5 * MS, 0..20_000 * MS, 0..40 * YEAR];
-    prop_oneof![Just(Event::Stall), amount().prop_map(Event::Forward), amount().prop_map(Event::Back)]
+    prop_oneof![Just(ClockMove::Stall), amount().prop_map(ClockMove::Forward), amount().prop_map(ClockMove::Back)]
 }
 
 /// The position of the clock when a case begins. It becomes a number when the layout is known.
@@ -44,7 +44,7 @@ fn starts() -> impl Strategy<Value = Start> {
 }
 
 #[derive(Clone, Debug)]
-struct Case {
+struct ClockCase {
     shape: Shape,
     format: IdFormat,
     start: Start,
@@ -52,7 +52,7 @@ struct Case {
     ahead: i64,
     pace: Pace,
     requests: Vec<Request>,
-    script: Vec<Event>,
+    script: Vec<ClockMove>,
     /// Is there a ceiling? Without one, nothing has to be extended.
     limited: bool,
     /// By how many words more than requested the ceiling rises at each extension, in turn.
@@ -61,7 +61,7 @@ struct Case {
     passing: Nanos,
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+fn cases() -> impl Strategy<Value = ClockCase> {
     formats().prop_flat_map(|(shape, format)| {
         let capacity = shape.capacity();
         // Large batches, but not of so many ticks that a case takes seconds.
@@ -82,14 +82,14 @@ fn cases() -> impl Strategy<Value = Case> {
         (starts(), ahead, pace, lists, ceiling, passing).prop_map(
             move |(start, ahead, pace, lists, ceiling, passing)| {
                 let ((requests, script), (limited, raises)) = (lists, ceiling);
-                Case { shape, format, start, ahead, pace, requests, script, limited, raises, passing }
+                ClockCase { shape, format, start, ahead, pace, requests, script, limited, raises, passing }
             },
         )
     })
 }
 
 /// The caller's side: state, clock, and the properties that must hold for every step.
-struct Model {
+struct StepModel {
     limits: Limits,
     pace: Pace,
     capacity: u128,
@@ -101,8 +101,8 @@ struct Model {
     ceiling: u64,
 }
 
-impl Model {
-    fn new(case: &Case) -> Model {
+impl StepModel {
+    fn new(case: &ClockCase) -> StepModel {
         let tick = nanos(case.shape.tick);
         let epoch = case.format.epoch.unix_ms() as u64 * MS;
         let (words, capacity) = (u128::from(case.shape.words()), u128::from(case.shape.capacity()));
@@ -116,7 +116,7 @@ impl Model {
         // The words whose time a clock can show.
         let shown = |at: Nanos| u128::from(at.saturating_sub(epoch) / tick) * capacity;
         let last = shown(now).saturating_add_signed(case.ahead.into()).min(shown(LAST_CLOCK)).min(words - 1) as u64;
-        Model {
+        StepModel {
             limits: Limits::of(&case.format),
             pace: case.pace,
             capacity,
@@ -129,11 +129,11 @@ impl Model {
         }
     }
 
-    fn apply(&mut self, event: Event) {
+    fn apply(&mut self, event: ClockMove) {
         self.now = match event {
-            Event::Stall => self.now,
-            Event::Forward(by) => self.now.saturating_add(by).min(LAST_CLOCK.max(self.now)),
-            Event::Back(by) => self.now.saturating_sub(by),
+            ClockMove::Stall => self.now,
+            ClockMove::Forward(by) => self.now.saturating_add(by).min(LAST_CLOCK.max(self.now)),
+            ClockMove::Back(by) => self.now.saturating_sub(by),
         };
     }
 
@@ -237,8 +237,8 @@ impl Met {
     }
 }
 
-fn run(case: &Case, met: &mut Met) -> Result<(), TestCaseError> {
-    let mut model = Model::new(case);
+fn run(case: &ClockCase, met: &mut Met) -> Result<(), TestCaseError> {
+    let mut model = StepModel::new(case);
     let mut script = case.script.iter();
     let mut raises = case.raises.iter().cycle();
     for &request in &case.requests {

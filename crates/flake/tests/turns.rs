@@ -20,7 +20,7 @@ const MAX_AHEAD: Nanos = 100 * MS;
 
 /// What callers do at the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum LimitRule {
     /// What sessions do.
     Turns,
     /// A caller leaves no words to others.
@@ -33,7 +33,7 @@ enum Rule {
 
 /// How callers wake up and draw.
 #[derive(Clone, Copy, Debug)]
-struct Machine {
+struct Delays {
     /// How late every sleep ends at least, and at most.
     late: (Nanos, Nanos),
     /// How long a draw takes, with the way to the caller and back.
@@ -41,10 +41,10 @@ struct Machine {
 }
 
 /// A machine without other work, and a machine whose processors are busy.
-const MACHINES: [Machine; 3] = [
-    Machine { late: (100_000, 120_000), draw: 20_000 },
-    Machine { late: (100_000, 4 * MS), draw: 200_000 },
-    Machine { late: (100_000, 12 * MS), draw: 1_000_000 },
+const MACHINES: [Delays; 3] = [
+    Delays { late: (100_000, 120_000), draw: 20_000 },
+    Delays { late: (100_000, 4 * MS), draw: 200_000 },
+    Delays { late: (100_000, 12 * MS), draw: 1_000_000 },
 ];
 
 #[derive(Clone, Copy)]
@@ -58,7 +58,7 @@ struct Caller {
 
 /// What some callers got.
 #[derive(Debug, Default)]
-struct Outcome {
+struct TurnsOutcome {
     /// The longest time that a caller waited for a word.
     longest: Nanos,
     /// How many words other callers were granted while a caller waited, at most.
@@ -76,21 +76,21 @@ fn limits(layout: Layout) -> Limits {
 }
 
 /// Some callers request one word after the other for `time`, each as soon as it has the last one.
-fn run(layout: Layout, callers: usize, time: Nanos, machine: Machine, rule: Rule) -> Outcome {
+fn run(layout: Layout, callers: usize, time: Nanos, machine: Delays, rule: LimitRule) -> TurnsOutcome {
     let limits = limits(layout);
     // The first words, which are not ahead of the clock, are not counted.
     let begun = 1_700_000_000_000 * MS + 123_456;
     let (end, counted) = (begun + time, begun + 3 * turn(layout));
-    let (mut random, mut last, mut outcome) = (Random(1), 0, Outcome::default());
+    let (mut random, mut last, mut outcome) = (Random(1), 0, TurnsOutcome::default());
     let mut all = vec![Caller { turn: Turn::default(), since: None, granted: 0 }; callers];
     // When each caller acts next.
     let mut queue: BinaryHeap<_> = (0..callers).map(|n| Reverse((begun + n as u64 * 7 * MS / 3, n))).collect();
     while let Some(Reverse((now, n))) = queue.pop().filter(|next| next.0.0 < end) {
         let caller = &mut all[n];
         let waited = caller.since.map_or(0, |since| (now - since).max(1));
-        let told = if matches!(rule, Rule::Turns | Rule::Greedy) { pace(waited) } else { pace(0) };
+        let told = if matches!(rule, LimitRule::Turns | LimitRule::Greedy) { pace(waited) } else { pace(0) };
         let new = caller.since.is_none();
-        let max_ahead = if new && rule == Rule::Turns { caller.turn.ahead(&limits, told) } else { MAX_AHEAD };
+        let max_ahead = if new && rule == LimitRule::Turns { caller.turn.ahead(&limits, told) } else { MAX_AHEAD };
         let ask = |pace| step(last, now, NO_CEILING, &limits, pace, Request::UpTo(1));
         let next = match ask(Pace { max_ahead, ..told }) {
             Ok(Run { first, .. }) => {
@@ -107,7 +107,7 @@ fn run(layout: Layout, callers: usize, time: Nanos, machine: Machine, rule: Rule
             Err(Obstacle::Throttled(wait)) => {
                 caller.since.get_or_insert(now);
                 let wait = match rule {
-                    Rule::Cut => {
+                    LimitRule::Cut => {
                         let Err(Obstacle::Throttled(limit)) = ask(Pace { overdue: true, ..told }) else {
                             unreachable!()
                         };
@@ -174,8 +174,8 @@ fn callers_that_wait_for_one_word_at_the_limit_take_turns() {
         let whole = time / layout.tick().nanos() * layout.sequence_capacity();
         for callers in [2, 3, 7, 11, 30] {
             for machine in MACHINES {
-                let machine = Machine { draw: machine.draw.min(draw), ..machine };
-                let found = run(layout, callers, time, machine, Rule::Turns);
+                let machine = Delays { draw: machine.draw.min(draw), ..machine };
+                let found = run(layout, callers, time, machine, LimitRule::Turns);
                 let what = format!("{layout}, {callers} callers, {machine:?}: {found:?}");
                 assert!(found.words as f64 > whole as f64 * 0.97, "{what}: of {whole} words");
                 assert!(found.longest <= most(layout, callers), "{what}");
@@ -187,7 +187,7 @@ fn callers_that_wait_for_one_word_at_the_limit_take_turns() {
 #[test]
 fn seven_callers_with_sixteen_words_a_second_are_overtaken_by_few_words() {
     for machine in MACHINES {
-        let found = run(sparse(31, 4, Tick::S1), 7, 300 * S, machine, Rule::Turns);
+        let found = run(sparse(31, 4, Tick::S1), 7, 300 * S, machine, LimitRule::Turns);
         // The words of two ticks.
         assert!(found.overtaken <= 32 && found.longest <= 2 * S, "{machine:?}: {found:?}");
     }
@@ -196,21 +196,21 @@ fn seven_callers_with_sixteen_words_a_second_are_overtaken_by_few_words() {
 #[test]
 fn callers_that_take_all_words_of_a_tick_are_caught() {
     let layout = sparse(31, 4, Tick::S1);
-    let found = run(layout, 7, 300 * S, MACHINES[0], Rule::Greedy);
+    let found = run(layout, 7, 300 * S, MACHINES[0], LimitRule::Greedy);
     assert!(found.longest > most(layout, 7) && found.overtaken > 64, "{found:?}");
 }
 
 #[test]
 fn callers_that_do_not_tell_how_long_they_have_waited_are_caught() {
     let layout = sparse(31, 4, Tick::S1);
-    let found = run(layout, 7, 300 * S, MACHINES[0], Rule::Untold);
+    let found = run(layout, 7, 300 * S, MACHINES[0], LimitRule::Untold);
     assert!(found.longest > 2 * most(layout, 7), "{found:?}");
 }
 
 #[test]
 fn sleeps_that_are_cut_before_their_rest_let_one_caller_win_for_a_minute_and_are_caught() {
     // The order of the sleeps' ends is the same in every tick. It changes only by the time by which sleeps end late, tick by tick.
-    let found = run(sparse(31, 4, Tick::S1), 7, 300 * S, MACHINES[0], Rule::Cut);
+    let found = run(sparse(31, 4, Tick::S1), 7, 300 * S, MACHINES[0], LimitRule::Cut);
     assert!(found.longest > 60 * S && found.overtaken > 60 * 16, "{found:?}");
 }
 

@@ -3,7 +3,7 @@
 use flake::fleet::{Grant, MemberIdentity, Point, Scale};
 use flake::{IdFormat, Mark, Nanos, Node};
 
-use super::machine::{HOUR, Machine, SECOND};
+use super::machine::{HOUR, MachineClocks, SECOND};
 
 /// The default layout and epoch.
 pub fn twitter() -> IdFormat {
@@ -26,7 +26,7 @@ pub fn point(format: IdFormat, wall: Nanos) -> Point {
 }
 
 /// A grant of worker ID 5 from one hour before the machine's clock to one second after it.
-pub fn grant(format: IdFormat, machine: &Machine) -> Grant {
+pub fn grant(format: IdFormat, machine: &MachineClocks) -> Grant {
     Grant {
         node: node(5),
         start: point(format, machine.wall - HOUR),

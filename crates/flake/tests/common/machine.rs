@@ -12,16 +12,16 @@ pub const HOLD: ClockRules = ClockRules { on_regression: OnRegression::Hold, ..R
 
 /// The clocks of a machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine {
+pub struct MachineClocks {
     pub monotonic: Nanos,
     pub boot: Nanos,
     pub wall: Nanos,
 }
 
-impl Machine {
+impl MachineClocks {
     /// In November 2023. The machine has been up for a day, and was suspended for an hour of it.
-    pub fn new() -> Machine {
-        Machine { monotonic: 23 * HOUR, boot: 24 * HOUR, wall: 1_700_000_000 * SECOND }
+    pub fn new() -> MachineClocks {
+        MachineClocks { monotonic: 23 * HOUR, boot: 24 * HOUR, wall: 1_700_000_000 * SECOND }
     }
 
     pub fn run(&mut self, time: Nanos) {
@@ -64,24 +64,24 @@ impl Machine {
 
 /// A machine with a generator that compares its clocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Server {
-    pub machine: Machine,
+pub struct ClockedServer {
+    pub machine: MachineClocks,
     pub clock: GeneratorClock,
     pub rules: ClockRules,
     /// The time of the last ID issued.
     pub issued: Nanos,
 }
 
-impl Server {
+impl ClockedServer {
     /// A generator that has issued nothing yet.
-    pub fn new(rules: ClockRules) -> Server {
-        Server::started(rules, 0)
+    pub fn new(rules: ClockRules) -> ClockedServer {
+        ClockedServer::started(rules, 0)
     }
 
     /// A generator that begins at its mark.
-    pub fn started(rules: ClockRules, mark: Nanos) -> Server {
-        let mut machine = Machine::new();
-        Server { clock: GeneratorClock::start(machine.read(), mark), machine, rules, issued: mark }
+    pub fn started(rules: ClockRules, mark: Nanos) -> ClockedServer {
+        let mut machine = MachineClocks::new();
+        ClockedServer { clock: GeneratorClock::start(machine.read(), mark), machine, rules, issued: mark }
     }
 
     pub fn time(&self) -> Nanos {

@@ -56,7 +56,7 @@ pub fn weighted<K: Copy>(always: Weighted<K>, more: &[Weighted<K>]) -> Vec<K> {
 
 /// A trace that ends with a failure.
 #[derive(Debug)]
-struct Found<Setup, Action, Failure> {
+struct FailedTrace<Setup, Action, Failure> {
     seed: u64,
     world: usize,
     setup: Setup,
@@ -64,7 +64,7 @@ struct Found<Setup, Action, Failure> {
     failure: Failure,
 }
 
-type FoundIn<W> = Box<Found<<W as World>::Setup, <W as World>::Action, <W as World>::Failure>>;
+type FoundIn<W> = Box<FailedTrace<<W as World>::Setup, <W as World>::Action, <W as World>::Failure>>;
 
 /// Runs a trace, and lets the world work again afterwards. Returns the world and the number of actions before the failure.
 fn run<W: World>(setup: W::Setup, trace: &[W::Action]) -> (W, Option<usize>) {
@@ -125,7 +125,7 @@ fn explore<W: World>(fault: W::Fault, kinds: &[&str], worlds: usize, seed: u64) 
         let (world, _) = run::<W>(setup, &trace);
         if let Some(failure) = world.failure() {
             let (trace, failure) = shrink::<W>(setup, trace, W::kind(failure));
-            return Err(Box::new(Found { seed, world: number, setup, trace, failure }));
+            return Err(Box::new(FailedTrace { seed, world: number, setup, trace, failure }));
         }
         let (issued, lives) = world.amount();
         amount = (amount.0 + issued, amount.1 + lives);

@@ -1,9 +1,9 @@
 //! Each rule is needed: without it, the search or a directed schedule fails. The page docs/fleet-rules.md shows how.
 
 use crate::page;
-use crate::rules::{SECTIONS, Section};
+use crate::rules::{RuleSection, SECTIONS};
 
-fn section(title: &str) -> &'static Section {
+fn section(title: &str) -> &'static RuleSection {
     SECTIONS.iter().find(|section| section.title == title).expect("there is such a section")
 }
 

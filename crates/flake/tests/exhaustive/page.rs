@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use crate::bounds::{ALL, Bounds};
-use crate::faults::Fault;
-use crate::rules::{By, Rule, Section};
-use crate::search::{Extent, Found, search};
-use crate::state::State;
+use crate::faults::FleetFault;
+use crate::rules::{By, Rule, RuleSection};
+use crate::search::{Extent, FailedSchedule, search};
+use crate::state::SearchState;
 use crate::step::Step;
 use crate::words::{grouped, list, sentences};
 
@@ -17,8 +17,8 @@ const WIDTH: usize = 130;
 pub const SEARCHED: &str = "What the search looks at";
 
 /// Returns the states of a schedule, up to the first one that fails. A step that does not make sense changes nothing.
-pub fn play(fault: Fault, bounds: &Bounds, schedule: &[Step]) -> Vec<State> {
-    let mut states = vec![State::new(fault, bounds)];
+pub fn play(fault: FleetFault, bounds: &Bounds, schedule: &[Step]) -> Vec<SearchState> {
+    let mut states = vec![SearchState::new(fault, bounds)];
     for step in schedule {
         let last = states.last().expect("there is a first state");
         if last.failure().is_some() {
@@ -59,7 +59,7 @@ pub fn part(rule: &Rule) -> String {
     let (bounds, schedule, found) = match rule.by {
         By::Search(bounds) => match search(rule.fault, bounds, bounds.thorough.max(9)) {
             Ok(extent) => panic!("{:?}: nothing fails in {extent:?}", rule.fault),
-            Err(Found { schedule, extent: Extent { states, .. }, .. }) => (
+            Err(FailedSchedule { schedule, extent: Extent { states, .. }, .. }) => (
                 bounds,
                 schedule,
                 format!("This is the shortest schedule. The search finds it after {} states.", grouped(states)),
@@ -70,16 +70,16 @@ pub fn part(rule: &Rule) -> String {
         }
     };
     let states = play(rule.fault, bounds, &schedule);
-    let failure = states.last().and_then(State::failure);
+    let failure = states.last().and_then(SearchState::failure);
     println!("{:?}: {failure:?} after {schedule:?}. {found}", rule.fault);
     assert_eq!(failure, Some(rule.fails), "{:?}", rule.fault);
     assert_eq!(states.len(), schedule.len() + 1, "{:?}: it fails before the last step", rule.fault);
     // The rule is the cause: with all rules, the same schedule holds.
-    let with = play(Fault::None, bounds, &schedule);
-    assert_eq!(with.last().and_then(State::failure), None, "{:?}", rule.fault);
+    let with = play(FleetFault::None, bounds, &schedule);
+    assert_eq!(with.last().and_then(SearchState::failure), None, "{:?}", rule.fault);
     for at in 0..schedule.len() {
         let rest = [&schedule[..at], &schedule[at + 1..]].concat();
-        let failure = play(rule.fault, bounds, &rest).last().and_then(State::failure);
+        let failure = play(rule.fault, bounds, &rest).last().and_then(SearchState::failure);
         assert_eq!(failure, None, "{:?}: step {} is not needed", rule.fault, at + 1);
     }
     let (steps, result) = sentences(&states, &schedule);
@@ -93,7 +93,7 @@ pub fn part(rule: &Rule) -> String {
     part
 }
 
-pub fn section(section: &Section) -> String {
+pub fn section(section: &RuleSection) -> String {
     let parts: Vec<_> = section.rules.iter().map(part).collect();
     parts.join("\n")
 }
@@ -104,7 +104,7 @@ fn row(bounds: &Bounds, extent: Extent) -> String {
 
 /// Searches within bounds with all rules. Nothing may fail.
 pub fn hold(bounds: &Bounds, depth: usize) -> Extent {
-    match search(Fault::None, bounds, depth) {
+    match search(FleetFault::None, bounds, depth) {
         Ok(extent) => {
             println!("{}: {extent:?}", bounds.name);
             extent
@@ -147,7 +147,7 @@ pub fn compare_row(bounds: &Bounds, extent: Extent) {
 }
 
 /// Writes the page again. The text above the table of searches stays.
-pub fn write(sections: &[Section]) {
+pub fn write(sections: &[RuleSection]) {
     let page = read();
     let (top, _) = page.split_once(&format!("\n## {SEARCHED}\n")).expect("the heading of the table");
     let introduction = below_introduction(&page);
@@ -165,7 +165,7 @@ fn below_introduction(page: &str) -> String {
 }
 
 /// Checks what the page says without a search: every rule, in order.
-pub fn check_texts(sections: &[Section]) {
+pub fn check_texts(sections: &[RuleSection]) {
     let page = read();
     for section in sections {
         let text = below(&page, section.title).replace('\n', " ");

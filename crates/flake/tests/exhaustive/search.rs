@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::bounds::Bounds;
-use crate::faults::Fault;
-use crate::state::State;
+use crate::faults::FleetFault;
+use crate::state::SearchState;
 use crate::step::Step;
 
 /// What a search has seen.
@@ -21,7 +21,7 @@ pub struct Extent {
 
 /// A schedule that fails, and how far the search had come.
 #[derive(Debug)]
-pub struct Found {
+pub struct FailedSchedule {
     pub schedule: Vec<Step>,
     pub extent: Extent,
 }
@@ -35,7 +35,7 @@ struct Link {
 const BEGIN: usize = usize::MAX;
 
 /// A state is known by its hash. Of ten million states, two have the same hash of 64 bits with a probability of one in 300,000.
-fn hash(state: &State) -> u64 {
+fn hash(state: &SearchState) -> u64 {
     let mut hasher = DefaultHasher::new();
     state.hash(&mut hasher);
     hasher.finish()
@@ -52,9 +52,9 @@ fn schedule(links: &[Link], mut last: usize) -> Vec<Step> {
 }
 
 /// Looks at every state that can be reached with at most `depth` steps. Returns the first schedule that fails, if any.
-pub fn search(fault: Fault, bounds: &Bounds, depth: usize) -> Result<Extent, Found> {
+pub fn search(fault: FleetFault, bounds: &Bounds, depth: usize) -> Result<Extent, FailedSchedule> {
     let alike = bounds.alike();
-    let begin = State::new(fault, bounds);
+    let begin = SearchState::new(fault, bounds);
     let mut seen = HashSet::from([hash(&begin)]);
     let mut links: Vec<Link> = Vec::new();
     let mut reached = vec![(begin, BEGIN)];
@@ -76,7 +76,7 @@ pub fn search(fault: Fault, bounds: &Bounds, depth: usize) -> Result<Extent, Fou
                 }
                 if failed {
                     let extent = Extent { states: seen.len(), depth: steps };
-                    return Err(Found { schedule: schedule(&links, links.len() - 1), extent });
+                    return Err(FailedSchedule { schedule: schedule(&links, links.len() - 1), extent });
                 }
                 if steps < depth {
                     next.push((after, links.len() - 1));

@@ -7,24 +7,24 @@ use flake::{Mark, Node};
 
 use crate::bounds::{Bounds, Compare};
 use crate::earlier;
-use crate::faults::Fault;
+use crate::faults::FleetFault;
 use crate::step::Step;
-use crate::world::{BEGIN, HOUR, Setup, World};
+use crate::world::{BEGIN, FleetSetup, FleetWorld, HOUR};
 
 /// Each server has nonces and process numbers of its own, so that the order in which servers act does not change the state.
 const APART: u128 = 1_000;
 
 #[derive(Clone)]
-pub struct State {
-    pub world: World,
+pub struct SearchState {
+    pub world: FleetWorld,
     /// The same schedule with all rules, if it is compared.
-    twin: Option<Box<World>>,
+    twin: Option<Box<FleetWorld>>,
     /// The nonces and process numbers of each server that were used, and then those of others.
     used: Vec<(u128, u64)>,
     failure: Option<&'static str>,
 }
 
-impl Hash for State {
+impl Hash for SearchState {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         for world in std::iter::once(&self.world).chain(self.twin.as_deref()) {
             let (registry, source, newest) = (&world.registry, world.source, world.newest);
@@ -37,9 +37,9 @@ impl Hash for State {
     }
 }
 
-fn begin(fault: Fault, bounds: &Bounds) -> World {
+fn begin(fault: FleetFault, bounds: &Bounds) -> FleetWorld {
     let mut world =
-        World::new(Setup { fault, worker_bits: bounds.worker_bits, datacenters: 1, servers: bounds.servers });
+        FleetWorld::new(FleetSetup { fault, worker_bits: bounds.worker_bits, datacenters: 1, servers: bounds.servers });
     world.places = bounds.places;
     let scale = world.registry.scale();
     let (start, bound) = (Point::ZERO, scale.point(BEGIN + 100 * 24 * HOUR));
@@ -57,16 +57,16 @@ fn begin(fault: Fault, bounds: &Bounds) -> World {
     world
 }
 
-impl State {
-    pub fn new(fault: Fault, bounds: &Bounds) -> State {
-        let twin =
-            (bounds.compare == Compare::Numbers && fault != Fault::None).then(|| Box::new(begin(Fault::None, bounds)));
+impl SearchState {
+    pub fn new(fault: FleetFault, bounds: &Bounds) -> SearchState {
+        let twin = (bounds.compare == Compare::Numbers && fault != FleetFault::None)
+            .then(|| Box::new(begin(FleetFault::None, bounds)));
         let used = (0..=bounds.places as u128).map(|place| ((place + 1) * APART, (place as u64 + 1) * 100)).collect();
-        State { world: begin(fault, bounds), twin, used, failure: None }
+        SearchState { world: begin(fault, bounds), twin, used, failure: None }
     }
 
     /// Returns the state after a step.
-    pub fn after(&self, step: Step) -> State {
+    pub fn after(&self, step: Step) -> SearchState {
         let mut state = self.clone();
         let place = step.server().unwrap_or(state.used.len() - 1);
         let mut used = state.used[place];
@@ -81,7 +81,7 @@ impl State {
             assert!(!before, "the search ends with the first failure");
         }
         state.used[place] = used;
-        state.failure = state.world.failed().map(crate::checks::Failure::kind);
+        state.failure = state.world.failed().map(crate::checks::FleetFailure::kind);
         if renewed_before && step.server().is_some_and(|server| state.world.a_copy_was_renewed(server)) {
             state.failure = Some("two servers hold one worker ID");
         }
@@ -95,7 +95,7 @@ impl State {
                 | Step::Open
                 | Step::ChangeLayout
         );
-        let until = |world: &World| world.registry.fleet.quarantine_until;
+        let until = |world: &FleetWorld| world.registry.fleet.quarantine_until;
         if !replaced && until(&state.world) < until(&self.world) {
             state.failure = Some("a quarantine ends earlier");
         }

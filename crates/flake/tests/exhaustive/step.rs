@@ -6,8 +6,8 @@ use flake::fleet::{Call, MemberStanding, Point, Record, RegistryRequest, RenewRe
 
 use crate::earlier;
 use crate::faults;
-use crate::server::{At, Server};
-use crate::world::{FORGER, Packet, World};
+use crate::server::{IdChoice, SimulatedServer};
+use crate::world::{FORGER, FleetWorld, Packet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -39,7 +39,7 @@ pub enum Step {
     CloneMemory(usize),
     Backup(usize),
     Restore(usize),
-    Issue(usize, At),
+    Issue(usize, IdChoice),
     /// The clock of a server, in microseconds ahead.
     Clock(usize, i64),
     /// A server has the fleet's layout.
@@ -138,7 +138,7 @@ impl Step {
 const SECOND: i64 = 1_000_000;
 const BETWEEN: i64 = 25 * 60 * SECOND;
 
-impl World {
+impl FleetWorld {
     pub fn worker(&self, server: usize) -> Option<u32> {
         self.servers[server].grant().map(|grant| grant.node.worker)
     }
@@ -238,9 +238,9 @@ impl World {
             }
             Step::CloneDisk(server) => {
                 let of = &self.servers[server];
-                let fault = self.fault == faults::Fault::WitnessOnDisk;
+                let fault = self.fault == faults::FleetFault::WitnessOnDisk;
                 let memory = if fault { of.memory.clone() } else { Vec::new() };
-                self.servers.push(Server { memory, process: None, ..of.clone() });
+                self.servers.push(SimulatedServer { memory, process: None, ..of.clone() });
             }
             Step::CloneMemory(server) => {
                 let clone = self.servers[server].clone();

@@ -2,11 +2,11 @@
 
 use flake::fleet::{MemberStanding, RegistryRow};
 
-use crate::checks::Failure;
-use crate::server::At;
-use crate::state::State;
+use crate::checks::FleetFailure;
+use crate::server::IdChoice;
+use crate::state::SearchState;
 use crate::step::{Forgery, Step};
-use crate::world::World;
+use crate::world::FleetWorld;
 
 const SECOND: i64 = 1_000_000;
 
@@ -51,13 +51,13 @@ fn clock(ahead: i64) -> String {
     }
 }
 
-fn fenced(world: &World, server: usize) -> bool {
+fn fenced(world: &FleetWorld, server: usize) -> bool {
     let process = world.servers[server].process.as_ref();
     process.is_some_and(|process| matches!(process.member.standing(), MemberStanding::Fenced { .. }))
 }
 
 /// The worker ID whose row has a new holder.
-fn granted(before: &World, after: &World) -> Option<u32> {
+fn granted(before: &FleetWorld, after: &FleetWorld) -> Option<u32> {
     let holder = |row: &RegistryRow| row.holder;
     let changed =
         |(node, row): &(&flake::Node, &RegistryRow)| before.registry.rows.get(node).map(holder) != Some(row.holder);
@@ -65,7 +65,7 @@ fn granted(before: &World, after: &World) -> Option<u32> {
 }
 
 /// What a server that had no worker ID gets.
-fn claims(before: &World, after: &World, server: usize, renews: bool) -> String {
+fn claims(before: &FleetWorld, after: &FleetWorld, server: usize, renews: bool) -> String {
     let starts = before.servers[server].process.is_none();
     let verb = if starts { "starts and" } else { "claims a worker ID and" };
     match after.worker(server) {
@@ -82,13 +82,13 @@ fn claims(before: &World, after: &World, server: usize, renews: bool) -> String 
 }
 
 /// What becomes of a server that had a worker ID.
-fn renews(before: &World, after: &World, server: usize, how: &str) -> String {
+fn renews(before: &FleetWorld, after: &FleetWorld, server: usize, how: &str) -> String {
     let held = before.worker(server).expect("the server has a worker ID");
     match after.worker(server) {
         Some(worker) if worker != held => {
             format!("gives worker ID {held} back and is granted worker ID {worker}{how}.")
         }
-        Some(_) if after.failed() == Some(&Failure::Refused) => {
+        Some(_) if after.failed() == Some(&FleetFailure::Refused) => {
             format!("tries to renew its grant of worker ID {held}{how}, and is refused.")
         }
         Some(_) => format!("renews its grant of worker ID {held}{how}."),
@@ -100,12 +100,12 @@ fn renews(before: &World, after: &World, server: usize, how: &str) -> String {
 }
 
 /// Returns what a schedule looked like before one of its steps.
-struct Place<'a> {
+struct SchedulePlace<'a> {
     schedule: &'a [Step],
     at: usize,
 }
 
-impl Place<'_> {
+impl SchedulePlace<'_> {
     /// The state to which the registry goes back, by the step that kept it.
     fn kept(&self) -> String {
         let kept = self.schedule[..self.at]
@@ -128,7 +128,7 @@ impl Place<'_> {
 }
 
 /// Returns one step as a sentence.
-fn sentence(before: &World, after: &World, place: &Place<'_>) -> String {
+fn sentence(before: &FleetWorld, after: &FleetWorld, place: &SchedulePlace<'_>) -> String {
     let step = place.schedule[place.at];
     let kept = place.kept();
     let text = match step {
@@ -180,7 +180,7 @@ fn sentence(before: &World, after: &World, place: &Place<'_>) -> String {
             let name = name(server);
             format!("the data directory of {name} is restored from {backup}, and PostgreSQL starts again.")
         }
-        Step::Issue(server, At::Highest) => format!("{} issues the highest ID that it can issue.", name(server)),
+        Step::Issue(server, IdChoice::Highest) => format!("{} issues the highest ID that it can issue.", name(server)),
         Step::Issue(server, _) => format!("{} issues the lowest ID that it can issue.", name(server)),
         Step::Clock(server, ahead) => format!("the clock of {} {}.", name(server), clock(ahead)),
         Step::Configure(server) => format!("{} is configured with the layout of the fleet.", name(server)),
@@ -230,14 +230,14 @@ fn sentence(before: &World, after: &World, place: &Place<'_>) -> String {
 }
 
 /// Returns the steps of a schedule as sentences. The last one is what it leads to.
-pub fn sentences(states: &[State], schedule: &[Step]) -> (Vec<String>, String) {
+pub fn sentences(states: &[SearchState], schedule: &[Step]) -> (Vec<String>, String) {
     let steps = (0..schedule.len())
-        .map(|at| sentence(&states[at].world, &states[at + 1].world, &Place { schedule, at }))
+        .map(|at| sentence(&states[at].world, &states[at + 1].world, &SchedulePlace { schedule, at }))
         .collect();
     let last = &states[schedule.len()];
     let server = schedule.last().and_then(|step| step.server()).map_or(String::new(), name);
     let result = match (last.failure(), last.world.failed()) {
-        (Some("duplicate"), Some(Failure::Duplicate { .. })) => "The ID was issued before.".into(),
+        (Some("duplicate"), Some(FleetFailure::Duplicate { .. })) => "The ID was issued before.".into(),
         (Some("duplicate"), _) => {
             match last.world.worker(schedule.last().and_then(|step| step.server()).unwrap_or(0)) {
                 Some(worker) => format!("Two holders of worker ID {worker} can issue the same IDs."),

@@ -6,15 +6,15 @@ use flake::Mark;
 use flake::fleet::MARGIN;
 
 use crate::earlier;
-use crate::faults::Fault;
+use crate::faults::FleetFault;
 use crate::random::Random;
-use crate::server::{At, Server};
-use crate::world::{GAP, HOUR, LONG, MINUTE, Packet, SECOND, World};
+use crate::server::{IdChoice, SimulatedServer};
+use crate::world::{FleetWorld, GAP, HOUR, LONG, MINUTE, Packet, SECOND};
 use crate::worlds::weighted;
 
-/// What happens. The two numbers of an [`Action`] select among the possibilities.
+/// What happens. The two numbers of a [`FleetAction`] select among the possibilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FleetEvent {
     Pass,
     PassTo,
     Quiet,
@@ -69,80 +69,119 @@ pub enum Kind {
 
 /// One step of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Action(pub Kind, pub usize, pub usize);
+pub struct FleetAction(pub FleetEvent, pub usize, pub usize);
 
-type Weighted = crate::worlds::Weighted<Kind>;
+type FleetEvents = crate::worlds::Weighted<FleetEvent>;
 
 /// What happens in every world.
-const ALWAYS: Weighted = &[
-    (2, &[Kind::Pass]),
-    (3, &[Kind::PassTo]),
-    (2, &[Kind::Quiet]),
-    (5, &[Kind::Up]),
-    (3, &[Kind::Beat]),
-    (2, &[Kind::BeatAll]),
-    (3, &[Kind::Send]),
-    (4, &[Kind::Deliver]),
-    (1, &[Kind::Drop, Kind::Start, Kind::Stop]),
-    (4, &[Kind::Issue]),
+const ALWAYS: FleetEvents = &[
+    (2, &[FleetEvent::Pass]),
+    (3, &[FleetEvent::PassTo]),
+    (2, &[FleetEvent::Quiet]),
+    (5, &[FleetEvent::Up]),
+    (3, &[FleetEvent::Beat]),
+    (2, &[FleetEvent::BeatAll]),
+    (3, &[FleetEvent::Send]),
+    (4, &[FleetEvent::Deliver]),
+    (1, &[FleetEvent::Drop, FleetEvent::Start, FleetEvent::Stop]),
+    (4, &[FleetEvent::Issue]),
 ];
 
-const MACHINES: Weighted = &[
-    (1, &[Kind::Reboot, Kind::CloneDisk, Kind::Backup, Kind::RestoreInPlace, Kind::RestoreElsewhere, Kind::Move]),
-    (1, &[Kind::Promote, Kind::Registrar]),
-    (2, &[Kind::Double]),
-    (1, &[Kind::Cut, Kind::Join]),
+const MACHINES: FleetEvents = &[
+    (
+        1,
+        &[
+            FleetEvent::Reboot,
+            FleetEvent::CloneDisk,
+            FleetEvent::Backup,
+            FleetEvent::RestoreInPlace,
+            FleetEvent::RestoreElsewhere,
+            FleetEvent::Move,
+        ],
+    ),
+    (1, &[FleetEvent::Promote, FleetEvent::Registrar]),
+    (2, &[FleetEvent::Double]),
+    (1, &[FleetEvent::Cut, FleetEvent::Join]),
 ];
-const CLOCKS: Weighted = &[(2, &[Kind::Clock]), (1, &[Kind::TrueClock, Kind::Reboot, Kind::Cut, Kind::Join])];
-const FAILOVERS: Weighted = &[
-    (2, &[Kind::FailOver]),
-    (1, &[Kind::FailOverLong]),
-    (2, &[Kind::Cut, Kind::Join, Kind::RegistryClock]),
-    (1, &[Kind::Reboot, Kind::Clock]),
+const CLOCKS: FleetEvents =
+    &[(2, &[FleetEvent::Clock]), (1, &[FleetEvent::TrueClock, FleetEvent::Reboot, FleetEvent::Cut, FleetEvent::Join])];
+const FAILOVERS: FleetEvents = &[
+    (2, &[FleetEvent::FailOver]),
+    (1, &[FleetEvent::FailOverLong]),
+    (2, &[FleetEvent::Cut, FleetEvent::Join, FleetEvent::RegistryClock]),
+    (1, &[FleetEvent::Reboot, FleetEvent::Clock]),
 ];
-const BURSTS: Weighted = &[
-    (4, &[Kind::Burst]),
-    (1, &[Kind::FailOver, Kind::FailOverLong]),
-    (2, &[Kind::Cut]),
-    (1, &[Kind::Join, Kind::RegistryClock, Kind::Reboot, Kind::Clock, Kind::TrueClock]),
+const BURSTS: FleetEvents = &[
+    (4, &[FleetEvent::Burst]),
+    (1, &[FleetEvent::FailOver, FleetEvent::FailOverLong]),
+    (2, &[FleetEvent::Cut]),
+    (1, &[FleetEvent::Join, FleetEvent::RegistryClock, FleetEvent::Reboot, FleetEvent::Clock, FleetEvent::TrueClock]),
 ];
 /// Clocks and failovers at the ends of quarantines.
-const EDGES: Weighted = &[
-    (3, &[Kind::PassTo]),
-    (4, &[Kind::RegistryClock]),
-    (3, &[Kind::Nudge]),
-    (4, &[Kind::Swap]),
-    (2, &[Kind::Cut]),
-    (1, &[Kind::Join, Kind::Reboot]),
-    (3, &[Kind::Up]),
-    (1, &[Kind::Beat, Kind::Clock]),
+const EDGES: FleetEvents = &[
+    (3, &[FleetEvent::PassTo]),
+    (4, &[FleetEvent::RegistryClock]),
+    (3, &[FleetEvent::Nudge]),
+    (4, &[FleetEvent::Swap]),
+    (2, &[FleetEvent::Cut]),
+    (1, &[FleetEvent::Join, FleetEvent::Reboot]),
+    (3, &[FleetEvent::Up]),
+    (1, &[FleetEvent::Beat, FleetEvent::Clock]),
 ];
-const UPGRADES: Weighted =
-    &[(1, &[Kind::Upgrade, Kind::Burst, Kind::FailOver]), (2, &[Kind::Cut]), (1, &[Kind::Join, Kind::Reboot])];
-const DUMPS: Weighted =
-    &[(2, &[Kind::RestoreTables]), (1, &[Kind::Burst]), (2, &[Kind::Cut]), (1, &[Kind::Join, Kind::Reboot])];
-const REGISTRY_CLOCKS: Weighted = &[(3, &[Kind::RegistryClock])];
-const FORGERIES: Weighted = &[(12, &[Kind::Forge])];
-const BACKUPS: Weighted = &[
-    (1, &[Kind::FailOverLong, Kind::RestoreRegistry, Kind::RebuildRegistry, Kind::Cut, Kind::Join]),
-    (1, &[Kind::RegistryClock, Kind::Reboot, Kind::Clock, Kind::TrueClock]),
+const UPGRADES: FleetEvents = &[
+    (1, &[FleetEvent::Upgrade, FleetEvent::Burst, FleetEvent::FailOver]),
+    (2, &[FleetEvent::Cut]),
+    (1, &[FleetEvent::Join, FleetEvent::Reboot]),
 ];
-const OPENS: Weighted = &[
-    (1, &[Kind::FailOver]),
-    (2, &[Kind::FailOverLossless, Kind::Open]),
-    (1, &[Kind::Reboot, Kind::Clock, Kind::Cut, Kind::Join]),
+const DUMPS: FleetEvents = &[
+    (2, &[FleetEvent::RestoreTables]),
+    (1, &[FleetEvent::Burst]),
+    (2, &[FleetEvent::Cut]),
+    (1, &[FleetEvent::Join, FleetEvent::Reboot]),
 ];
-const LAYOUTS: Weighted = &[
-    (1, &[Kind::ChangeLayout]),
-    (2, &[Kind::Configure]),
-    (1, &[Kind::FailOver, Kind::Cut, Kind::Join, Kind::Reboot, Kind::Clock, Kind::Lease]),
+const REGISTRY_CLOCKS: FleetEvents = &[(3, &[FleetEvent::RegistryClock])];
+const FORGERIES: FleetEvents = &[(12, &[FleetEvent::Forge])];
+const BACKUPS: FleetEvents = &[
+    (
+        1,
+        &[
+            FleetEvent::FailOverLong,
+            FleetEvent::RestoreRegistry,
+            FleetEvent::RebuildRegistry,
+            FleetEvent::Cut,
+            FleetEvent::Join,
+        ],
+    ),
+    (1, &[FleetEvent::RegistryClock, FleetEvent::Reboot, FleetEvent::Clock, FleetEvent::TrueClock]),
 ];
-const COPIES: Weighted =
-    &[(2, &[Kind::CloneMemory]), (1, &[Kind::Send, Kind::Double, Kind::Cut, Kind::Join, Kind::FailOver])];
-const RESERVATIONS: Weighted = &[(4, &[Kind::Reserve]), (1, &[Kind::Release])];
+const OPENS: FleetEvents = &[
+    (1, &[FleetEvent::FailOver]),
+    (2, &[FleetEvent::FailOverLossless, FleetEvent::Open]),
+    (1, &[FleetEvent::Reboot, FleetEvent::Clock, FleetEvent::Cut, FleetEvent::Join]),
+];
+const LAYOUTS: FleetEvents = &[
+    (1, &[FleetEvent::ChangeLayout]),
+    (2, &[FleetEvent::Configure]),
+    (
+        1,
+        &[
+            FleetEvent::FailOver,
+            FleetEvent::Cut,
+            FleetEvent::Join,
+            FleetEvent::Reboot,
+            FleetEvent::Clock,
+            FleetEvent::Lease,
+        ],
+    ),
+];
+const COPIES: FleetEvents = &[
+    (2, &[FleetEvent::CloneMemory]),
+    (1, &[FleetEvent::Send, FleetEvent::Double, FleetEvent::Cut, FleetEvent::Join, FleetEvent::FailOver]),
+];
+const RESERVATIONS: FleetEvents = &[(4, &[FleetEvent::Reserve]), (1, &[FleetEvent::Release])];
 
 /// The kinds of worlds.
-pub const WORLDS: &[(&str, &[Weighted])] = &[
+pub const WORLDS: &[(&str, &[FleetEvents])] = &[
     ("undisturbed", &[]),
     ("machines", &[MACHINES]),
     ("clocks", &[CLOCKS]),
@@ -172,18 +211,22 @@ pub const WORLDS: &[(&str, &[Weighted])] = &[
 ];
 
 /// Returns a random trace for worlds of this kind.
-pub fn trace(random: &mut Random, kind: &[Weighted]) -> Vec<Action> {
+pub fn trace(random: &mut Random, kind: &[FleetEvents]) -> Vec<FleetAction> {
     let mut trace = Vec::new();
     if kind.contains(&UPGRADES) {
         // The ring of the version before has more worker IDs.
-        trace.push(Action(Kind::Downgrade, random.pick(&[0, 3, 5, 6, 12, 24, 48]), 0));
+        trace.push(FleetAction(FleetEvent::Downgrade, random.pick(&[0, 3, 5, 6, 12, 24, 48]), 0));
     }
     if random.below(2) == 0 {
-        trace.extend([Action(Kind::Up, 0, 0), Action(Kind::Up, 1, 0), Action(Kind::Quiet, 2, 0)]);
+        trace.extend([
+            FleetAction(FleetEvent::Up, 0, 0),
+            FleetAction(FleetEvent::Up, 1, 0),
+            FleetAction(FleetEvent::Quiet, 2, 0),
+        ]);
     }
     let kinds = weighted(ALWAYS, kind);
     for _ in 0..20 + random.below(50) {
-        trace.push(Action(random.pick(&kinds), random.below(1 << 12), random.below(1 << 12)));
+        trace.push(FleetAction(random.pick(&kinds), random.below(1 << 12), random.below(1 << 12)));
     }
     trace
 }
@@ -204,67 +247,69 @@ const CLOCKS_AHEAD: [i64; 12] = [
     75 * 8_766 * HOUR,
 ];
 
-impl World {
-    pub fn act(&mut self, action: Action) {
-        let Action(kind, a, b) = action;
+impl FleetWorld {
+    pub fn act(&mut self, action: FleetAction) {
+        let FleetAction(kind, a, b) = action;
         let server = a % self.servers.len();
         let other = b % self.servers.len();
         match kind {
-            Kind::Pass => self.time += STEPS[a % STEPS.len()],
-            Kind::PassTo => self.pass_to(a, [-SECOND, 0, SECOND, 2 * SECOND][b % 4]),
-            Kind::Quiet => {
+            FleetEvent::Pass => self.time += STEPS[a % STEPS.len()],
+            FleetEvent::PassTo => self.pass_to(a, [-SECOND, 0, SECOND, 2 * SECOND][b % 4]),
+            FleetEvent::Quiet => {
                 let step = [20 * MINUTE, 20 * MINUTE, 5 * HOUR][b % 3];
                 for _ in 0..1 + a % 6 {
                     self.time += step;
                     self.beat_all();
                 }
             }
-            Kind::Up => {
+            FleetEvent::Up => {
                 self.start(server);
                 self.beat(server);
                 self.beat(server);
             }
-            Kind::Beat => self.beat(server),
-            Kind::BeatAll => self.beat_all(),
-            Kind::Send => {
+            FleetEvent::Beat => self.beat(server),
+            FleetEvent::BeatAll => self.beat_all(),
+            FleetEvent::Send => {
                 if let Some(call) = self.send(server) {
                     let process = self.servers[server].process.as_ref().map_or(0, |process| process.number);
                     self.wire.push(Packet { server, process, call, answer: None });
                 }
             }
-            Kind::Deliver => self.deliver(a, false),
-            Kind::Double => self.deliver(a, true),
-            Kind::Drop if !self.wire.is_empty() => {
+            FleetEvent::Deliver => self.deliver(a, false),
+            FleetEvent::Double => self.deliver(a, true),
+            FleetEvent::Drop if !self.wire.is_empty() => {
                 self.wire.remove(a % self.wire.len());
             }
-            Kind::Drop => {}
-            Kind::Issue => {
-                self.issue(server, [At::Clock, At::Clock, At::Lowest, At::Highest][b % 4]);
+            FleetEvent::Drop => {}
+            FleetEvent::Issue => {
+                self.issue(server, [IdChoice::Clock, IdChoice::Clock, IdChoice::Lowest, IdChoice::Highest][b % 4]);
             }
-            Kind::FailOver => self.fail_over(Some([0, SECOND, GAP, HOUR][b % 4]), a, 0, false),
-            Kind::FailOverLong => self.fail_over(Some([6 * HOUR, LONG, 3 * LONG, 10 * LONG][b % 4]), a, 0, false),
-            Kind::FailOverLossless => self.fail_over(None, 0, 0, false),
-            Kind::Burst => self.burst(a, b),
-            Kind::Nudge => self.time += [SECOND, SECOND, 2 * SECOND, MINUTE][b % 4],
-            Kind::Swap => self.fail_over([None, Some(SECOND), Some(2 * SECOND), Some(MINUTE)][b % 4], a, 0, false),
-            Kind::Downgrade => earlier::downgrade(&mut self.registry, a as u32),
-            Kind::Upgrade => self.upgrade(),
-            Kind::RestoreRegistry => {
+            FleetEvent::FailOver => self.fail_over(Some([0, SECOND, GAP, HOUR][b % 4]), a, 0, false),
+            FleetEvent::FailOverLong => self.fail_over(Some([6 * HOUR, LONG, 3 * LONG, 10 * LONG][b % 4]), a, 0, false),
+            FleetEvent::FailOverLossless => self.fail_over(None, 0, 0, false),
+            FleetEvent::Burst => self.burst(a, b),
+            FleetEvent::Nudge => self.time += [SECOND, SECOND, 2 * SECOND, MINUTE][b % 4],
+            FleetEvent::Swap => {
+                self.fail_over([None, Some(SECOND), Some(2 * SECOND), Some(MINUTE)][b % 4], a, 0, false);
+            }
+            FleetEvent::Downgrade => earlier::downgrade(&mut self.registry, a as u32),
+            FleetEvent::Upgrade => self.upgrade(),
+            FleetEvent::RestoreRegistry => {
                 self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, (b / 4 % 3) as u32, false);
             }
-            Kind::RebuildRegistry => self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, 0, true),
-            Kind::RestoreTables => {
+            FleetEvent::RebuildRegistry => self.fail_over(Some([0, HOUR, LONG, 3 * LONG][b % 4]), a, 0, true),
+            FleetEvent::RestoreTables => {
                 if b % 3 == 0 {
                     self.fail_over(None, 0, (b / 3 % 2) as u32, false);
                 }
                 self.restore_tables([0, MINUTE, HOUR, LONG][b / 8 % 4], a);
             }
-            Kind::Forge => self.forge(a, b),
-            Kind::RegistryClock => self.ahead = [0, GAP / 2, GAP][a % 3],
-            Kind::Open => self.open(),
-            Kind::ChangeLayout => self.change_layout(),
-            Kind::Reserve => self.reserve(a),
-            Kind::Release => self.release(a),
+            FleetEvent::Forge => self.forge(a, b),
+            FleetEvent::RegistryClock => self.ahead = [0, GAP / 2, GAP][a % 3],
+            FleetEvent::Open => self.open(),
+            FleetEvent::ChangeLayout => self.change_layout(),
+            FleetEvent::Reserve => self.reserve(a),
+            FleetEvent::Release => self.release(a),
             _ => self.act_on(kind, server, other, b),
         }
     }
@@ -316,7 +361,7 @@ impl World {
     }
 
     /// What happens to one server.
-    fn act_on(&mut self, kind: Kind, server: usize, other: usize, b: usize) {
+    fn act_on(&mut self, kind: FleetEvent, server: usize, other: usize, b: usize) {
         let (time, fault) = (self.time, self.fault);
         let places = self.servers.len() < self.places;
         let stopped = self.servers[server].process.is_none();
@@ -325,52 +370,52 @@ impl World {
         let (other_mark, other_stopped) = (self.servers[other].mark, self.servers[other].process.is_none());
         let of = &mut self.servers[server];
         match kind {
-            Kind::Start => of.start(time, number, fault),
-            Kind::Stop => of.process = None,
-            Kind::Registrar => of.restart_registrar(time, number),
-            Kind::Reboot => {
+            FleetEvent::Start => of.start(time, number, fault),
+            FleetEvent::Stop => of.process = None,
+            FleetEvent::Registrar => of.restart_registrar(time, number),
+            FleetEvent::Reboot => {
                 of.process = None;
                 of.memory.clear();
             }
-            Kind::CloneDisk if places => {
-                let memory = if fault == Fault::WitnessOnDisk { of.memory.clone() } else { Vec::new() };
-                let clone = Server { memory, process: None, cut: false, ..of.clone() };
+            FleetEvent::CloneDisk if places => {
+                let memory = if fault == FleetFault::WitnessOnDisk { of.memory.clone() } else { Vec::new() };
+                let clone = SimulatedServer { memory, process: None, cut: false, ..of.clone() };
                 self.servers.push(clone);
             }
-            Kind::CloneMemory if places && !stopped => {
+            FleetEvent::CloneMemory if places && !stopped => {
                 let clone = of.clone();
                 self.checks.copied.extend(clone.holder().into_iter().chain(clone.claimant()));
                 self.servers.push(clone);
             }
-            Kind::Backup => of.backup = Some(of.mark),
-            Kind::RestoreInPlace => {
+            FleetEvent::Backup => of.backup = Some(of.mark),
+            FleetEvent::RestoreInPlace => {
                 of.process = None;
                 of.mark = of.backup.unwrap_or(Mark::NOTHING_ISSUED);
             }
-            Kind::RestoreElsewhere => {
+            FleetEvent::RestoreElsewhere => {
                 of.process = None;
                 of.mark = of.backup.unwrap_or(Mark::NOTHING_ISSUED);
                 of.disk = number;
             }
-            Kind::Promote => {
+            FleetEvent::Promote => {
                 of.process = None;
                 of.mark = other_mark;
             }
-            Kind::Move if stopped && other != server && other_stopped => {
+            FleetEvent::Move if stopped && other != server && other_stopped => {
                 let (low, high) = (server.min(other), server.max(other));
                 let (first, second) = self.servers.split_at_mut(high);
                 std::mem::swap(&mut first[low].disk, &mut second[0].disk);
                 std::mem::swap(&mut first[low].mark, &mut second[0].mark);
             }
-            Kind::Clock => of.ahead = CLOCKS_AHEAD[b % CLOCKS_AHEAD.len()],
-            Kind::TrueClock => of.ahead = 0,
-            Kind::Cut => of.cut = true,
-            Kind::Join => of.cut = false,
-            Kind::Lease => {
+            FleetEvent::Clock => of.ahead = CLOCKS_AHEAD[b % CLOCKS_AHEAD.len()],
+            FleetEvent::TrueClock => of.ahead = 0,
+            FleetEvent::Cut => of.cut = true,
+            FleetEvent::Join => of.cut = false,
+            FleetEvent::Lease => {
                 of.process = None;
                 of.lease = [MARGIN, Duration::from_hours(1), Duration::from_hours(12), Duration::from_hours(24)][b % 4];
             }
-            Kind::Configure => {
+            FleetEvent::Configure => {
                 of.process = None;
                 of.format = format;
             }

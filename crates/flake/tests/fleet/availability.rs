@@ -6,7 +6,7 @@ use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Moment, Regis
 use flake::{Epoch, IdFormat, Layout};
 
 use crate::earlier;
-use crate::faults::{self, Fault};
+use crate::faults::{self, FleetFault};
 use crate::random::Random;
 
 const MINUTE: i64 = 60_000_000;
@@ -14,7 +14,7 @@ const WEEK: i64 = 7 * 24 * 60;
 
 /// Which rules the registry has.
 #[derive(Clone, Copy, Debug)]
-enum Rules {
+enum RegistryRules {
     All,
     /// The version before: no short leases of spare worker IDs, and no slices.
     Before,
@@ -39,13 +39,13 @@ struct Week {
 }
 
 impl Week {
-    fn new(rules: Rules, layout: &str, members: usize) -> Week {
+    fn new(rules: RegistryRules, layout: &str, members: usize) -> Week {
         let format = IdFormat { layout: Layout::parse(layout).unwrap(), epoch: Epoch::TWITTER };
         let source = Source { system: 1, timeline: 1, tables: 1 };
         let identity = MemberIdentity { fleet: None, format, datacenter: 0 };
         let clock = flake::fleet::Scale::new(format).point(0);
         let mut registry = Registry::new(Uuid(7), format, source);
-        if let Rules::Before = rules {
+        if let RegistryRules::Before = rules {
             earlier::downgrade(&mut registry, 0);
         }
         Week {
@@ -71,7 +71,7 @@ impl Week {
             let Some(call) = self.members[member].request(now, Duration::from_hours(12)) else { return };
             self.nonces += 1;
             let moment = Moment { now, source: self.source, nonce: Uuid(self.nonces) };
-            let answer = faults::call(Fault::None, &mut self.registry, &moment, &call);
+            let answer = faults::call(FleetFault::None, &mut self.registry, &moment, &call);
             let effect = self.members[member].answer(&call, &answer);
             if matches!(effect, Effect::Lost(_)) {
                 self.since[member] = Some(self.time);
@@ -129,7 +129,7 @@ impl Week {
 }
 
 /// What happens in a minute of a week.
-type Plan = fn(&mut Week, &mut Random, i64);
+type WeekPlan = fn(&mut Week, &mut Random, i64);
 
 /// One failover each week, and each day a machine that is restarted.
 fn quiet(week: &mut Week, random: &mut Random, minute: i64) {
@@ -204,7 +204,7 @@ fn large(week: &mut Week, random: &mut Random, minute: i64) {
 
 /// What a number of weeks have shown.
 #[derive(Default)]
-struct Outcome {
+struct WeeksOutcome {
     waits: Vec<i64>,
     restarts: usize,
     failovers: usize,
@@ -213,7 +213,7 @@ struct Outcome {
     mute: usize,
 }
 
-impl Outcome {
+impl WeeksOutcome {
     /// The part of the failovers that met a member without a worker ID, in percent.
     fn mute(&self) -> f64 {
         100.0 * self.mute as f64 / self.failovers.max(1) as f64
@@ -226,8 +226,8 @@ impl Outcome {
 }
 
 /// Runs weeks and prints what they have shown.
-fn weeks(name: &str, rules: Rules, layout: &str, members: usize, count: usize, plan: Plan) -> Outcome {
-    let mut outcome = Outcome { fewest: usize::MAX, ..Outcome::default() };
+fn weeks(name: &str, rules: RegistryRules, layout: &str, members: usize, count: usize, plan: WeekPlan) -> WeeksOutcome {
+    let mut outcome = WeeksOutcome { fewest: usize::MAX, ..WeeksOutcome::default() };
     for seed in 0..count {
         let mut random = Random(seed as u64 + 1);
         let mut week = Week::new(rules, layout, members);
@@ -261,9 +261,9 @@ fn count() -> usize {
 }
 
 /// A kind of week: its description, the number of members, the plan, and the fewest failovers that it has.
-type Kind = (&'static str, usize, Plan, usize);
+type WeekKind = (&'static str, usize, WeekPlan, usize);
 
-const KINDS: [Kind; 4] = [
+const KINDS: [WeekKind; 4] = [
     ("one failover, and each day a machine is restarted", 3, quiet, 1),
     ("each day, five members are restarted one after the other, on three days twice", 5, updates, 10),
     ("four failovers a day", 3, four, 15),
@@ -273,7 +273,7 @@ const KINDS: [Kind; 4] = [
 const WEEKS: usize = 20;
 
 /// A row of the table in docs/fleet-rules.md.
-fn row(name: &str, before: &Outcome, after: &Outcome) -> String {
+fn row(name: &str, before: &WeeksOutcome, after: &WeeksOutcome) -> String {
     let wait = |minutes: i64| if minutes < 60 { format!("{minutes} min") } else { format!("{} h", minutes / 60) };
     let longest = (wait(before.longest()), wait(after.longest()));
     let (failovers, before, after) = (after.failovers, before.mute(), after.mute());
@@ -285,8 +285,8 @@ fn no_failover_meets_a_member_without_a_worker_id_caught() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fleet-rules.md");
     let page = std::fs::read_to_string(page).expect("the page exists");
     for (name, members, plan, fewest) in KINDS {
-        let after = weeks(name, Rules::All, "41:10:12", members, WEEKS, plan);
-        let before = weeks(name, Rules::Before, "41:10:12", members, WEEKS, plan);
+        let after = weeks(name, RegistryRules::All, "41:10:12", members, WEEKS, plan);
+        let before = weeks(name, RegistryRules::Before, "41:10:12", members, WEEKS, plan);
         assert!(after.fewest >= fewest && before.fewest >= fewest, "{name}: {} failovers", after.fewest);
         assert!(after.mute == 0 && after.longest() <= 15, "{name}: {} min", after.longest());
         // With the rules of the version before, members wait longer, and failovers meet them. A single failover meets none.
@@ -299,20 +299,20 @@ fn no_failover_meets_a_member_without_a_worker_id_caught() {
 
 #[test]
 fn a_primary_that_crashes_all_the_time_is_rarely_without_a_worker_id() {
-    let outcome = weeks("crash loop", Rules::All, "41:10:12", 3, count(), looping);
+    let outcome = weeks("crash loop", RegistryRules::All, "41:10:12", 3, count(), looping);
     assert!(outcome.mute() < 15.0, "{}", outcome.mute());
 }
 
 #[test]
 fn a_small_fleet_waits_at_most_for_the_spare_quarantine() {
     for (layout, limit) in [("41:6:12", 25.0), ("41:5:12", 60.0)] {
-        let outcome = weeks(layout, Rules::All, layout, 3, count(), bad);
+        let outcome = weeks(layout, RegistryRules::All, layout, 3, count(), bad);
         assert!(outcome.mute() < limit && outcome.longest() < 600, "{layout}");
     }
 }
 
 #[test]
 fn a_large_fleet_survives_two_failovers_with_forty_restarts_each() {
-    let outcome = weeks("large", Rules::All, "41:10:12", 300, count().div_ceil(10), large);
+    let outcome = weeks("large", RegistryRules::All, "41:10:12", 300, count().div_ceil(10), large);
     assert!(outcome.longest() <= 120, "{}", outcome.longest());
 }

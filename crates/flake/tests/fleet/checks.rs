@@ -6,11 +6,11 @@ use flake::Node;
 use flake::fleet::{Call, Grant, Moment, Point, RegistryAnswer, RegistryRequest, Uuid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Failure {
+pub enum FleetFailure {
     /// Two servers issued this ID.
     Duplicate { id: i64 },
     /// Two servers could issue the same IDs, if their clocks showed these times.
-    Overlap { first: Span, second: Span },
+    Overlap { first: HolderSpan, second: HolderSpan },
     /// A server without a copy was fenced.
     Fenced,
     /// A server lost its worker ID before its bound had passed.
@@ -23,23 +23,23 @@ pub enum Failure {
     Stuck(&'static str),
 }
 
-impl Failure {
+impl FleetFailure {
     /// The kind of the failure, which a shorter trace must share.
     pub fn kind(&self) -> &'static str {
         match self {
-            Failure::Duplicate { .. } | Failure::Overlap { .. } => "duplicate",
-            Failure::Fenced => "fenced without a copy",
-            Failure::Displaced => "displaced",
-            Failure::Refused => "refused",
-            Failure::Ahead => "ahead of a clock",
-            Failure::Stuck(what) => what,
+            FleetFailure::Duplicate { .. } | FleetFailure::Overlap { .. } => "duplicate",
+            FleetFailure::Fenced => "fenced without a copy",
+            FleetFailure::Displaced => "displaced",
+            FleetFailure::Refused => "refused",
+            FleetFailure::Ahead => "ahead of a clock",
+            FleetFailure::Stuck(what) => what,
         }
     }
 }
 
 /// The IDs that a holder could issue so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Span {
+pub struct HolderSpan {
     holder: Uuid,
     /// True for IDs of the second layout.
     second: bool,
@@ -50,16 +50,16 @@ pub struct Span {
 
 /// Who issued an ID. A server without a holder can issue nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Issuer {
+pub struct IssuedBy {
     pub server: usize,
     pub holder: Option<Uuid>,
 }
 
 #[derive(Clone, Default, Hash)]
 pub struct Checks {
-    pub failure: Option<Failure>,
-    issued: BTreeMap<i64, Issuer>,
-    spans: Vec<Span>,
+    pub failure: Option<FleetFailure>,
+    issued: BTreeMap<i64, IssuedBy>,
+    spans: Vec<HolderSpan>,
     /// The holders whose memory was copied.
     pub copied: BTreeSet<Uuid>,
     pub grants: usize,
@@ -68,25 +68,25 @@ pub struct Checks {
 }
 
 impl Checks {
-    pub fn fail(&mut self, failure: Failure) {
+    pub fn fail(&mut self, failure: FleetFailure) {
         self.failure.get_or_insert(failure);
     }
 
-    pub fn issued(&mut self, id: i64, issuer: Issuer) {
+    pub fn issued(&mut self, id: i64, issuer: IssuedBy) {
         if let Some(other) = self.issued.insert(id, issuer) {
             // Two copies of a memory can issue the same IDs until they meet the registry.
             let copies = other.holder == issuer.holder
                 && other.server != issuer.server
                 && issuer.holder.is_some_and(|holder| self.copied.contains(&holder));
             if !copies {
-                self.fail(Failure::Duplicate { id });
+                self.fail(FleetFailure::Duplicate { id });
             }
         }
     }
 
     pub fn granted(&mut self, holder: Uuid, second: bool, grant: &Grant) {
         self.grants += 1;
-        let span = Span { holder, second, node: grant.node, start: grant.start.id(), bound: grant.bound.id() };
+        let span = HolderSpan { holder, second, node: grant.node, start: grant.start.id(), bound: grant.bound.id() };
         let place = self
             .spans
             .iter()
@@ -99,10 +99,10 @@ impl Checks {
                 && span.start <= other.bound
         });
         if let Some(first) = overlap.copied() {
-            self.fail(Failure::Overlap { first, second: span });
+            self.fail(FleetFailure::Overlap { first, second: span });
         }
         match place {
-            Some(place) => self.spans[place] = Span { bound: span.bound.max(self.spans[place].bound), ..span },
+            Some(place) => self.spans[place] = HolderSpan { bound: span.bound.max(self.spans[place].bound), ..span },
             None => self.spans.push(span),
         }
     }
@@ -116,7 +116,7 @@ impl Checks {
 
     pub fn fenced(&mut self, holder: Option<Uuid>) {
         if !holder.is_some_and(|holder| self.copied.contains(&holder)) {
-            self.fail(Failure::Fenced);
+            self.fail(FleetFailure::Fenced);
         }
     }
 
@@ -124,7 +124,7 @@ impl Checks {
     pub fn lost(&mut self, holder: Option<Uuid>, grant: &Grant, floor: Point, now: Point) {
         let copied = holder.is_some_and(|holder| self.copied.contains(&holder));
         if !copied && grant.start >= floor && !grant.bound.passed(now) {
-            self.fail(Failure::Displaced);
+            self.fail(FleetFailure::Displaced);
         }
     }
 
@@ -133,7 +133,7 @@ impl Checks {
             // A repeated claim gets the same answer, and can show another clock.
             let first = self.claims.insert((claim.nonce, *count));
             if first && !(start.passed(moment.now) && start.passed(claim.clock)) {
-                self.fail(Failure::Ahead);
+                self.fail(FleetFailure::Ahead);
             }
         }
     }

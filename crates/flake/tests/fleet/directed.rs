@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::faults::Fault;
+use crate::faults::FleetFault;
 use crate::steps::{begin, needed};
 use crate::world::{GAP, HOUR, MINUTE, SECOND};
 
 #[test]
 fn the_quarantine_is_a_floor_for_a_first_claim_that_was_lost_caught() {
-    needed(Fault::RingFloor, |world| {
+    needed(FleetFault::RingFloor, |world| {
         world.up(0);
         world.quiet(3, MINUTE);
         let state = world.registry.clone();
@@ -27,7 +27,7 @@ fn the_quarantine_is_a_floor_for_a_first_claim_that_was_lost_caught() {
 
 #[test]
 fn the_spare_slice_is_closed_if_a_timeline_is_missing_caught() {
-    needed(Fault::Jump, |world| {
+    needed(FleetFault::Jump, |world| {
         world.up(0);
         world.quiet(2, MINUTE);
         let state = world.registry.clone();
@@ -42,7 +42,7 @@ fn the_spare_slice_is_closed_if_a_timeline_is_missing_caught() {
 
 #[test]
 fn the_spare_slice_is_closed_if_the_state_is_from_within_a_quarantine_caught() {
-    needed(Fault::Stale, |world| {
+    needed(FleetFault::Stale, |world| {
         world.up(0);
         world.quiet(2, MINUTE);
         world.promote(&world.registry.clone());
@@ -64,7 +64,7 @@ fn the_spare_slice_is_closed_if_the_state_is_from_within_a_quarantine_caught() {
 
 #[test]
 fn the_spare_slice_is_closed_if_a_clock_can_have_been_set_back_into_the_quarantine_caught() {
-    needed(Fault::StaleMargin, |world| {
+    needed(FleetFault::StaleMargin, |world| {
         world.up(0);
         world.promote(&world.registry.clone());
         world.beat(0);
@@ -113,10 +113,10 @@ fn a_timeline_is_settled_when_no_clock_can_be_within_the_spare_quarantine_caught
         world.servers[3].ahead = GAP;
         world.beat(0);
         world.up(3);
-        world.failed().map(crate::checks::Failure::kind)
+        world.failed().map(crate::checks::FleetFailure::kind)
     };
-    assert_eq!(schedule(Fault::None), None);
-    assert_eq!(schedule(Fault::CalmMargin), Some("duplicate"));
+    assert_eq!(schedule(FleetFault::None), None);
+    assert_eq!(schedule(FleetFault::CalmMargin), Some("duplicate"));
 }
 
 #[test]
@@ -137,15 +137,15 @@ fn no_timeline_is_settled_after_a_renewal_told_of_a_loss_caught() {
         world.beat(0);
         world.beat(0);
         world.up(3);
-        world.failed().map(crate::checks::Failure::kind)
+        world.failed().map(crate::checks::FleetFailure::kind)
     };
-    assert_eq!(schedule(Fault::None), None);
-    assert_eq!(schedule(Fault::ToldSettled), Some("duplicate"));
+    assert_eq!(schedule(FleetFault::None), None);
+    assert_eq!(schedule(FleetFault::ToldSettled), Some("duplicate"));
 }
 
 #[test]
 fn the_first_renewal_in_a_life_has_no_margin_caught() {
-    needed(Fault::FirstMargin, |world| {
+    needed(FleetFault::FirstMargin, |world| {
         world.up(0);
         world.quiet(2, MINUTE);
         world.cut(0);
@@ -166,7 +166,7 @@ fn the_first_renewal_in_a_life_has_no_margin_caught() {
 
 #[test]
 fn a_new_life_raises_no_bound_caught() {
-    needed(Fault::Raised, |world| {
+    needed(FleetFault::Raised, |world| {
         world.up(0);
         world.quiet(2, MINUTE);
         world.cut(0);
@@ -188,7 +188,7 @@ fn a_new_life_raises_no_bound_caught() {
 
 #[test]
 fn a_spare_worker_id_stays_with_a_holder_that_renewed_at_the_last_moment_caught() {
-    needed(Fault::SpareMargin, |world| {
+    needed(FleetFault::SpareMargin, |world| {
         world.up(0);
         world.fill_ring();
         world.promote(&world.registry.clone());
@@ -214,7 +214,7 @@ fn a_spare_worker_id_stays_with_a_holder_that_renewed_at_the_last_moment_caught(
 
 #[test]
 fn an_expired_holder_of_a_spare_worker_id_is_not_renewed_caught() {
-    for fault in [Fault::Expired, Fault::ExpiredByBoth] {
+    for fault in [FleetFault::Expired, FleetFault::ExpiredByBoth] {
         needed(fault, |world| {
             world.up(0);
             world.fill_ring();
@@ -253,13 +253,13 @@ fn a_quarantine_never_ends_earlier_caught() {
         assert_eq!(world.failed(), None);
         ends[0] <= ends[1]
     };
-    assert!(schedule(Fault::None));
-    assert!(!schedule(Fault::Earlier));
+    assert!(schedule(FleetFault::None));
+    assert!(!schedule(FleetFault::Earlier));
 }
 
 #[test]
 fn a_quarantine_is_longer_than_every_lease_caught() {
-    needed(Fault::Far, |world| {
+    needed(FleetFault::Far, |world| {
         world.up(0);
         world.quiet(2, MINUTE);
         let state = world.registry.clone();
@@ -276,7 +276,7 @@ fn a_quarantine_is_longer_than_every_lease_caught() {
 
 #[test]
 fn a_new_layout_begins_above_a_lost_grant_caught() {
-    needed(Fault::LayoutQuarantine, |world| {
+    needed(FleetFault::LayoutQuarantine, |world| {
         world.start(0);
         world.beat(0);
         world.off(0);
@@ -294,7 +294,7 @@ fn a_new_layout_begins_above_a_lost_grant_caught() {
 
 #[test]
 fn open_returns_to_the_quarantine_before_caught() {
-    needed(Fault::OpenAll, |world| {
+    needed(FleetFault::OpenAll, |world| {
         world.up(0);
         world.quiet(3, MINUTE);
         let state = world.registry.clone();
@@ -317,7 +317,7 @@ fn open_returns_to_the_quarantine_before_caught() {
 
 #[test]
 fn what_a_renewal_tells_of_a_registry_without_a_new_timeline_begins_a_life_caught() {
-    needed(Fault::Told, |world| {
+    needed(FleetFault::Told, |world| {
         world.up(0);
         let state = world.registry.clone();
         world.up(1);
@@ -337,7 +337,7 @@ fn what_a_renewal_tells_of_a_registry_without_a_new_timeline_begins_a_life_caugh
 #[test]
 fn a_registry_that_is_put_back_notices_it_by_a_renewal_caught() {
     let schedule = |told: bool| {
-        let mut world = begin(Fault::None, 3, 3);
+        let mut world = begin(FleetFault::None, 3, 3);
         world.up(0);
         let state = world.registry.clone();
         world.beat(0);
@@ -348,7 +348,7 @@ fn a_registry_that_is_put_back_notices_it_by_a_renewal_caught() {
             world.beat(0);
         }
         world.up(2);
-        world.failed().map(crate::checks::Failure::kind)
+        world.failed().map(crate::checks::FleetFailure::kind)
     };
     assert_eq!(schedule(true), None);
     assert_eq!(schedule(false), Some("duplicate"));
@@ -356,7 +356,7 @@ fn a_registry_that_is_put_back_notices_it_by_a_renewal_caught() {
 
 #[test]
 fn the_spare_slice_is_closed_if_a_renewal_tells_of_a_lost_life_caught() {
-    needed(Fault::ToldOpen, |world| {
+    needed(FleetFault::ToldOpen, |world| {
         world.up(0);
         let (state, source) = (world.registry.clone(), world.source);
         world.promote(&state);

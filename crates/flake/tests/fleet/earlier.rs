@@ -6,8 +6,8 @@ use flake::fleet::{
 };
 use flake::{Node, Part};
 
-use crate::faults::Fault;
-use crate::world::World;
+use crate::faults::FleetFault;
+use crate::world::FleetWorld;
 
 /// Makes the registry one of the version before. A state keeps its version, because the functions are in the same database. A spare
 /// quarantine that never ends marks the version. Claims begin at a worker ID, as if the ones below it had been granted long ago.
@@ -31,7 +31,7 @@ const fn spare(registry: &Registry) -> u32 {
     end - end / 8
 }
 
-impl World {
+impl FleetWorld {
     /// The registry is upgraded, if it has the version before.
     pub fn upgrade(&mut self) {
         let moment = self.moment();
@@ -44,24 +44,24 @@ impl World {
 }
 
 /// The upgrade of a registry, as `registry/upgraded.sql`.
-fn upgrade(fault: Fault, registry: &mut Registry, moment: &Moment) {
+fn upgrade(fault: FleetFault, registry: &mut Registry, moment: &Moment) {
     if !is_earlier(registry) {
         return;
     }
     let scale = registry.scale();
     let fleet = &mut registry.fleet;
-    fleet.spare_until = moment.now.plus(if fault == Fault::UpgradeNear { scale.near() } else { scale.far() });
-    if fault == Fault::UpgradeSettled {
+    fleet.spare_until = moment.now.plus(if fault == FleetFault::UpgradeNear { scale.near() } else { scale.far() });
+    if fault == FleetFault::UpgradeSettled {
         fleet.settled = Some(fleet.source.timeline);
     } else {
         fleet.newest_seen = Point::ZERO;
     }
-    if fault != Fault::UpgradeUnnoticed {
+    if fault != FleetFault::UpgradeUnnoticed {
         // Begins a life if the registry has moved.
         let request = RegistryRequest::Hello { serial: 0 };
         registry.call(moment, &Call { fleet: None, format: registry.fleet.format, request });
     }
-    if fault != Fault::UpgradeOpen {
+    if fault != FleetFault::UpgradeOpen {
         registry.fleet.spare_closed = true;
     }
     registry.cursors.clear();

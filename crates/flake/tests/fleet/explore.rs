@@ -1,24 +1,24 @@
 //! Random worlds of a registry and its servers.
 
-use crate::actions::{Action, WORLDS, trace};
-use crate::checks::Failure;
-use crate::faults::Fault;
+use crate::actions::{FleetAction, WORLDS, trace};
+use crate::checks::FleetFailure;
+use crate::faults::FleetFault;
 use crate::random::Random;
-use crate::world::{Setup, World};
+use crate::world::{FleetSetup, FleetWorld};
 use crate::worlds;
 
-impl worlds::World for World {
-    type Fault = Fault;
-    type Setup = Setup;
-    type Action = Action;
-    type Failure = Failure;
+impl worlds::World for FleetWorld {
+    type Fault = FleetFault;
+    type Setup = FleetSetup;
+    type Action = FleetAction;
+    type Failure = FleetFailure;
 
     fn kinds() -> Vec<&'static str> {
         WORLDS.iter().map(|(name, _)| *name).collect()
     }
 
-    fn random(random: &mut Random, fault: Fault, kind: usize) -> (Setup, Vec<Action>) {
-        let setup = Setup {
+    fn random(random: &mut Random, fault: FleetFault, kind: usize) -> (FleetSetup, Vec<FleetAction>) {
+        let setup = FleetSetup {
             fault,
             worker_bits: random.pick(&[1, 2, 2, 3, 3, 4, 4, 5, 5, 6]),
             datacenters: random.pick(&[1, 1, 1, 2]),
@@ -27,15 +27,15 @@ impl worlds::World for World {
         (setup, trace(random, WORLDS[kind].1))
     }
 
-    fn without_fault(setup: Setup) -> Setup {
-        Setup { fault: Fault::None, ..setup }
+    fn without_fault(setup: FleetSetup) -> FleetSetup {
+        FleetSetup { fault: FleetFault::None, ..setup }
     }
 
-    fn begin(setup: Setup) -> World {
-        World::new(setup)
+    fn begin(setup: FleetSetup) -> FleetWorld {
+        FleetWorld::new(setup)
     }
 
-    fn play(&mut self, action: Action) {
+    fn play(&mut self, action: FleetAction) {
         self.act(action);
     }
 
@@ -43,11 +43,11 @@ impl worlds::World for World {
         self.heal();
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&FleetFailure> {
         self.failed()
     }
 
-    fn kind(failure: &Failure) -> &'static str {
+    fn kind(failure: &FleetFailure) -> &'static str {
         failure.kind()
     }
 

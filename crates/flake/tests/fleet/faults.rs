@@ -9,12 +9,12 @@ use flake::fleet::{
 use flake::{IdFormat, Mark, Node, Stamp};
 
 use crate::earlier;
-use crate::server::Process;
+use crate::server::ServerProcess;
 use crate::world::FORGER;
 
 /// The rule that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum FleetFault {
     None,
     // Claims.
     /// A worker ID is granted as soon as its bound has passed, without a margin.
@@ -161,15 +161,15 @@ fn span_above(registry: &Registry, point: Point) -> Point {
 }
 
 /// Answers a call, with the fault.
-pub fn call(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> RegistryAnswer {
+pub fn call(fault: FleetFault, registry: &mut Registry, moment: &Moment, call: &Call) -> RegistryAnswer {
     let old_rules = earlier::is_earlier(registry);
-    if fault == Fault::None && !old_rules {
+    if fault == FleetFault::None && !old_rules {
         return registry.call(moment, call);
     }
-    if fault == Fault::Source {
+    if fault == FleetFault::Source {
         registry.fleet.source = moment.source;
     }
-    if fault == Fault::Tables {
+    if fault == FleetFault::Tables {
         registry.fleet.source.tables = moment.source.tables;
     }
     // A hello first notices another host, so that the rest of the call is within one life.
@@ -185,7 +185,7 @@ pub fn call(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call)
         RegistryRequest::Claim(request) if old_rules => earlier::claim(registry, moment.now, &request),
         RegistryRequest::Claim(_) => claim(fault, registry, moment, call),
         RegistryRequest::Renew(renew) => {
-            let told = fault == Fault::Told;
+            let told = fault == FleetFault::Told;
             let renew =
                 if told { RenewRequest { life: renew.life.min(registry.fleet.life - 1), ..renew } } else { renew };
             let call = Call { request: RegistryRequest::Renew(renew), ..*call };
@@ -195,7 +195,13 @@ pub fn call(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call)
 }
 
 /// Makes a call that can begin a new life, and changes what the new life has stored.
-fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call: impl Fn(&mut Registry) -> T) -> T {
+fn live<T>(
+    fault: FleetFault,
+    registry: &mut Registry,
+    now: Point,
+    moved: bool,
+    call: impl Fn(&mut Registry) -> T,
+) -> T {
     let old = registry.fleet;
     let newest_seen = registry.rows.values().map(|row| row.seen).max().unwrap_or(Point::ZERO);
     let answer = call(registry);
@@ -206,41 +212,41 @@ fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call:
     }
     let margin = scale.margin();
     let over = |until: Point, margins| until == Point::ZERO || until.plus(margins).passed(newest_seen);
-    let stale = !over(old.quarantine_until, if fault == Fault::StaleMargin { margin } else { margin.twice() });
-    let calm = over(old.spare_until, if fault == Fault::CalmMargin { margin } else { margin.twice() });
+    let stale = !over(old.quarantine_until, if fault == FleetFault::StaleMargin { margin } else { margin.twice() });
+    let calm = over(old.spare_until, if fault == FleetFault::CalmMargin { margin } else { margin.twice() });
     let late = moved && newest_seen.plus(scale.near()).passed(now.plus(margin));
     let restored = fleet.source.tables != old.source.tables;
-    let same = fleet.source.system == old.source.system && (!restored || fault == Fault::TablesOpen);
+    let same = fleet.source.system == old.source.system && (!restored || fault == FleetFault::TablesOpen);
     let repeated = restored && fleet.source.timeline == old.source.timeline;
     let successor = same && (repeated || fleet.source.timeline == old.source.timeline + 1);
     let next = same && fleet.source.timeline > old.source.timeline;
-    let missed = if moved { !successor && fault != Fault::Jump } else { fault != Fault::ToldOpen };
-    fleet.spare_closed = missed || (stale && fault != Fault::Stale) || (late && fault != Fault::Late);
+    let missed = if moved { !successor && fault != FleetFault::Jump } else { fault != FleetFault::ToldOpen };
+    fleet.spare_closed = missed || (stale && fault != FleetFault::Stale) || (late && fault != FleetFault::Late);
     match fault {
-        Fault::Quarantine => fleet.quarantine_until = old.quarantine_until,
-        Fault::OneLife if moved => fleet.life = old.life + 1,
-        Fault::Near => fleet.spare_until = old.spare_until.max(now.plus(margin.twice())),
-        Fault::Calm | Fault::CalmMargin if moved && (calm || fault == Fault::Calm) && next => {
+        FleetFault::Quarantine => fleet.quarantine_until = old.quarantine_until,
+        FleetFault::OneLife if moved => fleet.life = old.life + 1,
+        FleetFault::Near => fleet.spare_until = old.spare_until.max(now.plus(margin.twice())),
+        FleetFault::Calm | FleetFault::CalmMargin if moved && (calm || fault == FleetFault::Calm) && next => {
             fleet.settled = Some(old.source.timeline);
             fleet.newest_seen = newest_seen;
             fleet.spare_before = old.spare_until;
         }
-        Fault::SliceSeen => fleet.newest_seen = newest_seen,
-        Fault::ToldSettled if !moved => fleet.settled = old.settled,
-        Fault::SystemSettled if moved && fleet.settled.is_none() => {
+        FleetFault::SliceSeen => fleet.newest_seen = newest_seen,
+        FleetFault::ToldSettled if !moved => fleet.settled = old.settled,
+        FleetFault::SystemSettled if moved && fleet.settled.is_none() => {
             fleet.settled = fleet.source.timeline.checked_sub(1);
         }
-        Fault::TablesSettled if restored && fleet.source.system == old.source.system => {
+        FleetFault::TablesSettled if restored && fleet.source.system == old.source.system => {
             fleet.settled = if calm { Some(old.source.timeline) } else { old.settled };
         }
-        Fault::Before if stale => fleet.quarantine_before = old.quarantine_before,
-        Fault::Raised => {
+        FleetFault::Before if stale => fleet.quarantine_before = old.quarantine_before,
+        FleetFault::Raised => {
             let end = fleet.quarantine_until;
             let live = registry.rows.values_mut().filter(|row| !row.bound.plus(margin).passed(fleet.newest_seen));
             live.for_each(|row| row.bound = row.bound.max(end));
         }
-        Fault::Earlier => fleet.quarantine_until = now.plus(scale.far()),
-        Fault::Far => {
+        FleetFault::Earlier => fleet.quarantine_until = now.plus(scale.far()),
+        FleetFault::Far => {
             let end = now.plus(scale.span(Duration::from_mins(10))).plus(margin.twice());
             fleet.quarantine_until = old.quarantine_until.max(end);
         }
@@ -249,7 +255,7 @@ fn live<T>(fault: Fault, registry: &mut Registry, now: Point, moved: bool, call:
     answer
 }
 
-fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) -> RegistryAnswer {
+fn claim(fault: FleetFault, registry: &mut Registry, moment: &Moment, call: &Call) -> RegistryAnswer {
     let RegistryRequest::Claim(mut claim) = call.request else { return registry.call(moment, call) };
     let (mut moment, repeated) = (*moment, claim.nonce);
     let old = registry.fleet;
@@ -257,33 +263,33 @@ fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) ->
     let ring = Ring::of(&old.format.layout);
     let later = old.spare_until.plus(registry.scale().margin()).passed(moment.now);
     match fault {
-        Fault::NearFloor if later => registry.fleet.spare_until = Point::ZERO,
-        Fault::SliceFixed if ring.slices > 0 => {
+        FleetFault::NearFloor if later => registry.fleet.spare_until = Point::ZERO,
+        FleetFault::SliceFixed if ring.slices > 0 => {
             let fixed = old.source.timeline / ring.slices * ring.slices;
             registry.fleet.source.timeline = fixed + ring.slices;
             registry.fleet.settled = old.settled.filter(|at| old.source.timeline - at <= ring.slices).map(|_| fixed);
             moment.source = registry.fleet.source;
         }
-        Fault::SliceWindow => registry.fleet.settled = old.settled.map(|_| old.source.timeline - 1),
-        Fault::ClaimMargin => {
+        FleetFault::SliceWindow => registry.fleet.settled = old.settled.map(|_| old.source.timeline - 1),
+        FleetFault::ClaimMargin => {
             claim.clock = span_above(registry, claim.clock);
             moment.now = span_above(registry, moment.now);
         }
-        Fault::ClaimClock => claim.clock = Point::MAX,
-        Fault::RingFloor if !quarantined => registry.fleet.quarantine_until = Point::ZERO,
-        Fault::SparesFloor if quarantined => {
+        FleetFault::ClaimClock => claim.clock = Point::MAX,
+        FleetFault::RingFloor if !quarantined => registry.fleet.quarantine_until = Point::ZERO,
+        FleetFault::SparesFloor if quarantined => {
             registry.fleet.quarantine_before = Point::ZERO;
             registry.fleet.spare_before = Point::ZERO;
         }
-        Fault::SpareSeen => registry.fleet.newest_seen = Point::MAX,
-        Fault::SpareMargin => registry.fleet.newest_seen = span_above(registry, old.newest_seen),
+        FleetFault::SpareSeen => registry.fleet.newest_seen = Point::MAX,
+        FleetFault::SpareMargin => registry.fleet.newest_seen = span_above(registry, old.newest_seen),
         // A claim with another nonce is another claim.
-        Fault::ClaimRepeated => claim.nonce = moment.nonce,
+        FleetFault::ClaimRepeated => claim.nonce = moment.nonce,
         _ => {}
     }
     let rows = registry.rows.clone();
     let mut answer = registry.call(&moment, &Call { request: RegistryRequest::Claim(claim), ..*call });
-    if let (Fault::SliceLater, true, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })) =
+    if let (FleetFault::SliceLater, true, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })) =
         (fault, quarantined && later, answer)
     {
         registry.fleet.spare_before = old.spare_until;
@@ -292,7 +298,7 @@ fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) ->
         answer = registry.call(&moment, &Call { request: RegistryRequest::Claim(claim), ..*call });
     }
     registry.fleet = old;
-    if let (Fault::ForgedCount, RegistryAnswer::Claimed { worker, count, .. }) = (fault, &mut answer) {
+    if let (FleetFault::ForgedCount, RegistryAnswer::Claimed { worker, count, .. }) = (fault, &mut answer) {
         let node = Node { datacenter: claim.datacenter, worker: *worker };
         if let (Some(row), Some(before)) = (registry.rows.get_mut(&node), rows.get(&node))
             && row != before
@@ -301,12 +307,12 @@ fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) ->
             *count = row.count;
         }
     }
-    if let (Fault::ClaimRepeated, RegistryAnswer::Claimed { worker, nonce, .. }) = (fault, &mut answer) {
+    if let (FleetFault::ClaimRepeated, RegistryAnswer::Claimed { worker, nonce, .. }) = (fault, &mut answer) {
         *nonce = repeated;
         let node = Node { datacenter: claim.datacenter, worker: *worker };
         registry.rows.entry(node).and_modify(|row| row.nonce = repeated);
     }
-    if let (Fault::FirstLease, RegistryAnswer::Claimed { worker, bound, .. }) = (fault, &mut answer) {
+    if let (FleetFault::FirstLease, RegistryAnswer::Claimed { worker, bound, .. }) = (fault, &mut answer) {
         let node = Node { datacenter: claim.datacenter, worker: *worker };
         let lease = registry.scale().span(claim.lease);
         if let Some(row) = registry.rows.get_mut(&node).filter(|row| rows.get(&node) != Some(row)) {
@@ -317,7 +323,13 @@ fn claim(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call) ->
     answer
 }
 
-fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, renew: RenewRequest) -> RegistryAnswer {
+fn renew(
+    fault: FleetFault,
+    registry: &mut Registry,
+    moment: &Moment,
+    call: &Call,
+    renew: RenewRequest,
+) -> RegistryAnswer {
     let node = Node { datacenter: renew.datacenter, worker: renew.worker };
     let life = registry.fleet.life;
     let row = registry.rows.get(&node).copied();
@@ -331,24 +343,26 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
         }
     };
     match (fault, own) {
-        (Fault::Repeated, Some(row)) if row.nonce == renew.next_nonce => change(registry, &|row| row.nonce = Uuid(1)),
-        (Fault::Expired, Some(row)) if row.life == life => {
+        (FleetFault::Repeated, Some(row)) if row.nonce == renew.next_nonce => {
+            change(registry, &|row| row.nonce = Uuid(1));
+        }
+        (FleetFault::Expired, Some(row)) if row.life == life => {
             change(registry, &|row| row.bound = row.bound.max(moment.now));
         }
-        (Fault::GivenAway, None) => change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce)),
-        (Fault::AdoptAny, None) if older => {
+        (FleetFault::GivenAway, None) => change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce)),
+        (FleetFault::AdoptAny, None) if older => {
             change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce));
         }
-        (Fault::ForgedStart, None) if older && row.is_some_and(|row| row.bound <= renew.start) => {
+        (FleetFault::ForgedStart, None) if older && row.is_some_and(|row| row.bound <= renew.start) => {
             change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce));
         }
-        (Fault::Copied, Some(_)) => change(registry, &|row| row.nonce = renew.nonce),
-        (Fault::FirstMargin, _) if older => {
+        (FleetFault::Copied, Some(_)) => change(registry, &|row| row.nonce = renew.nonce),
+        (FleetFault::FirstMargin, _) if older => {
             // The registry's clock a margin ago gives the renewal a margin more.
             let margin = Point::ZERO.plus(registry.scale().margin()).id();
             moment.now = Point::new(moment.now.id() - margin).unwrap_or(Point::ZERO);
         }
-        (Fault::ExpiredByBoth, _) => {
+        (FleetFault::ExpiredByBoth, _) => {
             let earlier = Moment { now: moment.now.min(renew.clock), ..moment };
             let answer = |moment: &Moment| registry.clone().call(moment, call);
             let expired = answer(&moment) == RegistryAnswer::Lost(Loss::Expired);
@@ -356,19 +370,19 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
                 moment = earlier;
             }
         }
-        (Fault::AdoptLower, Some(row)) if row.count < renew.count => {
+        (FleetFault::AdoptLower, Some(row)) if row.count < renew.count => {
             return RegistryAnswer::Conflict { seen: row.seen };
         }
-        (Fault::AdoptAbsent, None) if row.is_none() => return RegistryAnswer::Lost(Loss::GivenAway),
-        (Fault::AdoptLater, None) if row.is_some() => return RegistryAnswer::Lost(Loss::GivenAway),
+        (FleetFault::AdoptAbsent, None) if row.is_none() => return RegistryAnswer::Lost(Loss::GivenAway),
+        (FleetFault::AdoptLater, None) if row.is_some() => return RegistryAnswer::Lost(Loss::GivenAway),
         _ => {}
     }
     let floor = registry.fleet.floor;
-    if fault == Fault::LayoutBack {
+    if fault == FleetFault::LayoutBack {
         registry.fleet.floor = Point::ZERO;
     }
     let mut renewal = renew;
-    if fault == Fault::ForgedCount && renew.holder == FORGER {
+    if fault == FleetFault::ForgedCount && renew.holder == FORGER {
         renewal.count = renew.count.min(own.map_or(0, |row| row.count) + 1);
     }
     let call = Call { request: RegistryRequest::Renew(renewal), ..*call };
@@ -379,19 +393,19 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
             row.seen = row.seen.max(seen);
         }
     });
-    if let (Fault::ForgedBound, RegistryAnswer::Renewed { bound, .. }) = (fault, &mut answer) {
+    if let (FleetFault::ForgedBound, RegistryAnswer::Renewed { bound, .. }) = (fault, &mut answer) {
         *bound = (*bound).max(renew.bound);
         change(registry, &|row| row.bound = row.bound.max(renew.bound));
     }
-    if fault == Fault::ForgedCount && renew.holder == FORGER && matches!(answer, RegistryAnswer::Renewed { .. }) {
+    if fault == FleetFault::ForgedCount && renew.holder == FORGER && matches!(answer, RegistryAnswer::Renewed { .. }) {
         change(registry, &|row| row.count = row.count.max(renew.count));
     }
-    if let (Fault::Stay, RegistryAnswer::Renewed { leave, .. }) = (fault, &mut answer) {
+    if let (FleetFault::Stay, RegistryAnswer::Renewed { leave, .. }) = (fault, &mut answer) {
         *leave = false;
     }
     let ring = Ring::of(&registry.fleet.format.layout);
     let old_rules = earlier::is_earlier(registry);
-    let unlimited = fault == Fault::SpareLease || old_rules;
+    let unlimited = fault == FleetFault::SpareLease || old_rules;
     if let (true, true, RegistryAnswer::Renewed { bound, leave, .. }) =
         (unlimited, renew.worker >= ring.spare, &mut answer)
     {
@@ -402,7 +416,7 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
         let bound = *bound;
         change(registry, &|row| row.bound = bound);
     }
-    if let (Fault::Wanted, RegistryAnswer::Renewed { bound, .. }) = (fault, &mut answer) {
+    if let (FleetFault::Wanted, RegistryAnswer::Renewed { bound, .. }) = (fault, &mut answer) {
         let lease = if renew.worker >= ring.spare { renew.lease.min(SPARE_LEASE) } else { renew.lease };
         *bound = (*bound).max(renew.clock.plus(registry.scale().span(lease)));
         let bound = *bound;
@@ -411,43 +425,44 @@ fn renew(fault: Fault, registry: &mut Registry, moment: &Moment, call: &Call, re
     answer
 }
 
-pub fn open(fault: Fault, registry: &mut Registry, moment: &Moment) {
+pub fn open(fault: FleetFault, registry: &mut Registry, moment: &Moment) {
     let opened = registry.open(moment);
-    if opened && fault == Fault::OpenAll {
+    if opened && fault == FleetFault::OpenAll {
         registry.fleet.quarantine_until = Point::ZERO;
         registry.fleet.quarantine_before = Point::ZERO;
     }
 }
 
-pub fn reserve(fault: Fault, registry: &mut Registry, moment: &Moment, node: Node, holder: Uuid) -> Option<Point> {
+pub fn reserve(fault: FleetFault, registry: &mut Registry, moment: &Moment, node: Node, holder: Uuid) -> Option<Point> {
     let start = registry.reserve(moment, node, holder)?;
-    if fault == Fault::Reserved {
+    if fault == FleetFault::Reserved {
         registry.rows.get_mut(&node)?.bound = moment.now.max(start);
     }
     Some(start)
 }
 
-pub fn change_layout(fault: Fault, registry: &mut Registry, moment: &Moment, format: IdFormat) {
-    if fault == Fault::LayoutQuarantine {
+pub fn change_layout(fault: FleetFault, registry: &mut Registry, moment: &Moment, format: IdFormat) {
+    if fault == FleetFault::LayoutQuarantine {
         let request = RegistryRequest::Hello { serial: 0 };
         registry.call(moment, &Call { fleet: None, format: registry.fleet.format, request });
         registry.fleet.quarantine_until = Point::ZERO;
     }
     registry.change_layout(moment, format);
-    if fault == Fault::LayoutFloor {
+    if fault == FleetFault::LayoutFloor {
         registry.fleet.floor = Point::ZERO;
     }
 }
 
 /// The record with which a server starts.
-pub fn start(fault: Fault, record: Option<Record>) -> Option<Record> {
-    record.map(|record| if fault == Fault::Used { Record { used: Mark::NOTHING_ISSUED, ..record } } else { record })
+pub fn start(fault: FleetFault, record: Option<Record>) -> Option<Record> {
+    record
+        .map(|record| if fault == FleetFault::Used { Record { used: Mark::NOTHING_ISSUED, ..record } } else { record })
 }
 
 /// Changes the process before its next request.
-pub fn request(fault: Fault, process: &mut Process) {
+pub fn request(fault: FleetFault, process: &mut ServerProcess) {
     let record = match (fault, process.member.record()) {
-        (Fault::PendingChanged, Some(record)) if record.pending.is_some() => Record { pending: None, ..*record },
+        (FleetFault::PendingChanged, Some(record)) if record.pending.is_some() => Record { pending: None, ..*record },
         _ => return,
     };
     let identity =
@@ -455,13 +470,13 @@ pub fn request(fault: Fault, process: &mut Process) {
     process.member = Member::start(identity, Some(record), Point::ZERO);
 }
 
-pub fn begin(fault: Fault, grant: &Grant, mark: Mark) -> Mark {
+pub fn begin(fault: FleetFault, grant: &Grant, mark: Mark) -> Mark {
     match fault {
-        Fault::Start => mark.max(grant.used),
+        FleetFault::Start => mark.max(grant.used),
         _ => grant.begin(mark),
     }
 }
 
-pub fn ceiling(fault: Fault, grant: &Grant, stamp: &Stamp, last_word: u64) -> u64 {
-    if fault == Fault::Bound { last_word + 1 } else { grant.ceiling(stamp, last_word) }
+pub fn ceiling(fault: FleetFault, grant: &Grant, stamp: &Stamp, last_word: u64) -> u64 {
+    if fault == FleetFault::Bound { last_word + 1 } else { grant.ceiling(stamp, last_word) }
 }

@@ -3,12 +3,12 @@
 use flake::Node;
 use flake::fleet::{Call, Point, RegistryAnswer, RegistryRequest, RenewRequest, Uuid};
 
-use crate::faults::Fault;
+use crate::faults::FleetFault;
 use crate::random::Random;
 use crate::steps::{begin, needed};
-use crate::world::{FORGER, GAP, HOUR, LONG, MINUTE, World};
+use crate::world::{FORGER, FleetWorld, GAP, HOUR, LONG, MINUTE};
 
-impl World {
+impl FleetWorld {
     /// Sends a renewal with numbers that would do harm. The role has no nonce of a server, but it keeps its own.
     pub fn forge(&mut self, a: usize, b: usize) {
         let mut random = Random((a << 12 | b) as u64);
@@ -52,7 +52,7 @@ impl World {
 }
 
 /// A renewal of worker ID 0 by somebody who is not its holder.
-fn forged(world: &World, life: u64, count: u64, start: i64, bound: i64) -> Call {
+fn forged(world: &FleetWorld, life: u64, count: u64, start: i64, bound: i64) -> Call {
     let scale = world.registry.scale();
     let point = |time: i64| scale.point(world.time + time);
     let request = RegistryRequest::Renew(RenewRequest {
@@ -86,13 +86,13 @@ fn a_forged_call_does_not_stop_a_server_that_has_a_worker_id_caught() {
         world.quiet(3, MINUTE);
         world.worker(0)
     };
-    assert_eq!(schedule(Fault::None), Some(0));
-    assert_ne!(schedule(Fault::ForgedStart), Some(0));
+    assert_eq!(schedule(FleetFault::None), Some(0));
+    assert_ne!(schedule(FleetFault::ForgedStart), Some(0));
 }
 
 #[test]
 fn spare_worker_ids_are_closed_if_a_begun_life_can_be_lost_caught() {
-    needed(Fault::Late, |world| {
+    needed(FleetFault::Late, |world| {
         world.up(0);
         world.quiet(2, MINUTE);
         let state = world.registry.clone();
@@ -110,7 +110,7 @@ fn spare_worker_ids_are_closed_if_a_begun_life_can_be_lost_caught() {
 
 #[test]
 fn what_no_answer_can_have_contained_changes_nothing() {
-    let mut world = begin(Fault::None, 3, 2);
+    let mut world = begin(FleetFault::None, 3, 2);
     world.up(1);
     let life = world.registry.fleet.life;
     for (count, start, bound) in
@@ -128,7 +128,7 @@ fn what_no_answer_can_have_contained_changes_nothing() {
 
 #[test]
 fn the_holder_of_a_nonce_is_renewed_whatever_the_clock_of_the_registry_shows() {
-    let mut world = begin(Fault::None, 3, 1);
+    let mut world = begin(FleetFault::None, 3, 1);
     world.up(0);
     world.quiet(2, MINUTE);
     for ahead in [-9_000 * HOUR, -24 * HOUR, -HOUR] {

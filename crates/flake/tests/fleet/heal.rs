@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use flake::fleet::{Ring, Scale};
 
-use crate::checks::Failure;
-use crate::server::At;
-use crate::world::{BEGIN, HOUR, LONG, World};
+use crate::checks::FleetFailure;
+use crate::server::IdChoice;
+use crate::world::{BEGIN, FleetWorld, HOUR, LONG};
 
-impl World {
+impl FleetWorld {
     pub fn heal(&mut self) {
         self.wire.clear();
         self.ahead = 0;
@@ -64,18 +64,18 @@ impl World {
         for server in 0..self.servers.len() {
             let Some(grant) = self.servers[server].grant() else {
                 if self.servers.len() <= ring.spare as usize {
-                    self.checks.fail(Failure::Stuck("a server gets no worker ID"));
+                    self.checks.fail(FleetFailure::Stuck("a server gets no worker ID"));
                 }
                 continue;
             };
             if holders.insert(grant.node, server).is_some() {
-                self.checks.fail(Failure::Stuck("two servers hold one worker ID"));
+                self.checks.fail(FleetFailure::Stuck("two servers hold one worker ID"));
             }
             // A mark that was written under a clock of the future can be above the bound.
             let clock = Scale::new(format).point(self.time).id() as u64;
             let begin = grant.begin(self.servers[server].mark);
-            if begin.value() < clock && !self.issue(server, At::Clock) {
-                self.checks.fail(Failure::Stuck("a server with a worker ID issues nothing"));
+            if begin.value() < clock && !self.issue(server, IdChoice::Clock) {
+                self.checks.fail(FleetFailure::Stuck("a server with a worker ID issues nothing"));
             }
         }
         let now = self.now();
@@ -84,7 +84,7 @@ impl World {
             !holders.contains_key(node) && !row.bound.plus(margin).passed(now)
         };
         if self.registry.rows.iter().any(leaked) {
-            self.checks.fail(Failure::Stuck("a worker ID is lost"));
+            self.checks.fail(FleetFailure::Stuck("a worker ID is lost"));
         }
         let newcomer = self.add_server();
         let datacenter = self.servers[newcomer].datacenter;
@@ -92,7 +92,7 @@ impl World {
         self.start(newcomer);
         self.beat(newcomer);
         if taken < ring.spare as usize && self.servers[newcomer].grant().is_none() {
-            self.checks.fail(Failure::Stuck("a newcomer gets no worker ID"));
+            self.checks.fail(FleetFailure::Stuck("a newcomer gets no worker ID"));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Worlds with all rules: no ID is issued twice, nobody is fenced without a copy, nobody loses a worker ID before its bound, and
 //! nobody is stuck.
 
-use crate::faults::Fault;
-use crate::world::World;
+use crate::faults::FleetFault;
+use crate::world::FleetWorld;
 use crate::worlds;
 
 /// The worlds that an everyday run explores.
@@ -11,7 +11,7 @@ const TESTS: usize = 14;
 
 #[track_caller]
 fn hold(kinds: &[&str]) {
-    worlds::hold::<World>(Fault::None, kinds, EVERYDAY, TESTS);
+    worlds::hold::<FleetWorld>(FleetFault::None, kinds, EVERYDAY, TESTS);
 }
 
 #[test]

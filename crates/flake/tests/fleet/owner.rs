@@ -3,15 +3,15 @@
 use flake::fleet::{Grant, Moment, Point, RegistryRow, Ring, Uuid};
 use flake::{Mark, Node};
 
-use crate::faults::{self, Fault};
-use crate::world::World;
+use crate::faults::{self, FleetFault};
+use crate::world::FleetWorld;
 
 /// Who issues the IDs of a reserved worker ID.
 fn database(node: Node) -> Uuid {
     Uuid(u128::MAX - u128::from(node.worker))
 }
 
-impl World {
+impl FleetWorld {
     /// The owner reserves a worker ID outside a quarantine, and its database issues all IDs from the start that the registry tells.
     pub fn reserve(&mut self, worker: usize) {
         let ring = Ring::of(&self.registry.fleet.format.layout);
@@ -36,7 +36,7 @@ impl World {
     pub fn keep_reservations(&mut self, moment: &Moment) {
         for node in &self.reserved {
             let kept = self.registry.rows.get(node).is_some_and(RegistryRow::is_reserved);
-            if !kept && !matches!(self.fault, Fault::Reserved | Fault::ReservedOnce) {
+            if !kept && !matches!(self.fault, FleetFault::Reserved | FleetFault::ReservedOnce) {
                 self.registry.reserve(moment, *node, database(*node));
             }
         }

@@ -3,13 +3,13 @@
 use flake::Node;
 use flake::fleet::{Point, Uuid};
 
-use crate::faults::Fault;
+use crate::faults::FleetFault;
 use crate::steps::{needed, run};
-use crate::world::{HOUR, LONG, MINUTE, World};
+use crate::world::{FleetWorld, HOUR, LONG, MINUTE};
 
 #[test]
 fn a_server_is_never_granted_a_reserved_worker_id_caught() {
-    needed(Fault::Reserved, |world| {
+    needed(FleetFault::Reserved, |world| {
         world.reserve(0);
         world.up(0);
         world.quiet(3, HOUR);
@@ -21,7 +21,7 @@ fn a_server_is_never_granted_a_reserved_worker_id_caught() {
 /// The quarantine after a failover is the time that the owner has to reserve the worker ID again.
 #[test]
 fn a_reservation_that_a_failover_loses_is_made_again_caught() {
-    needed(Fault::ReservedOnce, |world| {
+    needed(FleetFault::ReservedOnce, |world| {
         world.up(0);
         world.quiet(2, MINUTE);
         let state = world.registry.clone();
@@ -37,7 +37,7 @@ fn a_reservation_that_a_failover_loses_is_made_again_caught() {
 /// Until the quarantine ends, no server gets the worker ID, even if nobody reserves it again.
 #[test]
 fn a_lost_reservation_is_not_granted_during_the_quarantine() {
-    let schedule = |world: &mut World| {
+    let schedule = |world: &mut FleetWorld| {
         world.up(0);
         world.quiet(2, MINUTE);
         let state = world.registry.clone();
@@ -53,12 +53,12 @@ fn a_lost_reservation_is_not_granted_during_the_quarantine() {
         }
         assert!(world.time > crate::world::BEGIN + LONG - 2 * HOUR);
     };
-    assert_eq!(run(Fault::ReservedOnce, schedule), None);
+    assert_eq!(run(FleetFault::ReservedOnce, schedule), None);
 }
 
 #[test]
 fn a_worker_id_in_use_or_a_spare_one_is_not_reserved() {
-    let schedule = |world: &mut World| {
+    let schedule = |world: &mut FleetWorld| {
         world.up(0);
         let moment = world.moment();
         for worker in [0, 6, 7] {
@@ -74,12 +74,12 @@ fn a_worker_id_in_use_or_a_spare_one_is_not_reserved() {
         let moment = world.moment();
         assert_eq!(world.registry.reserve(&moment, world.reserved[0], Uuid(1)), Some(world.start_of(0)));
     };
-    assert_eq!(run(Fault::None, schedule), None);
+    assert_eq!(run(FleetFault::None, schedule), None);
 }
 
 #[test]
 fn a_released_worker_id_begins_above_what_its_database_has_issued() {
-    let schedule = |world: &mut World| {
+    let schedule = |world: &mut FleetWorld| {
         world.reserve(0);
         world.time += HOUR;
         world.release(0);
@@ -92,10 +92,10 @@ fn a_released_worker_id_begins_above_what_its_database_has_issued() {
         world.up(1);
         assert_eq!(world.worker(1), Some(0));
     };
-    assert_eq!(run(Fault::None, schedule), None);
+    assert_eq!(run(FleetFault::None, schedule), None);
 }
 
-impl World {
+impl FleetWorld {
     fn start_of(&self, worker: u32) -> Point {
         self.registry.rows[&Node { datacenter: 0, worker }].start
     }

@@ -2,14 +2,14 @@
 
 use flake::fleet::{RegistryAnswer, RegistryRefusal, RegistryRequest};
 
-use crate::checks::Failure;
-use crate::faults::Fault;
+use crate::checks::FleetFailure;
+use crate::faults::FleetFault;
 use crate::steps::begin;
 use crate::world::{GAP, HOUR, MINUTE, Packet, SECOND};
 
 #[test]
 fn one_failover_is_one_life_however_many_renewals_were_lost() {
-    let mut world = begin(Fault::None, 3, 4);
+    let mut world = begin(FleetFault::None, 3, 4);
     world.up(0);
     world.up(1);
     world.quiet(3, MINUTE);
@@ -48,10 +48,10 @@ fn a_renewal_that_was_left_in_a_proxy_fences_nobody_caught() {
         world.deliver(0, false);
         world.wire.clear();
         world.quiet(2, MINUTE);
-        (world.worker(0), world.failed().map(Failure::kind))
+        (world.worker(0), world.failed().map(FleetFailure::kind))
     };
-    assert_eq!(schedule(Fault::None), (Some(0), None));
-    assert_eq!(schedule(Fault::AdoptLower), (None, Some("fenced without a copy")));
+    assert_eq!(schedule(FleetFault::None), (Some(0), None));
+    assert_eq!(schedule(FleetFault::AdoptLower), (None, Some("fenced without a copy")));
 }
 
 #[test]
@@ -79,10 +79,10 @@ fn a_holder_whose_claim_was_lost_keeps_its_worker_id_caught() {
         world.join(0);
         world.quiet(2, MINUTE);
         assert_ne!(world.worker(0), Some(0));
-        (world.worker(1), world.failed().map(Failure::kind))
+        (world.worker(1), world.failed().map(FleetFailure::kind))
     };
-    assert_eq!(schedule(Fault::None), (Some(0), None));
-    assert_eq!(schedule(Fault::AdoptLater).1, Some("displaced"));
+    assert_eq!(schedule(FleetFault::None), (Some(0), None));
+    assert_eq!(schedule(FleetFault::AdoptLater).1, Some("displaced"));
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn a_holder_whose_row_was_lost_keeps_its_worker_id_caught() {
         world.up(0);
         world.promote(&state);
         world.quiet(2, MINUTE);
-        (world.worker(0), world.failed().map(Failure::kind))
+        (world.worker(0), world.failed().map(FleetFailure::kind))
     };
-    assert_eq!(schedule(Fault::None), (Some(0), None));
-    assert_eq!(schedule(Fault::AdoptAbsent).1, Some("displaced"));
+    assert_eq!(schedule(FleetFault::None), (Some(0), None));
+    assert_eq!(schedule(FleetFault::AdoptAbsent).1, Some("displaced"));
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn a_crash_loop_uses_up_minutes_and_not_leases_caught() {
         assert_eq!(world.failed(), None);
         refused
     };
-    assert_eq!(schedule(Fault::None), 0);
-    assert!(schedule(Fault::FirstLease) > 0);
+    assert_eq!(schedule(FleetFault::None), 0);
+    assert!(schedule(FleetFault::FirstLease) > 0);
 }
 
 #[test]
@@ -131,13 +131,13 @@ fn a_repeated_claim_gets_the_same_answer_caught() {
         world.time += SECOND;
         first == world.ask(&claim)
     };
-    assert!(schedule(Fault::None));
-    assert!(!schedule(Fault::ClaimRepeated));
+    assert!(schedule(FleetFault::None));
+    assert!(!schedule(FleetFault::ClaimRepeated));
 }
 
 #[test]
 fn a_server_whose_clock_is_behind_takes_no_worker_id_from_others() {
-    let mut world = begin(Fault::None, 1, 3);
+    let mut world = begin(FleetFault::None, 1, 3);
     world.up(0);
     world.up(1);
     world.quiet(2, MINUTE);
@@ -159,7 +159,7 @@ fn a_server_whose_clock_is_behind_takes_no_worker_id_from_others() {
 
 #[test]
 fn a_failover_without_a_loss_leaves_a_spare_worker_id_for_one_newcomer_each() {
-    let mut world = begin(Fault::None, 4, 1);
+    let mut world = begin(FleetFault::None, 4, 1);
     world.up(0);
     world.quiet(2, MINUTE);
     let mut workers = vec![world.worker(0)];
@@ -195,8 +195,8 @@ fn the_renewals_of_a_lost_timeline_close_no_slice_caught() {
         assert_eq!(world.failed(), None);
         world.worker(1)
     };
-    assert_eq!(schedule(Fault::None), Some(15));
-    assert_eq!(schedule(Fault::OneLife), None);
+    assert_eq!(schedule(FleetFault::None), Some(15));
+    assert_eq!(schedule(FleetFault::OneLife), None);
 }
 
 #[test]
@@ -211,13 +211,13 @@ fn a_spare_worker_id_is_given_back_after_the_quarantine_caught() {
         assert_eq!(world.failed(), None);
         world.worker(1)
     };
-    assert_eq!(schedule(Fault::None), Some(1));
-    assert_eq!(schedule(Fault::Stay), Some(12));
+    assert_eq!(schedule(FleetFault::None), Some(1));
+    assert_eq!(schedule(FleetFault::Stay), Some(12));
 }
 
 #[test]
 fn a_claim_waits_for_the_spare_worker_id_that_becomes_free_first() {
-    let mut world = begin(Fault::None, 3, 3);
+    let mut world = begin(FleetFault::None, 3, 3);
     world.up(0);
     world.promote(&world.registry.clone());
     world.quiet(20, 5 * MINUTE);
@@ -242,7 +242,7 @@ fn a_claim_waits_for_the_spare_worker_id_that_becomes_free_first() {
 
 #[test]
 fn after_eight_failovers_in_an_hour_a_restarted_machine_waits_for_the_spare_quarantine() {
-    let mut world = begin(Fault::None, 4, 3);
+    let mut world = begin(FleetFault::None, 4, 3);
     world.up(0);
     let mut given = Vec::new();
     for _ in 0..8 {

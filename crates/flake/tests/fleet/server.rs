@@ -8,12 +8,12 @@ use flake::fleet::{
 };
 use flake::{IdFormat, Mark, Node};
 
-use crate::checks::{Checks, Failure, Issuer};
-use crate::faults::{self, Fault};
-use crate::world::{FORGER, GAP, World};
+use crate::checks::{Checks, FleetFailure, IssuedBy};
+use crate::faults::{self, FleetFault};
+use crate::world::{FORGER, FleetWorld, GAP};
 
 #[derive(Clone, Debug, Hash)]
-pub struct Server {
+pub struct SimulatedServer {
     /// The witnesses in the memory of the machine, by data directory.
     pub memory: Vec<(u64, Record)>,
     pub disk: u64,
@@ -29,11 +29,11 @@ pub struct Server {
     /// The layout in the configuration.
     pub format: IdFormat,
     pub datacenter: u32,
-    pub process: Option<Process>,
+    pub process: Option<ServerProcess>,
 }
 
 #[derive(Clone, Debug, Hash)]
-pub struct Process {
+pub struct ServerProcess {
     pub member: Member,
     /// A different number for each start of the registrar.
     pub number: u64,
@@ -45,15 +45,15 @@ pub struct Process {
 
 /// Which of the IDs that it may issue a server issues: its clock can show any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum IdChoice {
     Clock,
     Lowest,
     Highest,
 }
 
-impl Server {
-    pub fn new(disk: u64, format: IdFormat, datacenter: u32) -> Server {
-        Server {
+impl SimulatedServer {
+    pub fn new(disk: u64, format: IdFormat, datacenter: u32) -> SimulatedServer {
+        SimulatedServer {
             memory: Vec::new(),
             disk,
             mark: Mark::NOTHING_ISSUED,
@@ -79,7 +79,7 @@ impl Server {
     }
 
     /// PostgreSQL starts.
-    pub fn start(&mut self, time: i64, number: u64, fault: Fault) {
+    pub fn start(&mut self, time: i64, number: u64, fault: FleetFault) {
         if self.process.is_some() {
             return;
         }
@@ -87,7 +87,7 @@ impl Server {
         let clock = Scale::new(self.format).point(time + self.ahead);
         let record = self.witness().and_then(|record| Record::decode(&record.encode()));
         let member = Member::start(identity, faults::start(fault, record), clock);
-        self.process = Some(Process { member, number, format: self.format, next: 0 });
+        self.process = Some(ServerProcess { member, number, format: self.format, next: 0 });
         self.store();
         self.load(fault);
     }
@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// Loads the mark: after a start, and with a new worker ID.
-    fn load(&mut self, fault: Fault) {
+    fn load(&mut self, fault: FleetFault) {
         let mark = self.mark;
         if let (Some(grant), Some(process)) = (self.grant(), &mut self.process) {
             let stamp = process.format.layout.stamp(grant.node).unwrap();
@@ -148,19 +148,19 @@ impl Server {
     }
 
     /// The next call. The witness has the pending nonce before the call is sent.
-    pub fn request(&mut self, time: i64, fault: Fault) -> Option<Call> {
+    pub fn request(&mut self, time: i64, fault: FleetFault) -> Option<Call> {
         let process = self.process.as_mut()?;
         faults::request(fault, process);
         let clock = Scale::new(process.format).point(time + self.ahead);
         let call = process.member.request(clock, self.lease);
-        if fault != Fault::PendingNotStored {
+        if fault != FleetFault::PendingNotStored {
             self.store();
         }
         call
     }
 
     /// Takes an answer. Returns the effect.
-    pub fn answer(&mut self, call: &Call, answer: &RegistryAnswer, fault: Fault) -> Effect {
+    pub fn answer(&mut self, call: &Call, answer: &RegistryAnswer, fault: FleetFault) -> Effect {
         let Some(process) = &mut self.process else { return Effect::Ignored };
         let effect = process.member.answer(call, answer);
         self.store();
@@ -171,7 +171,7 @@ impl Server {
     }
 
     /// Issues one ID, and returns it with its node, or `None` if no ID can be issued.
-    pub fn issue(&mut self, at: At, time: i64, fault: Fault) -> Option<(i64, Node)> {
+    pub fn issue(&mut self, at: IdChoice, time: i64, fault: FleetFault) -> Option<(i64, Node)> {
         let grant = self.grant()?;
         let process = self.process.as_mut()?;
         let layout = process.format.layout;
@@ -179,9 +179,9 @@ impl Server {
         let ceiling = faults::ceiling(fault, &grant, &stamp, layout.last_word());
         let clock = Scale::new(process.format).point(time + self.ahead);
         let word = match at {
-            At::Clock => process.next.max(layout.word(clock.id())),
-            At::Lowest => process.next,
-            At::Highest => process.next.max(ceiling.saturating_sub(1)),
+            IdChoice::Clock => process.next.max(layout.word(clock.id())),
+            IdChoice::Lowest => process.next,
+            IdChoice::Highest => process.next.max(ceiling.saturating_sub(1)),
         };
         if word >= ceiling {
             return None;
@@ -196,7 +196,7 @@ impl Server {
     }
 }
 
-impl World {
+impl FleetWorld {
     pub fn take_answer(&mut self, server: usize, call: &Call, answer: &RegistryAnswer) {
         let holder = self.servers[server].holder();
         let grant = self.servers[server].grant();
@@ -213,7 +213,7 @@ impl World {
                     self.checks.lost(holder, &grant, fleet.floor, now);
                 }
             }
-            Effect::Refused(RegistryRefusal::Implausible) => self.checks.fail(Failure::Refused),
+            Effect::Refused(RegistryRefusal::Implausible) => self.checks.fail(FleetFailure::Refused),
             _ => {}
         }
     }
@@ -225,10 +225,10 @@ impl World {
         self.checks.granted(holder, second, &grant);
     }
 
-    pub fn issue(&mut self, server: usize, at: At) -> bool {
+    pub fn issue(&mut self, server: usize, at: IdChoice) -> bool {
         let holder = self.servers[server].holder();
         let Some((id, _)) = self.servers[server].issue(at, self.time, self.fault) else { return false };
-        Checks::issued(&mut self.checks, id, Issuer { server, holder });
+        Checks::issued(&mut self.checks, id, IssuedBy { server, holder });
         true
     }
 }

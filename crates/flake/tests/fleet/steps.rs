@@ -2,11 +2,11 @@
 
 use flake::fleet::Registry;
 
-use crate::checks::Failure;
-use crate::faults::Fault;
-use crate::world::{GAP, Setup, World};
+use crate::checks::FleetFailure;
+use crate::faults::FleetFault;
+use crate::world::{FleetSetup, FleetWorld, GAP};
 
-impl World {
+impl FleetWorld {
     pub fn up(&mut self, server: usize) {
         self.start(server);
         self.beat(server);
@@ -79,20 +79,20 @@ impl World {
 }
 
 /// Returns a world with one datacenter.
-pub fn begin(fault: Fault, worker_bits: u32, servers: usize) -> World {
-    World::new(Setup { fault, worker_bits, datacenters: 1, servers })
+pub fn begin(fault: FleetFault, worker_bits: u32, servers: usize) -> FleetWorld {
+    FleetWorld::new(FleetSetup { fault, worker_bits, datacenters: 1, servers })
 }
 
 /// Runs a schedule with 8 worker IDs, of which two are spare.
-pub fn run(fault: Fault, schedule: impl Fn(&mut World)) -> Option<&'static str> {
+pub fn run(fault: FleetFault, schedule: impl Fn(&mut FleetWorld)) -> Option<&'static str> {
     let mut world = begin(fault, 3, 4);
     schedule(&mut world);
-    world.failed().map(Failure::kind)
+    world.failed().map(FleetFailure::kind)
 }
 
 /// Checks that a schedule holds, and that it fails without the rule.
 #[track_caller]
-pub fn needed(fault: Fault, schedule: impl Fn(&mut World)) {
-    assert_eq!(run(Fault::None, &schedule), None);
+pub fn needed(fault: FleetFault, schedule: impl Fn(&mut FleetWorld)) {
+    assert_eq!(run(FleetFault::None, &schedule), None);
     assert_eq!(run(fault, &schedule), Some("duplicate"), "{fault:?}");
 }

@@ -3,9 +3,9 @@
 use flake::fleet::{Call, FAR, MARGIN, Moment, Point, Registry, RegistryAnswer, RegistryRequest, Source, Uuid};
 use flake::{Epoch, IdFormat, Layout, Node, Tick};
 
-use crate::checks::{Checks, Failure};
-use crate::faults::{self, Fault};
-use crate::server::Server;
+use crate::checks::{Checks, FleetFailure};
+use crate::faults::{self, FleetFault};
+use crate::server::SimulatedServer;
 
 pub const SECOND: i64 = 1_000_000;
 pub const MINUTE: i64 = 60 * SECOND;
@@ -30,8 +30,8 @@ pub struct Packet {
 
 /// How a world begins.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
-    pub fault: Fault,
+pub struct FleetSetup {
+    pub fault: FleetFault,
     /// The width of the worker field. The ring has few numbers.
     pub worker_bits: u32,
     /// The datacenters that the servers are in, 1 or 2.
@@ -40,9 +40,9 @@ pub struct Setup {
 }
 
 #[derive(Clone)]
-pub struct World {
+pub struct FleetWorld {
     pub time: i64,
-    pub fault: Fault,
+    pub fault: FleetFault,
     pub datacenters: u32,
     pub formats: [IdFormat; 2],
     pub registry: Registry,
@@ -63,7 +63,7 @@ pub struct World {
     pub nonces: u128,
     pub numbers: u64,
     pub wire: Vec<Packet>,
-    pub servers: Vec<Server>,
+    pub servers: Vec<SimulatedServer>,
     /// The number of servers at most.
     pub places: usize,
     pub checks: Checks,
@@ -71,7 +71,7 @@ pub struct World {
 
 /// The layout of a world, and the one that it changes to. IDs with the second one are the same numbers at the beginning of the
 /// world, and grow twice as fast.
-fn formats(setup: Setup) -> [IdFormat; 2] {
+fn formats(setup: FleetSetup) -> [IdFormat; 2] {
     let datacenter_bits = (setup.datacenters > 1).then_some(1);
     let layout = |sequence| Layout::of(34, datacenter_bits, setup.worker_bits, sequence, Tick::S1).unwrap();
     let first = Epoch::from_unix_ms(1_600_000_000_000).unwrap();
@@ -79,11 +79,11 @@ fn formats(setup: Setup) -> [IdFormat; 2] {
     [IdFormat { layout: layout(3), epoch: first }, IdFormat { layout: layout(4), epoch: second }]
 }
 
-impl World {
-    pub fn new(setup: Setup) -> World {
+impl FleetWorld {
+    pub fn new(setup: FleetSetup) -> FleetWorld {
         let formats = formats(setup);
         let source = Source { system: 1, timeline: 1, tables: 1 };
-        let mut world = World {
+        let mut world = FleetWorld {
             time: BEGIN,
             fault: setup.fault,
             datacenters: setup.datacenters,
@@ -114,7 +114,7 @@ impl World {
     pub fn add_server(&mut self) -> usize {
         let disk = self.new_number();
         let datacenter = self.servers.len() as u32 % self.datacenters;
-        self.servers.push(Server::new(disk, self.registry.fleet.format, datacenter));
+        self.servers.push(SimulatedServer::new(disk, self.registry.fleet.format, datacenter));
         self.servers.len() - 1
     }
 
@@ -298,7 +298,7 @@ impl World {
         }
     }
 
-    pub fn failed(&self) -> Option<&Failure> {
+    pub fn failed(&self) -> Option<&FleetFailure> {
         self.checks.failure.as_ref()
     }
 }

@@ -4,12 +4,12 @@ use flake::fleet::NoBlock;
 use flake::refill::Refill;
 
 use crate::random::Random;
-use crate::world::{GAP, LONG, Message, Server, TAGS, World, nanos};
+use crate::world::{GAP, LONG, Message, TAGS, TagServer, TagWorld, nanos};
 use crate::worlds::weighted;
 
-/// What happens. The two numbers of an [`Action`] select among the possibilities.
+/// What happens. The two numbers of a [`TagAction`] select among the possibilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TagEvent {
     Pass,
     Ask,
     Forget,
@@ -36,28 +36,29 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Action(pub Kind, pub usize, pub usize);
+pub struct TagAction(pub TagEvent, pub usize, pub usize);
 
-type Weighted = crate::worlds::Weighted<Kind>;
+type TagEvents = crate::worlds::Weighted<TagEvent>;
 
-const ALWAYS: Weighted = &[
-    (2, &[Kind::Pass]),
-    (4, &[Kind::Ask]),
-    (1, &[Kind::Forget]),
-    (6, &[Kind::Deliver]),
-    (1, &[Kind::Double, Kind::Drop]),
-    (2, &[Kind::Burst, Kind::Draw]),
-    (1, &[Kind::Beat, Kind::BeatAll, Kind::Report]),
-    (2, &[Kind::Close]),
-    (1, &[Kind::Crash, Kind::Cut, Kind::Join]),
+const ALWAYS: TagEvents = &[
+    (2, &[TagEvent::Pass]),
+    (4, &[TagEvent::Ask]),
+    (1, &[TagEvent::Forget]),
+    (6, &[TagEvent::Deliver]),
+    (1, &[TagEvent::Double, TagEvent::Drop]),
+    (2, &[TagEvent::Burst, TagEvent::Draw]),
+    (1, &[TagEvent::Beat, TagEvent::BeatAll, TagEvent::Report]),
+    (2, &[TagEvent::Close]),
+    (1, &[TagEvent::Crash, TagEvent::Cut, TagEvent::Join]),
 ];
-const FAILOVERS: Weighted = &[(2, &[Kind::FailOver]), (1, &[Kind::FailOverLong, Kind::Clock]), (2, &[Kind::Burst])];
-const BACKUPS: Weighted = &[(1, &[Kind::FailOverLong, Kind::Restore, Kind::Clock, Kind::Burst])];
-const OPENS: Weighted = &[(1, &[Kind::FailOver]), (2, &[Kind::FailOverLossless, Kind::Open])];
-const CHANGES: Weighted = &[(1, &[Kind::DropTag]), (2, &[Kind::CreateTag])];
+const FAILOVERS: TagEvents =
+    &[(2, &[TagEvent::FailOver]), (1, &[TagEvent::FailOverLong, TagEvent::Clock]), (2, &[TagEvent::Burst])];
+const BACKUPS: TagEvents = &[(1, &[TagEvent::FailOverLong, TagEvent::Restore, TagEvent::Clock, TagEvent::Burst])];
+const OPENS: TagEvents = &[(1, &[TagEvent::FailOver]), (2, &[TagEvent::FailOverLossless, TagEvent::Open])];
+const CHANGES: TagEvents = &[(1, &[TagEvent::DropTag]), (2, &[TagEvent::CreateTag])];
 
 /// The kinds of worlds.
-pub const WORLDS: &[(&str, &[Weighted])] = &[
+pub const WORLDS: &[(&str, &[TagEvents])] = &[
     ("undisturbed", &[]),
     ("changes", &[CHANGES, CHANGES]),
     ("failovers", &[FAILOVERS]),
@@ -75,21 +76,21 @@ pub fn period(random: &mut Random, name: &str) -> Option<i64> {
 }
 
 /// Returns a random trace for worlds of this kind.
-pub fn trace(random: &mut Random, kind: &[Weighted]) -> Vec<Action> {
+pub fn trace(random: &mut Random, kind: &[TagEvents]) -> Vec<TagAction> {
     let kinds = weighted(ALWAYS, kind);
     let count = 20 + random.below(60);
-    (0..count).map(|_| Action(random.pick(&kinds), random.below(1 << 12), random.below(1 << 12))).collect()
+    (0..count).map(|_| TagAction(random.pick(&kinds), random.below(1 << 12), random.below(1 << 12))).collect()
 }
 
 const STEPS: [i64; 9] = [1_000, 1_000_000, GAP / 2, GAP - 1_000, GAP, GAP + 1_000, 2 * GAP, 3 * GAP, LONG];
 
-impl World {
-    pub fn act(&mut self, action: Action) {
-        let Action(kind, a, b) = action;
+impl TagWorld {
+    pub fn act(&mut self, action: TagAction) {
+        let TagAction(kind, a, b) = action;
         let (server, tag) = (a % self.servers.len(), (a / 16) % TAGS.len());
         match kind {
-            Kind::Pass => self.time += STEPS[a % STEPS.len()] + (b % 50) as i64,
-            Kind::Ask => {
+            TagEvent::Pass => self.time += STEPS[a % STEPS.len()] + (b % 50) as i64,
+            TagEvent::Ask => {
                 let fresh = self.nonce();
                 let slot = &self.servers[server].slots[tag];
                 if slot.needs() && slot.refill.is_due(nanos(self.time)) {
@@ -98,15 +99,15 @@ impl World {
                 }
             }
             // The registrar crashes, and goes on with the segments in shared memory.
-            Kind::Forget => self.servers[server].slots[tag].refill = Refill::default(),
-            Kind::Deliver => self.deliver(a, false),
-            Kind::Double => self.deliver(a, true),
-            Kind::Drop if !self.wire.is_empty() => {
+            TagEvent::Forget => self.servers[server].slots[tag].refill = Refill::default(),
+            TagEvent::Deliver => self.deliver(a, false),
+            TagEvent::Double => self.deliver(a, true),
+            TagEvent::Drop if !self.wire.is_empty() => {
                 self.wire.remove(a % self.wire.len());
             }
-            Kind::Drop => {}
+            TagEvent::Drop => {}
             // Many blocks at once, up to the end of the window.
-            Kind::Burst => {
+            TagEvent::Burst => {
                 for _ in 0..1 + b % 70 {
                     let nonce = self.nonce();
                     let mut answer = self.ask(tag, nonce, i64::MAX);
@@ -121,31 +122,31 @@ impl World {
                     }
                 }
             }
-            Kind::Draw => self.draw(server, tag, 1 + (b % 30) as i64),
-            Kind::Beat => self.beat(server),
-            Kind::BeatAll => (0..self.servers.len()).for_each(|server| self.beat(server)),
-            Kind::Report => {
+            TagEvent::Draw => self.draw(server, tag, 1 + (b % 30) as i64),
+            TagEvent::Beat => self.beat(server),
+            TagEvent::BeatAll => (0..self.servers.len()).for_each(|server| self.beat(server)),
+            TagEvent::Report => {
                 let slot = &self.servers[server].slots[tag];
                 if !slot.segment.is_closed() {
                     let (generation, last) = (slot.generation, slot.highest);
                     self.wire.push(Message::Report { tag, generation, last });
                 }
             }
-            Kind::Close => self.close(server, tag),
-            Kind::Crash => {
+            TagEvent::Close => self.close(server, tag),
+            TagEvent::Crash => {
                 let cut = self.servers[server].cut;
-                self.servers[server] = Server { cut, ..Server::default() };
+                self.servers[server] = TagServer { cut, ..TagServer::default() };
             }
-            Kind::Cut => self.servers[server].cut = true,
-            Kind::Join => self.servers[server].cut = false,
-            Kind::DropTag => self.drop_tag(tag),
-            Kind::CreateTag => self.create(tag),
-            Kind::FailOver => self.fail_over(Some(STEPS[b % 5]), a, 0, false),
-            Kind::FailOverLong => self.fail_over(Some(STEPS[b % STEPS.len()]), a, (b % 3) as u32, false),
-            Kind::FailOverLossless => self.fail_over(None, a, 0, false),
-            Kind::Restore => self.fail_over(Some(STEPS[b % STEPS.len()]), a, 0, true),
-            Kind::Clock => self.ahead = [0, GAP, GAP / 2, 1_000][a % 4],
-            Kind::Open => self.open(),
+            TagEvent::Cut => self.servers[server].cut = true,
+            TagEvent::Join => self.servers[server].cut = false,
+            TagEvent::DropTag => self.drop_tag(tag),
+            TagEvent::CreateTag => self.create(tag),
+            TagEvent::FailOver => self.fail_over(Some(STEPS[b % 5]), a, 0, false),
+            TagEvent::FailOverLong => self.fail_over(Some(STEPS[b % STEPS.len()]), a, (b % 3) as u32, false),
+            TagEvent::FailOverLossless => self.fail_over(None, a, 0, false),
+            TagEvent::Restore => self.fail_over(Some(STEPS[b % STEPS.len()]), a, 0, true),
+            TagEvent::Clock => self.ahead = [0, GAP, GAP / 2, 1_000][a % 4],
+            TagEvent::Open => self.open(),
         }
     }
 

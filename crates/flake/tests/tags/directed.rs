@@ -5,33 +5,33 @@ use std::convert::Infallible;
 use flake::fleet::{Begun, Kept, LAST_NUMBER, NoBlock, ReportAnswer, TagBlock, Tags, Uuid, lost_windows};
 use flake::refill::{Arrival, Decision, Reason, Refill, TakeAnswer, Taken};
 
-use crate::faults::Fault;
-use crate::world::{Failure, GAP, PERIOD, Setup, World};
+use crate::faults::TagFault;
+use crate::world::{GAP, PERIOD, TagFailure, TagSetup, TagWorld};
 
-fn world(fault: Fault) -> World {
-    World::new(Setup {
+fn world(fault: TagFault) -> TagWorld {
+    TagWorld::new(TagSetup {
         fault,
         servers: 2,
         step: 10,
         max_step: 10,
         start: 1,
         period: None,
-        strict: fault == Fault::None,
+        strict: fault == TagFault::None,
     })
 }
 
 /// Runs a schedule with all rules and without one.
 #[track_caller]
-fn needed(fault: Fault, schedule: impl Fn(&mut World)) {
-    for fault in [Fault::None, fault] {
+fn needed(fault: TagFault, schedule: impl Fn(&mut TagWorld)) {
+    for fault in [TagFault::None, fault] {
         let mut world = world(fault);
         schedule(&mut world);
-        let kind = world.failure.as_ref().map(Failure::kind);
-        assert_eq!(kind, (fault != Fault::None).then_some("duplicate"), "{fault:?}: {:?}", world.failure);
+        let kind = world.failure.as_ref().map(TagFailure::kind);
+        assert_eq!(kind, (fault != TagFault::None).then_some("duplicate"), "{fault:?}: {:?}", world.failure);
     }
 }
 
-impl World {
+impl TagWorld {
     /// A server takes a block of a tag.
     fn get(&mut self, server: usize, tag: usize) -> bool {
         let fresh = self.nonce();
@@ -52,7 +52,7 @@ impl World {
     }
 
     /// A standby without what happened since it had this state becomes the registry.
-    fn promote(&mut self, state: &crate::world::State) {
+    fn promote(&mut self, state: &crate::world::StoredTags) {
         self.newest.timeline += 1;
         self.source = self.newest;
         self.state = state.clone();
@@ -79,7 +79,7 @@ impl World {
 
 #[test]
 fn a_tag_can_be_lost_two_margins_before_its_period_caught() {
-    needed(Fault::BeginMargin, |world| {
+    needed(TagFault::BeginMargin, |world| {
         world.setup.period = Some(2 * GAP);
         let state = world.state.clone();
         // By the clock of the registry, the period begins in one margin.
@@ -112,7 +112,7 @@ fn a_tag_that_another_registry_has_given_out_is_not_created() {
 
 #[test]
 fn a_block_that_the_administrator_forgot_is_not_drawn_again_caught() {
-    needed(Fault::Reach, |world| {
+    needed(TagFault::Reach, |world| {
         world.setup.strict = false;
         let state = world.state.clone();
         world.get(1, 0);
@@ -127,7 +127,7 @@ fn a_block_that_the_administrator_forgot_is_not_drawn_again_caught() {
 
 #[test]
 fn four_windows_can_be_lost_within_a_margin_caught() {
-    needed(Fault::WindowFewer, |world| {
+    needed(TagFault::WindowFewer, |world| {
         world.time += GAP - 1;
         world.take_most();
         world.burst(1);
@@ -137,7 +137,7 @@ fn four_windows_can_be_lost_within_a_margin_caught() {
 
 #[test]
 fn what_is_given_back_does_not_lower_a_skip_caught() {
-    needed(Fault::Pending, |world| {
+    needed(TagFault::Pending, |world| {
         assert!(world.get(1, 0));
         world.time += 3 * GAP;
         assert!(world.get(1, 0));
@@ -154,7 +154,7 @@ fn what_is_given_back_does_not_lower_a_skip_caught() {
 
 #[test]
 fn a_skip_is_longer_the_older_the_state_is_caught() {
-    needed(Fault::Since, |world| {
+    needed(TagFault::Since, |world| {
         world.beat(0);
         let state = world.state.clone();
         for _ in 0..6 {
@@ -168,7 +168,7 @@ fn a_skip_is_longer_the_older_the_state_is_caught() {
 
 #[test]
 fn a_tag_gives_no_more_than_its_limit_in_a_window_caught() {
-    needed(Fault::Window, |world| {
+    needed(TagFault::Window, |world| {
         world.beat(0);
         let state = world.state.clone();
         world.burst(400);
@@ -179,7 +179,7 @@ fn a_tag_gives_no_more_than_its_limit_in_a_window_caught() {
 
 #[test]
 fn no_new_window_begins_when_the_clock_is_set_back_caught() {
-    needed(Fault::WindowClock, |world| {
+    needed(TagFault::WindowClock, |world| {
         world.beat(0);
         let state = world.state.clone();
         for ahead in [GAP, GAP - 1, GAP - 2, GAP - 3, GAP - 4] {
@@ -193,7 +193,7 @@ fn no_new_window_begins_when_the_clock_is_set_back_caught() {
 
 #[test]
 fn a_window_from_a_clock_of_a_later_year_ends() {
-    let mut world = world(Fault::None);
+    let mut world = world(TagFault::None);
     let (time, year) = (world.time, 40_000 * GAP);
     world.time += year;
     world.burst(100);
@@ -207,7 +207,7 @@ fn a_window_from_a_clock_of_a_later_year_ends() {
 
 #[test]
 fn the_words_of_an_administrator_come_before_the_first_block() {
-    let mut world = world(Fault::None);
+    let mut world = world(TagFault::None);
     world.create(1);
     world.burst(1);
     world.promote(&world.state.clone());
@@ -222,7 +222,7 @@ fn the_words_of_an_administrator_come_before_the_first_block() {
 
 #[test]
 fn a_server_with_two_blocks_gives_both_back() {
-    let mut world = world(Fault::None);
+    let mut world = world(TagFault::None);
     assert!(world.get(0, 0) && world.get(0, 0));
     world.draw(0, 0, 4);
     world.close(0, 0);
@@ -265,7 +265,7 @@ fn a_tag_ends_at_the_last_number() {
 
 #[test]
 fn a_reported_block_is_above_nothing_that_was_not_lost() {
-    let mut world = world(Fault::None);
+    let mut world = world(TagFault::None);
     let state = world.state.clone();
     world.burst(3);
     let generation = world.state.tags.segments["a"].generation;

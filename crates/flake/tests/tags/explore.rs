@@ -2,45 +2,45 @@
 
 use flake::fleet::LAST_NUMBER;
 
-use crate::actions::{Action, WORLDS, period, trace};
-use crate::faults::Fault;
+use crate::actions::{TagAction, WORLDS, period, trace};
+use crate::faults::TagFault;
 use crate::random::Random;
-use crate::world::{Failure, Setup, World};
+use crate::world::{TagFailure, TagSetup, TagWorld};
 use crate::worlds;
 
-impl worlds::World for World {
-    type Fault = Fault;
-    type Setup = Setup;
-    type Action = Action;
-    type Failure = Failure;
+impl worlds::World for TagWorld {
+    type Fault = TagFault;
+    type Setup = TagSetup;
+    type Action = TagAction;
+    type Failure = TagFailure;
 
     fn kinds() -> Vec<&'static str> {
         WORLDS.iter().map(|(name, _)| *name).collect()
     }
 
-    fn random(random: &mut Random, fault: Fault, kind: usize) -> (Setup, Vec<Action>) {
+    fn random(random: &mut Random, fault: TagFault, kind: usize) -> (TagSetup, Vec<TagAction>) {
         let step = random.pick(&[1, 3, 10]);
-        let setup = Setup {
+        let setup = TagSetup {
             fault,
             servers: 1 + random.below(3),
             step,
             max_step: step * random.pick(&[1, 2, 10]),
             start: random.pick(&[0, 1, 1, 1, LAST_NUMBER - 5_000]),
             period: period(random, WORLDS[kind].0),
-            strict: fault == Fault::None,
+            strict: fault == TagFault::None,
         };
         (setup, trace(random, WORLDS[kind].1))
     }
 
-    fn without_fault(setup: Setup) -> Setup {
-        Setup { fault: Fault::None, strict: true, ..setup }
+    fn without_fault(setup: TagSetup) -> TagSetup {
+        TagSetup { fault: TagFault::None, strict: true, ..setup }
     }
 
-    fn begin(setup: Setup) -> World {
-        World::new(setup)
+    fn begin(setup: TagSetup) -> TagWorld {
+        TagWorld::new(setup)
     }
 
-    fn play(&mut self, action: Action) {
+    fn play(&mut self, action: TagAction) {
         self.act(action);
     }
 
@@ -48,11 +48,11 @@ impl worlds::World for World {
         self.heal();
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&TagFailure> {
         self.failure.as_ref()
     }
 
-    fn kind(failure: &Failure) -> &'static str {
+    fn kind(failure: &TagFailure) -> &'static str {
         failure.kind()
     }
 

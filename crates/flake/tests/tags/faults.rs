@@ -3,11 +3,11 @@
 use flake::fleet::{Begun, Kept, NoBlock, ReportAnswer, TagBlock, Tags, Uuid, WINDOW};
 use flake::refill::Rest;
 
-use crate::world::{Setup, Slot};
+use crate::world::{TagSetup, TagSlot};
 
 /// The rule that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum TagFault {
     None,
     /// A new life skips nothing.
     Skip,
@@ -51,29 +51,29 @@ pub enum Fault {
     UsedAfter,
 }
 
-pub fn begin_life(fault: Fault, tags: &mut Tags, times: (i64, i64), lives: u64, steps: u32, within: bool) {
+pub fn begin_life(fault: TagFault, tags: &mut Tags, times: (i64, i64), lives: u64, steps: u32, within: bool) {
     let (now, newest) = times;
-    let newest = if fault == Fault::Since { now } else { newest };
-    let counted = if fault == Fault::Steps { 1 } else { steps };
+    let newest = if fault == TagFault::Since { now } else { newest };
+    let counted = if fault == TagFault::Steps { 1 } else { steps };
     tags.begin_life(now, newest, lives, counted, within);
     if let Some(skip) = tags.skips.get_mut(&tags.life) {
         match fault {
-            Fault::Skip => skip.windows = 0,
-            Fault::WindowFewer => skip.windows -= 2 * i64::from(steps) - 1,
+            TagFault::Skip => skip.windows = 0,
+            TagFault::WindowFewer => skip.windows -= 2 * i64::from(steps) - 1,
             _ => {}
         }
     }
 }
 
-pub fn create(setup: &Setup, tags: &mut Tags, now: i64, tag: &str, fresh: Uuid) {
+pub fn create(setup: &TagSetup, tags: &mut Tags, now: i64, tag: &str, fresh: Uuid) {
     let (counter, start, sizes) = (tags.generation, setup.start, (setup.step, setup.max_step));
     match setup.fault {
-        Fault::Generation => {
+        TagFault::Generation => {
             tags.generation = 0;
             tags.create(0, tag, start, sizes, Uuid(0));
             tags.generation = counter;
         }
-        Fault::GenerationClock => {
+        TagFault::GenerationClock => {
             tags.create(0, tag, start, sizes, Uuid(0));
         }
         _ => {
@@ -82,15 +82,15 @@ pub fn create(setup: &Setup, tags: &mut Tags, now: i64, tag: &str, fresh: Uuid) 
     }
 }
 
-pub fn begin(setup: &Setup, tags: &mut Tags, now: i64, tag: &str, begins: i64, fresh: Uuid) -> Begun {
-    let at = if setup.fault == Fault::BeginEarly { now.max(begins) } else { now };
+pub fn begin(setup: &TagSetup, tags: &mut Tags, now: i64, tag: &str, begins: i64, fresh: Uuid) -> Begun {
+    let at = if setup.fault == TagFault::BeginEarly { now.max(begins) } else { now };
     let begun = tags.begin(at, tag, begins, setup.start, (setup.step, setup.max_step), fresh);
     let Some(segment) = tags.segments.get_mut(tag).filter(|_| matches!(begun, Begun::Created(_))) else {
         return begun;
     };
     match setup.fault {
-        Fault::BeginSkip => segment.life = tags.life,
-        Fault::BeginMargin => {
+        TagFault::BeginSkip => segment.life = tags.life,
+        TagFault::BeginMargin => {
             let later = tags.skips.iter().find(|(_, skip)| skip.since >= begins - WINDOW);
             segment.life = later.map_or(tags.life, |(life, _)| life - 1);
         }
@@ -99,47 +99,54 @@ pub fn begin(setup: &Setup, tags: &mut Tags, now: i64, tag: &str, begins: i64, f
     begun
 }
 
-pub fn take(fault: Fault, tags: &mut Tags, now: i64, tag: &str, nonce: Uuid, want: i64) -> Result<TagBlock, NoBlock> {
+pub fn take(
+    fault: TagFault,
+    tags: &mut Tags,
+    now: i64,
+    tag: &str,
+    nonce: Uuid,
+    want: i64,
+) -> Result<TagBlock, NoBlock> {
     if let Some(segment) = tags.segments.get_mut(tag) {
         match fault {
-            Fault::Window => segment.used = 0,
-            Fault::WindowClock if now < segment.window => (segment.window, segment.used) = (now, 0),
+            TagFault::Window => segment.used = 0,
+            TagFault::WindowClock if now < segment.window => (segment.window, segment.used) = (now, 0),
             _ => {}
         }
     }
     tags.take(now, tag, nonce, want)
 }
 
-pub fn nonce(fault: Fault, slot: &Slot, fresh: Uuid) -> Uuid {
-    let held = slot.refill.rests(slot.segment.left()).next().filter(|_| fault == Fault::OneNonce);
+pub fn nonce(fault: TagFault, slot: &TagSlot, fresh: Uuid) -> Uuid {
+    let held = slot.refill.rests(slot.segment.left()).next().filter(|_| fault == TagFault::OneNonce);
     held.map_or(fresh, |rest| rest.nonce)
 }
 
-pub fn give_back(fault: Fault, tags: &mut Tags, tag: &str, rest: &Rest, fresh: Uuid) -> Result<(), Kept> {
+pub fn give_back(fault: TagFault, tags: &mut Tags, tag: &str, rest: &Rest, fresh: Uuid) -> Result<(), Kept> {
     let Rest { generation, mut nonce, mut first, mut last } = *rest;
     let life = tags.segments.get(tag).map(|segment| segment.life);
     if let Some(segment) = tags.segments.get_mut(tag) {
         match fault {
-            Fault::Nonce => nonce = segment.top.nonce,
-            Fault::Span => {
+            TagFault::Nonce => nonce = segment.top.nonce,
+            TagFault::Span => {
                 segment.top.first = segment.top.first.min(first);
                 last = segment.next - 1;
                 first = first.min(last);
             }
-            Fault::Pending => segment.life = tags.life,
+            TagFault::Pending => segment.life = tags.life,
             _ => {}
         }
     }
     let kept = tags.give_back(tag, generation, nonce, (first, last), fresh);
-    if let (Fault::Pending, Some(segment), Some(life)) = (fault, tags.segments.get_mut(tag), life) {
+    if let (TagFault::Pending, Some(segment), Some(life)) = (fault, tags.segments.get_mut(tag), life) {
         segment.life = life;
     }
     kept
 }
 
-pub fn report(fault: Fault, tags: &mut Tags, tag: &str, generation: u64, last: i64, fresh: Uuid) -> ReportAnswer {
+pub fn report(fault: TagFault, tags: &mut Tags, tag: &str, generation: u64, last: i64, fresh: Uuid) -> ReportAnswer {
     let lost: Vec<i64> = tags.skips.values().map(|skip| skip.lost).collect();
-    if fault == Fault::Reach {
+    if fault == TagFault::Reach {
         tags.skips.values_mut().for_each(|skip| skip.lost = 0);
     }
     let report = tags.report(tag, generation, last, fresh);
@@ -147,9 +154,9 @@ pub fn report(fault: Fault, tags: &mut Tags, tag: &str, generation: u64, last: i
     report
 }
 
-pub fn open(fault: Fault, tags: &mut Tags) {
+pub fn open(fault: TagFault, tags: &mut Tags) {
     tags.open();
-    if fault == Fault::OpenAll {
+    if fault == TagFault::OpenAll {
         tags.skips.values_mut().for_each(|skip| skip.windows = 0);
     }
 }

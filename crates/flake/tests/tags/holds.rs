@@ -1,7 +1,7 @@
 //! Worlds with all rules: no number is drawn twice, no block in use is ahead of the registry, and every tag goes on.
 
-use crate::faults::Fault;
-use crate::world::World;
+use crate::faults::TagFault;
+use crate::world::TagWorld;
 use crate::worlds;
 
 /// The worlds that an everyday run explores.
@@ -10,7 +10,7 @@ const TESTS: usize = 5;
 
 #[track_caller]
 fn hold(kinds: &[&str]) {
-    worlds::hold::<World>(Fault::None, kinds, EVERYDAY, TESTS);
+    worlds::hold::<TagWorld>(TagFault::None, kinds, EVERYDAY, TESTS);
 }
 
 #[test]

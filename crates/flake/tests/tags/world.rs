@@ -7,7 +7,7 @@ use flake::fleet::{Begun, FAR, MARGIN, NoBlock, ReportAnswer, Source, TagBlock, 
 use flake::refill::{Arrival, Decision, Reason, Refill, Rest, TakeAnswer, Taken};
 use flake::{Nanos, Segment};
 
-use crate::faults::{self, Fault};
+use crate::faults::{self, TagFault};
 use crate::random::Random;
 
 pub const GAP: i64 = MARGIN.as_micros() as i64;
@@ -18,7 +18,7 @@ pub const TAGS: [&str; 2] = ["a", "b"];
 pub const PERIOD: usize = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum TagFailure {
     /// A number was drawn twice.
     Duplicate { number: i64 },
     /// A block in use is above everything that the registry takes to be lost.
@@ -27,19 +27,19 @@ pub enum Failure {
     Stuck(NoBlock),
 }
 
-impl Failure {
+impl TagFailure {
     pub fn kind(&self) -> &'static str {
         match self {
-            Failure::Duplicate { .. } => "duplicate",
-            Failure::Ahead { .. } => "ahead",
-            Failure::Stuck(_) => "stuck",
+            TagFailure::Duplicate { .. } => "duplicate",
+            TagFailure::Ahead { .. } => "ahead",
+            TagFailure::Stuck(_) => "stuck",
         }
     }
 }
 
 /// What one host of the registry has stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct StoredTags {
     pub tags: Tags,
     pub source: Source,
     /// The latest heartbeat, or when the life began.
@@ -49,7 +49,7 @@ pub struct State {
 
 /// What a server has of one tag.
 #[derive(Default)]
-pub struct Slot {
+pub struct TagSlot {
     pub segment: Segment,
     pub refill: Refill,
     /// The generation of the numbers in the segment, or 0 if it has had none.
@@ -62,7 +62,7 @@ pub struct Slot {
     leaving: bool,
 }
 
-impl Slot {
+impl TagSlot {
     /// Returns true if the segment needs a block.
     pub fn needs(&self) -> bool {
         !self.leaving && (self.segment.is_closed() || self.segment.has_room())
@@ -78,8 +78,8 @@ pub fn nanos(micros: i64) -> Nanos {
 }
 
 #[derive(Default)]
-pub struct Server {
-    pub slots: [Slot; 2],
+pub struct TagServer {
+    pub slots: [TagSlot; 2],
     pub cut: bool,
 }
 
@@ -100,8 +100,8 @@ impl Message {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
-    pub fault: Fault,
+pub struct TagSetup {
+    pub fault: TagFault,
     pub servers: usize,
     pub step: i64,
     pub max_step: i64,
@@ -112,42 +112,42 @@ pub struct Setup {
     pub strict: bool,
 }
 
-pub struct World {
-    pub setup: Setup,
+pub struct TagWorld {
+    pub setup: TagSetup,
     pub time: i64,
     /// How far the registry's clock is ahead, from 0 to [`GAP`].
     pub ahead: i64,
-    pub state: State,
+    pub state: StoredTags,
     pub source: Source,
     pub newest: Source,
-    pub history: Vec<(i64, State)>,
+    pub history: Vec<(i64, StoredTags)>,
     pub lost: bool,
     pub lost_in_quarantine: bool,
-    pub servers: Vec<Server>,
+    pub servers: Vec<TagServer>,
     pub wire: Vec<Message>,
     nonces: Random,
     /// The numbers that were drawn, by tag, generation and first number.
     ledger: BTreeMap<(usize, u64, i64), i64>,
     pub drawn: u64,
-    pub failure: Option<Failure>,
+    pub failure: Option<TagFailure>,
 }
 
-impl World {
-    pub fn new(setup: Setup) -> World {
+impl TagWorld {
+    pub fn new(setup: TagSetup) -> TagWorld {
         let source = Source { system: 1, timeline: 1, tables: 1 };
         let time = BEGIN;
         let tags = Tags { life: 1, ..Tags::default() };
-        let mut world = World {
+        let mut world = TagWorld {
             setup,
             time,
             ahead: 0,
-            state: State { tags, source, seen: time, quarantine_until: 0 },
+            state: StoredTags { tags, source, seen: time, quarantine_until: 0 },
             source,
             newest: source,
             history: Vec::new(),
             lost: false,
             lost_in_quarantine: false,
-            servers: (0..setup.servers).map(|_| Server::default()).collect(),
+            servers: (0..setup.servers).map(|_| TagServer::default()).collect(),
             wire: Vec::new(),
             nonces: Random(7),
             ledger: BTreeMap::new(),
@@ -263,24 +263,24 @@ impl World {
                 && self.setup.strict
                 && i128::from(last) >= i128::from(segment.next) + tags.pending(segment)
             {
-                self.fail(Failure::Ahead { last });
+                self.fail(TagFailure::Ahead { last });
             }
             match self.report(tag, generation, last) {
                 ReportAnswer::Current | ReportAnswer::Raised | ReportAnswer::Ahead => {}
                 ReportAnswer::UnknownTag | ReportAnswer::Generation => {
-                    self.servers[server].slots[tag] = Slot::default()
+                    self.servers[server].slots[tag] = TagSlot::default();
                 }
             }
         }
     }
 
-    pub fn fail(&mut self, failure: Failure) {
+    pub fn fail(&mut self, failure: TagFailure) {
         self.failure.get_or_insert(failure);
     }
 
     /// Draws numbers of a tag on a server.
     pub fn draw(&mut self, server: usize, tag: usize, count: i64) {
-        let Slot { segment, generation, .. } = &self.servers[server].slots[tag];
+        let TagSlot { segment, generation, .. } = &self.servers[server].slots[tag];
         let (generation, mut spans) = (*generation, Vec::<(i64, i64)>::new());
         for _ in 0..count {
             let Ok(drawn) = segment.draw(0) else { break };
@@ -301,7 +301,7 @@ impl World {
         if let Some((_, end)) = below
             && *end >= first
         {
-            self.fail(Failure::Duplicate { number: first });
+            self.fail(TagFailure::Duplicate { number: first });
         }
         self.ledger.insert((tag, generation, first), last);
         self.drawn += (last - first + 1).unsigned_abs();
@@ -320,7 +320,7 @@ impl World {
         if self.servers[server].cut {
             return;
         }
-        let nonce = if self.setup.fault == Fault::AnyAnswer { self.request(server, tag, nonce).0 } else { nonce };
+        let nonce = if self.setup.fault == TagFault::AnyAnswer { self.request(server, tag, nonce).0 } else { nonce };
         let (step, max_step) = (self.setup.step.unsigned_abs(), self.setup.max_step.unsigned_abs());
         let answer = match *answer {
             Ok(TagBlock { generation, first, count, .. }) => {
@@ -337,7 +337,7 @@ impl World {
             wall: time,
             empty: slot.segment.is_closed() && !slot.leaving,
             creates,
-            generation: if self.setup.fault == Fault::AnyGeneration { 0 } else { slot.generation },
+            generation: if self.setup.fault == TagFault::AnyGeneration { 0 } else { slot.generation },
             lasted: slot.lasted(time),
             ..Arrival::default()
         };
@@ -368,7 +368,7 @@ impl World {
     pub fn close(&mut self, server: usize, tag: usize) {
         let awaited = self.wire.iter().any(|message| message.asks(server, tag));
         let slot = &mut self.servers[server].slots[tag];
-        let (open, used) = (!slot.segment.is_closed(), self.setup.fault == Fault::UsedAfter);
+        let (open, used) = (!slot.segment.is_closed(), self.setup.fault == TagFault::UsedAfter);
         if !used {
             slot.segment.close();
         }
@@ -381,7 +381,7 @@ impl World {
             self.wire.extend(rests.map(|rest| Message::GiveBack { tag, rest }));
         }
         if !used {
-            *slot = Slot::default();
+            *slot = TagSlot::default();
         }
     }
 
@@ -436,7 +436,7 @@ impl World {
                 Ok(block) => self.note(tag, block.generation, block.first, block.first + block.count - 1),
                 Err(NoBlock::Exhausted) if self.setup.start > 1 => {}
                 Err(NoBlock::UnknownTag) => assert!(!self.state.tags.segments.contains_key(*name)),
-                Err(other) => self.fail(Failure::Stuck(other)),
+                Err(other) => self.fail(TagFailure::Stuck(other)),
             }
         }
         for server in 0..self.servers.len() {

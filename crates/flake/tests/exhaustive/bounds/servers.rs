@@ -1,7 +1,7 @@
 //! What happens to servers, messages and clocks.
 
 use super::{Bounds, Compare, HOUR, MARGIN, MINUTE, PLAIN};
-use crate::server::At;
+use crate::server::IdChoice;
 use crate::step::{Forgery, Step};
 
 /// The clocks of the registry's hosts differ by one margin.
@@ -190,10 +190,10 @@ pub const SERVERS: Bounds = Bounds {
         Step::CloneMemory(0),
         Step::Backup(0),
         Step::Restore(0),
-        Step::Issue(0, At::Lowest),
-        Step::Issue(0, At::Highest),
-        Step::Issue(1, At::Lowest),
-        Step::Issue(1, At::Highest),
+        Step::Issue(0, IdChoice::Lowest),
+        Step::Issue(0, IdChoice::Highest),
+        Step::Issue(1, IdChoice::Lowest),
+        Step::Issue(1, IdChoice::Highest),
         Step::Pass(13 * HOUR),
     ],
     ..PLAIN

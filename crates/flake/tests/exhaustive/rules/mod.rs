@@ -9,7 +9,7 @@ mod servers;
 mod spares;
 
 use crate::bounds::Bounds;
-use crate::faults::Fault;
+use crate::faults::FleetFault;
 use crate::step::Step;
 
 /// What shows that a rule is needed.
@@ -22,7 +22,7 @@ pub enum By {
 
 pub struct Rule {
     /// The rule is taken away.
-    pub fault: Fault,
+    pub fault: FleetFault,
     pub text: &'static str,
     /// What happens then.
     pub fails: &'static str,
@@ -30,17 +30,17 @@ pub struct Rule {
 }
 
 /// A section of the page.
-pub struct Section {
+pub struct RuleSection {
     pub title: &'static str,
     pub rules: &'static [Rule],
 }
 
-pub const SECTIONS: &[Section] = &[
-    Section { title: "Claims", rules: claims::RULES },
-    Section { title: "Renewals", rules: renewals::RULES },
-    Section { title: "Failovers and restores", rules: failovers::RULES },
-    Section { title: "Spare worker IDs", rules: spares::RULES },
-    Section { title: "Layouts", rules: layouts::RULES },
-    Section { title: "Reservations", rules: reservations::RULES },
-    Section { title: "Servers", rules: servers::RULES },
+pub const SECTIONS: &[RuleSection] = &[
+    RuleSection { title: "Claims", rules: claims::RULES },
+    RuleSection { title: "Renewals", rules: renewals::RULES },
+    RuleSection { title: "Failovers and restores", rules: failovers::RULES },
+    RuleSection { title: "Spare worker IDs", rules: spares::RULES },
+    RuleSection { title: "Layouts", rules: layouts::RULES },
+    RuleSection { title: "Reservations", rules: reservations::RULES },
+    RuleSection { title: "Servers", rules: servers::RULES },
 ];

@@ -1,96 +1,96 @@
 //! Which renewals are granted.
 
 use crate::bounds::{CLOCKS, CUT, FAILOVERS, FORGERIES, HOSTS, LOST_FORGERIES, MESSAGES, SERVERS, SPARES};
-use crate::faults::Fault;
+use crate::faults::FleetFault;
 use crate::rules::{By, Rule};
 
 pub const RULES: &[Rule] = &[
     Rule {
-        fault: Fault::Repeated,
+        fault: FleetFault::Repeated,
         text: "A renewal that is repeated with the same nonce is renewed, because its first answer can have been \
                lost.",
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
     Rule {
-        fault: Fault::Expired,
+        fault: FleetFault::Expired,
         text: "A grant is not renewed after its bound and one margin have passed.",
         fails: "duplicate",
         by: By::Search(&SPARES),
     },
     Rule {
-        fault: Fault::ExpiredByBoth,
+        fault: FleetFault::ExpiredByBoth,
         text: "The clock of the registry alone decides whether the bound of a grant and one margin have passed.",
         fails: "duplicate",
         by: By::Search(&CLOCKS),
     },
     Rule {
-        fault: Fault::GivenAway,
+        fault: FleetFault::GivenAway,
         text: "A grant is not renewed if its worker ID has a new holder.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
-        fault: Fault::Copied,
+        fault: FleetFault::Copied,
         text: "A renewal with an old nonce comes from a copy, and is not renewed.",
         fails: "two servers hold one worker ID",
         by: By::Search(&SERVERS),
     },
     Rule {
-        fault: Fault::FirstMargin,
+        fault: FleetFault::FirstMargin,
         text: "The first renewal in a new life must arrive before the bound has passed, without a margin.",
         fails: "duplicate",
         by: By::Search(&HOSTS),
     },
     Rule {
-        fault: Fault::Wanted,
+        fault: FleetFault::Wanted,
         text: "A bound is at most one lease and one margin above the clock of the registry, whatever the clock of \
                the server shows.",
         fails: "duplicate",
         by: By::Search(&CUT),
     },
     Rule {
-        fault: Fault::AdoptLower,
+        fault: FleetFault::AdoptLower,
         text: "If the row of the holder has a lower count than the renewal, the registry has lost renewals, and \
                renews the grant.",
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
     Rule {
-        fault: Fault::AdoptAbsent,
+        fault: FleetFault::AdoptAbsent,
         text: "If there is no row, the registry has lost the claim, and renews the grant.",
         fails: "displaced",
         by: By::Search(&FAILOVERS),
     },
     Rule {
-        fault: Fault::AdoptLater,
+        fault: FleetFault::AdoptLater,
         text: "If the row belongs to an earlier holder of an earlier life, the registry has lost the claim of the \
                later holder, and renews its grant.",
         fails: "displaced",
         by: By::Search(&FAILOVERS),
     },
     Rule {
-        fault: Fault::AdoptAny,
+        fault: FleetFault::AdoptAny,
         text: "A renewal replaces the row of a different holder only if its grant begins at least one margin above \
                the bound of the row.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
-        fault: Fault::ForgedStart,
+        fault: FleetFault::ForgedStart,
         text: "A renewal without the nonce of the row is refused if its start is more than one margin in the \
                future, because no registry can have granted it.",
         fails: "displaced",
         by: By::Search(&FORGERIES),
     },
     Rule {
-        fault: Fault::ForgedBound,
+        fault: FleetFault::ForgedBound,
         text: "A bound that no registry can have granted is cut or refused.",
         fails: "a server has no worker ID",
         by: By::Search(&FORGERIES),
     },
     Rule {
-        fault: Fault::ForgedCount,
+        fault: FleetFault::ForgedCount,
         text: "A count that no worker ID can have reached is refused, and no answer contains one.",
         fails: "refused",
         by: By::Search(&LOST_FORGERIES),

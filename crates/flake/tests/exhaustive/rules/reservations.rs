@@ -1,18 +1,18 @@
 //! Worker IDs that the owner of the registry reserves.
 
 use crate::bounds::RESERVATIONS;
-use crate::faults::Fault;
+use crate::faults::FleetFault;
 use crate::rules::{By, Rule};
 
 pub const RULES: &[Rule] = &[
     Rule {
-        fault: Fault::Reserved,
+        fault: FleetFault::Reserved,
         text: "A reservation has no end, so that no server is granted a reserved worker ID.",
         fails: "duplicate",
         by: By::Search(&RESERVATIONS),
     },
     Rule {
-        fault: Fault::ReservedOnce,
+        fault: FleetFault::ReservedOnce,
         text: "The owner reserves a worker ID again if a failover has lost the reservation. The quarantine is the time \
                to do so.",
         fails: "duplicate",

@@ -1,42 +1,42 @@
 //! What a server does.
 
 use crate::bounds::{MESSAGES, SERVERS};
-use crate::faults::Fault;
+use crate::faults::FleetFault;
 use crate::rules::{By, Rule};
 
 pub const RULES: &[Rule] = &[
     Rule {
-        fault: Fault::PendingChanged,
+        fault: FleetFault::PendingChanged,
         text: "A server repeats a renewal with the same nonce until it is answered.",
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
     Rule {
-        fault: Fault::PendingNotStored,
+        fault: FleetFault::PendingNotStored,
         text: "A server stores the nonce of a renewal in its witness before it sends the renewal.",
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
     Rule {
-        fault: Fault::Bound,
+        fault: FleetFault::Bound,
         text: "A server issues no ID above the bound of its grant.",
         fails: "duplicate",
         by: By::Search(&SERVERS),
     },
     Rule {
-        fault: Fault::Start,
+        fault: FleetFault::Start,
         text: "A server issues no ID below the start of its grant.",
         fails: "duplicate",
         by: By::Search(&SERVERS),
     },
     Rule {
-        fault: Fault::Used,
+        fault: FleetFault::Used,
         text: "The witness contains a mark above the issued IDs.",
         fails: "duplicate",
         by: By::Search(&SERVERS),
     },
     Rule {
-        fault: Fault::WitnessOnDisk,
+        fault: FleetFault::WitnessOnDisk,
         text: "The witness is in memory and not on the disk, because a copy of the disk must not contain it.",
         fails: "fenced without a copy",
         by: By::Search(&SERVERS),
