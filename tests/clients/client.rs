@@ -78,17 +78,17 @@ impl Client {
 }
 
 /// A line of a program: an ID as it was printed, and a name.
-type Line = (String, String);
+type PrintedLine = (String, String);
 
 /// The lines that a program printed, by their step, and the rows of the table.
 pub struct Printed {
-    lines: BTreeMap<String, Vec<Line>>,
+    lines: BTreeMap<String, Vec<PrintedLine>>,
     rows: Vec<String>,
 }
 
 impl Printed {
     /// Returns the lines of a step.
-    pub fn step(&self, step: &str) -> &[Line] {
+    pub fn step(&self, step: &str) -> &[PrintedLine] {
         self.lines.get(step).map_or(&[], Vec::as_slice)
     }
 
@@ -131,13 +131,13 @@ impl Printed {
 }
 
 /// A line in the form of a row of the table.
-fn row((id, name): &Line) -> String {
+fn row((id, name): &PrintedLine) -> String {
     format!("{id} {name}")
 }
 
 /// Reads the lines of a program.
-fn lines(printed: &str) -> BTreeMap<String, Vec<Line>> {
-    let mut found: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+fn lines(printed: &str) -> BTreeMap<String, Vec<PrintedLine>> {
+    let mut found: BTreeMap<String, Vec<PrintedLine>> = BTreeMap::new();
     for line in printed.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[step, id, name] = words.as_slice() else { panic!("{line:?} is not a step, an ID and a name") };

@@ -12,7 +12,7 @@ const LIBRARY: &str = "/usr/share/java/bcprov.jar";
 const PROGRAM: &str = "tests/clients/jvm/Conceal.java";
 
 /// A call of the program with its arguments and with the result of the core.
-struct Call {
+struct ConcealCall {
     operation: &'static str,
     key: Vec<u8>,
     tweak: Vec<u8>,
@@ -21,7 +21,7 @@ struct Call {
 }
 
 /// Returns calls with random numbers, and keys and tweaks of all lengths that AES and the functions accept.
-fn calls() -> Vec<Call> {
+fn calls() -> Vec<ConcealCall> {
     let mut chance = Chance::of("conceal_java");
     let bytes =
         |chance: &mut Chance, length: i64| (0..length).map(|_| chance.between(0, 255) as u8).collect::<Vec<u8>>();
@@ -36,14 +36,15 @@ fn calls() -> Vec<Call> {
             0 => ("conceal", concealer.conceal(number, &tweak)),
             _ => ("reveal", concealer.reveal(number, &tweak)),
         };
-        Call { operation, key, tweak, number, expected: result.expect("a number that is not negative") }
+        ConcealCall { operation, key, tweak, number, expected: result.expect("a number that is not negative") }
     });
     calls.collect()
 }
 
 /// Checks that the program prints the results of the core.
-fn check_results(calls: &[Call]) -> Result<(), String> {
-    let line = |call: &Call| format!("{},{},{},{}\n", call.operation, hex(&call.key), hex(&call.tweak), call.number);
+fn check_results(calls: &[ConcealCall]) -> Result<(), String> {
+    let line =
+        |call: &ConcealCall| format!("{},{},{},{}\n", call.operation, hex(&call.key), hex(&call.tweak), call.number);
     let mut java = command("java");
     java.env_remove("JAVA_TOOL_OPTIONS").env_remove("JDK_JAVA_OPTIONS");
     java.args(["-cp", LIBRARY]).arg(repository().join(PROGRAM));

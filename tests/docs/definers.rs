@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use cluster::{assert_caught, code_blocks, ensure, texts_of};
 
-use crate::definers::statements::{Statement, statements};
+use crate::definers::statements::{PageStatement, statements};
 
 /// How many such functions the pages create at least. A check that finds fewer does not read the pages.
 const AT_LEAST: usize = 6;
@@ -37,7 +37,7 @@ fn check_page(path: &str, page: &str) -> Result<BTreeSet<String>, String> {
 }
 
 /// Checks the functions of a script, and adds their names to those that are closed.
-fn check(path: &str, script: &[Statement], closed: &mut BTreeSet<String>) -> Result<(), String> {
+fn check(path: &str, script: &[PageStatement], closed: &mut BTreeSet<String>) -> Result<(), String> {
     for (at, statement) in script.iter().enumerate() {
         if let Some(name) = closed.iter().find(|name| statement.opens(name)) {
             return Err(format!("{path}: every role may execute {name}"));
@@ -59,7 +59,7 @@ fn check(path: &str, script: &[Statement], closed: &mut BTreeSet<String>) -> Res
 
 /// Returns the scripts that create the objects of an extension, each as the one transaction in which it runs. The portable functions are
 /// not among them: `tests/portable/rights.rs` looks for those in the catalog, because their script computes what it revokes.
-fn scripts() -> Vec<(&'static str, Vec<Statement>)> {
+fn scripts() -> Vec<(&'static str, Vec<PageStatement>)> {
     let script = |folder: &'static str| {
         let text: String = texts_of(&[folder], ".sql").into_iter().map(|(_, text)| text + "\n").collect();
         let mut script = statements(&text);

@@ -12,7 +12,7 @@ use cluster::{assert_caught, ensure, page, repository};
 const PAGE: &str = "docs/hazards.md";
 
 /// A row of a table.
-struct Row {
+struct HazardRow {
     /// The heading above the table.
     section: String,
     /// The first column.
@@ -22,7 +22,7 @@ struct Row {
 }
 
 /// Returns all rows of all tables on the page.
-fn rows(page: &str) -> Result<Vec<Row>, String> {
+fn rows(page: &str) -> Result<Vec<HazardRow>, String> {
     let (mut section, mut in_table, mut found) = (String::new(), false, Vec::new());
     for line in page.lines() {
         if line.starts_with('#') {
@@ -42,7 +42,7 @@ fn rows(page: &str) -> Result<Vec<Row>, String> {
                     (false, None) => return Err(format!("{name} is named before any file: {line}")),
                 }
             }
-            found.push(Row { section: section.clone(), claim: cells[0].into(), files });
+            found.push(HazardRow { section: section.clone(), claim: cells[0].into(), files });
         }
     }
     Ok(found)
@@ -61,7 +61,7 @@ fn tests_of(source: &str) -> BTreeSet<&str> {
 fn check_tests(page: &str) -> Result<(), String> {
     let rows = rows(page)?;
     ensure!(rows.len() > 80, "{PAGE} has only {} rows", rows.len());
-    for Row { claim, files, .. } in &rows {
+    for HazardRow { claim, files, .. } in &rows {
         ensure!(!files.is_empty(), "no test stands beside {claim:?}");
         for (file, functions) in files {
             let Ok(text) = fs::read_to_string(repository().join(file)) else {

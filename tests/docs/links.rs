@@ -26,7 +26,7 @@ const NAMING: [&str; 10] = [
 
 /// A page: its links and images, and the anchors of its headings.
 #[derive(Default)]
-struct Page {
+struct LinkedPage {
     links: Vec<String>,
     anchors: BTreeSet<String>,
 }
@@ -46,10 +46,10 @@ fn slug(heading: &str) -> String {
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
-impl Page {
+impl LinkedPage {
     /// Reads a page.
-    fn read(text: &str) -> Page {
-        let (mut page, mut heading, mut seen) = (Page::default(), None, BTreeMap::new());
+    fn read(text: &str) -> LinkedPage {
+        let (mut page, mut heading, mut seen) = (LinkedPage::default(), None, BTreeMap::new());
         for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_GFM) {
             match event {
                 Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
@@ -108,7 +108,7 @@ fn check_external(link: &str) -> Result<(), String> {
 }
 
 /// Checks the links of the page with the path `file`. `pages` contains all pages.
-fn check(file: &Path, pages: &BTreeMap<PathBuf, Page>) -> Result<(), String> {
+fn check(file: &Path, pages: &BTreeMap<PathBuf, LinkedPage>) -> Result<(), String> {
     for link in &pages[file].links {
         if link.contains(':') {
             check_external(link)?;
@@ -133,8 +133,8 @@ fn check(file: &Path, pages: &BTreeMap<PathBuf, Page>) -> Result<(), String> {
 }
 
 /// Returns the Markdown files of the repository.
-fn pages() -> BTreeMap<PathBuf, Page> {
-    texts_of(&[""], ".md").into_iter().map(|(path, text)| (path, Page::read(&text))).collect()
+fn pages() -> BTreeMap<PathBuf, LinkedPage> {
+    texts_of(&[""], ".md").into_iter().map(|(path, text)| (path, LinkedPage::read(&text))).collect()
 }
 
 /// Checks that the pages in `docs/` that a text names exist. A name that is part of a longer path, for example in a URL, is not
@@ -175,7 +175,7 @@ fn a_link_to_nothing_is_caught() {
     let check = |text: &str| {
         let file = PathBuf::from("docs/page.md");
         let mut pages = pages();
-        pages.insert(file.clone(), Page::read(text));
+        pages.insert(file.clone(), LinkedPage::read(text));
         check(&file, &pages)
     };
     check("# A `b`, c_d: e?\n[a](#a-b-c_d-e) [r](../README.md) [t](../tests/docs) [x](https://rustup.rs/x#y)").unwrap();

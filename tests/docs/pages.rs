@@ -5,24 +5,24 @@ use std::fs;
 use cluster::{Answer, Cluster, Host, code_blocks, command, ensure, repository, rounds, thorough, typed};
 
 /// A block, with the output that a `text` block directly after it shows.
-struct Block {
+struct Example {
     language: String,
     text: String,
     answer: Option<String>,
 }
 
-fn blocks(page: &str) -> Vec<Block> {
-    let mut found: Vec<Block> = Vec::new();
+fn blocks(page: &str) -> Vec<Example> {
+    let mut found: Vec<Example> = Vec::new();
     for block in code_blocks(page) {
         match found.last_mut() {
             Some(last) if block.language == "text" && block.follows => last.answer = Some(block.text),
-            _ => found.push(Block { language: block.language, text: block.text, answer: None }),
+            _ => found.push(Example { language: block.language, text: block.text, answer: None }),
         }
     }
     found
 }
 
-fn pages() -> Vec<(String, Vec<Block>)> {
+fn pages() -> Vec<(String, Vec<Example>)> {
     let docs = fs::read_dir(repository().join("docs")).expect("docs/ can be read").map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
     // The sections of these pages need their own tables and settings, so other tests run them.

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Builder, Client, Host, block_with, not_tested, sections, sqlstate};
 
-use crate::migration::page::{Edit, Run, builder};
+use crate::migration::page::{Edit, SectionRun, builder};
 
 mod key;
 mod remove;
@@ -25,12 +25,12 @@ fn block(title: &str, part: &str) -> String {
 
 /// Creates the tables on a server with pg_partman, and lets pg_partman maintain them and one other table. Returns `None`, and
 /// prints why, on a PostgreSQL that is not Debian's and has no pg_partman.
-fn run<'a>(edit: Edit<'a>, tables: &str) -> Option<Run<'a>> {
+fn run<'a>(edit: Edit<'a>, tables: &str) -> Option<SectionRun<'a>> {
     run_on(builder(), edit, tables)
 }
 
 /// Does the same on a server that has other settings.
-fn run_on<'a>(builder: Builder, edit: Edit<'a>, tables: &str) -> Option<Run<'a>> {
+fn run_on<'a>(builder: Builder, edit: Edit<'a>, tables: &str) -> Option<SectionRun<'a>> {
     let postgresql = Host::get().installation();
     let library = postgresql.libraries.join("pg_partman_bgw.so");
     if !postgresql.is_debians() && !library.exists() {
@@ -47,7 +47,7 @@ fn run_on<'a>(builder: Builder, edit: Edit<'a>, tables: &str) -> Option<Run<'a>>
              {tables}"
         ))
         .expect("tables");
-    Some(Run::of(server, edit))
+    Some(SectionRun::of(server, edit))
 }
 
 /// Runs the maintenance of all tables, as pg_partman's background worker does, and checks that it has maintained the other table.

@@ -15,7 +15,7 @@ const WARNING: &str = "01000 WARNING:  snowflake_pg: restored from a backup or a
 
 /// What is done before clients connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Done {
+enum RestoreStep {
     Nothing,
     /// The mark is set as the page says.
     MarkSet,
@@ -34,11 +34,11 @@ impl Drop for Archive {
     }
 }
 
-fn check_restore(name: &str, done: Done) -> Result<(), String> {
+fn check_restore(name: &str, done: RestoreStep) -> Result<(), String> {
     let archive = Archive(Host::get().fresh_dir(&format!("{name}.archive")));
     let file = |file: &str| archive.0.join(file).display().to_string();
     let boot = Boot::new(name);
-    let machine = (done == Done::SameMachine).then_some(&boot);
+    let machine = (done == RestoreStep::SameMachine).then_some(&boot);
     let like = |name: &str| Cluster::builder(name).sparse().on(machine);
     let mut old = like(&format!("{name}_old"))
         .set("archive_mode", "on")
@@ -47,7 +47,7 @@ fn check_restore(name: &str, done: Done) -> Result<(), String> {
     let mut session = old.session();
     let mut ids = session.batch(SPARSE_PER_SECOND);
 
-    let number = if done == Done::AnotherNumber { "2" } else { "1" };
+    let number = if done == RestoreStep::AnotherNumber { "2" } else { "1" };
     let mut restored = like(&format!("{name}_restored"))
         .set("snowflake_pg.worker_id", number)
         .set("log_line_prefix", "%m [%p] %e ")
@@ -88,7 +88,7 @@ fn check_restore(name: &str, done: Done) -> Result<(), String> {
         "no hint:\n{}",
         restored.log()
     );
-    if done == Done::MarkSet {
+    if done == RestoreStep::MarkSet {
         let block = block_with(blocks(&page("docs/bad-day.md"), "sql restore"), "snowflake_set_mark");
         let example = "2024-03-10 12:00:00+00";
         ensure!(block.contains(example), "the page's time is another");
@@ -151,22 +151,22 @@ fn a_restarted_container_whose_memory_was_emptied_is_caught() {
 
 #[test]
 fn a_restored_server_whose_mark_was_set_repeats_nothing() {
-    check_restore("restore_set", Done::MarkSet).unwrap();
+    check_restore("restore_set", RestoreStep::MarkSet).unwrap();
 }
 
 #[test]
 fn a_restored_server_with_another_number_repeats_nothing() {
-    check_restore("restore_number", Done::AnotherNumber).unwrap();
+    check_restore("restore_number", RestoreStep::AnotherNumber).unwrap();
 }
 
 #[test]
 fn a_server_restored_on_the_same_machine_repeats_nothing() {
-    check_restore("restore_same", Done::SameMachine).unwrap();
+    check_restore("restore_same", RestoreStep::SameMachine).unwrap();
 }
 
 #[test]
 fn a_restored_server_that_was_left_as_it_is_is_caught() {
-    assert_caught(check_restore("restore_left", Done::Nothing), "IDs came twice");
+    assert_caught(check_restore("restore_left", RestoreStep::Nothing), "IDs came twice");
 }
 
 #[test]

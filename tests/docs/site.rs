@@ -12,15 +12,15 @@ const LINKING: [&str; 4] = ["href", "src", "srcset", "action"];
 
 /// The links of a page of the site, each with the name of its element, and the fragments to which other pages can link.
 #[derive(Default)]
-struct Page {
+struct SitePage {
     links: Vec<(String, String)>,
     fragments: BTreeSet<String>,
 }
 
-impl Page {
+impl SitePage {
     /// Reads the elements of a page, without the code of its scripts.
-    fn read(html: &str) -> Page {
-        let (mut page, mut rest) = (Page::default(), html);
+    fn read(html: &str) -> SitePage {
+        let (mut page, mut rest) = (SitePage::default(), html);
         while let Some((_, after)) = rest.split_once('<') {
             let name: String = after.chars().take_while(char::is_ascii_alphanumeric).collect();
             rest = page.element(&name, &after[name.len()..]);
@@ -72,7 +72,7 @@ fn is_external(link: &str) -> bool {
 }
 
 /// Checks one link of the page in this file.
-fn check_link(file: &Path, pages: &BTreeMap<PathBuf, Page>, element: &str, link: &str) -> Result<(), String> {
+fn check_link(file: &Path, pages: &BTreeMap<PathBuf, SitePage>, element: &str, link: &str) -> Result<(), String> {
     if is_external(link) {
         ensure!(element == "a", "<{element}> loads {link}");
         return Ok(());
@@ -96,7 +96,7 @@ fn check(site: &Path) -> Result<(), String> {
     let (mut pages, files) = (BTreeMap::new(), files(&site));
     let has = |file: &Path, extension: &str| file.extension().is_some_and(|found| found == extension);
     for file in files.iter().filter(|file| has(file, "html")) {
-        pages.insert(file.clone(), Page::read(&fs::read_to_string(file).expect("a page can be read")));
+        pages.insert(file.clone(), SitePage::read(&fs::read_to_string(file).expect("a page can be read")));
     }
     ensure!(pages.contains_key(&site.join("index.html")), "there is no index.html");
     let mut wrong = Vec::new();

@@ -4,8 +4,8 @@
 use cluster::{Answer, Client, assert_caught, block_with, ensure, sections, sqlstate};
 use fastrand::Rng;
 
-use crate::migration::page::{AS_WRITTEN, Edit, Run, builder, section};
-use kind::{Format, KINDS, Kind};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun, builder, section};
+use kind::{Format, KINDS, KeyKind};
 
 mod default;
 mod keep;
@@ -42,7 +42,7 @@ const BEGIN: u64 = 1_700_000_000_000;
 
 /// Returns the statements that create documents with keys, whose times are `spread` µs apart, and a revision of each document.
 /// The table `known` contains the key of each document and its time.
-fn tables(kind: Kind, spread: u64) -> String {
+fn tables(kind: KeyKind, spread: u64) -> String {
     let column = kind.column;
     let mut random = Rng::with_seed(spread);
     let rows = (0..ROWS).map(|n| BEGIN + n * spread / 1_000).map(|ms| (kind.random(ms, &mut random), ms));
@@ -61,11 +61,11 @@ fn tables(kind: Kind, spread: u64) -> String {
 }
 
 /// Blocks, each with its language.
-type Blocks = Vec<(String, String)>;
+type TypedBlocks = Vec<(String, String)>;
 
 /// Returns the blocks that a reader with keys of this kind types: first those up to the default of the key, and then the others.
 /// The changes that the page describes in words are made.
-fn blocks(kind: Kind) -> (Blocks, Blocks) {
+fn blocks(kind: KeyKind) -> (TypedBlocks, TypedBlocks) {
     let column = kind.column;
     let mut of_uuids = section("From UUIDs").blocks;
     // The last block of the section undoes the migration.
@@ -92,7 +92,7 @@ fn blocks(kind: Kind) -> (Blocks, Blocks) {
 }
 
 /// Returns the statements that give a key column of this kind its default: the block, or the block with an expression from the list.
-fn default(kind: Kind) -> String {
+fn default(kind: KeyKind) -> String {
     let block = block_of(ASSIGN, "SET DEFAULT");
     let listed = block_of(ASSIGN, "ObjectId, bytea:");
     let label = format!("{:?}, {}:", kind.format, kind.column).to_lowercase();
@@ -109,7 +109,7 @@ const WRITE: &str = "WITH new AS (INSERT INTO documents DEFAULT VALUES RETURNING
     INSERT INTO revisions (document_id, n) SELECT id, n FROM new";
 
 /// Checks that each new ID has the time of the old key, that the new IDs sort like the old keys, and that no row is lost.
-fn check_rows(session: &mut Client, kind: Kind) -> Result<(), String> {
+fn check_rows(session: &mut Client, kind: KeyKind) -> Result<(), String> {
     let (unit, order) = (kind.unit(), if kind.column == "text" { "COLLATE \"C\"" } else { "" });
     let wrong: i64 = session.one(&format!(
         "SELECT count(*) FROM known LEFT JOIN documents ON old_id = key
@@ -139,9 +139,9 @@ fn check_rows(session: &mut Client, kind: Kind) -> Result<(), String> {
 
 /// Runs a migration of keys whose times are `spread` µs apart. Clients make keys until the key has a default, and then let the
 /// server make them, while the rest of the blocks is typed.
-fn check(kind: Kind, spread: u64, edits: &[Edit]) -> Result<(), String> {
+fn check(kind: KeyKind, spread: u64, edits: &[Edit]) -> Result<(), String> {
     let (first, rest) = blocks(kind);
-    let mut run = Run::of(builder().start(), AS_WRITTEN);
+    let mut run = SectionRun::of(builder().start(), AS_WRITTEN);
     for edit in edits {
         run = run.also(*edit);
     }
@@ -179,21 +179,21 @@ fn every_section_with_blocks_is_tested() {
 #[test]
 fn keys_in_text_are_replaced_while_clients_write() {
     for format in [Format::Ulid, Format::Ksuid, Format::ObjectId] {
-        check(Kind::of(format, "text"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+        check(KeyKind::of(format, "text"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
     }
 }
 
 #[test]
 fn keys_in_uuids_are_replaced_while_clients_write() {
     for format in [Format::Ulid, Format::Uuidv7] {
-        check(Kind::of(format, "uuid"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+        check(KeyKind::of(format, "uuid"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
     }
 }
 
 #[test]
 fn keys_in_bytes_are_replaced_while_clients_write() {
     for format in [Format::Ulid, Format::Ksuid, Format::ObjectId] {
-        check(Kind::of(format, "bytea"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+        check(KeyKind::of(format, "bytea"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
     }
 }
 
@@ -203,47 +203,47 @@ const SPREAD: &str = "second + place * 1000 / count(*) OVER (PARTITION BY second
 #[test]
 fn rows_of_a_second_that_are_not_spread_are_caught() {
     // 12,000 rows of two seconds.
-    let kind = Kind::of(Format::Ksuid, "text");
+    let kind = KeyKind::of(Format::Ksuid, "text");
     let edit = (SPREAD, "second AS at");
     assert_caught(check(kind, 150, &[edit]), "sequence number 4096 is out of range");
 }
 
 #[test]
 fn rows_that_are_spread_into_the_next_second_are_caught() {
-    let kind = Kind::of(Format::ObjectId, "text");
+    let kind = KeyKind::of(Format::ObjectId, "text");
     assert_caught(check(kind, 150, &[("place * 1000 /", "(place + 1) * 1000 /")]), "IDs do not have the time");
 }
 
 #[test]
 fn rows_that_are_numbered_in_no_order_are_caught() {
-    let kind = Kind::of(Format::Ksuid, "bytea");
+    let kind = KeyKind::of(Format::Ksuid, "bytea");
     assert_caught(check(kind, 150, &[("ORDER BY id) - 1 AS place", "ORDER BY md5(id)) - 1 AS place")]), "do not sort");
 }
 
 #[test]
 fn rows_that_are_not_numbered_in_each_tick_are_caught() {
-    let kind = Kind::of(Format::Ulid, "text");
+    let kind = KeyKind::of(Format::Ulid, "text");
     let edit = ("PARTITION BY snowflake_min_id(at)", "PARTITION BY id");
     assert_caught(check(kind, 150, &[edit]), "could not create unique index \"documents_new_id\"");
 }
 
 #[test]
 fn ids_without_the_time_of_the_key_are_caught() {
-    let kind = Kind::of(Format::Uuidv7, "uuid");
+    let kind = KeyKind::of(Format::Uuidv7, "uuid");
     let edit = ("snowflake_encode(at, 1023, n)", "snowflake_nextval()");
     assert_caught(check(kind, 150, &[edit]), "IDs do not have the time");
 }
 
 #[test]
 fn a_key_without_a_default_is_caught() {
-    let kind = Kind::of(Format::Ulid, "text");
+    let kind = KeyKind::of(Format::Ulid, "text");
     let edit = ("COLUMN id SET DEFAULT", "COLUMN id SET STATISTICS 100; SELECT");
     assert_caught(check(kind, 150, &[edit]), "null value in column \"id\"");
 }
 
 #[test]
 fn more_rows_of_a_millisecond_than_it_holds_take_more_worker_ids() {
-    let kind = Kind::of(Format::Ulid, "text");
+    let kind = KeyKind::of(Format::Ulid, "text");
     assert_caught(check(kind, 0, &[]), "sequence number 4096 is out of range");
     check(kind, 0, &[(told("1023, n"), told("1020 + n / 4096, n % 4096"))]).unwrap();
 }

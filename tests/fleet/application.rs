@@ -128,17 +128,17 @@ fn an_application_that_cannot_get_a_worker_id_says_why() {
 }
 
 /// An application that waits for its first worker ID. It is stopped when the test ends.
-struct Waiting {
+struct WaitingApplication {
     child: Child,
     errors: BufReader<ChildStderr>,
     said: Vec<String>,
 }
 
-impl Waiting {
-    fn start(arguments: &[&str]) -> Waiting {
+impl WaitingApplication {
+    fn start(arguments: &[&str]) -> WaitingApplication {
         let mut child = spawn(example("registry", arguments));
         let errors = BufReader::new(child.stderr.take().expect("it is a pipe"));
-        Waiting { child, errors, said: Vec::new() }
+        WaitingApplication { child, errors, said: Vec::new() }
     }
 
     /// Waits until the application has printed this line.
@@ -164,7 +164,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingApplication {
     fn drop(&mut self) {
         // It has usually ended.
         drop(self.child.kill());
@@ -177,7 +177,7 @@ impl Drop for Waiting {
 fn an_application_waits_for_its_first_worker_id() {
     let mut registry = Cluster::builder("fleet_application_waits").unset("shared_preload_libraries").create();
     let string = string(&registry);
-    let mut application = Waiting::start(&[&string, LAYOUT, "3"]);
+    let mut application = WaitingApplication::start(&[&string, LAYOUT, "3"]);
     let no_server =
         "cannot connect to the registry: error connecting to server: No such file or directory (os error 2)";
     application.says(no_server);

@@ -9,7 +9,7 @@ use cluster::{
 };
 
 use crate::fleet::{
-    SOON, Seen, logged, registrar, registry, renewed, replace, seen, server, signal, status, string, wait_for_log,
+    SOON, SeenServer, logged, registrar, registry, renewed, replace, seen, server, signal, status, string, wait_for_log,
 };
 
 /// Lets both servers issue IDs at the same time.
@@ -154,7 +154,7 @@ fn check_fence(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), St
     twin.start();
     wait_for_log(&twin, "continuing with worker ID 0 from the witness");
     // The twin's own worker ID is still in the registry, too.
-    let renews = |seen: &Seen| seen.worker == before.worker && seen.count > before.count;
+    let renews = |seen: &SeenServer| seen.worker == before.worker && seen.count > before.count;
     assert!(within(SOON, || seen(&registry, &twin).iter().any(renews)), "the twin does not renew:\n{}", twin.log());
     client.batch(1_000);
     signal(pid, "CONT");

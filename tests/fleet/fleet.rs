@@ -31,7 +31,7 @@ pub fn server(name: &str, string: &str) -> Builder {
 
 /// A row of the registry's view of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenServer {
     pub worker: i32,
     pub holder: String,
     pub count: i64,
@@ -39,23 +39,23 @@ pub struct Seen {
 }
 
 /// Returns what the registry knows about the server with this data directory, the latest worker ID first.
-pub fn seen(registry: &Cluster, server: &Cluster) -> Vec<Seen> {
+pub fn seen(registry: &Cluster, server: &Cluster) -> Vec<SeenServer> {
     let sql = "SELECT s.worker_id, s.holder::text, n.count, s.state
                FROM snowflake_registry.servers s JOIN snowflake_registry.node n USING (datacenter_id, worker_id)
                WHERE s.data_directory = $1 ORDER BY s.since DESC";
     let rows = registry.connect().query(sql, &[&server.dir().to_string_lossy().as_ref()]).expect("the view exists");
     rows.iter()
-        .map(|row| Seen { worker: row.get(0), holder: row.get(1), count: row.get(2), state: row.get(3) })
+        .map(|row| SeenServer { worker: row.get(0), holder: row.get(1), count: row.get(2), state: row.get(3) })
         .collect()
 }
 
 /// Waits until the server has renewed a grant, and returns the row of its latest worker ID.
-pub fn renewed(registry: &Cluster, server: &Cluster) -> Seen {
+pub fn renewed(registry: &Cluster, server: &Cluster) -> SeenServer {
     renewed_above(registry, server, 1)
 }
 
 /// Waits until the count of the server's latest worker ID is above `count`.
-pub fn renewed_above(registry: &Cluster, server: &Cluster, count: i64) -> Seen {
+pub fn renewed_above(registry: &Cluster, server: &Cluster, count: i64) -> SeenServer {
     let mut last = None;
     let there = within(SOON, || {
         last = seen(registry, server).into_iter().next();

@@ -11,18 +11,18 @@ use crate::fleet::{SOON, logged, move_to, refused, registry, seen, server, strin
 
 /// Why the registry cannot store anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outage {
+enum WriteFailure {
     DiskFull,
     ReadOnly,
     Standby,
 }
 
-impl Outage {
+impl WriteFailure {
     /// The message and the hint in the log of a server.
     fn report(self) -> (&'static str, &'static str) {
         match self {
-            Outage::DiskFull => ("the registry raised an error: could not extend file", "Check free disk space."),
-            Outage::ReadOnly | Outage::Standby => (
+            WriteFailure::DiskFull => ("the registry raised an error: could not extend file", "Check free disk space."),
+            WriteFailure::ReadOnly | WriteFailure::Standby => (
                 "cannot connect to the registry",
                 "The registry's server answers, but accepts no changes: it is a standby, or",
             ),
@@ -70,26 +70,26 @@ fn issue(servers: &[&Cluster], ledger: &mut History) -> Result<(), String> {
     ledger.check(100)
 }
 
-fn check(name: &str, outage: Outage, like: impl Fn(&str, &Cluster) -> Builder) -> Result<(), String> {
+fn check(name: &str, outage: WriteFailure, like: impl Fn(&str, &Cluster) -> Builder) -> Result<(), String> {
     let mut registry = registry(&format!("{name}_a"));
     let mut servers = [1, 2].map(|n| like(&format!("{name}_{n}"), &registry).start());
     for server in &servers {
         let mut client = server.session();
         ensure!(within(SOON, || refused(&mut client).is_none()), "{}", server.log());
     }
-    let standby = (outage == Outage::Standby).then(|| {
+    let standby = (outage == WriteFailure::Standby).then(|| {
         let standby = registry.standby(Cluster::builder(&format!("{name}_b")).unset("shared_preload_libraries"));
         assert!(within(SOON, || servers.iter().all(|server| !seen(&standby, server).is_empty())), "it does not follow");
         standby
     });
     let mut kept = None;
     match (outage, &standby) {
-        (Outage::DiskFull, _) => kept = Some(fill(&registry)),
-        (Outage::ReadOnly, _) => {
+        (WriteFailure::DiskFull, _) => kept = Some(fill(&registry)),
+        (WriteFailure::ReadOnly, _) => {
             registry.set("default_transaction_read_only", "on");
             registry.reload();
         }
-        (Outage::Standby, standby) => {
+        (WriteFailure::Standby, standby) => {
             let standby = standby.as_ref().expect("it was started");
             servers.iter_mut().for_each(|server| move_to(server, standby));
             registry.stop(Stop::Immediate);
@@ -110,12 +110,12 @@ fn check(name: &str, outage: Outage, like: impl Fn(&str, &Cluster) -> Builder) -
 
     // The registry can store again.
     match (outage, &standby) {
-        (Outage::DiskFull, _) => limit_files(&registry, "unlimited"),
-        (Outage::ReadOnly, _) => {
+        (WriteFailure::DiskFull, _) => limit_files(&registry, "unlimited"),
+        (WriteFailure::ReadOnly, _) => {
             registry.unset("default_transaction_read_only");
             registry.reload();
         }
-        (Outage::Standby, standby) => standby.as_ref().expect("it was started").promote(),
+        (WriteFailure::Standby, standby) => standby.as_ref().expect("it was started").promote(),
     }
     for server in servers.iter().chain([&new]) {
         wait_for_log(server, "a heartbeat succeeded after");
@@ -138,21 +138,21 @@ fn fleet(name: &str, registry: &Cluster) -> Builder {
 
 #[test]
 fn servers_go_on_while_the_disk_of_the_registry_is_full() {
-    check("unwritable_disk", Outage::DiskFull, fleet).unwrap();
+    check("unwritable_disk", WriteFailure::DiskFull, fleet).unwrap();
 }
 
 #[test]
 fn servers_go_on_while_the_registry_is_read_only() {
-    check("unwritable_read_only", Outage::ReadOnly, fleet).unwrap();
+    check("unwritable_read_only", WriteFailure::ReadOnly, fleet).unwrap();
 }
 
 #[test]
 fn servers_go_on_while_the_registry_is_a_standby() {
-    check("unwritable_standby", Outage::Standby, fleet).unwrap();
+    check("unwritable_standby", WriteFailure::Standby, fleet).unwrap();
 }
 
 #[test]
 fn servers_with_one_worker_id_beside_a_read_only_registry_are_caught() {
     let by_hand = |name: &str, _: &Cluster| Cluster::builder(name);
-    assert_caught(check("unwritable_by_hand", Outage::ReadOnly, by_hand), "IDs came twice");
+    assert_caught(check("unwritable_by_hand", WriteFailure::ReadOnly, by_hand), "IDs came twice");
 }

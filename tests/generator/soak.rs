@@ -14,9 +14,9 @@ fn duration() -> Duration {
 
 /// The offset of the server's clock from the true time, in milliseconds. It stays within two hours, because a mark a day ahead
 /// would be refused.
-struct Clock(i64);
+struct ClockOffset(i64);
 
-impl Clock {
+impl ClockOffset {
     fn step(&mut self, server: &Cluster, by: i64) {
         self.0 = (self.0 + by).clamp(-7_200_000, 7_200_000);
         server.set_clock(&format!("{:+.3}", self.0 as f64 / 1e3));
@@ -24,7 +24,7 @@ impl Clock {
 }
 
 /// Causes one random fault.
-fn happen(server: &mut Cluster, clock: &mut Clock, chance: &mut Chance) -> &'static str {
+fn happen(server: &mut Cluster, clock: &mut ClockOffset, chance: &mut Chance) -> &'static str {
     match chance.between(0, 9) {
         0 => {
             server.kill_session(chance);
@@ -95,7 +95,7 @@ fn no_id_comes_twice_whatever_happens() {
     let mut server = Cluster::builder("soak").set("fsync", "on").set("wal_writer_delay", "10s").clock("+0").start();
     Load::prepare(&server);
     let load = Load::start(&server, 6, Ask::ALL, "");
-    let (begun, mut clock, mut happened) = (Instant::now(), Clock(0), std::collections::BTreeMap::new());
+    let (begun, mut clock, mut happened) = (Instant::now(), ClockOffset(0), std::collections::BTreeMap::new());
     while begun.elapsed() < duration() {
         let what = happen(&mut server, &mut clock, &mut chance);
         *happened.entry(what).or_insert(0) += 1;

@@ -18,7 +18,7 @@ fn run(server: &Cluster, program: &str, arguments: &[&str]) -> Result<(), String
 
 /// What happens to the mark of a stopped server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
+enum MarkLoss {
     /// The data directory is replaced by an earlier copy of it.
     RestoredInPlace,
     /// The earlier copy is started elsewhere on the same machine.
@@ -30,7 +30,7 @@ enum Loss {
 }
 
 /// Lets a server issue IDs, loses its mark, and lets it issue IDs again with a clock that is behind.
-fn check_loss(name: &str, loss: Loss, machine: Option<&Boot>) -> Result<(), String> {
+fn check_loss(name: &str, loss: MarkLoss, machine: Option<&Boot>) -> Result<(), String> {
     let builder = |name: &str| Cluster::builder(name).sparse().set("fsync", "on").on(machine);
     let mut server = builder(name).start();
     let mut ids = server.session().batch(SPARSE_PER_SECOND);
@@ -40,25 +40,25 @@ fn check_loss(name: &str, loss: Loss, machine: Option<&Boot>) -> Result<(), Stri
     Host::get().copy_dir(server.dir(), &aside);
     server.start();
     ids.extend(draw_above(&mut server.connect(), mark));
-    if loss == Loss::OriginDropped {
+    if loss == MarkLoss::OriginDropped {
         let mut session = server.connect();
         session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
     }
-    server.stop(if loss == Loss::WalReset { Stop::Immediate } else { Stop::Fast });
+    server.stop(if loss == MarkLoss::WalReset { Stop::Immediate } else { Stop::Fast });
     let mut other = None;
     match loss {
-        Loss::RestoredInPlace => {
+        MarkLoss::RestoredInPlace => {
             fs::remove_dir_all(server.dir()).expect("the server is stopped");
             Host::get().fresh_dir(name);
             Host::get().copy_dir(&aside, server.dir());
         }
-        Loss::RestoredBeside => {
+        MarkLoss::RestoredBeside => {
             let beside = builder(&format!("{name}_beside")).empty();
             Host::get().copy_dir(&aside, beside.dir());
             other = Some(beside);
         }
-        Loss::WalReset => run(&server, "pg_resetwal", &["--force", "--pgdata"])?,
-        Loss::OriginDropped => {}
+        MarkLoss::WalReset => run(&server, "pg_resetwal", &["--force", "--pgdata"])?,
+        MarkLoss::OriginDropped => {}
     }
     let _ = fs::remove_dir_all(&aside);
     let again = other.as_mut().unwrap_or(&mut server);
@@ -76,7 +76,7 @@ fn check_loss(name: &str, loss: Loss, machine: Option<&Boot>) -> Result<(), Stri
 
 #[test]
 fn after_a_lost_mark_ids_begin_above_what_this_machine_has_issued() {
-    for loss in [Loss::RestoredInPlace, Loss::RestoredBeside, Loss::OriginDropped, Loss::WalReset] {
+    for loss in [MarkLoss::RestoredInPlace, MarkLoss::RestoredBeside, MarkLoss::OriginDropped, MarkLoss::WalReset] {
         let name = format!("witness_{loss:?}").to_lowercase();
         let machine = Boot::new(&name);
         check_loss(&name, loss, Some(&machine)).unwrap_or_else(|reason| panic!("{loss:?}: {reason}"));
@@ -85,7 +85,7 @@ fn after_a_lost_mark_ids_begin_above_what_this_machine_has_issued() {
 
 #[test]
 fn a_lost_mark_without_a_witness_is_caught() {
-    for loss in [Loss::RestoredInPlace, Loss::RestoredBeside, Loss::OriginDropped, Loss::WalReset] {
+    for loss in [MarkLoss::RestoredInPlace, MarkLoss::RestoredBeside, MarkLoss::OriginDropped, MarkLoss::WalReset] {
         let name = format!("unwitnessed_{loss:?}").to_lowercase();
         assert_caught(check_loss(&name, loss, None), "IDs came twice");
     }

@@ -10,7 +10,7 @@ use crate::server::{install, mistaken, plain_builder, script};
 
 /// What happens to the sessions and to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+enum Interruption {
     /// Statements are cancelled and sessions are terminated. The clock is stepped.
     Cancel,
     /// A session is killed.
@@ -19,7 +19,7 @@ enum Event {
     Immediate,
 }
 
-const ALL: &[Event] = &[Event::Cancel, Event::Kill, Event::Cancel, Event::Immediate];
+const ALL: &[Interruption] = &[Interruption::Cancel, Interruption::Kill, Interruption::Cancel, Interruption::Immediate];
 
 /// A server without the library whose writes survive a power loss, whose background writer flushes as late as possible, and whose clock
 /// can be stepped.
@@ -68,7 +68,7 @@ fn check(
     (name, script): (&str, &str),
     sessions: usize,
     asks: &'static [Ask],
-    (events, times): (&[Event], u64),
+    (events, times): (&[Interruption], u64),
     at_least: usize,
 ) -> Result<(), String> {
     let mut chance = Chance::of(name);
@@ -81,14 +81,14 @@ fn check(
         thread::sleep(Duration::from_millis(300) + chance.millis(400));
         let begun = Instant::now();
         match event {
-            Event::Cancel => disturb(&server, &mut chance, &mut clock),
-            Event::Kill => {
+            Interruption::Cancel => disturb(&server, &mut chance, &mut clock),
+            Interruption::Kill => {
                 ensure!(server.kill_session(&mut chance), "nobody to kill");
                 step(&server, &mut chance, &mut clock, outage);
                 server.wait_until_back();
                 outage = begun.elapsed();
             }
-            Event::Immediate => {
+            Interruption::Immediate => {
                 server.stop(Stop::Immediate);
                 step(&server, &mut chance, &mut clock, outage);
                 server.start();
@@ -116,7 +116,7 @@ fn no_id_comes_twice_without_the_library() {
 
 #[test]
 fn an_id_that_no_commit_has_flushed_does_not_come_again() {
-    let events = &[Event::Immediate, Event::Kill];
+    let events = &[Interruption::Immediate, Interruption::Kill];
     // WAL is flushed in one way before PostgreSQL 17, and in a different way since then. A few crashes show that each way works.
     let times = if major() == "15" { rounds(40, 6) } else { 6 };
     check(("unflushed", &script("unflushed")), 6, Ask::READING, (events, times), 500).unwrap();
@@ -125,7 +125,7 @@ fn an_id_that_no_commit_has_flushed_does_not_come_again() {
 #[test]
 fn a_mark_that_is_not_flushed_without_the_library_is_caught() {
     let script = mistaken("unflushed_mark", &[("PERFORM snowflake_portable_flush();", "")]);
-    let run = || check(("unflushed_mark", &script), 6, Ask::READING, (&[Event::Immediate], 8), 100);
+    let run = || check(("unflushed_mark", &script), 6, Ask::READING, (&[Interruption::Immediate], 8), 100);
     assert_caught_by_chance(run, "came twice");
 }
 
@@ -133,7 +133,7 @@ fn a_mark_that_is_not_flushed_without_the_library_is_caught() {
 fn a_state_that_begins_at_the_clock_is_caught() {
     let mistake = ("coalesce(pg_sequence_last_value('snowflake_portable_mark'), 0)", "0");
     let script = mistaken("at_the_clock", &[mistake]);
-    let run = || check(("at_the_clock", &script), 6, Ask::ALL, (&[Event::Kill], 8), 100);
+    let run = || check(("at_the_clock", &script), 6, Ask::ALL, (&[Interruption::Kill], 8), 100);
     assert_caught_by_chance(run, "came twice");
 }
 
@@ -148,6 +148,6 @@ fn a_push_without_a_lock_is_caught() {
             ("now := snowflake_portable_now();", "now := snowflake_portable_now(); PERFORM pg_sleep(random() * 0.01);"),
         ],
     );
-    let run = || check(("unlocked", &script), 16, Ask::ALL, (&[Event::Cancel], 2), 100);
+    let run = || check(("unlocked", &script), 16, Ask::ALL, (&[Interruption::Cancel], 2), 100);
     assert_caught_by_chance(run, "came");
 }

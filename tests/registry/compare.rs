@@ -23,7 +23,7 @@ const BEGIN: &str = "2026-03-01 12:00:00";
 const SHIFT: u32 = 32;
 
 /// Both registries, and what was stored in them at some time.
-struct Both {
+struct RegistryPair {
     server: Cluster,
     client: Client,
     reference: Registry,
@@ -37,8 +37,8 @@ struct Both {
     tables: u64,
 }
 
-impl Both {
-    fn new(name: &str, layout: &str) -> Both {
+impl RegistryPair {
+    fn new(name: &str, layout: &str) -> RegistryPair {
         let format = format(layout);
         // The clock stands still between the steps, so that both registries see the same time.
         let server = Cluster::builder(name).clock(BEGIN).start_registry(layout);
@@ -58,7 +58,7 @@ impl Both {
             .expect("a superuser may");
         let reference = Registry::new(uuid(&id), format, source);
         let scale = Scale::new(format);
-        Both { server, client, reference, saved: None, scale, clock: 0, begin, timeline, tables: 1 }
+        RegistryPair { server, client, reference, saved: None, scale, clock: 0, begin, timeline, tables: 1 }
     }
 
     fn now(&self) -> i64 {
@@ -277,7 +277,7 @@ fn note(answers: &mut Kinds, scale: &Scale, answer: &RegistryAnswer) {
 }
 
 /// Runs one heartbeat of a server, which consists of two calls.
-fn beat(both: &mut Both, member: &mut Member, answers: &mut Kinds) -> Result<(), String> {
+fn beat(both: &mut RegistryPair, member: &mut Member, answers: &mut Kinds) -> Result<(), String> {
     for _ in 0..2 {
         let clock = both.scale.point(both.now());
         let call = member.request(clock, Duration::from_hours(12)).expect("the server is not fenced");
@@ -290,7 +290,7 @@ fn beat(both: &mut Both, member: &mut Member, answers: &mut Kinds) -> Result<(),
 
 /// After a failover, a server gets a common spare worker ID. After a second one, another server gets one of the slice of the timeline.
 /// The first one renews its worker ID until it must leave it.
-fn assign_spare(both: &mut Both, answers: &mut Kinds) -> Result<(), String> {
+fn assign_spare(both: &mut RegistryPair, answers: &mut Kinds) -> Result<(), String> {
     let format = both.scale.format();
     let server = || Member::start(MemberIdentity { fleet: None, format, datacenter: 0 }, None, Point::ZERO);
     beat(both, &mut server(), answers)?;
@@ -309,7 +309,7 @@ fn assign_spare(both: &mut Both, answers: &mut Kinds) -> Result<(), String> {
 }
 
 /// A renewal by somebody who has no grant.
-fn forged(both: &Both, worker: u32, count: u64, start: Point, bound: Point) -> Call {
+fn forged(both: &RegistryPair, worker: u32, count: u64, start: Point, bound: Point) -> Call {
     let request = RegistryRequest::Renew(RenewRequest {
         datacenter: 0,
         worker,
@@ -329,7 +329,7 @@ fn forged(both: &Both, worker: u32, count: u64, start: Point, bound: Point) -> C
 /// Lets random servers send random calls to both registries. Returns how many answers of each kind they got.
 fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) -> Result<Kinds, String> {
     let mut chance = Chance::of(name);
-    let mut both = Both::new(name, layout);
+    let mut both = RegistryPair::new(name, layout);
     spoil(&mut both.client);
     let server =
         |format, record, clock| Member::start(MemberIdentity { fleet: None, format, datacenter: 0 }, record, clock);

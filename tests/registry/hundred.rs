@@ -31,25 +31,25 @@ const STEP_EVERY: usize = 25;
 const SLEEP: u64 = 22;
 
 /// The clock of the registry, which passes with the heartbeats of the members.
-struct Clock<'a> {
+struct RegistryClock<'a> {
     registry: &'a Cluster,
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
     stepped: Condvar,
 }
 
-struct State {
+struct ClockState {
     steps: u64,
     heartbeats: usize,
     /// How many members neither sleep nor have ended.
     awake: usize,
 }
 
-impl Clock<'_> {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl RegistryClock<'_> {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         self.state.lock().expect("nobody panics with the clock")
     }
 
-    fn step(&self, state: &mut State) {
+    fn step(&self, state: &mut ClockState) {
         state.steps += 1;
         self.registry.set_clock(&format!("+{}", state.steps * STEP));
         self.stepped.notify_all();
@@ -80,7 +80,7 @@ impl Clock<'_> {
     }
 
     /// Counts out a member that sends no heartbeats until further notice. The sleeping members check whether another one is awake.
-    fn rest(&self, state: &mut State) {
+    fn rest(&self, state: &mut ClockState) {
         state.awake -= 1;
         self.stepped.notify_all();
     }
@@ -88,7 +88,7 @@ impl Clock<'_> {
 
 /// What the members were granted, and what went wrong.
 #[derive(Default)]
-struct Ledger {
+struct GrantLedger {
     /// The highest bound of each worker ID, start and holder.
     ranges: BTreeMap<(Node, Point, Uuid), Point>,
     /// How often each answer came, by its kind.
@@ -97,7 +97,7 @@ struct Ledger {
     fenced_alone: usize,
 }
 
-impl Ledger {
+impl GrantLedger {
     fn grant(&mut self, record: &Record) {
         let bound = self.ranges.entry((record.node, record.start, record.holder)).or_insert(record.bound);
         *bound = record.bound.max(*bound);
@@ -118,18 +118,18 @@ impl Ledger {
 }
 
 /// A member, and the connection over which it talks to the registry.
-struct Server<'a> {
+struct ConnectedMember<'a> {
     client: Client,
     chance: Chance,
-    ledger: &'a Mutex<Ledger>,
-    clock: &'a Clock<'a>,
+    ledger: &'a Mutex<GrantLedger>,
+    clock: &'a RegistryClock<'a>,
     scale: Scale,
     /// The registry's clock in microseconds, as of the last answer.
     now: i64,
 }
 
-impl Server<'_> {
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+impl ConnectedMember<'_> {
+    fn ledger(&self) -> MutexGuard<'_, GrantLedger> {
         self.ledger.lock().expect("nobody panics with the ledger")
     }
 
@@ -219,19 +219,19 @@ fn check(name: &str, change: impl Fn(&mut Client)) -> Result<(), String> {
     let registry = Cluster::builder(name).clock("+0").set("max_connections", "130").start_registry(LAYOUT);
     change(&mut registry.connect());
     let mut chance = Chance::of(name);
-    let ledger = Mutex::new(Ledger::default());
-    let state = Mutex::new(State { steps: 0, heartbeats: 0, awake: MEMBERS });
-    let clock = Clock { registry: &registry, state, stepped: Condvar::new() };
+    let ledger = Mutex::new(GrantLedger::default());
+    let state = Mutex::new(ClockState { steps: 0, heartbeats: 0, awake: MEMBERS });
+    let clock = RegistryClock { registry: &registry, state, stepped: Condvar::new() };
     let scale = Scale::new(format(LAYOUT));
-    let servers: Vec<Server> = (0..MEMBERS)
+    let servers: Vec<ConnectedMember> = (0..MEMBERS)
         .map(|_| {
             let mut client = registry.connect();
             let now = client.one(&format!("SELECT {}", micros("clock_timestamp()")));
-            Server { client, chance: chance.fork(), ledger: &ledger, clock: &clock, scale, now }
+            ConnectedMember { client, chance: chance.fork(), ledger: &ledger, clock: &clock, scale, now }
         })
         .collect();
     let end = Barrier::new(MEMBERS);
-    let run = |mut server: Server| {
+    let run = |mut server: ConnectedMember| {
         let (mut member, mut copied) = server.run();
         end.wait();
         // Time stands still, and the members come to rest.

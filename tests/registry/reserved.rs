@@ -1,7 +1,7 @@
 //! Worker IDs that the owner of the registry reserves for databases without the library. No server is granted them.
 
 use cluster::{Answer as _, Client, Cluster, Stop, output, sqlstate, typed};
-use flake::fleet::{Effect, RegistryAnswer as Said, RegistryRefusal};
+use flake::fleet::{Effect, RegistryAnswer, RegistryRefusal};
 
 use crate::calls::{claim, registry};
 use crate::lost::{heartbeat, number, server};
@@ -29,7 +29,8 @@ fn a_reserved_worker_id_is_assigned_to_no_server_until_it_is_released() {
     for worker in [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] {
         assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(worker));
     }
-    let full = |client: &mut Client| matches!(claim(client, LAYOUT), Err(Said::Refused(RegistryRefusal::Full)));
+    let full =
+        |client: &mut Client| matches!(claim(client, LAYOUT), Err(RegistryAnswer::Refused(RegistryRefusal::Full)));
     assert!(full(&mut client));
     let shown =
         "SELECT concat_ws(' ', worker_id, state, granted_until) FROM snowflake_registry.servers WHERE worker_id = 1";

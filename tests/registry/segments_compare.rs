@@ -37,7 +37,7 @@ struct Reference {
     quarantine_before: i64,
 }
 
-struct Both {
+struct SegmentsPair {
     server: Cluster,
     taker: Taker,
     reference: Reference,
@@ -49,8 +49,8 @@ struct Both {
     behind: i64,
 }
 
-impl Both {
-    fn new(name: &str) -> Both {
+impl SegmentsPair {
+    fn new(name: &str) -> SegmentsPair {
         let server = Cluster::builder(name).clock(BEGIN).start_registry(LAYOUT);
         let mut taker = Taker::of(&server);
         let begin = taker.client.one(&format!("SELECT {}", micros("clock_timestamp()")));
@@ -68,7 +68,7 @@ impl Both {
         }
         let tags = Tags { life: 1, ..Tags::default() };
         let reference = Reference { tags, seen: begin, life_since: begin, quarantine_until: 0, quarantine_before: 0 };
-        Both { server, taker, reference, saved: None, clock: 0, begin, timeline, behind: 0 }
+        SegmentsPair { server, taker, reference, saved: None, clock: 0, begin, timeline, behind: 0 }
     }
 
     fn client(&mut self) -> &mut Client {
@@ -263,7 +263,7 @@ fn unlost(tags: &Tags, tag: &str) -> i64 {
 /// each kind there were.
 fn check(name: &str, steps: usize, spoil: impl Fn(&mut Client)) -> Result<BTreeMap<String, usize>, String> {
     let mut chance = Chance::of(name);
-    let mut both = Both::new(name);
+    let mut both = SegmentsPair::new(name);
     spoil(both.client());
     let begins = both.begin + *chance.pick(&BEGINS) * 1_000_000;
     let mut old: Vec<(TagBlock, usize)> = Vec::new();

@@ -56,9 +56,9 @@ fn the_upgrade_leaves_what_a_new_registry_has() {
 
 /// What each server could issue: its worker ID, and the lowest and the highest ID.
 #[derive(Default)]
-struct Ledger(Vec<(usize, u32, i64, i64)>);
+struct IdLedger(Vec<(usize, u32, i64, i64)>);
 
-impl Ledger {
+impl IdLedger {
     fn note(&mut self, server: usize, member: &Member) {
         let MemberStanding::Holding(grant) = member.standing() else { return };
         let (worker, start, bound) = (grant.node.worker, grant.start.id(), grant.bound.id());
@@ -70,7 +70,7 @@ impl Ledger {
     }
 }
 
-fn beat_all(client: &mut Client, members: &mut [Member], ledger: &mut Ledger) {
+fn beat_all(client: &mut Client, members: &mut [Member], ledger: &mut IdLedger) {
     for (n, member) in members.iter_mut().enumerate() {
         let effect = heartbeat(client, member);
         assert!(matches!(effect, Effect::Assigned | Effect::Renewed), "server {n}: {effect:?}");
@@ -81,7 +81,7 @@ fn beat_all(client: &mut Client, members: &mut [Member], ledger: &mut Ledger) {
 #[test]
 fn servers_go_on_during_an_upgrade_that_a_failover_loses() {
     let mut primary = before("registry_upgrade_lost", LAYOUT);
-    let mut ledger = Ledger::default();
+    let mut ledger = IdLedger::default();
     let mut members: Vec<Member> = (0..4).map(|_| server()).collect();
     let mut client = primary.connect();
     for _ in 0..3 {

@@ -215,17 +215,17 @@ fn the_layout_is_changed_after_an_upgrade() {
 const STATEMENTS: &str = include_str!("statements--0.2.0-dev.sql");
 
 /// A server of the fleet.
-struct Server {
+struct MixedServer {
     name: &'static str,
     member: Member,
     /// True for a server of the version before. It sends other statements, and does not know that it can leave.
     before: bool,
 }
 
-impl Server {
-    fn start(name: &'static str, before: bool) -> Server {
+impl MixedServer {
+    fn start(name: &'static str, before: bool) -> MixedServer {
         let identity = MemberIdentity { fleet: None, format: format(LAYOUT), datacenter: 0 };
-        Server { name, member: Member::start(identity, None, Point::ZERO), before }
+        MixedServer { name, member: Member::start(identity, None, Point::ZERO), before }
     }
 
     fn send(&self, client: &mut Client, call: &Call) -> RegistryAnswer {
@@ -261,10 +261,10 @@ impl Server {
 
 /// The highest bound of each worker ID, start and server.
 #[derive(Default)]
-struct Ledger(BTreeMap<(u32, i64, &'static str), i64>);
+struct BoundLedger(BTreeMap<(u32, i64, &'static str), i64>);
 
-impl Ledger {
-    fn note(&mut self, server: &Server) {
+impl BoundLedger {
+    fn note(&mut self, server: &MixedServer) {
         let MemberStanding::Holding(grant) = server.member.standing() else { return };
         let bound = self.0.entry((grant.node.worker, grant.start.id(), server.name)).or_default();
         *bound = grant.bound.id().max(*bound);
@@ -280,17 +280,17 @@ impl Ledger {
 }
 
 /// A registry whose clock is stepped, and all servers of its fleet.
-struct World {
+struct MixedFleet {
     registry: Cluster,
-    servers: Vec<Server>,
-    ledger: Ledger,
+    servers: Vec<MixedServer>,
+    ledger: BoundLedger,
     steps: u32,
 }
 
 /// A step of the clock, in seconds.
 const STEP: u32 = 1_800;
 
-impl World {
+impl MixedFleet {
     /// Steps the clock by some hours. All servers send heartbeats. Those that have a worker ID keep one.
     fn pass(&mut self, hours: u32) {
         for _ in 0..2 * hours {
@@ -323,7 +323,7 @@ impl World {
     /// Restarts the machine of a server: another one takes its place.
     fn replace(&mut self, old: &str, name: &'static str, before: bool) {
         let server = self.servers.iter_mut().find(|server| server.name == old).expect("it is there");
-        *server = Server::start(name, before);
+        *server = MixedServer::start(name, before);
         self.beat();
     }
 
@@ -336,14 +336,14 @@ impl World {
 #[test]
 fn servers_of_both_versions_repeat_nothing_for_a_day_and_a_half() {
     let registry = start_before(Cluster::builder("upgraded_mixed").clock("+0"));
-    let servers = ["old 1", "old 2", "old 3", "old 4"].map(|name| Server::start(name, true)).into();
-    let mut world = World { registry, servers, ledger: Ledger::default(), steps: 0 };
+    let servers = ["old 1", "old 2", "old 3", "old 4"].map(|name| MixedServer::start(name, true)).into();
+    let mut world = MixedFleet { registry, servers, ledger: BoundLedger::default(), steps: 0 };
     world.pass(1);
     let behind = Cluster::builder("upgraded_behind").unset("shared_preload_libraries").clock("+0");
     let mut behind = world.registry.backup(behind.set("restore_command", "false"));
     world.pass(1);
     world.upgrade();
-    world.servers.push(Server::start("new 1", false));
+    world.servers.push(MixedServer::start("new 1", false));
     world.replace("old 4", "new 4", false);
     world.pass(1);
 

@@ -311,9 +311,9 @@ fn finish_waiting(server: &Cluster, loads: Vec<Load>) -> History {
 }
 
 /// A session that waits for an ID: its process ID, and the result of the wait.
-type Waiting = (i32, JoinHandle<Result<i64, postgres::Error>>);
+type WaitingSession = (i32, JoinHandle<Result<i64, postgres::Error>>);
 
-fn wait_for_id(server: &Cluster, synchronous_commit: &str) -> Result<Waiting, String> {
+fn wait_for_id(server: &Cluster, synchronous_commit: &str) -> Result<WaitingSession, String> {
     let mut client = server.connect();
     let pid = client.one("SELECT pg_backend_pid()");
     client.batch_execute(&format!("SET synchronous_commit = {synchronous_commit}")).expect("a session may");

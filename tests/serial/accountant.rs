@@ -11,7 +11,7 @@ use postgres::NoTls;
 
 /// How the rows get their numbers. All are texts with three periods, `A`, `B` and `C`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Numbering {
     /// `snowflake_serial` as the default of the column.
     Default,
     /// The trigger that numbers rows at COMMIT.
@@ -28,7 +28,7 @@ pub enum How {
 pub const YEARS: [i64; 3] = [2024, 2025, 2026];
 
 /// Creates the series and the table.
-pub fn prepare(server: &Cluster, how: How) {
+pub fn prepare(server: &Cluster, how: Numbering) {
     let mut session = server.session();
     session
         .batch_execute(
@@ -37,19 +37,19 @@ pub fn prepare(server: &Cluster, how: How) {
              CREATE SEQUENCE numbers;",
         )
         .expect("a superuser may");
-    if how == How::AtCommit {
+    if how == Numbering::AtCommit {
         let number = "SELECT snowflake_number_at_commit('invoices', 'number', 'invoice', 'booked')";
         session.batch_execute(number).expect("the owner may");
     }
 }
 
 /// Inserts rows in one transaction. Returns their IDs if the transaction was committed.
-fn work(client: &mut Client, chance: &mut Chance, how: How) -> Result<Vec<i64>, postgres::Error> {
+fn work(client: &mut Client, chance: &mut Chance, how: Numbering) -> Result<Vec<i64>, postgres::Error> {
     let mut ids = Vec::new();
     let mut numbers = Vec::new();
     let year = *chance.pick(&YEARS);
     let rows = chance.between(1, 3);
-    if how == How::Outside {
+    if how == Numbering::Outside {
         for _ in 0..rows {
             let number: String =
                 client.query_one(&format!("SELECT snowflake_serial('invoice', date '{year}-05-05')"), &[])?.get(0);
@@ -59,13 +59,13 @@ fn work(client: &mut Client, chance: &mut Chance, how: How) -> Result<Vec<i64>, 
     let mut transaction = client.transaction()?;
     for n in 0..rows {
         let number = match how {
-            How::Default => format!("snowflake_serial('invoice', date '{year}-05-05')"),
-            How::AtCommit => "NULL".into(),
-            How::Sequence => format!("format('INV-%s-%s', {year}, to_char(nextval('numbers'), 'FM000000'))"),
-            How::Largest => format!(
+            Numbering::Default => format!("snowflake_serial('invoice', date '{year}-05-05')"),
+            Numbering::AtCommit => "NULL".into(),
+            Numbering::Sequence => format!("format('INV-%s-%s', {year}, to_char(nextval('numbers'), 'FM000000'))"),
+            Numbering::Largest => format!(
                 "(SELECT format('INV-%s-%s', {year}, to_char(count(*) + 1, 'FM000000')) FROM invoices WHERE year = {year})"
             ),
-            How::Outside => format!("'{}'", numbers[n as usize]),
+            Numbering::Outside => format!("'{}'", numbers[n as usize]),
         };
         let insert = format!(
             "INSERT INTO invoices (year, number, booked) VALUES ({year}, {number}, '{year}-05-05') RETURNING id"
@@ -101,7 +101,7 @@ pub struct Accountants {
 
 impl Accountants {
     /// Starts sixteen sessions.
-    pub fn start(server: &Cluster, how: How, chance: &mut Chance) -> Accountants {
+    pub fn start(server: &Cluster, how: Numbering, chance: &mut Chance) -> Accountants {
         let (stop, committed) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<BTreeSet<i64>>>::default());
         let one = |_| {
             let (stop, committed, mut chance) = (stop.clone(), committed.clone(), chance.fork());

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use cluster::{Answer, Chance, Cluster, Stop, assert_caught, ensure, within};
 
-use crate::accountant::{Accountants, How, audit, no_gaps, prepare};
+use crate::accountant::{Accountants, Numbering, audit, no_gaps, prepare};
 
 /// Numbers rows on a primary until it ends, promotes its standby, and continues there.
-fn check(name: &str, how: How, synchronous: bool) -> Result<(), String> {
+fn check(name: &str, how: Numbering, synchronous: bool) -> Result<(), String> {
     let mut primary = Cluster::builder(&format!("{name}_primary")).start();
     prepare(&primary, how);
     let mut standby = primary.standby(Cluster::builder(&format!("{name}_standby")));
@@ -41,24 +41,24 @@ fn check(name: &str, how: How, synchronous: bool) -> Result<(), String> {
 
 #[test]
 fn a_promoted_synchronous_standby_continues_without_a_gap() {
-    check("failover_default", How::Default, true).unwrap();
+    check("failover_default", Numbering::Default, true).unwrap();
 }
 
 #[test]
 fn a_promoted_synchronous_standby_continues_at_commit() {
-    check("failover_commit", How::AtCommit, true).unwrap();
+    check("failover_commit", Numbering::AtCommit, true).unwrap();
 }
 
 /// An asynchronous standby has neither the rows nor their numbers, which then come again with other rows.
 #[test]
 fn an_asynchronous_standby_that_is_behind_is_caught() {
-    assert_caught(check("failover_behind", How::AtCommit, false), "committed rows are lost");
+    assert_caught(check("failover_behind", Numbering::AtCommit, false), "committed rows are lost");
 }
 
 #[test]
 fn a_standby_issues_no_serial_and_reads_them() {
     let primary = Cluster::builder("serial_standby_primary").start();
-    prepare(&primary, How::AtCommit);
+    prepare(&primary, Numbering::AtCommit);
     primary.connect().batch_execute("INSERT INTO invoices (year, booked) VALUES (2024, '2024-05-05')").unwrap();
     let standby = primary.standby(Cluster::builder("serial_standby"));
     let mut session = standby.connect();

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use cluster::{Answer, Chance, Cluster, Stop, assert_caught_by_chance, ensure, within};
 
-use crate::accountant::{Accountants, How, audit, no_gaps, prepare};
+use crate::accountant::{Accountants, Numbering, audit, no_gaps, prepare};
 
 /// How many crashes each run has.
 const CRASHES: usize = 2;
 
 /// Checks a run with sessions that are killed, and with crashes of the server.
-fn check(name: &str, how: How) -> Result<(), String> {
+fn check(name: &str, how: Numbering) -> Result<(), String> {
     // A crash must not lose what was committed.
     let mut server = Cluster::builder(name).set("fsync", "on").start();
     prepare(&server, how);
@@ -40,39 +40,39 @@ fn check(name: &str, how: How) -> Result<(), String> {
     let rows = audit(&server, &committed)?;
     ensure!(killed > 5, "only {killed} sessions were killed");
     println!("{rows} rows, {killed} sessions killed");
-    if [How::Default, How::AtCommit].contains(&how) { no_gaps(&server) } else { Ok(()) }
+    if [Numbering::Default, Numbering::AtCommit].contains(&how) { no_gaps(&server) } else { Ok(()) }
 }
 
 #[test]
 fn no_number_is_missing_after_rollbacks_kills_and_crashes() {
-    check("gapless_default", How::Default).unwrap();
+    check("gapless_default", Numbering::Default).unwrap();
 }
 
 #[test]
 fn no_number_is_missing_if_rows_are_numbered_at_commit() {
-    check("gapless_commit", How::AtCommit).unwrap();
+    check("gapless_commit", Numbering::AtCommit).unwrap();
 }
 
 #[test]
 fn a_sequence_is_caught() {
-    assert_caught_by_chance(|| check("gapless_sequence", How::Sequence), "has a hole");
+    assert_caught_by_chance(|| check("gapless_sequence", Numbering::Sequence), "has a hole");
 }
 
 #[test]
 fn a_number_that_is_taken_outside_of_the_transaction_is_caught() {
-    assert_caught_by_chance(|| check("gapless_outside", How::Outside), "has a hole");
+    assert_caught_by_chance(|| check("gapless_outside", Numbering::Outside), "has a hole");
 }
 
 #[test]
 fn the_largest_number_plus_one_is_caught() {
-    assert_caught_by_chance(|| check("gapless_largest", How::Largest), "came twice");
+    assert_caught_by_chance(|| check("gapless_largest", Numbering::Largest), "came twice");
 }
 
 /// The function finds what the audit finds.
 #[test]
 fn a_removed_row_is_a_gap() {
     let server = Cluster::builder("gapless_removed").start();
-    prepare(&server, How::AtCommit);
+    prepare(&server, Numbering::AtCommit);
     let mut session = server.connect();
     session
         .batch_execute("INSERT INTO invoices (year, booked) SELECT 2024, '2024-05-05' FROM generate_series(1, 50)")

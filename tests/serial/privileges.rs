@@ -5,7 +5,7 @@ use cluster::{Answer, Client, Cluster, assert_caught, ensure};
 
 /// What numbers the rows.
 #[derive(Clone, Copy, PartialEq)]
-enum How {
+enum NumberedBy {
     Extension,
     /// A mistake: a trigger function that runs as its owner.
     Definer,
@@ -105,15 +105,15 @@ const DEFINER: &str = "
         FOR EACH ROW EXECUTE FUNCTION books.number_row()";
 
 /// Runs one attack. Returns an error if code of the role has run as the owner, or if the role has drawn a number without a privilege.
-fn check(owner: &mut Client, server: &Cluster, how: How, attack: &Attack) -> Result<(), String> {
+fn check(owner: &mut Client, server: &Cluster, how: NumberedBy, attack: &Attack) -> Result<(), String> {
     owner.batch_execute(PREPARE).expect("a superuser may");
     let number = match how {
-        How::Extension => "SELECT snowflake_number_at_commit('books.invoices', 'number', 'books.invoice')",
-        How::Definer => DEFINER,
+        NumberedBy::Extension => "SELECT snowflake_number_at_commit('books.invoices', 'number', 'books.invoice')",
+        NumberedBy::Definer => DEFINER,
     };
     owner.batch_execute(number).expect("a superuser may");
     owner.batch_execute(attack.owner).expect("a superuser may");
-    let function = if how == How::Extension { "snowflake_number_row" } else { "books.number_row" };
+    let function = if how == NumberedBy::Extension { "snowflake_number_row" } else { "books.number_row" };
     let mut low = server.connect_as("low");
     let codes: Vec<_> = attack.low.iter().map(|sql| low.code(&sql.replace("NUMBER", function))).collect();
     let ran: Vec<String> = owner.all("SELECT DISTINCT who::text FROM books.ran WHERE who <> 'low'");
@@ -121,7 +121,7 @@ fn check(owner: &mut Client, server: &Cluster, how: How, attack: &Attack) -> Res
     let drawn: i64 = owner.one("SELECT count(*) FROM books.invoice");
     let numbered: i64 = owner.one("SELECT count(number) FROM books.invoices");
     ensure!(drawn == numbered, "a number was drawn: {:?}", attack.low);
-    if how == How::Extension {
+    if how == NumberedBy::Extension {
         assert_eq!(codes.last().expect("a statement").as_deref(), attack.refused, "{codes:?} of {:?}", attack.low);
         assert!(numbered == 1 || attack.refused.is_some());
     }
@@ -165,8 +165,11 @@ fn a_role_that_inserts_rows_gets_no_right_of_the_owner_and_blocks_no_number() {
     let mut owner = server.session();
     owner.batch_execute("CREATE ROLE low LOGIN").expect("a superuser may");
     for attack in &ATTACKS {
-        check(&mut owner, &server, How::Extension, attack).unwrap();
-        assert_caught(check(&mut owner, &server, How::Definer, attack), "code of the role ran as [\"postgres\"]");
+        check(&mut owner, &server, NumberedBy::Extension, attack).unwrap();
+        assert_caught(
+            check(&mut owner, &server, NumberedBy::Definer, attack),
+            "code of the role ran as [\"postgres\"]",
+        );
     }
     for (n, block) in BLOCKS.into_iter().enumerate() {
         check_blocked(&mut owner, &server, true, block).unwrap();

@@ -4,7 +4,7 @@ use cluster::{Answer, Cluster, assert_caught, ensure, output, typed};
 
 /// How a dump is taken.
 #[derive(Clone, Copy, PartialEq)]
-enum How {
+enum DumpParts {
     Whole,
     /// The definitions, and then the data, as some programs restore them.
     InTwoParts,
@@ -44,17 +44,17 @@ fn contents(server: &Cluster, database: &str) -> Vec<String> {
     .collect()
 }
 
-fn check(name: &str, how: How) -> Result<(), String> {
+fn check(name: &str, how: DumpParts) -> Result<(), String> {
     let server = Cluster::builder(name).start();
     for database in ["books", "copy"] {
         server.connect().batch_execute(&format!("CREATE DATABASE {database}")).unwrap();
     }
     server.connect_to("books").batch_execute(PREPARE).unwrap();
     let parts: &[&[&str]] = match how {
-        How::Whole => &[&[]],
-        How::InTwoParts => &[&["--schema-only"], &["--data-only", "--disable-triggers"]],
-        How::WithTriggers => &[&["--schema-only"], &["--data-only"]],
-        How::WithoutNumbers => &[&["--exclude-table-data=public.receipt"]],
+        DumpParts::Whole => &[&[]],
+        DumpParts::InTwoParts => &[&["--schema-only"], &["--data-only", "--disable-triggers"]],
+        DumpParts::WithTriggers => &[&["--schema-only"], &["--data-only"]],
+        DumpParts::WithoutNumbers => &[&["--exclude-table-data=public.receipt"]],
     };
     for arguments in parts {
         let dump = output(server.program("pg_dump").args(["-d", "books"]).args(*arguments));
@@ -73,21 +73,21 @@ fn check(name: &str, how: How) -> Result<(), String> {
 
 #[test]
 fn a_restored_series_continues() {
-    check("serial_dump", How::Whole).unwrap();
+    check("serial_dump", DumpParts::Whole).unwrap();
 }
 
 #[test]
 fn a_series_that_is_restored_in_two_parts_continues() {
-    check("serial_dump_parts", How::InTwoParts).unwrap();
+    check("serial_dump_parts", DumpParts::InTwoParts).unwrap();
 }
 
 /// The triggers would number other rows, or refuse the numbers.
 #[test]
 fn data_that_is_restored_while_triggers_fire_is_refused() {
-    assert_caught(check("serial_dump_triggers", How::WithTriggers), "cannot write number");
+    assert_caught(check("serial_dump_triggers", DumpParts::WithTriggers), "cannot write number");
 }
 
 #[test]
 fn a_dump_without_the_numbers_is_caught() {
-    assert_caught(check("serial_dump_numbers", How::WithoutNumbers), "a number came twice");
+    assert_caught(check("serial_dump_numbers", DumpParts::WithoutNumbers), "a number came twice");
 }

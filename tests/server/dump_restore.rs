@@ -7,7 +7,7 @@ use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate};
 
 /// How a dump is taken and restored.
 #[derive(Clone, Copy, PartialEq)]
-enum How {
+enum DumpMethod {
     /// A script of one database, for psql.
     Plain,
     /// An archive of one database, by two jobs of pg_restore.
@@ -86,13 +86,13 @@ fn run(command: &mut Command) -> Result<String, String> {
 }
 
 /// Writes a dump into the server's directory, which is removed with the server.
-fn dump(server: &Cluster, how: How) -> Result<PathBuf, String> {
+fn dump(server: &Cluster, how: DumpMethod) -> Result<PathBuf, String> {
     let file = server.dir().join("shop.dump");
-    let mut command = server.program(if how == How::All { "pg_dumpall" } else { "pg_dump" });
+    let mut command = server.program(if how == DumpMethod::All { "pg_dumpall" } else { "pg_dump" });
     match how {
-        How::Plain => command.arg("shop"),
-        How::Custom => command.args(["--format=custom", "shop"]),
-        How::All => &mut command,
+        DumpMethod::Plain => command.arg("shop"),
+        DumpMethod::Custom => command.args(["--format=custom", "shop"]),
+        DumpMethod::All => &mut command,
     };
     // Times in the dump are written in the time zone of the client.
     run(command.env("PGTZ", "UTC").arg("--file").arg(&file))?;
@@ -100,15 +100,17 @@ fn dump(server: &Cluster, how: How) -> Result<PathBuf, String> {
 }
 
 /// Restores a dump into a server that has no such database. Returns an error if a statement of the dump failed.
-fn restore(server: &Cluster, file: &PathBuf, how: How) -> Result<(), String> {
-    if how != How::All {
+fn restore(server: &Cluster, file: &PathBuf, how: DumpMethod) -> Result<(), String> {
+    if how != DumpMethod::All {
         server.connect().batch_execute("CREATE DATABASE shop TEMPLATE template0").expect("a superuser may");
     }
-    let mut command = server.program(if how == How::Custom { "pg_restore" } else { "psql" });
+    let mut command = server.program(if how == DumpMethod::Custom { "pg_restore" } else { "psql" });
     match how {
-        How::Custom => command.args(["--exit-on-error", "--jobs=2", "--dbname=shop"]),
-        How::Plain => command.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname=shop", "--file"]),
-        How::All => command.args(["--no-psqlrc", "--quiet", "--file"]),
+        DumpMethod::Custom => command.args(["--exit-on-error", "--jobs=2", "--dbname=shop"]),
+        DumpMethod::Plain => {
+            command.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname=shop", "--file"])
+        }
+        DumpMethod::All => command.args(["--no-psqlrc", "--quiet", "--file"]),
     };
     let said = run(command.arg(file))?;
     // The dump of a whole server also creates the role that restores it.
@@ -126,7 +128,7 @@ fn script(server: &Cluster) -> Result<String, String> {
 }
 
 /// Restores a dump of `source` on `target`. The contents are the same, and a table's key continues.
-fn check_restore(source: &Cluster, target: &Cluster, schema: &str, how: How) -> Result<(), String> {
+fn check_restore(source: &Cluster, target: &Cluster, schema: &str, how: DumpMethod) -> Result<(), String> {
     restore(target, &dump(source, how)?, how)?;
     let (before, after) = (contents(source), contents(target));
     ensure!(before.len() > 4_000, "only {} rows", before.len());
@@ -167,7 +169,7 @@ fn target(name: &str) -> cluster::Builder {
 fn a_dump_goes_into_another_server_and_ids_go_on() {
     for (name, schema) in [("restore", "public"), ("restore_schema", "ids")] {
         let source = shop(name, schema);
-        for how in [How::Plain, How::Custom, How::All] {
+        for how in [DumpMethod::Plain, DumpMethod::Custom, DumpMethod::All] {
             check_restore(&source, &target(name).start(), schema, how).unwrap();
         }
     }
@@ -189,7 +191,7 @@ fn a_function_that_finds_the_extension_by_search_path_is_caught() {
              INSERT INTO payments DEFAULT VALUES",
         )
         .expect("all is found by search path");
-    for how in [How::Plain, How::Custom, How::All] {
+    for how in [DumpMethod::Plain, DumpMethod::Custom, DumpMethod::All] {
         let outcome = check_restore(&source, &target(name).start(), "ids", how);
         assert_caught(outcome, "function snowflake_timestamp(bigint, unknown) does not exist");
     }
@@ -200,7 +202,7 @@ fn without_preload_the_dump_is_restored_and_only_new_ids_are_refused() {
     let name = "restore_no_preload";
     let source = shop(name, "ids");
     let target = target(name).unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
-    restore(&target, &dump(&source, How::Plain).unwrap(), How::Plain).unwrap();
+    restore(&target, &dump(&source, DumpMethod::Plain).unwrap(), DumpMethod::Plain).unwrap();
     let mut session = session(&target);
     let rows = "SELECT o::text FROM orders AS o ORDER BY id";
     assert_eq!(session.all::<String>(rows), self::session(&source).all::<String>(rows));
@@ -234,7 +236,7 @@ fn objects_that_read_settings(name: &str) -> (Cluster, PathBuf) {
              CREATE MATERIALIZED VIEW layout_times AS SELECT id, snowflake_timestamp(id, '41:10:12') AS at FROM layout",
         )
         .expect("objects");
-    let file = dump(&server, How::Custom).expect("a dump");
+    let file = dump(&server, DumpMethod::Custom).expect("a dump");
     (server, file)
 }
 
@@ -266,14 +268,14 @@ fn without_preload_what_reads_the_settings_is_lost_and_what_names_a_layout_is_no
     // With the library, everything is restored.
     drop(without);
     let with = target(name).start();
-    restore(&with, &file, How::Custom).unwrap();
+    restore(&with, &file, DumpMethod::Custom).unwrap();
     assert!(objects.map(|object| restored(&with, object)) == before);
 }
 
 /// How many times in a view differ after a dump was restored on a server with this epoch.
 fn other_times(source: &Cluster, file: &PathBuf, view: &str, name: &str, epoch: &str) -> usize {
     let target = target(name).set("snowflake_pg.epoch", epoch).start();
-    restore(&target, file, How::Custom).expect("no error");
+    restore(&target, file, DumpMethod::Custom).expect("no error");
     let [before, after] = [source, &target].map(|server| restored(server, view).expect("rows"));
     assert_eq!(before.len(), after.len());
     before.iter().zip(&after).filter(|(before, after)| before != after).count()

@@ -11,15 +11,15 @@ const INTEGERS: &str = "Pass a column of type bigint. If the IDs are stored as t
 const COLUMN: &str = "Pass the name of the column that contains the IDs as argument \"key\".";
 
 /// Problem, worker, number, first and last ID of each row.
-type Row = (String, Option<i32>, i64, Option<i64>, Option<i64>);
+type ProblemRow = (String, Option<i32>, i64, Option<i64>, Option<i64>);
 
-fn check(client: &mut Client, arguments: &str) -> Vec<Row> {
+fn check(client: &mut Client, arguments: &str) -> Vec<ProblemRow> {
     let sql = format!("SELECT problem, worker_id, ids, first_id, last_id FROM snowflake_check({arguments})");
     let rows = client.query(&sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4))).collect()
 }
 
-fn row(problem: &str, worker: impl Into<Option<i32>>, ids: i64, first: i64, last: i64) -> Row {
+fn row(problem: &str, worker: impl Into<Option<i32>>, ids: i64, first: i64, last: i64) -> ProblemRow {
     (problem.into(), worker.into(), ids, Some(first), Some(last))
 }
 

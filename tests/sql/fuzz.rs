@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use cluster::{Answer, Builder, Chance, Client, Cluster, assert_caught, ensure, rounds, sqlstate};
 use postgres::types::ToSql;
 
-use value::{Layout, bigint, epoch, text, timestamp, value};
+use value::{GeneratedLayout, bigint, epoch, text, timestamp, value};
 
 mod value;
 
@@ -246,7 +246,7 @@ fn check_layouts(builder: Builder, name: &str) -> Result<(), String> {
         .expect("a statement");
     let encode = session.prepare("SELECT snowflake_encode($1, $2, $3, $4, $5, $6)").expect("a statement");
     for _ in 0..200 {
-        let layout = Layout::any(&mut chance);
+        let layout = GeneratedLayout::any(&mut chance);
         let epoch = if chance.one_in(3) { TWITTER } else { chance.between(0, LAST_EPOCH) };
         // Some layouts outlast PostgreSQL's timestamps, which end shortly after the 64-bit times used here.
         let last_tick = layout.max(0).min((i64::MAX - epoch * 1_000) / layout.tick - 2);

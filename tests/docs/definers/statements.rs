@@ -1,7 +1,7 @@
 //! The statements of a script, as far as the checks of functions read them.
 
 /// A statement.
-pub struct Statement {
+pub struct PageStatement {
     /// The statement as it is written.
     pub text: String,
     /// The statement in upper case, with single spaces, and without comments and the text of its strings.
@@ -11,8 +11,8 @@ pub struct Statement {
 }
 
 /// Splits a script into its statements.
-pub fn statements(script: &str) -> Vec<Statement> {
-    let mut found: Vec<Statement> = Vec::new();
+pub fn statements(script: &str) -> Vec<PageStatement> {
+    let mut found: Vec<PageStatement> = Vec::new();
     let (mut transaction, mut inside) = (1, false);
     for (text, shape) in split(script) {
         match shape.as_str() {
@@ -23,7 +23,7 @@ pub fn statements(script: &str) -> Vec<Statement> {
         if !inside {
             transaction += 1;
         }
-        found.push(Statement { text, shape, transaction });
+        found.push(PageStatement { text, shape, transaction });
     }
     found
 }
@@ -65,7 +65,7 @@ fn shape(code: &str) -> String {
     code.to_uppercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-impl Statement {
+impl PageStatement {
     /// Returns true if the statement contains these words, which are in upper case, outside of strings.
     pub fn has(&self, words: &str) -> bool {
         self.shape.contains(words)

@@ -7,11 +7,11 @@ use cluster::{
     ensure, within,
 };
 
-use crate::fleet::hosts::{Hosts, SOON, check, check_log, psql, section, wait_for_worker};
+use crate::fleet::hosts::{FleetHosts, SOON, check, check_log, psql, section, wait_for_worker};
 
 #[test]
 fn a_fleet_with_another_layout_issues_ids_above_those_of_the_old_layout() {
-    let hosts = Hosts::new("layout");
+    let hosts = FleetHosts::new("layout");
     let registry = hosts.registry_of(hosts.builder("registry.example").clock("+0"), "41:10:12");
     let mut server = hosts.server("db1").clock("+0").start();
     wait_for_worker(&server, 0);
@@ -43,7 +43,7 @@ fn a_fleet_with_another_layout_issues_ids_above_those_of_the_old_layout() {
 #[test]
 fn with_another_datacenter_id_servers_change_one_after_the_other() {
     const LAYOUT: &str = "41:5:5:12";
-    let hosts = Hosts::new("datacenter");
+    let hosts = FleetHosts::new("datacenter");
     let _registry = hosts.registry("registry.example", LAYOUT);
     let configured = hosts.builder("db1").set("shared_preload_libraries", "snowflake_pg");
     let configured = configured.set("snowflake_pg.layout", LAYOUT).set("snowflake_pg.worker_id", "0").start();
@@ -62,7 +62,7 @@ fn with_another_datacenter_id_servers_change_one_after_the_other() {
 /// Servers with configured worker IDs change to a registry. The clock of the first one is wrong, so that its IDs are in the future, and
 /// the registry assigns its worker ID to the second one. `bounded` says whether the fleet is created with `not_before`.
 fn check_change(test: &'static str, bounded: bool) -> Result<(), String> {
-    let hosts = Hosts::new(test);
+    let hosts = FleetHosts::new(test);
     let registry = hosts.builder("registry.example").clock("+0").start();
     let configured = |host: &str, worker: &str| {
         let builder = hosts.builder(host).set("shared_preload_libraries", "snowflake_pg").sparse();

@@ -16,14 +16,14 @@ pub fn section(title: &str) -> Recipe {
 }
 
 /// The hosts of a test, and the directory that is outside of the data directories.
-pub struct Hosts {
+pub struct FleetHosts {
     test: &'static str,
     directory: Scratch,
 }
 
-impl Hosts {
-    pub fn new(test: &'static str) -> Hosts {
-        Hosts { test, directory: Scratch::new(&format!("fleet_page_{test}.etc")) }
+impl FleetHosts {
+    pub fn new(test: &'static str) -> FleetHosts {
+        FleetHosts { test, directory: Scratch::new(&format!("fleet_page_{test}.etc")) }
     }
 
     fn name(&self, host: &str) -> String {

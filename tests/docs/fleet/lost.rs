@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use cluster::{Answer, Ask, Boot, History, Host, Load, Recipe, Stop, assert_caught, check_unique, ensure, within};
 
-use crate::fleet::hosts::{Hosts, PAGE, SOON, check, check_log, psql, section, wait_for_heartbeat, wait_for_worker};
+use crate::fleet::hosts::{
+    FleetHosts, PAGE, SOON, check, check_log, psql, section, wait_for_heartbeat, wait_for_worker,
+};
 
 /// The page that says how the tags are created again.
 const ORDERS: &str = "docs/orders.md";
 
 #[test]
 fn a_new_registry_takes_over_servers_without_their_witnesses() {
-    let hosts = Hosts::new("lost");
+    let hosts = FleetHosts::new("lost");
     let machine = Boot::new("fleet_page_lost");
     let mut old = hosts.registry("registry.example", "41:10:12");
     let mut server = hosts.server("db1").on(&machine).start();
@@ -80,7 +82,7 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
 /// A snapshot of the registry's disk is restored. A server that got its worker ID after the snapshot continues, but cannot reach the
 /// registry. `closed` says whether the quarantine is begun by hand, as the page says.
 fn check_snapshot(test: &'static str, closed: bool) -> Result<(), String> {
-    let hosts = Hosts::new(test);
+    let hosts = FleetHosts::new(test);
     let mut registry = hosts.registry("registry.example", "41:10:12");
     let dir = registry.dir().to_path_buf();
     let snapshot = Host::get().fresh_dir(&format!("fleet_page_{test}.snapshot"));

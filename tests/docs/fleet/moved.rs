@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use cluster::{Answer, Ask, Boot, History, Host, Load, Scratch, Stop, assert_caught, ensure, output, within};
 
-use crate::fleet::hosts::{Hosts, SOON, check, check_log, psql, section, wait_for_heartbeat, wait_for_worker};
+use crate::fleet::hosts::{FleetHosts, SOON, check, check_log, psql, section, wait_for_heartbeat, wait_for_worker};
 
 #[test]
 fn a_promoted_registry_gives_out_spare_worker_ids() {
-    let hosts = Hosts::new("failover");
+    let hosts = FleetHosts::new("failover");
     let mut registry = hosts.registry("registry.example", "41:10:12");
     let standby = registry.standby(hosts.builder("registry2.example"));
     let both = "host=registry.example,registry2.example dbname=fleet user=fleet target_session_attrs=read-write";
@@ -29,7 +29,7 @@ fn a_promoted_registry_gives_out_spare_worker_ids() {
 
 #[test]
 fn a_registry_that_is_moved_to_a_standby_is_opened() {
-    let hosts = Hosts::new("standby");
+    let hosts = FleetHosts::new("standby");
     let mut old = hosts.registry("registry.example", "41:10:12");
     let standby = old.standby(hosts.builder("registry2.example").set("hot_standby", "on"));
     let both = "host=registry.example,registry2.example dbname=fleet user=fleet target_session_attrs=read-write";
@@ -68,7 +68,7 @@ fn a_registry_that_is_moved_to_a_standby_is_opened() {
 /// The registry's server is upgraded with `pg_upgrade`, here to the same version.
 #[test]
 fn an_upgraded_registry_gives_out_no_worker_ids_until_it_is_opened() {
-    let hosts = Hosts::new("upgraded");
+    let hosts = FleetHosts::new("upgraded");
     let mut old = hosts.registry("registry.example", "41:10:12");
     let mut server = hosts.server("db1").start();
     wait_for_worker(&server, 0);
@@ -106,7 +106,7 @@ fn an_upgraded_registry_gives_out_no_worker_ids_until_it_is_opened() {
 
 /// Moves the registry by a dump while servers continue. `stopped` says whether the old registry stops assigning first.
 fn check_move(test: &'static str, stopped: bool) -> Result<(), String> {
-    let hosts = Hosts::new(test);
+    let hosts = FleetHosts::new(test);
     let machine = Boot::new(&format!("fleet_page_{test}"));
     let old = hosts.registry("registry.example", "41:10:12");
     let mut server = hosts.server("db1").on(&machine).start();
@@ -169,7 +169,7 @@ fn a_registry_that_assigns_worker_ids_during_its_move_is_caught() {
 /// The registry is in a primary. Its standby is promoted, and then another server is added.
 #[test]
 fn a_registry_in_its_own_cluster_follows_the_primary() {
-    let hosts = Hosts::new("embedded");
+    let hosts = FleetHosts::new("embedded");
     let mut embedded = section("The registry inside the cluster that it serves");
     let block = embedded.block("conf embedded");
     assert!(embedded.is_empty());

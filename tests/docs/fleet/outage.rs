@@ -4,11 +4,11 @@ use std::fs;
 
 use cluster::{Answer, Boot, Stop, sqlstate, within};
 
-use crate::fleet::hosts::{Hosts, SOON, check, check_log, section, wait_for_heartbeat, wait_for_worker};
+use crate::fleet::hosts::{FleetHosts, SOON, check, check_log, section, wait_for_heartbeat, wait_for_worker};
 
 #[test]
 fn a_server_goes_on_without_the_registry_until_its_machine_is_restarted() {
-    let hosts = Hosts::new("outage");
+    let hosts = FleetHosts::new("outage");
     let machine = Boot::new("fleet_page_outage");
     let mut registry = hosts.registry("registry.example", "41:10:12");
     let mut server = hosts.server("db1").on(&machine).start();
@@ -41,7 +41,7 @@ fn a_server_goes_on_without_the_registry_until_its_machine_is_restarted() {
 
 #[test]
 fn a_copy_of_a_machine_is_fenced_and_continues_after_a_restart() {
-    let hosts = Hosts::new("fenced");
+    let hosts = FleetHosts::new("fenced");
     let machine = Boot::new("fleet_page_fenced");
     let registry = hosts.registry("registry.example", "41:10:12");
     let mut server = hosts.server("db1").on(&machine).start();
@@ -68,7 +68,7 @@ fn a_copy_of_a_machine_is_fenced_and_continues_after_a_restart() {
 
 #[test]
 fn a_server_without_a_worker_id_says_that_all_are_in_use() {
-    let hosts = Hosts::new("full");
+    let hosts = FleetHosts::new("full");
     let registry = hosts.registry("registry.example", "41:0:22");
     let like = |host: &str| hosts.server(host).set("snowflake_pg.layout", "41:0:22");
     let server = like("db1").start();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cluster::{Answer, Cluster, Host, Recipe, Scratch, command, output, within};
 
-use crate::fleet::hosts::{Hosts, SOON, check, psql, section, wait_for_heartbeat, wait_for_worker};
+use crate::fleet::hosts::{FleetHosts, SOON, check, psql, section, wait_for_heartbeat, wait_for_worker};
 
 /// Returns the path of the registry's script.
 fn script(name: &str) -> String {
@@ -14,7 +14,7 @@ fn script(name: &str) -> String {
 
 #[test]
 fn a_fleet_is_set_up_as_the_page_says() {
-    let hosts = Hosts::new("setup");
+    let hosts = FleetHosts::new("setup");
     let registry = hosts.builder("registry.example").start();
     let mut setup = section("Set up the registry");
     psql(&registry, "postgres", &setup.block("sql registry")).unwrap();
@@ -78,7 +78,7 @@ fn a_fleet_is_set_up_as_the_page_says() {
 
 #[test]
 fn a_worker_id_is_reserved_and_released_as_the_page_says() {
-    let hosts = Hosts::new("reserve");
+    let hosts = FleetHosts::new("reserve");
     let registry = hosts.registry("registry.example", "41:10:12");
     let mut reserve = Recipe::of("docs/portable.md", "A managed server beside servers with the library");
     let mut client = registry.connect_to("fleet");
@@ -94,7 +94,7 @@ fn a_worker_id_is_reserved_and_released_as_the_page_says() {
 
 #[test]
 fn a_service_file_describes_the_connection() {
-    let hosts = Hosts::new("service");
+    let hosts = FleetHosts::new("service");
     let registry = hosts.registry("registry.example", "41:10:12");
     let directory = Scratch::new("fleet_page_service.files");
     let file =
@@ -108,7 +108,7 @@ fn a_service_file_describes_the_connection() {
 /// A password in the connection string is written to the log at a reload, which is why the page keeps it in a file.
 #[test]
 fn a_reload_writes_the_connection_string_to_the_log() {
-    let hosts = Hosts::new("logged");
+    let hosts = FleetHosts::new("logged");
     let mut server = hosts.server("db1").start();
     server.set("snowflake_pg.registry", "host=/nowhere password=example-secret");
     server.reload();

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Cluster, Recipe, Stop};
 
-use crate::fleet::hosts::{Hosts, check, check_log, psql};
+use crate::fleet::hosts::{FleetHosts, check, check_log, psql};
 
 const PAGE: &str = "docs/orders.md";
 
@@ -18,7 +18,7 @@ fn next(registry: &Cluster) -> i64 {
 
 #[test]
 fn a_tag_is_created_and_created_again_above_its_numbers() {
-    let hosts = Hosts::new("tags");
+    let hosts = FleetHosts::new("tags");
     let registry = hosts.registry("registry.example", "41:10:12");
     let mut create = Recipe::of(PAGE, "Create tags");
     let (statements, shown) = (create.block("sql tag"), create.block("text"));
@@ -44,7 +44,7 @@ fn a_tag_is_created_and_created_again_above_its_numbers() {
 
 #[test]
 fn a_tag_skips_the_numbers_that_the_page_says() {
-    let hosts = Hosts::new("holes");
+    let hosts = FleetHosts::new("holes");
     let mut registry = hosts.registry("registry.example", "41:10:12");
     psql(&registry, "fleet", &Recipe::of(PAGE, "Create tags").block("sql tag")).unwrap();
     assert_eq!(take(&registry), 1);

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Client, assert_caught, ensure};
 
-use crate::migration::page::{AS_WRITTEN, Edit, Run};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun};
 use crate::migration::{act, answers};
 
 /// Creates orders whose IDs three instances of the application have made since yesterday.
@@ -34,7 +34,7 @@ fn check_times(session: &mut Client, query: &str) -> Result<(), String> {
 /// Checks that the application and the server can write to the same table. Every ID shows the time of its row, and there are no
 /// duplicates.
 pub fn check_application(edit: Edit) -> Result<usize, String> {
-    let mut run = Run::on(edit, TABLES);
+    let mut run = SectionRun::on(edit, TABLES);
     run.section("IDs made by the application", |session, next| {
         act(session, APPLICATION)?;
         if next.contains("min(created_at)") {

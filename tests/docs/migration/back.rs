@@ -2,7 +2,7 @@
 
 use cluster::{Answer, assert_caught, ensure};
 
-use crate::migration::page::{AS_WRITTEN, Edit, Run};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun};
 use crate::migration::{ORDER, act, answers, check_order, shop, write};
 
 /// Returns the statements that create tables with snowflakes, objects that call the extension, and a role that writes to the
@@ -27,7 +27,7 @@ pub fn check_back(edit: Edit) -> Result<usize, String> {
 
 /// Checks that the sequence continues above every ID for all roles that write, and that the extension can be dropped.
 fn check(edit: Edit, sequence: &str) -> Result<usize, String> {
-    let mut run = Run::on(edit, &tables(sequence));
+    let mut run = SectionRun::on(edit, &tables(sequence));
     let mut ids = Vec::new();
     run.section("Back to a sequence", |session, next| {
         act(session, "SET ROLE app")?;

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Client, assert_caught, ensure};
 
-use crate::migration::page::{AS_WRITTEN, Edit, Run};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun};
 use crate::migration::{act, answers, check_order, filenode, write};
 
 pub const LARGE: &str = "Large tables with integer keys";
@@ -53,15 +53,15 @@ fn nullable(session: &mut Client) -> Vec<String> {
 }
 
 pub fn check_large(edit: Edit) -> Result<usize, String> {
-    check(Run::on(edit, TABLES))
+    check(SectionRun::on(edit, TABLES))
 }
 
 fn check_with(edit: Edit, more: &str) -> Result<(), String> {
-    check(Run::on(edit, &format!("{TABLES}; {more}"))).map(drop)
+    check(SectionRun::on(edit, &format!("{TABLES}; {more}"))).map(drop)
 }
 
 /// Checks that the tables stay in their files, that they can be written to throughout, and that no row or reference is lost.
-fn check(mut run: Run) -> Result<usize, String> {
+fn check(mut run: SectionRun) -> Result<usize, String> {
     let mut session = run.server.connect();
     let files = ["events", "clicks"].map(|table| filenode(&mut session, table));
     let may_be_null = nullable(&mut session);
@@ -131,7 +131,7 @@ fn a_write_that_goes_past_the_triggers_is_refused() {
 /// afterwards.
 fn check_mended(again: bool) -> Result<(), String> {
     let tables = format!("{TABLES}; ALTER TRIGGER z_move ON clicks RENAME TO zzz_move");
-    let mut run = Run::on(AS_WRITTEN, &tables);
+    let mut run = SectionRun::on(AS_WRITTEN, &tables);
     let mut batches = String::new();
     run.section(LARGE, |session, next| {
         if next.contains("DO $$") {
@@ -194,7 +194,7 @@ fn a_reference_can_be_null() {
     let nulls = "ALTER TABLE clicks ALTER COLUMN event_id DROP NOT NULL; INSERT INTO clicks (name) VALUES ('nobody')";
     assert_caught(check_with(AS_WRITTEN, nulls), "check constraint \"new_event_id_filled\"");
     let same = ("new_event_id IS NOT NULL AND new_event_id = event_id", "new_event_id IS NOT DISTINCT FROM event_id");
-    let run = Run::on(same, &format!("{TABLES}; {nulls}"));
+    let run = SectionRun::on(same, &format!("{TABLES}; {nulls}"));
     check(run.also(("ALTER TABLE clicks ALTER COLUMN new_event_id SET NOT NULL;", ""))).unwrap();
 }
 
@@ -202,7 +202,7 @@ fn a_reference_can_be_null() {
 #[test]
 fn a_forgotten_reference_keeps_the_old_key() {
     let tables = format!("{TABLES}; CREATE TABLE marks (event_id integer REFERENCES events)");
-    let mut run = Run::on(AS_WRITTEN, &tables);
+    let mut run = SectionRun::on(AS_WRITTEN, &tables);
     let mut refer = Vec::new();
     let ended = run.section(LARGE, |session, next| {
         if next.contains("confrelid") {
@@ -225,7 +225,7 @@ fn batches_fire_the_users_triggers_unless_told_not_to() {
          CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.touched := true; RETURN NEW; END';
          CREATE TRIGGER touch BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION touch()";
     let touched = |edit| {
-        let mut run = Run::on(edit, &format!("{TABLES}; {touch}"));
+        let mut run = SectionRun::on(edit, &format!("{TABLES}; {touch}"));
         let mut session = run.server.connect();
         let mut before_end = 0;
         run.section(LARGE, |session, next| {
@@ -245,7 +245,7 @@ fn batches_fire_the_users_triggers_unless_told_not_to() {
 /// Runs every step that can fail halfway before the page's block runs it: the batches, `VALIDATE`, and the creation of an index,
 /// which is ended and leaves an invalid index.
 fn check_repeated(before_index: &str) -> Result<(), String> {
-    let mut run = Run::on(AS_WRITTEN, TABLES);
+    let mut run = SectionRun::on(AS_WRITTEN, TABLES);
     let mut other = run.server.connect();
     run.section(LARGE, |session, next| {
         if next.contains("DO $$") {
@@ -290,7 +290,7 @@ fn shape(session: &mut Client) -> Vec<String> {
 /// Undoes the migration before its last transaction. Afterwards, the tables are as they were, and the migration can be started
 /// again.
 pub fn check_undo(edit: Edit) -> Result<usize, String> {
-    let mut run = Run::on(edit, TABLES);
+    let mut run = SectionRun::on(edit, TABLES);
     let mut session = run.server.connect();
     let before = shape(&mut session);
     let gone = |_: &mut Client, next: &str| {

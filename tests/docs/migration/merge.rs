@@ -3,7 +3,7 @@
 use cluster::{Answer, assert_caught, ensure};
 
 use crate::migration::answers;
-use crate::migration::page::{AS_WRITTEN, Edit, Run};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun};
 
 /// Returns the statements that create two databases whose keys begin at 1, with several orders a millisecond, and the tables that
 /// will contain the rows of both databases.
@@ -33,7 +33,7 @@ pub fn check_merge(edit: Edit) -> Result<usize, String> {
 
 /// Checks that every row arrives once, in the order of the rows' times, together with the rows that refer to it.
 fn check(spread: &str, edit: Edit) -> Result<usize, String> {
-    let mut run = Run::on(edit, &tables(spread));
+    let mut run = SectionRun::on(edit, &tables(spread));
     run.section("Merge several databases", |session, next| {
         if next.contains("snowflake_check") {
             session.batch_execute("INSERT INTO orders (customer, created_at) VALUES ('new', now())").expect("a row");

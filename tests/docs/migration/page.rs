@@ -36,7 +36,7 @@ pub fn builder() -> Builder {
 }
 
 /// A server on which a section is run.
-pub struct Run<'a> {
+pub struct SectionRun<'a> {
     pub server: Cluster,
     /// The edits, each with a flag that is true once its part of the page was found.
     edits: Vec<(Edit<'a>, bool)>,
@@ -47,21 +47,21 @@ pub struct Run<'a> {
     pub patience: u32,
 }
 
-impl<'a> Run<'a> {
+impl<'a> SectionRun<'a> {
     /// Starts a server that is configured as the README says, and creates tables.
-    pub fn on(edit: Edit<'a>, tables: &str) -> Run<'a> {
+    pub fn on(edit: Edit<'a>, tables: &str) -> SectionRun<'a> {
         let server = builder().start();
         server.session().batch_execute(tables).expect("tables can be made");
-        Run::of(server, edit)
+        SectionRun::of(server, edit)
     }
 
     /// Uses a server as it is.
-    pub fn of(server: Cluster, edit: Edit<'a>) -> Run<'a> {
-        Run { server, edits: vec![(edit, edit == AS_WRITTEN)], blocks: 0, tries: 1, patience: 120 }
+    pub fn of(server: Cluster, edit: Edit<'a>) -> SectionRun<'a> {
+        SectionRun { server, edits: vec![(edit, edit == AS_WRITTEN)], blocks: 0, tries: 1, patience: 120 }
     }
 
     /// Adds a second edit, for a change that the page describes in words and that needs two edits.
-    pub fn also(mut self, edit: Edit<'a>) -> Run<'a> {
+    pub fn also(mut self, edit: Edit<'a>) -> SectionRun<'a> {
         self.edits.push((edit, false));
         self
     }

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Client, assert_caught, block_with, blocks, ensure};
 
-use crate::migration::page::{AS_WRITTEN, Edit, Run, builder, page, section};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun, builder, page, section};
 use crate::migration::{check_order, write};
 
 /// The order of the node and the counter below the time in one of pgEdge's IDs.
@@ -70,7 +70,7 @@ pub fn check_pgedge(order: Order, edit: Edit) -> Result<usize, String> {
 
 fn check_with(more: &str, order: Order, edit: Edit) -> Result<usize, String> {
     let server = builder().unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
-    let mut run = Run::of(server, edit);
+    let mut run = SectionRun::of(server, edit);
     run.server.connect().batch_execute(&format!("{}; {more}", pgedge(order, "1 hour"))).expect("tables can be made");
     let (mut ids, mut last_old) = (Vec::new(), 0);
     run.section(PGEDGE, |session, next| {
@@ -192,7 +192,7 @@ fn ids_of_the_early_order_show_their_node_in_neither_column_and_decode_to_a_wron
 }
 
 pub fn check_default_layout(ahead: &str) -> Result<usize, String> {
-    let mut run = Run::on(AS_WRITTEN, &pgedge(NODE_ABOVE, ahead));
+    let mut run = SectionRun::on(AS_WRITTEN, &pgedge(NODE_ABOVE, ahead));
     let mut ids = Vec::new();
     run.section(DEFAULT, |session, _| write(session, &mut ids, WRITE))?;
     check_order(&ids)?;

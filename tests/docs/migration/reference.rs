@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Client, assert_caught, ensure};
 
-use crate::migration::page::{AS_WRITTEN, Edit, Run};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun};
 use crate::migration::{act, filenode, write};
 
 pub const REFERENCE: &str = "Integer columns that refer to a bigint key";
@@ -38,12 +38,12 @@ const OTHERS: &str = "INSERT INTO shipments (order_id, parcel, name)
      DELETE FROM orders WHERE name = 'gone'";
 
 pub fn check_reference(edit: Edit) -> Result<usize, String> {
-    check(Run::on(edit, TABLES))
+    check(SectionRun::on(edit, TABLES))
 }
 
 /// Checks that the large table stays in its file, that clients write throughout, and that no row, reference or constraint is lost.
 /// Afterwards, the default of the key is changed, and rows refer to snowflakes.
-fn check(mut run: Run) -> Result<usize, String> {
+fn check(mut run: SectionRun) -> Result<usize, String> {
     let mut session = run.server.connect();
     let file = filenode(&mut session, "shipments");
     let not_null = required(&mut session);
@@ -111,9 +111,9 @@ fn references_that_no_trigger_fills_are_caught() {
 fn a_reference_that_can_be_null_stays_so() {
     let nulls = "ALTER TABLE shipments ALTER COLUMN order_id DROP NOT NULL";
     let same = ("new_order_id IS NOT NULL AND new_order_id = order_id", "new_order_id IS NOT DISTINCT FROM order_id");
-    let run = Run::on(same, &format!("{TABLES}; {nulls}"));
+    let run = SectionRun::on(same, &format!("{TABLES}; {nulls}"));
     check(run.also(("ALTER TABLE shipments ALTER COLUMN new_order_id SET NOT NULL;", ""))).unwrap();
-    assert_caught(check(Run::on(AS_WRITTEN, &format!("{TABLES}; {nulls}"))).map(drop), "not every column");
+    assert_caught(check(SectionRun::on(AS_WRITTEN, &format!("{TABLES}; {nulls}"))).map(drop), "not every column");
 }
 
 #[test]

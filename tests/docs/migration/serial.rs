@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cluster::{Answer, Client, assert_caught, ensure, within};
 
-use crate::migration::page::{AS_WRITTEN, Edit, Run, builder};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun, builder};
 use crate::migration::{ORDER, act, answers, check_order, place, shop, write};
 
 const SERIAL: &str = "From bigserial or identity";
@@ -23,7 +23,7 @@ pub fn check_serial(edit: Edit) -> Result<usize, String> {
 /// Checks that rows are neither moved nor changed, that references hold, and that new IDs sort after old IDs. `first` is run
 /// before the change.
 fn check(edit: Edit, tables: &str, first: &str) -> Result<usize, String> {
-    let mut run = Run::on(edit, &format!("{tables}; {REFUNDS}"));
+    let mut run = SectionRun::on(edit, &format!("{tables}; {REFUNDS}"));
     let mut session = run.server.connect();
     let tables = ["orders", "order_lines", "invoices"];
     let places = |session: &mut Client| {
@@ -71,7 +71,7 @@ const OLD_AND_NEW: &str =
 
 /// Checks that a range of IDs misses the old rows, as the page says, and that the page's query finds each row of the range once.
 pub fn check_old_rows(edit: Edit) -> Result<usize, String> {
-    let mut run = Run::on(edit, OLD_AND_NEW);
+    let mut run = SectionRun::on(edit, OLD_AND_NEW);
     run.section(OLD_ROWS, |session, next| {
         if next.contains("UNION ALL") {
             let mut found = answers(session, next, edit)?;
@@ -162,7 +162,7 @@ fn a_table_without_partitions_for_new_ids_is_caught() {
 /// Checks that a transaction that only reads makes the change wait, and that the change blocks all other sessions for at most 500
 /// ms.
 fn check_timeout(edit: Edit) -> Result<(), String> {
-    let mut run = Run::on(edit, &shop());
+    let mut run = SectionRun::on(edit, &shop());
     run.patience = 8;
     let mut reader = run.server.connect();
     reader.batch_execute("BEGIN; SELECT FROM orders").expect("a reader");
@@ -192,7 +192,7 @@ fn check_autovacuum(edit: Edit) -> Result<(), String> {
     let at_work = "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
         WHERE backend_type = 'autovacuum worker' AND relation = 'orders'::regclass)";
     ensure!(within(Duration::from_secs(60), || session.one(at_work)), "autovacuum does not begin");
-    Run::of(server, edit).section(SERIAL, |_, _| Ok(()))
+    SectionRun::of(server, edit).section(SERIAL, |_, _| Ok(()))
 }
 
 #[test]

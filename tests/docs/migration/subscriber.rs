@@ -6,11 +6,11 @@ use cluster::{Answer, assert_caught, ensure, within};
 
 use crate::migration::integer::{CUSTOMER, CUSTOMERS, SMALL};
 use crate::migration::large::LARGE;
-use crate::migration::page::{AS_WRITTEN, Edit, Run, builder};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun, builder};
 use crate::migration::write;
 
 /// A publisher, and its subscriber in another database of the same server.
-struct Published<'a> {
+struct PublisherSection<'a> {
     section: &'a str,
     tables: &'a str,
     /// The statement that inserts a row and returns its ID.
@@ -23,10 +23,10 @@ struct Published<'a> {
     rows: &'a str,
 }
 
-impl Published<'_> {
+impl PublisherSection<'_> {
     /// Checks that rows written before, between and after the steps arrive, and that the subscription never stops.
     fn check(&self, edit: Edit) -> Result<(), String> {
-        let mut run = Run::of(builder().set("wal_level", "logical").start(), edit);
+        let mut run = SectionRun::of(builder().set("wal_level", "logical").start(), edit);
         let mut here = run.server.session();
         for sql in [
             self.tables,
@@ -70,8 +70,8 @@ fn customers(key: &str) -> String {
     )
 }
 
-fn small(subscribed: &str) -> Published<'_> {
-    Published {
+fn small(subscribed: &str) -> PublisherSection<'_> {
+    PublisherSection {
         section: SMALL,
         tables: CUSTOMERS,
         insert: CUSTOMER,
@@ -87,8 +87,8 @@ fn a_subscriber_of_a_small_table_is_widened_first() {
     assert_caught(small(&customers("integer")).check(AS_WRITTEN), "out of range for type integer");
 }
 
-fn large(published: &str) -> Published<'_> {
-    Published {
+fn large(published: &str) -> PublisherSection<'_> {
+    PublisherSection {
         section: LARGE,
         tables: "CREATE TABLE events (id serial PRIMARY KEY, name text);
              CREATE TABLE clicks (id bigserial PRIMARY KEY,

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Client, Cluster, assert_caught, block_with, ensure, sqlstate, typed};
 
-use crate::migration::page::{AS_WRITTEN, Edit, Run, builder, page, section};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun, builder, page, section};
 use crate::migration::{filenode, write};
 
 mod variants;
@@ -63,11 +63,11 @@ const DUPLICATE: &str =
 /// Checks that the tables stay in their files, that IDs carry the times of their rows and sort by these times, that references
 /// and constraints hold, and that UUIDs find their rows until the end.
 pub fn check_uuid(spread: &str, edit: Edit) -> Result<usize, String> {
-    let mut run = Run::of(builder().start(), edit);
+    let mut run = SectionRun::of(builder().start(), edit);
     check_on(&mut run, spread, LATE)
 }
 
-fn check_on(run: &mut Run, spread: &str, late: &str) -> Result<usize, String> {
+fn check_on(run: &mut SectionRun, spread: &str, late: &str) -> Result<usize, String> {
     let mut session = run.server.session();
     session.batch_execute(&format!("{}; {}", tables("timestamptz DEFAULT now()"), rows(spread))).expect("tables");
     let files = ["documents", "revisions"].map(|table| filenode(&mut session, table));
@@ -186,7 +186,7 @@ fn a_trigger_that_runs_as_the_writer_is_caught() {
 
 #[test]
 fn what_is_found_before_the_swap_is_mended_by_the_batches() {
-    let mut run = Run::of(builder().start(), AS_WRITTEN);
+    let mut run = SectionRun::of(builder().start(), AS_WRITTEN);
     assert_caught(check_on(&mut run, "0.3 ms", UNSEEN).map(drop), FOUND);
     let again = "ALTER TABLE revisions VALIDATE CONSTRAINT revisions_same_document".into();
     let batches = block("UPDATE revisions SET new_document_id");
@@ -198,7 +198,7 @@ fn what_is_found_before_the_swap_is_mended_by_the_batches() {
 #[test]
 fn references_that_are_not_compared_before_the_swap_are_caught() {
     let edit = ("ALTER TABLE revisions VALIDATE CONSTRAINT revisions_same_document;", "");
-    let mut run = Run::of(builder().start(), edit);
+    let mut run = SectionRun::of(builder().start(), edit);
     assert_caught(check_on(&mut run, "0.3 ms", UNSEEN).map(drop), "references hold");
 }
 

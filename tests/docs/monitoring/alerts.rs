@@ -9,9 +9,9 @@ use crate::monitoring::page::{self, after};
 
 /// A case: what happens, the series in promtool's notation with one sample a minute, the minute to check, and all alerts that
 /// must fire in that minute.
-type Case<'a> = (&'a str, &'a str, u32, &'a [&'a str]);
+type AlertCase<'a> = (&'a str, &'a str, u32, &'a [&'a str]);
 
-const CASES: &[Case] = &[
+const CASES: &[AlertCase] = &[
     (
         "two primaries with a worker ID",
         "snowflake_pg_server_primary{instance='a', worker_id='7', datacenter_id='0', layout='41:10:12', epoch='0'}: 1+0x20
@@ -188,7 +188,7 @@ const CASES: &[Case] = &[
 ];
 
 /// Returns the cases as a file for `promtool test rules`.
-fn unit_tests(cases: &[Case]) -> String {
+fn unit_tests(cases: &[AlertCase]) -> String {
     let mut text = String::from("rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n");
     for (what, series, minute, expected) in cases {
         text.push_str(&format!("  - name: {what}\n    interval: 1m\n    input_series:\n"));

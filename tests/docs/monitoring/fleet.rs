@@ -6,10 +6,10 @@ use crate::monitoring::exporter::Exporter;
 use crate::monitoring::{PATIENCE, check_figures, page};
 
 /// The name and the labels of a figure.
-type Figure = (&'static str, &'static [(&'static str, &'static str)]);
+type MetricSample = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The expression for each figure of the registry, written independently of the page.
-const SHOWN: [(Figure, &str); 7] = [
+const SHOWN: [(MetricSample, &str); 7] = [
     (("snowflake_registry_life", &[]), "SELECT life FROM snowflake_registry.fleet"),
     (("snowflake_registry_quarantine", &[]), "SELECT count(quarantine_until) FROM snowflake_registry.status"),
     (

@@ -3,7 +3,7 @@
 use cluster::{Answer, Client, assert_caught, ensure, printed, sqlstate, typed};
 
 use super::{block, blocks, maintain, run};
-use crate::migration::page::{AS_WRITTEN, Edit, Run};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun};
 
 /// The sections with blocks, and how many blocks each has.
 pub const SECTIONS: &[(&str, usize)] = &[(KEY, 8), (INDEXES, 5)];
@@ -49,7 +49,7 @@ fn without_indexes(session: &mut Client) -> i64 {
 }
 
 /// Runs the steps while a client writes and maintenance runs. Returns the server.
-pub fn migrate(edit: Edit) -> Option<Result<Run, String>> {
+pub fn migrate(edit: Edit) -> Option<Result<SectionRun, String>> {
     let mut run = run(edit, TABLES)?;
     let mut session = run.server.connect();
     let before = places(&mut session);

@@ -5,7 +5,7 @@ use cluster::{Answer, Host, Scratch, assert_caught, ensure, printed, typed};
 use super::key::{BACK, INDEXES, KEY, TABLES, migrate, steps};
 use super::remove::{END, REMOVE};
 use super::{block, blocks, maintain, page, run, run_on};
-use crate::migration::page::{AS_WRITTEN, Run, builder};
+use crate::migration::page::{AS_WRITTEN, SectionRun, builder};
 
 /// The sections with blocks, and how many blocks each has.
 pub const SECTIONS: &[(&str, usize)] = &[(TITLE, 2)];
@@ -17,7 +17,7 @@ const CALL: &str = "CALL partman.partition_data_proc('public.readings')";
 
 /// A server with the table, whose owner is not a superuser. A superuser, to which the partitions belong, runs these statements. No
 /// other table refers to the table.
-fn owned(prepare: &str) -> Option<Run<'static>> {
+fn owned(prepare: &str) -> Option<SectionRun<'static>> {
     let run = run(AS_WRITTEN, TABLES)?;
     run.server
         .connect()
@@ -36,7 +36,7 @@ fn privileges() -> String {
 }
 
 /// Types statements as the owner.
-fn as_owner(run: &Run, statements: &str) -> Result<(), String> {
+fn as_owner(run: &SectionRun, statements: &str) -> Result<(), String> {
     let mut psql = run.server.psql();
     psql.env("PGOPTIONS", "-c role=telemetry");
     typed(psql, statements).map(drop)

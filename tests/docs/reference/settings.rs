@@ -12,7 +12,7 @@ const BY_LAYOUT: &str = " in the default layout";
 
 /// A row of `pg_settings`, in the words of the page.
 #[derive(Debug, PartialEq)]
-struct Setting {
+struct SettingRow {
     name: String,
     kind: String,
     default: String,
@@ -22,7 +22,7 @@ struct Setting {
 }
 
 /// Returns the settings as the server has them. A number that must fit into a field of the layout has the range of that field.
-fn known(name: &str) -> Vec<Setting> {
+fn known(name: &str) -> Vec<SettingRow> {
     let server = Cluster::builder(name).start();
     let query = format!(
         "SELECT s.name, s.vartype, coalesce(boot_val, ''),
@@ -38,18 +38,18 @@ fn known(name: &str) -> Vec<Setting> {
     let rows = server.session().query(&query, &[]).expect("settings");
     let settings = rows.into_iter().map(|row| {
         let text = |column: usize| row.get::<_, String>(column);
-        Setting { name: text(0), kind: text(1), default: text(2), range: text(3), unit: text(4), changes: text(5) }
+        SettingRow { name: text(0), kind: text(1), default: text(2), range: text(3), unit: text(4), changes: text(5) }
     });
     settings.collect()
 }
 
 /// Returns the rows of the page's table.
-fn shown(page: &str) -> Vec<Setting> {
+fn shown(page: &str) -> Vec<SettingRow> {
     let rows = page.lines().filter(|line| line.starts_with("| [`snowflake_pg."));
     rows.map(|row| {
         let cells: Vec<String> = row.split('|').map(|cell| cell.trim().replace('`', "")).collect();
         let default = cells[3].split(" (").next().expect("a default");
-        Setting {
+        SettingRow {
             name: cells[1].trim_start_matches('[').split(']').next().expect("a name").into(),
             kind: cells[2].clone(),
             default: if default == "empty" { String::new() } else { default.into() },
@@ -61,7 +61,7 @@ fn shown(page: &str) -> Vec<Setting> {
     .collect()
 }
 
-fn check(page: &str, known: &[Setting]) -> Result<(), String> {
+fn check(page: &str, known: &[SettingRow]) -> Result<(), String> {
     let names: Vec<&str> = known.iter().map(|setting| setting.name.as_str()).collect();
     let shown = shown(page);
     let lacking: Vec<&&str> = names.iter().filter(|name| shown.iter().all(|setting| setting.name != **name)).collect();

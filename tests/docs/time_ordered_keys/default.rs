@@ -2,12 +2,12 @@
 
 use cluster::{Answer, Client, assert_caught, ensure, sqlstate};
 
-use super::kind::{Format, KINDS, Kind};
+use super::kind::{Format, KINDS, KeyKind};
 use super::{ASSIGN, block_of, default, told};
 use crate::migration::page::{Edit, builder};
 
 /// Creates a table of documents whose keys must have the form of this kind, and gives the keys their default.
-fn create(session: &mut Client, kind: Kind, edit: Edit) {
+fn create(session: &mut Client, kind: KeyKind, edit: Edit) {
     let length = kind.key(1_700_000_000_000, 1).len();
     let (column, check) = match kind.column {
         "text" => (format!("char({length})"), format!("length(id) = {length} AND octet_length(id) = {length}")),
@@ -28,7 +28,7 @@ fn create(session: &mut Client, kind: Kind, edit: Edit) {
 }
 
 /// Checks that the default of a kind generates keys of this kind, which contain the present time and sort after an earlier key.
-fn check(kind: Kind, edit: Edit) -> Result<(), String> {
+fn check(kind: KeyKind, edit: Edit) -> Result<(), String> {
     let server = builder().start();
     let mut session = server.session();
     create(&mut session, kind, edit);
@@ -77,7 +77,7 @@ fn defaults_that_generate_other_keys_are_caught() {
         (Format::Ksuid, "bytea", (" - 1400000000", ""), "have a wrong time"),
         (Format::ObjectId, "bytea", (", 5)", ", 4)"), "violates check constraint"),
     ] {
-        assert_caught(check(Kind::of(format, column), edit), part);
+        assert_caught(check(KeyKind::of(format, column), edit), part);
     }
 }
 
@@ -86,7 +86,7 @@ fn defaults_that_generate_other_keys_are_caught() {
 fn generated_ksuids_are_found_afterwards() {
     let server = builder().start();
     let mut session = server.session();
-    let kind = Kind::of(Format::Ksuid, "text");
+    let kind = KeyKind::of(Format::Ksuid, "text");
     create(&mut session, kind, ("", ""));
     session.batch_execute(&format!("INSERT INTO documents VALUES ('{}')", kind.key(1_700_000_000_000, 7))).unwrap();
     session.batch_execute("INSERT INTO documents DEFAULT VALUES").unwrap();

@@ -4,7 +4,7 @@ use cluster::{Answer, Cluster, assert_caught, ensure, sqlstate, typed};
 use fastrand::Rng;
 
 use super::block_of;
-use super::kind::{Format, Kind};
+use super::kind::{Format, KeyKind};
 use crate::migration::filenode;
 use crate::migration::page::{Edit, builder};
 
@@ -13,7 +13,7 @@ pub const TITLE: &str = "Keep the UUIDs";
 /// How many blocks the section has. The tests below type each of them.
 pub const BLOCKS: usize = 5;
 
-const UUIDV7: Kind = Kind { format: Format::Uuidv7, column: "uuid" };
+const UUIDV7: KeyKind = KeyKind { format: Format::Uuidv7, column: "uuid" };
 
 #[test]
 fn programs_see_uuids_and_find_rows_by_them() {
@@ -41,7 +41,7 @@ fn programs_see_uuids_and_find_rows_by_them() {
 fn check_old_keys(format: Format, edit: Edit) -> Result<(), String> {
     let server = builder().start();
     let mut session = server.session();
-    let kind = Kind::of(format, "uuid");
+    let kind = KeyKind::of(format, "uuid");
     let mut random = Rng::with_seed(5);
     let keys: Vec<String> =
         (0..5_000).map(|n| format!("('{}')", kind.random(1_700_000_000_000 + n, &mut random))).collect();

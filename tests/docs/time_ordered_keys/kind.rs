@@ -22,27 +22,27 @@ pub enum Format {
 
 /// A form of key in a column type, in the order of the functions on the page.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct KeyKind {
     pub format: Format,
     /// The type of the column.
     pub column: &'static str,
 }
 
 /// All kinds, in the order of the page.
-pub const KINDS: [Kind; 8] = [
-    Kind { format: Format::Ulid, column: "text" },
-    Kind { format: Format::Ulid, column: "uuid" },
-    Kind { format: Format::Ulid, column: "bytea" },
-    Kind { format: Format::Uuidv7, column: "uuid" },
-    Kind { format: Format::Ksuid, column: "text" },
-    Kind { format: Format::Ksuid, column: "bytea" },
-    Kind { format: Format::ObjectId, column: "text" },
-    Kind { format: Format::ObjectId, column: "bytea" },
+pub const KINDS: [KeyKind; 8] = [
+    KeyKind { format: Format::Ulid, column: "text" },
+    KeyKind { format: Format::Ulid, column: "uuid" },
+    KeyKind { format: Format::Ulid, column: "bytea" },
+    KeyKind { format: Format::Uuidv7, column: "uuid" },
+    KeyKind { format: Format::Ksuid, column: "text" },
+    KeyKind { format: Format::Ksuid, column: "bytea" },
+    KeyKind { format: Format::ObjectId, column: "text" },
+    KeyKind { format: Format::ObjectId, column: "bytea" },
 ];
 
-impl Kind {
+impl KeyKind {
     /// Returns the kind with this format and column type.
-    pub fn of(format: Format, column: &str) -> Kind {
+    pub fn of(format: Format, column: &str) -> KeyKind {
         KINDS.into_iter().find(|kind| kind.format == format && kind.column == column).expect("a kind of the page")
     }
 

@@ -3,18 +3,18 @@
 use cluster::{Answer, Client, assert_caught, ensure};
 use fastrand::Rng;
 
-use super::kind::{Format, KINDS, Kind};
+use super::kind::{Format, KINDS, KeyKind};
 use super::{CHECK, block_of, told};
 use crate::migration::page::{Edit, builder};
 
 /// Replaces the function by the one for this kind.
-fn create(session: &mut Client, kind: Kind, edit: Edit) {
+fn create(session: &mut Client, kind: KeyKind, edit: Edit) {
     let function = kind.function().replace(edit.0, edit.1);
     session.batch_execute(&format!("DROP FUNCTION IF EXISTS key_time; {function}")).unwrap();
 }
 
 /// Checks that each key has the time, in milliseconds since 1970, with which it was made.
-fn check_times(session: &mut Client, kind: Kind, keys: &[(String, u64)]) -> Result<(), String> {
+fn check_times(session: &mut Client, kind: KeyKind, keys: &[(String, u64)]) -> Result<(), String> {
     let rows: Vec<String> = keys.iter().map(|(key, ms)| format!("('{key}'::{}, {ms})", kind.column)).collect();
     let wrong: Vec<String> = session.all(&format!(
         "SELECT concat_ws(' ', key, ms, key_time(key)) FROM (VALUES {}) AS keys (key, ms)
@@ -26,7 +26,7 @@ fn check_times(session: &mut Client, kind: Kind, keys: &[(String, u64)]) -> Resu
 }
 
 /// Returns random keys of random times, and keys of the first and last time, with the smallest and the largest rest.
-fn keys(kind: Kind) -> Vec<(String, u64)> {
+fn keys(kind: KeyKind) -> Vec<(String, u64)> {
     let mut random = Rng::with_seed(20_101_104);
     let (first, last) = kind.range();
     let mut times: Vec<u64> = (0..3_000).map(|_| random.u64(first..=last)).collect();
@@ -76,7 +76,7 @@ fn published_keys_have_their_published_times() {
         (Format::Ksuid, "bytea", "\\x0669F7EFB5A1CD34B5F99D1154FB6853345C9735", "2017-10-10 04:00:47+00"),
         (Format::ObjectId, "text", "507c7f79bcf86cd7994f6c0e", "2012-10-15 21:26:17+00"),
     ] {
-        create(&mut session, Kind::of(format, column), ("", ""));
+        create(&mut session, KeyKind::of(format, column), ("", ""));
         let read: String = session.one(&format!("SELECT (key_time('{key}') AT TIME ZONE 'UTC')::text || '+00'"));
         assert_eq!(read, time, "{key}");
     }
@@ -98,7 +98,7 @@ fn a_function_with_another_epoch_or_alphabet_is_caught() {
         (Format::Ulid, ("VWXYZ'", "UVWXY'")),
         (Format::ObjectId, ("bit(32)", "bit(31)")),
     ] {
-        let kind = Kind::of(format, "text");
+        let kind = KeyKind::of(format, "text");
         assert!(kind.function().contains(edit.0), "{edit:?}");
         create(&mut session, kind, edit);
         assert_caught(check_times(&mut session, kind, &keys(kind)), "has wrong times");
@@ -110,7 +110,7 @@ fn columns_of_every_text_type_are_read() {
     let server = builder().start();
     let mut session = server.session();
     for (format, length) in [(Format::Ulid, 26), (Format::Ksuid, 27), (Format::ObjectId, 24)] {
-        let kind = Kind::of(format, "text");
+        let kind = KeyKind::of(format, "text");
         create(&mut session, kind, ("", ""));
         let key = kind.key(1_700_000_000_000, 1 << 90);
         for column in [format!("char({length})"), format!("varchar({length})"), "text COLLATE \"C\"".into()] {
@@ -147,7 +147,7 @@ fn from_18_on_the_built_in_function_agrees() {
     told("uuid_extract_timestamp");
     let server = builder().start();
     let mut session = server.session();
-    let kind = Kind::of(Format::Uuidv7, "uuid");
+    let kind = KeyKind::of(Format::Uuidv7, "uuid");
     create(&mut session, kind, ("", ""));
     let built_in: bool = session.one("SELECT current_setting('server_version_num')::int >= 180000");
     if built_in {

@@ -4,19 +4,19 @@
 use cluster::{Answer, Client, assert_caught, ensure, not_tested, typed};
 use fastrand::Rng;
 
-use super::kind::{Format, Kind};
+use super::kind::{Format, KeyKind};
 use super::{CHECK, MILLISECONDS, ROWS, SECONDS, block_of, blocks, tables, told};
 use crate::migration::page::{Edit, builder, section};
 
 /// The columns that step 2 of From UUIDs adds.
 const STEP_2: &str = "ALTER TABLE documents ADD COLUMN new_id bigint";
 
-fn assign(kind: Kind) -> String {
+fn assign(kind: KeyKind) -> String {
     block_of(if kind.unit() == 1 { MILLISECONDS } else { SECONDS }, "CREATE TABLE documents_new_ids")
 }
 
 /// Assigns IDs to documents with a key of each problem, and to a usual one, and checks the times of these IDs.
-fn check_problems(kind: Kind, time: &str) -> Result<(), String> {
+fn check_problems(kind: KeyKind, time: &str) -> Result<(), String> {
     let server = builder().start();
     let mut session = server.session();
     let mut random = Rng::with_seed(4);
@@ -53,7 +53,7 @@ fn check_problems(kind: Kind, time: &str) -> Result<(), String> {
 
 #[test]
 fn times_that_cannot_be_used_are_replaced() {
-    for kind in [Kind::of(Format::Ulid, "text"), Kind::of(Format::ObjectId, "text")] {
+    for kind in [KeyKind::of(Format::Ulid, "text"), KeyKind::of(Format::ObjectId, "text")] {
         check_problems(
             kind,
             told("greatest(least(coalesce(key_time(id), now()), now() - interval '1 s'), snowflake_timestamp(0))"),
@@ -74,7 +74,7 @@ fn times_that_cannot_be_used_are_replaced() {
 /// A malformed key without a time gets no ID, and the others do.
 #[test]
 fn a_malformed_key_gets_the_other_time_of_its_row_or_no_id() {
-    for kind in [Kind::of(Format::Ulid, "text"), Kind::of(Format::Ksuid, "text")] {
+    for kind in [KeyKind::of(Format::Ulid, "text"), KeyKind::of(Format::Ksuid, "text")] {
         let server = builder().start();
         let mut session = server.session();
         let usual = kind.key(1_700_000_000_000, 7);
@@ -100,7 +100,7 @@ fn a_malformed_key_gets_the_other_time_of_its_row_or_no_id() {
 }
 
 /// Assigns IDs, with edits, and checks that they sort like the texts that a query returns for the keys.
-fn check_order(kind: Kind, prepare: &str, edits: &[Edit], order: &str) -> Result<(), String> {
+fn check_order(kind: KeyKind, prepare: &str, edits: &[Edit], order: &str) -> Result<(), String> {
     let server = builder().start();
     let mut session = server.session();
     session.batch_execute(&format!("{}; {STEP_2}; {}; {prepare}", tables(kind, 150), kind.function())).unwrap();
@@ -122,7 +122,7 @@ fn check_order(kind: Kind, prepare: &str, edits: &[Edit], order: &str) -> Result
 
 #[test]
 fn keys_in_a_column_with_another_collation_sort_as_bytes() {
-    let kind = Kind::of(Format::Ksuid, "text");
+    let kind = KeyKind::of(Format::Ksuid, "text");
     let server = builder().start();
     let icu: bool = server.connect().one("SELECT EXISTS (SELECT FROM pg_collation WHERE collname = 'en-x-icu')");
     if !icu {
@@ -137,7 +137,7 @@ fn keys_in_a_column_with_another_collation_sort_as_bytes() {
 
 #[test]
 fn ulids_of_both_cases_sort_together() {
-    let kind = Kind::of(Format::Ulid, "text");
+    let kind = KeyKind::of(Format::Ulid, "text");
     let prepare = "ALTER TABLE revisions DROP CONSTRAINT revisions_document_id_fkey;
         UPDATE documents SET id = lower(id) WHERE n % 2 = 0";
     let order = "upper(id) COLLATE \"C\"";
@@ -154,7 +154,7 @@ fn a_more_precise_time_orders_the_rows_of_a_second() {
         (told("SELECT id, key_time(id) AS second"), "SELECT id, key_time(id) AS second, created_at"),
         ("ORDER BY id COLLATE \"C\"", told("ORDER BY created_at, id COLLATE \"C\"")),
     ];
-    let kind = Kind::of(Format::Ksuid, "text");
+    let kind = KeyKind::of(Format::Ksuid, "text");
     check_order(kind, prepare, &precise, "created_at").unwrap();
     assert_caught(check_order(kind, prepare, &[], "created_at"), "do not sort");
 }
@@ -162,7 +162,7 @@ fn a_more_precise_time_orders_the_rows_of_a_second() {
 /// A tick of 10 ms has room for 256 rows, so a second has room for 25,600.
 #[test]
 fn rows_are_spread_over_the_ticks_of_the_layout() {
-    let kind = Kind::of(Format::Ksuid, "bytea");
+    let kind = KeyKind::of(Format::Ksuid, "bytea");
     let server = builder().set("snowflake_pg.layout", "sonyflake").start();
     let mut session = server.session();
     session.batch_execute(&format!("{}; {STEP_2}; {}", tables(kind, 150), kind.function())).unwrap();
@@ -177,7 +177,7 @@ fn rows_are_spread_over_the_ticks_of_the_layout() {
 /// The block of From UUIDs that undoes a migration, and what this page adds to it, leave nothing of the migration.
 #[test]
 fn what_was_begun_can_be_undone() {
-    let kind = Kind::of(Format::Ulid, "text");
+    let kind = KeyKind::of(Format::Ulid, "text");
     let server = builder().start();
     let mut session = server.session();
     session.batch_execute(&tables(kind, 150)).unwrap();
@@ -199,7 +199,7 @@ fn what_was_begun_can_be_undone() {
 
 #[test]
 fn uuids_in_text_are_read_as_uuids() {
-    let kind = Kind::of(Format::Uuidv7, "uuid");
+    let kind = KeyKind::of(Format::Uuidv7, "uuid");
     let server = builder().start();
     let mut session = server.session();
     session
@@ -222,7 +222,7 @@ fn uuids_in_text_are_read_as_uuids() {
 
 #[test]
 fn rows_without_a_key_get_their_ids_first() {
-    let kind = Kind::of(Format::Ulid, "text");
+    let kind = KeyKind::of(Format::Ulid, "text");
     let server = builder().start();
     let mut session = server.session();
     session

@@ -4,10 +4,10 @@ use std::fs;
 
 use cluster::{Answer, Stop, alter_system_takes_unknown_names, assert_caught, ensure};
 
-use crate::worker_ids::page::{Machine, section};
+use crate::worker_ids::page::{PageHost, section};
 
 /// The commands that the section gives the reader to type.
-struct Commands {
+struct AlterSystemCommands {
     statements: String,
     /// The same statements for a server that knows the setting.
     known: String,
@@ -15,26 +15,30 @@ struct Commands {
     overrule: String,
 }
 
-fn commands() -> Commands {
+fn commands() -> AlterSystemCommands {
     let mut recipe = section("By ALTER SYSTEM");
     let statements = recipe.block("sql alone");
     let known = statements.replace("\nSET snowflake_pg.worker_id = 7;\n", "\n");
     assert_ne!(known, statements);
-    let commands =
-        Commands { statements, known, repair: recipe.block("sh repair"), overrule: recipe.block("sh override") };
+    let commands = AlterSystemCommands {
+        statements,
+        known,
+        repair: recipe.block("sh repair"),
+        overrule: recipe.block("sh override"),
+    };
     assert!(recipe.is_empty());
     commands
 }
 
 /// Starts a server without the extension's library and settings.
-fn stock(test: &str) -> Machine {
-    let mut machine = Machine::new(test, "alone", |builder| builder);
+fn stock(test: &str) -> PageHost {
+    let mut machine = PageHost::new(test, "alone", |builder| builder);
     machine.server.start();
     machine
 }
 
 /// Runs the statements, restarts the server, and returns its worker ID and its preloaded libraries.
-fn outcome(machine: &mut Machine, statements: &str) -> Result<(i32, String), String> {
+fn outcome(machine: &mut PageHost, statements: &str) -> Result<(i32, String), String> {
     machine.psql(statements)?;
     machine.server.stop(Stop::Fast);
     machine.server.try_start()?;
@@ -70,7 +74,7 @@ fn check_ways_out(test: &str, mistake: &str, log: &str) -> Result<(), String> {
     let commands = commands();
     let mut machine = stock(test);
     outcome(&mut machine, &commands.statements)?;
-    let blocked = |machine: &mut Machine| match outcome(machine, mistake) {
+    let blocked = |machine: &mut PageHost| match outcome(machine, mistake) {
         Ok(found) => Err(format!("the server starts: {found:?}")),
         Err(said) => {
             ensure!(said.contains(log), "the log has no {log:?}:\n{said}");

@@ -5,12 +5,12 @@ use std::{fs, path::Path};
 
 use cluster::{Answer, Host, Stop, assert_caught, check_unique};
 
-use crate::worker_ids::page::{Machine, section};
+use crate::worker_ids::page::{PageHost, section};
 
 const TITLE: &str = "From the host name or the environment";
 
 /// The commands that the section gives the reader to type.
-struct Commands {
+struct CommandLineCommands {
     ordinal: String,
     complaint: String,
     range: String,
@@ -18,9 +18,9 @@ struct Commands {
     container: String,
 }
 
-fn commands() -> Commands {
+fn commands() -> CommandLineCommands {
     let mut recipe = section(TITLE);
-    let commands = Commands {
+    let commands = CommandLineCommands {
         ordinal: recipe.block("sh ordinal"),
         complaint: recipe.block("text"),
         range: recipe.block("sh range"),
@@ -32,13 +32,13 @@ fn commands() -> Commands {
 }
 
 /// Returns a host whose server gets its worker ID only from the command line.
-fn machine(test: &str, host: &str) -> Machine {
-    Machine::new(test, host, |builder| builder.set("shared_preload_libraries", "snowflake_pg"))
+fn machine(test: &str, host: &str) -> PageHost {
+    PageHost::new(test, host, |builder| builder.set("shared_preload_libraries", "snowflake_pg"))
 }
 
 /// Starts the server with a command in this environment, and returns the worker ID in the server's IDs. If the server does not
 /// start, the error is what the command printed.
-fn worker(machine: &mut Machine, command: &str, environment: &[(&str, &str)]) -> Result<i32, String> {
+fn worker(machine: &mut PageHost, command: &str, environment: &[(&str, &str)]) -> Result<i32, String> {
     machine.start_by(command, environment)?;
     let worker = machine.server.session().one("SELECT worker_id FROM snowflake_decode(snowflake_nextval())");
     let (setting, source, file) = machine.origin();
@@ -131,7 +131,7 @@ fn the_container_runs_the_command_of_its_description() {
     let line = commands().container;
     let line =
         line.lines().last().and_then(|line| line.strip_prefix("        command: ")).expect("the command").to_string();
-    let mut machine = Machine::new("container", "orders", |builder| builder);
+    let mut machine = PageHost::new("container", "orders", |builder| builder);
     machine.server.start();
     // A YAML list of this form is also valid JSON.
     let query = format!("SELECT json_array_elements_text($yaml${line}$yaml$)");

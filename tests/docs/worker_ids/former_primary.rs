@@ -3,11 +3,11 @@
 
 use cluster::{Boot, Builder, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, ensure, last_to_draw, within};
 
-use crate::worker_ids::page::{Machine, PATIENCE, section};
+use crate::worker_ids::page::{PATIENCE, PageHost, section};
 
 /// What is done with the mark of the former primary before the former primary is rewound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+enum MarkHandling {
     /// The mark is carried over, as the page says.
     CarriedOver,
     Forgotten,
@@ -22,7 +22,7 @@ fn like(builder: Builder) -> Builder {
 const PER_SECOND: usize = SPARSE_PER_SECOND as usize;
 
 /// Draws until the IDs of five seconds are above the mark `from`.
-fn draw_above(machine: &Machine, from: i64) -> Result<Vec<i64>, String> {
+fn draw_above(machine: &PageHost, from: i64) -> Result<Vec<i64>, String> {
     let until = last_to_draw(&mut machine.server.connect(), from);
     let mut ids = Vec::new();
     while ids.last() <= Some(&until) {
@@ -31,14 +31,14 @@ fn draw_above(machine: &Machine, from: i64) -> Result<Vec<i64>, String> {
     Ok(ids)
 }
 
-fn check(test: &str, what: Mark) -> Result<(), String> {
+fn check(test: &str, what: MarkHandling) -> Result<(), String> {
     let boot = Boot::new(test);
     let mut recipe = section("Streaming replication");
-    let mut db1 = Machine::new(test, "db1", like);
-    if what == Mark::Witnessed {
+    let mut db1 = PageHost::new(test, "db1", like);
+    if what == MarkHandling::Witnessed {
         db1.server.set("snowflake_pg.witness_directory", &boot.dir().to_string_lossy());
     }
-    let mut db2 = Machine::without_data(test, "db2", like);
+    let mut db2 = PageHost::without_data(test, "db2", like);
     db1.shell(&recipe.block("sh db1"))?;
     db2.shell(&recipe.block("sh db2"))?;
     db1.configure(&recipe.block("conf db1"));
@@ -62,7 +62,7 @@ fn check(test: &str, what: Mark) -> Result<(), String> {
 
     db1.server.stop(Stop::Immediate);
     let carry = recipe.block("sh db1");
-    if what == Mark::CarriedOver {
+    if what == MarkHandling::CarriedOver {
         db1.shell(&carry)?;
         ensure!(db2.server.shown_mark() == alone, "db2 has mark {}, not {alone}", db2.server.shown_mark());
         // The mark of db2 is now high enough. If the command is repeated, it changes nothing and raises no error.
@@ -82,15 +82,15 @@ fn check(test: &str, what: Mark) -> Result<(), String> {
 
 #[test]
 fn a_former_primary_whose_mark_was_carried_over_repeats_nothing() {
-    check("former", Mark::CarriedOver).unwrap();
+    check("former", MarkHandling::CarriedOver).unwrap();
 }
 
 #[test]
 fn a_former_primary_whose_mark_was_forgotten_is_caught() {
-    assert_caught(check("forgotten", Mark::Forgotten), "IDs came twice");
+    assert_caught(check("forgotten", MarkHandling::Forgotten), "IDs came twice");
 }
 
 #[test]
 fn a_former_primary_on_a_machine_that_was_not_restarted_repeats_nothing() {
-    check("witnessed", Mark::Witnessed).unwrap();
+    check("witnessed", MarkHandling::Witnessed).unwrap();
 }

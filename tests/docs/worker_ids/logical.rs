@@ -5,7 +5,7 @@ use std::thread;
 
 use cluster::{Answer, Builder, assert_caught, both_ways, ensure, key_conflict, origins_setting, within};
 
-use crate::worker_ids::page::{Machine, PATIENCE, section};
+use crate::worker_ids::page::{PATIENCE, PageHost, section};
 
 /// Lets a server issue only a few IDs a second, up to ten seconds ahead of the clock. Therefore, two servers that begin within
 /// seconds of each other issue IDs for the same seconds.
@@ -25,16 +25,16 @@ const ROWS: usize = 4 * 1024;
 
 /// The publisher and the subscriber.
 struct Servers {
-    db1: Machine,
-    db2: Machine,
+    db1: PageHost,
+    db2: PageHost,
 }
 
 impl Servers {
     /// Starts both servers with the table and the subscription, and waits until the subscription has copied the first rows.
     fn one_way(test: &str, workers: [u32; 2], subscriber: impl FnOnce(Builder) -> Builder) -> Result<Servers, String> {
         let mut recipe = section("Logical replication");
-        let mut db1 = Machine::new(test, "db1", |builder| like(builder, workers[0]));
-        let mut db2 = Machine::new(test, "db2", |builder| subscriber(like(builder, workers[1])));
+        let mut db1 = PageHost::new(test, "db1", |builder| like(builder, workers[0]));
+        let mut db2 = PageHost::new(test, "db2", |builder| subscriber(like(builder, workers[1])));
         db1.configure(&recipe.block("conf db1"));
         db1.server.start();
         db2.server.start();
@@ -68,7 +68,7 @@ impl Servers {
     }
 
     /// Waits until a server has this many rows. Returns an error if the server's subscription reports one.
-    fn wait(&self, machine: &Machine, rows: usize) -> Result<(), String> {
+    fn wait(&self, machine: &PageHost, rows: usize) -> Result<(), String> {
         let mut session = machine.server.connect();
         let errors =
             "SELECT coalesce(sum(apply_error_count + sync_error_count), 0)::bigint FROM pg_stat_subscription_stats";
@@ -86,7 +86,7 @@ impl Servers {
 }
 
 /// Checks that each row on a server was inserted by the server whose worker ID is in the row's ID, and that no row is missing.
-fn check_rows(machine: &Machine, sources: &[(&str, i32, usize)]) -> Result<(), String> {
+fn check_rows(machine: &PageHost, sources: &[(&str, i32, usize)]) -> Result<(), String> {
     let rows = machine.server.connect().query(
         "SELECT substring(customer FROM 'db[12]$'), worker_id, count(*) FROM orders, snowflake_decode(id) GROUP BY 1, 2 ORDER BY 1, 2",
         &[],

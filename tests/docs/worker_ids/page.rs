@@ -21,31 +21,31 @@ pub fn section(title: &str) -> Recipe {
 }
 
 /// A host on the page: its server, and its directory that is outside the data directory.
-pub struct Machine {
+pub struct PageHost {
     test: String,
     pub server: Cluster,
     pub directory: PathBuf,
 }
 
-impl Machine {
+impl PageHost {
     /// Creates a host with a data directory. `like` adds the settings that the test needs.
-    pub fn new(test: &str, host: &str, like: impl FnOnce(Builder) -> Builder) -> Machine {
-        Machine::with(test, host, |builder| like(builder).create())
+    pub fn new(test: &str, host: &str, like: impl FnOnce(Builder) -> Builder) -> PageHost {
+        PageHost::with(test, host, |builder| like(builder).create())
     }
 
     /// Creates a host without a data directory.
-    pub fn without_data(test: &str, host: &str, like: impl FnOnce(Builder) -> Builder) -> Machine {
-        Machine::with(test, host, |builder| like(builder).empty())
+    pub fn without_data(test: &str, host: &str, like: impl FnOnce(Builder) -> Builder) -> PageHost {
+        PageHost::with(test, host, |builder| like(builder).empty())
     }
 
-    fn with(test: &str, host: &str, make: impl FnOnce(Builder) -> Cluster) -> Machine {
+    fn with(test: &str, host: &str, make: impl FnOnce(Builder) -> Cluster) -> PageHost {
         // The settings that the page is about are set only by the page's blocks.
         let plain =
             Cluster::builder(&name(test, host)).unset("shared_preload_libraries").unset("snowflake_pg.worker_id");
         let server = make(plain);
         let directory = Host::get().dir(&format!("{}.etc", name(test, host)));
         let _ = fs::remove_dir_all(&directory);
-        Machine { test: test.into(), server, directory }
+        PageHost { test: test.into(), server, directory }
     }
 
     /// Returns a block as the test types it: with the paths and hosts of the test.
@@ -117,7 +117,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for PageHost {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.directory);
     }

@@ -2,14 +2,14 @@
 
 use cluster::Answer;
 
-use crate::worker_ids::page::{Machine, section};
+use crate::worker_ids::page::{PageHost, section};
 
 #[test]
 fn two_lines_give_a_server_its_worker_id() {
     let mut recipe = section("How do I give every server its worker ID?");
     let (lines, _, shown) = (recipe.block("conf"), recipe.block("sql"), recipe.block("text"));
     assert!(recipe.is_empty());
-    let mut machine = Machine::new("single", "alone", |builder| builder);
+    let mut machine = PageHost::new("single", "alone", |builder| builder);
     machine.configure(&lines);
     machine.server.start();
     let mut session = machine.server.session();

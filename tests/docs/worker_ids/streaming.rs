@@ -5,11 +5,11 @@ use std::path::Path;
 
 use cluster::{Answer, Builder, Stop, assert_caught, check_unique, ensure, within};
 
-use crate::worker_ids::page::{Machine, PATIENCE, section};
+use crate::worker_ids::page::{PATIENCE, PageHost, section};
 
 /// Where the worker ID is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum WorkerSetting {
     /// In an included file, as the page says.
     Included,
     /// On the command line, which is the page's alternative.
@@ -23,36 +23,36 @@ enum Kept {
 }
 
 /// A worker ID that a host had: the moment, the host and the worker ID.
-type Found = (&'static str, &'static str, i32);
+type HostWorker = (&'static str, &'static str, i32);
 
 /// What was observed in a whole story.
-struct Seen {
-    found: Vec<Found>,
+struct StreamingObserved {
+    found: Vec<HostWorker>,
     /// The IDs that were received in each act.
     acts: Vec<Vec<i64>>,
 }
 
-impl Seen {
+impl StreamingObserved {
     fn ids(&self) -> Vec<i64> {
         self.acts.concat()
     }
 }
 
 /// The two hosts, and the command that starts their servers.
-struct Story {
-    kept: Kept,
-    db1: Machine,
-    db2: Machine,
+struct StreamingStory {
+    kept: WorkerSetting,
+    db1: PageHost,
+    db2: PageHost,
     start: String,
-    seen: Seen,
+    seen: StreamingObserved,
 }
 
-impl Story {
+impl StreamingStory {
     fn start(&mut self, host: &str) -> Result<(), String> {
         let machine = if host == "db1" { &mut self.db1 } else { &mut self.db2 };
         machine.localize();
         match self.kept {
-            Kept::CommandLine => machine.start_by(&self.start, &[]),
+            WorkerSetting::CommandLine => machine.start_by(&self.start, &[]),
             _ => machine.server.try_start(),
         }
     }
@@ -63,8 +63,8 @@ impl Story {
         let (worker, source, file) = machine.origin();
         let within = file.is_some_and(|file| Path::new(&file).starts_with(machine.server.dir()));
         let expected = match self.kept {
-            Kept::CommandLine => ("command line", false),
-            Kept::Included => ("configuration file", false),
+            WorkerSetting::CommandLine => ("command line", false),
+            WorkerSetting::Included => ("configuration file", false),
             _ => ("configuration file", true),
         };
         assert_eq!((source.as_str(), within), expected, "{when} {host}");
@@ -98,20 +98,20 @@ const PER_SECOND: usize = 16;
 const WORKER_AND_SEQUENCE: u32 = 32;
 
 /// Runs everything that the page describes, from the first primary to the rewound primary that takes over again.
-fn play(test: &str, kept: Kept) -> Result<Seen, String> {
+fn play(test: &str, kept: WorkerSetting) -> Result<StreamingObserved, String> {
     let mut recipe = section("Streaming replication");
     let mut instead = section("On the command line instead");
-    let mut story = Story {
+    let mut story = StreamingStory {
         kept,
-        db1: Machine::new(test, "db1", like),
-        db2: Machine::without_data(test, "db2", like),
+        db1: PageHost::new(test, "db1", like),
+        db2: PageHost::without_data(test, "db2", like),
         start: String::new(),
-        seen: Seen { found: Vec::new(), acts: Vec::new() },
+        seen: StreamingObserved { found: Vec::new(), acts: Vec::new() },
     };
     for host in ["sh db1", "sh db2"] {
         let (included, named) = (recipe.block(host), instead.block(host));
         let machine = if host == "sh db1" { &story.db1 } else { &story.db2 };
-        machine.shell(if kept == Kept::CommandLine { &named } else { &included })?;
+        machine.shell(if kept == WorkerSetting::CommandLine { &named } else { &included })?;
     }
     story.start = instead.block("sh start");
     assert!(instead.is_empty());
@@ -119,14 +119,14 @@ fn play(test: &str, kept: Kept) -> Result<Seen, String> {
     let configuration = recipe.block("conf db1");
     let include = configuration.lines().find(|line| line.starts_with("include")).expect("an include").to_string();
     story.db1.configure(&match kept {
-        Kept::Included | Kept::AlterSystem => configuration,
-        Kept::CommandLine => configuration.replace(&include, ""),
-        Kept::PostgresqlConf | Kept::PostgresqlConfOfEach => {
+        WorkerSetting::Included | WorkerSetting::AlterSystem => configuration,
+        WorkerSetting::CommandLine => configuration.replace(&include, ""),
+        WorkerSetting::PostgresqlConf | WorkerSetting::PostgresqlConfOfEach => {
             configuration.replace(&include, "snowflake_pg.worker_id = 1")
         }
     });
     story.start("db1")?;
-    if kept == Kept::AlterSystem {
+    if kept == WorkerSetting::AlterSystem {
         story.db1.psql("ALTER SYSTEM SET snowflake_pg.worker_id = 1")?;
         story.db1.server.restart(Stop::Fast);
     }
@@ -138,7 +138,7 @@ fn play(test: &str, kept: Kept) -> Result<Seen, String> {
     story.look("at first", "db1");
 
     story.db2.shell(&recipe.block("sh db2"))?;
-    if kept == Kept::PostgresqlConfOfEach {
+    if kept == WorkerSetting::PostgresqlConfOfEach {
         story
             .db2
             .shell("sed -i 's/^snowflake_pg.worker_id = 1/snowflake_pg.worker_id = 2/' /srv/pg/data/postgresql.conf")?;
@@ -173,12 +173,12 @@ fn play(test: &str, kept: Kept) -> Result<Seen, String> {
     Ok(story.seen)
 }
 
-fn rows(machine: &Machine) -> Vec<String> {
+fn rows(machine: &PageHost) -> Vec<String> {
     machine.server.connect().all("SELECT orders::text FROM orders ORDER BY id")
 }
 
 /// Waits until a standby has replayed all WAL that its primary has written.
-fn wait_for(primary: &Machine, standby: &Machine) {
+fn wait_for(primary: &PageHost, standby: &PageHost) {
     let written: String = primary.server.connect().one("SELECT pg_current_wal_lsn()::text");
     let mut session = standby.server.connect();
     assert!(session.one::<bool>("SELECT pg_is_in_recovery()"), "not a standby");
@@ -187,7 +187,7 @@ fn wait_for(primary: &Machine, standby: &Machine) {
 }
 
 /// Checks that each host always has the same worker ID, and that no ID was issued twice.
-fn check(test: &str, kept: Kept) -> Result<(), String> {
+fn check(test: &str, kept: WorkerSetting) -> Result<(), String> {
     let seen = play(test, kept)?;
     for (when, host, worker) in &seen.found {
         let own = if *host == "db1" { 1 } else { 2 };
@@ -202,31 +202,31 @@ fn check(test: &str, kept: Kept) -> Result<(), String> {
 
 #[test]
 fn hosts_keep_their_numbers_in_a_file_that_is_included() {
-    check("included", Kept::Included).unwrap();
+    check("included", WorkerSetting::Included).unwrap();
 }
 
 #[test]
 fn hosts_keep_their_numbers_on_the_command_line() {
-    check("started", Kept::CommandLine).unwrap();
+    check("started", WorkerSetting::CommandLine).unwrap();
 }
 
 #[test]
 fn a_base_backup_brings_the_number_in_postgresql_conf() {
-    let seen = play("copied", Kept::PostgresqlConf).unwrap();
+    let seen = play("copied", WorkerSetting::PostgresqlConf).unwrap();
     assert!(seen.found.iter().all(|(_, _, worker)| *worker == 1), "{:?}", seen.found);
     assert_caught(check_unique(&mut seen.acts[..2].concat()), "IDs came twice");
 }
 
 #[test]
 fn a_base_backup_brings_the_number_of_alter_system() {
-    let seen = play("altered", Kept::AlterSystem).unwrap();
+    let seen = play("altered", WorkerSetting::AlterSystem).unwrap();
     assert!(seen.found.iter().all(|(_, _, worker)| *worker == 1), "{:?}", seen.found);
     assert_caught(check_unique(&mut seen.acts[..2].concat()), "IDs came twice");
 }
 
 #[test]
 fn a_rewound_server_has_the_number_in_the_postgresql_conf_of_its_source() {
-    let seen = play("rewound", Kept::PostgresqlConfOfEach).unwrap();
+    let seen = play("rewound", WorkerSetting::PostgresqlConfOfEach).unwrap();
     let expected = [
         ("at first", "db1", 1),
         ("as standby", "db2", 2),
@@ -241,21 +241,21 @@ fn a_rewound_server_has_the_number_in_the_postgresql_conf_of_its_source() {
 
 #[test]
 fn a_number_inside_the_data_directory_is_caught() {
-    assert_caught(check("inside", Kept::PostgresqlConf), "db2 has worker ID 1 as standby");
-    assert_caught(check("inside", Kept::PostgresqlConfOfEach), "db1 has worker ID 2 rewound");
+    assert_caught(check("inside", WorkerSetting::PostgresqlConf), "db2 has worker ID 1 as standby");
+    assert_caught(check("inside", WorkerSetting::PostgresqlConfOfEach), "db1 has worker ID 2 rewound");
 }
 
 #[test]
 fn a_host_without_its_file_does_not_start() {
     for (kept, log) in [
-        (Kept::Included, "could not open configuration file"),
-        (Kept::CommandLine, "invalid value for parameter \"snowflake_pg.worker_id\": \"\""),
+        (WorkerSetting::Included, "could not open configuration file"),
+        (WorkerSetting::CommandLine, "invalid value for parameter \"snowflake_pg.worker_id\": \"\""),
     ] {
         let mut recipe = section("Streaming replication");
         let (_, _, configuration) = (recipe.block("sh db1"), recipe.block("sh db2"), recipe.block("conf db1"));
-        let mut machine = Machine::new("fileless", "db1", |builder| builder);
+        let mut machine = PageHost::new("fileless", "db1", |builder| builder);
         let started = match kept {
-            Kept::Included => {
+            WorkerSetting::Included => {
                 machine.configure(&configuration);
                 machine.server.try_start()
             }

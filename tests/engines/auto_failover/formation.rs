@@ -54,7 +54,7 @@ pub fn section(title: &str) -> Recipe {
     Recipe::of(PAGE, title)
 }
 
-struct Machine {
+struct FormationHost {
     dir: Scratch,
     address: String,
     /// The witness is removed at the end.
@@ -68,7 +68,7 @@ pub struct Formation {
     pub layout: &'static str,
     /// A text in `postgresql.conf` of the second node, and what replaces it before the node runs.
     pub corrected: Option<(&'static str, &'static str)>,
-    hosts: Vec<Machine>,
+    hosts: Vec<FormationHost>,
     /// Instances of `pg_autoctl` that were killed. The servers that they started are in their process groups.
     killed: Vec<Service>,
 }
@@ -89,7 +89,7 @@ impl Formation {
             for watched in [boot.dir(), &dir.0.join("data")] {
                 watch(watched);
             }
-            Machine { dir, _boot: boot, address: loopback(number), service: None }
+            FormationHost { dir, _boot: boot, address: loopback(number), service: None }
         };
         Formation { layout: LAYOUT, corrected: None, hosts: (0..3).map(host).collect(), killed: Vec::new() }
     }

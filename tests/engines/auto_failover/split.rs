@@ -7,7 +7,7 @@ use crate::auto_failover::story::{host_files, set_up};
 
 /// Where the worker ID is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum WorkerSource {
     /// The registry assigns it.
     Registry,
     /// In a file of each host, as the page says.
@@ -20,7 +20,7 @@ enum Kept {
 const BELOW_TIME: u32 = 28 + 4;
 
 /// What was observed.
-struct Seen {
+struct SplitObserved {
     /// The worker IDs of both nodes, before and after each act.
     workers: Vec<[String; 2]>,
     /// The IDs of both nodes in each act.
@@ -45,7 +45,7 @@ fn both_issue(formation: &Formation) -> Vec<i64> {
 }
 
 /// Kills `pg_autoctl` on the primary, performs a failover, lets both primaries issue IDs, and brings the former primary back.
-fn act(formation: &mut Formation, primary: usize, seen: &mut Seen) {
+fn act(formation: &mut Formation, primary: usize, seen: &mut SplitObserved) {
     let failover = section("A planned failover").block("sh failover");
     let run = section("After a crash").block("sh run");
     formation.kill_keeper(primary);
@@ -62,17 +62,17 @@ fn act(formation: &mut Formation, primary: usize, seen: &mut Seen) {
     seen.workers.push([0, 1].map(|node| formation.worker(node)));
 }
 
-fn play(test: &str, kept: Kept) -> Seen {
+fn play(test: &str, kept: WorkerSource) -> SplitObserved {
     let sparse = format!("snowflake_pg.layout = '{SPARSE_LAYOUT}'\nsnowflake_pg.max_ahead = '10s'\n");
     let mut formation = Formation::new(test, &format!("{sparse}snowflake_pg.lease = '10min'\n"));
     formation.layout = SPARSE_LAYOUT;
     match kept {
-        Kept::Registry => drop(set_up(&mut formation, None)),
-        Kept::Included => {
+        WorkerSource::Registry => drop(set_up(&mut formation, None)),
+        WorkerSource::Included => {
             let configuration = host_files(&formation);
             set_up(&mut formation, Some(&configuration));
         }
-        Kept::DataDirectory => {
+        WorkerSource::DataDirectory => {
             let library = "shared_preload_libraries = 'pg_stat_statements, snowflake_pg'";
             formation.corrected = Some(("snowflake_pg.worker_id = 1", "snowflake_pg.worker_id = 2"));
             set_up(&mut formation, Some(&format!("{library}\nsnowflake_pg.worker_id = 1\n")));
@@ -88,9 +88,9 @@ fn play(test: &str, kept: Kept) -> Seen {
     assert!(within(PATIENCE, || session.one::<String>("SHOW synchronous_standby_names").is_empty()));
     drop(session);
     formation.wait_for(["primary", "secondary"]);
-    let mut seen = Seen { workers: vec![[0, 1].map(|node| formation.worker(node))], acts: Vec::new() };
+    let mut seen = SplitObserved { workers: vec![[0, 1].map(|node| formation.worker(node))], acts: Vec::new() };
     act(&mut formation, 0, &mut seen);
-    if kept == Kept::DataDirectory {
+    if kept == WorkerSource::DataDirectory {
         let mut trap = section("The worker ID in the data directory");
         let (query, shown) = (trap.block("sql where"), trap.block("text"));
         assert!(trap.is_empty());
@@ -102,7 +102,7 @@ fn play(test: &str, kept: Kept) -> Seen {
 }
 
 /// Checks that the nodes keep their worker IDs, and that no ID repeats.
-fn check(test: &str, kept: Kept) -> Result<(), String> {
+fn check(test: &str, kept: WorkerSource) -> Result<(), String> {
     let seen = play(test, kept);
     let mut ids = seen.acts.concat();
     let mut others: Vec<i64> = ids.iter().map(|id| id >> BELOW_TIME << 4 | id & 15).collect();
@@ -115,17 +115,17 @@ fn check(test: &str, kept: Kept) -> Result<(), String> {
 
 #[test]
 fn two_primaries_with_files_of_their_own_repeat_nothing() {
-    check("split_files", Kept::Included).unwrap();
+    check("split_files", WorkerSource::Included).unwrap();
 }
 
 #[test]
 fn two_primaries_with_worker_ids_of_the_registry_repeat_nothing() {
-    check("split_registry", Kept::Registry).unwrap();
+    check("split_registry", WorkerSource::Registry).unwrap();
 }
 
 #[test]
 fn a_worker_id_in_the_data_directory_is_caught() {
-    let seen = play("split_copied", Kept::DataDirectory);
+    let seen = play("split_copied", WorkerSource::DataDirectory);
     let pair = |first: &str, second: &str| [first.to_string(), second.to_string()];
     // In the first act, the worker IDs still differ. Then `pg_rewind` copies the worker ID of the promoted node.
     assert_eq!(seen.workers, [pair("1", "2"), pair("2", "2"), pair("2", "2")]);

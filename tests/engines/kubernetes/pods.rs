@@ -6,7 +6,7 @@ use std::fs;
 use cluster::{Answer, Boot, Builder, Cluster, Host, PATIENCE, Stop, ensure, loopback, within};
 
 use crate::kubernetes::certificates::Certificates;
-use crate::kubernetes::service::Service;
+use crate::kubernetes::service::PodService;
 
 /// What CloudNativePG 1.29 sets on each instance and that matters to the extension, from its documentation. `archive_command` is a
 /// program of the operator.
@@ -51,7 +51,7 @@ const CERTIFICATES: &str = "/controller/certificates";
 /// A namespace with the service and the certificates of a cluster.
 pub struct Shop {
     name: String,
-    pub service: Service,
+    pub service: PodService,
     pub certificates: Certificates,
     settings: Vec<(String, String)>,
 }
@@ -65,7 +65,7 @@ impl Shop {
     /// Prepares a cluster whose service has the loopback address of this number.
     pub fn at(number: u8, name: &str, parameters: &[(String, String)]) -> Shop {
         let certificates = Certificates::new(name);
-        let service = Service::new(&loopback(number));
+        let service = PodService::new(&loopback(number));
         let mut settings: Vec<(String, String)> =
             FIXED.map(|(name, value)| (name.to_string(), value.to_string())).into();
         // In the operator's file, the parameters of the manifest come before the fixed ones.

@@ -6,27 +6,27 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 /// A service: an address whose connections are passed on to the pod to which it leads at this moment.
-pub struct Service {
+pub struct PodService {
     pub address: String,
-    way: Arc<Mutex<Way>>,
+    way: Arc<Mutex<ServiceTarget>>,
     acceptor: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Way {
+struct ServiceTarget {
     target: String,
     ended: bool,
     /// Both ends of every connection, which are needed to end the connections.
     streams: Vec<TcpStream>,
 }
 
-impl Service {
+impl PodService {
     /// Starts a service that leads nowhere.
-    pub fn new(address: &str) -> Service {
+    pub fn new(address: &str) -> PodService {
         let listener = TcpListener::bind((address, 5432)).expect("an address of its own");
-        let way = Arc::new(Mutex::new(Way::default()));
+        let way = Arc::new(Mutex::new(ServiceTarget::default()));
         let shared = way.clone();
-        Service { address: address.into(), way, acceptor: Some(thread::spawn(move || accept(&listener, &shared))) }
+        PodService { address: address.into(), way, acceptor: Some(thread::spawn(move || accept(&listener, &shared))) }
     }
 
     /// Makes new connections lead to this address, and ends all others, as if the node had been cut off to which they lead. An empty
@@ -42,7 +42,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for PodService {
     fn drop(&mut self) {
         self.lead_to("");
         self.way.lock().expect("nobody panics with it").ended = true;
@@ -54,7 +54,7 @@ impl Drop for Service {
     }
 }
 
-fn accept(listener: &TcpListener, way: &Mutex<Way>) {
+fn accept(listener: &TcpListener, way: &Mutex<ServiceTarget>) {
     for client in listener.incoming().flatten() {
         let mut way = way.lock().expect("nobody panics with it");
         if way.ended {

@@ -16,7 +16,7 @@ pub const ASKS: &[Ask] = &[Ask::Nextval, Ask::Insert];
 
 /// How the members get their worker IDs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum AssignedBy {
     Registry,
     /// Each member has a worker ID in its own file.
     Member,
@@ -24,25 +24,25 @@ enum Way {
     Common,
 }
 
-struct Story {
+struct FailoverStory {
     patroni: Patroni,
     load: Option<Load>,
     ledger: History,
     begun: Instant,
 }
 
-impl Story {
+impl FailoverStory {
     /// Starts a cluster, and four sessions that draw IDs on the current primary.
-    fn begin(test: &str, way: Way) -> Story {
+    fn begin(test: &str, way: AssignedBy) -> FailoverStory {
         let patroni = match way {
-            Way::Registry => Patroni::with_registry(test, &SPARSE),
-            Way::Member => Patroni::with_worker_ids(test, |member| member, &SPARSE),
-            Way::Common => Patroni::with_worker_ids(test, |_| 1, &SPARSE),
+            AssignedBy::Registry => Patroni::with_registry(test, &SPARSE),
+            AssignedBy::Member => Patroni::with_worker_ids(test, |member| member, &SPARSE),
+            AssignedBy::Common => Patroni::with_worker_ids(test, |_| 1, &SPARSE),
         };
         let sql = "CREATE TABLE load_rows (id bigint DEFAULT snowflake_nextval())";
         patroni.connect().batch_execute(sql).expect("a superuser may");
         let load = Some(Load::at(&patroni.config(), 4, ASKS, ""));
-        let mut story = Story { patroni, load, ledger: History::default(), begun: Instant::now() };
+        let mut story = FailoverStory { patroni, load, ledger: History::default(), begun: Instant::now() };
         story.tell("begin");
         story
     }
@@ -102,8 +102,8 @@ pub fn draw_until(session: &mut Client, until: i64) -> Vec<i64> {
 }
 
 /// Everything that happens to a cluster.
-fn play(test: &str, way: Way) -> Result<(), String> {
-    let mut story = Story::begin(test, way);
+fn play(test: &str, way: AssignedBy) -> Result<(), String> {
+    let mut story = FailoverStory::begin(test, way);
     let workers = story.workers();
     check_unique(&mut workers.iter().map(|worker| worker.parse::<i64>().expect("a number") + 1).collect::<Vec<_>>())?;
     let leader = story.patroni.leader();
@@ -129,7 +129,7 @@ fn play(test: &str, way: Way) -> Result<(), String> {
     story.patroni.wait_for_workers();
     let now = story.workers();
     let same = now[standby] == workers[standby];
-    ensure!(same == (way == Way::Member), "{workers:?} became {now:?} when a member was reinitialized");
+    ensure!(same == (way == AssignedBy::Member), "{workers:?} became {now:?} when a member was reinitialized");
     story.patroni.switchover(standby);
     story.patroni.wait_for_members();
     story.tell("switchover to what was reinitialized");
@@ -137,7 +137,7 @@ fn play(test: &str, way: Way) -> Result<(), String> {
     story.end()
 }
 
-impl Story {
+impl FailoverStory {
     /// Kills Patroni on the leader of a synchronous cluster. Its server stops issuing IDs, because nothing acknowledges its mark.
     fn synchronous(&mut self) -> Result<(), String> {
         self.patroni.change("{\"synchronous_mode\": true}");
@@ -173,22 +173,22 @@ impl Story {
 
 #[test]
 fn members_with_the_registry_of_their_own_cluster_repeat_no_id() {
-    play("patroni_registry", Way::Registry).unwrap();
+    play("patroni_registry", AssignedBy::Registry).unwrap();
 }
 
 #[test]
 fn members_with_a_worker_id_each_repeat_no_id() {
-    play("patroni_each", Way::Member).unwrap();
+    play("patroni_each", AssignedBy::Member).unwrap();
 }
 
 /// Kills Patroni on the leader once.
-fn check_old_primary(test: &str, way: Way) -> Result<(), String> {
-    let mut story = Story::begin(test, way);
+fn check_old_primary(test: &str, way: AssignedBy) -> Result<(), String> {
+    let mut story = FailoverStory::begin(test, way);
     story.split()?;
     story.end()
 }
 
 #[test]
 fn the_same_worker_id_in_the_common_configuration_is_caught() {
-    assert_caught(check_old_primary("patroni_common", Way::Common), "IDs came twice");
+    assert_caught(check_old_primary("patroni_common", AssignedBy::Common), "IDs came twice");
 }

@@ -3,14 +3,14 @@
 use cluster::{Answer, Boot, Cluster, SPARSE_LAYOUT, Stop, assert_caught, check_unique, draw_above, ensure};
 
 use crate::pgbackrest::hosts::{
-    Hosts, Lost, beside, block, compare, number, psql, section, wait_for_end, wait_for_worker,
+    BackupHosts, Lost, beside, block, compare, number, psql, section, wait_for_end, wait_for_worker,
 };
 
 /// The worker ID of the old server, where its restore brings it to the copy.
 const ALTERED: &str = "ALTER SYSTEM SET snowflake_pg.worker_id = 1";
 
 /// Restores a server on `db2` as the page says. `numbered` says whether it gets a worker ID as the page says.
-fn restore_copy(hosts: &Hosts, lost: &Lost, numbered: bool) -> Result<Cluster, String> {
+fn restore_copy(hosts: &BackupHosts, lost: &Lost, numbered: bool) -> Result<Cluster, String> {
     let mut recipe = section("Restore on another host while the old server runs");
     let mut db2 = hosts.builder("db2").empty();
     hosts.configure("db2", &block("Set up the repository", "ini db1"))?;
@@ -30,7 +30,7 @@ fn restore_copy(hosts: &Hosts, lost: &Lost, numbered: bool) -> Result<Cluster, S
 
 #[test]
 fn a_copy_with_its_own_worker_id_repeats_nothing_beside_the_old_server() {
-    let hosts = Hosts::new("copy");
+    let hosts = BackupHosts::new("copy");
     let mut db1 = hosts.prepare(hosts.builder("db1"), "snowflake_pg.worker_id = 1").unwrap();
     db1.connect().batch_execute(ALTERED).unwrap();
     db1.restart(Stop::Fast);
@@ -50,7 +50,7 @@ fn a_copy_with_its_own_worker_id_repeats_nothing_beside_the_old_server() {
 
 #[test]
 fn servers_that_are_restored_elsewhere_get_worker_ids_from_the_registry() {
-    let hosts = Hosts::new("away");
+    let hosts = BackupHosts::new("away");
     let machines = [1, 2, 3].map(|n| Boot::new(&format!("pgbackrest_away_{n}")));
     let registry = Cluster::builder("pgbackrest_away_registry").start_registry(SPARSE_LAYOUT);
     let on = |host: &str, n: usize| hosts.with_registry(host, &registry).on(&machines[n - 1]);
@@ -92,7 +92,7 @@ fn servers_that_are_restored_elsewhere_get_worker_ids_from_the_registry() {
 
 /// What is done with a server that replaces one that is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Done {
+enum ReplacementStep {
     Nothing,
     /// The mark is set above what is in the archive, and what applications know is forgotten.
     ArchivedMark,
@@ -102,7 +102,7 @@ enum Done {
 
 /// A server that has failed. It has issued IDs after the time to which it is restored, and IDs after it archived its last WAL file.
 struct Gone {
-    hosts: Hosts,
+    hosts: BackupHosts,
     lost: Lost,
     /// The last mark in the archive.
     archived: i64,
@@ -113,7 +113,7 @@ struct Gone {
 
 impl Gone {
     fn new(test: &str) -> Result<Gone, String> {
-        let hosts = Hosts::new(test);
+        let hosts = BackupHosts::new(test);
         let mut db1 = hosts.set_up(hosts.builder("db1").set("snowflake_pg.worker_id", "1"))?;
         let lost = Lost::issue(&db1)?;
         let archived = db1.shown_mark();
@@ -128,7 +128,7 @@ impl Gone {
     }
 
     /// Replaces the server. The new server does not archive, so that the server can be replaced again.
-    fn replace(&self, host: &str, done: Done) -> Result<(), String> {
+    fn replace(&self, host: &str, done: ReplacementStep) -> Result<(), String> {
         let mut ids = self.ids.clone();
         let mut server = self.hosts.builder(host).set("snowflake_pg.worker_id", "1").empty();
         self.hosts.configure(host, &block("Set up the repository", "ini db1"))?;
@@ -138,7 +138,7 @@ impl Gone {
         server.set_clock_behind(&ids);
         server.start();
         wait_for_end(&server)?;
-        if done != Done::Nothing {
+        if done != ReplacementStep::Nothing {
             self.set_mark(host, &server, done)?;
         }
         server.set_clock_behind(&ids);
@@ -146,7 +146,7 @@ impl Gone {
         check_unique(&mut ids)
     }
 
-    fn set_mark(&self, host: &str, server: &Cluster, done: Done) -> Result<(), String> {
+    fn set_mark(&self, host: &str, server: &Cluster, done: ReplacementStep) -> Result<(), String> {
         let mut recipe = section("Replace a server that is gone");
         let (_, _, _) = (recipe.block("sh db3"), recipe.block("sql registry"), recipe.block("text"));
         let (search, lsn) = (recipe.block("sh wal"), recipe.block("text"));
@@ -170,7 +170,7 @@ impl Gone {
         let highest = number_in(&psql(&self.elsewhere, &maximum)?);
         ensure!(Some(&highest) == self.ids.iter().max() && highest > mark, "{highest} is not the highest ID");
 
-        let highest = if done == Done::HighestMark { highest } else { mark };
+        let highest = if done == ReplacementStep::HighestMark { highest } else { mark };
         let set = set.replace("2124459828209254400", &mark.to_string());
         psql(server, &set.replace("2124459828209254401", &highest.to_string())).map(drop)
     }
@@ -184,7 +184,7 @@ fn number_in(printed: &str) -> i64 {
 #[test]
 fn a_server_that_replaces_a_lost_one_begins_above_its_highest_id() {
     let gone = Gone::new("gone").unwrap();
-    gone.replace("db3", Done::HighestMark).unwrap();
-    assert_caught(gone.replace("db4", Done::Nothing), "IDs came twice");
-    assert_caught(gone.replace("db5", Done::ArchivedMark), "IDs came twice");
+    gone.replace("db3", ReplacementStep::HighestMark).unwrap();
+    assert_caught(gone.replace("db4", ReplacementStep::Nothing), "IDs came twice");
+    assert_caught(gone.replace("db5", ReplacementStep::ArchivedMark), "IDs came twice");
 }

@@ -31,14 +31,14 @@ pub fn block(title: &str, info: &str) -> String {
 }
 
 /// The hosts of a test, with a directory for the repository and for what is outside of the data directories.
-pub struct Hosts {
+pub struct BackupHosts {
     test: String,
     directory: Scratch,
 }
 
-impl Hosts {
-    pub fn new(test: &str) -> Hosts {
-        Hosts { test: format!("pgbackrest_{test}"), directory: Scratch::new(&format!("pgbackrest_{test}.etc")) }
+impl BackupHosts {
+    pub fn new(test: &str) -> BackupHosts {
+        BackupHosts { test: format!("pgbackrest_{test}"), directory: Scratch::new(&format!("pgbackrest_{test}.etc")) }
     }
 
     fn name(&self, host: &str) -> String {

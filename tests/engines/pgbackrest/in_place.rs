@@ -6,12 +6,12 @@ use cluster::{
 };
 
 use crate::pgbackrest::hosts::{
-    Hosts, Lost, PATIENCE, block, compare, number, psql, section, wait_for_archive, wait_for_end, wait_for_worker,
+    BackupHosts, Lost, PATIENCE, block, compare, number, psql, section, wait_for_archive, wait_for_end, wait_for_worker,
 };
 
 /// What is done before clients connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Done {
+enum InPlaceStep {
     Nothing,
     /// The mark is carried over as the page says.
     MarkSet,
@@ -24,17 +24,17 @@ enum Done {
 }
 
 /// Restores a server whose clock is behind the IDs that were issued after the target.
-fn check(test: &str, done: Done) -> Result<(), String> {
-    let hosts = Hosts::new(test);
+fn check(test: &str, done: InPlaceStep) -> Result<(), String> {
+    let hosts = BackupHosts::new(test);
     let machine = Boot::new(&format!("pgbackrest_{test}"));
-    let has_registry = matches!(done, Done::Registry | Done::RegistryAfterRestart);
+    let has_registry = matches!(done, InPlaceStep::Registry | InPlaceStep::RegistryAfterRestart);
     let registry =
         has_registry.then(|| Cluster::builder(&format!("pgbackrest_{test}_registry")).start_registry(SPARSE_LAYOUT));
     let builder = match &registry {
         Some(registry) => hosts.with_registry("db1", registry),
         None => hosts.builder("db1").set("snowflake_pg.worker_id", "1"),
     };
-    let mut db1 = hosts.set_up(builder.on((has_registry || done == Done::SameMachine).then_some(&machine)))?;
+    let mut db1 = hosts.set_up(builder.on((has_registry || done == InPlaceStep::SameMachine).then_some(&machine)))?;
     let worker = number(&db1);
     let lost = Lost::issue(&db1)?;
     let mut ids = db1.connect().all("SELECT id FROM orders WHERE customer = 'before'");
@@ -48,7 +48,7 @@ fn check(test: &str, done: Done) -> Result<(), String> {
     ensure!(mark > last, "the mark {mark} is below {last}");
     hosts.shell("db1", &lost.at(&recipe.block("sh db1")))?;
     db1.stop(Stop::Fast);
-    if done == Done::RegistryAfterRestart {
+    if done == InPlaceStep::RegistryAfterRestart {
         machine.reboot();
     }
     db1.set_clock_behind(&ids);
@@ -59,13 +59,13 @@ fn check(test: &str, done: Done) -> Result<(), String> {
     assert!(recipe.is_empty());
     let warned = within(PATIENCE, || db1.log().contains(warning.trim()) || has_registry);
     ensure!(warned, "no warning:\n{}", db1.log());
-    if done == Done::MarkSet {
+    if done == InPlaceStep::MarkSet {
         let example = "2124459828209254400";
         ensure!(set.contains(example), "the page's mark is another");
         psql(&db1, &set.replace(example, &mark.to_string()))?;
     }
     wait_for_worker(&db1);
-    ensure!((number(&db1) == worker) == (done != Done::RegistryAfterRestart), "{} after {worker}", number(&db1));
+    ensure!((number(&db1) == worker) == (done != InPlaceStep::RegistryAfterRestart), "{} after {worker}", number(&db1));
     // The start can take longer than the clock is behind.
     db1.set_clock_behind(&ids);
     ids.extend(draw_above(&mut db1.connect(), lost.mark));
@@ -74,33 +74,33 @@ fn check(test: &str, done: Done) -> Result<(), String> {
 
 #[test]
 fn a_server_that_is_restored_with_its_mark_repeats_nothing() {
-    check("mark_set", Done::MarkSet).unwrap();
+    check("mark_set", InPlaceStep::MarkSet).unwrap();
 }
 
 #[test]
 fn a_server_that_is_restored_on_a_machine_that_was_not_restarted_repeats_nothing() {
-    check("same_machine", Done::SameMachine).unwrap();
+    check("same_machine", InPlaceStep::SameMachine).unwrap();
 }
 
 #[test]
 fn a_server_that_is_restored_with_a_registry_repeats_nothing() {
-    check("registry_same", Done::Registry).unwrap();
+    check("registry_same", InPlaceStep::Registry).unwrap();
 }
 
 #[test]
 fn a_server_that_is_restored_with_a_registry_after_a_restart_of_the_machine_repeats_nothing() {
-    check("registry_restart", Done::RegistryAfterRestart).unwrap();
+    check("registry_restart", InPlaceStep::RegistryAfterRestart).unwrap();
 }
 
 #[test]
 fn a_restored_server_that_is_left_as_it_is_is_caught() {
-    assert_caught(check("left", Done::Nothing), "IDs came twice");
+    assert_caught(check("left", InPlaceStep::Nothing), "IDs came twice");
 }
 
 /// The clock is right, and nothing else is done. The history contains the IDs that were issued during the backups and the restore.
 #[test]
 fn a_server_that_is_restored_while_its_clock_is_right_repeats_nothing() {
-    let hosts = Hosts::new("clock_right");
+    let hosts = BackupHosts::new("clock_right");
     let like = |builder: Builder| builder.unset("snowflake_pg.layout").unset("snowflake_pg.max_ahead");
     let mut db1 = hosts.prepare(like(hosts.builder("db1")).set("snowflake_pg.worker_id", "1"), "").unwrap();
     let load = Load::start(&db1, 2, Ask::READING, "");

@@ -3,12 +3,12 @@
 use cluster::{Answer, Ask, Cluster, History, Load, Stop, assert_caught, ensure, within};
 
 use crate::pgbackrest::hosts::{
-    Hosts, Lost, PATIENCE, compare, number, psql, section, wait_for_archive, wait_for_end, wait_for_worker,
+    BackupHosts, Lost, PATIENCE, compare, number, psql, section, wait_for_archive, wait_for_end, wait_for_worker,
 };
 
 /// Restores the registry. A server that got its worker ID in the part that is lost cannot reach the registry, and continues.
 fn check(test: &str, noticed: bool) -> Result<(), String> {
-    let hosts = Hosts::new(test);
+    let hosts = BackupHosts::new(test);
     let plain = hosts
         .builder("db1")
         .unset("shared_preload_libraries")

@@ -2,10 +2,10 @@
 
 use cluster::{Answer, Cluster, Stop, assert_caught, ensure, within};
 
-use crate::pgbackrest::hosts::{Hosts, Lost, PATIENCE, block, psql, section, wait_for_archive, wait_for_end};
+use crate::pgbackrest::hosts::{BackupHosts, Lost, PATIENCE, block, psql, section, wait_for_archive, wait_for_end};
 
 /// Checks that a standby of a restored server follows it.
-fn check_standby(db1: &Cluster, hosts: &Hosts) -> Result<(), String> {
+fn check_standby(db1: &Cluster, hosts: &BackupHosts) -> Result<(), String> {
     let standby = db1.standby(hosts.builder("db2").set("snowflake_pg.worker_id", "2"));
     // The recovery would end before this commit, whose time is later than the target.
     let id: i64 = db1.connect().one("INSERT INTO orders (customer) VALUES ('replicated') RETURNING id");
@@ -22,7 +22,7 @@ fn check_standby(db1: &Cluster, hosts: &Hosts) -> Result<(), String> {
 
 #[test]
 fn a_standby_of_a_restored_server_follows_it_after_the_settings_are_removed() {
-    let hosts = Hosts::new("standby_of");
+    let hosts = BackupHosts::new("standby_of");
     let mut db1 = hosts.set_up(hosts.builder("db1").set("snowflake_pg.worker_id", "1")).unwrap();
     let lost = Lost::issue(&db1).unwrap();
     hosts.shell("db1", &lost.at(&block("Restore in place to an earlier time", "sh db1"))).unwrap();
@@ -38,7 +38,7 @@ fn a_standby_of_a_restored_server_follows_it_after_the_settings_are_removed() {
 
 /// Restores a copy of the server on one host, and as much as possible of the server on another host. The copy is restored with this
 /// option. Checks that the second host has the rows of the server.
-fn check_stanza(db1: &Cluster, hosts: &Hosts, [copied, restored]: [&str; 2], option: &str) -> Result<(), String> {
+fn check_stanza(db1: &Cluster, hosts: &BackupHosts, [copied, restored]: [&str; 2], option: &str) -> Result<(), String> {
     let insert = |server: &Cluster, name: &str| {
         let insert = format!("INSERT INTO orders (customer) VALUES ('{name}')");
         server.connect().batch_execute(&insert).map_err(|error| error.to_string())
@@ -76,7 +76,7 @@ fn check_stanza(db1: &Cluster, hosts: &Hosts, [copied, restored]: [&str; 2], opt
 
 #[test]
 fn a_copy_that_does_not_archive_leaves_the_stanza_to_the_server() {
-    let hosts = Hosts::new("stanza");
+    let hosts = BackupHosts::new("stanza");
     let db1 = hosts.set_up(hosts.builder("db1").set("snowflake_pg.worker_id", "1")).unwrap();
     check_stanza(&db1, &hosts, ["db2", "db3"], "--archive-mode=off").unwrap();
     let both = check_stanza(&db1, &hosts, ["db4", "db5"], "");

@@ -3,12 +3,12 @@
 use cluster::{Answer, Boot, Cluster, SPARSE_LAYOUT, Stop, assert_caught, check_unique, ensure};
 
 use crate::pgbackrest::hosts::{
-    Hosts, beside, block, number, section, wait_for_archive, wait_for_end, wait_for_next_second, wait_for_worker,
+    BackupHosts, beside, block, number, section, wait_for_archive, wait_for_end, wait_for_next_second, wait_for_worker,
 };
 
 /// Restores a backup of the standby `db2` on `db3`, and lets the server issue IDs beside the primary.
 fn check(test: &str, with_registry: bool) -> Result<(), String> {
-    let hosts = Hosts::new(test);
+    let hosts = BackupHosts::new(test);
     let machines = [1, 2, 3].map(|n| Boot::new(&format!("pgbackrest_{test}_{n}")));
     let registry =
         with_registry.then(|| Cluster::builder(&format!("pgbackrest_{test}_registry")).start_registry(SPARSE_LAYOUT));

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use cluster::{Answer, History, within};
 
-use crate::pglogical::nodes::{Nodes, PATIENCE, Row, inserted, section};
+use crate::pglogical::nodes::{NodeRow, Nodes, PATIENCE, inserted, section};
 use crate::pglogical::twins::guard;
 
 /// How long the nodes insert rows.
 const WHILE: Duration = Duration::from_secs(2);
 
 /// Ends the loads of the nodes, and returns the rows. Every session must have been able to insert rows.
-fn finish(loads: Vec<(usize, cluster::Load)>, all: &mut History, rows: &mut Vec<Row>) {
+fn finish(loads: Vec<(usize, cluster::Load)>, all: &mut History, rows: &mut Vec<NodeRow>) {
     for (node, load) in loads {
         let history = load.finish();
         assert!(history.errors.is_empty(), "{:?}", history.errors);
@@ -23,7 +23,7 @@ fn finish(loads: Vec<(usize, cluster::Load)>, all: &mut History, rows: &mut Vec<
 }
 
 /// Checks that each node has all rows, that none of them came twice, and that no guard has refused one.
-fn check_at_the_end(nodes: &Nodes, mut rows: Vec<Row>) {
+fn check_at_the_end(nodes: &Nodes, mut rows: Vec<NodeRow>) {
     rows.sort();
     nodes.check_rows(&rows).unwrap();
     for server in &nodes.servers {

@@ -15,7 +15,7 @@ pub fn section(title: &str) -> Recipe {
 }
 
 /// A row: its ID, and the node that inserted it.
-pub type Row = (i64, String);
+pub type NodeRow = (i64, String);
 
 /// The servers of a test.
 pub struct Nodes {
@@ -157,7 +157,7 @@ impl Nodes {
     }
 
     /// Inserts rows on a node, and returns them.
-    pub fn insert(&self, node: usize, count: u32) -> Vec<Row> {
+    pub fn insert(&self, node: usize, count: u32) -> Vec<NodeRow> {
         insert(&mut self.connect(node), node, count)
     }
 
@@ -192,13 +192,13 @@ impl Nodes {
     }
 
     /// Checks that all nodes have these rows and no others.
-    pub fn check_rows(&self, committed: &[Row]) -> Result<(), String> {
+    pub fn check_rows(&self, committed: &[NodeRow]) -> Result<(), String> {
         self.settle();
         (0..self.servers.len()).try_for_each(|node| self.check_node(node, committed))
     }
 
     /// Checks that a node has these rows, which are in order, and no others.
-    pub fn check_node(&self, node: usize, committed: &[Row]) -> Result<(), String> {
+    pub fn check_node(&self, node: usize, committed: &[NodeRow]) -> Result<(), String> {
         let (found, name) = (rows(&mut self.connect(node)), NODES[node]);
         let lost = committed.iter().filter(|row| found.binary_search(row).is_err()).count();
         ensure!(lost == 0, "{lost} of {} committed rows are not on {name}", committed.len());
@@ -208,19 +208,19 @@ impl Nodes {
 }
 
 /// Inserts rows in a session on a node, and returns them.
-pub fn insert(client: &mut Client, node: usize, count: u32) -> Vec<Row> {
+pub fn insert(client: &mut Client, node: usize, count: u32) -> Vec<NodeRow> {
     let name = NODES[node];
     let rows = format!("INSERT INTO orders (customer) SELECT '{name}' FROM generate_series(1, {count}) RETURNING id");
     inserted(node, client.all(&rows))
 }
 
 /// Returns the rows of a node in order.
-fn rows(client: &mut Client) -> Vec<Row> {
+fn rows(client: &mut Client) -> Vec<NodeRow> {
     let found = client.query("SELECT id, customer FROM orders ORDER BY id, customer COLLATE \"C\"", &[]);
     found.expect("a table").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
 /// Returns rows with these IDs that a node has inserted.
-pub fn inserted(node: usize, ids: Vec<i64>) -> Vec<Row> {
+pub fn inserted(node: usize, ids: Vec<i64>) -> Vec<NodeRow> {
     ids.into_iter().map(|id| (id, NODES[node].to_string())).collect()
 }

@@ -2,14 +2,14 @@
 
 use cluster::{Answer, assert_caught, ensure, within};
 
-use crate::pglogical::nodes::{Nodes, PATIENCE, Row, section};
+use crate::pglogical::nodes::{NodeRow, Nodes, PATIENCE, section};
 use crate::pglogical::twins::{guard, insert_together, start};
 
 /// When `db2` got the wrong worker ID, as the page says.
 const SINCE: &str = "2026-11-22 20:00:00+00";
 
 /// Three nodes insert rows before and after one of them gets the worker ID of another one. Returns the rows of each node.
-fn stopped(test: &'static str) -> (Nodes, String, Vec<Vec<Row>>) {
+fn stopped(test: &'static str) -> (Nodes, String, Vec<Vec<NodeRow>>) {
     let mut nodes = start(test, &["1", "3", "2"]);
     for node in 0..3 {
         nodes.describe(node);
@@ -37,7 +37,7 @@ fn stopped(test: &'static str) -> (Nodes, String, Vec<Vec<Row>>) {
 }
 
 /// Follows the page. Returns the rows that all nodes must have.
-fn repair(nodes: &mut Nodes, since: &str, mut rows: Vec<Vec<Row>>) -> Vec<Row> {
+fn repair(nodes: &mut Nodes, since: &str, mut rows: Vec<Vec<NodeRow>>) -> Vec<NodeRow> {
     let mut steps = section("Repair two nodes that have the same worker ID");
     let find = steps.block("sql every");
     let worker = |node: usize, worker: u32| {

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught, ensure, within};
 
-use crate::pglogical::nodes::{Nodes, PATIENCE, Row, insert, section};
+use crate::pglogical::nodes::{NodeRow, Nodes, PATIENCE, insert, section};
 
 /// The ways in which pglogical resolves conflicts without stopping.
 const RESOLUTIONS: [&str; 3] = ["apply_remote", "keep_local", "last_update_wins"];
@@ -30,9 +30,9 @@ pub fn start(test: &'static str, workers: &[&str]) -> Nodes {
 
 /// Inserts rows on each node, and commits them when all of them are inserted. Two nodes with one worker ID have issued the same IDs
 /// then. Returns the rows of each node in order.
-pub fn insert_together(nodes: &Nodes) -> Vec<Vec<Row>> {
+pub fn insert_together(nodes: &Nodes) -> Vec<Vec<NodeRow>> {
     let mut clients: Vec<_> = (0..nodes.servers.len()).map(|node| nodes.connect(node)).collect();
-    let mut rows: Vec<Vec<Row>> = Vec::new();
+    let mut rows: Vec<Vec<NodeRow>> = Vec::new();
     for (node, client) in clients.iter_mut().enumerate() {
         client.batch_execute("BEGIN").unwrap();
         rows.push(insert(client, node, SPARSE_PER_SECOND * 8));
@@ -56,7 +56,7 @@ pub fn guard(nodes: &Nodes, node: usize) {
 
 /// Replicates a database for each resolution between two nodes with these worker IDs. Returns the rows that the nodes have inserted in
 /// each database.
-fn replicate(nodes: &mut Nodes, resolutions: &[&'static str], guarded: bool) -> Vec<Vec<Vec<Row>>> {
+fn replicate(nodes: &mut Nodes, resolutions: &[&'static str], guarded: bool) -> Vec<Vec<Vec<NodeRow>>> {
     let mut rows = Vec::new();
     for resolution in resolutions {
         nodes.use_database("postgres");

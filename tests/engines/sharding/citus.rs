@@ -9,7 +9,7 @@ use cluster::{
     settings, within,
 };
 
-use crate::sharding::page::{Hosts, PAGE, Workers, compare, section, shop};
+use crate::sharding::page::{PAGE, ShardHosts, Workers, compare, section, shop};
 
 /// The nodes. The first one is the coordinator.
 const NODES: [&str; 3] = ["coordinator", "worker1", "worker2"];
@@ -19,7 +19,7 @@ const NAMES: i64 = 96;
 
 /// A Citus cluster with the tables of the page.
 struct Citus {
-    hosts: Hosts,
+    hosts: ShardHosts,
     nodes: Vec<Cluster>,
 }
 
@@ -32,7 +32,7 @@ impl Citus {
         }
         let mut recipe = section("Citus");
         let block = recipe.block("conf citus");
-        let hosts = Hosts::new(test, workers, layout);
+        let hosts = ShardHosts::new(test, workers, layout);
         let node = |host: &&str| {
             hosts.start(host, |mut builder| {
                 for (name, value) in

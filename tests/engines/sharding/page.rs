@@ -27,16 +27,16 @@ pub enum Workers {
 }
 
 /// The hosts of a test.
-pub struct Hosts {
+pub struct ShardHosts {
     test: &'static str,
     workers: Workers,
     /// The registry, which starts before the other servers and ends after them.
     _registry: Option<Cluster>,
 }
 
-impl Hosts {
-    pub fn new(test: &'static str, workers: Workers, layout: &str) -> Hosts {
-        let mut hosts = Hosts { test, workers, _registry: None };
+impl ShardHosts {
+    pub fn new(test: &'static str, workers: Workers, layout: &str) -> ShardHosts {
+        let mut hosts = ShardHosts { test, workers, _registry: None };
         if workers == Workers::Registry {
             hosts._registry = Some(hosts.registry(layout));
         }

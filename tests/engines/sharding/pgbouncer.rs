@@ -5,7 +5,7 @@ use std::thread;
 use cluster::{Answer, Client, Cluster, History, PgBouncer, Scratch, assert_caught, ensure, loopback, sqlstate, typed};
 use postgres::{Config, NoTls};
 
-use crate::sharding::page::{Hosts, SHOP, Workers, compare, section, shop};
+use crate::sharding::page::{SHOP, ShardHosts, Workers, compare, section, shop};
 
 /// The number of clients, more than the server connections of the pool, and of the requests of each client.
 const CLIENTS: usize = 8;
@@ -14,7 +14,7 @@ const REQUESTS: usize = 300;
 const BLOCK: i64 = 100;
 
 /// A server and PgBouncer with the configuration of the page.
-struct Pool {
+struct PgBouncerPool {
     pgbouncer: PgBouncer,
     _files: Scratch,
     server: Cluster,
@@ -22,10 +22,10 @@ struct Pool {
     statements: [String; 3],
 }
 
-impl Pool {
+impl PgBouncerPool {
     /// Starts both. `connections` replaces the number of server connections on the page.
-    fn start(test: &'static str, connections: &str) -> Pool {
-        let hosts = Hosts::new(test, Workers::Configured, "");
+    fn start(test: &'static str, connections: &str) -> PgBouncerPool {
+        let hosts = ShardHosts::new(test, Workers::Configured, "");
         let server = hosts.start("db1", |builder| builder);
         let table = "CREATE EXTENSION snowflake_pg; CREATE ROLE shop LOGIN;
                      CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL);
@@ -47,7 +47,7 @@ impl Pool {
         config.host(&address).port(6432).user("shop").password("example-secret").dbname(SHOP);
         let pgbouncer =
             PgBouncer::start(&format!("sharding_{test}"), &settings, &config).expect("scripts/setup engines");
-        Pool { pgbouncer, _files: files, server, statements }
+        PgBouncerPool { pgbouncer, _files: files, server, statements }
     }
 
     fn connect(&self) -> Client {
@@ -68,7 +68,7 @@ fn one(client: &mut Client, sql: &str) -> Result<i64, postgres::Error> {
 }
 
 /// Clients get IDs in each way of the page, and other clients use the same server connections in between.
-fn load(pool: &Pool) -> History {
+fn load(pool: &PgBouncerPool) -> History {
     let statements: Vec<&str> = pool.statements[0].lines().collect();
     assert_eq!(statements.len(), 3, "{statements:?}");
     let client = |number: usize| {
@@ -101,7 +101,7 @@ fn check_last(client: &mut Client, other: &mut Client) -> Result<(), String> {
 
 #[test]
 fn clients_of_a_pool_get_ids_of_their_own() {
-    let pool = Pool::start("pool", "3");
+    let pool = PgBouncerPool::start("pool", "3");
     let history = load(&pool);
     let blocks = CLIENTS * REQUESTS / 3;
     history.check(blocks * (2 + BLOCK as usize)).unwrap();
@@ -115,7 +115,7 @@ fn clients_of_a_pool_get_ids_of_their_own() {
 
 #[test]
 fn what_a_session_keeps_reaches_other_clients() {
-    let pool = Pool::start("shared", "1");
+    let pool = PgBouncerPool::start("shared", "1");
     let (mut first, mut second) = (pool.connect(), pool.connect());
     // The last ID. The control has sessions of its own.
     assert_caught(check_last(&mut first, &mut second), "is another client's ID");
@@ -143,7 +143,7 @@ fn what_a_session_keeps_reaches_other_clients() {
 
 #[test]
 fn a_prepared_statement_is_missing_in_another_session() {
-    let pool = Pool::start("prepared", "2");
+    let pool = PgBouncerPool::start("prepared", "2");
     let (mut first, mut second) = (pool.connect(), pool.connect());
     first.batch_execute("PREPARE draw AS SELECT snowflake_nextval()").expect("a client may");
     // The transaction of the other client takes the session in which the statement is.

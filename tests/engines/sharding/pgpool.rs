@@ -18,7 +18,7 @@ const ROWS: usize = 20;
 const ID: i64 = 1_234_567_890_123_456_789;
 
 /// A running pgpool-II and the servers behind it.
-struct Pool {
+struct PgpoolCluster {
     service: Service,
     config: Config,
     nodes: [Cluster; 2],
@@ -26,9 +26,9 @@ struct Pool {
     _directory: Scratch,
 }
 
-impl Pool {
+impl PgpoolCluster {
     /// Starts pgpool-II with the configuration of the page in this mode, and creates a table through it.
-    fn start(name: &str, mode: &str, nodes: [Cluster; 2]) -> Pool {
+    fn start(name: &str, mode: &str, nodes: [Cluster; 2]) -> PgpoolCluster {
         let mut recipe = section("pgpool-II");
         let settings = recipe.block("conf pgpool");
         assert!(recipe.is_empty());
@@ -54,7 +54,7 @@ impl Pool {
         config.host(&address).port(9999).user("postgres").dbname("postgres");
         let listens = || config.connect(NoTls).is_ok() || !service.is_running();
         assert!(within(PATIENCE, listens) && service.is_running(), "pgpool-II does not answer:\n{}", service.log());
-        let pool = Pool { service, config, nodes, _directory: directory };
+        let pool = PgpoolCluster { service, config, nodes, _directory: directory };
         let mut client = pool.connect();
         for statement in [
             "CREATE EXTENSION snowflake_pg",
@@ -105,7 +105,7 @@ fn pair(name: &str) -> [Cluster; 2] {
 }
 
 /// Inserts rows through pgpool-II. Each row must have the same ID on both nodes.
-fn check_rows(pool: &Pool) -> Result<(), String> {
+fn check_rows(pool: &PgpoolCluster) -> Result<(), String> {
     let mut client = pool.connect();
     for n in 0..ROWS {
         pool.run(&mut client, &format!("INSERT INTO orders (customer) VALUES ('customer {n}')"));
@@ -118,7 +118,7 @@ fn check_rows(pool: &Pool) -> Result<(), String> {
 }
 
 /// Inserts a row with a constant as its ID through pgpool-II, with this expression as its time.
-fn check_constant(pool: &Pool, customer: &str, at: &str) -> Result<(), String> {
+fn check_constant(pool: &PgpoolCluster, customer: &str, at: &str) -> Result<(), String> {
     let mut client = pool.connect();
     pool.run(&mut client, &format!("INSERT INTO orders (id, customer, at) VALUES ({ID}, '{customer}', {at})"));
     let stored = [0, 1].map(|node| pool.ids(node, customer, 1));
@@ -129,7 +129,7 @@ fn check_constant(pool: &Pool, customer: &str, at: &str) -> Result<(), String> {
 
 #[test]
 fn nodes_in_streaming_replication_mode_have_the_same_ids() {
-    let pool = Pool::start("sharding_pgpool", STREAMING, pair("sharding_pgpool"));
+    let pool = PgpoolCluster::start("sharding_pgpool", STREAMING, pair("sharding_pgpool"));
     check_rows(&pool).unwrap();
     check_constant(&pool, "constant", "now()").unwrap();
     let workers = "SELECT count(DISTINCT id >> 12 & 1023) FROM orders";
@@ -138,7 +138,7 @@ fn nodes_in_streaming_replication_mode_have_the_same_ids() {
 
 #[test]
 fn nodes_in_native_replication_mode_are_caught() {
-    let pool = Pool::start("sharding_native", NATIVE, servers("sharding_native"));
+    let pool = PgpoolCluster::start("sharding_native", NATIVE, servers("sharding_native"));
     // There is no error, and no node has the IDs of the other one.
     assert_caught(check_rows(&pool), &format!("{ROWS} of {ROWS} rows have different IDs"));
     // Only a statement that pgpool-II rewrites is affected.

@@ -9,7 +9,7 @@ use cluster::{
     within,
 };
 
-use crate::sharding::page::{Hosts, Workers, compare, section, shop};
+use crate::sharding::page::{ShardHosts, Workers, compare, section, shop};
 
 /// How many orders are inserted to see how they are distributed.
 const ORDERS: i64 = 400;
@@ -24,14 +24,14 @@ const LAYOUT: &str = "41:10:12";
 
 /// A proxy and its shards, with the statements of the page's first section.
 struct Shards {
-    hosts: Hosts,
+    hosts: ShardHosts,
     proxy: Cluster,
     shards: Vec<Cluster>,
 }
 
 impl Shards {
     fn start(test: &'static str, workers: Workers, layout: &str) -> Shards {
-        let hosts = Hosts::new(test, workers, layout);
+        let hosts = ShardHosts::new(test, workers, layout);
         let like = |builder: Builder| {
             builder
                 .set("snowflake_pg.layout", layout)

@@ -29,7 +29,7 @@ const KNOWN: [&str; 12] = [
 const TICKS: [(&str, i64); 4] = [("", 1_000), ("@1ms", 1_000), ("@10ms", 10_000), ("@1s", 1_000_000)];
 
 /// A valid layout, with its parts.
-pub struct Layout {
+pub struct GeneratedLayout {
     pub text: String,
     /// Timestamp, datacenter, worker, sequence.
     pub bits: [u32; 4],
@@ -38,8 +38,8 @@ pub struct Layout {
     pub tick: i64,
 }
 
-impl Layout {
-    pub fn any(chance: &mut Chance) -> Layout {
+impl GeneratedLayout {
+    pub fn any(chance: &mut Chance) -> GeneratedLayout {
         loop {
             let mut width = |from, to| chance.between(from, to) as u32;
             let bits = [width(1, 62), width(0, 31), width(0, 31), width(1, 31)];
@@ -55,7 +55,7 @@ impl Layout {
                 true => format!("{timestamp}:{sequence}s:{nodes}{name}"),
                 false => format!("{timestamp}:{nodes}:{sequence}{name}"),
             };
-            return Layout { text, bits, sequence_second, tick };
+            return GeneratedLayout { text, bits, sequence_second, tick };
         }
     }
 
@@ -104,7 +104,7 @@ pub fn text(chance: &mut Chance) -> String {
             widths.join(":")
         }
         kind => {
-            let text = Layout::any(chance).text;
+            let text = GeneratedLayout::any(chance).text;
             if kind == 7 { nearly(chance, &text) } else { text }
         }
     }

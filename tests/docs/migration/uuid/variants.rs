@@ -3,7 +3,7 @@
 use cluster::{Answer, Builder, assert_caught, ensure, typed};
 
 use super::{LATE, block, blocks, check_on, check_uuid, rows, tables, told, type_blocks};
-use crate::migration::page::{AS_WRITTEN, Edit, Run, builder};
+use crate::migration::page::{AS_WRITTEN, Edit, SectionRun, builder};
 
 #[test]
 fn more_rows_of_a_millisecond_than_it_holds_take_more_worker_ids() {
@@ -16,7 +16,7 @@ fn more_rows_of_a_millisecond_than_it_holds_take_more_worker_ids() {
 /// Runs the section on a layout whose ticks last 10 ms and have room for 256 rows each.
 fn check_tick(edit: Edit) -> Result<usize, String> {
     let server: Builder = builder().set("snowflake_pg.layout", "sonyflake");
-    check_on(&mut Run::of(server.start(), edit), "0.3 ms", LATE)
+    check_on(&mut SectionRun::of(server.start(), edit), "0.3 ms", LATE)
 }
 
 #[test]
