@@ -4,6 +4,7 @@ mod end;
 mod environment;
 mod hooks;
 mod installers;
+mod names;
 mod proxy;
 mod rooms;
 mod script;
