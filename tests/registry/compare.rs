@@ -418,36 +418,47 @@ fn check(name: &str, layout: &str, steps: usize, spoil: impl Fn(&mut Client)) ->
     Ok(answers)
 }
 
+/// The answers without which the comparison says nothing about some of the rules.
+const NEEDED: [&str; 16] = [
+    "Hello",
+    "Claimed ring",
+    "Claimed common",
+    "Claimed slice",
+    "Renewed {",
+    "Renewed leave",
+    "Lost Expired",
+    "Lost GivenAway",
+    "Conflict",
+    "Refused Quarantine",
+    "Refused Full",
+    "Refused Layout",
+    "Reserved",
+    "In use",
+    "Released",
+    "Refused Implausible",
+];
+
 #[test]
 fn the_functions_answer_and_store_what_the_model_does() {
     let mut answers = Kinds::new();
-    for (layout, steps) in [("41:3:12", 4_000), ("31:2:22@1s", 1_000), ("39:8s:4@10ms", 2_000), ("40:2:5:12", 2_000)] {
-        let name = format!("registry_compare_{}", layout.replace([':', '@'], "_"));
-        let found = check(&name, layout, rounds(steps, steps / 3) as usize, |_| {})
-            .unwrap_or_else(|reason| panic!("{layout}: {reason}"));
-        found.into_iter().for_each(|(kind, times)| *answers.entry(kind).or_default() += times);
+    let missing =
+        |answers: &Kinds| NEEDED.into_iter().find(|kind| !answers.keys().any(|found| found.starts_with(kind)));
+    // Some kinds of answers are rare: if one did not occur, other random worlds follow.
+    for attempt in 0..5 {
+        for (layout, steps) in
+            [("41:3:12", 4_000), ("31:2:22@1s", 1_000), ("39:8s:4@10ms", 2_000), ("40:2:5:12", 2_000)]
+        {
+            let name = format!("registry_compare_{}_{attempt}", layout.replace([':', '@'], "_"));
+            let found = check(&name, layout, rounds(steps, steps / 3) as usize, |_| {})
+                .unwrap_or_else(|reason| panic!("{layout}: {reason}"));
+            found.into_iter().for_each(|(kind, times)| *answers.entry(kind).or_default() += times);
+        }
+        if missing(&answers).is_none() {
+            break;
+        }
     }
-    // Otherwise, nothing was shown about some of the rules.
-    for kind in [
-        "Hello",
-        "Claimed ring",
-        "Claimed common",
-        "Claimed slice",
-        "Renewed {",
-        "Renewed leave",
-        "Lost Expired",
-        "Lost GivenAway",
-        "Conflict",
-        "Refused Quarantine",
-        "Refused Full",
-        "Refused Layout",
-        "Reserved",
-        "In use",
-        "Released",
-        "Refused Implausible",
-    ] {
-        assert!(answers.keys().any(|found| found.starts_with(kind)), "no answer was {kind}: {answers:?}");
-    }
+    let missing = missing(&answers);
+    assert_eq!(missing, None, "of {answers:?}");
 }
 
 /// Replaces a text in a function of the registry.

@@ -267,13 +267,14 @@ fn nothing_is_found_while_ids_are_issued_and_nothing_is_in_the_way() {
     let load = Load::start(&server, 4, Ask::ALL, "");
     session.batch_execute("CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), n int)").expect("a table");
     let mut writer = server.connect();
-    // The rows are inserted for as long as they are looked at, however slow the machine is.
+    // Rows are inserted until all checks have run, however slow the machine is. The pauses keep the table small: each check reads all of it.
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             let begun = Instant::now();
             while !enough.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(60) {
                 writer.batch_execute("INSERT INTO orders (n) SELECT generate_series(1, 1000)").expect("rows");
+                thread::sleep(Duration::from_millis(20));
             }
         });
         let (begun, mut looks) = (Instant::now(), 0);
