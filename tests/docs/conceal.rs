@@ -79,7 +79,7 @@ fn an_index_is_not_built_without_its_key() {
 /// The error of the page's functions if the row of the key is missing.
 fn missing() -> (String, String) {
     let message = "the row of the key is missing in private.id_keys";
-    assert!(page("docs/conceal.md").contains("`the row of the key is missing in\nprivate.id_keys`"));
+    assert!(page("docs/conceal.md").contains("`the row of the key is missing in private.id_keys`"));
     ("55000".into(), message.into())
 }
 
