@@ -1,12 +1,12 @@
--- The search for duplicate and unexpected IDs in a table. This function knows neither the worker ID of a server nor its high-water mark, so
--- the results are those of a server without a worker ID.
+-- Searches a table for duplicate and unexpected IDs. The portable functions have access neither to a server's worker ID nor to its
+-- high-water mark, so the results are the same as on a server without a worker ID.
 
--- "future" is the first ID that is too far ahead of the clock, and "shown" is "key" as errors show it.
+-- "future" is the first ID that is too far ahead of the clock. "shown" is "key" in the form in which error messages show it.
 CREATE OR REPLACE FUNCTION snowflake_portable_check(
         relation regclass, key text, workers integer[], format snowflake_portable_format, future bigint, shown text)
     RETURNS TABLE (problem text, datacenter_id integer, worker_id integer, ids bigint, first_id bigint, last_id bigint)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-    -- Names are those of PostgreSQL. A policy that hides rows is an error.
+    -- Unqualified names can refer only to objects of PostgreSQL. A policy that hides rows causes an error.
     SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
@@ -81,8 +81,8 @@ BEGIN
 END
 $$;
 
--- A server can issue IDs ahead of its clock by at most a window and the largest max_ahead, 10 s each. The bound is calculated before the
--- table is read, and is the same for all rows.
+-- A server can issue IDs ahead of its clock by at most one window plus the largest max_ahead, which are 10 s each. The bound is
+-- calculated once, before the table is read, so that it is the same for all rows.
 CREATE OR REPLACE FUNCTION snowflake_check(relation regclass, key text DEFAULT 'id', workers integer[] DEFAULT NULL)
     RETURNS TABLE (problem text, datacenter_id integer, worker_id integer, ids bigint, first_id bigint, last_id bigint)
     LANGUAGE sql STABLE PARALLEL RESTRICTED

@@ -1,4 +1,4 @@
--- Comments, one for all forms of a function.
+-- Comments on the functions. Each comment applies to all overloaded forms of a function.
 
 DO $comments$
 DECLARE

@@ -1,6 +1,6 @@
--- What only the owner of the functions does.
+-- Functions that only their owner can call.
 
--- Assigns a worker ID to this database, or allows a copy of a database to issue IDs.
+-- Assigns a worker ID to this database. Also allows a copy of a database to issue IDs.
 CREATE OR REPLACE FUNCTION snowflake_configure(worker_id integer, datacenter_id integer DEFAULT 0)
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
@@ -18,13 +18,14 @@ BEGIN
                 CASE WHEN worker IS NULL THEN 'worker_id' ELSE 'datacenter_id' END),
             HINT = 'Pass a number that no other database and no server of the fleet has.';
     END IF;
-    -- Raises the error of a number that does not fit.
+    -- Raises an error if the worker ID or the datacenter ID does not fit its field.
     PERFORM snowflake_encode(format.epoch AT TIME ZONE 'UTC', worker, 0, datacenter);
     LOCK TABLE snowflake_portable_configuration IN SHARE ROW EXCLUSIVE MODE;
     SELECT database INTO configured FROM snowflake_portable_configuration;
     IF configured <> here THEN
-        -- The state belongs to the database from which this one was copied. No session can draw from it, because snowflake_nextval()
-        -- compares the identity of that database until this transaction commits.
+        -- The state belongs to the database from which this one was copied. No session can draw from it, because
+        -- snowflake_nextval() compares the configured identity, which is still that of the original database until this transaction
+        -- commits.
         PERFORM setval('snowflake_portable_mark', greatest(
             pg_sequence_last_value('snowflake_portable_mark'),
             pg_sequence_last_value('snowflake_portable_flushed'),
@@ -34,18 +35,18 @@ BEGIN
     END IF;
     DELETE FROM snowflake_portable_configuration;
     INSERT INTO snowflake_portable_configuration VALUES (worker, datacenter, here, format.layout, format.epoch_ms);
-    -- The flush raises its error here, before an application depends on IDs.
+    -- If the mark cannot be flushed, the error is raised here, before an application depends on IDs.
     PERFORM snowflake_portable_write(), snowflake_portable_flush();
 END
 $$;
 
--- Makes new IDs begin at or above "mark", and returns the previous mark, if there was one. The mark cannot be lowered.
+-- Makes new IDs start at or above "mark". Returns the previous mark, if there was one. The mark cannot be lowered.
 CREATE OR REPLACE FUNCTION snowflake_set_mark(mark bigint)
     RETURNS bigint LANGUAGE plpgsql VOLATILE STRICT SET search_path FROM CURRENT
 AS $$
 DECLARE
     format constant snowflake_portable_format := snowflake_portable_own();
-    -- The tick of an ID at the mark, if the mark is not the first ID of its tick.
+    -- The tick of an ID at the mark, or the next tick if the mark is not the first ID of its tick.
     tick constant bigint := (mark >> format.tick_shift) + CASE WHEN mark & ((1::bigint << format.tick_shift) - 1) = 0 THEN 0 ELSE 1 END;
     before bigint;
 BEGIN

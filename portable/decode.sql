@@ -1,6 +1,6 @@
--- Decoding. The functions are in SQL so that the planner can inline them: a query then contains only operators.
+-- Functions that decode IDs. They are written in SQL so that the planner can inline them, which leaves only operators in the query.
 
--- The timestamp field of an ID, or an error.
+-- The timestamp field of an ID. Raises an error if the number is not an ID.
 CREATE OR REPLACE FUNCTION snowflake_portable_tick(id bigint, format snowflake_portable_format)
     RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
     RETURN CASE
@@ -8,7 +8,8 @@ CREATE OR REPLACE FUNCTION snowflake_portable_tick(id bigint, format snowflake_p
         ELSE id >> (format).tick_shift
     END;
 
--- The time at which a tick begins. The days are added separately, because a float has too few digits for all milliseconds.
+-- The time at which a tick begins. The days are added separately, because a double precision value cannot represent every
+-- millisecond exactly.
 CREATE OR REPLACE FUNCTION snowflake_portable_time(tick bigint, format snowflake_portable_format)
     RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
     RETURN CASE
@@ -27,7 +28,7 @@ CREATE OR REPLACE FUNCTION snowflake_portable_field(id bigint, shift integer, ma
     RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
     RETURN ((id >> shift) & max)::integer;
 
--- With the layout of this database, a part for which the layout has no field is 0.
+-- In this database's layout, a part without a field is 0.
 CREATE OR REPLACE FUNCTION snowflake_decode(id bigint,
     OUT created_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -39,8 +40,9 @@ BEGIN ATOMIC
     FROM (SELECT snowflake_portable_own()) AS own (format);
 END;
 
--- In a different layout, the part is NULL. The subquery is not flattened, so that the layout is read once. PostgreSQL plans an SQL function
--- again whenever another one calls it, so the two forms have no common function.
+-- If a layout is passed, a part without a field is NULL. OFFSET 0 keeps the planner from flattening the subquery, so the layout is
+-- read only once. PostgreSQL plans an SQL function again each time a different function calls it, so the two forms do not share a
+-- function.
 CREATE OR REPLACE FUNCTION snowflake_decode(id bigint, layout text,
     OUT created_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

@@ -1,5 +1,6 @@
--- An ID with the layout and the epoch, as JSON. "absent" stands for a field that the layout does not have. The time comes first, because
--- it raises the error for a number that is not an ID. The function is STABLE like those it calls, and is inlined in the functions below.
+-- Describes an ID, its layout and its epoch as JSON. "absent" is the value for a field that the layout does not have. The time
+-- comes first because computing it raises the error for a number that is not an ID. The function is STABLE like the functions that
+-- it calls, and is inlined into the functions below.
 CREATE OR REPLACE FUNCTION snowflake_portable_describe(id bigint, format snowflake_portable_format, absent integer)
     RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE
     RETURN jsonb_build_object(
@@ -12,7 +13,8 @@ CREATE OR REPLACE FUNCTION snowflake_portable_describe(id bigint, format snowfla
             ELSE snowflake_portable_field(id, (format).worker_shift, (format).worker_max) END,
         'sequence', snowflake_portable_field(id, (format).sequence_shift, (format).sequence_max),
         'id', id::text,
-        -- For an ID, the smaller number is the ID. For any other number, the planner must not raise the error of this function first.
+        -- If the number is an ID, least() returns it. Otherwise, least() prevents the planner from raising the error of this
+        -- function first.
         'text', snowflake_to_text(least(id, (format).last_id))::text,
         'layout', (format).layout,
         'epoch', snowflake_portable_utc((format).epoch AT TIME ZONE 'UTC')

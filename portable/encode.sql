@@ -1,7 +1,8 @@
--- IDs for an instant: the ID with given parts, the first and the last ID of the tick, and the bounds of a time range.
+-- Functions that return IDs for an instant: the ID with given parts, and the first and last ID of the tick.
 
--- The ticks from the epoch to an instant, with fractions. Infinite for an infinite instant. The seconds of the minute are added separately,
--- because PostgreSQL rounds extract(epoch ..) to four decimal places in the last 30 years of timestamptz.
+-- The number of ticks from the epoch to an instant, including fractions. The result is infinite for an infinite instant. The
+-- seconds are added separately, because PostgreSQL rounds extract(epoch ..) to four decimal places in the last 30 years of
+-- timestamptz.
 CREATE OR REPLACE FUNCTION snowflake_portable_ticks(at timestamptz, format snowflake_portable_format)
     RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
     RETURN ((extract(epoch FROM date_trunc('minute', at AT TIME ZONE 'UTC'))
@@ -27,7 +28,7 @@ CREATE OR REPLACE FUNCTION snowflake_portable_not_a_time(at timestamptz, format 
         NULL::bigint
     );
 
--- A part does not fit its field. Negative parts are reported first.
+-- Raises the error for a part that does not fit its field. Negative parts are reported first.
 CREATE OR REPLACE FUNCTION snowflake_portable_not_a_part(
         created_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, format snowflake_portable_format)
     RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 1

@@ -1,9 +1,10 @@
--- Errors. They have the SQLSTATE and the texts of the library.
+-- Functions that raise errors, with the SQLSTATEs and texts that the library uses.
 --
--- A function that only raises an error is STRICT, so that a call with a NULL argument is NULL, as in the library. It has the cost of an
--- operator, because the planner would otherwise not inline the functions that call it.
+-- A function that only raises an error is STRICT, so that a call with a NULL argument returns NULL, as in the library. Its cost is
+-- that of an operator, because otherwise the planner would not inline the functions that call it.
 --
--- No string of the scripts contains a backslash, except those that begin with E: the meaning would depend on standard_conforming_strings.
+-- No string literal in the scripts contains a backslash, except literals that begin with E. In other literals, the meaning of a
+-- backslash would depend on standard_conforming_strings.
 
 CREATE OR REPLACE FUNCTION snowflake_portable_raise(code text, message text, detail text, hint text, result anyelement)
     RETURNS anyelement LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1
@@ -13,7 +14,7 @@ BEGIN
 END
 $$;
 
--- A time in ISO 8601, in UTC whatever the time zone of the session is.
+-- Formats a time as ISO 8601 in UTC, regardless of the session's time zone.
 CREATE OR REPLACE FUNCTION snowflake_portable_utc(at timestamptz)
     RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET TimeZone = 'UTC' SET search_path = pg_catalog, pg_temp
 AS $$
@@ -22,7 +23,7 @@ BEGIN
 END
 $$;
 
--- An argument in ASCII, truncated to 60 bytes.
+-- Converts an argument to ASCII and truncates it to 60 bytes.
 CREATE OR REPLACE FUNCTION snowflake_portable_shown(argument text)
     RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -90,7 +91,7 @@ CREATE OR REPLACE FUNCTION snowflake_portable_not_dated(tick bigint)
         NULL::timestamptz
     );
 
--- The text is not an ID. The position counts from 1.
+-- Raises the error for a string that is not an ID in text form. Positions count from 1.
 CREATE OR REPLACE FUNCTION snowflake_portable_not_a_text(argument text)
     RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 1
 BEGIN ATOMIC

@@ -1,6 +1,6 @@
--- Layouts and epochs.
+-- Functions for layouts and epochs.
 
--- The milliseconds from 1970 to an epoch, or an error.
+-- The number of milliseconds from 1970 to an epoch. Raises an error if the epoch is not valid.
 CREATE OR REPLACE FUNCTION snowflake_portable_epoch(epoch timestamptz)
     RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
     RETURN CASE
@@ -11,23 +11,23 @@ CREATE OR REPLACE FUNCTION snowflake_portable_epoch(epoch timestamptz)
         ELSE (extract(epoch FROM epoch AT TIME ZONE 'UTC') * 1000)::bigint
     END;
 
--- The format of a layout. With epoch -1, the epoch is the one that belongs to the layout. PL/pgSQL keeps the plans of its statements, so
--- a function that reads a layout for each row is fast.
+-- The format of a layout. If "epoch_ms" is -1, the layout's own epoch is used. The function is in PL/pgSQL, which caches the plans
+-- of its statements, so that a function that reads the layout for each row is fast.
 CREATE OR REPLACE FUNCTION snowflake_portable_format(layout text, epoch_ms bigint DEFAULT -1)
     RETURNS snowflake_portable_format LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    -- The schema of this script, and before it, pg_catalog.
+    -- pg_catalog, followed by the schema in which this script runs.
     SET search_path FROM CURRENT
 AS $$
 DECLARE
     malformed constant text :=
         'A layout is specified as three or four field widths in bits, or as a name from view "snowflake_layouts".';
     bits text COLLATE "C" := lower(btrim(layout, E' \t\n\x0b\f\r') COLLATE "C");
-    -- That of a layout without a name: Twitter's.
+    -- Twitter's epoch, which a layout without a name uses.
     epoch bigint := 1288834974657;
     tick bigint := 1;
     fields text[];
     problem text;
-    -- The widths of the timestamp, the datacenter, the worker and the sequence. They can be any numbers before they are checked.
+    -- The widths of the timestamp, datacenter, worker and sequence fields. Before they are checked, they can be any numbers.
     t numeric;
     d numeric;
     w numeric;
@@ -89,10 +89,10 @@ BEGIN
             + make_interval(days => (epoch / 86400000)::integer, secs => (epoch % 86400000)::double precision / 1000),
         epoch,
         tick,
-        -- A shift by 63 would overflow.
+        -- A shift by 63 bits would overflow.
         ((1::bigint << (t + d + w + s - 1)::integer) - 1) * 2 + 1,
         (1::bigint << t::integer) - 1,
-        -- The last millisecond of the year 294276, counted from the epoch.
+        -- The last millisecond of the year 294276, relative to the epoch.
         (9224318015999999 - epoch) / tick,
         (d + w + s)::integer,
         (w + CASE WHEN sequence_second THEN 0 ELSE s END)::integer,
@@ -105,8 +105,9 @@ BEGIN
 END
 $$;
 
--- The format of the IDs of this database, from the parameters that are set while the script runs. It is part of the function, so that no
--- session can change the meaning of an ID. The function is not IMMUTABLE, so that a session uses the new format after a change.
+-- The format of this database's IDs, from the parameters that are set while the script runs. The format is part of the function
+-- body, so that no session can change what an ID means. The function is not IMMUTABLE, so that a session uses the new format after
+-- a change.
 DO $own$
 DECLARE
     layout text := coalesce(nullif(btrim(current_setting('snowflake_pg.layout', true)), ''), '41:10:12');
@@ -126,7 +127,7 @@ BEGIN
                 problem := 'An epoch must be between 1970-01-01 and 2199-12-31.';
             END IF;
         ELSIF epoch ~* ('^' || day || '([T ]' || time_of_day || ')?[[:space:]]*' || zone || '$') THEN
-            -- The extension reads a leap second as the second before it, but PostgreSQL reads it as the second after it.
+            -- PostgreSQL reads a leap second as the following second. The extension reads it as the preceding second.
             IF epoch ~ '^.{13}:[0-9]{2}:60' THEN
                 epoch := overlay(epoch PLACING '59' FROM 18);
             END IF;

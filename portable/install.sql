@@ -1,15 +1,15 @@
--- Refuses to install beside the extension, and creates the types.
+-- Refuses to install the functions in a database that contains the extension, and creates the types.
 
 DO $install$
 DECLARE
-    -- A layout with its epoch, and what follows from both. A field with shift s and maximum m of an ID is (id >> s) & m. "epoch" and
-    -- "epoch_ms" are the instant of tick 0, as a time in UTC and in milliseconds since 1970. "last_dated_tick" is the last tick whose
-    -- time fits timestamptz. It can be above "last_tick".
+    -- A layout with its epoch, and the values derived from them. A field with shift s and maximum m has the value (id >> s) & m.
+    -- "epoch" is the start of tick 0 as a time in UTC, and "epoch_ms" is the same time in milliseconds since 1970.
+    -- "last_dated_tick" is the last tick whose time is in the range of timestamptz. It can be above "last_tick".
     attributes constant text := 'layout text, epoch timestamp without time zone, epoch_ms bigint, tick_ms bigint, last_id bigint,'
         ' last_tick bigint, last_dated_tick bigint, tick_shift integer, datacenter_shift integer, datacenter_max bigint,'
         ' worker_shift integer, worker_max bigint, sequence_shift integer, sequence_max bigint';
     known regtype;
-    -- Texts that only a number of 63 bits has, so that equal IDs are equal texts.
+    -- Only one spelling of each ID matches, so that equal IDs are equal strings.
     digits constant text := '^[0-7][0-9A-HJKMNP-TV-Z]{12}$';
     known_check text;
 BEGIN
@@ -26,9 +26,10 @@ BEGIN
             HINT = 'Create a schema that is in the search path, for example with "CREATE SCHEMA snowflake", or set "search_path". '
                 'Then run this script again.';
     END IF;
-    -- A function with "SET search_path FROM CURRENT" has this path.
+    -- Functions with "SET search_path FROM CURRENT" use this path.
     PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
-    -- For the end of this script: the functions of an earlier version, whose privileges the owner may have changed.
+    -- Remember the functions of an earlier version until the end of this script, because the owner may have changed their
+    -- privileges.
     PERFORM set_config('snowflake_portable.known', coalesce((
         SELECT string_agg(oid::text, ' ') FROM pg_catalog.pg_proc
         WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'snowflake%'
@@ -41,7 +42,7 @@ BEGIN
         FROM pg_catalog.pg_attribute
         WHERE attrelid = (SELECT typrelid FROM pg_catalog.pg_type WHERE oid = known) AND attnum > 0 AND NOT attisdropped
     ) THEN
-        -- Functions and stored plans depend on the attributes, so the type cannot be replaced.
+        -- The type cannot be replaced, because functions and stored plans depend on its attributes.
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = format('type "%s.snowflake_portable_format" belongs to another version of the functions', current_schema()),
             DETAIL = 'Its attributes are not those that this version needs.',
@@ -49,11 +50,11 @@ BEGIN
                 'Then run this script again.', current_schema());
     END IF;
     IF to_regtype(quote_ident(current_schema()) || '.snowflake_text') IS NULL THEN
-        -- Texts sort like their IDs, whatever the collation of the database is.
+        -- With this collation, the strings sort in the order of their IDs, regardless of the database's collation.
         CREATE DOMAIN snowflake_text AS text COLLATE "C";
     END IF;
-    -- The type of an earlier version can have a different constraint. PostgreSQL checks a new constraint against all values in tables, so
-    -- an identical constraint is kept.
+    -- An earlier version of the type can have a different constraint. An identical constraint is kept, because PostgreSQL checks a
+    -- new constraint against all values in tables.
     known_check := (
         SELECT pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint
         WHERE contypid = (quote_ident(current_schema()) || '.snowflake_text')::regtype AND conname = 'snowflake_text_digits'

@@ -1,4 +1,4 @@
--- The functions that issue IDs. They run with the privileges of their owner, so that a role needs only EXECUTE. snowflake_configure()
+-- Functions that issue IDs. They run with their owner's privileges, so that a role needs only EXECUTE. snowflake_configure()
 -- replaces snowflake_nextval() with a function that contains the worker ID.
 
 DO $nextval$
@@ -11,16 +11,16 @@ BEGIN
             PERFORM snowflake_portable_refuse(NULL);
         END
         $$;
-        -- The identity of the database, and the bits of the worker ID and the datacenter ID. They are functions, because a transaction
-        -- with an old snapshot would not find them in a table.
+        -- The identity of the database, and the bits of its worker ID and datacenter ID. These values are stored in functions
+        -- because a transaction with an old snapshot would not find them in a table.
         CREATE FUNCTION snowflake_portable_configured() RETURNS text LANGUAGE sql STABLE RETURN NULL::text;
         CREATE FUNCTION snowflake_portable_node() RETURNS bigint LANGUAGE sql STABLE RETURN NULL::bigint;
     END IF;
 END
 $nextval$;
 
--- Writes the three functions. No SET clause makes names safe in snowflake_nextval(), because it would cost as much as the rest, so all
--- names and operators are qualified.
+-- Creates the three functions again with the configured values. snowflake_nextval() has no SET clause, which would cost as much as
+-- the rest of the function. Its names and operators are qualified instead.
 CREATE OR REPLACE FUNCTION snowflake_portable_write()
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $write$
@@ -53,7 +53,7 @@ BEGIN
                 THEN pg_catalog.nextval('@state'::pg_catalog.regclass)
             END;
         BEGIN
-            -- Up to 2 ms behind the clock, so that not every millisecond needs a push.
+            -- The tick may be up to 2 ms behind the clock, so that the state need not be pushed in every millisecond.
             RETURN CASE
                 WHEN (drawn OPERATOR(pg_catalog.&) %2$s) OPERATOR(pg_catalog.<=) %3$s
                     AND (drawn OPERATOR(pg_catalog.>>) %4$s) OPERATOR(pg_catalog.>) ((
@@ -70,19 +70,19 @@ BEGIN
         (1::bigint << snowflake_portable_bits()) - 1,
         format.sequence_max + 1,
         snowflake_portable_bits(),
-        -- The tick that contains the time of the clock begins up to one tick earlier.
+        -- The current tick may have begun up to one tick ago.
         format.epoch_ms + format.tick_ms + CASE format.tick_ms WHEN 1 THEN 2 ELSE 0 END,
         format.tick_ms,
         format.tick_shift,
         1::bigint << format.sequence_shift,
-        -- Counters begin at 1.
+        -- Counters start at 1.
         snowflake_portable_node() - (1::bigint << format.sequence_shift)
     ), '@schema', quote_ident(current_schema())),
         '@state', replace(quote_ident(current_schema()), '''', '''''') || '.snowflake_portable_state');
 END
 $write$;
 
--- The ID of a value of the state.
+-- Converts a value of the state to an ID.
 CREATE OR REPLACE FUNCTION snowflake_portable_id(drawn bigint)
     RETURNS bigint LANGUAGE plpgsql STABLE SET search_path FROM CURRENT
 AS $$
@@ -117,7 +117,7 @@ BEGIN
 END
 $$;
 
--- The block is the beginning of a new tick, from which no session has drawn yet.
+-- The block is at the start of a new tick, from which no session has drawn yet.
 CREATE OR REPLACE FUNCTION snowflake_reserve(count integer)
     RETURNS bigint LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT
 AS $$
@@ -155,7 +155,7 @@ BEGIN
     EXCEPTION WHEN object_not_in_prerequisite_state THEN
         NULL;
     END;
-    -- The statement that drew a different value was cancelled before it had an ID.
+    -- Any other value was drawn by a statement that was cancelled before it returned an ID.
     IF drawn & counter BETWEEN 1 AND format.sequence_max + 1 THEN
         RETURN snowflake_portable_id(drawn);
     END IF;

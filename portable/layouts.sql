@@ -1,4 +1,4 @@
--- The named layouts. Their bits and epochs are in snowflake_portable_format().
+-- The named layouts. snowflake_portable_format() contains their bits and epochs.
 
 CREATE OR REPLACE VIEW snowflake_layouts AS
 SELECT name,

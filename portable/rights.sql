@@ -1,12 +1,12 @@
--- Any role can decode. Only the owner issues IDs, and roles that the owner lets do so.
+-- Any role can decode IDs. Only the owner, and roles to which the owner grants EXECUTE, can issue IDs.
 DO $rights$
 DECLARE
     closed constant text[] := ARRAY['snowflake_configure', 'snowflake_set_mark', 'snowflake_portable_push', 'snowflake_portable_draw',
         'snowflake_portable_throttle', 'snowflake_portable_refuse', 'snowflake_portable_flush', 'snowflake_portable_write',
         'snowflake_portable_id', 'snowflake_portable_node', 'snowflake_portable_here',
         'snowflake_portable_configured'];
-    -- The functions of an earlier version. The owner decides which roles can call the functions that run with the owner's privileges. By
-    -- default, no other role can call new ones.
+    -- The functions of an earlier version. The owner decides which roles can call the functions that run with the owner's
+    -- privileges. By default, only the owner can call new ones.
     known constant oid[] := string_to_array(current_setting('snowflake_portable.known'), ' ')::oid[];
     privilege_of record;
 BEGIN
@@ -19,7 +19,7 @@ BEGIN
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', privilege_of.function,
             CASE privilege_of.grantee WHEN 0 THEN 'PUBLIC' ELSE privilege_of.grantee::regrole::text END);
     END LOOP;
-    -- A newer version of the functions takes over the worker ID.
+    -- Copies the worker ID into the new version of the functions.
     PERFORM snowflake_portable_write();
 END
 $rights$;

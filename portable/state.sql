@@ -1,19 +1,20 @@
--- The state from which IDs are issued, and the only function that moves it to a later tick.
+-- The state from which IDs are issued, and the only function that advances it to a later tick.
 --
--- Sequence "snowflake_portable_state" counts tick << bits | counter. Counter n stands for the ID with sequence number n - 1, and 0 means
--- that no ID of the tick has been issued. A session draws with nextval(), after a look at the counter in the same expression. It does not
--- draw from a tick whose IDs are used up. As a result, a tick yields at most its IDs, and one discarded value for each session that looked
--- before they were used up. PostgreSQL has at most 2^18 sessions, and "bits" leaves room for four times as many values, so draws never
--- carry into the next tick. Only snowflake_portable_push() changes the tick, and a lock lets only one session do so at a time. As a result,
--- the tick that this function has read is still current when it writes, so it never lowers the state, whatever the clock does in the
--- meantime.
+-- The value of sequence "snowflake_portable_state" is tick << bits | counter. Counter n + 1 represents the ID with sequence number
+-- n, and counter 0 means that no ID of the tick has been issued. A session checks the counter and calls nextval() in the same
+-- expression, and does not draw from a tick whose IDs are used up. A tick therefore yields all of its IDs, plus at most one
+-- discarded value for each session that checked the counter before the IDs were used up. PostgreSQL supports at most 2^18 sessions,
+-- and "bits" leaves room for four times as many values, so draws never carry into the next tick. Only snowflake_portable_push()
+-- changes the tick, and a lock ensures that only one session does so at a time. The tick that this function has read is still
+-- current when it writes, so it never lowers the state, even if the clock is set back in the meantime.
 --
--- The state is unlogged: a crash, a promotion and a restore from a physical backup leave it without a value. Sequence
--- "snowflake_portable_mark" is logged and contains the first tick that no ID has. It is raised by a window and flushed before the first ID
--- of the window is issued, and a state without a value begins there. A session cannot see what was flushed, so unlogged sequence
--- "snowflake_portable_flushed" contains the tick below which the mark counts. It has no value after a crash either.
+-- The state is unlogged: after a crash, a promotion or a restore from a physical backup, it has no value. Sequence
+-- "snowflake_portable_mark" is logged and contains the first tick that no ID has. Before the first ID of a window is issued, the
+-- mark is raised by that window and flushed. A state without a value starts at the mark. A session cannot determine which changes
+-- have been flushed, so the unlogged sequence "snowflake_portable_flushed" contains the tick below which the mark is known to be
+-- flushed. It also has no value after a crash.
 --
--- No session waits for a lock until the end of a transaction, because the lock is taken in a subtransaction that is always rolled back. The
+-- No session waits for another transaction to end, because the lock is taken in a subtransaction that is always rolled back. The
 -- effect of setval() remains, because sequences are not transactional.
 
 DO $state$
@@ -31,9 +32,9 @@ BEGIN
     CREATE UNLOGGED SEQUENCE snowflake_portable_state AS bigint MINVALUE 0 START 0;
     CREATE UNLOGGED SEQUENCE snowflake_portable_flushed AS bigint MINVALUE 0 START 0;
     CREATE SEQUENCE snowflake_portable_mark AS bigint MINVALUE 0 START 0;
-    -- No row. The table is locked.
+    -- This table is only locked and never contains rows.
     CREATE TABLE snowflake_portable_lock ();
-    -- At most one row: what snowflake_configure() has recorded.
+    -- The values that snowflake_configure() has recorded. The table contains at most one row.
     CREATE TABLE snowflake_portable_configuration (
         worker_id integer NOT NULL,
         datacenter_id integer NOT NULL,
@@ -42,7 +43,7 @@ BEGIN
         epoch_ms bigint NOT NULL
     );
     CREATE UNIQUE INDEX snowflake_portable_configuration_key ON snowflake_portable_configuration ((true));
-    -- Default privileges may have granted privileges to other roles.
+    -- Default privileges may have granted access to other roles.
     FOREACH object IN ARRAY ARRAY['state', 'flushed', 'mark', 'lock', 'configuration'] LOOP
         FOR grantee IN
             SELECT DISTINCT privilege.grantee
@@ -56,16 +57,17 @@ BEGIN
 END
 $state$;
 
--- The tick that the clock shows.
+-- The current tick according to the clock.
 CREATE OR REPLACE FUNCTION snowflake_portable_now()
     RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN floor((date_part('epoch', clock_timestamp()) * 1000 - (snowflake_portable_own()).epoch_ms)
         / (snowflake_portable_own()).tick_ms)::bigint;
 
--- Flushes all WAL that exists now. No function of PostgreSQL does this before version 17. There, a table is truncated in the
--- transaction that creates it: PostgreSQL flushes WAL before it shortens the files of a table with a free space map. Where this does not
--- help, for example with "wal_level" minimal, the WAL writer flushes full pages. A server that does not show the positions in WAL, as
--- Amazon Aurora with its default parameters, cannot show that the mark is flushed. It issues no IDs, because a crash might repeat them.
+-- Flushes all existing WAL. Before version 17, PostgreSQL has no function that does this. On these versions, this function
+-- truncates a table in the transaction that creates it, because PostgreSQL flushes WAL before it shortens the files of a table with
+-- a free space map. Where this has no effect, for example with "wal_level" set to minimal, the function fills pages, which the WAL
+-- writer flushes. A server that does not report WAL positions, such as Amazon Aurora with its default parameters, cannot prove that
+-- the mark has been flushed. It issues no IDs, because a crash might repeat them.
 CREATE OR REPLACE FUNCTION snowflake_portable_flush()
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
@@ -95,7 +97,7 @@ BEGIN
     END;
     IF pg_current_wal_flush_lsn() < written THEN
         PERFORM pg_logical_emit_message(false, 'snowflake_portable', repeat('-', 20000));
-        -- Not with pg_sleep(), which a clock that is set back would prolong.
+        -- pg_sleep() is not used, because it would take longer if the clock were set back.
         WHILE pg_current_wal_flush_lsn() < written LOOP
             NULL;
         END LOOP;
@@ -103,17 +105,17 @@ BEGIN
 END
 $$;
 
--- Moves the state to the tick of the clock or, if all IDs of its tick are used up, to a later one. Returns NULL if the state need not move
--- or, without "waits", if a different session has the lock. Otherwise returns the new tick. The state does not move below tick "lowest".
--- The first "taken" IDs of the new tick belong to the caller. Far ahead of the clock, only a session that has waited since it saw tick
--- "seen" used up can move the state, so that its lead does not grow.
+-- Advances the state to the clock's current tick, or to a later tick if all IDs of that tick are used up. Returns the new tick.
+-- Returns NULL if the state does not need to advance, or if "waits" is false and another session holds the lock. The new tick is at
+-- least "lowest". The first "taken" IDs of the new tick belong to the caller. If the state is far ahead of the clock, a session can
+-- advance it only if it has waited since it found tick "seen" used up. This keeps the lead from growing.
 CREATE OR REPLACE FUNCTION snowflake_portable_push(waits boolean, seen bigint, lowest bigint DEFAULT 0, taken bigint DEFAULT 0)
     RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
 DECLARE
     format constant snowflake_portable_format := snowflake_portable_own();
     bits constant integer := snowflake_portable_bits();
-    -- IDs can be 100 ms ahead of the clock without a wait, and a window is 4 s long.
+    -- IDs can be 100 ms ahead of the clock before sessions have to wait. A window is 4 s long.
     ahead constant bigint := greatest(100 / format.tick_ms, 1);
     reserved constant bigint := greatest(4000 / format.tick_ms, 2);
     state bigint;
@@ -153,7 +155,8 @@ BEGIN
                         'with a different layout or epoch might duplicate existing IDs.';
             END IF;
             IF state IS NULL THEN
-                -- A tick that is used up. Otherwise, each session that is cancelled during the flush would raise the mark by a window.
+                -- Store a tick that is used up. Otherwise, each session that is cancelled during the flush would raise the mark by
+                -- another window.
                 PERFORM setval('snowflake_portable_state', (tick - 1) << bits | (format.sequence_max + 2));
             END IF;
             IF tick >= coalesce(pg_sequence_last_value('snowflake_portable_flushed'), 0) THEN
@@ -170,7 +173,7 @@ BEGIN
         WHEN SQLSTATE 'SF000' THEN
             NULL;
         WHEN lock_not_available THEN
-            -- Also raised after "lock_timeout".
+            -- This error is also raised when "lock_timeout" expires.
             IF waits THEN
                 RAISE;
             END IF;
@@ -179,12 +182,12 @@ BEGIN
 END
 $$;
 
--- The last tick with IDs: that of the layout, or the last one that the state can contain.
+-- The last tick that has IDs: the layout's last tick, or the last one that fits into the state, whichever is lower.
 CREATE OR REPLACE FUNCTION snowflake_portable_last_tick(format snowflake_portable_format)
     RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN least((format).last_tick, (1::bigint << (63 - snowflake_portable_bits())) - 1);
 
--- The end of the last tick, or infinity.
+-- The end of the last tick, or infinity if timestamptz cannot represent it.
 CREATE OR REPLACE FUNCTION snowflake_portable_end(format snowflake_portable_format)
     RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE
@@ -193,7 +196,8 @@ CREATE OR REPLACE FUNCTION snowflake_portable_end(format snowflake_portable_form
         ELSE 'infinity'
     END;
 
--- The identity of this database and, where a role can read it, of its server. A copy has a different identity.
+-- The identity of this database. It includes the server's system identifier if the role can read it. A copy has a different
+-- identity.
 CREATE OR REPLACE FUNCTION snowflake_portable_identity()
     RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -209,7 +213,8 @@ BEGIN
 END
 $$;
 
--- Neither can change during a session, so the planner replaces the call in snowflake_nextval() by its result.
+-- The function is IMMUTABLE because neither identity can change during a session. The planner can thus replace the call in
+-- snowflake_nextval() with its result.
 CREATE OR REPLACE FUNCTION snowflake_portable_here(configured text)
     RETURNS boolean LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT
 AS $$
@@ -218,8 +223,9 @@ BEGIN
 END
 $$;
 
--- Waits for a tick, if the next one would be more than 100 ms ahead of the clock. Returns the tick that was seen before. pg_sleep() would
--- not end before the clock shows its end, so a clock that is set back would prolong it.
+-- Waits for the duration of one tick if the next tick would be more than 100 ms ahead of the clock. Returns the tick of the state
+-- before the wait. pg_sleep() is avoided for short waits, because it sleeps until the clock reaches a certain time and would take
+-- longer if the clock were set back.
 CREATE OR REPLACE FUNCTION snowflake_portable_throttle()
     RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
@@ -244,7 +250,8 @@ BEGIN
 END
 $$;
 
--- Raises an error if this database or this transaction cannot issue IDs. "here" is NULL without a worker ID, and false in a copy.
+-- Raises an error if this database or this transaction cannot issue IDs. "here" is NULL if no worker ID is configured, and false in
+-- a copy.
 CREATE OR REPLACE FUNCTION snowflake_portable_refuse(here boolean)
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
@@ -274,7 +281,7 @@ BEGIN
 END
 $$;
 
--- Returns an ID that no other caller has. "drawn" is a value that the caller has drawn, or NULL.
+-- Returns an ID that no other caller has received. "drawn" is the value that the caller has drawn, or NULL.
 CREATE OR REPLACE FUNCTION snowflake_portable_draw(drawn bigint, here boolean)
     RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
@@ -298,7 +305,7 @@ BEGIN
         ELSE
             PERFORM snowflake_portable_push(true, snowflake_portable_throttle());
         END IF;
-        -- A push makes its value the last one of the session, so its session draws again.
+        -- After a push, currval() of this session returns the pushed value, so the session draws again.
         pushed := true;
         drawn := CASE WHEN pg_sequence_last_value('snowflake_portable_state') & counter <= format.sequence_max
             THEN nextval('snowflake_portable_state') END;

@@ -1,4 +1,4 @@
--- The state, for roles that monitor the database. The columns are the first ones of the view of the library.
+-- The state of the generator, for roles that monitor the database. The columns are the first columns of the library's view.
 CREATE OR REPLACE FUNCTION snowflake_status()
     RETURNS TABLE (state text, problem text, hint text, worker_id integer, datacenter_id integer, layout text, epoch timestamptz,
         last_id bigint, last_id_at timestamptz, lead interval, mark bigint, mark_lead interval, exhaustion_date timestamptz)
@@ -33,7 +33,7 @@ BEGIN
     END;
     IF drawn IS NOT NULL THEN
         lead := snowflake_portable_time(drawn >> bits, format) - clock_timestamp();
-        -- Values above the last ID of the tick are discarded.
+        -- Values beyond the last ID of the tick are discarded.
         last_id := snowflake_portable_id(((drawn >> bits) << bits)
             | least(greatest(drawn & ((1::bigint << bits) - 1), 1), format.sequence_max + 1));
         last_id_at := snowflake_portable_time(drawn >> bits, format);

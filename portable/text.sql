@@ -1,4 +1,4 @@
--- IDs as 13 digits in Crockford's base 32.
+-- Functions for IDs in text form: 13 digits in Crockford's base 32.
 
 CREATE OR REPLACE FUNCTION snowflake_portable_digit(id bigint, shift integer)
     RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1
@@ -15,8 +15,8 @@ CREATE OR REPLACE FUNCTION snowflake_to_text(id bigint)
             || snowflake_portable_digit(id, 0)
     END::snowflake_text;
 
--- Lower-case letters are read like upper-case letters, I and L as 1, and O as 0. The letters are listed, because the upper-case form of a
--- letter depends on the collation.
+-- Lower-case letters are accepted as upper-case letters, I and L as 1, and O as 0. The letters are listed individually, because
+-- case conversion depends on the collation.
 CREATE OR REPLACE FUNCTION snowflake_from_text(text text)
     RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
