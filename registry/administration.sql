@@ -1,4 +1,4 @@
--- The functions for the owner of the registry.
+-- Functions for the owner of the registry.
 
 CREATE FUNCTION snowflake_registry.create_fleet(
     layout text, epoch timestamptz DEFAULT NULL, not_before timestamptz DEFAULT NULL
@@ -45,7 +45,8 @@ BEGIN
 END
 $$;
 
--- The row of the fleet, locked for a function of the owner. Unlike lock_fleet(), this function ends no sessions to get the lock.
+-- Returns the row of the fleet, locked for a function that the owner calls. Unlike lock_fleet(), this function does not terminate
+-- sessions to get the lock.
 CREATE FUNCTION snowflake_registry.lock_for_owner() RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -57,7 +58,8 @@ BEGIN
 END
 $$;
 
--- The point in the new layout that has the same time as a point in the old layout. A point of 0 stands for no time, and remains 0.
+-- Converts a point in the old layout to the point in the new layout that represents the same time. Point 0 represents no time and
+-- remains 0.
 CREATE FUNCTION snowflake_registry.convert_point(
     old_fleet snowflake_registry.fleet, new_fleet snowflake_registry.fleet, point bigint
 ) RETURNS bigint
@@ -74,7 +76,7 @@ DECLARE
     ms bigint := snowflake_registry.epoch_ms(change_layout.epoch);
     i snowflake_registry.identity := snowflake_registry.identity_now();
     f snowflake_registry.fleet;
-    -- The fleet with the new layout.
+    -- The fleet in the new layout.
     g snowflake_registry.fleet;
     n snowflake_registry.node;
     now_at timestamptz;
@@ -109,7 +111,7 @@ BEGIN
     g.worker_bits := l.worker_bits;
     g.low_bits := l.low_bits;
     g.tick_us := l.tick_us;
-    -- The first tick of the new layout whose IDs are all above the old ones.
+    -- The first tick of the new layout whose IDs are all higher than the old IDs.
     g.floor := CASE WHEN top = 0 THEN 0 ELSE
         least((div(top::numeric, 2::numeric ^ l.low_bits) + 1) * 2::numeric ^ l.low_bits, 9223372036854775807)::bigint END;
     first_grant := snowflake_registry.time_of(g,
@@ -120,7 +122,7 @@ BEGIN
             DETAIL = format('With the new layout and epoch, no server could issue IDs until %s.', first_grant),
             HINT = 'Choose an earlier epoch or more bits below the timestamp.';
     END IF;
-    -- The bounds of the old layout have no meaning in the new one. The floor replaces all of them.
+    -- Bounds of the old layout have no meaning in the new layout. The floor replaces them all.
     FOR n IN SELECT * FROM snowflake_registry.node LOOP
         PERFORM snowflake_registry.end_tenure(f, n, now_at, 'layout change');
     END LOOP;
@@ -152,8 +154,8 @@ BEGIN
     PERFORM snowflake_registry.read_fleet();
     f := snowflake_registry.lock_for_owner();
     now_at := clock_timestamp();
-    -- If the registry was restored and no server has noticed it yet, begin the life now. Otherwise, the next request would begin a
-    -- quarantine.
+    -- If the registry was restored and no server has noticed this yet, begin the new life now. Otherwise, the next request would
+    -- begin a quarantine.
     IF snowflake_registry.moved(f, i) THEN
         f := snowflake_registry.begin_life(f, i, NULL, now_at);
     END IF;
@@ -164,7 +166,7 @@ BEGIN
     PERFORM snowflake_registry.commit_durably();
     UPDATE snowflake_registry.fleet SET quarantine_until = f.quarantine_before, spare_closed = false;
     f := snowflake_registry.mark_fleet();
-    -- Tags from which no block has been taken since the quarantine began continue without a skip.
+    -- A tag does not skip numbers if no block has been taken from it since the quarantine began.
     UPDATE snowflake_registry.skip AS k SET windows = 0
     WHERE k.quarantine = (SELECT q.quarantine FROM snowflake_registry.skip AS q ORDER BY q.life DESC LIMIT 1);
     RAISE LOG 'the quarantine of fleet % was ended by "%"', f.fleet_id, session_user;
@@ -188,8 +190,8 @@ BEGIN
 END
 $$;
 
--- A script that creates a role would need CREATEROLE, and a dump of one database contains no roles. For this reason, the owner creates the
--- role.
+-- The script does not create a role, because that would need CREATEROLE, and because a dump of one database contains no roles. The
+-- owner creates the role instead.
 CREATE FUNCTION snowflake_registry.grant_server(role name) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$

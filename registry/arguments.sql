@@ -1,4 +1,4 @@
--- Limits what a server reports about itself: at most 16 keys with scalar values, which are truncated.
+-- Limits what a server reports about itself to 16 keys with scalar values, and truncates the values.
 CREATE FUNCTION snowflake_registry.clean_about(about jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -22,7 +22,7 @@ CREATE FUNCTION snowflake_registry.about_number(about jsonb, key text) RETURNS b
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT CASE WHEN about ->> key ~ '^-?[0-9]{1,15}$' THEN (about ->> key)::bigint END $$;
 
--- What an answer reports about the holder of a row.
+-- The part of an answer that describes the holder of a row.
 CREATE FUNCTION snowflake_registry.other_of(n snowflake_registry.node) RETURNS jsonb
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -73,7 +73,7 @@ BEGIN
 END
 $$;
 
--- The refusal that applies to every request, or an answer whose first column is NULL.
+-- Returns the refusal, if every request must be refused. Otherwise, returns an answer whose first column is NULL.
 CREATE FUNCTION snowflake_registry.refusal(
     f snowflake_registry.fleet, fleet uuid, layout text, epoch bigint, now_at timestamptz
 ) RETURNS snowflake_registry.answer

@@ -1,7 +1,8 @@
--- Claims. crates/flake/src/fleet/registry/claim.rs says why each rule is needed.
+-- Claims. crates/flake/src/fleet/registry/claim.rs explains why each rule is needed.
 
--- The worker IDs that a claim can get: in each pair of elements, from "first" to below "past". Every grant begins one margin above
--- "floor". If "tails" is true, a holder whose renewal was lost can still hold a worker ID whose bound has passed.
+-- The worker IDs that a claim can get. Each pair of elements is a range from "first" up to, but not including, "past". Every grant
+-- begins one margin above "floor". If "tails" is true, a holder whose renewal was lost can still hold a worker ID whose bound has
+-- passed.
 CREATE TYPE snowflake_registry.offer AS (
     first bigint[],
     past bigint[],
@@ -9,13 +10,13 @@ CREATE TYPE snowflake_registry.offer AS (
     tails boolean
 );
 
--- A worker ID that is free, and the first ID of its grant.
+-- A free worker ID, and the first ID of its grant.
 CREATE TYPE snowflake_registry.free_worker AS (
     worker bigint,
     start bigint
 );
 
--- The worker IDs that a claim can get now, in the order in which they are examined.
+-- Returns the worker IDs that a claim can get now, in the order in which they are examined.
 CREATE FUNCTION snowflake_registry.offer_of(f snowflake_registry.fleet, now_point bigint, datacenter integer)
 RETURNS snowflake_registry.offer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -40,7 +41,7 @@ BEGIN
     o.first := ARRAY[r.next_spare, d.spare];
     o.past := ARRAY[d.sliced, r.next_spare];
     o.floor := greatest(f.quarantine_before, f.floor);
-    -- The quarantine of the spare worker IDs is over: all of their grants that may have been lost have ended.
+    -- The quarantine of the spare worker IDs has ended, and so have all of their grants that may have been lost.
     IF snowflake_registry.spare_quarantine_end(f) < now_point THEN
         o.floor := greatest(o.floor, f.spare_until);
         RETURN o;
@@ -51,7 +52,7 @@ BEGIN
         o.first := ARRAY[]::bigint[];
         o.past := ARRAY[]::bigint[];
     END IF;
-    -- No timeline since the settled one has granted worker IDs from the slice of the current one.
+    -- No timeline since the settled one has granted worker IDs from the slice of the current timeline.
     IF d.slices > 0 AND f.timeline - f.settled <= d.slices THEN
         size := (d.total - d.sliced) / d.slices;
         slice := d.sliced + mod(f.timeline, d.slices) * size;
@@ -62,7 +63,7 @@ BEGIN
 END
 $$;
 
--- The first worker ID of an offer whose start is below "latest", or a row of NULLs.
+-- Returns the first worker ID of an offer whose start is below "latest", or a row of NULLs.
 CREATE FUNCTION snowflake_registry.find_free(
     f snowflake_registry.fleet, o snowflake_registry.offer, datacenter integer, latest bigint
 ) RETURNS snowflake_registry.free_worker
@@ -73,7 +74,7 @@ DECLARE
     found_worker snowflake_registry.free_worker;
     worker bigint;
 BEGIN
-    -- Without this check, a claim in a wide field would examine every worker ID.
+    -- Without this check, a claim would examine every worker ID, which is slow if the worker field is wide.
     IF snowflake_registry.start_above(f, o.floor) >= latest THEN
         RETURN NULL;
     END IF;
@@ -84,11 +85,12 @@ BEGIN
             WHERE t.datacenter_id = find_free.datacenter AND t.worker_id >= o.first[part] AND t.worker_id < o.past[part]
             ORDER BY t.worker_id
         LOOP
-            -- A worker ID without a row was never granted.
+            -- A worker ID without a row has never been granted.
             EXIT WHEN n.worker_id > worker;
             found_worker.start := snowflake_registry.start_above(f, greatest(n.bound, o.floor));
             IF found_worker.start < latest
-                -- A holder may have renewed shortly before the loss, and the clock of that time can be one margin behind this one.
+                -- A holder may have renewed its grant shortly before the loss. The clock at that time can have been one margin
+                -- behind the current clock.
                 AND (NOT o.tails OR snowflake_registry.two_margins_above(f, n.bound) < f.newest_seen)
             THEN
                 found_worker.worker := worker;
@@ -106,7 +108,8 @@ BEGIN
 END
 $$;
 
--- Why there is no worker ID for a claim, and until when. If there are several reasons, this is the one that lasts longest.
+-- Returns why no worker ID is available, and when one will be. If there are several reasons, the one that lasts longest is
+-- returned.
 CREATE FUNCTION snowflake_registry.why_none(
     a snowflake_registry.answer, f snowflake_registry.fleet, o snowflake_registry.offer, datacenter integer, clock bigint,
     now_at timestamptz
@@ -119,7 +122,7 @@ DECLARE
     quarantined boolean := snowflake_registry.in_quarantine(f, now_point);
     quarantine bigint := snowflake_registry.quarantine_end(f);
     floor bigint := snowflake_registry.start_above(f, f.floor);
-    -- The worker ID that a server with the registry's clock would get.
+    -- The worker ID that would be granted to a server whose clock matches the registry's clock.
     free snowflake_registry.free_worker := snowflake_registry.find_free(f, o, datacenter, now_point);
     -- When the first worker ID of the offer becomes free, if all of them are in use.
     first_free bigint;
@@ -152,7 +155,8 @@ BEGIN
 END
 $$;
 
--- The highest count that a worker ID can have reached: one for each second since the epoch, plus 1,000 for clocks that differ.
+-- The highest count that a worker ID can have reached: one for each second since the epoch, plus 1,000 to allow for differences
+-- between clocks.
 CREATE FUNCTION snowflake_registry.highest_count(f snowflake_registry.fleet, now_point bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 1000 + div((now_point >> f.low_bits)::numeric * f.tick_us, 1000000)::bigint $$;
@@ -169,7 +173,7 @@ DECLARE
 BEGIN
     SELECT * INTO n FROM snowflake_registry.node AS t WHERE t.datacenter_id = a.datacenter AND t.worker_id = a.worker;
     IF FOUND THEN
-        -- A forged call may have raised the count. A renewal with a count above the highest one would be refused.
+        -- A forged call may have raised the count. The registry would refuse renewals with a count above the highest possible one.
         a.count := 1 + least(n.count, snowflake_registry.highest_count(f, snowflake_registry.point_of(f, now_at)));
         PERFORM snowflake_registry.end_tenure(f, n, now_at, 'claim');
         UPDATE snowflake_registry.node AS t SET
@@ -195,7 +199,7 @@ BEGIN
 END
 $$;
 
--- Lets the next claim begin with the worker ID after this one. Slices are small, so no position is stored for them.
+-- Lets the next claim start with the following worker ID. Slices are small, so no position is stored for them.
 CREATE FUNCTION snowflake_registry.move_on(f snowflake_registry.fleet, datacenter integer, worker bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -214,7 +218,7 @@ BEGIN
 END
 $$;
 
--- Writes to the log if few worker IDs of the ring are free.
+-- Logs a message if only a few worker IDs of the ring are free.
 CREATE FUNCTION snowflake_registry.log_few_free(f snowflake_registry.fleet, datacenter integer, now_point bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -274,7 +278,7 @@ BEGIN
     END IF;
     now_point := snowflake_registry.point_of(f, now_at);
 
-    -- A server repeats a claim if the answer was lost. It then gets the same answer.
+    -- A server repeats its claim if it has not received the answer. It then receives the same answer.
     SELECT * INTO n FROM snowflake_registry.node AS t
     WHERE t.holder = claim.holder AND t.nonce = claim.nonce AND t.datacenter_id = claim.datacenter;
     IF FOUND THEN
@@ -293,7 +297,7 @@ BEGIN
         RETURN a;
     END IF;
 
-    -- A start must be in the past according to both the clock of the registry and the clock of the caller.
+    -- The start must be in the past according to both the registry's clock and the caller's clock.
     o := snowflake_registry.offer_of(f, now_point, claim.datacenter);
     free := snowflake_registry.find_free(f, o, claim.datacenter, least(now_point, claim.clock));
     IF free.worker IS NULL THEN

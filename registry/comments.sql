@@ -1,5 +1,3 @@
--- Comments.
-
 COMMENT ON TABLE snowflake_registry.fleet IS
     'the fleet: one row, which create_fleet() inserts';
 COMMENT ON COLUMN snowflake_registry.fleet.one IS

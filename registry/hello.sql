@@ -11,7 +11,8 @@ DECLARE
 BEGIN
     PERFORM snowflake_registry.check_argument('layout', length(hello.layout) <= 100, 'Pass the layout of the server.');
     PERFORM snowflake_registry.check_argument('epoch', hello.epoch >= 0, 'Pass the epoch of the server.');
-    -- Unless a life begins, nothing is written, so nothing is locked. An outdated life does no harm, because claim() refuses it.
+    -- Nothing is written unless a life begins, so nothing is locked. It does no harm to return an outdated life, because claim()
+    -- refuses it.
     i := snowflake_registry.identity_now();
     f := snowflake_registry.read_fleet();
     a := snowflake_registry.refusal(f, hello.fleet, hello.layout, hello.epoch, clock_timestamp());

@@ -1,5 +1,5 @@
--- What the registry knows about the server on which it runs. Restoring a dump into the same cluster changes neither the system identifier
--- nor the timeline, but changes the OIDs.
+-- Identifies the server and the tables of the registry. Restoring a dump into the same cluster changes neither the system
+-- identifier nor the timeline, but it changes the OIDs.
 CREATE FUNCTION snowflake_registry.identity_now() RETURNS snowflake_registry.identity
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -18,7 +18,7 @@ BEGIN
 END
 $$;
 
--- Whether these are the tables that were recorded, and their rows were not restored from a dump.
+-- Returns true if these are the recorded tables and their rows were not restored from a dump.
 CREATE FUNCTION snowflake_registry.same_tables(f snowflake_registry.fleet, i snowflake_registry.identity) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT f.mark IS NOT NULL AND (f.database_oid, f.table_oid) IS NOT DISTINCT FROM (i.database_oid, i.table_oid) $$;
@@ -30,9 +30,9 @@ AS $$
         OR NOT snowflake_registry.same_tables(f, i)
 $$;
 
--- The row of the fleet contains the number of the transaction that wrote it, which PostgreSQL also stores in "xmin". If the row was deleted
--- or truncated and then copied back, only one of the two is the old number. This function sets the mark of such a row to NULL. A copy of
--- the files, VACUUM FULL and CLUSTER keep both numbers.
+-- The row of the fleet contains the number of the transaction that wrote it. PostgreSQL stores the same number in "xmin". If the
+-- row was deleted or truncated and then copied back, the two numbers differ, and this function sets the row's mark to NULL. A copy
+-- of the data files, VACUUM FULL and CLUSTER preserve both numbers.
 CREATE FUNCTION snowflake_registry.as_written(f snowflake_registry.fleet, written xid) RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -44,7 +44,7 @@ BEGIN
 END
 $$;
 
--- Every function that updates the row of the fleet then calls this function, in the same transaction or subtransaction.
+-- Every function that updates the row of the fleet must call this function afterwards, in the same transaction or subtransaction.
 CREATE FUNCTION snowflake_registry.mark_fleet() RETURNS snowflake_registry.fleet
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$ UPDATE snowflake_registry.fleet AS t SET mark = t.xmin RETURNING t.* $$;
@@ -64,8 +64,9 @@ BEGIN
 END
 $$;
 
--- An answer must survive a crash and a failover, or the caller must be warned that it might not. "remote_apply" is stronger than "on", so
--- this function does not change it. The settings apply until the end of the transaction, not only until the end of the function.
+-- An answer must survive a crash and a failover, or the caller must receive a warning that it might not. This function does not
+-- change "remote_apply", which is stronger than "on". The settings apply until the end of the transaction, not only until the end
+-- of the function.
 CREATE FUNCTION snowflake_registry.commit_durably() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -80,9 +81,9 @@ BEGIN
 END
 $$;
 
--- The sessions whose transactions have locked rows of the registry and began at least this long ago. The result excludes sessions of
--- superusers and of the owner of the registry, sessions that wait for one of the other sessions, and sessions that have committed and
--- wait for a standby.
+-- Returns the sessions whose transactions hold locks on rows of the registry and have lasted at least this long. The result
+-- excludes sessions of superusers and of the registry's owner, sessions that wait for one of the other sessions, and sessions that
+-- have committed and are waiting for a standby.
 CREATE FUNCTION snowflake_registry.lock_holders(age interval) RETURNS text[]
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -100,8 +101,8 @@ AS $$
         AND NOT pg_blocking_pids(a.pid) && ARRAY(SELECT held.pid FROM held)
 $$;
 
--- Ends those of the given sessions that are still in the same transaction. The owner of the registry can end only sessions of roles whose
--- privileges it has.
+-- Terminates each of the given sessions that is still in the same transaction. The owner of the registry can terminate only
+-- sessions of roles whose privileges it has.
 CREATE FUNCTION snowflake_registry.end_sessions(sessions text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -120,7 +121,7 @@ BEGIN
 END
 $$;
 
--- Prepares the transaction of a server, and locks the row of the fleet.
+-- Prepares a server's transaction and locks the row of the fleet.
 CREATE FUNCTION snowflake_registry.lock_fleet(exclusive boolean) RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -129,7 +130,7 @@ DECLARE
     holders text[];
 BEGIN
     PERFORM snowflake_registry.commit_durably();
-    -- While a caller leaves its transaction open, it keeps the lock, and all other servers wait.
+    -- A caller that leaves its transaction open keeps the lock, and all other servers wait.
     IF current_setting('idle_in_transaction_session_timeout')::interval NOT BETWEEN interval '1 ms' AND interval '10 s' THEN
         PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     END IF;
@@ -150,8 +151,9 @@ BEGIN
             END IF;
             RETURN snowflake_registry.as_written(row.f, row.written);
         EXCEPTION WHEN lock_not_available THEN
-            -- A caller can turn the timeout off, or run a statement that does not end. A session that keeps the lock during the whole wait
-            -- of this one is ended. The clock cannot measure this time, because it may be set forward in the meantime.
+            -- A caller can turn the timeout off, or run a statement that does not end. A session that holds the lock for the entire
+            -- wait is therefore terminated. The clock is not used to measure this time, because it may be set forward during the
+            -- wait.
             IF attempt = 2 THEN
                 PERFORM snowflake_registry.end_sessions(holders);
                 RAISE;
@@ -167,18 +169,18 @@ CREATE FUNCTION snowflake_registry.quarantine_end(f snowflake_registry.fleet) RE
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.sum_of(f.quarantine_until, snowflake_registry.margin(f)) $$;
 
--- Whether a point lies within the last quarantine, which includes one margin after its end.
+-- Returns true if a point lies within the last quarantine, which includes one margin after its end.
 CREATE FUNCTION snowflake_registry.in_quarantine(f snowflake_registry.fleet, point bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT f.quarantine_until > 0 AND point <= snowflake_registry.quarantine_end(f) $$;
 
--- The end of the quarantine of the spare worker IDs, which includes one margin.
+-- The end of the quarantine of the spare worker IDs, including one margin.
 CREATE FUNCTION snowflake_registry.spare_quarantine_end(f snowflake_registry.fleet) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.sum_of(f.spare_until, snowflake_registry.margin(f)) $$;
 
--- How many windows of numbers may have been taken from a tag and lost. "since" is the time that has passed since the newest time in the
--- registry. At most "steps" - 1 lives can have been lost.
+-- The number of windows whose numbers may have been taken from a tag and lost. "since" is the time that has passed since the newest
+-- time in the registry. At most "steps" - 1 lives can have been lost.
 CREATE FUNCTION snowflake_registry.lost_windows(since interval, steps bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -186,10 +188,11 @@ AS $$
         * (floor(greatest(extract(epoch FROM since), 0) / 600) + 3 + steps), 9223372036854775807)::bigint
 $$;
 
--- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. "told" is the life in a renewal that knew more than the
--- registry. It is 0 if the owner begins the life, and NULL if the registry is in a different place than before. No row in "node" is
--- changed, because the quarantine covers every grant that may have been lost. No row in "segment" is changed, because a row in "skip"
--- records how many numbers each tag skips. crates/flake/src/fleet/registry/life.rs says why each rule is needed.
+-- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. If a renewal was more recent than the registry,
+-- "told" is the life in that renewal. "told" is 0 if the owner begins the life, and NULL if the registry has moved to a different
+-- place. The rows in "node" do not change, because the quarantine covers every grant that may have been lost. The rows in "segment"
+-- do not change, because a row in "skip" records how many numbers each tag skips. crates/flake/src/fleet/registry/life.rs explains
+-- why each rule is needed.
 CREATE FUNCTION snowflake_registry.begin_life(
     f snowflake_registry.fleet, i snowflake_registry.identity, told bigint, now_at timestamptz, why text DEFAULT NULL
 ) RETURNS snowflake_registry.fleet
@@ -213,15 +216,15 @@ DECLARE
 BEGIN
     SELECT coalesce(snowflake_registry.point_of(f, max(n.seen)), 0), greatest(max(n.seen), f.life_since) INTO newest, newest_at
     FROM snowflake_registry.node AS n;
-    -- The answers that were lost came from a clock that can be one margin behind the newest time in the rows. For this reason, a quarantine
-    -- may have granted what was lost until one margin after its end.
+    -- The lost answers came from a clock that can be one margin behind the newest time in the rows. The lost grants may therefore
+    -- have been made during a quarantine up to one margin after its end.
     stale := f.quarantine_until > 0 AND snowflake_registry.two_margins_above(f, f.quarantine_until) >= newest;
     calm := f.spare_until = 0 OR snowflake_registry.two_margins_above(f, f.spare_until) < newest;
-    -- A renewal may have begun a life on the old timeline that was lost. After the spare quarantine of that life, the common spare worker
-    -- IDs may have been granted. If clocks differ by one margin, this takes at least this long.
+    -- On the old timeline, a renewal may have begun a life that was then lost. After that life's spare quarantine, common spare
+    -- worker IDs may have been granted. Even if clocks differ by one margin, this cannot happen sooner.
     late := snowflake_registry.sum_of(newest, snowflake_registry.near(f))
         < snowflake_registry.sum_of(now_point, snowflake_registry.margin(f));
-    -- A renewal shows the minimum number of lives that were lost. A later renewal that knows of more lives begins a new life.
+    -- A renewal shows only the minimum number of lost lives. A later renewal that proves the loss of more lives begins a new life.
     steps := CASE WHEN followed THEN timelines WHEN told > 0 THEN least(greatest(told - f.life, 0) + 1, 8) ELSE 8 END;
     windows := snowflake_registry.lost_windows(now_at - newest_at, steps);
     reason := CASE
@@ -233,8 +236,8 @@ BEGIN
         ELSE 'a server knew of renewals that the registry has lost'
     END;
     UPDATE snowflake_registry.fleet AS u SET
-        -- A timeline that was lost has also used a life. If that number were used again, renewals of that life would look like renewals of
-        -- this one.
+        -- Each lost timeline has also used a life. If that number were reused, renewals of the lost life would look like renewals
+        -- of this one.
         life = f.life + greatest(timelines, 1),
         life_since = now_at,
         life_reason = reason,
@@ -245,7 +248,8 @@ BEGIN
         quarantine_before = CASE WHEN quarantined THEN f.quarantine_before ELSE f.quarantine_until END,
         quarantine_until = greatest(f.quarantine_until, snowflake_registry.sum_of(now_point, snowflake_registry.far(f))),
         spare_before = CASE WHEN calm THEN f.spare_until ELSE f.spare_before END,
-        -- In version 0.2.0-dev, all worker IDs had leases of any length. Rows from a dump of this version have the highest point.
+        -- In version 0.2.0-dev, all worker IDs had leases of any length. Rows from a dump of that version contain the highest
+        -- point.
         spare_until = CASE WHEN f.spare_until = 9223372036854775807
             THEN snowflake_registry.sum_of(now_point, snowflake_registry.far(f))
             ELSE greatest(f.spare_until, snowflake_registry.sum_of(now_point, snowflake_registry.near(f))) END,

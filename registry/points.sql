@@ -15,7 +15,7 @@ BEGIN
     IF us > 9200000000000000000 THEN
         RETURN 'infinity';
     END IF;
-    -- Unlike days, hours and microseconds do not depend on the time zone, and are exact.
+    -- Unlike days, hours and microseconds are exact and do not depend on the time zone.
     RETURN timestamptz '1970-01-01 00:00:00+00' + make_interval(hours => div(us, hour)::integer)
         + mod(us, hour)::double precision * interval '1 microsecond';
 END
@@ -61,30 +61,30 @@ CREATE FUNCTION snowflake_registry.margin(f snowflake_registry.fleet) RETURNS bi
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.span_of(interval '10 minutes', f.low_bits, f.tick_us) $$;
 
--- The longest lease and two margins. No grant can extend further.
+-- The longest lease plus two margins. No grant can extend further.
 CREATE FUNCTION snowflake_registry.far(f snowflake_registry.fleet) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.span_of(interval '24 hours 20 minutes', f.low_bits, f.tick_us) $$;
 
--- The longest lease of a spare worker ID and two margins.
+-- The longest lease of a spare worker ID, plus two margins.
 CREATE FUNCTION snowflake_registry.near(f snowflake_registry.fleet) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.span_of(interval '1 hour 20 minutes', f.low_bits, f.tick_us) $$;
 
--- A point and two margins.
+-- A point plus two margins.
 CREATE FUNCTION snowflake_registry.two_margins_above(f snowflake_registry.fleet, point bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT snowflake_registry.sum_of(snowflake_registry.sum_of(point, snowflake_registry.margin(f)), snowflake_registry.margin(f))
 $$;
 
--- The lowest start above a point, which is 0 if nothing was granted or lost.
+-- The lowest start above a point. The start is 0 if nothing was granted or lost.
 CREATE FUNCTION snowflake_registry.start_above(f snowflake_registry.fleet, point bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT CASE WHEN point = 0 THEN 0 ELSE snowflake_registry.sum_of(point, snowflake_registry.margin(f)) END $$;
 
--- The worker IDs of a datacenter: 0 .. spare - 1 is the ring, spare .. sliced - 1 is the common part of the spare worker IDs, and from
--- "sliced" onwards there are "slices" slices of equal size.
+-- How the worker IDs of a datacenter are divided. The ring is 0 .. spare - 1. The common part of the spare worker IDs is spare ..
+-- sliced - 1. The remaining worker IDs form "slices" slices of equal size.
 CREATE TYPE snowflake_registry.division AS (
     spare bigint,
     sliced bigint,
@@ -92,7 +92,8 @@ CREATE TYPE snowflake_registry.division AS (
     total bigint
 );
 
--- The last quarter of the worker IDs is spare, and half of it is divided into slices. With fewer than 8 worker IDs, none is spare.
+-- The last quarter of the worker IDs is spare, and half of that quarter is divided into slices. If there are fewer than 8 worker
+-- IDs, none are spare.
 CREATE FUNCTION snowflake_registry.division_of(worker_bits integer) RETURNS snowflake_registry.division
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -148,7 +149,7 @@ BEGIN
 END
 $$;
 
--- Epochs have the range that snowflake_pg accepts: whole milliseconds from 1970 to 2199.
+-- Epochs have the same range as in snowflake_pg: whole milliseconds from 1970 to 2199.
 CREATE FUNCTION snowflake_registry.epoch_ms(epoch timestamptz) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,4 +1,4 @@
--- Whether a renewal proves that the registry has lost changes.
+-- Returns true if a renewal proves that the registry has lost changes.
 CREATE FUNCTION snowflake_registry.knows_more(
     f snowflake_registry.fleet, n snowflake_registry.node, life bigint, count bigint
 ) RETURNS boolean
@@ -7,15 +7,15 @@ AS $$
     SELECT life > f.life OR (life = f.life AND (n.holder IS NULL OR n.life < life OR n.count < count))
 $$;
 
--- The latest bound that can have been granted, if the clock was one margin ahead.
+-- The latest bound that can have been granted, assuming that the clock was one margin ahead.
 CREATE FUNCTION snowflake_registry.latest_bound(f snowflake_registry.fleet, now_point bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT snowflake_registry.sum_of(snowflake_registry.sum_of(now_point, snowflake_registry.far(f)), snowflake_registry.margin(f))
 $$;
 
--- Whether no answer of the registry, including a lost one, can have contained the values in a renewal. Without this check, a forged call
--- could take the row of a running server, or use up a worker ID forever.
+-- Returns true if no answer of the registry, not even a lost one, can have contained the values in a renewal. Without this check, a
+-- forged call could take over the row of a running server, or make a worker ID permanently unusable.
 CREATE FUNCTION snowflake_registry.implausible(
     f snowflake_registry.fleet, now_point bigint, count bigint, start bigint, bound bigint
 ) RETURNS boolean
@@ -27,12 +27,12 @@ AS $$
         OR count > snowflake_registry.sum_of(snowflake_registry.highest_count(f, now_point), 1000)
 $$;
 
--- The number of IDs in the lease of a worker ID. A spare worker ID has a short one, so that its quarantine is short.
+-- The number of IDs in a worker ID's lease. The lease of a spare worker ID is short so that its quarantine is short.
 CREATE FUNCTION snowflake_registry.lease_span(f snowflake_registry.fleet, spare boolean, lease interval) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_registry.span_of(f, CASE WHEN spare THEN least(lease, interval '1 hour') ELSE lease END) $$;
 
--- Stores a renewal. The record of a different holder is copied to "history".
+-- Stores a renewal. If the holder changes, the record of the previous holder is copied to "history".
 CREATE FUNCTION snowflake_registry.store_renewal(
     a snowflake_registry.answer, f snowflake_registry.fleet, n snowflake_registry.node, holder uuid, lease interval, about jsonb,
     now_at timestamptz
@@ -99,7 +99,7 @@ BEGIN
     PERFORM snowflake_registry.check_argument('bound', renew.bound >= 0, granted);
     PERFORM snowflake_registry.check_argument('start', renew.start BETWEEN 0 AND renew.bound, granted);
 
-    -- Read the rows without locking them, to decide which lock is needed.
+    -- Read the rows without locking them to determine which lock is needed.
     i := snowflake_registry.identity_now();
     f := snowflake_registry.read_fleet();
     SELECT * INTO n FROM snowflake_registry.node AS t
@@ -146,12 +146,14 @@ BEGIN
             HINT = 'Send the renewal again.';
     END IF;
 
-    -- The registry may have lost changes. First check whether the registry can detect this itself, then whether the renewal shows it.
+    -- The registry may have lost changes. Check first whether the registry itself can detect this, and then whether the renewal
+    -- proves it.
     IF snowflake_registry.moved(f, i) THEN
         f := snowflake_registry.begin_life(f, i, NULL, now_at);
     END IF;
     a.life := f.life;
-    -- Since this grant began, the layout was changed and changed back. In the meantime, other servers were granted the IDs above its bound.
+    -- The layout has been changed and changed back since this grant began. In the meantime, IDs above its bound were granted to
+    -- other servers.
     IF renew.start < f.floor THEN
         a.answer := 'lost';
         a.reason := 'given away';
@@ -165,8 +167,8 @@ BEGIN
         a.reason := 'implausible';
         RETURN a;
     END IF;
-    -- The holder of the nonce gets a renewal whatever else it reports: the count is taken from the row, and a bound that no server can have
-    -- is lowered.
+    -- A server with the current nonce can renew regardless of the other values that it reports. The count is taken from the row,
+    -- and a bound that no server can have is lowered.
     renew.bound := least(renew.bound, snowflake_registry.latest_bound(f, now_point));
     renew.count := CASE WHEN match THEN n.count ELSE renew.count END;
     IF snowflake_registry.knows_more(f, n, renew.life, renew.count) THEN
@@ -186,8 +188,8 @@ BEGIN
         a.other := snowflake_registry.other_of(n);
         RETURN a;
     END IF;
-    -- The first renewal in a life has no margin, because the IDs above the bound may have been granted to a different server before the
-    -- loss.
+    -- The first renewal in a life has no margin, because the IDs above the bound may have been granted to a different server before
+    -- the loss.
     IF present AND n.life = f.life THEN
         expired := snowflake_registry.sum_of(greatest(n.bound, renew.bound), margin) < now_point;
     ELSE
@@ -205,7 +207,7 @@ BEGIN
     a.answer := 'renewed';
     a.nonce := renew.next_nonce;
     a.count := CASE WHEN match AND n.nonce = renew.next_nonce THEN n.count
-        -- A forged call may have raised the count of a different holder.
+        -- A forged call may have raised a different holder's count.
         ELSE snowflake_registry.sum_of(greatest(renew.count,
             CASE WHEN own THEN n.count ELSE least(coalesce(n.count, 0), snowflake_registry.highest_count(f, now_point)) END), 1) END;
     a.start := CASE WHEN match THEN n.start ELSE renew.start END;
@@ -213,7 +215,7 @@ BEGIN
         snowflake_registry.sum_of(renew.clock, lease_span),
         snowflake_registry.sum_of(snowflake_registry.sum_of(now_point, lease_span), margin)));
     PERFORM snowflake_registry.store_renewal(a, f, n, renew.holder, renew.lease, renew.about, now_at);
-    -- Outside a quarantine, the server must exchange a spare worker ID for one of the ring.
+    -- Outside a quarantine, the server must exchange its spare worker ID for one of the ring.
     IF spare AND NOT snowflake_registry.in_quarantine(f, now_point) THEN
         a.other := jsonb_build_object('leave', true);
     END IF;

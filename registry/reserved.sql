@@ -1,11 +1,11 @@
--- Reservations: worker IDs for databases that the registry does not know, because they have no library.
+-- Reservations: worker IDs for databases that do not use the library and are unknown to the registry.
 --
--- A reservation is a row in "node" whose bound is 2^63 - 1. No clock passes this bound. As a result, every claim skips the worker ID, with
--- or without a quarantine, and no renewal of a different holder replaces the row. Spare worker IDs cannot be reserved, because a failover
--- can lose the reservation. A server could then get the spare worker ID immediately, but would get a worker ID of the ring only after the
--- quarantine.
+-- A reservation is a row in "node" whose bound is 2^63 - 1. No clock passes this bound, so every claim skips the worker ID, even
+-- during a quarantine, and no renewal of a different holder replaces the row. Spare worker IDs cannot be reserved, because a
+-- failover can lose the reservation. A server could then get the reserved worker ID immediately if it is spare, but only after the
+-- quarantine if it is in the ring.
 
--- The row of a worker ID, locked so that no other session can change it. Raises an error if there is no such worker ID.
+-- Returns the row of a worker ID, locked so that no other session can change it. Raises an error if there is no such worker ID.
 CREATE FUNCTION snowflake_registry.lock_node(f snowflake_registry.fleet, datacenter_id integer, worker_id integer)
 RETURNS snowflake_registry.node
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -88,7 +88,7 @@ BEGIN
 END
 $$;
 
--- Returns the time from which servers can get the worker ID. The IDs of the database are at most one margin ahead of the clock.
+-- Returns the time from which servers can get the worker ID. The database's IDs are at most one margin ahead of the clock.
 CREATE FUNCTION snowflake_registry.release(worker_id integer, datacenter_id integer DEFAULT 0) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
 AS $$

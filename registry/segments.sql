@@ -1,4 +1,4 @@
--- Segments: blocks of the numbers of a tag. crates/flake/src/fleet/tag.rs says why each rule is needed.
+-- Segments: blocks of a tag's numbers. crates/flake/src/fleet/tag.rs explains why each rule is needed.
 
 CREATE FUNCTION snowflake_registry.check_tag(tag text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
@@ -18,8 +18,8 @@ BEGIN
 END
 $$;
 
--- Locks the row of the fleet, and begins a new life if the registry is in a different place than before. A call for a different fleet locks
--- and changes nothing. Without "tag_changes", the row is locked FOR SHARE unless a life begins.
+-- Locks the row of the fleet, and begins a new life if the registry has moved to a different place. If the call is for a different
+-- fleet, nothing is locked or changed. Unless "tag_changes" is true or a life begins, the row is locked FOR SHARE.
 CREATE FUNCTION snowflake_registry.enter(fleet uuid, tag_changes boolean) RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -43,7 +43,8 @@ BEGIN
 END
 $$;
 
--- Locks the row of a tag. Returns false if another session keeps the row locked, because the other tags of the server must not wait for it.
+-- Locks the row of a tag. Returns false if another session holds the lock for too long, because the server's other tags must not
+-- wait for it.
 CREATE FUNCTION snowflake_registry.lock_segment(tag text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '250ms'
 AS $$
@@ -56,7 +57,8 @@ EXCEPTION WHEN lock_not_available THEN
 END
 $$;
 
--- The answer to a request of a server, with the fields that every answer contains. It is a refusal if the request is for a different fleet.
+-- Returns an answer to a server's request with the fields that every answer contains. The answer is a refusal if the request is for
+-- a different fleet.
 CREATE FUNCTION snowflake_registry.block_answer(f snowflake_registry.fleet, fleet uuid, tag text) RETURNS snowflake_registry.block
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -75,14 +77,15 @@ BEGIN
 END
 $$;
 
--- How many numbers a tag skips before its next block, because lives have begun since its last block was taken.
+-- The number of numbers that a tag skips before its next block, because lives have begun since its last block was taken.
 CREATE FUNCTION snowflake_registry.pending_skip(s snowflake_registry.segment) RETURNS numeric
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(sum(k.windows), 0) * 64 * s.max_step FROM snowflake_registry.skip AS k WHERE k.life > s.life
 $$;
 
--- Applies the skips to a record, so that its next number is at least "least_next". Records and logs the hole. The caller stores the record.
+-- Applies the skips to a record, so that its next number is at least "least_next". Records and logs the hole. The caller stores the
+-- record.
 CREATE FUNCTION snowflake_registry.apply_skip(
     f snowflake_registry.fleet, s snowflake_registry.segment, least_next bigint, now_at timestamptz
 ) RETURNS snowflake_registry.segment
@@ -140,7 +143,7 @@ BEGIN
     b.step := s.step;
     b.max_step := s.max_step;
 
-    -- A server repeats a request if the answer was lost. It then gets the same answer.
+    -- A server repeats its request if it has not received the answer. It then receives the same answer.
     IF s.top_nonce = take.nonce THEN
         b.answer := 'taken';
         b.nonce := take.nonce;
@@ -155,7 +158,7 @@ BEGIN
         b.reason := 'exhausted';
         RETURN b;
     END IF;
-    -- If the clock was far ahead when the window began, the tag does not wait until the clock shows that time again.
+    -- If the clock was far ahead when the window began, the tag does not wait until the clock reaches that time again.
     IF b.now >= s.window_start + margin OR b.now + margin < s.window_start THEN
         began := b.now;
         used := 0;
@@ -172,7 +175,7 @@ BEGIN
 
     b.answer := 'taken';
     b.nonce := take.nonce;
-    -- If numbers are skipped, the previous block is not directly below the new one.
+    -- If numbers are skipped, the new block does not directly follow the previous one.
     s.below_nonce := CASE WHEN skipped = 0 THEN s.top_nonce END;
     s.below_first := CASE WHEN skipped = 0 THEN s.top_first END;
     s := snowflake_registry.apply_skip(f, s, 0, b.now);
@@ -223,14 +226,15 @@ BEGIN
         b.reason := 'generation';
         RETURN b;
     END IF;
-    -- A skip that has not been applied yet begins at next_value, so next_value must not become lower.
+    -- A skip that has not been applied yet starts at next_value, so next_value must not be lowered.
     IF s.top_nonce <> give_back.nonce OR give_back.last <> s.next_value - 1 OR give_back.first < s.top_first
         OR snowflake_registry.pending_skip(s) > 0
     THEN
         b.reason := 'not the top';
         RETURN b;
     END IF;
-    -- Replace the nonce. A different server can then take the same numbers, and if this request is repeated, it must not return them.
+    -- Replace the nonce. A different server can then take the same numbers, and a repetition of this request must not return them
+    -- again.
     whole := give_back.first = s.top_first AND s.below_nonce IS NOT NULL;
     UPDATE snowflake_registry.segment AS t SET next_value = give_back.first,
         top_nonce = CASE WHEN whole THEN s.below_nonce ELSE gen_random_uuid() END,
@@ -244,7 +248,7 @@ BEGIN
 END
 $$;
 
--- A server reports the last number of its highest block of each tag. Usually, nothing is locked and nothing is written.
+-- Processes a server's report of the last number of its highest block of each tag. Usually, nothing is locked or written.
 CREATE FUNCTION snowflake_registry.report(fleet uuid, tags text[], generations bigint[], lasts bigint[])
 RETURNS SETOF snowflake_registry.block
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
@@ -272,7 +276,7 @@ BEGIN
         RETURN NEXT common;
         RETURN;
     END IF;
-    -- Process the tags in a fixed order, so that two servers that have to lock rows do not deadlock.
+    -- Process the tags in a fixed order, so that two servers that need to lock rows do not deadlock.
     FOR r IN
         SELECT u.tag, u.generation, u.last, t.generation AS known, t.next_value
         FROM unnest(report.tags, report.generations, report.lasts) AS u (tag, generation, last)

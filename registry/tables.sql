@@ -1,16 +1,18 @@
--- The registry of a fleet: tables and functions that assign worker IDs and blocks of short numbers to servers. No library is needed.
+-- The registry of a fleet: tables and functions that assign worker IDs and blocks of short numbers to servers. The registry does
+-- not need the library.
 --
 -- Run this script in one of two ways:
 --   CREATE EXTENSION snowflake_registry;
 --   psql -X -1 -v ON_ERROR_STOP=1 -f snowflake_registry--@VERSION@.sql    (where extension files cannot be installed)
 --
--- Points: every bound, start, end of a quarantine and clock is a number in ID space, 0 .. 2^63 - 1. A time becomes the first ID of
--- its tick, and a duration becomes the IDs of its ticks, rounded up. Sums stop at 2^63 - 1. A bound is the last ID that is granted.
+-- Points: every bound, start, clock and end of a quarantine is a number in ID space, 0 .. 2^63 - 1. A time is represented by the
+-- first ID of its tick, and a duration by the number of IDs in its ticks, rounded up. Sums do not exceed 2^63 - 1. A bound is the
+-- last ID that is granted.
 --
--- Locks: a function that assigns a worker ID or begins a life locks the row in "fleet" FOR UPDATE, a renewal locks it FOR SHARE, and
--- both lock it before any row in "node". A function decides which of the two locks it needs before it takes the first. It never takes the
--- stronger lock while it holds the weaker one, because two sessions could then deadlock. A function for the numbers of a tag locks the row
--- in "fleet" FOR SHARE (FOR UPDATE if it creates or drops a tag), and then the row in "segment".
+-- Locks: a function that assigns a worker ID or begins a life locks the row in "fleet" FOR UPDATE. A renewal locks that row FOR
+-- SHARE. Both lock it before any row in "node". A function determines which of the two locks it needs before it takes the first
+-- one, and never takes the stronger lock while it holds the weaker one, because two sessions could then deadlock. A function for a
+-- tag's numbers locks the row in "fleet" FOR SHARE, or FOR UPDATE if it creates or drops a tag, and then the row in "segment".
 
 DO $install$
 BEGIN
@@ -19,7 +21,7 @@ BEGIN
             MESSAGE = 'the registry is already installed in this database',
             HINT = 'To see its state, run "SELECT * FROM snowflake_registry.status".';
     END IF;
-    -- CREATE EXTENSION has created the schema already.
+    -- CREATE EXTENSION has already created the schema.
     IF to_regnamespace('snowflake_registry') IS NULL THEN
         CREATE SCHEMA snowflake_registry;
     END IF;
@@ -28,7 +30,7 @@ $install$;
 
 REVOKE ALL ON SCHEMA snowflake_registry FROM PUBLIC;
 
--- Tables. They contain no rows until create_fleet() is called, so that a dump can be restored into a new extension.
+-- Tables. They are empty until create_fleet() is called, so that a dump can be restored into a new extension.
 
 CREATE TABLE snowflake_registry.fleet (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -53,8 +55,8 @@ CREATE TABLE snowflake_registry.fleet (
     spare_closed boolean NOT NULL,
     floor bigint NOT NULL CHECK (floor >= 0),
     generation bigint NOT NULL DEFAULT 0 CHECK (generation >= 0),
-    -- Columns that later versions add come last, so that an update adds them in the same order. The default is for rows from a dump of
-    -- version 0.2.0-dev, which do not show until when a spare worker ID may have been granted.
+    -- Columns added in later versions come last, so that an upgrade adds them in the same order. The default applies to rows from a
+    -- dump of version 0.2.0-dev, which do not record how long a spare worker ID may have been granted.
     spare_until bigint NOT NULL DEFAULT 9223372036854775807 CHECK (spare_until >= 0),
     spare_before bigint NOT NULL DEFAULT 0 CHECK (spare_before >= 0),
     settled bigint,
@@ -67,8 +69,8 @@ CREATE TABLE snowflake_registry.ring (
     next_spare bigint NOT NULL
 );
 
--- A heartbeat updates one row. Half of each page is left free, and no column that a heartbeat changes has an index, so that the
--- update stays in its page.
+-- Each heartbeat updates one row. To keep the new row version on the same page, half of each page is left free, and the columns
+-- that a heartbeat changes are not indexed.
 CREATE TABLE snowflake_registry.node (
     datacenter_id integer NOT NULL,
     worker_id integer NOT NULL,
@@ -122,7 +124,7 @@ CREATE TABLE snowflake_registry.segment (
     description text
 ) WITH (fillfactor = 50);
 
--- A new life adds one row here, and changes no row in "segment", regardless of the number of tags.
+-- A new life inserts one row here. It changes no rows in "segment", regardless of the number of tags.
 CREATE TABLE snowflake_registry.skip (
     life bigint PRIMARY KEY,
     quarantine bigint NOT NULL,

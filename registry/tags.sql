@@ -1,6 +1,7 @@
--- The tags of segments. crates/flake/src/fleet/tag.rs says why each rule is needed.
+-- The tags of segments. crates/flake/src/fleet/tag.rs explains why each rule is needed.
 
--- Stores a new tag. The caller holds the lock FOR UPDATE on the row of the fleet. The skips of all lives after "life" apply to the tag.
+-- Stores a new tag. The caller holds the lock FOR UPDATE on the row of the fleet. The skips of all lives after "life" apply to the
+-- tag.
 CREATE FUNCTION snowflake_registry.insert_segment(
     f snowflake_registry.fleet, tag text, start bigint, step bigint, max_step bigint, life bigint, now_at timestamptz,
     begins_at timestamptz, description text
@@ -38,7 +39,7 @@ BEGIN
 END
 $$;
 
--- The tags of the periods of series begin with this word.
+-- The tags of a series' periods start with this word.
 CREATE FUNCTION snowflake_registry.is_of_series(tag text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT starts_with(tag, 'series ') $$;
@@ -54,7 +55,8 @@ BEGIN
 END
 $$;
 
--- Creates the tag of a period of a series if there is none. A server calls this function when it first needs a number of the period.
+-- Creates the tag of a series' period if it does not exist. A server calls this function when it first needs a number of the
+-- period.
 CREATE FUNCTION snowflake_registry.begin_segment(
     fleet uuid, tag text, begins_at timestamptz, start bigint, step bigint, max_step bigint
 ) RETURNS snowflake_registry.block
@@ -63,7 +65,8 @@ AS $$
 DECLARE
     f snowflake_registry.fleet;
     b snowflake_registry.block;
-    -- The tag is created at most one margin before the period, because a later life whose clock is one margin behind may have lost the tag.
+    -- The tag is created no earlier than one margin before the period, because it may have been lost in a later life whose clock is
+    -- one margin behind.
     margin constant interval := '10 minutes';
 BEGIN
     PERFORM snowflake_registry.check_argument('fleet', begin_segment.fleet IS NOT NULL OR NULL,
@@ -88,7 +91,7 @@ BEGIN
         b.reason := 'not begun';
         b.until := begin_segment.begins_at;
     ELSIF f.floor > 0 AND begin_segment.begins_at - 2 * margin < snowflake_registry.time_of(f, f.floor) THEN
-        -- The registry that was lost may have assigned numbers of this period.
+        -- The lost registry may have assigned numbers of this period.
         b.answer := 'refused';
         b.reason := 'unknown tag';
     ELSE
@@ -132,7 +135,7 @@ BEGIN
 END
 $$;
 
--- Removes a tag, and returns its last record. Locks the row of the fleet FOR UPDATE.
+-- Removes a tag and returns its last record. Locks the row of the fleet FOR UPDATE.
 CREATE FUNCTION snowflake_registry.remove_segment(tag text) RETURNS snowflake_registry.segment
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -150,8 +153,8 @@ BEGIN
 END
 $$;
 
--- Without "start", the numbers continue. If the owner passes a lower number, the owner is responsible for making sure that neither this
--- number nor a higher one is in use.
+-- If "start" is omitted, the numbers continue. An owner who passes a lower number must make sure that neither this number nor a
+-- higher one is in use.
 CREATE FUNCTION snowflake_registry.recreate_segment(
     tag text, start bigint DEFAULT NULL, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL
 ) RETURNS bigint

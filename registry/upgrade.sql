@@ -1,9 +1,10 @@
--- Upgrades a registry of version 0.2.0-dev to version @VERSION@ while its servers run. Servers of both versions can use the registry.
+-- Upgrades a registry from version 0.2.0-dev to version @VERSION@ while its servers run. Servers of both versions can use the
+-- registry.
 --
--- Run this script in the way in which the registry was created:
+-- Run this script in the same way in which the registry was created:
 --   psql -X -1 -v ON_ERROR_STOP=1 -f snowflake_registry--0.2.0-dev--@VERSION@.sql
 --   ALTER EXTENSION snowflake_registry UPDATE;
--- If a failover loses the upgrade, run it again.
+-- If a failover loses the upgrade, run the script again.
 
 DO $check$
 BEGIN

@@ -1,8 +1,8 @@
--- The end of an upgrade. In the previous version, spare worker IDs had leases of any length, and the ring had seven eighths of the worker
--- IDs. A quarantine of the spare worker IDs begins now. When it ends, all grants that may have been lost have ended. Until then, no
--- timeline is settled, and no row is known to be newer than what may have been lost. If the previous version has begun a quarantine, or
--- should have begun one, the common spare worker IDs stay closed during that quarantine, because they were in the ring. Outside that
--- quarantine, the registry answers its servers as before.
+-- The last step of an upgrade. In the previous version, spare worker IDs had leases of any length, and the ring contained seven
+-- eighths of the worker IDs. A quarantine of the spare worker IDs begins now. By its end, all grants that may have been lost have
+-- ended. Until then, no timeline is settled, and no row is known to be newer than the changes that may have been lost. If the
+-- previous version began a quarantine, or should have begun one, the common spare worker IDs stay closed during that quarantine,
+-- because they belonged to the ring. Outside that quarantine, the registry answers its servers as before.
 DO $upgraded$
 DECLARE
     f snowflake_registry.fleet;

@@ -1,5 +1,3 @@
--- Views.
-
 CREATE VIEW snowflake_registry.status AS
 SELECT
     f.fleet_id,
@@ -72,7 +70,7 @@ CREATE VIEW snowflake_registry.datacenters AS
 SELECT r.datacenter_id, w.worker_ids, u.used, w.worker_ids - u.used AS free
 FROM snowflake_registry.fleet AS f
     CROSS JOIN snowflake_registry.ring AS r
-    -- The spare worker IDs are assigned only during a quarantine.
+    -- Spare worker IDs are assigned only during a quarantine.
     CROSS JOIN LATERAL (SELECT (snowflake_registry.division_of(f.worker_bits)).spare AS worker_ids) AS w
     CROSS JOIN LATERAL (
         SELECT count(*) AS used FROM snowflake_registry.servers AS s
@@ -90,7 +88,7 @@ FROM snowflake_registry.segment AS s
 CREATE VIEW snowflake_registry.holes AS
 SELECT h.tag, h.generation, h.first, h.last, h.life, h.skipped_at FROM snowflake_registry.hole AS h;
 
--- Privileges. The functions that the views call are granted with the views.
+-- Privileges. The functions that the views call are granted together with the views.
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
