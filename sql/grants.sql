@@ -3,10 +3,10 @@
 REVOKE EXECUTE ON FUNCTION snowflake_accept_clock() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_stat_reset() FROM PUBLIC;
--- A role that draws the numbers of one segment can draw those of every segment, and use up the numbers of each.
+-- A role that can draw numbers from one segment can draw from every segment, and can use up the numbers of each.
 REVOKE EXECUTE ON FUNCTION snowflake_segment_nextval(text) FROM PUBLIC;
--- The state of the generator is for roles that monitor the server, like PostgreSQL's own statistics. To read a view, a role also
--- needs EXECUTE on the functions in the view.
+-- The state of the generator is visible only to roles that monitor the server, as with PostgreSQL's own statistics. To read a view,
+-- a role also needs EXECUTE on the functions that the view calls.
 REVOKE EXECUTE ON FUNCTION snowflake_status() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_last_issuer() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_registry_status() FROM PUBLIC;

@@ -1,4 +1,4 @@
--- Warns if the library is not preloaded, with a hint. The function is not needed afterwards.
+-- Warns, with a hint, if the library is not preloaded. The function is then no longer needed.
 CREATE FUNCTION snowflake_warn_unless_preloaded() RETURNS void LANGUAGE c
     AS 'MODULE_PATHNAME', 'snowflake_warn_unless_preloaded_wrapper';
 SELECT snowflake_warn_unless_preloaded();

@@ -1,7 +1,7 @@
 \echo Use "ALTER EXTENSION snowflake_pg UPDATE" to load this file. \quit
 
--- The first statement needs a function that the library of 0.1.0 lacks. A running server keeps the library with which it started,
--- even if the file on disk is replaced.
+-- The first statement needs a function that the 0.1.0 library does not have. A running server keeps the library with which it
+-- started, even if the file on disk is replaced.
 DO $do$
 BEGIN
     CREATE FUNCTION snowflake_version() RETURNS text STABLE STRICT PARALLEL SAFE
@@ -101,9 +101,9 @@ COMMENT ON FUNCTION snowflake_number_row() IS
 COMMENT ON FUNCTION snowflake_number_keep() IS
     'trigger function that refuses other numbers; snowflake_number_at_commit() creates the trigger';
 
--- Renames parameters so that named notation needs no quotes. Updates the catalog directly, because PostgreSQL renames parameters only
--- by DROP FUNCTION, which would also drop the views, constraints and policies that call the function. These store the position of an
--- argument. Their definitions still print the old names in named notation (docs/upgrading.md).
+-- Renames parameters so that named notation needs no quotes. The catalog is updated directly, because PostgreSQL can rename
+-- parameters only after DROP FUNCTION, which would also drop the views, constraints and policies that call the function. These
+-- objects store argument positions. Their definitions still show the old names in named notation (docs/upgrading.md).
 UPDATE pg_catalog.pg_proc
 SET proargnames = (
     SELECT pg_catalog.array_agg(coalesce(new, old) ORDER BY place)
