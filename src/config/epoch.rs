@@ -1,4 +1,4 @@
-//! The setting `snowflake_pg.epoch`: its text, and the instant that the text represents.
+//! Parses the setting `snowflake_pg.epoch`.
 
 use flake::Epoch;
 use jiff::Timestamp;
@@ -6,8 +6,8 @@ use jiff::civil::DateTime;
 
 use crate::message::layout::EpochProblem;
 
-/// Parses the text of an epoch, which is either a whole number of milliseconds since 1970 or a time in ISO 8601 format with `Z` or
-/// an offset. Returns `None` if the text is empty, in which case the layout determines the epoch.
+/// Parses an epoch. The text is either a whole number of milliseconds since 1970 or a time in ISO 8601 format with `Z`
+/// or an offset. Returns `None` if the text is empty, in which case the layout determines the epoch.
 pub fn parse(text: &str) -> Result<Option<Epoch>, EpochProblem> {
     let text = text.trim();
     if text.is_empty() {
@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<Option<Epoch>, EpochProblem> {
     Epoch::from_unix_ms(ms).map(Some).ok_or(EpochProblem::Range)
 }
 
-/// Parses a date with `Z` or an offset, such as `2030-01-01Z`, and returns the instant of midnight at that offset.
+/// Parses a date with `Z` or an offset, such as `2030-01-01Z`, and returns the start of that day at that offset.
 fn midnight(text: &str) -> Option<Timestamp> {
     let (date, zone) = text.split_at_checked("YYYY-MM-DD".len())?;
     let zone = zone.trim_start();

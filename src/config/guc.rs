@@ -1,8 +1,8 @@
-//! The settings: their names, their defaults, their ranges, and when each setting can change.
+//! Defines the settings, with their defaults, their ranges, and when each setting can be changed.
 //!
-//! The module [`crate::config::identity`], which runs first, reads the values of the four identity settings. This module defines
-//! these settings so that `SHOW`, `pg_settings` and `ALTER SYSTEM` know them, and so that only the server's configuration can set
-//! them.
+//! The values of the four identity settings are read earlier, by the module [`crate::config::identity`]. This module
+//! still defines these settings, so that `SHOW`, `pg_settings` and `ALTER SYSTEM` recognize them, and so that they can
+//! only be set in the server's configuration.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -19,78 +19,73 @@ use crate::config::guc_hooks::{
 use crate::config::turn;
 use crate::faults::{self, Fault};
 
-/// The name of the setting for this server's worker ID.
 pub const WORKER_ID: &CStr = c"snowflake_pg.worker_id";
-/// The name of the setting for this server's datacenter ID.
 pub const DATACENTER_ID: &CStr = c"snowflake_pg.datacenter_id";
-/// The name of the setting for the layout.
 pub const LAYOUT: &CStr = c"snowflake_pg.layout";
-/// The name of the setting for the epoch.
 pub const EPOCH: &CStr = c"snowflake_pg.epoch";
 
-/// The name of the setting for the connection string of the registry.
 pub const REGISTRY: &CStr = c"snowflake_pg.registry";
 
-/// The name of the setting for the directory of the witness.
 const WITNESS_DIRECTORY: &CStr = c"snowflake_pg.witness_directory";
 
-/// The default layout, which is Twitter's layout.
+/// The default layout, which is the one that Twitter used.
 pub const DEFAULT_LAYOUT: &CStr = c"41:10:12";
 
-/// The minimum of `snowflake_pg.max_ahead`, in milliseconds. A throttled session sleeps for at least one millisecond. With a
-/// smaller `max_ahead`, this sleep would lose IDs that the layout allows.
+/// The minimum of `snowflake_pg.max_ahead`, in milliseconds. A throttled session sleeps for at least one millisecond.
+/// If `max_ahead` were smaller, IDs that the layout allows would be lost during this sleep.
 const MIN_MAX_AHEAD_MS: i32 = 2;
 const DEFAULT_MAX_AHEAD_MS: i32 = 100;
-/// The maximum of `snowflake_pg.max_ahead`, in milliseconds. The value is limited because users can rely on the time of an ID,
-/// even though this time is not exact.
+/// The maximum of `snowflake_pg.max_ahead`, in milliseconds. The value is limited because users may rely on the time of
+/// an ID, even though this time is not exact.
 pub const MAX_MAX_AHEAD_MS: i32 = 10_000;
 
-/// How far IDs and the mark can be ahead of the clock in normal operation, in nanoseconds. After a crash, IDs begin up to one
-/// window ahead of the clock, and can run ahead of that beginning by `snowflake_pg.max_ahead`.
+/// How far IDs and the mark can be ahead of the clock in normal operation, in nanoseconds. After a crash, IDs start up
+/// to one window ahead of the clock, and can then advance by another `snowflake_pg.max_ahead`.
 pub const FARTHEST_AHEAD: Nanos = MAX_WINDOW + MAX_MAX_AHEAD_MS as Nanos * 1_000_000;
 
-/// The default of `snowflake_pg.max_clock_jump`, the largest forward step of the clock that IDs follow, in seconds.
+/// The default of `snowflake_pg.max_clock_jump`, in seconds.
 const DEFAULT_MAX_CLOCK_JUMP_S: i32 = 3_600;
 /// The maximum of `snowflake_pg.max_clock_jump`: one year, in seconds. A superuser can accept larger jumps manually.
 const MAX_MAX_CLOCK_JUMP_S: i32 = 31_536_000;
 
-/// The range and the default of `snowflake_pg.lease`, in seconds. A server with the default survives an outage of the registry that
-/// lasts a night.
+/// The range and the default of `snowflake_pg.lease`, in seconds. With the default, a server can issue IDs throughout a
+/// registry outage that lasts overnight.
 const MIN_LEASE_S: i32 = MIN_LEASE.as_secs() as i32;
 const DEFAULT_LEASE_S: i32 = 12 * 3_600;
 const MAX_LEASE_S: i32 = MAX_LEASE.as_secs() as i32;
 
-/// The default and the maximum of `snowflake_pg.max_clock_skew`, in milliseconds. The value 0 means that no warning is logged.
+/// The default and the maximum of `snowflake_pg.max_clock_skew`, in milliseconds. If the value is 0, no warning is
+/// logged.
 const DEFAULT_MAX_CLOCK_SKEW_MS: i32 = 1_000;
 const MAX_MAX_CLOCK_SKEW_MS: i32 = 3_600_000;
 
-/// The default and the maximum of `snowflake_pg.max_segments`. The registry accepts a report of at most this many
-/// segments.
+/// The default and the maximum of `snowflake_pg.max_segments`. The registry does not accept reports of more segments
+/// than the maximum.
 const DEFAULT_MAX_SEGMENTS: i32 = 256;
 const MAX_MAX_SEGMENTS: i32 = 10_000;
 
-/// A parameter that users may set by mistake instead of `snowflake_pg.worker_id`, because the name of the extension begins with
-/// `snowflake`.
+/// A parameter that users may set by mistake instead of `snowflake_pg.worker_id`, because the name of the extension
+/// starts with `snowflake`.
 pub const OTHER_WORKER_ID: &CStr = c"snowflake.worker_id";
 
-/// Where the sequence of a new tick begins.
+/// The first sequence number of a new tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
 pub enum SequenceStart {
-    /// The sequence begins at 0.
+    /// The sequence starts at 0.
     #[name = c"zero"]
     Zero,
-    /// The sequence begins at a random number.
+    /// The sequence starts at a random number.
     #[name = c"random"]
     Random,
 }
 
-/// What the server does after the wall clock was set back.
+/// What the server does after the wall clock has been set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
 pub enum ClockRegression {
     /// The server continues at the speed of the monotonic clock.
     #[name = c"continue"]
     Continue,
-    /// A session waits for the clock if the wait takes no longer than 10 s. Otherwise, the session raises an error.
+    /// A session waits for the clock if the wait takes no longer than 10 s. Otherwise, it raises an error.
     #[name = c"wait"]
     Wait,
     /// A session raises an error.
@@ -112,7 +107,7 @@ static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::
 static ON_CLOCK_REGRESSION: GucSetting<ClockRegression> = GucSetting::<ClockRegression>::new(ClockRegression::Continue);
 static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_CLOCK_JUMP_S);
 
-/// Returns what the server does after the wall clock was set back.
+/// Returns what the server does after the wall clock has been set back.
 pub fn on_clock_regression() -> ClockRegression {
     ON_CLOCK_REGRESSION.get()
 }
@@ -127,9 +122,9 @@ pub fn registry() -> String {
     REGISTRY_TEXT.get().map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
 }
 
-/// Returns how far the server wants its grant to reach ahead of its clock.
+/// Returns how far ahead of its clock the server wants its grant to extend.
 pub fn lease() -> Duration {
-    // The value is not negative, because PostgreSQL keeps the setting in its range.
+    // The value is not negative, because PostgreSQL enforces the setting's range.
     Duration::from_secs(LEASE.get() as u64)
 }
 
@@ -137,22 +132,22 @@ pub fn lease() -> Duration {
 pub fn max_clock_skew() -> Option<Duration> {
     match MAX_CLOCK_SKEW.get() {
         0 => None,
-        // The value is not negative, because PostgreSQL keeps the setting in its range.
+        // The value is not negative, because PostgreSQL enforces the setting's range.
         skew => Some(Duration::from_millis(skew as u64)),
     }
 }
 
-/// Returns how many segments this server can hold at a time.
+/// Returns how many segments this server can hold at the same time.
 pub fn max_segments() -> usize {
-    // The value is positive, because PostgreSQL keeps the setting in its range.
+    // The value is positive, because PostgreSQL enforces the setting's range.
     MAX_SEGMENTS.get() as usize
 }
 
-/// Returns the clock settings in the form that the generator clock takes.
+/// Returns the clock settings in the form that the generator clock expects.
 pub fn clock_rules() -> ClockRules {
     ClockRules {
         slack: pace().max_ahead,
-        // The value is not negative, because PostgreSQL keeps the setting in its range.
+        // The value is not negative, because PostgreSQL enforces the setting's range.
         max_jump: faults::any_jump(MAX_CLOCK_JUMP.get() as u64 * 1_000_000_000),
         on_regression: match on_clock_regression() {
             ClockRegression::Continue => OnRegression::Continue,
@@ -161,30 +156,32 @@ pub fn clock_rules() -> ClockRules {
     }
 }
 
-/// Returns the settings that a reload can change, in the form that the generator takes. The values are read where PostgreSQL
-/// stores them, because `GucSetting::get` would look up a thread-local for each setting.
+/// Returns the settings that a reload can change, in the form that the generator expects. The values are read directly
+/// from PostgreSQL's variables, because `GucSetting::get` would look up a thread-local for each setting.
 #[inline]
 pub fn pace() -> Pace {
-    // SAFETY: the pointer refers to the static. Only the one thread of this process writes it, between statements.
+    // SAFETY: the pointer refers to the static, which is written only between statements and only by this process's
+    // single thread.
     let max_ahead = unsafe { *MAX_AHEAD.as_ptr() };
-    // The value is not negative, because PostgreSQL keeps the setting in its range.
+    // The value is not negative, because PostgreSQL enforces the setting's range.
     pace_with(max_ahead as u64 * 1_000_000)
 }
 
-/// Returns the settings that a reload can change, with this limit on the run-ahead.
+/// Returns the settings that a reload can change, with a different `max_ahead`.
 #[inline(always)]
 pub fn pace_with(max_ahead: Nanos) -> Pace {
-    // SAFETY: the pointer refers to the static. Only the one thread of this process writes it, between statements.
+    // SAFETY: the pointer refers to the static, which is written only between statements and only by this process's
+    // single thread.
     let start = unsafe { *SEQUENCE_START.as_ptr() };
     let random_start = start == SequenceStart::Random as i32;
     Pace { max_ahead: faults::any_lead(max_ahead), random_start, overdue: false, waited: 0 }
 }
 
-/// Defines every setting and reserves the prefix, so that PostgreSQL reports a misspelt name. This function is called in the
-/// postmaster while it preloads libraries.
+/// Defines every setting and reserves the prefix, so that PostgreSQL reports misspelled names. The postmaster calls
+/// this function while it preloads libraries.
 pub fn define(callbacks: Callbacks) {
     let _ = CALLBACKS.set(callbacks);
-    // SAFETY: the hook is guarded, and returns a string that lives until the next call.
+    // SAFETY: the hook is guarded and returns a string that remains valid until the next call.
     unsafe {
         GucRegistry::define_int_guc_with_hooks(
             WORKER_ID,
@@ -213,7 +210,7 @@ pub fn define(callbacks: Callbacks) {
         GucContext::Postmaster,
         GucFlags::default(),
     );
-    // SAFETY: the hooks do not panic, and are guarded.
+    // SAFETY: the hooks do not panic and are guarded.
     unsafe {
         GucRegistry::define_string_guc_with_hooks(
             LAYOUT,
@@ -250,7 +247,7 @@ pub fn define(callbacks: Callbacks) {
         GucContext::Postmaster,
         GucFlags::default(),
     );
-    // SAFETY: the hook is guarded, and does not change the value.
+    // SAFETY: the hook is guarded and does not change the value.
     unsafe {
         GucRegistry::define_string_guc_with_hooks(
             REGISTRY,
@@ -297,7 +294,7 @@ pub fn define(callbacks: Callbacks) {
         GucContext::Postmaster,
         GucFlags::default(),
     );
-    // SAFETY: the hook does not panic, and is guarded.
+    // SAFETY: the hook does not panic and is guarded.
     unsafe {
         GucRegistry::define_int_guc_with_hooks(
             c"snowflake_pg.max_ahead",

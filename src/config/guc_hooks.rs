@@ -12,17 +12,17 @@ use pgrx::{pg_sys, prelude::*};
 use crate::config::epoch;
 use crate::message::layout::LayoutProblem;
 
-/// The value of `snowflake_pg.worker_id` if it is not set.
+/// The value of `snowflake_pg.worker_id` if no worker ID is set.
 pub const UNSET: i32 = -1;
 
 /// The value of `snowflake_pg.worker_id`.
 pub static WORKER: GucSetting<i32> = GucSetting::<i32>::new(UNSET);
 
-/// What the settings need to know about the rest of the server.
+/// Callbacks through which the settings use higher-level modules.
 pub struct Callbacks {
     /// Returns the worker ID that the registry has assigned.
     pub assigned: fn() -> Option<u32>,
-    /// Takes note that the configuration contains a registry. It is called in each process that reads the configuration.
+    /// Records that a registry is configured. Each process that reads the configuration calls this function.
     pub registry_given: fn(),
 }
 
@@ -41,7 +41,7 @@ pub unsafe extern "C-unwind" fn show_worker() -> *const c_char {
     })
 }
 
-/// Refuses a malformed layout when `ALTER SYSTEM` writes it instead of at the next server start.
+/// Rejects a malformed layout, so that `ALTER SYSTEM` fails instead of the next server start.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn check_layout(
     value: *mut *mut c_char,
@@ -53,7 +53,7 @@ pub unsafe extern "C-unwind" fn check_layout(
     accept(IdFormat::parse(&text).map(|_| ()).map_err(|error| LayoutProblem::Setting { text, error }))
 }
 
-/// Refuses a malformed epoch when `ALTER SYSTEM` writes it instead of at the next server start.
+/// Rejects a malformed epoch, so that `ALTER SYSTEM` fails instead of the next server start.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn check_epoch(
     value: *mut *mut c_char,
@@ -66,7 +66,7 @@ pub unsafe extern "C-unwind" fn check_epoch(
     accept(checked.map_err(|problem| LayoutProblem::EpochSetting { text, problem }))
 }
 
-/// Reports a registry in the configuration. PostgreSQL calls this hook in each process that reads the configuration.
+/// Reports that a registry is configured. PostgreSQL calls this hook in each process that reads the configuration.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn check_registry(
     value: *mut *mut c_char,
@@ -96,16 +96,16 @@ unsafe fn text_of(value: *mut *mut c_char) -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// Returns the result of a check hook. If there is an error, its detail and hint are stored where PostgreSQL finds them when it
-/// raises its own error.
+/// Returns the result of a check hook. If the check failed, stores the error's detail and hint where PostgreSQL finds
+/// them when it raises its own error.
 fn accept(checked: Result<(), LayoutProblem>) -> bool {
     let Err(error) = checked else {
         return true;
     };
     let report = error.report();
     let c_text = |text: &str| CString::new(text).unwrap_or_default();
-    // SAFETY: pstrdup allocates in the current memory context, which outlives the error that PostgreSQL raises from these
-    // pointers as soon as the hook returns false.
+    // SAFETY: pstrdup allocates in the current memory context. This context outlives the error that PostgreSQL raises
+    // with these strings as soon as the hook returns false.
     unsafe {
         pg_sys::GUC_check_errcode(report.code as i32);
         pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(c_text(&report.detail).as_ptr());

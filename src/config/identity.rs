@@ -1,10 +1,10 @@
-//! This server's identity: worker ID, datacenter ID, layout and epoch. These settings are read once at server start and are
-//! checked together.
+//! This server's identity: the worker ID, datacenter ID, layout and epoch. These settings are read once at server start
+//! and are checked together.
 //!
 //! If an extension's setting has an invalid value, PostgreSQL logs a WARNING and uses the default. A server that issued
-//! IDs with a default worker ID could issue the same IDs as another server. For this reason, these four settings are
-//! read as text from the configuration before PostgreSQL knows them as settings, and the server does not start if one
-//! of them is invalid.
+//! IDs with a default worker ID could duplicate another server's IDs. For this reason, these four settings are read
+//! from the configuration as text before PostgreSQL knows them as settings, and the server does not start if one of
+//! them is invalid.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -23,21 +23,21 @@ use crate::pg::{setting, timestamp};
 /// The average number of days in a Gregorian year.
 pub const YEAR_DAYS: f64 = 365.2425;
 
-/// What is known about the IDs from this server: from the configuration, and from the registry if there is one.
+/// What determines the IDs of this server, according to the configuration and, if there is one, the registry.
 #[derive(Clone)]
 pub struct Identity {
-    /// The layout and the epoch.
+    /// The layout and the epoch of the IDs.
     pub format: IdFormat,
-    /// The generator's fixed limits, derived from the format.
+    /// The generator's fixed limits, which are derived from the format.
     pub limits: Limits,
     /// This server's worker ID and datacenter ID.
     pub node: Node,
     /// Converts words into this server's IDs.
     pub stamp: Stamp,
-    /// False if `snowflake_pg.worker_id` is not set and the registry has not assigned a worker ID. In that case, this server issues
-    /// no IDs, and the worker ID is 0.
+    /// False if `snowflake_pg.worker_id` is not set and the registry has not assigned a worker ID. In that case, this
+    /// server issues no IDs, and the worker ID is 0.
     pub worker_set: bool,
-    /// The number of the assignment of the worker ID ([`flake::Assignment`]). It is 0 without a registry.
+    /// The number of the worker ID's assignment ([`flake::Assignment`]). It is 0 without a registry.
     pub assignment: u64,
     /// No ID of this assignment is below this mark.
     pub start: Mark,
@@ -46,13 +46,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Returns the first word whose ID is at or above a mark. If there is no such word, returns a word after the last word of the
-    /// layout.
+    /// Returns the first word whose ID is at or above a mark. If there is no such word, returns a word after the
+    /// layout's last word.
     pub fn first_word(&self, mark: Mark) -> u64 {
         mark.first_word(&self.stamp, self.limits.last_word())
     }
 
-    /// Returns the time at which the tick of a word begins, in microseconds since the Unix epoch.
+    /// Returns the start of a word's tick, in microseconds since the Unix epoch.
     pub fn instant(&self, word: u64) -> i128 {
         self.format.instant(word >> self.format.layout.sequence_bits())
     }
@@ -63,7 +63,8 @@ impl Identity {
         Identity { node, stamp, worker_set: true, assignment, start, ..self.clone() }
     }
 
-    /// Returns the error that every session gets if neither `snowflake_pg.worker_id` nor `snowflake_pg.registry` is set.
+    /// Returns the error that every session raises if neither `snowflake_pg.worker_id` nor `snowflake_pg.registry` is
+    /// set.
     pub fn refusal(&self) -> Option<Error> {
         (!self.worker_set && !self.registry_set).then(|| {
             let misnamed = setting::configured(guc::OTHER_WORKER_ID).is_some();
@@ -72,15 +73,15 @@ impl Identity {
     }
 
     /// Returns the server that wrote a mark. Every reservation ends at the end of a tick, so the ID below the mark is
-    /// the last ID of a tick, and contains the worker ID and the datacenter ID of the server that wrote the mark.
-    /// Returns `None` if the mark was set manually or if there is no ID below the mark.
+    /// the last ID of a tick and contains the writer's worker ID and datacenter ID. Returns `None` if the mark was set
+    /// manually or if there is no ID below the mark.
     pub fn issuer(&self, mark: Mark) -> Option<Node> {
         let last = i64::try_from(mark.value() - 1).ok().filter(|_| mark > Mark::NOTHING_ISSUED)?;
         let parts = self.format.split(last).ok()?;
         (u64::from(parts.sequence) == self.format.layout.max(Part::Sequence)).then_some(parts.node)
     }
 
-    /// Returns the number of years until the timestamps of the layout are exhausted, if the wall clock shows `now`.
+    /// Returns the number of years from `now`, a time of the wall clock, until the layout's timestamps are exhausted.
     pub fn years_left(&self, now: Nanos) -> f64 {
         (self.format.end() - timestamp::of(now)) as f64 / (YEAR_DAYS * 86_400e6)
     }
@@ -96,18 +97,19 @@ impl Identity {
 
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 
-/// The identity with which this process issues IDs. With a registry, it is null until this process has asked for an ID,
-/// and is replaced when the registry has assigned a different worker ID. A replaced identity remains in memory, because
-/// there can be references to it.
+/// The identity with which this process issues IDs. If the server uses a registry, the pointer is null until this
+/// process first needs an ID. When the registry assigns a different worker ID, the identity is replaced. The previous
+/// identity stays in memory, because references to it can still exist.
 static ISSUING: AtomicPtr<Identity> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Returns this server's identity from the configuration, or `None` if the library is not preloaded. With a registry, it has no worker
-/// ID; [`crate::fleet::grant::identity`] returns the one with the worker ID.
+/// Returns this server's identity from the configuration, or `None` if the library is not preloaded. If the server uses
+/// a registry, this identity has no worker ID, and [`crate::fleet::grant::identity`] returns the identity with the
+/// assigned worker ID.
 pub fn find() -> Option<&'static Identity> {
     IDENTITY.get()
 }
 
-/// Returns the identity of [`find`]. Raises an error if the library is not preloaded.
+/// Returns the same identity as [`find`]. Raises an error if the library is not preloaded.
 #[inline]
 pub fn get() -> &'static Identity {
     match IDENTITY.get() {
@@ -120,19 +122,19 @@ pub fn get() -> &'static Identity {
 #[inline]
 #[allow(unsafe_code)]
 pub fn issuing() -> Option<&'static Identity> {
-    // SAFETY: the pointer is null, or points to a static variable or to a value in a box that is never freed.
+    // SAFETY: the pointer is null, or it points to a static variable or to a boxed value that is never freed.
     unsafe { ISSUING.load(Ordering::Relaxed).as_ref() }
 }
 
-/// Makes this process issue IDs with this identity.
+/// Makes this process issue IDs with the given identity.
 pub fn issue_with(identity: Identity) -> &'static Identity {
     let identity: &'static Identity = Box::leak(Box::new(identity));
     ISSUING.store(std::ptr::from_ref(identity).cast_mut(), Ordering::Relaxed);
     identity
 }
 
-/// Reads and checks the four settings. This function is called in the postmaster before the settings are defined. An error keeps
-/// the server from starting.
+/// Reads and checks the four settings. The postmaster calls this function before the settings are defined. An error
+/// keeps the server from starting.
 pub fn establish() {
     match read() {
         Ok(identity) => {
@@ -177,15 +179,15 @@ fn read() -> Result<Identity, Error> {
     })
 }
 
-/// Returns the number in the text of a setting, if the number fits its field. Only decimal digits are accepted. PostgreSQL would
-/// read `010` as 8 and would round `1.5` to 2, but a server whose worker ID comes from a template must not get the worker ID of
-/// another server.
+/// Returns the number in a setting's text if it fits its field. Only decimal digits are accepted. PostgreSQL would read
+/// `010` as 8 and round `1.5` to 2, but a server whose worker ID comes from a template must not end up with another
+/// server's worker ID.
 fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>, WorkerIdProblem> {
     let Some(text) = setting::configured(name) else {
         return Ok(None);
     };
     let digits = text.trim();
-    // While the setting is not set, pg_settings shows this value. The value is accepted here so that ALTER SYSTEM can set it.
+    // pg_settings shows this value while the setting is not set. It is accepted so that ALTER SYSTEM can store it.
     if setting == Setting::Worker && digits == guc_hooks::UNSET.to_string() {
         return Ok(None);
     }

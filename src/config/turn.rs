@@ -1,6 +1,6 @@
-//! How far ahead of the clock a new request of this session may run: [`flake::Turn`], with the limit that follows from it.
+//! Limits how far ahead of the clock this session's new requests may run ([`flake::Turn`]).
 //!
-//! The limit is stored, so that a request for an ID reads one number, and computes nothing.
+//! The limit is stored, so that a request for an ID reads one number and computes nothing.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -12,8 +12,8 @@ use pgrx::prelude::*;
 
 use crate::faults::{self, Fault};
 
-/// How far ahead of the clock a new request for one ID may run. The variable is an atomic only because Rust requires this of a static
-/// variable that changes. Each session is a process with one thread.
+/// How far ahead of the clock a new request for one ID may run. Only this process's single thread accesses the
+/// variable. It is atomic because Rust does not allow other mutable statics in safe code.
 static AHEAD: AtomicU64 = AtomicU64::new(0);
 
 thread_local!(static TURN: Cell<Turn> = const { Cell::new(Turn::FREE) });
@@ -24,7 +24,7 @@ pub fn ahead() -> Nanos {
     AHEAD.load(Ordering::Relaxed)
 }
 
-/// Notes that a throttled request of this session has slept until `now`.
+/// Records that a throttled request of this session has slept until `now`.
 pub fn slept(now: Nanos, limits: &Limits, pace: Pace) {
     if faults::on(Fault::GreedySessions) {
         return;
@@ -35,7 +35,7 @@ pub fn slept(now: Nanos, limits: &Limits, pace: Pace) {
     AHEAD.store(turn.ahead(limits, pace), Ordering::Relaxed);
 }
 
-/// Decides about a new request that is throttled. Returns true if it can be repeated immediately, see [`Turn::ends`].
+/// Returns true if a new request that is throttled can be repeated immediately. See [`Turn::ends`].
 pub fn ends(now: Nanos, limits: &Limits, pace: Pace) -> bool {
     let mut turn = TURN.get();
     let ends = turn.ends(now, limits, pace);
@@ -46,11 +46,11 @@ pub fn ends(now: Nanos, limits: &Limits, pace: Pace) -> bool {
     ends
 }
 
-/// Takes note of a new value of `snowflake_pg.max_ahead`, in milliseconds. PostgreSQL calls this function in each
-/// process, and also with the first value.
+/// Applies a new value of `snowflake_pg.max_ahead`, in milliseconds. PostgreSQL calls this function in each process,
+/// including for the initial value.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn assign_max_ahead(milliseconds: c_int, _extra: *mut c_void) {
     TURN.set(Turn::FREE);
-    // The value is not negative, because PostgreSQL keeps the setting in its range.
+    // The value is not negative, because PostgreSQL enforces the setting's range.
     AHEAD.store(milliseconds as u64 * 1_000_000, Ordering::Relaxed);
 }
