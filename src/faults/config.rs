@@ -1,10 +1,10 @@
-//! Faults of the settings.
+//! Faults in the settings.
 
 use flake::Nanos;
 
 use super::{Fault, on};
 
-/// Returns a limit that no jump exceeds if [`Fault::JumpFollowed`] is on.
+/// Returns a limit that no clock jump exceeds if [`Fault::JumpFollowed`] is on.
 pub fn any_jump(max: Nanos) -> Nanos {
     if on(Fault::JumpFollowed) { Nanos::MAX } else { max }
 }

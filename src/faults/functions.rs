@@ -1,4 +1,4 @@
-//! Faults of the SQL functions.
+//! Faults in the SQL functions.
 #![allow(unsafe_code)]
 
 use flake::IdFormat;
@@ -6,11 +6,12 @@ use pgrx::prelude::*;
 
 use super::{Fault, on};
 
-/// The time while a function reads the elements of an array argument.
+/// Exists while a function reads the elements of an array argument.
 pub struct ReadingArray;
 
-/// Copies an array argument if [`Fault::ArgumentCopied`] is on. If [`Fault::CancelWhileReading`] or [`Fault::DeafReading`] is on, a cancel
-/// request arrives, as if a signal had brought it. With the latter, all elements are read before anything checks for the request.
+/// Copies an array argument if [`Fault::ArgumentCopied`] is on. If [`Fault::CancelWhileReading`] or
+/// [`Fault::DeafReading`] is on, sets the same flags as the signal handler for cancel requests. If
+/// [`Fault::DeafReading`] is on, also reads all elements before anything checks for the request.
 pub fn reading_array(array: Option<&Array<'_, i32>>) -> ReadingArray {
     let elements = || array.into_iter().flat_map(|array| array.iter()).flatten();
     if on(Fault::ArgumentCopied) {
@@ -45,7 +46,8 @@ pub fn tweak_used(tweak: &[u8]) -> &[u8] {
     if on(Fault::TweakIgnored) { &[] } else { tweak }
 }
 
-/// Returns the time of an ID as if the epoch were the Unix epoch, if [`Fault::DecodeIgnoresEpoch`] is on. Times are in microseconds.
+/// Returns the time of an ID relative to the Unix epoch instead of the epoch of the format if
+/// [`Fault::DecodeIgnoresEpoch`] is on. Times are in microseconds.
 #[inline(always)]
 pub fn without_epoch(instant: i128, format: &IdFormat) -> i128 {
     if on(Fault::DecodeIgnoresEpoch) { instant - format.instant(0) } else { instant }

@@ -1,10 +1,11 @@
-//! Faults that the tests switch on, to check that the tests detect each fault. Only a build with the Cargo feature `faults`
-//! contains these faults, and no release is built with this feature. The server's environment variable `SNOWFLAKE_PG_FAULT` names
-//! the fault that is switched on. If a fault shows only after a different one, it names both, separated by a space.
+//! Faults that tests switch on to verify that other tests detect them. The faults exist only in builds with the Cargo
+//! feature `faults`, which no release uses. The server's environment variable `SNOWFLAKE_PG_FAULT` names the fault to
+//! switch on. If a fault has an effect only together with a different one, the variable names both, separated by a
+//! space.
 //!
-//! What a fault does is in this folder, with one file for each folder of `src/`. The other files only call a function of this folder
-//! where a value enters or leaves them, or ask whether a fault is [`on`]. The files that draw an ID do not even do that: in a build with
-//! faults, the generator's state is a [`State`] with faults.
+//! The effects of the faults are implemented in this folder, with one file for each folder of `src/`. Other files only
+//! pass values through functions of this folder, or check whether a fault is [`on`]. The files that draw an ID do
+//! neither. In a build with faults, they use a [`State`] that contains faults.
 
 mod config;
 mod functions;
@@ -28,13 +29,13 @@ pub use segments::drawn_privately;
 pub use server::{deaf_wait, micros_as_millis, read_apart, shown_event};
 pub use workers::forget_nonce;
 
-/// The generator's state. In a build with faults, it has faults.
+/// The generator's state. In a build with faults, it contains faults.
 #[cfg(not(feature = "faults"))]
 pub use flake::State;
 #[cfg(feature = "faults")]
 pub use state::State;
 
-/// A mistake that a generator could make, or an event that the test for a mistake needs.
+/// A mistake in the server, or an event that is needed to test for a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "faults"), allow(dead_code))] // Those of the state are not compiled.
 pub enum Fault {
@@ -46,7 +47,7 @@ pub enum Fault {
     ClockBeforeState,
     /// A throttled session sleeps without serving interrupts.
     DeafWait,
-    /// Nothing is throttled.
+    /// No session is throttled.
     UnboundedLead,
     /// The IDs in a run are counted as consecutive numbers, which changes the node bits.
     RunIntoNodeBits,
@@ -56,17 +57,17 @@ pub enum Fault {
     DefaultWorker,
     /// A standby issues IDs.
     IssueInRecovery,
-    /// After the last ID of the layout, the server begins again with the first ID.
+    /// After the last ID of the layout, the server restarts at the first ID.
     SilentWrap,
-    /// Decoding counts from the Unix epoch.
+    /// Decoding uses the Unix epoch.
     DecodeIgnoresEpoch,
     /// A lock is held while an error is raised.
     PoisonedLock,
     /// IDs are issued according to the wall clock instead of generator time.
     WallClock,
-    /// Not a mistake: The process loses the processor between two clock reads.
+    /// Not a mistake: The process is suspended between two clock reads.
     ReadsApart,
-    /// The process loses the processor between two clock reads, but the reads are considered simultaneous.
+    /// The process is suspended between two clock reads, but the reads are considered simultaneous.
     ReadsTrusted,
     /// Not a mistake: A flush takes two seconds.
     SlowDisk,
@@ -80,15 +81,15 @@ pub enum Fault {
     PendingForgotten,
     /// A pending mark that is durable is published without checking the stored mark.
     PendingTrusted,
-    /// A request for many IDs waits as long as other sessions keep requesting single IDs.
+    /// A request for many IDs waits for as long as other sessions keep requesting single IDs.
     NeverOverdue,
-    /// A session that has waited for an ID leaves no IDs to other sessions that wait.
+    /// A session that has waited for an ID leaves no IDs for other waiting sessions.
     GreedySessions,
-    /// The server does not look whether the file of the witness still exists.
+    /// The server does not check whether the file of the witness still exists.
     RemovalUnnoticed,
-    /// The server does not check whether the monotonic clock went back.
+    /// The server does not check whether the monotonic clock has gone backward.
     RestoreUnnoticed,
-    /// The background worker waits for a lock without a timeout, and does not react to SIGTERM while it waits.
+    /// The background worker waits for a lock without a timeout and does not react to SIGTERM during the wait.
     DeafWorker,
     /// A session that cannot extend the reservation in advance raises an error.
     RenewalRaises,
@@ -110,64 +111,66 @@ pub enum Fault {
     HiddenWait,
     /// Every occurrence of an event is logged.
     TalkativeLog,
-    /// A text argument, and the elements of an array argument, are copied before they are read.
+    /// A text argument and the elements of an array argument are copied before they are read.
     ArgumentCopied,
-    /// Not a mistake: A cancel request arrives when a function begins to read the elements of an array argument.
+    /// Not a mistake: A cancel request arrives when a function starts to read the elements of an array argument.
     CancelWhileReading,
-    /// A cancel request arrives when a function begins to read the elements of an array argument, but the function checks for
-    /// cancel requests only after it has read all elements.
+    /// A cancel request arrives when a function starts to read the elements of an array argument, but the function
+    /// checks for cancel requests only after it has read all elements.
     DeafReading,
     /// A session keeps its last ID after `DISCARD`.
     DiscardIgnored,
-    /// Defaults of all utility statements are treated like those of a COPY.
+    /// The defaults of all utility statements are treated like those of COPY.
     CopyEverywhere,
-    /// A function that is put into the defaults of a COPY does not check the privilege of the function that it replaces.
+    /// A function that is substituted in the defaults of COPY does not check the privilege for the function that it
+    /// replaces.
     CopyUnchecked,
-    /// A renewal is sent before its nonce is in the witness.
+    /// A renewal is sent before its nonce is stored in the witness.
     NonceForgotten,
-    /// A renewal that was not answered is sent again with another nonce.
+    /// A renewal that was not answered is sent again with a different nonce.
     NonceReplaced,
-    /// An answer of the registry is used even though its COMMIT gave a warning.
+    /// An answer from the registry is used even though its COMMIT returned a warning.
     WarningTrusted,
     /// Not a mistake: Looking up the addresses of a host takes 20 seconds.
     SlowLookup,
     /// Not a mistake: Every host has the address 127.0.0.2, which comes before its other addresses.
     DeadAddress,
-    /// The postmaster does not lock the witness of a server with a registry.
+    /// The postmaster does not lock the witness of a server that uses a registry.
     WitnessShared,
     /// A session does not check whether the worker ID has changed.
     AssignmentIgnored,
-    /// A server that gets a worker ID for its spare one does not unload the spare one first.
+    /// A server that exchanges its spare worker ID for another one does not unload the spare one first.
     SpareKept,
     /// IDs are issued above the bound of the grant.
     BoundIgnored,
-    /// Issuing begins below the start of the grant, and below what the witness contains.
+    /// The first ID can be below the start of the grant, and below the mark in the witness.
     StartIgnored,
-    /// A guard refuses the IDs of this server's worker ID that are not in its grant.
+    /// A guard refuses IDs that have this server's worker ID but are outside its grant.
     GrantUnguarded,
-    /// A guard refuses the IDs that this server had issued before the guard was created.
+    /// A guard refuses IDs that this server issued before the guard was created.
     GuardFromZero,
-    /// A guard refuses the rows that a trigger on this server inserts while it applies a replicated row.
+    /// A guard refuses rows that a trigger on this server inserts while it applies a replicated row.
     GuardMistakesOwn,
-    /// An answer of the registry is used before its COMMIT.
+    /// An answer from the registry is used before its COMMIT.
     CommitIgnored,
-    /// A server goes on in its blocks of a segment that was dropped and created again.
+    /// A server continues to use its blocks of a segment that was dropped and created again.
     GenerationIgnored,
     /// Every session draws from its own copy of a block.
     BlockPerSession,
-    /// The registrar serves tags that may not exist in turn with the others, and they take the slots of the others.
+    /// The registrar serves tags that may not exist in turn with other tags, and they occupy slots that other tags
+    /// need.
     NewTagsInTurn,
-    /// The entrance of tags that may not exist belongs to the role that comes first.
+    /// The role that comes first occupies the entrance for tags that may not exist.
     EntranceOfFirst,
-    /// A session waits for two seconds, instead of minutes, until its tag is looked up.
+    /// A session waits for two seconds instead of minutes for its tag to be looked up.
     ShortPatience,
-    /// Any role that can take numbers of a series begins periods that ended long ago.
+    /// Any role that can draw numbers from a series can create periods that ended long ago.
     PastByAnyRole,
     /// The privileges of the owner of a numbered table are not checked.
     TableOwnerTrusted,
-    /// A trigger that numbers rows names whichever relation has the name of the series at last.
+    /// A trigger that numbers rows refers to whichever relation currently has the name of the series.
     SeriesByName,
-    /// A series draws from the tag that its trigger names, even if its owner may not draw from it.
+    /// A series draws from the tag that its trigger names, even if its owner is not allowed to draw from that tag.
     TagTrusted,
     /// IDs are concealed and revealed without the tweak.
     TweakIgnored,

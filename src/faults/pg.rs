@@ -1,10 +1,11 @@
-//! Faults of what PostgreSQL and the machine return.
+//! Faults in values that PostgreSQL and the machine return.
 
 use std::time::Duration;
 
 use super::{Fault, on};
 
-/// Returns the first address of a host if [`Fault::DeadAddress`] is on. Takes 20 seconds if [`Fault::SlowLookup`] is on.
+/// Returns an additional first address of a host if [`Fault::DeadAddress`] is on. Takes 20 seconds if
+/// [`Fault::SlowLookup`] is on.
 pub fn dead_address() -> Option<String> {
     if on(Fault::SlowLookup) {
         std::thread::sleep(Duration::from_secs(20));

@@ -1,4 +1,4 @@
-//! Faults of the segments.
+//! Faults in the segments.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,8 @@ use flake::{Block, Segment};
 
 use super::{Fault, on};
 
-/// Draws from a segment of this process if [`Fault::BlockPerSession`] is on. It begins with what is left of the shared one.
+/// Draws from this process's own copy of a segment if [`Fault::BlockPerSession`] is on. The copy starts with the
+/// numbers that remain in the shared segment.
 pub fn drawn_privately(shared: &Segment) -> Option<i64> {
     static OWN: OnceLock<Segment> = OnceLock::new();
     if !on(Fault::BlockPerSession) {

@@ -1,4 +1,4 @@
-//! Faults of the clocks and of the waits.
+//! Faults in the clocks and in waiting.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ pub fn micros_as_millis(time: Nanos) -> Nanos {
     if on(Fault::MicrosAsMillis) { time * 1_000 } else { time }
 }
 
-/// Loses the processor for up to 150 ms before the wall clock is read, if [`Fault::ReadsApart`] or [`Fault::ReadsTrusted`] is on. With the
-/// latter, the reads are considered simultaneous.
+/// Sleeps for up to 150 ms before the wall clock is read if [`Fault::ReadsApart`] or [`Fault::ReadsTrusted`] is on. If
+/// [`Fault::ReadsTrusted`] is on, the reads are considered simultaneous.
 pub fn read_apart(reading: Reading) -> Reading {
     if !on(Fault::ReadsApart) && !on(Fault::ReadsTrusted) {
         return reading;
@@ -25,7 +25,8 @@ pub fn read_apart(reading: Reading) -> Reading {
     Reading { wall, apart: if on(Fault::ReadsTrusted) { 0 } else { apart }, ..reading }
 }
 
-/// Sleeps ten times as long without responding to interrupts if [`Fault::DeafWait`] is on. Returns true if the fault is on.
+/// Sleeps ten times as long, without responding to interrupts, if [`Fault::DeafWait`] is on. Returns true if the fault
+/// is on.
 pub fn deaf_wait(time: Duration) -> bool {
     let deaf = on(Fault::DeafWait);
     if deaf {

@@ -13,13 +13,13 @@ use pgrx::pg_sys;
 
 use super::{Fault, on, since_1970};
 
-/// The generator's state. The methods of this type replace those of [`flake::State`] with the same name.
+/// The generator's state. The methods of this type override those of [`flake::State`] that have the same name.
 pub struct State(flake::State);
 
 impl Deref for State {
     type Target = flake::State;
 
-    /// Returns a state of this process if [`Fault::StatePerBackend`] is on.
+    /// Returns a separate state for this process if [`Fault::StatePerBackend`] is on.
     fn deref(&self) -> &flake::State {
         static OWN: OnceLock<flake::State> = OnceLock::new();
         if on(Fault::StatePerBackend) { OWN.get_or_init(flake::State::new) } else { &self.0 }
@@ -32,8 +32,8 @@ impl State {
         State(flake::State::new())
     }
 
-    /// Draws words with a different pace ([`Fault::NeverOverdue`]) or time ([`Fault::ClockBeforeState`], [`Fault::WallClock`]), or where
-    /// there is an obstacle ([`Fault::IssueInRecovery`], [`Fault::SilentWrap`]).
+    /// Draws words with a different pace ([`Fault::NeverOverdue`]) or time ([`Fault::ClockBeforeState`],
+    /// [`Fault::WallClock`]), or in spite of an obstacle ([`Fault::IssueInRecovery`], [`Fault::SilentWrap`]).
     pub fn draw(
         &self,
         limits: &Limits,
@@ -59,7 +59,7 @@ impl State {
             self.begin_without_mark(time(0));
             drawn = (**self).draw(limits, pace, request, &mut time);
         }
-        // A server that starts after its last tick loads no state.
+        // A server that starts after its last tick does not load a state.
         let ended = || limits.word_at(wall()).is_some_and(|word| word > limits.last_word());
         if on(Fault::SilentWrap) && (drawn == Err(Obstacle::Exhausted) || not_loaded && ended()) {
             return Ok(Drawn { run: Run { first: 1, count: 1 }, renew: false });
@@ -67,7 +67,7 @@ impl State {
         drawn
     }
 
-    /// Begins issuing IDs without a mark, because a standby cannot write a mark.
+    /// Starts issuing IDs without a mark, because a standby cannot write a mark.
     fn begin_without_mark(&self, monotonic: Nanos) {
         let generation = self.generation();
         let reading = Reading { monotonic, boot: monotonic, wall: wall(), apart: 0 };
@@ -80,12 +80,12 @@ impl State {
         on(Fault::AssignmentIgnored) || (**self).has_assignment(number)
     }
 
-    /// Returns nothing if [`Fault::MarkBehind`] is on, so that the stored mark is not compared with it.
+    /// Returns `None` if [`Fault::MarkBehind`] is on, so that the stored mark is not compared with the published one.
     pub fn published(&self) -> Option<u64> {
         (**self).published().filter(|_| !on(Fault::MarkBehind))
     }
 
-    /// Returns nothing if [`Fault::PendingForgotten`] is on.
+    /// Returns `None` if [`Fault::PendingForgotten`] is on.
     pub fn pending(&self) -> Option<Pending> {
         (**self).pending().filter(|_| !on(Fault::PendingForgotten))
     }
@@ -105,7 +105,7 @@ impl State {
         (**self).postpone(now, pause);
     }
 
-    /// Compares the clocks as if the monotonic clock had not gone back, if [`Fault::RestoreUnnoticed`] is on.
+    /// Compares the clocks as if the monotonic clock had not gone backward if [`Fault::RestoreUnnoticed`] is on.
     pub fn discipline(&self, read: impl FnOnce() -> Reading, issued: Nanos, rules: &ClockRules) -> Disciplined {
         let read = || {
             let reading = read();
@@ -116,8 +116,8 @@ impl State {
     }
 }
 
-/// Holds a lock from the time when a session finds the state not loaded, until it has loaded the state, if [`Fault::PoisonedLock`] is on.
-/// An error that is raised meanwhile leaves the lock poisoned.
+/// Simulates a lock if [`Fault::PoisonedLock`] is on. A session holds it from the time when it finds the state not
+/// loaded until it has loaded the state. An error that is raised in between leaves the lock poisoned.
 fn poison(not_loaded: bool) {
     static HELD: AtomicBool = AtomicBool::new(false);
     if on(Fault::PoisonedLock) && HELD.swap(not_loaded, Ordering::Relaxed) && not_loaded {

@@ -1,10 +1,10 @@
-//! Faults of the background workers.
+//! Faults in the background workers.
 
 use flake::fleet::{Member, MemberIdentity, Point, Record};
 
 use super::{Fault, on};
 
-/// Forgets the nonce of a renewal that was not answered if [`Fault::NonceReplaced`] is on.
+/// Forgets the nonce of an unanswered renewal if [`Fault::NonceReplaced`] is on.
 pub fn forget_nonce(member: &mut Member, identity: MemberIdentity) {
     let pending = member.record().copied().filter(|record| on(Fault::NonceReplaced) && record.pending.is_some());
     if let Some(record) = pending {
