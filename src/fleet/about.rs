@@ -4,7 +4,7 @@ use crate::fleet::call::Clocks;
 use crate::pg::text_arg::ascii;
 use crate::pg::{recovery, server, setting};
 
-/// Returns what this server reports about itself, for the views of the registry.
+/// Returns the facts that this server reports and the views of the registry show.
 pub fn about(clocks: Option<Clocks>) -> String {
     let mut about = serde_json::json!({
         "host": ascii(&host()),
@@ -22,7 +22,6 @@ pub fn about(clocks: Option<Clocks>) -> String {
     about.to_string()
 }
 
-/// Returns the name of this machine.
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! Sends the calls of the protocol to the registry. [`flake::fleet::Statement`] has the statements.
+//! Sends the protocol's calls to the registry. [`flake::fleet::Statement`] defines the statements.
 
 use std::ffi::CString;
 use std::time::Duration;
@@ -11,34 +11,34 @@ use crate::message::registry::{RefusalFacts, Trouble};
 use crate::pg::libpq::{Connection, QueryFailure, ResultRow};
 use crate::server::clock;
 
-/// How long the registry has to answer one request. It waits up to five seconds for each of two locks, and then for its synchronous
-/// standby.
+/// How long the registry has to answer one request. The registry waits up to five seconds for each of two locks, and
+/// then for its synchronous standby.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How many times a request is repeated immediately because the registry changed at the same time.
+/// How often a request is repeated immediately because the registry changed during the request.
 const RETRIES: u32 = 3;
 
-/// An answer, and what came with it.
+/// An answer with additional information.
 pub struct Reply {
     pub answer: RegistryAnswer,
-    /// What a refusal says beside its reason.
+    /// What a refusal reports in addition to its reason.
     pub facts: RefusalFacts,
-    /// Who holds the worker ID: the host, the port and the data directory.
+    /// The holder of the worker ID: its host, port and data directory.
     pub holder: String,
-    /// The comparison of the clocks.
     pub clocks: Clocks,
 }
 
-/// A comparison of the wall clocks of this server and of the registry.
+/// A comparison of this server's wall clock with the registry's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// By how much this server's clock is ahead, in microseconds, if the registry read its clock in the middle of the request.
+    /// How far this server's clock is ahead, in microseconds, assuming that the registry read its clock in the middle
+    /// of the request.
     pub offset: i64,
-    /// The duration of the request in microseconds. The offset is wrong by at most half of it.
+    /// The duration of the request, in microseconds. The error of the offset is at most half of it.
     pub round_trip: i64,
 }
 
-/// Sends a call and waits for its answer. `about` is what this server reports about itself, as a JSON object.
+/// Sends a call and waits for its answer. `about` is this server's report about itself, as a JSON object.
 pub fn send(connection: &Connection, call: &Call, about: &str) -> Result<Reply, Trouble> {
     let statement = call.statement(about);
     let sql = CString::new(statement.sql).unwrap_or_default();
@@ -55,7 +55,7 @@ pub fn send(connection: &Connection, call: &Call, about: &str) -> Result<Reply, 
     }
 }
 
-/// Returns the reply in a row, or `None` if it is not one that this version knows.
+/// Returns the reply in a row, or `None` if this version does not recognize it.
 fn reply(row: &ResultRow, call: &Call, wall: i64, round_trip: i64) -> Option<Reply> {
     let other: Value = row.get("other").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let said = |key: &str| match &other[key] {

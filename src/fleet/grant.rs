@@ -1,25 +1,27 @@
-//! What the registrar publishes to the sessions of this server: the worker ID, the grant, and how the last heartbeats went.
+//! What the registrar publishes to this server's sessions: the worker ID, the grant, and the results of the last
+//! heartbeats.
 //!
 //! # Locking contract
 //!
-//! There is one writer: the postmaster, before it starts other processes, and then the registrar, of which there is at most one. Any
-//! number of processes read. No reader waits for the writer, and the writer waits for no reader.
+//! There is only one writer: the postmaster before it starts other processes, and then the registrar, of which there is
+//! at most one. There can be any number of readers. Readers and the writer do not wait for each other.
 //!
-//! The memory is a counter and two copies of the snapshot. Snapshot `n` is in copy `n % 2`. The writer fills the other copy and then
-//! stores the counter. A reader reads the counter, copies the copy that it names, and reads the counter again. If both numbers are
-//! `n`, the reader has copied snapshot `n` and nothing else, for two reasons:
+//! The memory consists of a counter and two copies of the snapshot. Snapshot `n` is in copy `n % 2`. The writer fills
+//! the other copy and then stores the counter. A reader reads the counter, reads the copy that it selects, and reads
+//! the counter again. If both values are `n`, the reader has read exactly snapshot `n`, for two reasons:
 //!
-//! - The reader sees all of snapshot `n`, because the counter is stored with `Release` after the copy was filled, and is first read
-//!   with `Acquire`.
-//! - The reader sees nothing of snapshot `n + 2`, which replaces snapshot `n`. The writer begins with it after a `Release` fence that
-//!   follows the store of `n + 1`. If a word came from snapshot `n + 2`, the reader's `Acquire` fence would synchronize with that fence,
-//!   and the second reading of the counter would find `n + 1` or more.
+//! - The reader sees all of snapshot `n`, because the writer stores the counter with `Release` after it has filled the
+//!   copy, and the reader first loads the counter with `Acquire`.
+//! - The reader sees nothing of snapshot `n + 2`, which replaces snapshot `n`. Before the writer starts to write that
+//!   snapshot, it executes a `Release` fence, which follows the store of `n + 1`. If a word came from snapshot `n + 2`,
+//!   the reader's `Acquire` fence would synchronize with that fence, and the reader's second load of the counter would
+//!   return `n + 1` or more.
 //!
-//! Words are atomics, so discarding a copy is not undefined behaviour. A reader retries only if the writer has stored a
-//! new snapshot while the reader was copying. Copying takes nanoseconds, and the registrar usually stores at most one
-//! snapshot per second. A writer that is stopped in the middle of a snapshot holds up no reader, because readers use
-//! the other copy. The proof needs the two fences and no schedule, and the memory has one writer, so there is no model
-//! in loom.
+//! The words are atomics, so reading a copy that is then discarded is not undefined behavior. A reader retries only if
+//! the writer has stored a new snapshot in the meantime. Reading a copy takes nanoseconds, and the registrar usually
+//! stores at most one snapshot per second. A writer that is stopped in the middle of a snapshot does not block readers,
+//! because they use the other copy. There is no loom model, because the memory has one writer and the proof depends
+//! only on the two fences, not on scheduling.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -38,13 +40,12 @@ use crate::pg::background_worker;
 use crate::pg::text_arg::ascii;
 use crate::server::clock;
 
-/// The words of a text. A text that does not fit is truncated.
+/// The number of words for each text. Longer texts are truncated.
 const TEXT: usize = 48;
 
-/// The words before the texts.
+/// The number of words before the texts.
 const NUMBERS: usize = 16;
 
-/// The number of texts.
 const TEXTS: usize = 4;
 
 const WORDS: usize = NUMBERS + TEXTS * TEXT;
@@ -52,64 +53,67 @@ const WORDS: usize = NUMBERS + TEXTS * TEXT;
 /// Whether this server has a worker ID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// The server has no worker ID yet, or has lost it.
+    /// The server does not have a worker ID yet, or has lost it.
     #[default]
     Seeking,
-    /// The server has a worker ID, and may issue its IDs up to the bound.
+    /// The server has a worker ID and may issue its IDs up to the bound.
     Holding,
-    /// A copy of this server has renewed the grant. This server issues no IDs until it is restarted.
+    /// A copy of this server has renewed the grant. This server does not issue IDs until it is restarted.
     Fenced,
 }
 
-/// What the registrar has published. Times are in microseconds since the Unix epoch, and 0 if there was no such event.
+/// What the registrar has published. Times are in microseconds since the Unix epoch, or 0 if the event has not
+/// occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     pub standing: Standing,
-    /// Counts how many times this server has got or lost a worker ID since it started. A reservation of an earlier
-    /// generation must no longer be used.
+    /// How many times this server has gained or lost a worker ID since it started. A reservation from an earlier
+    /// generation must not be used.
     pub generation: u64,
-    /// The worker ID and the datacenter ID. Unless the server holds a worker ID, the last one that it held.
+    /// The worker ID and the datacenter ID. If the server does not hold a worker ID, these are the last ones that it
+    /// held.
     pub node: Node,
     /// The lowest and the highest ID that this server may issue.
     pub start: Point,
     pub bound: Point,
-    /// When this server got the worker ID, or started with the one in its witness.
+    /// When this server received the worker ID, or when it started with the worker ID from its witness.
     pub since: i64,
-    /// The time of the bound. After it, the server issues no IDs.
+    /// The time of the bound, after which the server issues no IDs.
     pub granted_until: i64,
     /// When a heartbeat last succeeded.
     pub last_heartbeat: i64,
-    /// When the registrar last began to wait for a host, or, before the first heartbeat, when the postmaster published the first
-    /// snapshot. This is a time on the monotonic clock, in nanoseconds.
+    /// When the registrar last started to wait for a host. Before the first heartbeat, this is when the postmaster
+    /// published the first snapshot. This is a time of the monotonic clock, in nanoseconds.
     pub attempted: u64,
-    /// How many heartbeats have failed since the last one that succeeded.
+    /// How many heartbeats have failed since the last successful one.
     pub failures: u64,
-    /// How far the wall clock of this server is ahead of the registry's, and the duration of the request that measured
-    /// this. The true offset differs by at most half of the round trip. A round trip of 0 means that nothing was
+    /// How far this server's wall clock is ahead of the registry's, and the duration of the request that measured this.
+    /// The true offset differs by at most half of the round trip. If the round trip is 0, the offset has not been
     /// measured.
     pub offset_us: i64,
     pub round_trip_us: i64,
-    /// When the copy of this server made its last renewal, by the registry's clock, as a point.
+    /// The point on the registry's clock at which the copy of this server last renewed the grant.
     pub fenced_seen: Point,
-    /// Why the last heartbeat failed, or an empty text. Every user can read it, so it contains no connection parameters.
+    /// Why the last heartbeat failed, or an empty string. Every user can read this text, so it does not contain
+    /// connection parameters.
     pub cause: String,
-    /// More about the cause, or an empty text.
+    /// Additional information about the cause, or an empty string.
     pub detail: String,
-    /// What to do about the cause, or an empty text.
+    /// How to resolve the cause, or an empty string.
     pub hint: String,
-    /// Who has fenced this server: the host, the port and the data directory of the copy.
+    /// The copy that has fenced this server: its host, port and data directory.
     pub fenced_by: String,
 }
 
 impl Snapshot {
-    /// Returns a snapshot that contains this grant.
+    /// Returns a snapshot that contains the given grant.
     pub fn with(self, grant: &Grant, scale: &Scale) -> Snapshot {
         let granted_until = i64::try_from(scale.time(grant.bound)).unwrap_or(i64::MAX);
         let (node, start, bound) = (grant.node, grant.start, grant.bound);
         Snapshot { standing: Standing::Holding, node, start, bound, granted_until, ..self }
     }
 
-    /// Returns the identity of this server with the worker ID that this snapshot contains, or without a worker ID.
+    /// Returns this server's identity, with the worker ID in this snapshot if it contains one.
     pub fn identity(&self, own: &Identity) -> Identity {
         match self.standing {
             Standing::Holding => {
@@ -125,14 +129,15 @@ impl Snapshot {
         self.standing == Standing::Holding && self.generation == identity.assignment
     }
 
-    /// Returns the first word that is above the bound. It is the first word of a tick, as the end of every reservation is.
+    /// Returns the first word above the bound. It is the first word of a tick, because every reservation ends at the
+    /// end of a tick.
     pub fn ceiling(&self, identity: &Identity) -> u64 {
         let grant = Grant { node: self.node, start: self.start, bound: self.bound, used: Mark::NOTHING_ISSUED };
         let ceiling = grant.ceiling(&identity.stamp, identity.limits.last_word());
         ceiling - ceiling % identity.limits.capacity()
     }
 
-    /// Returns true if there is no registrar, or if it should have begun another heartbeat long ago.
+    /// Returns true if there is no registrar or if its next heartbeat is long overdue.
     pub fn overdue(&self) -> bool {
         let since = Duration::from_nanos(clock::monotonic().saturating_sub(self.attempted));
         let late = since > 3 * period() + LONGEST && self.standing != Standing::Fenced;
@@ -155,7 +160,7 @@ impl Snapshot {
         identity::get().name(self.node)
     }
 
-    /// Returns until when this server can issue IDs.
+    /// Returns how long this server can issue IDs.
     pub fn until(&self) -> Until {
         match self.standing {
             Standing::Holding => Until::Time(self.granted_until.into(), self.name()),
@@ -164,7 +169,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns how much of the lease is left at `now`, in microseconds since the Unix epoch.
+    /// Returns how much of the lease is left at `now`, which is in microseconds since the Unix epoch.
     pub fn left(&self, now: i64) -> LeaseLeft {
         let spare = self.node.worker >= Ring::of(&identity::get().format.layout).spare;
         let lease = if spare { guc::lease().min(SPARE_LEASE) } else { guc::lease() };
@@ -233,7 +238,8 @@ impl Snapshot {
     }
 }
 
-/// Writes a text. A text of another server can contain any characters, but must be valid in the encoding of every database.
+/// Stores a text. A text from another server can contain any characters, but the stored text must be valid in the
+/// encoding of every database.
 fn put_text(words: &mut [u64], text: &str) {
     let text = ascii(text);
     for (word, bytes) in words.iter_mut().zip(text.as_bytes().chunks(size_of::<u64>())) {
@@ -248,22 +254,23 @@ fn text_in(words: &[u64]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// True if there was no slot for the registrar. The postmaster sets this flag, and its children inherit it.
+/// True if no background worker slot was available for the registrar. The postmaster sets this flag, and its children
+/// inherit it.
 static NO_REGISTRAR: AtomicBool = AtomicBool::new(false);
 
-/// Notes that no registrar runs. This function is called in the postmaster while it preloads libraries.
+/// Records that no registrar is running. The postmaster calls this function while it preloads libraries.
 pub fn note_no_registrar() {
     NO_REGISTRAR.store(true, Ordering::Relaxed);
 }
 
-/// The memory of the snapshot.
+/// The shared memory for the snapshots.
 struct PublishedSnapshot {
     counter: AtomicU64,
     copies: [[AtomicU64; WORDS]; 2],
 }
 
 impl PublishedSnapshot {
-    /// Returns the memory with snapshot 0.
+    /// Returns memory that contains snapshot 0.
     fn new(first: &Snapshot) -> PublishedSnapshot {
         let zero = || [const { AtomicU64::new(0) }; WORDS];
         PublishedSnapshot { counter: AtomicU64::new(0), copies: [first.encode().map(AtomicU64::new), zero()] }
@@ -284,7 +291,7 @@ impl PublishedSnapshot {
 
     fn write(&self, snapshot: &Snapshot) {
         let next = self.counter.load(Ordering::Relaxed) + 1;
-        // Orders the last store of the counter before the stores below.
+        // Orders the previous store of the counter before the stores below.
         fence(Ordering::Release);
         for (word, value) in self.copies[(next % 2) as usize].iter().zip(snapshot.encode()) {
             word.store(value, Ordering::Relaxed);
@@ -299,8 +306,8 @@ unsafe impl PGRXSharedMemory for PublishedSnapshot {}
 // SAFETY: the name is the extension's own, so no other library uses it.
 static PUBLISHED: PgAtomic<PublishedSnapshot> = unsafe { PgAtomic::new(c"snowflake_pg grant") };
 
-/// Requests the shared memory if the server has a registry. This function is called in the postmaster while it preloads libraries,
-/// after [`record::open`].
+/// Requests shared memory if the server uses a registry. The postmaster calls this function while it preloads
+/// libraries, after [`record::open`].
 #[allow(clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn request(identity: &Identity) {
     if identity.registry_set && background_worker::in_normal_server() {
@@ -308,8 +315,8 @@ pub fn request(identity: &Identity) {
     }
 }
 
-/// Returns what the server can say before the registrar runs. A server whose witness has a valid record continues with
-/// it immediately, and does the same when the postmaster sets up shared memory again after a crash.
+/// Returns the snapshot that is published before the registrar runs. A server whose witness contains a valid record
+/// continues with it immediately. The same applies when the postmaster sets up shared memory again after a crash.
 fn first() -> Snapshot {
     use flake::fleet::{Member, MemberStanding};
     let format = identity::get().format;
@@ -321,13 +328,13 @@ fn first() -> Snapshot {
     }
 }
 
-/// Returns what the protocol needs to know about this server.
+/// Returns the identity of this server that the protocol uses.
 pub fn member_identity() -> flake::fleet::MemberIdentity {
     let identity = identity::get();
     flake::fleet::MemberIdentity { fleet: None, format: identity.format, datacenter: identity.node.datacenter }
 }
 
-/// Returns the scale of the points of this server's layout and epoch.
+/// Returns the scale of points in this server's layout and epoch.
 pub const fn scale(identity: &Identity) -> Scale {
     Scale::new(identity.format)
 }
@@ -339,7 +346,7 @@ pub fn identity() -> Option<Identity> {
     Some(published().map_or_else(|| own.clone(), |snapshot| snapshot.identity(own)))
 }
 
-/// Returns true if a grant limits the IDs of this identity. Without a registry, there is no grant.
+/// Returns true if a grant limits the IDs of this identity. There is no grant without a registry.
 pub fn limits(identity: &Identity) -> bool {
     identity.registry_set && !faults::on(Fault::BoundIgnored)
 }
@@ -349,13 +356,13 @@ pub fn worker() -> Option<u32> {
     published().filter(|snapshot| snapshot.standing == Standing::Holding).map(|snapshot| snapshot.node.worker)
 }
 
-/// How many heartbeats there are in one lease.
+/// The number of heartbeats per lease.
 const HEARTBEATS: u32 = 720;
 
-/// The shortest time between two heartbeats, and before the second attempt after a failure.
+/// The minimum time between two heartbeats, and before the second attempt after a failure.
 pub const SHORTEST: Duration = Duration::from_secs(1);
 
-/// How long the registrar can wait for one host or for the answers to its requests, roughly.
+/// The approximate maximum time that the registrar waits for one host or for the answers to its requests.
 const LONGEST: Duration = Duration::from_mins(2);
 
 /// Returns the time between two heartbeats.
@@ -363,12 +370,12 @@ pub fn period() -> Duration {
     (guc::lease() / HEARTBEATS).max(SHORTEST)
 }
 
-/// Returns the wall clock of this server in microseconds since the Unix epoch.
+/// Returns the time of this server's wall clock, in microseconds since the Unix epoch.
 pub fn now() -> i64 {
     (clock::wall() / 1_000) as i64
 }
 
-/// Returns what the registrar has published, or `None` if the server has no registry.
+/// Returns the published snapshot, or `None` if the server does not use a registry.
 pub fn published() -> Option<Snapshot> {
     let there = identity::find().is_some_and(|identity| identity.registry_set) && background_worker::in_normal_server();
     there.then(|| PUBLISHED.get().read())

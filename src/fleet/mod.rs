@@ -1,5 +1,5 @@
-//! This server as a member of a fleet: the grant that it has from the registry, and its side of the registry's protocol. Crate
-//! `crates/flake` decides what an answer of the registry means.
+//! This server as a member of a fleet: its grant from the registry, and its side of the registry's protocol. The crate
+//! `crates/flake` interprets the registry's answers.
 
 pub mod about;
 pub mod call;

@@ -1,22 +1,24 @@
-//! The witness of a server with a registry: the record of the grant ([`flake::fleet::Record`]), in a file in an in-memory file system.
+//! The witness of a server that uses a registry: the record of the grant ([`flake::fleet::Record`]), in a file in an
+//! in-memory file system.
 //!
-//! The grant belongs to this file and not to the data directory. It ends with the boot of the machine, and no backup, copy or rewind
-//! of a disk contains it. A server that finds no record asks the registry for a worker ID, which is always safe. A
-//! server that finds a record continues with its worker ID without asking. This is safe because the postmaster locks
-//! the file, so only one server at a time has this record.
+//! The grant belongs to this file and not to the data directory. The file does not survive a reboot of the machine, and
+//! no backup, copy or rewind of a disk contains it. A server that finds no record requests a worker ID from the
+//! registry, which is always safe. A server that finds a record continues with its worker ID without contacting the
+//! registry. This is safe because the postmaster locks the file, so only one server at a time can use the record.
 //!
-//! The file is found by the data directory: its device, its inode and its path. Their only purpose is to distinguish
-//! servers that share an in-memory file system. A data directory that was moved or mounted elsewhere has a different
-//! file, and its server gets a different worker ID.
+//! The file name is derived from the device, inode and path of the data directory. These only distinguish servers that
+//! share an in-memory file system. A data directory that is moved or mounted elsewhere has a different file, and its
+//! server gets a different worker ID.
 //!
 //! # Locking contract
 //!
-//! The postmaster locks the file before it starts other processes, and the lock lasts as long as any of them. Only the registrar
-//! writes the record, in whole words. No process reads the record while it is being written, because only the registrar
-//! and, before the registrar starts, the postmaster read it. A record that was written only in part has a wrong
-//! checksum and is void. The last word, [`Record::used`], is not covered by the checksum. Any process raises it, and
-//! the registrar replaces it only before it publishes a new worker ID, when no session can issue with it. Without a
-//! file, the words are in shared memory, so that the registrar finds the record again after an error.
+//! The postmaster locks the file before it starts other processes, and the lock lasts until the last of them exits.
+//! Only the registrar writes the record, one whole word at a time. No process reads the record while it is being
+//! written, because only the registrar reads it and, before the registrar starts, the postmaster. A partially written
+//! record has a wrong checksum and is void. The checksum does not cover the last word, [`Record::used`]. Any process
+//! can raise this word. The registrar replaces it only before it publishes a new worker ID, when no session can issue
+//! IDs with that worker ID. If there is no file, the words are in shared memory, so that the registrar finds the record
+//! again after an error.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -38,12 +40,12 @@ use crate::os::memory_file::MemoryFile;
 use crate::pg::{background_worker, server};
 use crate::server::witness_holder::WitnessHolder;
 
-/// The version of the file's contents. It is part of the file's name, so that no version reads the contents of a
-/// different one.
+/// The version of the file's contents. It is part of the file name, so that no version reads contents that a different
+/// version wrote.
 const VERSION: u32 = 1;
 
-/// How long the postmaster waits for the lock, because the last processes of the previous postmaster end after it.
-/// `POLL` is the interval between attempts.
+/// How long the postmaster waits for the lock. After a restart, the previous postmaster's last processes may still hold
+/// it. `POLL` is the interval between attempts.
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
@@ -53,7 +55,7 @@ const _: () = assert!(USED == WORDS - 1, "the number of the file is the last wor
 
 static FILE: OnceLock<MemoryFile> = OnceLock::new();
 
-/// The record of a server without a file.
+/// The record of a server that does not use a file.
 struct Unfiled([AtomicU64; WORDS]);
 
 // SAFETY: the type consists of atomics and contains no pointer.
@@ -62,8 +64,9 @@ unsafe impl PGRXSharedMemory for Unfiled {}
 // SAFETY: the name is the extension's own, so no other library uses it.
 static UNFILED: PgAtomic<Unfiled> = unsafe { PgAtomic::new(c"snowflake_pg record") };
 
-/// Opens and locks the witness of this server. This function is called in the postmaster while it preloads libraries. If the witness
-/// cannot be used, the server runs without it, logs a warning, and asks the registry for a worker ID at every start.
+/// Opens and locks this server's witness. The postmaster calls this function while it preloads libraries. If the
+/// witness cannot be used, the server logs a warning, runs without it, and requests a worker ID from the registry at
+/// every start.
 #[allow(clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn open(identity: &Identity) {
     if !identity.registry_set || !background_worker::in_normal_server() {
@@ -102,7 +105,7 @@ pub fn open(identity: &Identity) {
 fn name() -> std::io::Result<String> {
     let path = server::data_directory();
     let found = fs::metadata(&path)?;
-    // FNV-1a with 64 bits.
+    // 64-bit FNV-1a.
     let hash = path
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -116,7 +119,7 @@ fn words() -> &'static [AtomicU64] {
     }
 }
 
-/// Returns the record, or `None` if there is none. This function can be used only after [`open`].
+/// Returns the record, or `None` if there is none. This function must be called after [`open`].
 pub fn load() -> Option<Record> {
     let mut bytes = [0; RECORD_SIZE];
     for (to, word) in bytes.chunks_exact_mut(size_of::<u64>()).zip(words()) {
@@ -125,8 +128,8 @@ pub fn load() -> Option<Record> {
     Record::decode(&bytes)
 }
 
-/// Stores a record, except for [`Record::used`]. Only the registrar calls this function. The record outlives the processes that have
-/// the file mapped, so nothing must be flushed.
+/// Stores a record, except for [`Record::used`]. Only the registrar calls this function. Nothing needs to be flushed,
+/// because the record outlives the processes that have mapped the file.
 pub fn store(record: &Record) {
     let bytes = record.encode();
     for (word, from) in words()[..USED].iter().zip(bytes.chunks_exact(size_of::<u64>())) {
@@ -139,19 +142,20 @@ pub fn clear() {
     words()[..USED].iter().for_each(|word| word.store(0, Ordering::Relaxed));
 }
 
-/// Returns a mark above every ID that was issued with the grant. This function and [`raise`] can be used only if
+/// Returns a mark above every ID that was issued under the grant. This function and [`raise`] can be used only if
 /// [`crate::fleet::grant::published`] returns a snapshot.
 pub fn used() -> Mark {
     Mark::stored(words()[USED].load(Ordering::Relaxed)).unwrap_or(Mark::NOTHING_ISSUED)
 }
 
-/// Notes that IDs below `mark` may be issued from now on. A session calls this function after the mark was written and before it
-/// issues IDs.
+/// Records that IDs below `mark` may be issued from now on. A session calls this function after the mark has been
+/// written and before it issues IDs.
 pub fn raise(mark: Mark) {
     words()[USED].fetch_max(mark.value(), Ordering::Relaxed);
 }
 
-/// Replaces the mark, possibly with a lower one. No session raises it at the same time, because the caller has locked the mark.
+/// Replaces the mark, possibly with a lower one. No session raises it at the same time, because the caller holds the
+/// lock on the mark.
 pub fn set(mark: Mark) {
     words()[USED].store(mark.value(), Ordering::Relaxed);
 }
@@ -162,13 +166,13 @@ pub fn begin() {
     set(Mark::NOTHING_ISSUED);
 }
 
-/// Returns false if the file was removed since the server started. The server continues with what the file contained,
-/// which its processes have mapped. A new file would not be the one that they write to.
+/// Returns false if the file has been removed since the server started. The server continues to use the contents of the
+/// removed file, which its processes have mapped. A new file would be a different file from the one that they write to.
 pub fn exists() -> bool {
     faults::on(Fault::RemovalUnnoticed) || FILE.get().is_none_or(MemoryFile::exists)
 }
 
-/// Returns the path of the file, or `None` if the server runs without it.
+/// Returns the path of the file, or `None` if the server runs without one.
 pub fn path() -> Option<String> {
     let file = name().ok().filter(|_| FILE.get().is_some())?;
     Some(Path::new(&guc::witness_directory()).join(file).display().to_string())

@@ -1,16 +1,16 @@
-//! Why a server with a registry issues nothing: it has no worker ID, or the grant of its worker ID ends too soon.
+//! Why a server that uses a registry does not issue IDs: it has no worker ID, or its grant ends too soon.
 
 use crate::config::identity::Identity;
 use crate::fleet::about;
 use crate::fleet::grant::{self, Snapshot, Standing};
 use crate::message::fleet::FleetProblem;
 
-/// Returns the reason why this server has no worker ID from the registry. Returns `None` if it has one, or has no registry.
+/// Returns why this server has no worker ID from the registry. Returns `None` if it has one or does not use a registry.
 pub fn current(identity: &Identity) -> Option<FleetProblem> {
     seen_in(identity, &grant::published().unwrap_or_default()).filter(|_| identity.registry_set)
 }
 
-/// Returns the reason why there is no worker ID in a snapshot. Returns `None` if there is one.
+/// Returns why a snapshot contains no worker ID. Returns `None` if it contains one.
 pub fn seen_in(identity: &Identity, snapshot: &Snapshot) -> Option<FleetProblem> {
     match snapshot.standing {
         Standing::Holding => None,
@@ -24,7 +24,7 @@ pub fn seen_in(identity: &Identity, snapshot: &Snapshot) -> Option<FleetProblem>
     }
 }
 
-/// Returns the error of a session whose IDs would be above the bound.
+/// Returns the error for a session whose IDs would be above the bound.
 pub fn grant_ended(identity: &Identity, snapshot: &Snapshot) -> FleetProblem {
     FleetProblem::GrantEnded {
         name: identity.name(identity.node),
