@@ -1,4 +1,5 @@
-//! The functions that a superuser calls after the clock or the mark was wrong. Each call writes a message to the server log.
+//! Functions that a superuser calls after the clock or the mark was wrong. Each call writes a message to the server
+//! log.
 
 use std::time::Duration;
 
@@ -20,12 +21,13 @@ use crate::pg::wait_event::WaitEvent;
 use crate::pg::{relation, timestamp, transaction};
 use crate::server::{clock, shmem, wait};
 
-/// Accepts the server's clock as correct. From then on, IDs follow the clock. Returns the interval by which generator time moved.
+/// Accepts the server's clock as correct. IDs follow the clock from then on. Returns the interval by which generator
+/// time moved.
 #[pg_extern(volatile, parallel_unsafe)]
 fn snowflake_accept_clock() -> Interval {
     let identity @ Identity { format, limits, .. } = assigned::take();
     start::load(identity);
-    // The clock is read once, so that the time that is accepted is the time that was checked.
+    // The clock is read only once, so that the accepted time is the time that was checked.
     let reading = clock::reading();
     let shown = reading.wall;
     if limits.word_at(shown).is_none_or(|word| word > limits.last_word()) {
@@ -41,7 +43,7 @@ fn snowflake_accept_clock() -> Interval {
     Interval::new(0, 0, moved as i64).expect("two readings of a clock that ends in 2554 are in range")
 }
 
-/// Sets the high-water mark and returns its previous value, or returns NULL if there was no mark. The mark is lowered only if
+/// Sets the high-water mark and returns its previous value, or NULL if there was no mark. The mark is lowered only if
 /// `relation` has no ID at or above the new mark, or if `force` is set.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_set_mark(mark bigint, relation regclass DEFAULT NULL, \
            key text DEFAULT 'id', force boolean DEFAULT false) RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c \
@@ -72,7 +74,7 @@ fn snowflake_set_mark(
         }
     };
     mark::wait_for_origin();
-    // A call that fails must not keep another server from issuing IDs.
+    // The arguments are checked first, because a failed call must not keep another server from issuing IDs.
     if let Ok(current) = mark::read() {
         check(Some(current));
         witness::claim(identity);
@@ -85,7 +87,8 @@ fn snowflake_set_mark(
             FleetProblem::WorkerIdChanged.raise();
         }
         check(current);
-        // After a restore, a table does not contain the latest IDs, so it does not show that the mark in the witness can be lowered.
+        // After a restore, a table lacks the latest IDs, so it cannot prove that the mark in the witness can be
+        // lowered.
         let reverted = current.is_none_or(|current| current < witness::mark());
         if !force && (relation.is_none() || reverted) {
             set = mark.max(witness::mark());
@@ -94,15 +97,15 @@ fn snowflake_set_mark(
         state.unload();
         set
     });
-    // Wakes the sessions that wait for an extension of the previous generation.
+    // Wakes the sessions that are waiting for an extension of the previous generation.
     shmem::extended().wake_all();
     message::mark::was_set(set.value(), force, before.map(Mark::value));
     durable::acknowledged(written);
     before.map(|before| i64::try_from(before.value()).unwrap_or(i64::MAX))
 }
 
-/// Raises an error if the mark is more than a day ahead of the clock. With such a mark, the server would refuse to issue IDs after
-/// a restart.
+/// Raises an error if the mark is more than one day ahead of the clock. With such a mark, the server would refuse to
+/// issue IDs after a restart.
 fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
     let (begins, clock) = (identity.limits.time(identity.first_word(mark)), clock::wall());
     if begins.saturating_sub(clock) > MAX_LEAD {
@@ -110,10 +113,10 @@ fn refuse_far_ahead(identity: &Identity, given: i64, mark: Mark) {
     }
 }
 
-/// Raises an error if the table has this server's IDs at or above the mark. The search cannot see rows that are not committed yet,
-/// so the table is locked against writers until the transaction ends. The search also cannot see rows that are newer than this
-/// transaction's snapshot, that this transaction has deleted, or that a policy hides. An error is raised if there can be such
-/// rows.
+/// Raises an error if the table contains IDs of this server at or above the mark. The search does not find uncommitted
+/// rows, so the table is locked against writers until the transaction ends. The search also does not find rows that are
+/// newer than this transaction's snapshot, rows that this transaction has deleted, and rows that a policy hides. If
+/// such rows are possible, an error is raised.
 fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, key: Text<'_>) {
     if transaction::keeps_snapshot() || transaction::has_written() {
         SetMarkProblem::Transaction.raise();

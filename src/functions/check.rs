@@ -1,5 +1,5 @@
-//! The search for duplicate IDs in a table, and for IDs that this server could not have issued. A DBA runs this search after an
-//! incident.
+//! Searches a table for duplicate IDs, and for IDs that this server could not have issued. DBAs use this search after
+//! an incident.
 
 use std::collections::HashSet;
 
@@ -22,39 +22,38 @@ use crate::pg::text_arg::Text;
 use crate::pg::{relation, timestamp};
 use crate::server::{clock, shmem};
 
-/// The maximum number of servers whose IDs can be distinguished. It is the number of all servers in a layout with 16 bits for the
-/// worker ID and the datacenter ID.
+/// The maximum number of servers whose IDs can be distinguished. This is the number of servers in a layout with 16 bits
+/// for the worker ID and the datacenter ID.
 const MOST_NODES: usize = 1 << 16;
 
-/// How many array elements are read between two checks for a cancel request. Reading this many elements takes a fraction of a
-/// millisecond.
+/// The number of array elements to read between two checks for a cancel request. Reading this many elements takes a
+/// fraction of a millisecond.
 const BETWEEN_LOOKS: usize = 4_096;
 
-/// A group of IDs from one server, or a group of values that are not IDs.
+/// A group of IDs from the same server, or a group of values that are not IDs.
 struct Group {
     /// The bits of an ID that identify its server, or `None` for NULL and for numbers that are not IDs.
     node: Option<i64>,
     ids: i64,
-    /// The number of rows in which the ID is NULL.
+    /// The number of rows whose ID is NULL.
     nulls: i64,
     first: i64,
     last: i64,
 }
 
-/// The IDs of a column.
+/// The column whose IDs are checked.
 struct Column<'call> {
     identity: &'call Identity,
     table: String,
-    /// The name of the column.
     name: String,
-    /// An expression of type `bigint` with the value of the column.
+    /// An expression of type `bigint` that returns the value of the column.
     id: String,
 }
 
 /// A row of the result of `snowflake_check`.
 type Finding = (&'static str, Option<i32>, Option<i32>, i64, Option<i64>, Option<i64>);
 
-/// Returns the problems with the IDs in a table, in one row for each kind of problem and each server.
+/// Returns the problems with the IDs in a table, one row for each kind of problem and each server.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_check(relation regclass, key text DEFAULT 'id', workers integer[] DEFAULT NULL) \
            RETURNS TABLE (problem text, datacenter_id integer, worker_id integer, ids bigint, first_id bigint, \
@@ -77,7 +76,7 @@ fn snowflake_check(
     ),
 > {
     let Some(identity) = &grant::identity() else { IssueProblem::NotPreloaded.raise() };
-    // A NULL argument is an error, because an empty result would mean that there are no problems.
+    // A NULL argument raises an error, because an empty result would mean that there are no problems.
     let table = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
     let key = key.unwrap_or_else(|| ArgumentProblem::Null { argument: "key", names: "column" }.raise());
     let oid = table;
@@ -92,8 +91,8 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     let identity = column.identity;
     let (_, own) = identity.stamp.node_field();
     let own = identity.worker_set.then_some(own);
-    // The rows are read first, then the mark, and then the clock. As a result, IDs that this server issues in the
-    // meantime are below the mark and near the clock.
+    // The rows are read first, then the mark, and then the clock. If this server issues IDs in the meantime, they are
+    // thus below the mark and near the clock.
     let groups = column.nodes();
     let row = |problem, group: &Group| {
         let node = group.node.map(|node| identity.format.layout.split(node).node);
@@ -106,13 +105,13 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(column.duplicates().iter().map(|group| row("duplicate", group)));
     if let Some(group) = groups.iter().find(|group| group.node.is_some() && group.node == own) {
-        // Without a mark, it is not known whether any ID was issued.
+        // Without a mark, it is not known whether any ID has been issued.
         let mark = mark::read().unwrap_or(Mark::NOTHING_ISSUED);
         let from = i64::try_from(mark.value()).ok().filter(|from| group.last >= *from);
         let above = from.into_iter().flat_map(|from| column.from(from)).filter(|group| group.node == own);
         findings.extend(above.map(|group| row("above the mark", &group)));
     }
-    // Generator time can be ahead of the wall clock, for example after a step back.
+    // Generator time can be ahead of the wall clock, for example after the clock was set back.
     let (wall, lead) = (clock::wall(), shmem::state().last().map(|_| shmem::state().clock().time(clock::monotonic())));
     let ahead_of = |now: Nanos| {
         let from = identity.format.first_id_from(timestamp::of(now.saturating_add(guc::FARTHEST_AHEAD)));
@@ -137,9 +136,9 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the workers that were found but are not in the array. The array can have any length. No memory is allocated for its
-/// elements, because Rust aborts the process when it runs out of memory. While this function reads the elements, it checks for a
-/// cancel request.
+/// Returns the workers that were found but are not in the array. The array can have any length, so no memory is
+/// allocated for its elements: Rust aborts the process when it runs out of memory. While it reads the elements, this
+/// function checks for cancel requests.
 fn unnamed(mut found: HashSet<i32>, workers: Option<&Array<'_, i32>>) -> HashSet<i32> {
     let _reading = faults::reading_array(workers);
     for (read, worker) in workers.into_iter().flat_map(|workers| workers.iter()).enumerate() {
@@ -157,7 +156,7 @@ impl Column<'_> {
         self.groups("", None)
     }
 
-    /// Returns, for each node, its IDs that are greater than or equal to a given ID.
+    /// Returns the IDs of each node that are greater than or equal to a given ID.
     fn from(&self, first: i64) -> Vec<Group> {
         let id = &self.id;
         let rows = format!("WHERE {id} OPERATOR(pg_catalog.>=) $3 AND {id} OPERATOR(pg_catalog.<=) $2");
@@ -171,8 +170,8 @@ impl Column<'_> {
         self.groups(&format!("WHERE {id} IS NOT NULL GROUP BY {id} {twice}"), None)
     }
 
-    /// Returns the IDs in the rows that `rows` selects, grouped by node. The parameters that `rows` can use are the bits of the
-    /// node, the largest ID, and `first`.
+    /// Returns the IDs in the rows that `rows` selects, grouped by node. `rows` can use three parameters: the bits of
+    /// the node, the largest ID, and `first`.
     fn groups(&self, rows: &str, first: Option<i64>) -> Vec<Group> {
         let Column { table, id, .. } = self;
         let query = format!(
@@ -185,7 +184,7 @@ impl Column<'_> {
         let (mask, _) = self.identity.stamp.node_field();
         let mut arguments: Vec<DatumWithOid> = vec![mask.into(), self.identity.format.layout.last_id().into()];
         arguments.extend(first.map(DatumWithOid::from));
-        // The query is read-only, so that it works on a standby.
+        // The query is read-only, so it also works on a standby.
         let groups = Spi::connect(|client| {
             let rows = client.select(&query, Some(MOST_NODES as i64 + 2), &arguments)?;
             rows.map(|row| {

@@ -1,10 +1,10 @@
-//! Concealed IDs, which represent IDs where readers must not learn when and by which server an ID was issued.
+//! Concealed IDs. They replace IDs where readers must not learn when and by which server an ID was issued.
 //!
-//! No error contains a key.
+//! Error messages never contain a key.
 //!
-//! A call takes as long as a sequential scan that counts takes for 20 to 30 rows. In the units of the planner, 0.0125 for such a row and
-//! 0.0025 for an operator, these are 100 to 150 operators. With `COST 100`, the planner calls the functions after cheaper conditions and
-//! after a sort with LIMIT.
+//! A call takes as long as a sequential scan with count(*) takes for 20 to 30 rows. The planner's cost is 0.0125 for
+//! such a row and 0.0025 for an operator, so a call costs as much as 100 to 150 operators. With `COST 100`, the planner
+//! evaluates the functions after cheaper conditions, and after a sort with LIMIT.
 
 use flake::Concealer;
 use pgrx::prelude::*;
@@ -15,22 +15,23 @@ use crate::message::conceal::ConcealProblem;
 use crate::message::id::IdProblem;
 use crate::pg::text_arg::Text;
 
-/// The maximum length of a tweak in bytes. A longer one could be a gigabyte, and a call cannot be cancelled.
+/// The maximum length of a tweak in bytes. Without a limit, a tweak could be a gigabyte long, and a call cannot be
+/// cancelled.
 const MAX_TWEAK: usize = 1024;
 
-/// Returns the concealed ID for an ID. Raises an error for a number that is not an ID.
+/// Returns the concealed ID for an ID. Raises an error if the number is not an ID.
 #[pg_extern(immutable, strict, parallel_safe, cost = 100)]
 fn snowflake_conceal(id: i64, key: &[u8], tweak: default!(&[u8], "''")) -> i64 {
     concealed(id, key, tweak)
 }
 
-/// Returns the ID for a concealed ID. Raises an error for a number that is not a concealed ID.
+/// Returns the ID for a concealed ID. Raises an error if the number is not a concealed ID.
 #[pg_extern(immutable, strict, parallel_safe, cost = 100)]
 fn snowflake_reveal(concealed: i64, key: &[u8], tweak: default!(&[u8], "''")) -> i64 {
     revealed(concealed, key, tweak)
 }
 
-/// Returns the concealed ID for an ID as 13 characters.
+/// Returns the concealed ID for an ID in text form, which has 13 characters.
 #[pg_extern(
     requires = ["text"],
     sql = "CREATE FUNCTION snowflake_conceal_text(id bigint, key bytea, tweak bytea DEFAULT '') RETURNS snowflake_text \
@@ -40,7 +41,7 @@ fn snowflake_conceal_text(id: i64, key: &[u8], tweak: &[u8]) -> String {
     text::of(concealed(id, key, tweak))
 }
 
-/// Returns the ID for a concealed ID that was written as 13 characters.
+/// Returns the ID for a concealed ID in text form.
 #[pg_extern(immutable, strict, parallel_safe, cost = 100)]
 fn snowflake_reveal_text(concealed: Text<'_>, key: &[u8], tweak: default!(&[u8], "''")) -> i64 {
     revealed(text::id_of(concealed, "snowflake_conceal_text"), key, tweak)
@@ -56,7 +57,7 @@ fn revealed(concealed: i64, key: &[u8], tweak: &[u8]) -> i64 {
     id.unwrap_or_else(|| ConcealProblem::Negative { concealed }.raise())
 }
 
-/// Returns the permutation that the key selects. Raises an error if the key is invalid or if the tweak is too long.
+/// Returns the permutation that the key selects. Raises an error if the key is invalid or the tweak is too long.
 fn concealer(key: &[u8], tweak: &[u8]) -> Concealer {
     if tweak.len() > MAX_TWEAK {
         ConcealProblem::TweakLength { bytes: tweak.len(), max: MAX_TWEAK }.raise();

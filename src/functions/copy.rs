@@ -1,11 +1,12 @@
-//! IDs and numbers for COPY.
+//! Functions that COPY uses to issue IDs and numbers.
 //!
-//! `COPY .. FROM` inserts rows in batches unless a default calls a VOLATILE function. Of the functions that return a different value for
-//! each row, PostgreSQL exempts only its own `nextval`. The functions here do the same as the functions that users
-//! call, but are declared STABLE. The planner support puts them into the defaults of a COPY. PostgreSQL evaluates these
-//! defaults for each row.
+//! `COPY .. FROM` inserts rows in batches unless a column default calls a VOLATILE function. Among the functions that
+//! return a different value for each row, PostgreSQL exempts only its own `nextval`. The functions in this module do
+//! the same as the functions that users call, but are declared STABLE. The planner support function substitutes them in
+//! the column defaults of COPY, which PostgreSQL evaluates for each row.
 //!
-//! Other statements must not use them. For example, `ALTER TABLE .. ADD COLUMN` evaluates a STABLE default once for all rows.
+//! Other statements must not use these functions. For example, `ALTER TABLE .. ADD COLUMN` evaluates a STABLE default
+//! once for all rows.
 
 use std::ffi::CStr;
 
@@ -20,7 +21,7 @@ use crate::pg::function::{self, Called};
 use crate::pg::text_arg::Text;
 use crate::pg::{privilege, simplify, utility};
 
-/// Answers the planner's request for a simpler form of a call of `snowflake_nextval` or `snowflake_segment_nextval`.
+/// Answers the planner's request for a simpler form of a call to `snowflake_nextval` or `snowflake_segment_nextval`.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_copy_support(internal) RETURNS internal IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
@@ -52,7 +53,7 @@ fn snowflake_copy_segment(called: Called, tag: Text<'_>) -> i64 {
     segment::next(tag)
 }
 
-/// Raises an error unless the current role may execute the function that is declared VOLATILE.
+/// Raises an error unless the current role may execute the VOLATILE function that was replaced.
 fn check(called: &Called, name: &'static CStr, types: &[pg_sys::Oid]) {
     if faults::on(Fault::CopyUnchecked) {
         return;

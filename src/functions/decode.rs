@@ -1,5 +1,4 @@
-//! Decoding: the parts of an ID according to this server's layout and epoch, or according to a layout and epoch that the caller
-//! passes.
+//! Decodes IDs with this server's layout and epoch, or with a layout and epoch that the caller passes.
 
 use flake::{IdFormat, Parts};
 use pgrx::JsonB;
@@ -21,7 +20,7 @@ use crate::pg::timestamp::{self, timestamptz};
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
 )]
 fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> pgrx::composite_type!('static, "record") {
-    // If this server's layout has no field for a part, the value of the part is 0, as in the settings.
+    // If this server's layout has no field for a part, the part is 0, as in the settings.
     record(Decoded::of(id, &identity::get().format), Some(0), fcinfo)
 }
 
@@ -37,7 +36,7 @@ fn snowflake_decode_layout(
     record(Decoded::of(id, &layout.format()), None, fcinfo)
 }
 
-/// Returns the parts of an ID in a given layout with an epoch other than the layout's own.
+/// Returns the parts of an ID in a given layout, with an epoch other than the layout's own.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_decode(id bigint, layout text, epoch timestamptz, OUT created_at timestamptz, \
            OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer) RETURNS record \
@@ -52,21 +51,21 @@ fn snowflake_decode_layout_epoch(
     record(Decoded::of(id, &layout.format_since(epoch)), None, fcinfo)
 }
 
-/// Returns the parts of an ID, and the settings that were used to decode the ID.
+/// Returns the parts of an ID and the settings that were used to decode it.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_describe(id: i64) -> JsonB {
     let format = &identity::get().format;
     Decoded::of(id, format).describe(id, Some(0))
 }
 
-/// Returns the parts of an ID in a given layout, and the layout and epoch that were used to decode the ID.
+/// Returns the parts of an ID in a given layout, and the layout and epoch that were used to decode it.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_describe")]
 fn snowflake_describe_layout(id: i64, layout: Text<'_>) -> JsonB {
     Decoded::of(id, &layout.format()).describe(id, None)
 }
 
-/// Returns the parts of an ID in a given layout with an epoch other than the layout's own, and the layout and epoch that were used
-/// to decode the ID.
+/// Returns the parts of an ID in a given layout, with an epoch other than the layout's own, and the layout and epoch
+/// that were used to decode it.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_describe")]
 fn snowflake_describe_layout_epoch(id: i64, layout: Text<'_>, epoch: TimestampWithTimeZone) -> JsonB {
     Decoded::of(id, &layout.format_since(epoch)).describe(id, None)
@@ -84,13 +83,13 @@ fn snowflake_timestamp_layout(id: i64, layout: Text<'_>) -> TimestampWithTimeZon
     Decoded::of(id, &layout.format()).created_at
 }
 
-/// Returns the time of an ID in a given layout with an epoch other than the layout's own.
+/// Returns the time of an ID in a given layout, with an epoch other than the layout's own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_timestamp")]
 fn snowflake_timestamp_layout_epoch(id: i64, layout: Text<'_>, epoch: TimestampWithTimeZone) -> TimestampWithTimeZone {
     Decoded::of(id, &layout.format_since(epoch)).created_at
 }
 
-/// The parts of an ID, and the time of the ID.
+/// The parts and the time of an ID.
 struct Decoded<'format> {
     format: &'format IdFormat,
     created_at: TimestampWithTimeZone,
@@ -109,15 +108,15 @@ impl Decoded<'_> {
         Decoded { format, created_at, instant, parts }
     }
 
-    /// Returns the ID and its parts as JSON. `absent` stands for a field that the layout does not have.
+    /// Returns the ID and its parts as JSON. `absent` is the value for a field that the layout does not have.
     fn describe(&self, id: i64, absent: Option<u32>) -> JsonB {
         let Parts { tick, node, sequence } = self.parts;
         let described = Description {
-            // The ID is a string, because JavaScript and similar JSON parsers would round a number.
+            // The ID is a string, because JavaScript and many JSON parsers would round a number.
             id: id.to_string(),
             text: text::of(id),
             created_at: timestamp::utc(self.instant),
-            // This number is in range, because created_at fits timestamptz.
+            // The number is in range, because created_at fits into timestamptz.
             unix_ms: (self.instant / 1_000) as i64,
             tick,
             datacenter_id: if self.format.layout.has_datacenter() { Some(node.datacenter) } else { absent },
@@ -130,7 +129,6 @@ impl Decoded<'_> {
     }
 }
 
-/// What `snowflake_describe` returns.
 #[derive(Serialize)]
 struct Description {
     id: String,
@@ -145,8 +143,8 @@ struct Description {
     epoch: String,
 }
 
-/// Returns the result row of a function that is declared like `snowflake_decode`. `absent` stands for a field that the layout does
-/// not have.
+/// Returns the result row of a function that is declared like `snowflake_decode`. `absent` is the value for a field
+/// that the layout does not have.
 fn record(
     decoded: Decoded<'_>,
     absent: Option<u32>,

@@ -1,4 +1,5 @@
-//! IDs for an instant: the ID with given parts, the first and the last ID in the tick, and the bounds of a time range.
+//! Returns IDs for an instant: the ID with given parts, the first and last ID of the tick, and the bounds of a time
+//! range.
 
 use flake::{FormatError, IdFormat, Node, Part, PartError};
 use pgrx::prelude::*;
@@ -25,7 +26,8 @@ fn snowflake_encode_layout(created_at: TimestampWithTimeZone, worker_id: i32, se
     encode(&layout.format(), created_at, 0, worker_id, sequence)
 }
 
-/// Returns the ID with the given parts and datacenter ID 0 in a given layout with an epoch other than the layout's own.
+/// Returns the ID with the given parts and datacenter ID 0 in a given layout, with an epoch other than the layout's
+/// own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
 fn snowflake_encode_layout_epoch(
     created_at: TimestampWithTimeZone,
@@ -49,7 +51,7 @@ fn snowflake_encode_datacenter_layout(
     encode(&layout.format(), created_at, datacenter_id, worker_id, sequence)
 }
 
-/// Returns the ID with the given parts in a given layout with an epoch other than the layout's own.
+/// Returns the ID with the given parts in a given layout, with an epoch other than the layout's own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_encode")]
 fn snowflake_encode_datacenter_layout_epoch(
     created_at: TimestampWithTimeZone,
@@ -74,7 +76,7 @@ fn snowflake_min_id_layout(at: TimestampWithTimeZone, layout: Text<'_>) -> i64 {
     min_id(&layout.format(), at)
 }
 
-/// Returns the first ID in an instant's tick in a given layout with an epoch other than the layout's own.
+/// Returns the first ID in an instant's tick in a given layout, with an epoch other than the layout's own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_min_id")]
 fn snowflake_min_id_layout_epoch(at: TimestampWithTimeZone, layout: Text<'_>, epoch: TimestampWithTimeZone) -> i64 {
     min_id(&layout.format_since(epoch), at)
@@ -92,14 +94,14 @@ fn snowflake_max_id_layout(at: TimestampWithTimeZone, layout: Text<'_>) -> i64 {
     max_id(&layout.format(), at)
 }
 
-/// Returns the last ID in an instant's tick in a given layout with an epoch other than the layout's own.
+/// Returns the last ID in an instant's tick in a given layout, with an epoch other than the layout's own.
 #[pg_extern(immutable, strict, parallel_safe, name = "snowflake_max_id")]
 fn snowflake_max_id_layout_epoch(at: TimestampWithTimeZone, layout: Text<'_>, epoch: TimestampWithTimeZone) -> i64 {
     max_id(&layout.format_since(epoch), at)
 }
 
-/// Returns the first ID at or after an instant. After the end of the layout, returns a number above all IDs of the layout, or NULL
-/// if `bigint` has no such number.
+/// Returns the first ID at or after an instant. If the instant is after the end of the layout, returns a number above
+/// all IDs of the layout, or NULL if `bigint` has no such number.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_first_id_from(at: TimestampWithTimeZone) -> Option<i64> {
     own().first_id_from(instant(at))
@@ -138,7 +140,7 @@ fn max_id(format: &IdFormat, at: TimestampWithTimeZone) -> i64 {
     format.max_id(at).unwrap_or_else(|error| refuse(format, at, error))
 }
 
-/// Raises the error for an instant or a part that does not fit any ID.
+/// Raises the error for an instant or a part that does not fit into an ID.
 fn refuse(format: &IdFormat, at: i128, error: FormatError) -> ! {
     match error {
         FormatError::Part(error) => IdProblem::Part { error, layout: format.layout },

@@ -1,10 +1,10 @@
-//! Where the objects of the extension are.
+//! The location of the extension's objects.
 
 use pgrx::prelude::*;
 
 use crate::pg::relation::{self, ANSWERED};
 
-/// Returns the schema of the extension, or `None` if the database does not have the extension.
+/// Returns the schema of the extension, or `None` if the extension is not installed in the database.
 pub fn find() -> Option<pg_sys::Oid> {
     Spi::get_one(
         "SELECT (SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg')",
@@ -12,7 +12,7 @@ pub fn find() -> Option<pg_sys::Oid> {
     .expect(ANSWERED)
 }
 
-/// Returns the schema of the extension, quoted.
+/// Returns the quoted name of the extension's schema.
 pub fn schema() -> String {
     find().and_then(relation::schema_name).expect("the extension exists, because this is its function")
 }

@@ -16,20 +16,20 @@ use crate::pg::timestamp;
 use crate::pg::trigger::{self, TriggerResult};
 use crate::server::{clock, shmem};
 
-/// The guard that a table has.
+/// The existing guard of a table.
 struct TableGuard {
-    /// The name of the column, in the encoding of the database.
+    /// The name of the column, in the database's encoding.
     column: Vec<u8>,
     /// The first ID that the guard refuses.
     first: i64,
 }
 
-/// Ensures that a table has a guard, and that the guard is enabled. The guard refuses replicated rows that have this server's worker ID
-/// and an ID that is not below the IDs that this server issues from now on.
+/// Ensures that a table has a guard and that the guard is enabled. The guard refuses replicated rows whose IDs have
+/// this server's worker ID and are not below the IDs that this server issues from now on.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_guard(relation regclass, key text DEFAULT NULL) RETURNS void \
            VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
-    // If the library is not preloaded, this call raises the error that says so.
+    // Raises an error if the library is not preloaded.
     identity::get();
     let oid = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
     let name = relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
@@ -44,7 +44,7 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
     let there = existing(oid);
     let column = match (key, &there) {
         (Some(key), _) => {
-            // This raises an error if the text is longer than a name can be.
+            // Raises an error if the text is longer than a name can be.
             key.name();
             key.0.to_vec()
         }
@@ -67,11 +67,11 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
         ))
         .expect(ANSWERED);
     }
-    // The trigger does not fire for the rows that this server inserts, so the guard does not slow them down.
+    // A replica trigger does not fire for rows that this server inserts, so the guard does not slow these inserts down.
     Spi::run(&format!("ALTER TABLE {table} ENABLE REPLICA TRIGGER snowflake_guard")).expect(ANSWERED);
 }
 
-/// Refuses the row that is about to be inserted if only this server can have issued its ID, and this session has not.
+/// Refuses the row to be inserted if only this server can have issued its ID and this session has not issued it.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_guard_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_guard_row(call: Called) -> TriggerResult {
@@ -93,7 +93,7 @@ fn snowflake_guard_row(call: Called) -> TriggerResult {
     };
     let first = if faults::on(Fault::GuardFromZero) { 0 } else { first };
     let Some(id) = id.filter(|id| *id >= first) else { return row.unchanged() };
-    // A trigger on this server can insert a row with a new ID while a replicated row is applied.
+    // While a replicated row is applied, a trigger on this server can insert a row with a new ID.
     let new = current::get() == Some(id) && !faults::on(Fault::GuardMistakesOwn);
     match guard::own(first) {
         Some(own) if own.contains(id) && !new => {
@@ -105,8 +105,8 @@ fn snowflake_guard_row(call: Called) -> TriggerResult {
     }
 }
 
-/// Returns what the guards have refused, for the view `snowflake_status`. This is a separate function because the result columns of an
-/// existing C function cannot be changed.
+/// Returns what the guards have refused, for the view `snowflake_status`. This is a separate function because the
+/// result columns of an existing C function cannot be changed.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_guard_status() -> TableIterator<
@@ -148,7 +148,8 @@ fn kind(table: pg_sys::Oid) -> Option<&'static str> {
     }
 }
 
-/// Returns the guard of a table. A trigger of the same name that calls another function, or that has other arguments, is not a guard.
+/// Returns the guard of a table. A trigger with the same name is not a guard if it calls a different function or has
+/// different arguments.
 fn existing(table: pg_sys::Oid) -> Option<TableGuard> {
     let arguments: Option<Vec<u8>> = Spi::get_one_with_args(
         "SELECT (SELECT t.tgargs
@@ -166,8 +167,9 @@ fn existing(table: pg_sys::Oid) -> Option<TableGuard> {
     Some(TableGuard { column, first })
 }
 
-/// Returns true if a table or a partition of it has a trigger with the name of a guard that is not a guard. PostgreSQL then raises the
-/// error for CREATE TRIGGER, whereas CREATE OR REPLACE TRIGGER would replace that trigger.
+/// Returns true if a table or one of its partitions has a trigger that has the name of a guard but is not one. In that
+/// case, CREATE TRIGGER must be used, which raises an error, because CREATE OR REPLACE TRIGGER would replace that
+/// trigger.
 fn has_other_trigger(table: pg_sys::Oid) -> bool {
     let other = Spi::get_one_with_args(
         "SELECT EXISTS (
@@ -180,7 +182,7 @@ fn has_other_trigger(table: pg_sys::Oid) -> bool {
     other.expect(ANSWERED) == Some(true)
 }
 
-/// Returns the name of the column that contains the IDs: the only one with the default `snowflake_nextval()`, or the one that is the
+/// Returns the name of the ID column, which is the only column with the default `snowflake_nextval()`, or else the
 /// primary key.
 fn id_column(table: pg_sys::Oid) -> Option<Vec<u8>> {
     let with_default = "SELECT DISTINCT d.adnum

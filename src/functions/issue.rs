@@ -1,4 +1,4 @@
-//! The functions that issue IDs. These functions check the arguments, and the generator does the rest.
+//! The functions that issue IDs. They check their arguments, and the generator does the rest.
 
 use flake::Request;
 use pgrx::prelude::*;
@@ -7,8 +7,8 @@ use crate::config::{guc, identity};
 use crate::generator::{current, draw};
 use crate::message::issue::IssueProblem;
 
-/// The largest number of IDs that one call of `snowflake_nextval_batch` issues. With the default layout, a server needs about 2.5
-/// seconds to issue this many IDs.
+/// The maximum number of IDs that one call of `snowflake_nextval_batch` issues. In the default layout, a server needs
+/// about 2.5 seconds to issue this many IDs.
 const MAX_BATCH: i32 = 10_000_000;
 
 /// Issues one ID.
@@ -17,8 +17,8 @@ fn snowflake_nextval() -> i64 {
     draw::draw(Request::UpTo(1)).take().expect("a granted run is not empty")
 }
 
-/// Issues `count` IDs, which increase but are not necessarily consecutive. The IDs are drawn while the rows are fetched. At most
-/// as many IDs as fit into one tick are drawn at a time.
+/// Issues `count` IDs, which increase but are not necessarily consecutive. The IDs are drawn while the rows are
+/// fetched, at most as many at a time as fit into one tick.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextval_batch(count: i32) -> SetOfIterator<'static, i64> {
     if !(1..=MAX_BATCH).contains(&count) {
@@ -68,7 +68,7 @@ fn snowflake_reserve(count: i32) -> i64 {
 /// Returns the last ID issued to this session.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_currval() -> i64 {
-    // If the library is not preloaded, this call raises the error that says so.
+    // Raises an error if the library is not preloaded.
     identity::get();
     current::get().unwrap_or_else(|| IssueProblem::NoCurrentId.raise())
 }

@@ -1,4 +1,4 @@
-//! The column of a table that a caller names with the argument `key`, and that contains IDs.
+//! The column that the argument `key` names, which contains IDs.
 
 use pgrx::prelude::*;
 
@@ -8,18 +8,20 @@ use crate::pg::text_arg::Text;
 
 /// A column of an integer type.
 pub struct KeyColumn {
-    /// The name of the column, quoted.
+    /// The quoted name of the column.
     pub name: String,
-    /// An expression of type `bigint` with the value of the column. For a column of type `bigint`, the planner finds an index on it.
+    /// An expression of type `bigint` that returns the value of the column. If the column itself is of type `bigint`,
+    /// the planner can use an index on it.
     pub id: String,
 }
 
-/// Returns a column of a table. Raises an error if the table does not have the column, or if the column is not of an integer type.
+/// Returns a column of a table. Raises an error if the table does not have this column or if the column is not of an
+/// integer type.
 pub fn of(oid: pg_sys::Oid, table: &Name, key: Text<'_>) -> KeyColumn {
     let name = relation::identifier(&key.name());
     match relation::column_type(oid, key.0) {
         Some(pg_sys::INT8OID | pg_sys::INT4OID | pg_sys::INT2OID) => {}
-        // A cast would convert values of other types to numbers.
+        // A cast would also convert values of non-integer types.
         Some(_) => ArgumentProblem::NotIntegers { column: name }.raise(),
         None => ArgumentProblem::NoColumn { table: table.quoted(), column: name }.raise(),
     }

@@ -1,4 +1,4 @@
-//! The named layouts, as rows.
+//! The list of named layouts.
 
 use flake::{Part, Preset};
 use pgrx::prelude::*;

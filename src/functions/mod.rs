@@ -1,4 +1,4 @@
-//! The SQL functions, with one file for each group. These functions read the arguments and raise the errors. No file here contains
+//! The SQL functions, one file for each group. They read their arguments and raise errors. No file here contains
 //! `unsafe`.
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Steps of an `interval` through time. The steps are in UTC regardless of the session's time zone, because the bounds of
-//! partitions never change.
+//! Divides time into steps of an `interval`. The steps are in UTC regardless of the session's time zone, because the
+//! bounds of partitions never change.
 
 use flake::IdFormat;
 use jiff::civil::{DateTime, date};
@@ -12,7 +12,7 @@ use crate::message::partition::{PartitionProblem, StepProblem};
 /// The number of microseconds in a minute.
 const MINUTE: i64 = 60_000_000;
 
-/// The number of microseconds in a day. UTC has no daylight saving time, and PostgreSQL has no leap seconds.
+/// The number of microseconds in a day. UTC has no daylight saving time, and PostgreSQL does not support leap seconds.
 const DAY: i64 = 1_440 * MINUTE;
 
 /// A positive interval.
@@ -23,9 +23,9 @@ pub struct PartitionStep {
 }
 
 impl PartitionStep {
-    /// Converts an interval to a step. Raises an error for an interval that cannot be a step, or that is shorter than a tick of
-    /// the format. Calendar months and exact lengths cannot be combined, because the result of "1 month 1 day" after the 31st
-    /// would depend on the order.
+    /// Converts an interval to a step. Raises an error if the interval cannot be used as a step or is shorter than a
+    /// tick of the format. Calendar months and exact durations cannot be combined, because the result of adding "1
+    /// month 1 day" to the 31st would depend on the order.
     pub fn of(interval: &Interval, format: &IdFormat) -> PartitionStep {
         let exact = i64::from(interval.days()).checked_mul(DAY).and_then(|days| days.checked_add(interval.micros()));
         let problem = match (interval.months(), exact) {
@@ -38,7 +38,7 @@ impl PartitionStep {
         PartitionProblem::Step { problem }.raise()
     }
 
-    /// Returns the instant that is `count` steps after `from`, or returns `None` if that instant is beyond the calendar.
+    /// Returns the instant that is `count` steps after `from`, or `None` if that instant is beyond the calendar.
     pub fn after(&self, from: i128, count: i64) -> Option<i128> {
         if self.months == 0 {
             return i128::from(self.micros).checked_mul(count.into())?.checked_add(from);
@@ -47,9 +47,9 @@ impl PartitionStep {
         Some(instant(civil(from)?.checked_add(months).ok()?))
     }
 
-    /// Returns the last instant at or before `at` that is a whole number of steps from the beginning of the year 2000. Months are
-    /// counted from the first day of that year. Other steps are counted from the first Monday of that year, so that days begin at
-    /// midnight and weeks begin on Mondays. Returns `None` if the instant is beyond the calendar.
+    /// Returns the last instant at or before `at` that is a whole number of steps from the start of the year 2000.
+    /// Steps in months are counted from the first day of that year. Other steps are counted from its first Monday, so
+    /// that days start at midnight and weeks start on Mondays. Returns `None` if the instant is beyond the calendar.
     pub fn begin(&self, at: i128) -> Option<i128> {
         let step = self.months;
         if step == 0 {
@@ -61,7 +61,8 @@ impl PartitionStep {
         self.after(instant(date(2000, 1, 1).at(0, 0, 0, 0)), months.div_euclid(step.into()))
     }
 
-    /// Returns the suffix for the name of a partition that begins at `at`, or returns `None` if minutes are not precise enough.
+    /// Returns the suffix for the name of a partition that starts at `at`, or `None` if the step is not a whole number
+    /// of minutes.
     pub fn name(&self, at: i128) -> Option<String> {
         let format = match self.micros {
             micros if micros % DAY == 0 => "%Y%m%d",
@@ -83,7 +84,7 @@ fn civil(at: i128) -> Option<DateTime> {
 }
 
 fn instant(at: DateTime) -> i128 {
-    // Every civil time that comes from a timestamp can be converted back to a timestamp, except within an hour of the ends of the
-    // calendar.
+    // Every civil time that comes from a timestamp can be converted back to a timestamp, except within an hour of the
+    // ends of the calendar.
     Offset::UTC.to_timestamp(at).map_or(i128::MAX / 4, |at| at.as_microsecond().into())
 }

@@ -1,4 +1,4 @@
-//! Range partitions by time: their bounds as IDs, and the creation of the next partitions.
+//! Range partitions by time: converts their bounds to IDs, and creates partitions in advance.
 
 use std::collections::HashMap;
 
@@ -16,12 +16,12 @@ use crate::pg::relation::{self, ANSWERED, Name};
 use crate::pg::timestamp::{instant, timestamptz};
 use crate::pg::transaction;
 
-/// The largest number of partitions that one call creates. PostgreSQL can plan queries with thousands of partitions, but not with
-/// many more.
+/// The maximum number of partitions that one call creates. PostgreSQL can plan queries on thousands of partitions, but
+/// not on many more.
 const MAX_PARTITIONS: i32 = 1_000;
 
-/// A range of time and its IDs. The IDs begin at `from_id` and end before `until_id`. If no `bigint` is above the last ID, there
-/// is no upper bound.
+/// A time range and its IDs, from `from_id` up to, but not including, `until_id`. If no `bigint` is above the last ID,
+/// there is no upper bound.
 struct PartitionRange {
     from: i128,
     until: i128,
@@ -30,15 +30,15 @@ struct PartitionRange {
 }
 
 impl PartitionRange {
-    /// Returns the bounds in the form in which a statement contains them. The catalog shows the same text with quotes.
+    /// Returns the bounds as they appear in a statement. The catalog shows the same text with quotes.
     fn bounds(&self) -> String {
         let until = self.until_id.map_or("MAXVALUE".into(), |id| id.to_string());
         format!("FOR VALUES FROM ({}) TO ({until})", self.from_id)
     }
 }
 
-/// Returns the bounds of the partitions that cover a range of time. Each partition is one interval long, except that the last
-/// partition ends at the end of the range.
+/// Returns the bounds of the partitions that cover a time range. Each partition is one interval long, except that the
+/// last one ends at the end of the range.
 #[pg_extern(stable, strict, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_partition_bounds(
@@ -60,16 +60,16 @@ fn snowflake_partition_bounds(
     let (from, until) = (instant(start), instant(stop));
     inside(format, from, from);
     if until > from {
-        // A range can end at the end of the layout, which is not itself in the layout. For this reason, the last
-        // instant of the range is checked.
+        // A range can end at the end of the layout, which is itself outside the layout. Therefore, the last instant of
+        // the range is checked instead of its end.
         inside(format, until, until - 1);
     }
     let parts = parts(from, until, step);
     TableIterator::new(parts.map(move |part| (time(part.from), time(part.until), part.from_id, part.until_id)))
 }
 
-/// Ensures that a table that is partitioned by ranges of IDs has partitions for `count` consecutive intervals, the first of which
-/// contains `start`. Returns the partitions that were created.
+/// Ensures that a table partitioned by ranges of IDs has partitions for `count` consecutive intervals, starting with
+/// the interval that contains `start`. Returns the created partitions.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_create_partitions(parent regclass, step interval, count integer, \
            start timestamptz DEFAULT pg_catalog.now()) RETURNS SETOF regclass VOLATILE STRICT PARALLEL UNSAFE \
            LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
@@ -91,8 +91,8 @@ fn snowflake_create_partitions(
     let step = PartitionStep::of(&step, format);
     let from = instant(start);
     inside(format, from, from);
-    // The first interval can begin before the epoch, and the last interval can end after the end of the layout. The IDs of these
-    // intervals are always within the layout.
+    // The first interval can start before the epoch, and the last interval can end after the end of the layout. The IDs
+    // of these intervals are still within the layout.
     let begin = step.begin(from).unwrap_or(from);
     let end = step.after(begin, count.into()).map_or(format.end(), |end| end.min(format.end()));
     inside(format, end, end - 1);
@@ -118,13 +118,13 @@ fn snowflake_create_partitions(
         let (parent, bounds) = (table.quoted(), part.bounds());
         Spi::run(&format!("CREATE TABLE {partition} PARTITION OF {parent} {bounds}")).expect(ANSWERED);
     }
-    // The new partitions are found by their bounds, because an event trigger may have renamed them.
+    // The new partitions are looked up by their bounds, because an event trigger may have renamed them.
     let there = partitions(parent, &bounds);
     SetOfIterator::new(missing.into_iter().filter_map(|part| there.get(&part.bounds()).copied()).collect::<Vec<_>>())
 }
 
-/// Raises an error for the bound `at` if the instant `within` is outside the layout or outside the calendar. `within` is the first
-/// or the last instant of the range that `at` bounds.
+/// Raises an error for the bound `at` if the instant `within` is outside the layout or the calendar. `within` is the
+/// first or the last instant of the range that `at` bounds.
 fn inside(format: &IdFormat, at: i128, within: i128) {
     if format.min_id(within).is_err() {
         IdProblem::Instant { at, format: *format }.raise();
@@ -134,12 +134,12 @@ fn inside(format: &IdFormat, at: i128, within: i128) {
     }
 }
 
-/// Divides a range of time into parts. The range must end at or before the end of the layout. Each part contains at least one
-/// tick.
+/// Divides a time range into parts. The range must not extend beyond the end of the layout. Each part contains at least
+/// one tick.
 fn parts(from: i128, until: i128, step: PartitionStep) -> impl Iterator<Item = PartitionRange> {
     let format = &identity::get().format;
     let bound = move |count| step.after(from, count).map_or(until, |at| at.min(until));
-    // The instant is rounded up to a tick, as in snowflake_between.
+    // The instant is rounded up to a tick, as in snowflake_between().
     let id = |at| format.first_id_from(at);
     (0..)
         .map(move |count| (bound(count), bound(count + 1)))
@@ -148,15 +148,16 @@ fn parts(from: i128, until: i128, step: PartitionStep) -> impl Iterator<Item = P
         .filter(|part| part.until_id.is_none_or(|until_id| part.from_id < until_id))
 }
 
-/// Returns those partitions of a table that have the given bounds, by their bounds. The bounds are in the form that PostgreSQL shows, but
-/// without the quotes. A table can have any number of other partitions. Partitions that are being detached are omitted, because they
-/// accept no rows.
+/// Returns the partitions of a table that have one of the given bounds, indexed by their bounds. The bounds have the
+/// form that PostgreSQL shows, but without quotes. Only these partitions are read, because a table can have any number
+/// of others. Partitions that are being detached are omitted, because they do not accept rows.
 fn partitions(parent: pg_sys::Oid, bounds: &[String]) -> HashMap<String, pg_sys::Oid> {
     let query = "SELECT pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', ''), c.oid
          FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid
          WHERE i.inhparent OPERATOR(pg_catalog.=) $1 AND NOT i.inhdetachpending
            AND pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', '') OPERATOR(pg_catalog.=) ANY ($2)";
-    // The query is run as a statement that can write, so that it sees rows that were committed while this session waited.
+    // The query is run as a statement that can write, so that it sees rows that were committed while this session
+    // waited.
     let read = Spi::connect_mut(|client| {
         let rows = client.update(query, None, &[parent.into(), bounds.to_vec().into()])?;
         rows.map(|row| Ok((row.get::<String>(1)?, row.get::<pg_sys::Oid>(2)?))).collect::<Result<Vec<_>, SpiError>>()
@@ -164,7 +165,7 @@ fn partitions(parent: pg_sys::Oid, bounds: &[String]) -> HashMap<String, pg_sys:
     read.expect(ANSWERED).into_iter().filter_map(|(bounds, oid)| Some((bounds?, oid?))).collect()
 }
 
-/// Raises an error for a table that is not partitioned by ranges of one column of a suitable type.
+/// Raises an error unless the table is partitioned by ranges of a single column of a suitable type.
 fn refuse_other_keys(parent: pg_sys::Oid) {
     let fits = Spi::get_one_with_args::<bool>(
         "SELECT EXISTS (
@@ -182,8 +183,8 @@ fn refuse_other_keys(parent: pg_sys::Oid) {
     }
 }
 
-/// Locks a table in the same way as CREATE TABLE .. PARTITION OF. Until the transaction ends, the table keeps the name that this
-/// function returns.
+/// Locks a table in the same way as CREATE TABLE .. PARTITION OF. Returns the name of the table, which cannot change
+/// until the transaction ends.
 fn lock(parent: pg_sys::Oid) -> Name {
     if transaction::keeps_snapshot() {
         PartitionProblem::Transaction.raise();

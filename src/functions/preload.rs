@@ -5,8 +5,8 @@ use pgrx::prelude::*;
 use crate::config::identity;
 use crate::message::issue;
 
-/// Warns if the library is not preloaded. Without this warning, users would notice the problem only when they first use the
-/// extension. The extension script creates this function, calls it and drops it.
+/// Warns if the library is not preloaded. Without this warning, users would not notice the problem until they use the
+/// extension. The extension script creates this function, calls it, and drops it.
 #[pg_extern(sql = false)]
 fn snowflake_warn_unless_preloaded() {
     if identity::find().is_none() {

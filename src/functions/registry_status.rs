@@ -1,4 +1,4 @@
-//! The columns of the view `snowflake_status` about the registry.
+//! The columns of the view `snowflake_status` that describe the registry.
 
 use pgrx::prelude::*;
 
@@ -6,8 +6,9 @@ use crate::config::identity;
 use crate::fleet::grant::{self, Standing};
 use crate::pg::timestamp;
 
-/// Returns what this server knows about the registry, for the view `snowflake_status`. This is a separate function because the result
-/// columns of an existing C function cannot be changed. All columns are NULL on a server without a registry.
+/// Returns what this server knows about the registry, for the view `snowflake_status`. This is a separate function
+/// because the result columns of an existing C function cannot be changed. If the server does not use a registry, all
+/// columns are NULL.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_registry_status() -> TableIterator<

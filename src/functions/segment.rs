@@ -1,4 +1,4 @@
-//! The numbers of segments.
+//! The functions for segments.
 
 use pgrx::prelude::*;
 
@@ -45,7 +45,7 @@ fn snowflake_segments() -> TableIterator<
         name!(last_error, Option<String>),
     ),
 > {
-    // If the library is not preloaded, this call raises the error that says so.
+    // Raises an error if the library is not preloaded.
     identity::get();
     let rows: Vec<_> = view::all()
         .map(|shown| {

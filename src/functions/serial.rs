@@ -1,4 +1,4 @@
-//! Serials: issuing the next serial of a series, and reading a serial.
+//! Issues the next serial of a series, and parses serials.
 
 use pgrx::datum::Date;
 use pgrx::prelude::*;
@@ -19,7 +19,8 @@ fn snowflake_serial(called: Called, series: pg_sys::Oid, at: TimestampWithTimeZo
     Series::open(series, Lock::Writing).next(PeriodTime::instant(at), called.schema(), versions::owns(series))
 }
 
-/// Issues the next serial of the period that contains the day `at`. The day is one of the calendar, so no time zone is needed.
+/// Issues the next serial of the period that contains the day `at`. No time zone is needed, because the day is a
+/// calendar day.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_serial(series regclass, at date) RETURNS text \
                    VOLATILE STRICT PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_serial_of_day(called: Called, series: pg_sys::Oid, at: Date) -> TextValue {

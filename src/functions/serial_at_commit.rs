@@ -23,12 +23,13 @@ use crate::pg::trigger::{NoSuchColumn, TriggerResult};
 use crate::pg::triggers::Fires;
 use crate::pg::{partition, plain, plans, timestamp, versions};
 
-/// The triggers of a series.
+/// The triggers that every series has.
 const TRIGGERS_OF_SERIES: [(&[u8], Fires); 2] =
     [(b"snowflake_series", Fires::AfterRow), (b"snowflake_series_truncate", Fires::BeforeTruncate)];
 
-/// Makes a table number its rows at the end of the transaction. A row gets the next serial of the series if `key` is NULL and, if a
-/// column `date_key` is named, if that column is not NULL. That column then determines the period.
+/// Makes a table number its rows at the end of the transaction. A row gets the next serial of the series if column
+/// `key` is NULL and, if `date_key` is specified, column `date_key` is not NULL. Column `date_key` then determines the
+/// period.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_at_commit(relation regclass, key text, series regclass, \
            date_key text DEFAULT NULL) RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c \
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
@@ -70,13 +71,14 @@ fn snowflake_number_at_commit(
         condition.push_str(&format!(" AND NEW.{name} IS NOT NULL"));
     }
     let schema = extension::schema();
-    // PostgreSQL requires the privilege TRIGGER on the series, and follows the series if it is renamed.
+    // Because of the FROM clause, PostgreSQL requires the privilege TRIGGER on the series, and the trigger still refers
+    // to the series after it is renamed.
     let number = format!(
         "CREATE CONSTRAINT TRIGGER {trigger} AFTER INSERT OR UPDATE ON {table} FROM {from} DEFERRABLE INITIALLY DEFERRED
          FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {schema}.snowflake_number_row("
     );
-    // A role with the privilege TRIGGER can replace a trigger, except a constraint trigger.
-    // A row that moves to a different partition is deleted in the former one.
+    // This is a constraint trigger, because a role with the privilege TRIGGER could replace any other trigger. It also
+    // fires for DELETE, because a row that moves to a different partition is deleted from its previous one.
     let events = if relation::is_partitioned(oid) { "INSERT OR UPDATE OR DELETE" } else { "INSERT OR UPDATE" };
     let kept = format!(
         "CREATE CONSTRAINT TRIGGER {keep} AFTER {events} ON {table} NOT DEFERRABLE FOR EACH ROW
@@ -86,7 +88,7 @@ fn snowflake_number_at_commit(
     let arguments = std::iter::once(literal.clone()).chain(date.map(|(_, name)| relation::literal(name.0)));
     let arguments = arguments.collect::<Vec<_>>().join(&b", "[..]);
     relation::run([number.as_bytes(), &arguments, b")"].concat());
-    // The lock of the series keeps its name, but not that of its schema.
+    // The lock on the series protects its name, but not the name of its schema.
     let is_made = |found: &SeriesTrigger| {
         found.table == oid && found.key.as_deref() == Some(key.0) && found.series == Some(series)
     };
@@ -96,10 +98,10 @@ fn snowflake_number_at_commit(
     relation::run([kept.as_bytes(), &literal, b")"].concat());
 }
 
-/// Numbers the row for which the trigger was queued, unless a later statement of the transaction has changed or deleted this version of
-/// the row. A changed row is queued again.
+/// Numbers the row for which the trigger was queued, unless a later statement of the transaction has changed or deleted
+/// this version of the row. If the row was changed, the trigger was queued again for the new version.
 ///
-/// The row is written as the current user, like any other row, because triggers and constraints of the table run with
+/// The row is written as the current user, like any other row, because the table's triggers and constraints run with
 /// the privileges of the role that writes. The counter is written as the owner of the series, so that the user needs no
 /// privilege on it.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
@@ -139,10 +141,10 @@ fn snowflake_number_row(call: Called) -> TriggerResult {
         },
         None => Some(PeriodTime::instant(timestamp::transaction_start())),
     };
-    // The serial is issued only for a row that still exists. Otherwise, its number would be missing.
+    // Issue the serial only if the row still exists. Otherwise, its number would be missing from the table.
     let is_numbered = fired.text(Version::New, key).is_ok_and(|number| number.is_some());
     let Some(at) = at.filter(|_| !is_numbered && fired.is_current()) else { return fired.unchanged() };
-    // A role usually has privileges on a partitioned table, and none on its partitions.
+    // A role usually has privileges on a partitioned table, but not on its partitions.
     let through =
         if partition::may_update(oid, key) { None } else { Some(partition::through(oid, key).unwrap_or(oid)) };
     if let Some(above) = through.filter(|above| !partition::may_update(*above, key)) {
@@ -177,7 +179,7 @@ fn check_owner_of(table: pg_sys::Oid, series: pg_sys::Oid) {
     NumberProblem::TableOwner { table, owner: role::name(owner).unwrap_or_default(), series }.raise();
 }
 
-/// Returns the partitioned table whose trigger a trigger of a partition belongs to.
+/// Returns the partitioned table on which a partition's trigger was created.
 fn defined_on(trigger: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let query = "WITH RECURSIVE above AS (
                      SELECT t.tgrelid, t.tgparentid FROM pg_catalog.pg_trigger AS t WHERE t.oid OPERATOR(pg_catalog.=) $1
@@ -188,8 +190,8 @@ fn defined_on(trigger: pg_sys::Oid) -> Option<pg_sys::Oid> {
     plans::first(query, &[trigger.into()], |row| row.get::<pg_sys::Oid>(1)).flatten()
 }
 
-/// Takes the next number of a series as its owner. Raises an error if other code could run meanwhile, because the owner of that code can
-/// be a different role.
+/// Draws the next number of a series as the owner of the series. Raises an error if writing the counter could run other
+/// code, because that code might belong to a different role.
 fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: PeriodTime) -> TextValue {
     let by_owner = versions::owns(oid);
     let owner = locked::owner(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
@@ -206,7 +208,7 @@ fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: PeriodTime) -> TextValue {
     series.next(at, schema, by_owner)
 }
 
-/// Returns the name of a column that can hold serials.
+/// Returns the name of a column that can contain serials.
 fn text_column((name, kind): (String, pg_sys::Oid)) -> String {
     if ![pg_sys::TEXTOID, pg_sys::VARCHAROID].contains(&kind) {
         NumberProblem::NotText { column: name }.raise();
@@ -214,7 +216,7 @@ fn text_column((name, kind): (String, pg_sys::Oid)) -> String {
     name
 }
 
-/// Returns the name and the type of a column that can determine the period.
+/// Returns the name and type of a column that can determine the period.
 fn date_column((name, kind): (String, pg_sys::Oid)) -> (String, pg_sys::Oid) {
     if ![pg_sys::DATEOID, pg_sys::TIMESTAMPTZOID].contains(&kind) {
         NumberProblem::NotADate { column: name }.raise();
@@ -222,8 +224,8 @@ fn date_column((name, kind): (String, pg_sys::Oid)) -> (String, pg_sys::Oid) {
     (name, kind)
 }
 
-/// Returns names for the two triggers that number a column. Drops the triggers that have numbered the column, and those
-/// of columns that no longer exist.
+/// Returns names for the two triggers that number a column. Drops previous triggers that numbered the column, and
+/// triggers that numbered columns that no longer exist.
 fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, column: &str) -> (String, String) {
     let mut taken = Vec::new();
     for found in triggers(table) {
@@ -264,15 +266,16 @@ fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, colu
 struct SeriesTrigger {
     table: pg_sys::Oid,
     name: Vec<u8>,
-    /// The column that the trigger numbers, if it is a trigger that numbers rows.
+    /// The column that the trigger numbers, or `None` if the trigger does not number rows.
     key: Option<Vec<u8>>,
     series: Option<pg_sys::Oid>,
-    /// The partitioned table from which the table has inherited the trigger.
+    /// The partitioned table from which the table inherited the trigger.
     parent: Option<pg_sys::Oid>,
 }
 
-/// Returns the triggers of a table that number rows, or whose names could be those of such triggers, and those of its partitions that they
-/// do not have from the table. A trigger that was made by hand can have arguments of any length, so long ones are not read.
+/// Returns the table's triggers that number rows or whose names could be those of such triggers. Also returns such
+/// triggers of partitions, unless a partition inherited them from the table. A manually created trigger can have
+/// arguments of any length, so long arguments are not read.
 fn triggers(table: pg_sys::Oid) -> Vec<SeriesTrigger> {
     let read = Spi::connect_mut(|client| {
         let rows = client.update(

@@ -1,4 +1,4 @@
-//! The numbers of a series that are missing from a table, for example for an auditor.
+//! Finds the numbers of a series that are missing from a table, for example for an auditor.
 
 use flake::serial::{Field, Template, Unit};
 use pgrx::prelude::*;
@@ -14,22 +14,23 @@ use crate::pg::relation::{self, ANSWERED};
 use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
 
-/// The maximum number of gaps. Nobody would read more of them, and PostgreSQL does not manage the memory for them.
+/// The maximum number of gaps. Nobody would read more of them, and their memory is not managed by PostgreSQL.
 const MAX_GAPS: usize = 100_000;
 
-/// How many rows are read at a time. The number is limited because PostgreSQL does not manage the memory for them.
+/// The number of rows to read at a time. It is limited because the memory for the rows is not managed by PostgreSQL.
 const ROWS: i64 = 1_000;
 
-/// The maximum length of the text of a period. A longer one, which can be a gigabyte in size, is not a counter of a series.
+/// The maximum length of a period in text form. A longer string, which could be a gigabyte in size, does not belong to
+/// a counter of a series.
 const MAX_PERIOD: usize = 100;
 
-/// A row of the result: the period, and the first and the last of consecutive numbers that are missing.
+/// A row of the result: the period, and the first and last number of a range of missing numbers.
 type Gap = (TextValue, i64, i64);
 
 /// The period whose numbers are being read.
 struct PeriodScan {
     key: Vec<u8>,
-    /// True if the template of the series has this period.
+    /// True if the period matches the template of the series.
     is_valid: bool,
     /// The lowest number that has not been read.
     next: i64,
@@ -48,7 +49,7 @@ fn snowflake_serial_gaps(
     key: Option<Text<'_>>,
     series: Option<pg_sys::Oid>,
 ) -> TableIterator<'static, (name!(period, TextValue), name!(first_number, i64), name!(last_number, i64))> {
-    // A NULL argument is an error, because an empty result would mean that there are no gaps.
+    // A NULL argument raises an error, because an empty result would mean that there are no gaps.
     let null = |argument, names| -> ! { ArgumentProblem::Null { argument, names }.raise() };
     let table = relation.unwrap_or_else(|| null("relation", "table"));
     let key = key.unwrap_or_else(|| null("key", "column"));
@@ -66,7 +67,7 @@ fn snowflake_serial_gaps(
     TableIterator::new(Gaps::read(&series, &name, &column))
 }
 
-/// The gaps that were found, in the order of the periods and their numbers.
+/// The gaps found so far, ordered by period and number.
 struct Gaps<'call> {
     series: &'call Series,
     column: &'call str,
@@ -74,11 +75,11 @@ struct Gaps<'call> {
 }
 
 impl Gaps<'_> {
-    /// Reads the counters and the serials with one snapshot. PostgreSQL sorts them, so that the memory for them is limited by `work_mem`.
-    /// The counter of a period comes before the serials.
+    /// Reads the counters and the serials in one snapshot. PostgreSQL sorts them, so that `work_mem` limits the memory.
+    /// The counter of a period comes before its serials.
     fn read(series: &Series, table: &str, column: &str) -> Vec<Gap> {
         let template = &series.definition.template;
-        // Without OFFSET 0, PostgreSQL would compute the column again for each of its uses.
+        // Without OFFSET 0, PostgreSQL would compute the column again for each use.
         let query = format!(
             "SELECT period, last_number, number
              FROM (SELECT period::pg_catalog.text, last_number::pg_catalog.int8, NULL::pg_catalog.int8 FROM {}
@@ -100,14 +101,14 @@ impl Gaps<'_> {
         let arguments = [TextValue(template.pattern()).into()];
         let cursor = Spi::connect(|client| client.open_cursor(&query, &arguments).detach_into_name());
         loop {
-            // The rows that were read are freed when the connection to SPI ends.
+            // The rows that were read are freed when the SPI connection ends.
             let read = Spi::connect(|client| {
                 let mut cursor = client.find_cursor(&cursor)?;
                 let rows = cursor.fetch(ROWS)?;
                 let read = rows
                     .map(|row| Ok((row.get::<TextValue>(1)?, row.get::<i64>(2)?, row.get::<i64>(3)?)))
                     .collect::<Result<Vec<_>, SpiError>>()?;
-                // The cursor closes after its last row.
+                // The cursor is closed after its last row.
                 if !read.is_empty() {
                     cursor.detach_into_name();
                 }
@@ -124,7 +125,7 @@ impl Gaps<'_> {
         }
     }
 
-    /// Notes a counter, or the number of a serial and the gap before it.
+    /// Processes a counter, or the number of a serial and the gap before it.
     fn note(&mut self, current: &mut Option<PeriodScan>, key: Vec<u8>, last: Option<i64>, number: Option<i64>) {
         if current.as_ref().is_none_or(|period| period.key != key) {
             self.end(current.take());
@@ -137,14 +138,14 @@ impl Gaps<'_> {
             return;
         };
         if period.is_valid {
-            // A number that was not issued has no gap before it.
+            // There is no gap before a number that was not issued.
             let last = period.last.map_or(number - 1, |last| last.min(number - 1));
             self.add(&period.key, period.next, last);
             period.next = period.next.max(number + 1);
         }
     }
 
-    /// Notes the gap at the end of a period, up to the last number that was issued.
+    /// Adds the gap at the end of a period, up to the last number that was issued.
     fn end(&mut self, period: Option<PeriodScan>) {
         if let Some(PeriodScan { key, next, last: Some(last), .. }) = period {
             self.add(&key, next, last);
@@ -162,7 +163,7 @@ impl Gaps<'_> {
     }
 }
 
-/// Returns an expression for the text of the period of a serial.
+/// Returns an SQL expression for the period of a serial, in text form.
 fn period(template: &Template) -> String {
     if template.unit() == Unit::All {
         return "''".into();
@@ -177,7 +178,7 @@ fn period(template: &Template) -> String {
     expression + ")"
 }
 
-/// Returns an expression for the digits of a field that the template has.
+/// Returns an SQL expression for the digits of a field of the template.
 fn field(template: &Template, is_wanted: impl Fn(Field) -> bool) -> String {
     let positions = template.positions();
     let (_, from, to) =

@@ -1,5 +1,5 @@
-//! The trigger that refuses numbers that a statement writes into a numbered column. Only the trigger that numbers rows
-//! may write into the column.
+//! The trigger that keeps statements from writing numbers into a numbered column. Only the trigger that numbers rows
+//! may write to this column.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -19,26 +19,26 @@ use crate::pg::triggers::Trigger;
 /// The function of the triggers that number rows.
 const NUMBERING: &CStr = c"snowflake_number_row";
 
-/// How many bytes of a number that moves to a different partition are kept and compared. No serial is longer, and a text that somebody has
-/// written into the column before it was numbered can have any length.
+/// The maximum length, in bytes, of a number that is stored and compared when its row moves to a different partition.
+/// No serial is longer. A value that was written to the column before the column was numbered can have any length.
 const MAX_NUMBER: usize = 1_000;
 
 thread_local! {
-    /// The numbers that this session is writing. A trigger that such an update fires can number rows of other tables.
+    /// The numbers that this session is writing. Such an update can fire a trigger that numbers rows of other tables.
     static WRITING: RefCell<Vec<OwnNumber>> = const { RefCell::new(Vec::new()) };
 
-    /// The rows that an UPDATE has removed from a partition: the last one of each numbered column.
+    /// The rows that an UPDATE has removed from a partition. Only the last row of each numbered column is stored.
     static MOVED: RefCell<Vec<Moved>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A number that a version of a row is about to get.
+/// A number that is about to be written to a version of a row.
 struct OwnNumber {
     table: pg_sys::Oid,
     place: pg_sys::ItemPointerData,
     serial: Vec<u8>,
 }
 
-/// A number of a row that an UPDATE is moving to a different partition.
+/// The number of a row that an UPDATE is moving to a different partition.
 struct Moved {
     series: pg_sys::Oid,
     column: Vec<u8>,
@@ -47,7 +47,8 @@ struct Moved {
 }
 
 impl Moved {
-    /// Keeps a row until it is inserted, instead of an earlier row of the same column. Rows of earlier transactions are forgotten.
+    /// Stores a row until it is inserted, and replaces an earlier row of the same column. Rows of earlier transactions
+    /// are removed.
     fn keep(self) {
         MOVED.with_borrow_mut(|all| {
             let same = |other: &Moved| other.series == self.series && other.column == self.column;
@@ -56,7 +57,7 @@ impl Moved {
         });
     }
 
-    /// Takes the row of a column that was removed last.
+    /// Removes and returns the last row that was stored for a column.
     fn take(series: pg_sys::Oid, column: &CStr) -> Option<Moved> {
         MOVED.with_borrow_mut(|all| {
             let place = all.iter().position(|moved| moved.series == series && moved.column == column.to_bytes())?;
@@ -65,11 +66,11 @@ impl Moved {
     }
 }
 
-/// The permission to write one number into one version of a row, while this value lives.
+/// Permits writing one number to one version of a row while this value exists.
 pub struct Writing(());
 
 impl Writing {
-    /// Begins to write a number.
+    /// Starts writing a number.
     pub fn begin(table: pg_sys::Oid, place: pg_sys::ItemPointerData, serial: &[u8]) -> Writing {
         WRITING.with_borrow_mut(|own| own.push(OwnNumber { table, place, serial: serial.to_vec() }));
         Writing(())
@@ -77,13 +78,13 @@ impl Writing {
 }
 
 impl Drop for Writing {
-    /// Also runs if the update raises an error.
+    /// Revokes the permission, even if the update raised an error.
     fn drop(&mut self) {
         WRITING.with_borrow_mut(Vec::pop);
     }
 }
 
-/// Returns the number that the numbering is writing into this version of a row.
+/// Returns the number that the numbering trigger is writing to this version of a row.
 fn own(table: pg_sys::Oid, place: pg_sys::ItemPointerData) -> Option<Vec<u8>> {
     let address = |place: pg_sys::ItemPointerData| (place.ip_blkid.bi_hi, place.ip_blkid.bi_lo, place.ip_posid);
     WRITING.with_borrow(|own| {
@@ -92,7 +93,7 @@ fn own(table: pg_sys::Oid, place: pg_sys::ItemPointerData) -> Option<Vec<u8>> {
     })
 }
 
-/// Refuses a number that a statement inserts, changes or removes.
+/// Raises an error if a statement inserts, changes or removes a number.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_keep() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_number_keep(call: Called) -> TriggerResult {
@@ -109,7 +110,7 @@ fn snowflake_number_keep(call: Called) -> TriggerResult {
             let series = series(&fired, column);
             let (number, written) = (number(Version::New), fired.inserted());
             match (Moved::take(series, column), &number) {
-                // The transaction has taken the number from the table, and puts it back.
+                // The transaction removed the number from the table and is inserting it again.
                 (Some(moved), Some(number))
                     if moved.written == written && moved.number.as_deref() == Some(beginning(number)) => {}
                 (Some(Moved { written: from, number: Some(number), .. }), None) if from == written => {
@@ -158,7 +159,7 @@ fn beginning(number: &[u8]) -> &[u8] {
     &number[..number.len().min(MAX_NUMBER)]
 }
 
-/// Returns the series that number a column, by the triggers of the table.
+/// Returns the series that number a column, according to the table's triggers.
 fn numbering(fired: &Fired<'_>, column: &CStr) -> Vec<pg_sys::Oid> {
     let schema = fired.schema();
     let numbers = |trigger: &Trigger<'_>| trigger.arguments().first().is_some_and(|first| first == column.to_bytes());
@@ -167,8 +168,8 @@ fn numbering(fired: &Fired<'_>, column: &CStr) -> Vec<pg_sys::Oid> {
     numbering.filter_map(|trigger| trigger.referenced()).collect()
 }
 
-/// Returns the series that numbers a column. Raises an error if there is none, because PostgreSQL drops the trigger with its series, or if
-/// there are several.
+/// Returns the series that numbers a column. Raises an error if there is none, because PostgreSQL has dropped the
+/// numbering trigger together with its series, or if there are several.
 fn series(fired: &Fired<'_>, column: &CStr) -> pg_sys::Oid {
     let series = numbering(fired, column);
     let quoted = || relation::identifier(&relation::utf8(column.to_bytes()));

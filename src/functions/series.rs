@@ -1,7 +1,7 @@
-//! The creation and the change of series, the trigger of a series, and the list of all series.
+//! Creates, alters and lists series, and implements the trigger of a series.
 //!
-//! A series is a table with a row for each period. The arguments of its trigger are its definition, so privileges,
-//! schemas, renaming, DROP TABLE, dumps and replication work as for any other table.
+//! A series is a table with one row for each period. The arguments of the table's trigger are its definition, so
+//! privileges, schemas, renaming, DROP TABLE, dumps and replication work as for any other table.
 
 use flake::serial::Template;
 use pgrx::prelude::*;
@@ -22,10 +22,10 @@ use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{NoSuchColumn, TriggerResult};
 use crate::pg::{plans, setting, transaction, versions};
 
-/// The maximum length of a text that is read as the name of a table: two names of 63 characters of up to four bytes, each in quotes.
+/// The maximum length of a table name in an argument: two names of 63 characters of up to four bytes, each quoted.
 const MAX_NAME: usize = 600;
 
-/// How many series are listed at a time, because the memory for them is not PostgreSQL's.
+/// The number of series to read at a time. It is limited because the memory for them is not managed by PostgreSQL.
 const PAGE: usize = 1_000;
 
 /// Creates a series and returns its table.
@@ -45,7 +45,7 @@ fn snowflake_create_series(
     let form = template.unwrap_or_else(|| null("template", "'INV-{YYYY}-{n:5}'"));
     let kind = kind.unwrap_or_else(|| null("kind", "'gapless'"));
     let start = start.unwrap_or_else(|| null("start", "1"));
-    // The tag follows when the table has its name.
+    // The tag is set after the table has its name.
     let kind = SeriesKind::of(kind.0)
         .unwrap_or_else(|| SerialProblem::Kind { kind: kind.shown(), kinds: SeriesKind::NAMES }.raise());
     let mut definition = Definition {
@@ -63,7 +63,7 @@ fn snowflake_create_series(
     let create = [
         b"CREATE TABLE ",
         name,
-        // Counters are updated in place while their page has room.
+        // The fill factor leaves room on each page, so that counters are updated in place.
         b" (period pg_catalog.text COLLATE pg_catalog.\"C\" PRIMARY KEY, last_number pg_catalog.int8 NOT NULL) \
           WITH (fillfactor = 50)",
     ];
@@ -86,7 +86,7 @@ fn snowflake_create_series(
     oid
 }
 
-/// Changes the definition of a series. An argument that is NULL leaves its part of the definition unchanged.
+/// Changes the definition of a series. If an argument is NULL, that part of the definition is not changed.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_alter_series(series regclass, template text DEFAULT NULL, time_zone text DEFAULT NULL, \
            start bigint DEFAULT NULL) RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
@@ -98,7 +98,7 @@ fn snowflake_alter_series(
     start: Option<i64>,
 ) {
     let oid = series.unwrap_or_else(|| ArgumentProblem::Null { argument: "series", names: "series" }.raise());
-    // This raises the errors of a relation that is not a series before anything is locked.
+    // If the relation is not a series, this raises the error before anything is locked.
     Series::open(oid, Lock::Reading);
     relation::check_owner(oid);
     relation::lock(oid, "SHARE ROW EXCLUSIVE")
@@ -108,7 +108,7 @@ fn snowflake_alter_series(
     let has_issued = || is_dense || has_counters(&name);
     if let Some(form) = template {
         let template = parsed(form);
-        // The registry skips as many numbers as the width had room for when the segment of a period was created.
+        // How many numbers the registry skips depends on the width at the time when the period's segment was created.
         if is_dense && template.max() < definition.template.max() {
             SerialProblem::Fixed { series: name, part: "width of the number", is_dense }.raise();
         }
@@ -128,7 +128,7 @@ fn snowflake_alter_series(
     }
     if let Some(text) = time_zone {
         let zone = zone(Some(text.0));
-        // The registry requires all servers to compute the same beginning of a period.
+        // The registry requires all servers to compute the same start of a period.
         if is_dense && zone.name() != definition.zone.name() {
             SerialProblem::Fixed { series: name, part: "time zone", is_dense }.raise();
         }
@@ -145,7 +145,7 @@ fn snowflake_alter_series(
     define(name.as_bytes(), &definition);
 }
 
-/// Keeps statements from writing a row that is not a counter, and from removing or lowering a counter.
+/// Keeps statements from writing rows that are not counters, and from removing or lowering counters.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_series_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_series_row(call: Called) -> TriggerResult {
@@ -204,20 +204,20 @@ fn snowflake_series_row(call: Called) -> TriggerResult {
     if last.is_some_and(|last| last != definition.start) {
         only_owner(fired.table(), series(), definition.start);
     }
-    // PostgreSQL raises the errors for NULL.
+    // PostgreSQL itself raises errors for NULL values.
     fired.unchanged()
 }
 
-/// Raises an error unless the current user owns the series. Any other role can only do what a draw does: write the `next` number of a
-/// period.
+/// Raises an error unless the current user owns the series. Any other role can write only what a draw writes: the
+/// `next` number of a period.
 fn only_owner(oid: pg_sys::Oid, series: String, next: i64) {
     if !versions::owns(oid) {
         SerialProblem::Step { series, next }.raise();
     }
 }
 
-/// Raises an error if a statement changes a counter from one number to another that does not fit the template. If it is the next one, a
-/// session has asked for a serial. `about` returns the series and the period.
+/// Raises an error if a statement changes a counter from one number to another that does not fit the template. If the
+/// new number is the next one, a session has requested a serial. `about` returns the series and the period.
 fn check_fits(template: &Template, from: i64, to: i64, about: impl FnOnce() -> (String, String)) {
     let max = template.max();
     if to <= max {
@@ -246,7 +246,7 @@ fn snowflake_series() -> TableIterator<
         name!(start, i64),
     ),
 > {
-    // A database can have any number of series, so they are read when the rows are needed.
+    // A database can have any number of series, so they are read in pages while the rows are returned.
     let mut page = Vec::new().into_iter();
     let mut last = Some((TextValue(Vec::new()), pg_sys::InvalidOid, pg_sys::InvalidOid));
     TableIterator::new(std::iter::from_fn(move || {
@@ -267,7 +267,7 @@ fn snowflake_series() -> TableIterator<
     }))
 }
 
-/// A table with the trigger of a series, and the arguments of the trigger.
+/// A table with a series trigger, and the arguments of the trigger.
 struct Listed {
     name: TextValue,
     oid: pg_sys::Oid,
@@ -275,8 +275,8 @@ struct Listed {
     arguments: Vec<u8>,
 }
 
-/// Returns the tables after the one with a name, an OID and a trigger that have the trigger of a series, and on which the current user has
-/// any privilege.
+/// Returns tables that have a series trigger and on which the current user has any privilege. The result starts after
+/// the table with the given name, OID and trigger.
 fn listed((name, oid, trigger): &(TextValue, pg_sys::Oid, pg_sys::Oid)) -> Vec<Listed> {
     let query = format!(
         "SELECT c.relname::pg_catalog.text, c.oid, t.oid, t.tgargs
@@ -337,7 +337,7 @@ fn check_start(definition: &Definition) {
     }
 }
 
-/// Returns true for a name that can be a different time zone on a different server, or that does not exist in all
+/// Returns true if a name can refer to different time zones on different servers, or if it does not exist in all
 /// installations of the time zone data.
 fn is_local(name: &[u8]) -> bool {
     let names = ["localtime", "posixrules", "Factory"];
@@ -348,8 +348,8 @@ fn is_local(name: &[u8]) -> bool {
             .any(|folder| name.get(..folder.len()).is_some_and(|start| start.eq_ignore_ascii_case(folder.as_bytes())))
 }
 
-/// Returns the time zone of this name, or that of the session. A POSIX specification is refused, because PostgreSQL
-/// accepts almost any text as one. A misspelt name would then be a different time zone.
+/// Returns the time zone with this name, or the session's time zone. POSIX specifications are refused, because
+/// PostgreSQL accepts almost any string as one, so a misspelled name would select a different time zone.
 fn zone(name: Option<&[u8]>) -> Zone {
     let session = setting::configured(c"TimeZone").unwrap_or_default();
     let name = name.unwrap_or(session.as_bytes());
@@ -367,7 +367,8 @@ fn zone(name: Option<&[u8]>) -> Zone {
     zone.filter(known).unwrap_or_else(|| SerialProblem::Zone { zone: shown(name) }.raise())
 }
 
-/// Returns the name of a new table. A name without a schema is one in the schema in which CREATE TABLE creates tables.
+/// Returns the name of a new table. If the name is not qualified, its schema is the one in which CREATE TABLE creates
+/// tables.
 fn qualified(name: Text<'_>) -> Name {
     let refuse = || -> ! { SerialProblem::Name { name: name.shown() }.raise() };
     if name.0.len() > MAX_NAME {
@@ -402,7 +403,7 @@ fn current_schema() -> Option<TextValue> {
     Spi::get_one("SELECT pg_catalog.current_schema()::pg_catalog.text").expect(ANSWERED)
 }
 
-/// Returns the period and the last number of a counter that is above a number.
+/// Returns the period and the last number of a counter that is above the given number.
 fn counter_above(series: &str, max: i64) -> Option<(Vec<u8>, i64)> {
     let query = format!(
         "SELECT period::pg_catalog.text, last_number::pg_catalog.int8 FROM {series}
@@ -416,7 +417,8 @@ fn counter_above(series: &str, max: i64) -> Option<(Vec<u8>, i64)> {
 /// Returns true if the series has issued numbers, or if the transaction cannot see whether it has.
 fn has_counters(series: &str) -> bool {
     let query = format!("SELECT EXISTS (SELECT FROM {series})");
-    // The query is run as a statement that can write, so that it sees rows that were committed while this session waited for the lock.
+    // The query is run as a statement that can write, so that it sees rows that were committed while this session
+    // waited for the lock.
     let found = Spi::connect_mut(|client| client.update(&query, None, &[])?.first().get_one::<bool>());
     transaction::keeps_snapshot() || found.expect(ANSWERED) == Some(true)
 }

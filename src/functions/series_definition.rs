@@ -1,4 +1,4 @@
-//! A series: its definition, the period of a time, and its next number.
+//! A series: its definition, the period that contains a time, and its next number.
 
 use std::ffi::CStr;
 
@@ -21,25 +21,25 @@ use crate::pg::{plans, recovery, relation, timestamp};
 use crate::segments::draw;
 use crate::segments::facts::{self, Asked, MAX_ENCODED, MAX_TAG, PERIOD};
 
-/// The function of the triggers of a series. The arguments of one of them define the series.
+/// The function that the triggers of a series call. The arguments of one of these triggers define the series.
 pub const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
 
-/// The columns of a series, and their types.
+/// The columns of a series, with their types.
 pub const COLUMNS: [(&[u8], pg_sys::Oid); 2] = [(b"period", pg_sys::TEXTOID), (b"last_number", pg_sys::INT8OID)];
 
-/// When the first and the last period begins for the registry, in microseconds since the Unix epoch: in the years 1 to 9999 in UTC. In
-/// other time zones, a period of these years can begin before or after them.
+/// The earliest and the latest start of a period that the registry accepts, in microseconds since the Unix epoch. They
+/// correspond to the years 1 to 9999 in UTC. In other time zones, a period of these years can start outside this range.
 const BEGINS: (i128, i128) = (-62_135_596_800_000_000, 253_402_300_799_000_000);
 
-/// How long ago a period may have ended if any role can begin it, in microseconds: 100 days.
+/// How long ago a period may have ended for any role to be able to create it, in microseconds: 100 days.
 const RECENT: i64 = 100 * 86_400 * 1_000_000;
 
 /// How a series issues numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeriesKind {
-    /// The number is part of the transaction that takes it.
+    /// Drawing the number is part of the transaction.
     Gapless,
-    /// The numbers of each period are a segment, whose tag contains this text, in the encoding of the database.
+    /// The numbers of each period are a segment. Its tag contains this text, which is in the database's encoding.
     Dense { tag: Vec<u8> },
 }
 
@@ -47,10 +47,10 @@ impl SeriesKind {
     /// The names of all kinds, for messages.
     pub const NAMES: &'static str = "dense, gapless";
 
-    /// The length of the longest tag, in bytes of UTF-8, so that there is room for the text of a period.
+    /// The maximum length of a tag in UTF-8 bytes. It leaves room for the text of a period.
     pub const MAX_TAG: usize = MAX_TAG - PERIOD.len() - " 2026-11-22 14".len();
 
-    /// Returns the kind of this name, without a tag.
+    /// Returns the kind with this name, without a tag.
     pub fn of(name: &[u8]) -> Option<SeriesKind> {
         match name {
             b"gapless" => Some(SeriesKind::Gapless),
@@ -59,7 +59,6 @@ impl SeriesKind {
         }
     }
 
-    /// Returns the name of the kind.
     pub fn name(&self) -> &'static str {
         match self {
             SeriesKind::Gapless => "gapless",
@@ -73,17 +72,15 @@ impl SeriesKind {
 pub enum PeriodTime {
     /// An instant, in microseconds since the Unix epoch.
     Instant(i128),
-    /// A day of the calendar, as the instant at which it begins in UTC.
+    /// A calendar day, represented by its start in UTC.
     Day(i128),
 }
 
 impl PeriodTime {
-    /// Returns a time.
     pub fn instant(at: TimestampWithTimeZone) -> PeriodTime {
         PeriodTime::Instant(timestamp::instant(at))
     }
 
-    /// Returns a day of the calendar.
     pub fn day(at: Date) -> PeriodTime {
         PeriodTime::Day(timestamp::day(at))
     }
@@ -92,7 +89,7 @@ impl PeriodTime {
 /// The definition of a series.
 pub struct Definition {
     pub template: Template,
-    /// The template as text, in the encoding of the database.
+    /// The template as text, in the database's encoding.
     pub form: Vec<u8>,
     pub kind: SeriesKind,
     pub zone: Zone,
@@ -101,7 +98,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Reads the arguments of the trigger. Returns `None` if they are not those of a definition.
+    /// Parses the arguments of the trigger. Returns `None` if they are not a definition.
     pub fn of<T: AsRef<[u8]>>(arguments: &[T]) -> Option<Definition> {
         let [form, kind, zone, start, tag @ ..] = arguments else { return None };
         let template = Template::parse(form.as_ref()).ok()?;
@@ -128,16 +125,17 @@ impl Definition {
     }
 }
 
-/// A series that exists.
+/// An existing series.
 pub struct Series {
     pub table: pg_sys::Oid,
-    /// The schema and the name, quoted.
+    /// The quoted schema and name.
     pub name: String,
     pub definition: Definition,
 }
 
 impl Series {
-    /// Returns a series, or raises an error if the table is not one. To draw numbers, the series must be locked for writing.
+    /// Returns a series. Raises an error if the table is not a series. To draw numbers, the series must be locked for
+    /// writing.
     pub fn open(table: pg_sys::Oid, lock: Lock) -> Series {
         if lock == Lock::Writing {
             if recovery::in_recovery() {
@@ -164,8 +162,8 @@ impl Series {
         }
     }
 
-    /// Issues the next serial of the period that contains a time. `schema` is that of the extension, and `by_owner` tells whether the
-    /// number is for the owner of the series.
+    /// Issues the next serial of the period that contains a time. `schema` is the extension's schema. `by_owner` is
+    /// true if the number is for the owner of the series.
     pub fn next(&self, at: PeriodTime, schema: pg_sys::Oid, by_owner: bool) -> TextValue {
         let period = self.period(at);
         let number = match &self.definition.kind {
@@ -197,16 +195,16 @@ impl Series {
         period.unwrap_or_else(|years| SerialProblem::Year { at: instant, years }.raise())
     }
 
-    /// Draws a number of the period's segment. The registry creates the segment if there is none, and keeps it forever.
-    /// Only the owner of the series can begin a period that ended long ago, because other roles could otherwise fill
-    /// the registry. A series with one period for all time has one segment, which its owner creates.
+    /// Draws a number from the period's segment. If the segment does not exist, the registry creates it and keeps it
+    /// forever. Only the owner of the series can create a period that ended long ago, because otherwise other roles
+    /// could fill the registry. A series with one period for all time has one segment, which its owner creates.
     fn draw(&self, tag: &[u8], period: Period, by_owner: bool) -> i64 {
         let Definition { template, zone, start, .. } = &self.definition;
         if template.unit() == Unit::All {
             return draw::draw(Text(tag), || None);
         }
         draw::draw(Text(&[PERIOD, tag, b" ", period.key().as_bytes()].concat()), || {
-            // The same instant on every server with this definition.
+            // All servers with this definition compute the same instant.
             let begins = |period: Period| zone.begin(period.start().in_utc()).clamp(BEGINS.0, BEGINS.1);
             let recent = i128::from(grant::now() - RECENT);
             let oldest = Civil::of(recent, zone.offset(recent)).and_then(|civil| template.period(civil).ok());
@@ -218,8 +216,8 @@ impl Series {
         })
     }
 
-    /// Increments the counter of a period in the current transaction. If another transaction has incremented it and has
-    /// not ended, this function waits for the end of that transaction, as UPDATE does.
+    /// Increments the counter of a period in the current transaction. If another transaction that has not ended yet has
+    /// incremented it, this function waits for that transaction to end, as UPDATE does.
     fn count(&self, period: &str) -> i64 {
         let statement = format!(
             "INSERT INTO {} AS counter (period, last_number) VALUES ($1, $2)
@@ -229,7 +227,7 @@ impl Series {
         );
         let arguments = [TextValue::from(period.to_string()).into(), self.definition.start.into()];
         let number = plans::first(&statement, &arguments, |row| row.get::<i64>(1)).flatten();
-        // A trigger can skip the row.
+        // A trigger may have skipped the row.
         number.unwrap_or_else(|| NumberProblem::NotStored { table: self.name.clone(), serial: period.into() }.raise())
     }
 

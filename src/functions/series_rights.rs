@@ -1,6 +1,6 @@
-//! Which tags a series of kind `dense` may draw from. The tag is an argument of a trigger, which any role with the
-//! privilege TRIGGER can write, so the argument alone grants nothing. The security label of the table grants the right
-//! to draw, and only one table of a database can have it.
+//! Determines from which tags a series of kind `dense` may draw. The tag is an argument of a trigger, which any role
+//! with the privilege TRIGGER can create, so the argument alone grants nothing. The right to draw is granted by the
+//! security label of the table, and only one table of a database can have a given label.
 
 use std::ffi::CStr;
 
@@ -12,10 +12,10 @@ use crate::message::serial::SerialProblem;
 use crate::pg::text_arg::shown;
 use crate::pg::{function, label, relation, role};
 
-/// The function whose privilege the owner of a series needs.
+/// The function on which the owner of a series needs the EXECUTE privilege.
 const DRAW: &CStr = c"snowflake_segment_nextval";
 
-/// Assigns a new series its tag, or returns the reason why it cannot have the tag. `schema` is that of the extension.
+/// Assigns a tag to a new series, or returns why the series cannot have the tag. `schema` is the extension's schema.
 pub fn give(table: pg_sys::Oid, tag: &[u8], schema: pg_sys::Oid) -> Result<(), SerialProblem> {
     check_table(table, schema)?;
     check_others(table, tag)?;
@@ -23,7 +23,7 @@ pub fn give(table: pg_sys::Oid, tag: &[u8], schema: pg_sys::Oid) -> Result<(), S
     Ok(())
 }
 
-/// Returns why a series does not draw from this tag. `schema` is that of the extension. The series is locked.
+/// Returns an error if a series may not draw from this tag. `schema` is the extension's schema. The series is locked.
 pub fn check(table: pg_sys::Oid, tag: &[u8], schema: pg_sys::Oid) -> Result<(), SerialProblem> {
     if faults::on(Fault::TagTrusted) {
         return Ok(());
@@ -36,8 +36,8 @@ pub fn check(table: pg_sys::Oid, tag: &[u8], schema: pg_sys::Oid) -> Result<(), 
     Err(SerialProblem::NotHolder { series: name(table), tag: shown(tag), label })
 }
 
-/// Raises an error unless the current user may set this label of an object, which is a table if its OID is given. The owner of a series can
-/// set only the tag that a new series of its name would have.
+/// Raises an error unless the current user may set this label on an object. `table` is the OID of the object if it is a
+/// table. The owner of a series can set only the tag that a new series of this name would have.
 pub fn check_label(table: Option<pg_sys::Oid>, label: &[u8]) {
     let checked = match table {
         Some(table) if role::is_superuser() => check_others(table, label),
@@ -51,7 +51,7 @@ pub fn check_label(table: Option<pg_sys::Oid>, label: &[u8]) {
     checked.unwrap_or_else(|problem| problem.raise());
 }
 
-/// Checks the table of a series and its owner.
+/// Checks the table of a series and the table's owner.
 fn check_table(table: pg_sys::Oid, schema: pg_sys::Oid) -> Result<(), SerialProblem> {
     if relation::is_temporary(table) {
         return Err(SerialProblem::Temporary { series: name(table) });
@@ -67,7 +67,7 @@ fn check_table(table: pg_sys::Oid, schema: pg_sys::Oid) -> Result<(), SerialProb
     }
 }
 
-/// Checks that no other table has this tag. A table that was renamed still has its tag.
+/// Checks that no other table has this tag. A renamed table keeps its tag.
 fn check_others(table: pg_sys::Oid, tag: &[u8]) -> Result<(), SerialProblem> {
     match label::holder(tag, table) {
         Some(other) => Err(SerialProblem::SharedTag { series: name(table), other: name(other) }),

@@ -1,4 +1,4 @@
-//! The functions of the views that show what the generator is doing.
+//! The functions behind the views that show the state of the generator.
 
 use std::sync::atomic::Ordering;
 
@@ -18,8 +18,8 @@ use crate::pg::{sync_standby, timestamp, wal};
 use crate::server::stats::{self, Count};
 use crate::server::{clock, shmem};
 
-/// Returns the state of the generator in one row, for the view `snowflake_status`. This function loads nothing, writes nothing and
-/// does not wait. If the library is not preloaded, the row shows this fact.
+/// Returns the state of the generator in one row, for the view `snowflake_status`. This function loads nothing, writes
+/// nothing and does not wait. If the library is not preloaded, the row reports this.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_status() -> TableIterator<
@@ -121,18 +121,18 @@ fn snowflake_status() -> TableIterator<
     ))
 }
 
-/// Returns the worker ID and the datacenter ID of the server that wrote the mark, for the view `snowflake_status`. This is a
-/// separate function because the result columns of an existing C function cannot be changed.
+/// Returns the worker ID and datacenter ID of the server that wrote the mark, for the view `snowflake_status`. This is
+/// a separate function because the result columns of an existing C function cannot be changed.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_last_issuer()
 -> TableIterator<'static, (name!(last_issuer_worker_id, Option<i32>), name!(last_issuer_datacenter_id, Option<i32>))> {
-    // If the library is not preloaded, there is no node. In this case, snowflake_status() reports the problem.
+    // If the library is not preloaded, there is no node. snowflake_status() reports the problem in this case.
     let node = identity::find().and_then(|identity| identity.issuer(mark::read().ok()?));
     TableIterator::once((node.map(|node| node.worker as i32), node.map(|node| node.datacenter as i32)))
 }
 
-/// Returns the backends that have drawn IDs or waited, for the view `snowflake_stat_backends`.
+/// Returns the backends that have drawn IDs or have waited, for the view `snowflake_stat_backends`.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_stat_backends() -> TableIterator<
@@ -151,7 +151,7 @@ fn snowflake_stat_backends() -> TableIterator<
         name!(extensions, i64),
     ),
 > {
-    // If the library is not preloaded, this call raises the error that says so.
+    // Raises an error if the library is not preloaded.
     identity::get();
     TableIterator::new(stats::backends().map(|backend| {
         let counts = backend.counts;
@@ -172,7 +172,7 @@ fn snowflake_stat_backends() -> TableIterator<
     }))
 }
 
-/// Sets all counts to 0.
+/// Resets all counts to 0.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_stat_reset() {
     identity::get();
@@ -182,7 +182,7 @@ fn snowflake_stat_reset() {
 /// Returns the mark, and the error that `snowflake_nextval()` would raise now.
 fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) {
     let state = shmem::state();
-    // The ceiling is read first, so that the words below the ceiling are also below the mark that is read later.
+    // The ceiling is read first, so that the words below the ceiling are also below the mark, which is read later.
     let (generation, published) = (state.generation(), state.published());
     let mark = mark::read();
     let refused = || start::refusal(identity).or_else(|| witness::refusal(identity));
@@ -213,9 +213,9 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     (mark.ok(), error)
 }
 
-/// Returns two words of the state, or nothing if the state is loaded for another worker ID than that of the identity.
+/// Returns two words of the state, or `None` if the state is loaded for a worker ID other than the identity's.
 fn of_assignment(identity: &Identity, one: Option<u64>, other: Option<u64>) -> (Option<u64>, Option<u64>) {
-    // The words were read before, so that they are not of a later assignment.
+    // The words were read before this check, so they cannot belong to a later assignment.
     match shmem::state().assignment().get() == identity.assignment {
         true => (one, other),
         false => (None, None),
@@ -227,7 +227,7 @@ fn next(identity: &Identity, last: u64, now: Nanos) -> u64 {
     identity.limits.word_at(now).map_or(last, |word| word.max(last + 1))
 }
 
-/// Returns what the next ID will wait for. `last` is the last word issued, and `now` is generator time.
+/// Returns the reason why the next ID will have to wait. `last` is the last word issued, and `now` is generator time.
 fn waiting(identity: &Identity, last: u64, now: Nanos) -> Option<Error> {
     let state = shmem::state();
     let pending = state.pending()?;

@@ -1,4 +1,4 @@
-//! The meaning of a `text` argument: a layout, with its own or a different epoch, or the name of a column.
+//! Interprets `text` arguments: a layout with its own or a different epoch, or the name of a column.
 
 use flake::{Epoch, IdFormat, LayoutError};
 use pgrx::prelude::*;
@@ -9,13 +9,13 @@ use crate::pg::relation;
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp::instant;
 
-/// The maximum length of a text that is read as a layout. It is four times the length of the longest layout that is printed. A
-/// longer text, which can be a gigabyte in size, is refused before memory is allocated for the text, because Rust terminates the
-/// process if memory runs out.
+/// The maximum length of a string that is parsed as a layout, four times the length of the longest layout that is
+/// printed. A longer string, which could be a gigabyte in size, is refused before memory is allocated for it, because
+/// Rust aborts the process when it runs out of memory.
 const MAX_LAYOUT: usize = 100;
 
 impl Text<'_> {
-    /// Returns the layout that this text names, with the epoch that belongs to the layout.
+    /// Returns the layout that this text specifies, with the layout's own epoch.
     pub fn format(self) -> IdFormat {
         let short = (self.0.len() <= MAX_LAYOUT).then_some(self.0);
         let text = short.and_then(|bytes| std::str::from_utf8(bytes).ok());
@@ -23,12 +23,13 @@ impl Text<'_> {
             .unwrap_or_else(|error| LayoutProblem::Argument { text: self.shown(), error }.raise())
     }
 
-    /// Returns the layout that this text names, with the epoch that is passed.
+    /// Returns the layout that this text specifies, with the given epoch.
     pub fn format_since(self, epoch: TimestampWithTimeZone) -> IdFormat {
         IdFormat { epoch: since(epoch), ..self.format() }
     }
 
-    /// Returns this text as a name in UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
+    /// Returns this text as a name in UTF-8. PostgreSQL raises an error if the text contains characters that do not
+    /// exist in UTF-8.
     pub fn name(self) -> String {
         if self.0.len() > relation::MAX_BYTES {
             ArgumentProblem::NameTooLong { name: format!("\"{}\"", self.shown()), partition: false }.raise();

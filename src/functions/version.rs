@@ -1,5 +1,5 @@
-//! The version of the library that a session runs. A database's catalog can have a different version until `ALTER EXTENSION ..
-//! UPDATE` is run, and the file on disk can have a different version until the server restarts.
+//! The version of the library that a session runs. The version in a database's catalog can be different until `ALTER
+//! EXTENSION .. UPDATE` is run, and the version of the file on disk can be different until the server restarts.
 
 use pgrx::prelude::*;
 
