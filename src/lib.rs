@@ -1,6 +1,7 @@
 //! Snowflake IDs as PostgreSQL primary keys: `id bigint PRIMARY KEY DEFAULT snowflake_nextval()`.
 //!
-//! This crate is the part that uses PostgreSQL. Crate `crates/flake` decides which ID comes next and what the bits of an ID mean.
+//! This crate contains everything that depends on PostgreSQL. The crate `crates/flake` determines which ID comes next
+//! and what the bits of an ID mean.
 
 use pgrx::prelude::*;
 
@@ -59,14 +60,15 @@ pgrx::extension_sql_file!(
     name = "grants",
     requires = [admin::snowflake_accept_clock, admin::snowflake_set_mark, status::snowflake_stat_reset, "status"]
 );
-// The `requires` puts this script at the same place in the extension script in every build.
+// The `requires` clause gives this script a fixed position in the extension script.
 pgrx::extension_sql_file!("../sql/preload.sql", name = "preload", requires = ["grants"]);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
-/// PostgreSQL calls this function once in the postmaster. If the library is not preloaded, PostgreSQL instead calls this function
-/// in each session that calls one of the library's functions. In such a session, PostgreSQL does not allow the library to request
-/// shared memory or to define settings that only the postmaster can set. Therefore, this function sets up nothing there, and every
-/// function that needs the shared memory or the settings raises an error ([`message::issue::IssueProblem::NotPreloaded`]).
+/// Initializes the library. PostgreSQL calls this function once in the postmaster. If the library is not preloaded,
+/// PostgreSQL instead calls it in each session that calls one of the library's functions. Such a session can neither
+/// request shared memory nor define settings that only the postmaster can set, so this function then sets up nothing.
+/// Functions that need the shared memory or the settings raise an error
+/// ([`message::issue::IssueProblem::NotPreloaded`]).
 #[allow(unsafe_code)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
@@ -76,8 +78,8 @@ pub extern "C-unwind" fn _PG_init() {
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
-    // Stage 1: Read the identity from the text of the configuration, before PostgreSQL can replace an invalid value with a
-    // default.
+    // Stage 1: Read the identity from the text of the configuration, before PostgreSQL can replace an invalid value
+    // with a default.
     identity::establish();
     // Stage 2: Define the settings.
     guc::define(Callbacks { assigned: grant::worker, registry_given: log::registry_given });

@@ -1,9 +1,9 @@
-//! The worker ID that the registry has assigned, as sessions use it: the worker ID with which a session issues IDs, and
-//! the highest ID that it may issue.
+//! The worker ID that the registry has assigned, from a session's point of view: the worker ID with which the session
+//! issues IDs, and the highest ID that it may issue.
 //!
-//! A session keeps an [`Identity`] with the worker ID for which the state is loaded, and compares the numbers of the assignments after
-//! each draw ([`flake::Assignment`]). If the registrar has published a different worker ID, the first session that
-//! notices this loads the state for the new one.
+//! A session keeps an [`Identity`] with the worker ID for which the state is loaded, and compares the numbers of the
+//! assignments after each draw ([`flake::Assignment`]). If the registrar has published a different worker ID, the first
+//! session that notices this loads the state for the new worker ID.
 
 use std::time::Duration;
 
@@ -19,19 +19,19 @@ use crate::pg::recovery;
 use crate::pg::wait_event::WaitEvent;
 use crate::server::{clock, shmem, wait};
 
-/// How long a session waits for the first worker ID while the server starts, and how often it checks.
+/// How long a session waits for the first worker ID while the server starts. `POLL` is the interval between checks.
 const PATIENCE: Nanos = 5_000_000_000;
 const POLL: Duration = Duration::from_millis(10);
 
-/// After how many failed heartbeats sessions stop waiting. The first ones fail if the registry starts together with the
-/// server.
+/// The number of failed heartbeats after which sessions stop waiting. The first heartbeats may fail if the registry and
+/// the server start at the same time.
 const FIRST_FAILURES: u64 = 3;
 
-/// Returns the identity with which this session may issue IDs now. Raises an error if there is none. Without a registry, returns the
-/// identity of the configuration.
+/// Returns the identity with which this session may currently issue IDs. Raises an error if there is none. Without a
+/// registry, returns the identity from the configuration.
 #[cold]
 pub fn take() -> &'static Identity {
-    // If the library is not preloaded, this call raises the error that says so.
+    // Raises an error if the library is not preloaded.
     let own = identity::get();
     let state = shmem::state();
     if !own.registry_set {
@@ -39,7 +39,7 @@ pub fn take() -> &'static Identity {
     }
     let begun = clock::monotonic();
     loop {
-        // The assignment is read before the snapshot. If it was revoked in the meantime, it cannot be changed.
+        // The assignment is read before the snapshot. If it is revoked in the meantime, the attempt to change it fails.
         let loaded = state.assignment().get();
         let snapshot =
             grant::published().unwrap_or_else(|| FleetProblem::NoWorkerId { outage: Box::default() }.raise());
@@ -68,14 +68,14 @@ pub fn take() -> &'static Identity {
 
 /// Why a reservation cannot be made.
 pub enum ReservationLimit {
-    /// The registrar has published another worker ID, or none.
+    /// The registrar has published a different worker ID, or none.
     Changed,
     /// The words are above the bound.
     Ended(Box<Snapshot>),
 }
 
-/// Returns the part of a reservation that the grant contains. It must contain the word below `needed`. Without a registry, this is the
-/// whole reservation.
+/// Returns the part of a reservation that the grant covers. The result must contain the word below `needed`. Without a
+/// registry, returns the whole reservation.
 pub fn within_grant(
     identity: &Identity,
     reservation: Reservation,
@@ -91,7 +91,7 @@ pub fn within_grant(
     }
 }
 
-/// Returns the error of a session that would need the word `next`, if the word is above the bound.
+/// Returns the error for a session that needs the word `next`, if that word is above the bound.
 pub fn ended_before(identity: &Identity, next: u64) -> Option<FleetProblem> {
     match grant::published().filter(|snapshot| grant::limits(identity) && snapshot.holds(identity)) {
         Some(snapshot) if snapshot.ceiling(identity) <= next => Some(refusal::grant_ended(identity, &snapshot)),

@@ -7,8 +7,8 @@ use crate::faults;
 /// The value of [`CURRENT`] before the first ID.
 const NONE: i64 = -1;
 
-/// The last ID issued to this session, or a negative number before the first ID. The variable is an atomic only because Rust
-/// requires this of a static variable that changes. Each session is a process with one thread.
+/// The last ID issued to this session, or a negative number before the first ID. Only this process's single thread
+/// accesses the variable. It is atomic because Rust does not allow other mutable statics in safe code.
 static CURRENT: AtomicI64 = AtomicI64::new(NONE);
 
 /// Returns the last ID issued to this session.
@@ -16,7 +16,7 @@ pub fn get() -> Option<i64> {
     Some(CURRENT.load(Ordering::Relaxed)).filter(|id| *id >= 0)
 }
 
-/// Makes an ID the last one of this session, and returns it.
+/// Stores an ID as the last one of this session, and returns it.
 #[inline(always)]
 pub fn set(id: i64) -> i64 {
     let id = faults::counted_on(id, get);
@@ -24,8 +24,8 @@ pub fn set(id: i64) -> i64 {
     id
 }
 
-/// Clears the last ID of this session, in the same way as `DISCARD` clears the last values of sequences. Otherwise, if a pooler
-/// hands a session from one client to the next, `snowflake_currval()` would return the ID of the previous client.
+/// Clears the last ID of this session, as `DISCARD` clears the last values of sequences. Otherwise, if a pooler
+/// assigned the session to a different client, `snowflake_currval()` would return the previous client's ID.
 pub fn forget() {
     CURRENT.store(NONE, Ordering::Relaxed);
 }

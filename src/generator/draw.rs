@@ -1,4 +1,5 @@
-//! Issuing IDs: the path from an SQL call to the shared state, and what a session does if the state cannot grant its request.
+//! Issues IDs: the path from an SQL call to the shared state, and what a session does if the state cannot grant its
+//! request.
 
 use std::time::Duration;
 
@@ -20,12 +21,12 @@ pub struct Issued {
     run: Run,
 }
 
-/// How long a request has been throttled, and whether a request for more than one ID has been throttled for so long that it is granted
-/// like a request for one ID. Without this, sessions that take all IDs as soon as they can would keep the request waiting forever.
+/// How long a request has been throttled, and whether it is overdue. An overdue request for more than one ID is granted
+/// like a request for one ID. Otherwise, it might wait forever if other sessions drew every ID as soon as possible.
 struct Overdue {
     /// How far ahead of the clock the request may run.
     ahead: Nanos,
-    /// The time on the monotonic clock at which the request was first throttled, or 0 if it has not been throttled yet.
+    /// The time of the monotonic clock at which the request was first throttled, or 0 if it has not been throttled yet.
     since: Nanos,
     /// True if the next attempt treats the request like a request for a single ID.
     now: bool,
@@ -34,7 +35,7 @@ struct Overdue {
 }
 
 impl Overdue {
-    /// Returns the value of a new request.
+    /// Returns the initial value for a new request.
     #[inline(always)]
     fn new(request: Request) -> Overdue {
         let ahead = if request.is_single() { turn::ahead() } else { guc::pace().max_ahead };
@@ -51,7 +52,7 @@ impl Overdue {
         if request.is_single() {
             turn::slept(now, limits, pace);
         }
-        // The request has waited, even if the clock has a coarse resolution.
+        // The request has waited, even if the resolution of the clock is too coarse to show it.
         self.waited = now.saturating_sub(self.since).max(1);
         let late = !request.is_single() && self.waited >= pace.max_ahead;
         self.now = late && shmem::state().bulk().takes_overdue(now, pace.max_ahead);
@@ -68,7 +69,7 @@ impl Overdue {
     }
 }
 
-/// Issues the IDs for one request. Tries the lock-free path, and removes obstacles until the request is granted.
+/// Issues the IDs for one request. Tries the lock-free path first, and removes obstacles until the request is granted.
 #[inline(always)]
 pub fn draw(request: Request) -> Issued {
     let mut identity = identity::issuing().unwrap_or_else(|| assigned::take());
@@ -85,7 +86,7 @@ pub fn draw(request: Request) -> Issued {
             }
         };
         if let Some(Drawn { run, renew }) = drawn {
-            // The words are dropped if the state is loaded for another worker ID, see [`flake::Assignment`].
+            // The words are discarded if the state is loaded for a different worker ID (see [`flake::Assignment`]).
             if !state.has_assignment(identity.assignment) {
                 identity = assigned::take();
                 continue;
@@ -102,11 +103,11 @@ pub fn draw(request: Request) -> Issued {
     }
 }
 
-/// Tries once to draw, without a lock, a call into PostgreSQL, or an allocation.
+/// Makes one attempt to draw, without locks, calls into PostgreSQL, or allocations.
 #[inline(always)]
 fn attempt(state: &State, identity: &Identity, request: Request, overdue: &Overdue) -> Result<Drawn, Obstacle> {
     let pace = Pace { overdue: overdue.now, waited: overdue.waited, ..guc::pace_with(overdue.ahead) };
-    // Each attempt reads the clock once, so the number of clock reads is the number of attempts.
+    // Each attempt reads the clock once, so the number of attempts equals the number of clock reads.
     let mut attempts = 0;
     let drawn = state.draw(&identity.limits, pace, request, |offset| {
         attempts += 1;
@@ -119,7 +120,7 @@ fn attempt(state: &State, identity: &Identity, request: Request, overdue: &Overd
 }
 
 impl Issued {
-    /// Takes and returns the next ID, or returns `None` if all IDs are taken.
+    /// Takes and returns the next ID, or returns `None` if no IDs are left.
     #[inline]
     pub fn take(&mut self) -> Option<i64> {
         if self.run.count == 0 {
@@ -139,8 +140,8 @@ impl Issued {
     }
 }
 
-/// Removes the obstacle that keeps the state from granting a request, or raises an error if the obstacle cannot be removed. If
-/// this function has already drawn the words for the request, it returns them.
+/// Removes the obstacle that keeps the state from granting a request. Raises an error if the obstacle cannot be
+/// removed. Returns the words for the request if they were drawn in the process.
 #[cold]
 fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mut Overdue) -> Option<Drawn> {
     match obstacle {
@@ -152,7 +153,8 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
                 return None;
             }
             let most = Duration::from_nanos(pace.max_ahead.saturating_add(2 * identity.limits.tick().nanos()));
-            // If the wait is longer than the settings allow, either the settings were changed or the monotonic clock went back.
+            // If the wait is longer than the settings allow, either the settings were changed or the monotonic clock
+            // has gone backward.
             if time <= most || !extend::recheck_clock(identity) {
                 let begun = clock::monotonic();
                 wait::throttled(time);
@@ -162,9 +164,9 @@ fn clear(identity: &Identity, obstacle: Obstacle, request: Request, overdue: &mu
         Obstacle::NotReserved(word) => {
             let time = extend::extend_to(identity, word)?;
             return match attempt(shmem::state(), identity, request, overdue) {
-                // The words are drawn at the time for which the reservation was made. If a disk or a standby takes longer than a
-                // window, the current time is already past the reservation when its mark becomes durable. If this session drew at
-                // the current time, it would extend the reservation forever.
+                // The words are drawn at the time for which the reservation was made. If a disk or a standby takes
+                // longer than one window, the current time is already past the reservation when its mark becomes
+                // durable. A session that drew at the current time would then extend the reservation forever.
                 Err(Obstacle::NotReserved(_)) => shmem::state().draw(&identity.limits, guc::pace(), request, |_| time),
                 drawn => drawn,
             }

@@ -1,4 +1,5 @@
-//! When a mark is durable: it is on the disk of this server, and the synchronous standby, if one is configured, has acknowledged it.
+//! Determines when a mark is durable: when it has been flushed to this server's disk and acknowledged by the
+//! synchronous standby, if one is configured.
 
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, wal};
 use crate::server::{clock, wait};
 
-/// Flushes the WAL up to `position`. Returns true if the synchronous standby has acknowledged the WAL up to `position`, or if no
-/// synchronous standby is configured.
+/// Flushes the WAL up to `position`. Returns true if the synchronous standby has acknowledged the WAL up to `position`,
+/// or if no synchronous standby is configured.
 pub fn is_durable(position: XLogRecPtr) -> bool {
     if faults::durable_early(|pause| wait::on_latch(WaitEvent::Mark, pause)) {
         return true;
@@ -21,7 +22,8 @@ pub fn is_durable(position: XLogRecPtr) -> bool {
     sync_standby::acknowledged(position)
 }
 
-/// Waits until the synchronous standby has acknowledged the WAL up to `position`, or until no synchronous standby is configured.
+/// Waits until the synchronous standby has acknowledged the WAL up to `position`, or until no synchronous standby is
+/// configured.
 pub fn acknowledged(position: XLogRecPtr) {
     let begun = clock::monotonic();
     while !sync_standby::acknowledged(position) {
@@ -29,7 +31,7 @@ pub fn acknowledged(position: XLogRecPtr) {
     }
 }
 
-/// Sleeps for a pause, or until the statement is cancelled, which raises an error.
+/// Sleeps for `pause`. Raises an error if the statement is cancelled.
 pub fn wait_for_standby(pause: Nanos) {
     wait::sleep(WaitEvent::Mark, Duration::from_nanos(pause));
     if !faults::outlasts_cancel() {

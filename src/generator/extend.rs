@@ -1,11 +1,11 @@
-//! The slow path: extending the reservation. An ID is issued only if it is below a mark that is on disk and that the synchronous
-//! standby, if one is configured, has acknowledged.
+//! The slow path: extends the reservation. An ID is issued only if it is below a mark that has been flushed to disk
+//! and, if a synchronous standby is configured, acknowledged by it.
 //!
-//! An extension prepares a reservation, persists the reservation's mark, and publishes the reservation once the mark is durable.
-//! The session that finds that half of the reservation has been used extends the reservation, while the other sessions continue in
-//! the rest. No lock is held while waiting, and every wait can be cancelled. A mark that was written but is not known to be
-//! durable is pending in shared memory. The next session that extends the reservation waits for that mark and publishes the
-//! reservation, so that sessions that time out do not undo each other's work.
+//! To extend the reservation, a session prepares a new one, writes its mark, and publishes the reservation once the
+//! mark is durable. This is done by the session that notices that half of the reservation has been used, while other
+//! sessions continue with the rest. No lock is held during a wait, and every wait can be cancelled. A mark that was
+//! written but is not known to be durable is pending in shared memory. The next session that extends the reservation
+//! waits for this mark and publishes the reservation, so that sessions that time out do not undo each other's work.
 
 use std::time::Duration;
 
@@ -24,20 +24,21 @@ use crate::message::mark::MarkProblem;
 use crate::pg::wait_event::WaitEvent;
 use crate::server::{clock, log, shmem, stats, wait};
 
-/// How long a session sleeps at first, and at most, before it checks whether the session that extends the reservation has given
-/// up. The sleeping session is woken if the reservation is extended or the other session gives up, but not if the other session is
-/// stopped.
+/// The initial and the maximum time that a session sleeps before it checks whether the session that extends the
+/// reservation has given up. The sleeping session is woken when the reservation is extended or the other session gives
+/// up, but not when the other session is stopped.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// How old a reservation may be when its mark becomes durable, if IDs are still to be issued at the time of the reservation. This
-/// limit is longer than the longest window, so that a server with storage slower than a window can still issue IDs.
+/// The maximum age of a reservation whose mark has just become durable, if IDs are still to be issued at the time of
+/// the reservation. It is longer than the longest window, so that a server can issue IDs even if its storage takes
+/// longer than a window.
 const OLDEST: Nanos = 2 * MAX_WINDOW;
 
-/// The longest time for which a session waits for the clock if the clock was set back and the setting is `wait`.
+/// The maximum time that a session waits after the clock was set back, if the setting is `wait`.
 const LONGEST_WAIT: Nanos = 10_000_000_000;
 
-/// The right to extend the reservation. The right is released when this value goes out of scope, even after an ERROR. A waiting
-/// session then takes over.
+/// The right to extend the reservation. It is released when this value goes out of scope, even after an ERROR. A
+/// waiting session then takes over.
 struct ClaimGuard(flake::Claim);
 
 impl ClaimGuard {
@@ -58,7 +59,7 @@ impl Drop for ClaimGuard {
     }
 }
 
-/// A planned reservation at generator time `time`.
+/// A reservation that is planned for generator time `time`.
 struct Plan {
     generation: Generation,
     reservation: Reservation,
@@ -72,23 +73,23 @@ struct FoundMark {
     written_here: bool,
 }
 
-/// What keeps the reservation from being extended.
+/// A reason why the reservation cannot be extended.
 #[derive(Debug)]
 enum Hindrance {
-    /// The mark was set in the meantime, so the caller must start over.
+    /// The mark has been set in the meantime, so the caller must start over.
     Stale,
     /// The wall clock was set back, and the configuration does not allow the server to continue issuing IDs.
     ClockBehind(Nanos),
     /// Another session is changing the replication origin.
     Locked,
     Mark(MarkProblem),
-    /// The words that are needed are above the bound of the grant.
+    /// The required words are above the bound of the grant.
     GrantEnded(Box<Snapshot>),
 }
 
-/// Extends the reservation in advance, while half of it is left. Does nothing if another session is extending the reservation or
-/// if the reservation cannot be extended. This function does not wait for a standby, because this session already has its ID.
-/// Instead, this function leaves the mark pending, and a later call publishes the reservation.
+/// Extends the reservation in advance, while half of it is left. Does nothing if another session is extending the
+/// reservation or if the reservation cannot be extended. This function does not wait for a standby, because this
+/// session already has its ID. Instead, it leaves the mark pending, and a later call publishes the reservation.
 #[cold]
 pub fn renew(identity: &Identity) {
     let state = shmem::state();
@@ -102,7 +103,8 @@ pub fn renew(identity: &Identity) {
     let found = match find_or_write(identity, None) {
         Ok(found) => found,
         Err(hindrance) => {
-            // The first session that gets no ID raises the error. Until then, half of the reservation is left.
+            // No error is raised while half of the reservation is left. The first session that cannot get an ID raises
+            // it.
             debug1!("snowflake_pg: not extending the reservation in advance: {hindrance:?}");
             return state.postpone(now, flake::pause(0, now));
         }
@@ -116,7 +118,7 @@ pub fn renew(identity: &Identity) {
     }
 }
 
-/// Extends the reservation to cover all words below `needed`, or waits for the session that is extending the reservation. Returns
+/// Extends the reservation to cover all words below `needed`, or waits for the session that is extending it. Returns
 /// the time of the reservation, which may have passed before the mark was acknowledged. Returns `None` if the caller
 /// must retry.
 #[cold]
@@ -132,8 +134,7 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
         }
         debug2!("snowflake_pg: waiting for another session to extend the reservation");
         let waiting = shmem::extended().join();
-        // The session tries to take the claim again, because a claim that was released before this point has not woken this
-        // session.
+        // Retry taking the claim, because a release of the claim before this point has not woken this session.
         if let Some(claim) = ClaimGuard::take(false) {
             drop(waiting);
             return extend(identity, needed, claim);
@@ -147,11 +148,11 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
     }
 }
 
-/// Returns true if IDs may be issued at `time`, the time of a reservation whose mark was written at `written`. This session has
-/// been waiting since `begun`.
+/// Returns true if IDs may be issued at `time`, the time of a reservation whose mark was written at `written`. This
+/// session has been waiting since `begun`.
 fn is_recent(written: Nanos, time: Nanos, begun: Nanos) -> bool {
     let now = clock::monotonic();
-    // The monotonic clock may have gone back in the meantime.
+    // The monotonic clock may have gone backward in the meantime.
     let Some(age) = now.checked_sub(written) else {
         return false;
     };
@@ -179,7 +180,7 @@ fn extend(identity: &Identity, needed: u64, mut claim: ClaimGuard) -> Option<Nan
     };
     let mut waited = written_here;
     let mut told = false;
-    // Another session may have written the mark long ago, and the flush below can take as long.
+    // Check before the flush below, which can take long. Another session may have written the mark long ago.
     slow_mark::waiting(&pending);
     while !durable::is_durable(pending.position) {
         slow_mark::waiting(&pending);
@@ -202,12 +203,12 @@ fn extend(identity: &Identity, needed: u64, mut claim: ClaimGuard) -> Option<Nan
     (published && waited && is_recent(pending.written, pending.time, begun)).then_some(pending.time)
 }
 
-/// Returns how long the mark, which has just become durable, took to become durable.
+/// Returns how long this mark, which is now durable, took to become durable.
 fn took(pending: &Pending) -> Nanos {
     clock::monotonic().saturating_sub(pending.written)
 }
 
-/// Returns the pending mark. If there is no pending mark, writes a mark for all words below `needed`, or only for the current time
+/// Returns the pending mark. If there is none, writes a mark for all words below `needed`, or only for the current time
 /// if `needed` is `None`.
 fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<FoundMark, Hindrance> {
     let pending = shmem::state().pending();
@@ -227,7 +228,7 @@ fn find_or_write(identity: &Identity, needed: Option<u64>) -> Result<FoundMark, 
 /// Compares the clocks and plans the next reservation.
 fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> {
     let state = shmem::state();
-    // The generation is read before `last`, which is `None` if the mark was set in the meantime.
+    // The generation is read before `last`, which is `None` if the mark has been set in the meantime.
     let generation = state.generation();
     let last = state.last().ok_or(Hindrance::Stale)?;
     if !state.has_assignment(identity.assignment) {
@@ -244,7 +245,7 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     );
     let time = disciplined.clock.time(clock::monotonic());
     let reservation = state.next_reservation(&identity.limits, time, needed.unwrap_or(last + 1));
-    // In advance, a reservation that is no higher than the published one is of no use.
+    // When extending in advance, a reservation is useful only if it is above the published one.
     let needed = needed.unwrap_or_else(|| state.published().map_or(last + 1, |ceiling| ceiling + 1));
     let reservation = assigned::within_grant(identity, reservation, needed).map_err(|limit| match limit {
         ReservationLimit::Changed => Hindrance::Stale,
@@ -253,12 +254,12 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     Ok(Plan { generation, reservation, time })
 }
 
-/// Writes the mark of a plan and leaves the mark pending, because the mark is not on disk yet.
+/// Writes the mark of a plan. The mark remains pending, because it has not been flushed yet.
 fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, Hindrance> {
     let state = shmem::state();
     let written = mark::raise(Mark::above(&identity.stamp, plan.reservation.ceiling), patient, || {
         let least = state.published().map_or(Mark::NOTHING_ISSUED, |ceiling| Mark::above(&identity.stamp, ceiling));
-        // The generation is read after the ceiling, because the ceiling can belong to a later generation.
+        // The generation is read after the ceiling, because the ceiling may belong to a later generation.
         (state.generation() == plan.generation).then_some(least)
     });
     shmem::origin_state().note_write(written.as_ref().err(), clock::monotonic());
@@ -273,11 +274,11 @@ fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, H
     Ok(pending)
 }
 
-/// Makes the words of a reservation available, and wakes the sessions that wait for these words. `took` is how long the mark of
-/// the reservation took to become durable, if this session has measured that time.
+/// Makes the words of a reservation available and wakes the sessions that are waiting for them. `took` is how long the
+/// mark of the reservation took to become durable, if this session has measured that time.
 fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &str) -> bool {
     let state = shmem::state();
-    // The mark may have been removed or lowered since it was written. The next attempt to write the mark reports this problem.
+    // The mark may have been removed or lowered since it was written. The next attempt to write the mark reports this.
     if !mark::covers(Mark::above(&identity.stamp, pending.reservation.ceiling)) {
         state.forget(pending);
         shmem::extended().wake_all();
@@ -299,7 +300,8 @@ fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &st
     true
 }
 
-/// Compares the clocks because generator time is implausible. Returns true if generator time has moved far ahead as a result.
+/// Compares the clocks because generator time is implausible. Returns true if generator time has moved far ahead as a
+/// result.
 #[cold]
 pub fn recheck_clock(identity: &Identity) -> bool {
     let state = shmem::state();
@@ -309,11 +311,12 @@ pub fn recheck_clock(identity: &Identity) -> bool {
     let before = state.clock().offset;
     let disciplined = state.discipline(clock::reading, identity.limits.time(last), &guc::clock_rules());
     log::clock(&disciplined);
-    // Either this session's comparison or another session's comparison may have moved generator time.
+    // Generator time may have been moved by this comparison or by that of another session.
     state.clock().offset.wrapping_sub(before) as i64 >= MIN_WINDOW as i64
 }
 
-/// Waits while the wall clock is behind its earlier value, or raises an error, depending on `snowflake_pg.on_clock_regression`.
+/// Waits while the wall clock is behind its earlier time, or raises an error, depending on
+/// `snowflake_pg.on_clock_regression`.
 fn wait_for_clock(behind: Nanos) {
     if refuses(behind) {
         ClockProblem::Behind { behind: Duration::from_nanos(behind) }.raise();
@@ -322,7 +325,7 @@ fn wait_for_clock(behind: Nanos) {
     wait::on_latch(WaitEvent::Clock, Duration::from_nanos(behind));
 }
 
-/// Returns true if a request is refused while the wall clock is this far behind. Otherwise, the session may wait.
+/// Returns true if requests are refused while the wall clock is behind by this much. Otherwise, the session may wait.
 pub fn refuses(behind: Nanos) -> bool {
     match guc::on_clock_regression() {
         ClockRegression::Continue => false,

@@ -1,4 +1,4 @@
-//! The IDs that no server but this one can have issued. The guard of a table compares replicated rows with them.
+//! The IDs that only this server can have issued. The guard of a table checks replicated rows against them.
 
 use flake::Mark;
 
@@ -9,10 +9,10 @@ use crate::generator::mark;
 use crate::pg::timestamp;
 use crate::server::{clock, shmem};
 
-/// A range of IDs with the worker ID of this server.
+/// A range of IDs with this server's worker ID.
 pub struct OwnRange {
     identity: Identity,
-    /// The first ID and the last ID of the range.
+    /// The first and the last ID of the range.
     pub first: i64,
     last: i64,
 }
@@ -24,7 +24,7 @@ impl OwnRange {
         (self.first..=self.last).contains(&id) && id & mask == number
     }
 
-    /// Returns the worker ID and the datacenter ID of this server, for messages.
+    /// Returns this server's worker ID and datacenter ID, for messages.
     pub fn name(&self) -> String {
         self.identity.name(self.identity.node)
     }
@@ -35,11 +35,12 @@ impl OwnRange {
     }
 }
 
-/// Returns the IDs from `first` on that only this server can have issued. Returns `None` if this server issues no IDs.
+/// Returns the IDs at or above `first` that only this server can have issued. Returns `None` if this server does not
+/// issue IDs.
 ///
-/// With a registry, these are the IDs of the grant: another server can have issued IDs below its start, and another server can issue IDs
-/// above its bound. A server that has lost its worker ID or is fenced has issued IDs of its last grant, and still keeps the rows of
-/// another server from replacing them.
+/// If the server uses a registry, these are the IDs of its grant: a different server can have issued IDs below the
+/// start of the grant, and can issue IDs above its bound. A server that has lost its worker ID or is fenced has issued
+/// IDs of its last grant, and still prevents rows of a different server from replacing them.
 pub fn own(first: i64) -> Option<OwnRange> {
     let identity = identity::find()?;
     let Some(snapshot) = grant::published() else {
@@ -51,7 +52,7 @@ pub fn own(first: i64) -> Option<OwnRange> {
     }
     let last = match snapshot.standing {
         Standing::Holding => snapshot.bound,
-        // The bound is no longer published, so that nothing is issued below it.
+        // The bound is no longer published, so that no IDs are issued below it.
         Standing::Seeking | Standing::Fenced => grant::scale(identity).point(snapshot.granted_until),
     };
     let (start, last) =
@@ -60,7 +61,7 @@ pub fn own(first: i64) -> Option<OwnRange> {
     Some(OwnRange { identity, first: first.max(start), last })
 }
 
-/// Returns the first ID that this server can issue from now on. All IDs that it has issued are below this ID.
+/// Returns the first ID that this server can issue from now on. This ID is above all IDs that the server has issued.
 pub fn next() -> i64 {
     let identity = &grant::identity().unwrap_or_else(|| identity::get().clone());
     let state = shmem::state();
@@ -69,7 +70,7 @@ pub fn next() -> i64 {
         let now = identity.limits.word_at(state.clock().time(clock::monotonic())).unwrap_or(0);
         return identity.stamp.id(now.max(last + 1).min(identity.limits.last_word()));
     }
-    // Issuing begins at the clock or at the mark.
+    // The server will start issuing IDs at the clock or at the mark, whichever is later.
     let mark = mark::read().ok().filter(|_| identity.worker_set).map_or(0, Mark::value);
     let now = identity.format.min_id(timestamp::of(clock::wall())).unwrap_or(0);
     now.max(i64::try_from(mark).unwrap_or(i64::MAX))

@@ -1,9 +1,9 @@
 //! The durable high-water mark. No other file reads or writes the storage of the mark.
 //!
-//! The mark is the progress of replication origin `snowflake_pg`, which is one number for the whole server. PostgreSQL itself
-//! writes the progress to WAL. Standbys replay the progress even if they do not have this library, and checkpoints and base
-//! backups keep it. The origin's row is transactional, but its progress is not. For this reason,
-//! [`crate::workers::mark_worker`] creates the row, and a user's transaction never does.
+//! The mark is stored as the progress of replication origin `snowflake_pg`, which is one number for the entire server.
+//! PostgreSQL itself writes the progress to WAL. Standbys replay it even if they do not have this library, and
+//! checkpoints and base backups preserve it. The origin's row is transactional, but its progress is not. For this
+//! reason, [`crate::workers::mark_worker`] creates the row, and a user's transaction never does.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -20,23 +20,23 @@ use crate::pg::wait_event::WaitEvent;
 use crate::pg::wal;
 use crate::server::{clock, shmem, wait};
 
-/// The name of the replication origin.
 const ORIGIN: &CStr = c"snowflake_pg";
 
-/// How many times an extension tries to lock the catalog while another session is changing replication origins. The attempts are
-/// 10 ms apart. See [`LockedOrigin`].
+/// How often an extension tries to lock the catalog while another session is changing replication origins. The attempts
+/// are 10 ms apart. See [`LockedOrigin`].
 const TRIES: u32 = 10;
 
-/// How long a session waits for the background worker after a server's first start, and how often the session checks.
+/// How long a session waits for the background worker after a server's first start. `POLL` is the interval between
+/// checks.
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
-/// The origin, which is locked until this value goes out of scope or the transaction ends.
+/// The origin, locked until this value goes out of scope or the transaction ends.
 ///
-/// The lock is on the origin itself and not on the catalog, because `DROP SUBSCRIPTION` locks the catalog and keeps the lock while
-/// it communicates with a publisher, which may not answer. From PostgreSQL 16 on, dropping the origin of this extension also locks
-/// the origin. Earlier versions lock only the catalog. Therefore, this guard also takes the lock on the catalog, but waits for
-/// this lock only as long as it takes to drop an origin.
+/// The lock is on the origin itself instead of the catalog. `DROP SUBSCRIPTION` locks the catalog and keeps the lock
+/// while it communicates with a publisher, which may not respond. Starting with PostgreSQL 16, dropping this
+/// extension's origin also locks the origin. Earlier versions lock only the catalog. Therefore, this guard also takes
+/// the lock on the catalog, but waits for it only as long as it takes to drop an origin.
 struct LockedOrigin {
     origin: Origin,
     mode: Mode,
@@ -44,12 +44,12 @@ struct LockedOrigin {
 }
 
 impl LockedOrigin {
-    /// Takes the lock. The wait for the lock can be interrupted.
+    /// Takes the lock. The wait can be interrupted.
     fn take(mode: Mode) -> Result<LockedOrigin, MarkProblem> {
         Ok(LockedOrigin::acquire(mode, true)?.expect("a lock that was waited for is there"))
     }
 
-    /// Takes the lock. Returns `None` if another session has the lock and `wait` is not set.
+    /// Takes the lock. Returns `None` if `wait` is false and another session holds the lock.
     fn acquire(mode: Mode, wait: bool) -> Result<Option<LockedOrigin>, MarkProblem> {
         loop {
             let catalog = lock_catalog(if wait { TRIES } else { 1 });
@@ -64,7 +64,8 @@ impl LockedOrigin {
                 return Ok(None);
             }
             let guard = LockedOrigin { origin, mode, catalog };
-            // The origin may have been dropped or created while this session waited. Taking a lock makes such a change visible.
+            // The origin may have been dropped or created while this session waited. Taking a lock makes such a change
+            // visible.
             if find() == found {
                 return found.map(|_| Some(guard));
             }
@@ -72,7 +73,8 @@ impl LockedOrigin {
     }
 }
 
-/// Locks the catalog so that no origin can be dropped. Returns false if another session keeps the catalog locked.
+/// Locks the catalog so that no origin can be dropped. Returns false if another session holds the lock during all
+/// attempts.
 fn lock_catalog(tries: u32) -> bool {
     for attempt in 1..=tries {
         if origin::try_lock_catalog() {
@@ -88,7 +90,7 @@ fn lock_catalog(tries: u32) -> bool {
 
 impl Drop for LockedOrigin {
     fn drop(&mut self) {
-        // An error ends the transaction, which releases the locks.
+        // After an error, the end of the transaction releases the locks.
         if std::thread::panicking() {
             return;
         }
@@ -109,7 +111,7 @@ pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     result
 }
 
-/// Reads the mark, which another session may change at the same time.
+/// Reads the mark. Another session may change it at the same time.
 pub fn read() -> Result<Mark, MarkProblem> {
     progress(find()?)
 }
@@ -125,12 +127,12 @@ pub enum Raised {
     To(XLogRecPtr),
     /// The mark is no longer needed.
     Unwanted,
-    /// Another session is changing the origin, and this session does not wait for that session.
+    /// Another session is changing the origin, and this session does not wait for it.
     Locked,
 }
 
-/// Raises the mark to `mark`. `wanted` returns the value that the stored mark must have reached by now, or `None` if the mark is
-/// no longer needed. If `wait` is set, this function waits for a session that is changing the origin.
+/// Raises the mark to `mark`. `wanted` returns the minimum value that the stored mark must have by now, or `None` if
+/// the mark is no longer needed. If `wait` is true, this function waits for a session that is changing the origin.
 pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> Result<Raised, MarkProblem> {
     let mark = faults::mark_behind(mark);
     let Some(guard) = LockedOrigin::acquire(Mode::Shared, wait)? else {
@@ -139,8 +141,7 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
     let Some(least) = wanted() else {
         return Ok(Raised::Unwanted);
     };
-    // A mark that was removed or lowered is not repaired silently, because the removal or the lower mark may have reached the
-    // disk.
+    // A mark that was removed or lowered is not repaired silently, because the change may have reached the disk.
     if progress(guard.origin)? < least {
         return Err(MarkProblem::SetBack);
     }
@@ -150,9 +151,9 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
     Ok(Raised::To(written))
 }
 
-/// Sets the mark and the mark in the witness, possibly to a lower value. `decide` gets the previous mark, and returns the new one or
-/// raises an error. No session loads or raises the mark while this function runs. Returns the end of the WAL record, which is on
-/// disk.
+/// Sets the mark and the mark in the witness, possibly to a lower value. `decide` receives the previous mark and
+/// returns the new one, or raises an error. No session loads or raises the mark while this function runs. Returns the
+/// end of the WAL record, which has been flushed.
 pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
     let guard = LockedOrigin::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());
     let mark = decide(progress(guard.origin).ok());
@@ -163,19 +164,19 @@ pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
     written
 }
 
-/// Changes the assignment of the state from `from` to number `to`, and unloads the state. No session loads or raises the mark while
-/// this function runs. Returns false if the assignment is not `from` any more.
+/// Changes the state's assignment from number `from` to number `to`, and unloads the state. No session loads or raises
+/// the mark while this function runs. Returns false if the assignment is no longer `from`.
 pub fn assign(from: u64, to: u64) -> bool {
     let guard = LockedOrigin::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());
     let assigned = shmem::state().assign(from, to);
     drop(guard);
-    // Wakes the sessions that wait for an extension of the previous generation.
+    // Wakes the sessions that are waiting for an extension of the previous generation.
     shmem::extended().wake_all();
     assigned
 }
 
-/// Creates the origin with a mark that means that no ID has been issued. Returns false if the origin already exists. The
-/// transaction must not write anything else.
+/// Creates the origin with a mark that indicates that no ID has been issued. Returns false if the origin already
+/// exists. The transaction must not write anything else.
 pub fn make() -> Result<bool, MarkProblem> {
     match find() {
         Ok(origin) => progress(origin).map(|_| false),
@@ -192,7 +193,7 @@ pub fn exists() -> bool {
     find().is_ok()
 }
 
-/// Waits until the origin exists, because the background worker may not have created it yet after a server's first start.
+/// Waits until the origin exists. After a server's first start, the background worker may not have created it yet.
 pub fn wait_for_origin() {
     if faults::on(Fault::MarkMadeByUser) {
         let _ = make();

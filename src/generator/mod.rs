@@ -1,5 +1,5 @@
-//! The generator on this server: from a request for an ID to the durable high-water mark. Crate `crates/flake` decides which ID
-//! comes next.
+//! The generator on this server: from a request for an ID to the durable high-water mark. The crate `crates/flake`
+//! determines which ID comes next.
 
 pub mod assigned;
 pub mod current;

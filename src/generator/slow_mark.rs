@@ -1,4 +1,4 @@
-//! The warning about a mark that takes long to become durable. While sessions wait, the warning shows what they wait
+//! Warns if a mark takes a long time to become durable. While sessions wait, the warning shows what they are waiting
 //! for.
 
 use flake::{Nanos, Pending};
@@ -10,15 +10,16 @@ use crate::server::{clock, shmem};
 /// How long a mark may take to become durable before a session that waits for it logs a warning.
 const LONG: Nanos = 5_000_000_000;
 
-/// How often the server logs the warning.
+/// The minimum interval between two warnings.
 const EVERY: Nanos = 60_000_000_000;
 
-/// Returns true if a wait of this length is to be logged.
+/// Returns true if a wait of this length should be logged.
 fn due(waited: Nanos) -> bool {
     waited >= LONG && shmem::limiters().slow_mark.pass(clock::monotonic(), EVERY, 0).is_some()
 }
 
-/// Logs a warning if this mark has not been durable for a long time. A session that waits for the mark calls this function.
+/// Logs a warning if this mark has not become durable for a long time. A session that waits for the mark calls this
+/// function.
 pub fn waiting(pending: &Pending) {
     let waited = clock::monotonic().saturating_sub(pending.written);
     let cause = match wal::is_flushed(pending.position) {
@@ -33,8 +34,8 @@ pub fn waiting(pending: &Pending) {
     }
 }
 
-/// Logs a warning if this session has waited for a long time, since `begun`, for the flush of this mark. During the
-/// flush, it could log nothing.
+/// Logs a warning if this session has waited for a long time, since `begun`, for the mark to be flushed. It could not
+/// log anything during the flush.
 pub fn flushed(pending: &Pending, begun: Nanos) {
     let waited = clock::monotonic().saturating_sub(begun);
     if due(waited) {

@@ -1,4 +1,5 @@
-//! The beginning of issuing. After a start, a crash or a promotion, the first session that requests an ID loads the mark.
+//! Starts issuing IDs. After a server start, a crash or a promotion, the first session that requests an ID loads the
+//! mark.
 
 use flake::{Generation, GeneratorClock, MAX_LEAD, Mark, Nanos};
 
@@ -17,8 +18,8 @@ use crate::message::start::Floor;
 use crate::pg::{recovery, timestamp};
 use crate::server::{clock, shmem};
 
-/// Begins issuing IDs at the clock, at the mark or at the mark in the witness, whichever is latest. Raises an error if this server
-/// cannot issue IDs.
+/// Starts issuing IDs at the clock, at the mark or at the mark in the witness, whichever is latest. Raises an error if
+/// this server cannot issue IDs.
 pub fn load(identity: &Identity) {
     if let Some(error) = refusal(identity) {
         error.raise();
@@ -28,15 +29,16 @@ pub fn load(identity: &Identity) {
         return;
     }
     mark::wait_for_origin();
-    // A server that cannot issue IDs must not keep another server from issuing them.
+    // This check comes before the claim, because a server that cannot issue IDs must not keep another server from
+    // issuing them.
     mark::with_mark(|mark| beginning(identity, mark, clock::wall())).unwrap_or_else(|error| error.raise());
     witness::claim(identity);
-    // The generation is read before the mark, so that a mark that is out of date is not loaded.
+    // The generation is read before the mark, so that an outdated mark is not loaded.
     let generation = state.generation();
     mark::with_mark(|mark| begin(identity, generation, mark));
 }
 
-/// Returns the reason why this server issues no IDs, if there is a reason that depends neither on the clock nor on the mark.
+/// Returns why this server does not issue IDs, if the reason depends neither on the clock nor on the mark.
 pub fn refusal(identity: &Identity) -> Option<Error> {
     let standby = || recovery::in_recovery().then_some(IssueProblem::Standby.into());
     identity.refusal().or_else(standby).or_else(|| refusal::current(identity).map(Error::from))
@@ -44,7 +46,7 @@ pub fn refusal(identity: &Identity) -> Option<Error> {
 
 fn begin(identity: &Identity, generation: Generation, mark: Mark) {
     let state = shmem::state();
-    // The assignment is read after the generation, see [`flake::Assignment`].
+    // The assignment is read after the generation (see [`flake::Assignment`]).
     if state.last().is_some() || state.assignment().get() != identity.assignment {
         return;
     }
@@ -60,8 +62,8 @@ fn begin(identity: &Identity, generation: Generation, mark: Mark) {
     message::start::new_ids_begin(first, shown, at(mark), (floor > mark).then_some(above));
 }
 
-/// Returns the first word to issue if the wall clock shows `wall`, or returns the error if no ID may be issued. The word is above
-/// the mark and the mark in the witness.
+/// Returns the first word to issue if the wall clock shows `wall`, or an error if no ID may be issued. The word is
+/// above the mark and the mark in the witness.
 pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Error> {
     let (limits, format) = (&identity.limits, identity.format);
     match limits.word_at(wall) {
@@ -86,7 +88,7 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
     assigned::ended_before(identity, next).map_or(Ok(first), |problem| Err(problem.into()))
 }
 
-/// Returns the mark below which this machine has issued IDs, or another server of the fleet may have issued them.
+/// Returns the mark below which this machine has issued IDs, or a different server of the fleet may have issued them.
 fn floor(identity: &Identity) -> Mark {
     faults::floor(witness::mark().max(identity.start))
 }

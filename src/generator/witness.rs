@@ -1,11 +1,11 @@
-//! The witness: a file in an in-memory file system that holds a second copy of the mark.
+//! The witness: a file in an in-memory file system that contains a second copy of the mark.
 //!
-//! The mark is in the data directory. A restore, `pg_rewind`, `pg_resetwal` or a dropped replication origin puts the mark below
-//! issued IDs. The witness is not in the data directory. It lasts until the machine is restarted, so new IDs begin above every ID
-//! that the server has issued on this machine since then.
+//! The mark is stored in the data directory. A restore, `pg_rewind`, `pg_resetwal` or a dropped replication origin can
+//! set it below issued IDs. The witness is outside the data directory and lasts until the machine is restarted. New IDs
+//! therefore start above every ID that the server has issued on this machine since the machine was started.
 //!
-//! The server that issues the first ID locks the witness. A second server on the same machine with the same system identifier and
-//! the same worker ID finds the witness locked and does not issue IDs.
+//! The server that issues the first ID locks the witness. A second server on the same machine with the same system
+//! identifier and the same worker ID finds the witness locked and does not issue IDs.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -27,26 +27,26 @@ use crate::pg::{background_worker, server};
 use crate::server::witness_holder::WitnessHolder;
 use crate::server::{clock, shmem, wait};
 
-/// The version of the file's contents. It is part of the file's name, so that no version reads the contents of a
-/// different one.
+/// The version of the file's contents. It is part of the file name, so that no version reads contents that a different
+/// version wrote.
 const VERSION: u32 = 1;
 
-/// How long a session waits for the lock if the server that holds it is ending, because the last processes of a server
-/// end after its postmaster. `POLL` is the interval between attempts.
+/// How long a session waits for the lock if the server that holds it is stopping. The last processes of a server can
+/// exit after its postmaster. `POLL` is the interval between attempts.
 const PATIENCE: Nanos = 5_000_000_000;
 const POLL: Duration = Duration::from_millis(10);
 
-/// How often the server logs that the witness was removed.
+/// The minimum interval between two log messages about the removal of the witness.
 const REMOVED_EVERY: Nanos = 3_600_000_000_000;
 
 static FILE: OnceLock<MemoryFile> = OnceLock::new();
 
-/// True if this process has found the file locked for this server, which keeps the lock until its last process ends. The postmaster
-/// does not lock the file, so a backend begins with false.
+/// True if this process has found the file locked for this server, which keeps the lock until its last process exits.
+/// The postmaster does not lock the file, so the value is false when a backend starts.
 static LOCKED: AtomicBool = AtomicBool::new(false);
 
-/// Opens the witness of this server. This function is called in the postmaster while it preloads libraries. If the witness cannot
-/// be used, the server runs without it and logs a warning.
+/// Opens this server's witness. The postmaster calls this function while it preloads libraries. If the witness cannot
+/// be used, the server logs a warning and runs without it.
 pub fn open(identity: &Identity) {
     let directory = guc::witness_directory();
     if directory.is_empty() || !identity.worker_set {
@@ -59,15 +59,15 @@ pub fn open(identity: &Identity) {
     }
 }
 
-/// Returns the name of the file. The layout and the epoch are not part of it, because different layouts can make the same IDs from
-/// the same worker ID, and a mark covers every layout.
+/// Returns the name of the file. The name contains neither the layout nor the epoch, because different layouts can
+/// produce the same IDs from the same worker ID, and a mark applies to every layout.
 fn name(identity: &Identity) -> String {
     let node = identity.node;
     format!("snowflake_pg.{VERSION}.{}.{}.{}", server::system_identifier(), node.datacenter, node.worker)
 }
 
-/// Locks the witness for this server. Raises an error if another server has locked it. This function is called when the server is
-/// able to issue its first ID, so that a standby can run beside its primary.
+/// Locks the witness for this server. Raises an error if another server has locked it. This function is called only
+/// when the server is able to issue its first ID, so that a standby can run on the same machine as its primary.
 pub fn claim(identity: &Identity) {
     let Some(file) = FILE.get() else {
         return;
@@ -77,8 +77,8 @@ pub fn claim(identity: &Identity) {
         let holder = holder(file);
         let own = holder.is_in_this_directory();
         if clock::monotonic().saturating_sub(begun) > PATIENCE {
-            // PostgreSQL itself makes sure that only one server runs in a data directory, so the lock belongs to a process of an
-            // earlier postmaster, which issues no IDs. The lock is taken when the reservation is extended.
+            // PostgreSQL ensures that only one server runs in a data directory, so the lock belongs to a process of an
+            // earlier postmaster, which does not issue IDs. The lock will be taken when the reservation is extended.
             if own {
                 break;
             }
@@ -110,7 +110,7 @@ pub fn refusal(identity: &Identity) -> Option<Error> {
     locked.then(|| in_use(identity, holder(file)))
 }
 
-/// Locks the file, and notes in it that this server has the lock. Returns false if another server has the lock.
+/// Locks the file and records in it that this server holds the lock. Returns false if another server holds the lock.
 fn try_lock(file: &MemoryFile) -> bool {
     if LOCKED.load(Ordering::Relaxed) {
         return true;
@@ -134,7 +134,8 @@ fn holder(file: &MemoryFile) -> WitnessHolder {
     WitnessHolder::parse(&file.note().unwrap_or_default())
 }
 
-/// Returns the mark in the witness, which is above every ID that this server has issued on this machine with a witness.
+/// Returns the mark in the witness. It is above every ID that this server has issued on this machine while it had a
+/// witness.
 pub fn mark() -> Mark {
     if of_fleet() {
         return record::used();
@@ -142,13 +143,13 @@ pub fn mark() -> Mark {
     FILE.get().and_then(|file| Mark::stored(file.number().load(Ordering::Relaxed))).unwrap_or(Mark::NOTHING_ISSUED)
 }
 
-/// Returns true if the mark is in the witness of the fleet, because this server has a registry.
+/// Returns true if the mark is in the fleet's witness, because this server uses a registry.
 fn of_fleet() -> bool {
     identity::find().is_some_and(|identity| identity.registry_set) && background_worker::in_normal_server()
 }
 
-/// Notes that IDs below `mark` may be issued from now on. This function is called after the mark was written and before IDs are
-/// issued.
+/// Records that IDs below `mark` may be issued from now on. This function is called after the mark has been written and
+/// before IDs are issued.
 pub fn raise(mark: Mark) {
     if of_fleet() {
         return record::raise(mark);
@@ -157,15 +158,15 @@ pub fn raise(mark: Mark) {
         return;
     };
     file.number().fetch_max(mark.value(), Ordering::Relaxed);
-    // The lock can still belong to the last process of an earlier postmaster.
+    // The last process of an earlier postmaster may still have held the lock until now.
     try_lock(file);
     if !file.exists() && shmem::limiters().witness.pass(clock::monotonic(), REMOVED_EVERY, 0).is_some() {
         witness::removed();
     }
 }
 
-/// Replaces the mark in the witness, possibly with a lower one. No session raises it at the same time, because the caller has locked
-/// the mark.
+/// Replaces the mark in the witness, possibly with a lower one. No session raises it at the same time, because the
+/// caller holds the lock on the mark.
 pub fn set(mark: Mark) {
     if of_fleet() {
         return record::set(mark);
