@@ -1,11 +1,11 @@
-//! Arguments that name a table or a column: the errors of all functions with such an argument.
+//! The errors for arguments that name a table or a column, for all functions.
 
 use pgrx::PgSqlErrorCode;
 
 use crate::message::report::Report;
 use crate::pg::relation;
 
-/// What is wrong with an argument that names something.
+/// Why an argument that names something is invalid.
 #[derive(Clone, Debug)]
 pub enum ArgumentProblem {
     /// An argument that must name something is NULL.
@@ -18,27 +18,27 @@ pub enum ArgumentProblem {
     NoTable { table: u32 },
     /// A table does not have the column that should contain IDs.
     NoColumn {
-        /// The name of the table, quoted.
+        /// The quoted name of the table.
         table: String,
-        /// The name of the column, quoted.
+        /// The quoted name of the column.
         column: String,
     },
     /// A column that should contain IDs is not of an integer type.
     NotIntegers {
-        /// The name of the column, quoted.
+        /// The quoted name of the column.
         column: String,
     },
     /// A name is longer than PostgreSQL allows.
     NameTooLong {
-        /// The name, quoted.
+        /// The quoted name.
         name: String,
-        /// True for the name of a partition, false for the name of a column.
+        /// True if this is the name of a partition, false if it is the name of a column.
         partition: bool,
     },
 }
 
 impl ArgumentProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             ArgumentProblem::Null { argument, names } => Report::of(
@@ -77,7 +77,8 @@ impl ArgumentProblem {
     }
 }
 
-/// Returns the error for a table without the column that a caller named as the one with the IDs. The names are quoted.
+/// Returns the error for a table that does not have the column that the caller specified as the ID column. The names
+/// are quoted.
 pub fn no_column(table: &str, column: &str, of_type: &str) -> Report {
     Report::of(
         PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,

@@ -1,4 +1,4 @@
-//! The clock of this server: the errors of a clock that shows a wrong time, and the log lines about its steps.
+//! The server's clock: the errors for a wrong time, and the log messages about clock steps.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::message::layout;
 use crate::message::report::{Report, log, warn_of};
 use crate::pg::timestamp;
 
-/// Why no ID is issued at the time that the clock shows.
+/// Why no ID can be issued at the clock's current time.
 #[derive(Clone, Debug)]
 pub enum ClockProblem {
     /// The clock is before the epoch.
@@ -19,16 +19,16 @@ pub enum ClockProblem {
         /// How far the clock is behind its earlier time.
         behind: Duration,
     },
-    /// The clock cannot be accepted, because it shows a time outside the range of the layout.
+    /// The clock cannot be accepted, because its time is outside the range of the layout.
     Outside {
-        /// The time that the clock shows, in microseconds since the Unix epoch.
+        /// The clock's time, in microseconds since the Unix epoch.
         clock: i128,
         format: IdFormat,
     },
 }
 
 impl ClockProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             ClockProblem::BeforeEpoch { epoch } => Report::of(
@@ -59,12 +59,13 @@ impl ClockProblem {
     }
 }
 
-/// What a log line about a clock event says besides the event itself.
+/// Additional information for a log message about a clock event.
 pub struct Occasion {
-    /// How often such an event has happened since `since`, in microseconds since the Unix epoch.
+    /// How often such an event has occurred since `since`, which is in microseconds since the Unix epoch.
     pub count: u64,
     pub since: i128,
-    /// True if the time of the last ID is so far ahead of the clock that the server would issue no IDs after a restart.
+    /// True if the time of the last ID is so far ahead of the clock that the server would not issue IDs after a
+    /// restart.
     pub far: bool,
     pub on_regression: OnRegression,
     /// How many similar messages have been suppressed since the last one was logged.
@@ -131,7 +132,7 @@ fn warn(message: String, detail: [&str; 4], hint: &str) {
     warn_of(message, sentences.join(" "), hint);
 }
 
-/// Logs that a superuser has accepted the time that the clock shows, which moved generator time by this many microseconds.
+/// Logs that a superuser has accepted the clock's time. This moved generator time by `moved` microseconds.
 pub fn accepted(clock: i128, moved: u64) {
     log(
         format!("clock time {} was accepted", timestamp::utc(clock)),

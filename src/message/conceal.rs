@@ -8,7 +8,7 @@ use crate::message::report::Report;
 /// Why an ID cannot be concealed or revealed.
 #[derive(Clone, Copy, Debug)]
 pub enum ConcealProblem {
-    /// AES has no keys of this length, or the key consists of hexadecimal digits.
+    /// AES does not support keys of this length, or the key consists of hexadecimal digits.
     Key(InvalidKey),
     /// The tweak is too long.
     TweakLength { bytes: usize, max: usize },
@@ -17,7 +17,7 @@ pub enum ConcealProblem {
 }
 
 impl ConcealProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             ConcealProblem::Key(invalid) => key(*invalid),
@@ -57,7 +57,7 @@ fn key(invalid: InvalidKey) -> Report {
         InvalidKey::Length { length: 0 } => {
             "If the key is read from a table, check that the row of the key exists.".into()
         }
-        // The bytes that the digits represent are not a key either.
+        // The bytes that the digits represent do not form a key either.
         InvalidKey::Hexadecimal { length } if !KEY_LENGTHS.contains(&(length / 2)) => format!("{random} {program}"),
         _ => format!(
             "{random} To pass hexadecimal digits, call decode('000102030405060708090a0b0c0d0e0f', 'hex'), or write them as a \

@@ -1,5 +1,5 @@
-//! How the errors of all features are raised, and which of them a server can have that issues no IDs. The text of an error is in the
-//! file of its feature.
+//! Raises the errors of all features, and lists the errors that keep a server from issuing IDs. The text of an error is
+//! in the file of its feature.
 
 use crate::message::argument::ArgumentProblem;
 use crate::message::clock::ClockProblem;
@@ -15,17 +15,17 @@ use crate::message::serial::SerialProblem;
 use crate::message::serial_at_commit::NumberProblem;
 use crate::message::worker_id::WorkerIdProblem;
 
-/// Declares [`Error`] with the problems of several features.
+/// Declares [`Error`], which combines the problems of several features.
 macro_rules! error {
     ($($feature:ident($problem:ident)),*) => {
-        /// Why a server issues no IDs, or does not start.
+        /// Why a server does not issue IDs or does not start.
         #[derive(Clone, Debug)]
         pub enum Error {
             $($feature($problem)),*
         }
 
         impl Error {
-            /// Returns the text of the error.
+            /// Returns the error report.
             pub fn report(&self) -> Report {
                 match self {
                     $(Error::$feature(problem) => problem.report()),*
@@ -50,11 +50,11 @@ error!(
     WorkerId(WorkerIdProblem)
 );
 
-/// Lets problems be raised.
+/// Implements `raise` for the problem types.
 macro_rules! raise {
     ($($problem:ident),*) => {$(
         impl $problem {
-            /// Raises the error as an ERROR.
+            /// Raises an ERROR.
             #[cold]
             pub fn raise(self) -> ! {
                 self.report().raise()

@@ -1,5 +1,5 @@
-//! A server in a fleet: the errors of its sessions, and what it logs about its worker ID, its grant and its clock. Why a heartbeat fails is
-//! in [`crate::message::registry`].
+//! A server in a fleet: the errors of its sessions, and its log messages about its worker ID, its grant and its clock.
+//! [`crate::message::registry`] contains the reasons why a heartbeat fails.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use crate::message::registry::Trouble;
 use crate::message::report::{Report, log, warn_of};
 use crate::pg::timestamp;
 
-/// Why a server with a registry issues no IDs.
+/// Why a server that uses a registry does not issue IDs.
 #[derive(Clone, Debug)]
 pub enum FleetProblem {
-    /// The registry has not assigned a worker ID to this server, or this server has lost it.
+    /// The registry has not assigned a worker ID to this server, or the server has lost it.
     NoWorkerId { outage: Box<Outage> },
     /// The next ID is above the bound of the grant, because heartbeats fail or because the clock is wrong.
     GrantEnded {
         /// This server's worker ID and datacenter ID, as text.
         name: String,
-        /// The time of the bound, and the time that this server's clock shows.
+        /// The time of the bound, and the time of this server's clock.
         until: i128,
         clock: i128,
         outage: Box<Outage>,
     },
-    /// The grant contains only IDs that are so far ahead of the clock that the clock must be wrong.
+    /// The IDs in the grant are so far ahead of the clock that the clock must be wrong.
     GrantAhead {
         /// The time of the first ID of the grant, in microseconds since the Unix epoch.
         start: i128,
-        /// The time that the clock shows, in microseconds since the Unix epoch.
+        /// The clock's time, in microseconds since the Unix epoch.
         clock: i128,
     },
     /// A copy of this server has renewed the grant.
@@ -38,32 +38,32 @@ pub enum FleetProblem {
         name: String,
         /// The host of this server.
         host: String,
-        /// The host, the port and the data directory of the copy, as text.
+        /// The copy's host, port and data directory, as text.
         by: String,
         /// When the copy last renewed the grant.
         seen: i128,
     },
-    /// The registry has assigned another worker ID while a function checked IDs.
+    /// The registry assigned a different worker ID while a function was checking IDs.
     WorkerIdChanged,
 }
 
-/// What the last heartbeats of this server have brought.
+/// The results of this server's last heartbeats.
 #[derive(Clone, Debug, Default)]
 pub struct Outage {
     /// When a heartbeat last succeeded, or `None` if none has succeeded since this server started.
     pub succeeded: Option<i128>,
     /// How many heartbeats have failed since then.
     pub failures: u64,
-    /// Why the last heartbeat failed, or an empty text.
+    /// Why the last heartbeat failed, or an empty string.
     pub cause: String,
-    /// What to do about the cause, or an empty text.
+    /// How to resolve the cause, or an empty string.
     pub hint: String,
-    /// True if the registrar has sent no heartbeat for much longer than the time between two heartbeats.
+    /// True if the registrar's next heartbeat is long overdue.
     pub overdue: bool,
 }
 
 impl FleetProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             FleetProblem::NoWorkerId { outage } => Report::of(
@@ -122,7 +122,7 @@ impl FleetProblem {
     }
 }
 
-/// Says since when heartbeats fail, and why.
+/// Returns sentences that report since when heartbeats have been failing, and why.
 fn heartbeats(outage: &Outage) -> String {
     let succeeded = match outage.succeeded {
         Some(at) => format!("The last successful heartbeat was at {}.", timestamp::utc(at)),
@@ -141,7 +141,7 @@ fn heartbeats(outage: &Outage) -> String {
     }
 }
 
-/// Says what to do, if that is known.
+/// Returns a hint, if one is known.
 fn what_to_do(outage: &Outage) -> Option<&str> {
     match outage.hint.as_str() {
         _ if outage.overdue => Some(
@@ -167,7 +167,7 @@ pub enum LeaseLeft {
     Nothing,
 }
 
-/// Until when this server can issue IDs.
+/// How long this server can issue IDs.
 pub enum Until {
     /// Until this time, in microseconds since the Unix epoch, with this worker ID and datacenter ID.
     Time(i128, String),
@@ -185,7 +185,7 @@ impl Until {
     }
 }
 
-/// Logs that this server has a worker ID, from the registry or from the witness.
+/// Logs that this server has a worker ID, either from the registry or from the witness.
 pub fn holding(name: &str, until: &Until, from_witness: bool) {
     let message = match from_witness {
         true => format!("continuing with {name} from the witness"),
@@ -194,21 +194,22 @@ pub fn holding(name: &str, until: &Until, from_witness: bool) {
     log(message, until.sentence());
 }
 
-/// Logs why a heartbeat has failed, and what this means for the server.
+/// Logs why a heartbeat has failed, and how this affects the server.
 pub fn failed(trouble: &Trouble, until: &Until) {
     let mut report = trouble.report();
     report.detail = format!("{} {}", report.detail, until.sentence()).trim().into();
     report.warn("heartbeat failed: ");
 }
 
-/// Logs that a heartbeat has succeeded after others have failed.
+/// Logs that a heartbeat has succeeded after failed ones.
 pub fn recovered(failures: u64, until: &Until) {
     let times = if failures == 1 { "1 failed heartbeat".into() } else { format!("{failures} failed heartbeats") };
     log(format!("a heartbeat succeeded after {times}"), until.sentence());
 }
 
-/// Logs that the lease runs out, because no heartbeat succeeds or because the clock of the registry is behind. `now` and `offset` are the
-/// time that the clock shows, and by how much it is ahead of the clock of the registry, in microseconds.
+/// Logs that the lease is running out, because no heartbeat succeeds or because the registry's clock is behind. `now`
+/// is the time of this server's clock, and `offset` is how far it is ahead of the registry's clock, both in
+/// microseconds.
 pub fn running_out(left: LeaseLeft, until: &Until, outage: &Outage, now: i64, offset: i64) {
     let part = match left {
         LeaseLeft::Enough => return,
@@ -245,8 +246,9 @@ pub fn lost(name: &str, loss: Loss, until: i128) {
     );
 }
 
-/// Logs that the clocks of this server and of the registry differ by more than the limit. `now`, `offset` and `round_trip` are the time
-/// that the clock shows, by how much it is ahead, and how long the measurement took, in microseconds.
+/// Logs that the clocks of this server and the registry differ by more than the limit. `now` is the time of this
+/// server's clock, `offset` is how far it is ahead, and `round_trip` is how long the measurement took, all in
+/// microseconds.
 pub fn skewed(now: i64, offset: i64, round_trip: i64, limit: Duration) {
     let seconds = |micros: i64| micros as f64 / 1e6;
     let side = match offset > 0 {
@@ -266,7 +268,7 @@ pub fn skewed(now: i64, offset: i64, round_trip: i64, limit: Duration) {
     );
 }
 
-/// Says what the clocks of this server and of the registry show.
+/// Returns a sentence that reports the times of this server's and the registry's clocks.
 fn clocks(now: i64, offset: i64) -> String {
     let registry = timestamp::utc(now.saturating_sub(offset).into());
     format!(
@@ -275,7 +277,7 @@ fn clocks(now: i64, offset: i64) -> String {
     )
 }
 
-/// Warns that there is no slot for the registrar.
+/// Warns that no background worker slot is available for the registrar.
 pub fn no_registrar() {
     warn_of(
         "no free slot for background worker \"snowflake_pg registrar\"",
@@ -285,7 +287,7 @@ pub fn no_registrar() {
     );
 }
 
-/// Warns that a registry was added to the configuration of a server that has started without one.
+/// Warns that a registry was added to the configuration of a server that was started without one.
 pub fn registry_given() {
     warn_of(
         "parameter \"snowflake_pg.registry\" was set, but takes effect only after a restart",

@@ -1,4 +1,4 @@
-//! The guard of a table: the errors of rows that it refuses, and of tables that cannot have one.
+//! The guard of a table: the errors for rows that it refuses, and for tables that cannot have a guard.
 
 use pgrx::PgSqlErrorCode;
 
@@ -6,7 +6,7 @@ use crate::message::report::Report;
 use crate::message::{argument, pages};
 use crate::pg::{relation, timestamp};
 
-/// What the guard of a table reports.
+/// Why a guard refuses a row, or why a table cannot have a guard.
 #[derive(Clone, Debug)]
 pub enum GuardProblem {
     /// A replicated row has an ID that only this server can have issued.
@@ -16,24 +16,24 @@ pub enum GuardProblem {
         at: i128,
         /// This server's worker ID and datacenter ID, as text.
         name: String,
-        /// The first ID with this worker ID that the guard refuses, and its time.
+        /// The first ID with this worker ID that the guard refuses, and the time of this ID.
         first: i64,
         since: i128,
     },
-    /// The relation is of a kind that cannot have a guard. The text says which.
+    /// The relation is of this kind, which cannot have a guard.
     Kind { kind: &'static str },
-    /// It is not clear which column contains IDs.
+    /// The column that contains the IDs cannot be determined.
     NoKey,
-    /// The table has no such column, or no longer.
+    /// The table does not have such a column, or no longer has it.
     NoColumn {
-        /// The name of the column, quoted.
+        /// The quoted name of the column.
         column: String,
-        /// True if the guard used the column before.
+        /// True if the guard previously used the column.
         renamed: bool,
     },
     /// The column is not of type `bigint`.
     NotBigint {
-        /// The name of the column, quoted.
+        /// The quoted name of the column.
         column: String,
     },
     /// `snowflake_guard_row()` was called by something other than the guard of a table.
@@ -41,7 +41,7 @@ pub enum GuardProblem {
 }
 
 impl GuardProblem {
-    /// Returns the text of the error. The name of the table is quoted.
+    /// Returns the error report. The name of the table is quoted.
     pub fn report(&self, table: &str) -> Report {
         let shown = relation::shown(table);
         match self {

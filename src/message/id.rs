@@ -1,4 +1,4 @@
-//! IDs and their parts, in every form: the errors of the functions that encode, decode and check them.
+//! IDs in all their forms, and their parts: the errors of the functions that encode, decode and check IDs.
 
 use flake::{FormatError, IdFormat, Layout, Part, PartError, TEXT_LENGTH, TextError, UuidError};
 use pgrx::PgSqlErrorCode;
@@ -7,12 +7,12 @@ use crate::message::layout;
 use crate::message::report::Report;
 use crate::pg::{relation, timestamp};
 
-/// What is wrong with an ID or with one of its parts.
+/// Why an ID or one of its parts is invalid.
 #[derive(Clone, Debug)]
 pub enum IdProblem {
-    /// A part of an ID does not fit its field.
+    /// A part of an ID does not fit into its field.
     Part {
-        /// The part, and the values that would fit.
+        /// The part, and the range of acceptable values.
         error: PartError,
         layout: Layout,
     },
@@ -20,27 +20,27 @@ pub enum IdProblem {
     NotAnId { id: i64, format: IdFormat, error: FormatError },
     /// A number is negative, so it is not an ID of any layout.
     Negative { id: i64 },
-    /// A text is not an ID in the form that a function returns.
+    /// A string is not an ID in the form that the function `returned_by` returns.
     Text { text: String, error: TextError, returned_by: &'static str },
     /// A UUID is not an ID.
     Uuid { uuid: String, error: UuidError },
-    /// An instant has no ID in the layout and epoch.
+    /// No ID exists for an instant in the layout and epoch.
     Instant { at: i128, format: IdFormat },
     /// The time of an ID is outside the range of `timestamptz`.
     TimestampRange,
-    /// A column has IDs of more servers than can be distinguished.
+    /// A column contains IDs of more servers than can be distinguished.
     ManyNodes {
-        /// The name of the column, quoted.
+        /// The quoted name of the column.
         column: String,
         /// The number of servers that can be distinguished.
         most: usize,
-        /// The layout with which the IDs are decoded.
+        /// The layout that was used to decode the IDs.
         layout: Layout,
     },
 }
 
 impl IdProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             IdProblem::Part { error: PartError { part, value, max }, layout } => Report::of(
@@ -92,7 +92,7 @@ impl IdProblem {
     }
 }
 
-/// Returns the name by which users know the number in a field.
+/// Returns the name that the documentation uses for the number in a field.
 fn numbered(part: Part) -> &'static str {
     match part {
         Part::Timestamp => "timestamp",
@@ -102,7 +102,7 @@ fn numbered(part: Part) -> &'static str {
     }
 }
 
-/// Returns the error for a text that is not an ID in the form that a function returns.
+/// Returns the error for a string that is not an ID in the form that the function `returned_by` returns.
 fn not_a_text(text: &str, error: TextError, returned_by: &str) -> Report {
     let code = match error {
         TextError::TooLarge => PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,

@@ -6,7 +6,7 @@ use pgrx::PgSqlErrorCode;
 
 use crate::message::report::Report;
 
-/// Why no ID is issued.
+/// Why no ID can be issued.
 #[derive(Clone, Debug)]
 pub enum IssueProblem {
     /// The library is not in `shared_preload_libraries`.
@@ -17,17 +17,17 @@ pub enum IssueProblem {
     Count {
         count: i32,
         max: u64,
-        /// Sentences that say how to get more IDs, or why there are no more IDs.
+        /// Sentences that explain how to get more IDs or why no more are available.
         more: &'static str,
     },
-    /// The layout has no consecutive IDs to reserve.
+    /// The layout does not have consecutive IDs that could be reserved.
     NotConsecutive { layout: Layout },
     /// No ID has been issued to this session.
     NoCurrentId,
 }
 
 impl IssueProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             IssueProblem::NotPreloaded => Report::of(
@@ -64,7 +64,7 @@ impl IssueProblem {
     }
 }
 
-/// Logs a warning about an error that every session will get.
+/// Logs an error that every session will raise, as a warning.
 pub fn refused(report: Report) {
     report.warn("cannot issue IDs: ");
 }

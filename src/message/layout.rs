@@ -1,4 +1,5 @@
-//! Layouts and epochs: the errors of invalid settings and arguments, and the error and the log line about the end of a layout.
+//! Layouts and epochs: the errors for invalid settings and arguments, and the error and log message about the end of a
+//! layout.
 
 use flake::{IdFormat, LayoutError};
 use pgrx::PgSqlErrorCode;
@@ -6,7 +7,7 @@ use pgrx::PgSqlErrorCode;
 use crate::message::report::{Report, warn_of};
 use crate::pg::timestamp;
 
-/// What is wrong with a layout or an epoch.
+/// Why a layout or an epoch cannot be used.
 #[derive(Clone, Debug)]
 pub enum LayoutProblem {
     /// `snowflake_pg.layout` is not a layout.
@@ -21,12 +22,12 @@ pub enum LayoutProblem {
     Exhausted { format: IdFormat },
 }
 
-/// Why a text is not an epoch.
+/// Why a string is not an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EpochProblem {
-    /// The text is neither a time in ISO 8601 format nor a number.
+    /// The string is neither a time in ISO 8601 format nor a number.
     Malformed,
-    /// The text is a time without a time zone, which would depend on the setting `TimeZone`.
+    /// The string is a time without a time zone, which would depend on the setting `TimeZone`.
     NoZone,
     /// The time is not a whole number of milliseconds.
     Fraction,
@@ -35,7 +36,7 @@ pub enum EpochProblem {
 }
 
 impl LayoutProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             LayoutProblem::Setting { text, error } => Report::of(
@@ -77,7 +78,7 @@ impl LayoutProblem {
     }
 }
 
-/// Returns the reason why a text is not a layout.
+/// Returns the reason why a string is not a layout.
 fn layout_detail(error: &LayoutError) -> String {
     match error {
         LayoutError::Malformed => {
@@ -104,13 +105,13 @@ fn epoch_detail(problem: EpochProblem) -> &'static str {
     }
 }
 
-/// Returns a text with the range of time for which a layout and an epoch have IDs.
+/// Returns a sentence that states the time range for which a layout and an epoch have IDs.
 pub fn range(format: &IdFormat) -> String {
     let (begin, end) = (timestamp::utc(format.instant(0)), timestamp::utc(format.end()));
     format!("IDs with this layout and epoch represent times from {begin} up to, but not including, {end}.")
 }
 
-/// Warns that the timestamps of the layout will be exhausted in this many years, which are this many days.
+/// Warns that the layout's timestamps will be exhausted soon. `years` and `days` both state the remaining time.
 pub fn ends_soon(format: &IdFormat, years: f64, days: f64) {
     let layout = format.layout;
     let left = match years {

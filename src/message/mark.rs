@@ -1,4 +1,5 @@
-//! The high-water mark: the errors of a mark that is missing, wrong or not durable, those of `snowflake_set_mark()`, and the log lines.
+//! The high-water mark: the errors for a mark that is missing, wrong or not durable, the errors of
+//! `snowflake_set_mark()`, and the log messages.
 
 use flake::{IdFormat, Layout, Nanos};
 use pgrx::PgSqlErrorCode;
@@ -7,34 +8,34 @@ use crate::message::pages;
 use crate::message::report::{Report, log, log_with_hint, warn_of};
 use crate::pg::{relation, setting, timestamp, versions};
 
-/// Why no ID can be issued with the high-water mark.
+/// Why no ID can be issued because of the high-water mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkProblem {
     /// The background worker that creates the replication origin has not run.
     NotMade,
-    /// There is no free slot for the background worker.
+    /// No background worker slot is available for this background worker.
     NoPlace,
     /// The background worker found no free replication state.
     NoFreeState,
     /// The replication origin was dropped.
     Dropped,
-    /// The replication origin exists, but has lost its progress.
+    /// The replication origin exists but has lost its progress.
     NoProgress,
     /// The progress of the replication origin was set back.
     SetBack,
     /// Another session has set up the replication origin. Until that session ends, no other session can change the progress.
     InUse,
-    /// The high-water mark is more than a day ahead of the clock.
+    /// The high-water mark is more than one day ahead of the clock.
     Ahead {
-        /// True if the mark is the one in the witness, which is above the one in the data directory.
+        /// True if this is the mark in the witness, which is above the mark in the data directory.
         of_witness: bool,
         /// The time of the first ID that is not below the mark, in microseconds since the Unix epoch.
         mark: i128,
-        /// The time that the clock shows, in microseconds since the Unix epoch.
+        /// The clock's time, in microseconds since the Unix epoch.
         clock: i128,
         format: IdFormat,
     },
-    /// The next ID waits until the mark is durable.
+    /// The next ID cannot be issued until the mark is durable.
     Waits {
         cause: WaitCause,
         /// When the wait began, in microseconds since the Unix epoch.
@@ -42,22 +43,22 @@ pub enum MarkProblem {
     },
     /// The server cannot store the progress of a replication origin.
     NoOrigins {
-        /// The setting that is 0.
+        /// The setting whose value is 0.
         setting: &'static str,
     },
 }
 
-/// What a written mark waits for before it becomes durable.
+/// The reason why a written mark is not durable yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitCause {
-    /// The server's disk.
+    /// The mark has not been flushed to the server's disk.
     Disk,
-    /// The synchronous standby.
+    /// The synchronous standby has not acknowledged the mark.
     Standby,
 }
 
 impl MarkProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         let setting = versions::ORIGINS_SETTING;
         let missing = "the high-water mark is missing".to_string();
@@ -145,7 +146,7 @@ impl MarkProblem {
     }
 }
 
-/// Returns the error for a next ID that waits for the mark. The status shows this error, but it is never raised.
+/// Returns the error that the status shows while the next ID waits for the mark. It is never raised.
 fn waits(cause: WaitCause, since: i128) -> Report {
     let (message, hint) = match cause {
         WaitCause::Disk => (
@@ -166,23 +167,23 @@ fn waits(cause: WaitCause, since: i128) -> Report {
 /// Why `snowflake_set_mark()` refuses a mark.
 #[derive(Clone, Debug)]
 pub enum SetMarkProblem {
-    /// The requested mark is not in the range of the IDs of the layout.
+    /// The requested mark is outside the range of the layout's IDs.
     Range { mark: i64, layout: Layout },
-    /// The requested mark is more than a day ahead of the clock.
+    /// The requested mark is more than one day ahead of the clock.
     TooHigh {
         mark: i64,
-        /// The time that the clock shows, in microseconds since the Unix epoch.
+        /// The clock's time, in microseconds since the Unix epoch.
         clock: i128,
     },
-    /// The transaction might not see all rows of the table that a mark is compared with.
+    /// The transaction might not see all rows of the table with which the mark is compared.
     Transaction,
-    /// The requested mark is lower than the current mark, and no table shows that lowering the mark is safe.
+    /// The requested mark is lower than the current mark, and no table proves that it can be lowered safely.
     Lowered {
         mark: i64,
         /// The current mark.
         current: u64,
     },
-    /// A table has IDs of this server at or above the requested mark.
+    /// A table contains IDs of this server at or above the requested mark.
     BelowIds {
         mark: i64,
         table: String,
@@ -192,7 +193,7 @@ pub enum SetMarkProblem {
 }
 
 impl SetMarkProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             SetMarkProblem::Range { mark, layout } => Report::of(
@@ -244,7 +245,7 @@ impl SetMarkProblem {
     }
 }
 
-/// Logs that the server stores the mark from now on.
+/// Logs that the server has created the replication origin that stores the mark.
 pub fn origin_created() {
     log_with_hint(
         "created replication origin \"snowflake_pg\" to store the high-water mark",
@@ -263,13 +264,14 @@ pub fn was_set(mark: u64, by_force: bool, previous: Option<u64>) {
     );
 }
 
-/// Warns that a session has waited this long, since `since`, until the mark is durable, that is until WAL is flushed up to a position.
+/// Warns that a session has waited for `waited`, since `since`, for the mark to become durable. The WAL record of the
+/// mark ends at `position`.
 pub fn waiting(cause: WaitCause, since: i128, waited: Nanos, position: u64) {
     let Report { message, hint, .. } = waits(cause, since);
     warn_of(message, of_wait(cause, waited, position), hint);
 }
 
-/// Warns that a session has waited this long for the flush of the mark, which is durable now.
+/// Warns that a session has waited for `waited` for the mark to be flushed. The mark is now durable.
 pub fn flushed(waited: Nanos, position: u64) {
     let Report { hint, .. } = waits(WaitCause::Disk, 0);
     warn_of(

@@ -1,4 +1,5 @@
-//! The texts that a user gets: one file for each feature, with its errors (SQLSTATE, message, detail and hint) and its log lines.
+//! The texts that users see. There is one file for each feature, with its errors (SQLSTATE, message, detail and hint)
+//! and its log messages.
 
 pub mod argument;
 pub mod clock;

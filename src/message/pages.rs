@@ -1,9 +1,9 @@
-//! The pages to which messages refer, and where a server has them.
+//! The pages to which messages refer, and their location on a server.
 
 use std::fmt::{self, Display, Formatter};
 
-/// The directory of the pages, as a shell finds it. Every way to install the extension puts the pages there, because the shared files
-/// are the only ones that packages, archives and container images have in common: minimal systems leave out documentation.
+/// The directory of the pages, as a shell expression. Every installation method puts the pages there, because minimal
+/// systems omit documentation: only the shared files are included in packages, archives and container images alike.
 const DIRECTORY: &str = "$(pg_config --sharedir)/snowflake_pg/docs";
 
 /// A page of the manual.
@@ -12,20 +12,20 @@ pub struct Page(&'static str);
 /// What to do if a server refuses to issue IDs.
 pub const BAD_DAY: Page = Page("bad-day.md");
 
-/// Every error.
+/// All errors.
 pub const ERRORS: Page = Page("errors.md");
 
-/// Servers with a registry.
+/// Servers that use a registry.
 pub const FLEET: Page = Page("fleet.md");
 
-/// Numbers of segments.
+/// Short numbers from segments.
 pub const ORDERS: Page = Page("orders.md");
 
 /// Where to set the worker ID.
 pub const WORKER_IDS: Page = Page("worker-ids.md");
 
 impl Page {
-    /// Returns the title of a section in quotation marks and the path of the page.
+    /// Returns a reference to a section: its title in quotation marks, and the path of the page.
     pub fn section(&self, title: &str) -> String {
         format!("\"{title}\" in {self}")
     }

@@ -14,7 +14,7 @@ pub enum PartitionProblem {
     Key { table: String },
     /// The transaction may not see all existing partitions, so it cannot create the missing ones.
     Transaction,
-    /// A bound of a partition is later than the calendar of this program.
+    /// A bound of a partition is after the last date that the calendar library supports.
     Calendar { at: i128 },
 }
 
@@ -23,18 +23,18 @@ pub enum PartitionProblem {
 pub enum StepProblem {
     /// The interval is zero or negative.
     NotPositive,
-    /// The interval has more microseconds than a 64-bit integer can hold.
+    /// The interval is longer than a 64-bit number of microseconds.
     TooLong,
     /// The interval is shorter than a tick.
     UnderATick,
     /// The interval combines months with days or hours.
     Mixed,
-    /// The interval is not a whole number of minutes, but the names of partitions contain no seconds.
+    /// The interval is not a whole number of minutes, but the names of partitions do not contain seconds.
     NotMinutes,
 }
 
 impl PartitionProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             PartitionProblem::Step { problem } => Report::of(

@@ -1,5 +1,5 @@
-//! The registry: why a heartbeat or another request to it fails. A session never gets these reports as errors: the registrar writes them
-//! into the log and into the status.
+//! The registry: the reasons why a heartbeat or another request fails. Sessions do not raise these reports as errors.
+//! Instead, the registrar writes them to the log and to the status.
 
 use flake::IdFormat;
 use flake::fleet::RegistryRefusal;
@@ -9,32 +9,32 @@ use crate::message::report::Report;
 use crate::pg::libpq::{QueryFailure, Unconnected};
 use crate::pg::timestamp;
 
-/// Why a heartbeat has failed.
+/// Why a heartbeat failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// `snowflake_pg.registry` is empty since the configuration was read again.
+    /// `snowflake_pg.registry` became empty when the configuration was reloaded.
     NotSet,
     /// `snowflake_pg.registry` is not a connection string.
     Malformed,
-    /// There is no answer.
+    /// No answer was received.
     NoAnswer(QueryFailure),
-    /// The registry has refused the request.
+    /// The registry refused the request.
     Refused { refusal: RegistryRefusal, facts: Box<RefusalFacts>, format: IdFormat },
-    /// The answer is not one that this version knows, or does not belong to the request.
+    /// This version does not recognize the answer, or the answer does not belong to the request.
     Strange {
         /// The text of the answer.
         answer: String,
     },
 }
 
-/// What a refusal says beside its reason. A fact that the registry did not state is an empty text.
+/// What a refusal reports in addition to its reason. A fact that the registry did not state is an empty string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalFacts {
-    /// Until when the refusal lasts, in microseconds since the Unix epoch.
+    /// When the refusal ends, in microseconds since the Unix epoch.
     pub until: Option<i128>,
-    /// The path of the witness of this server, or an empty text.
+    /// The path of this server's witness, or an empty string.
     pub witness: String,
-    /// Why there is a quarantine, or why all worker IDs are in use.
+    /// The reason for a quarantine, or the reason why all worker IDs are in use.
     pub why: String,
     /// The layout of the registry's fleet.
     pub layout: String,
@@ -43,7 +43,8 @@ pub struct RefusalFacts {
 }
 
 impl Trouble {
-    /// Returns true if both are of one kind. Only the first of several heartbeats that fail for one reason is logged.
+    /// Returns true if both are of the same kind. If successive heartbeats fail for the same reason, only the first
+    /// failure is logged.
     pub fn is_like(&self, other: &Trouble) -> bool {
         use std::mem::discriminant;
         match (self, other) {
@@ -51,7 +52,7 @@ impl Trouble {
                 Trouble::NoAnswer(QueryFailure::Raised { code: one, .. }),
                 Trouble::NoAnswer(QueryFailure::Raised { code: two, .. }),
             ) => one == two,
-            // A server that stops answers in several ways.
+            // A server that is stopping can answer in several ways.
             (
                 Trouble::NoAnswer(QueryFailure::NotConnected { cause: one, .. }),
                 Trouble::NoAnswer(QueryFailure::NotConnected { cause: two, .. }),
@@ -64,7 +65,7 @@ impl Trouble {
         }
     }
 
-    /// Returns the report.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             Trouble::NotSet => Report::of(
@@ -248,7 +249,7 @@ fn because(why: &str) -> String {
     if why.is_empty() { String::new() } else { sentence(&format!("The reason is: {why}")) }
 }
 
-/// Returns a text of libpq or of the registry as a sentence, with a period.
+/// Returns a text from libpq or the registry as a sentence, with a period.
 fn sentence(text: &str) -> String {
     if text.ends_with(['.', '?', '!']) { text.into() } else { format!("{text}.") }
 }

@@ -1,13 +1,13 @@
-//! What an error, a notice or a log line consists of, and how each of them reaches a session or the log.
+//! The parts of an error, a notice or a log message, and how they are sent to a session or to the log.
 //!
-//! Messages follow PostgreSQL's style guide: the message says what happened, the detail gives facts, and the hint gives advice.
+//! Messages follow PostgreSQL's style guide: the message says what happened, the detail gives facts, and the hint gives
+//! advice.
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 /// An error or a message in the form that PostgreSQL reports.
 pub struct Report {
-    /// The SQLSTATE.
     pub code: PgSqlErrorCode,
     /// What happened.
     pub message: String,
@@ -18,7 +18,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns a report. An empty detail or hint is left out.
+    /// Returns a report. If the detail or the hint is empty, it is omitted.
     pub fn of(
         code: PgSqlErrorCode,
         message: impl Into<String>,
@@ -28,7 +28,7 @@ impl Report {
         Report { code, message: message.into(), detail: detail.into(), hint: hint.into() }
     }
 
-    /// Raises an ERROR. In the postmaster, nothing can catch the error, so the server does not start.
+    /// Raises an ERROR. In the postmaster, the error cannot be caught, so the server does not start.
     #[cold]
     pub fn raise(self) -> ! {
         self.send(PgLogLevel::ERROR);
@@ -47,28 +47,29 @@ impl Report {
         report.report(level);
     }
 
-    /// Logs a warning whose message begins with `before`.
+    /// Logs a warning whose message starts with `before`.
     pub fn warn(self, before: &str) {
         write(PgLogLevel::WARNING, Report { message: format!("{before}{}", self.message), ..self });
     }
 }
 
-/// Writes a message at level LOG.
+/// Logs a message at level LOG.
 pub fn log(message: impl Into<String>, detail: impl Into<String>) {
     log_with_hint(message, detail, "");
 }
 
-/// Writes a message with advice at level LOG.
+/// Logs a message with a hint at level LOG.
 pub fn log_with_hint(message: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) {
     write(PgLogLevel::LOG, Report::of(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, detail, hint));
 }
 
-/// Writes a message at level WARNING.
+/// Logs a message at level WARNING.
 pub fn warn_of(message: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) {
     write(PgLogLevel::WARNING, Report::of(PgSqlErrorCode::ERRCODE_WARNING, message, detail, hint));
 }
 
-/// Writes a message that begins with the name of the extension, because the log also contains messages from other programs.
+/// Logs a message that starts with the name of the extension, because the log also contains messages from other
+/// programs.
 fn write(level: PgLogLevel, report: Report) {
     let message = format!("snowflake_pg: {}", report.message);
     Report { message, ..report }.send(level);

@@ -1,4 +1,4 @@
-//! Segments: the errors of sessions that draw their numbers, and what the registrar logs about them.
+//! Segments: the errors of sessions that draw numbers from them, and the registrar's log messages about them.
 
 use pgrx::PgSqlErrorCode;
 
@@ -8,61 +8,61 @@ use crate::message::report::{Report, log, log_with_hint, warn_of};
 use crate::pg::text_arg::ascii;
 use crate::pg::timestamp;
 
-/// Why there is no number of a segment.
+/// Why no number can be drawn from a segment.
 #[derive(Clone, Debug)]
 pub enum SegmentProblem {
-    /// The server has no registry.
+    /// The server does not use a registry.
     NoRegistry,
     /// The server is in recovery.
     Standby,
     /// The tag is empty or too long.
     Length {
-        /// How many bytes the tag has, in UTF-8.
+        /// The length of the tag, in bytes of UTF-8.
         bytes: usize,
     },
     /// The registry has no such segment.
     Unknown,
-    /// The segment has issued as many numbers as it may until this time, in microseconds since the Unix epoch.
+    /// The segment has issued the maximum number of numbers until this time, in microseconds since the Unix epoch.
     Wait { until: i128 },
     /// The segment has issued its last number.
     Exhausted,
-    /// The segment is one of a period of a series that has not begun.
+    /// The segment belongs to a period of a series that has not begun.
     NotBegun {
         /// When the period begins, in microseconds since the Unix epoch.
         begins: i128,
     },
-    /// The segment is one of a period of a series that ended long ago, and only the owner of the series can begin it.
+    /// The segment belongs to a period of a series that ended long ago, and only the owner of the series can create it.
     LongAgo {
         /// When the period began, in microseconds since the Unix epoch.
         begins: i128,
     },
-    /// The tag is one of a series.
+    /// The tag belongs to a series.
     OfSeries,
     /// Another session has locked the segment in the registry.
     Locked,
-    /// The registry has raised an error instead of creating the segment.
+    /// The registry raised an error instead of creating the segment.
     NotCreated,
-    /// The encoding of the registry's database lacks a character of the tag.
+    /// The tag contains a character that does not exist in the encoding of the registry's database.
     Encoding,
-    /// The registry cannot be asked for numbers.
+    /// The registry cannot be reached.
     Unreachable {
         /// When the first request failed, in microseconds since the Unix epoch.
         since: i128,
-        /// How many requests have failed since then.
+        /// The number of requests that have failed since then.
         failures: u64,
         /// Why the last request failed.
         cause: String,
-        /// What to do about the cause, or an empty text.
+        /// How to resolve the cause, or an empty string.
         hint: String,
     },
-    /// The registrar looks up tags, but has not looked up this one in time.
+    /// The registrar is looking up tags but has not looked up this one in time.
     Crowded,
-    /// The registrar does not answer.
+    /// The registrar does not respond.
     NoRegistrar,
 }
 
 impl SegmentProblem {
-    /// Returns the text of the error. The tag is in ASCII.
+    /// Returns the error report. The tag is in ASCII.
     pub fn report(&self, tag: &str) -> Report {
         match self {
             SegmentProblem::NoRegistry => Report::of(
@@ -183,14 +183,14 @@ impl SegmentProblem {
     }
 }
 
-/// Logs why the registry issues no blocks.
+/// Logs why no blocks can be fetched from the registry.
 pub fn failed(trouble: &Trouble) {
     let mut report = trouble.report();
     report.detail = format!("{} Sessions draw on until their segments are used up.", report.detail).trim().into();
     report.warn("cannot fetch numbers of segments: ");
 }
 
-/// Logs that the registry does not learn which blocks this server holds.
+/// Logs that this server cannot report its blocks to the registry.
 pub fn unreported(trouble: &Trouble) {
     trouble.report().warn("cannot report the segments of this server: ");
 }
@@ -204,12 +204,12 @@ pub fn locked(tag: &str) {
     );
 }
 
-/// Logs why the registry has not created the tag of a period.
+/// Logs why the registry did not create the tag of a period.
 pub fn not_created(tag: &str, trouble: &Trouble) {
     trouble.report().warn(&format!("cannot create segment \"{}\": ", ascii(tag)));
 }
 
-/// Logs that the registry issues blocks again.
+/// Logs that the registry issues blocks again after failed requests.
 pub fn recovered(failures: u64) {
     let times = if failures == 1 { "1 failed request".into() } else { format!("{failures} failed requests") };
     log(format!("fetched numbers of a segment after {times}"), "");
@@ -224,7 +224,7 @@ pub fn created_again(tag: &str) {
     );
 }
 
-/// Logs that this server holds blocks of a segment that the registry does not know.
+/// Logs that this server holds blocks of a segment that the registry does not have.
 pub fn gone(tag: &str) {
     log_with_hint(
         format!("segment \"{}\" does not exist any more", ascii(tag)),
@@ -236,7 +236,7 @@ pub fn gone(tag: &str) {
     );
 }
 
-/// Logs that the registry has forgotten a block of this server.
+/// Logs that the registry had lost a block of this server.
 pub fn raised(tag: &str) {
     warn_of(
         format!("the registry had forgotten numbers of segment \"{}\"", ascii(tag)),

@@ -1,6 +1,7 @@
-//! Series and their serials: the errors of the functions that define a series, count in it and read its serials.
+//! Series and their serials: the errors of the functions that define a series, draw its numbers and parse its serials.
 //!
-//! Texts of users are in ASCII, and are truncated if they are long. Names of tables and columns are quoted for use in a statement.
+//! Strings from users are converted to ASCII and truncated if they are long. Names of tables and columns are quoted for
+//! use in a statement.
 
 use flake::serial::{MAX_DIGITS, MAX_TEMPLATE, NotASerial, TemplateError, YearRange};
 use pgrx::PgSqlErrorCode;
@@ -9,28 +10,28 @@ use crate::message::report::Report;
 use crate::pg::relation::shown;
 use crate::pg::timestamp;
 
-/// What is wrong with a series or a serial.
+/// Why a series or a serial is invalid.
 #[derive(Clone, Debug)]
 pub enum SerialProblem {
-    /// An argument is NULL. The text is a value that would do.
+    /// An argument is NULL. `example` is an acceptable value.
     Null { argument: &'static str, example: &'static str },
-    /// A text is not a template.
+    /// A string is not a template.
     Template { text: String, error: TemplateError },
-    /// There is no such kind of series. The names of all kinds are in the hint.
+    /// There is no such kind of series. The hint lists the names of all kinds.
     Kind { kind: String, kinds: &'static str },
     /// There is no such time zone.
     Zone { zone: String },
-    /// This time zone depends on the configuration of the server.
+    /// The time zone depends on the configuration of the server.
     LocalZone { zone: String },
     /// The first number is negative or does not fit the template.
     Start { start: i64, max: i64 },
-    /// The text is not the name of a table.
+    /// The string is not the name of a table.
     Name { name: String },
     /// The name of the series is too long for a tag. The lengths are in bytes of UTF-8.
     LongName { series: String, bytes: usize, most: usize },
-    /// A temporary table cannot be a series whose numbers are those of segments.
+    /// A temporary table cannot be a series whose numbers come from segments.
     Temporary { series: String },
-    /// The owner of the series does not have the privilege to draw numbers of segments. The names are quoted.
+    /// The owner of the series does not have the privilege to draw numbers from segments. The names are quoted.
     OwnerMayNotDraw { series: String, owner: String, function: String },
     /// The security label of the series is not its tag. `label` is the tag as a string constant.
     NotHolder { series: String, tag: String, label: String },
@@ -40,15 +41,16 @@ pub enum SerialProblem {
     SharedTag { series: String, other: String },
     /// The relation is not a series.
     NotASeries { relation: String },
-    /// The trigger of a series has other arguments than `snowflake_create_series` writes.
+    /// The arguments of the series' trigger were not written by `snowflake_create_series`.
     Definition { series: String },
-    /// The new template has other periods, but the series has numbers already.
+    /// The new template has different periods, but the series has already issued numbers.
     OtherPeriods { series: String },
-    /// This part of the definition cannot change, because the series has issued numbers, or because servers share it.
+    /// This part of the definition cannot be changed, because the series has issued numbers or because several servers
+    /// share it.
     Fixed { series: String, part: &'static str, is_dense: bool },
-    /// The series has no counters, because its numbers are those of segments.
+    /// The series has no counters, because its numbers come from segments.
     Dense { series: String },
-    /// A serial of the new template can be equal to one of the old template.
+    /// A serial of the new template could be equal to a serial of the old template.
     Ambiguous { series: String, template: String },
     /// The server is in recovery.
     Standby,
@@ -58,9 +60,9 @@ pub enum SerialProblem {
     DateForHours { series: String },
     /// The next number does not fit the template.
     Overflow { series: String, period: String, number: i64, max: i64 },
-    /// A text is not a serial of the series.
+    /// A string is not a serial of the series.
     NotASerial { text: String, series: String, template: String, error: NotASerial },
-    /// A statement writes a row to a series that is not a counter.
+    /// A statement writes a row that is not a counter to a series.
     Row { series: String, period: String },
     /// A counter is above the last number that fits the template.
     AboveTemplate { series: String, period: String, last: i64, max: i64 },
@@ -70,16 +72,16 @@ pub enum SerialProblem {
     Removed { series: String },
     /// `snowflake_series_row()` was called by something other than the trigger of a series.
     NotASeriesTrigger,
-    /// The table of a series has other columns.
+    /// The columns of the series' table are not the expected ones.
     Columns { series: String },
-    /// A role that does not own the series writes a counter that is not the next number.
+    /// A role that does not own the series writes a counter other than the next number.
     Step { series: String, next: i64 },
-    /// A column lacks more numbers than can be listed.
+    /// More numbers are missing from a column than can be listed.
     ManyGaps { column: String, most: usize },
 }
 
 impl SerialProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         let argument = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
         match self {
@@ -298,12 +300,12 @@ impl SerialProblem {
     }
 }
 
-/// Returns the words that name a period, or an empty text for a series without periods.
+/// Returns a phrase that names the period, or an empty string for a series without periods.
 fn in_period(period: &str) -> String {
     if period.is_empty() { String::new() } else { format!(" in period {period}") }
 }
 
-/// Returns the reason why a text is not a template.
+/// Returns the reason why a string is not a template.
 fn template_detail(error: &TemplateError) -> String {
     match error {
         TemplateError::Long { length } => format!("It has {length} bytes. The maximum is {MAX_TEMPLATE}."),

@@ -1,6 +1,7 @@
 //! Triggers that number the rows of a table at commit: their errors, and the notice of `snowflake_number_at_commit()`.
 //!
-//! Texts of users are in ASCII, and are truncated if they are long. Names of tables and columns are quoted for use in a statement.
+//! Strings from users are converted to ASCII and truncated if they are long. Names of tables and columns are quoted for
+//! use in a statement.
 
 use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode;
@@ -9,7 +10,7 @@ use crate::message::report::Report;
 use crate::pg::plain::WriteObstacle;
 use crate::pg::relation::{identifier, shown, utf8};
 
-/// Why a trigger does not number the rows of a table, or cannot be created.
+/// Why a trigger does not number the rows of a table, or why it cannot be created.
 #[derive(Clone, Debug)]
 pub enum NumberProblem {
     /// The relation is of a kind whose rows cannot be numbered.
@@ -26,28 +27,28 @@ pub enum NumberProblem {
     NotAKeepTrigger,
     /// A partition already numbers its rows.
     Numbered { partition: String, trigger: String },
-    /// The partitioned table of a partition already numbers the column.
+    /// The partition's partitioned table already numbers the column.
     NumberedAbove { partition: String, parent: String },
-    /// Triggers number this column with different series.
+    /// Triggers number this column from different series.
     SeveralSeries { table: String, column: String },
-    /// The table has no trigger any more that numbers this column, because its series was dropped.
+    /// The table no longer has a trigger that numbers this column, because the series was dropped.
     Gone { table: String, column: String, trigger: String },
-    /// The series has got a different name while a trigger was created.
+    /// The series was renamed while a trigger was being created.
     NameChanged { series: String },
     /// Writing a counter as the owner of the series could run other code.
     NotPlain { series: String, obstacle: WriteObstacle },
     /// The owner of a numbered table may not use the series. The names are quoted.
     TableOwner { table: String, owner: String, series: String },
-    /// The role that writes a row may not write its number. The names are quoted.
+    /// The role that writes a row is not allowed to write the row's number. The names are quoted.
     MayNotWrite { table: String, column: String, role: String },
-    /// A trigger of the table has not stored the serial that the row should get.
+    /// A trigger of the table prevented the row's serial from being stored.
     NotStored { table: String, serial: String },
-    /// A statement writes a number that is not the row's own, or removes a number.
+    /// A statement writes a number that does not belong to the row, or removes a number.
     Kept { table: String, column: String, number: String, is_removed: bool, trigger: String },
 }
 
 impl NumberProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             NumberProblem::NotATable { relation } => Report::of(
@@ -181,7 +182,7 @@ impl NumberProblem {
     }
 }
 
-/// Tells the session that a different series has numbered the column.
+/// Notifies the session that a different series has numbered the column until now.
 pub fn replaced(table: &str, column: &str, series: &str) {
     let notice = Report::of(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -192,7 +193,7 @@ pub fn replaced(table: &str, column: &str, series: &str) {
     notice.send(PgLogLevel::NOTICE);
 }
 
-/// Returns the sentence about a property of a series that keeps it from numbering rows as its owner.
+/// Returns a sentence that describes why a series cannot number rows as its owner.
 fn found(obstacle: &WriteObstacle) -> String {
     let what = match obstacle {
         WriteObstacle::Kind => return "It is not an ordinary table.".into(),

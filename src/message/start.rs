@@ -1,4 +1,4 @@
-//! What a server logs when it has started or has been promoted, and when it issues its first ID.
+//! The log messages of a server that has started, has been promoted or issues its first ID.
 
 use flake::{IdFormat, Nanos};
 
@@ -6,23 +6,23 @@ use crate::message::pages;
 use crate::message::report::{log, warn_of};
 use crate::pg::timestamp;
 
-/// The name of the worker ID of a server that has not asked the registry yet.
+/// What messages show instead of the worker ID if the server has not contacted the registry yet.
 pub const UNASSIGNED: &str = "a worker ID that the registry assigns";
 
-/// How a server has become a primary.
+/// How a server became a primary.
 pub enum PrimaryStart {
     Started,
     Promoted,
-    /// Another server, with this worker ID and datacenter ID, has issued the last ID.
+    /// A different server, with this worker ID and datacenter ID, issued the last ID.
     PromotedAfter(String),
-    /// The server itself has issued the last ID.
+    /// This server issued the last ID.
     Continuing,
-    /// Another server with the worker ID of this one has issued the last ID.
+    /// A different server with the same worker ID issued the last ID.
     TakingOver,
 }
 
-/// Logs the identity of a server that has started or has been promoted. The mark is given with the time of the first ID above it, unless no
-/// ID has been issued yet.
+/// Logs the identity of a server that has started or has been promoted. `mark` includes the time of the first ID above
+/// it. It is `None` if no ID has been issued yet.
 pub fn identity(begun: &PrimaryStart, name: &str, format: &IdFormat, mark: Option<(u64, i128)>) {
     let begun = match begun {
         PrimaryStart::Started => format!("started with {name}"),
@@ -39,7 +39,7 @@ pub fn identity(begun: &PrimaryStart, name: &str, format: &IdFormat, mark: Optio
     log(format!("{begun}, layout \"{}\", epoch {epoch}, {at}", format.layout), "");
 }
 
-/// Warns that a promoted server may have been a primary before. The IDs that the server issued at that time can be above the mark.
+/// Warns that a promoted server may have been a primary before. IDs that it issued at that time can be above the mark.
 pub fn former_primary(name: &str, lead: Nanos) {
     warn_of(
         format!(
@@ -57,7 +57,7 @@ pub fn former_primary(name: &str, lead: Nanos) {
     );
 }
 
-/// Logs the warning for a server that was restored from a backup or an archive.
+/// Warns that the server was restored from a backup or an archive.
 pub fn restored(mark: i128, clock: i128) {
     warn_of(
         "restored from a backup or an archive, so the high-water mark might be below existing IDs",
@@ -75,7 +75,7 @@ pub fn restored(mark: i128, clock: i128) {
     );
 }
 
-/// What puts the first ID above the high-water mark, and the time at which it does.
+/// What determines the first ID if it is above the high-water mark, and the time of this ID.
 pub enum Floor {
     Witness(i128),
     Grant(i128),

@@ -1,4 +1,5 @@
-//! The witness: what the server logs if it cannot open, lock or find the file. The error of a second server is that of its worker ID.
+//! The witness: the warnings about a file that cannot be opened, locked or found. The error of a second server on the
+//! same machine is in [`crate::message::worker_id`].
 
 use std::io;
 
@@ -15,7 +16,7 @@ pub fn cannot_use(directory: &str, error: &io::Error) {
     );
 }
 
-/// Warns that a server with a registry runs without a witness.
+/// Warns that a server that uses a registry runs without a witness.
 pub fn cannot_use_in_fleet(directory: &str, error: &io::Error) {
     warn_of(
         format!("cannot use directory \"{directory}\" for the witness: {error}"),
@@ -34,7 +35,7 @@ pub fn cannot_lock(error: &io::Error) {
     );
 }
 
-/// Warns that the file of the witness was removed while the server is running.
+/// Warns that the file of the witness was removed while the server was running.
 pub fn removed() {
     warn_of(
         "the file of the witness was removed",
@@ -45,7 +46,7 @@ pub fn removed() {
     );
 }
 
-/// Warns that the file of the witness of a server with a registry was removed while the server is running.
+/// Warns that the file of the witness was removed while the server was running, for a server that uses a registry.
 pub fn removed_in_fleet() {
     warn_of(
         "the file of the witness was removed",
@@ -56,7 +57,7 @@ pub fn removed_in_fleet() {
     );
 }
 
-/// Returns what to do about a witness that cannot be opened.
+/// Returns the hint for a witness that cannot be opened.
 fn hint(error: &io::Error) -> &'static str {
     if memory_file::is_foreign(error) {
         return "Remove this file as root. To keep other users from creating it, set \"snowflake_pg.witness_directory\" to a directory to \

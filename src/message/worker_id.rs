@@ -1,4 +1,5 @@
-//! The worker ID and the datacenter ID in the configuration: the errors, and the log line of a standby that has those of its primary.
+//! The configured worker ID and datacenter ID: the errors, and the warning for a standby whose worker ID is the same as
+//! its primary's.
 
 use flake::{Layout, Part};
 use pgrx::PgSqlErrorCode;
@@ -6,7 +7,7 @@ use pgrx::PgSqlErrorCode;
 use crate::message::pages;
 use crate::message::report::{Report, warn_of};
 
-/// What is wrong with the worker ID or the datacenter ID of this server.
+/// Why this server's worker ID or datacenter ID cannot be used.
 #[derive(Clone, Debug)]
 pub enum WorkerIdProblem {
     /// `snowflake_pg.worker_id` is not set.
@@ -17,13 +18,13 @@ pub enum WorkerIdProblem {
     },
     /// Both `snowflake_pg.worker_id` and `snowflake_pg.registry` are set.
     AndRegistry { worker: u32 },
-    /// The value of a numeric setting is not a number or does not fit its field.
+    /// The value of a numeric setting is not a number or does not fit into its field.
     Number {
         setting: Setting,
         text: String,
-        /// The layout that has the field.
+        /// The layout that defines the field.
         layout: Layout,
-        /// The largest number that fits the field.
+        /// The largest number that fits into the field.
         max: u64,
     },
     /// Another server on this machine issues IDs with this server's worker ID.
@@ -49,7 +50,7 @@ pub enum Setting {
 }
 
 impl WorkerIdProblem {
-    /// Returns the text of the error.
+    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             WorkerIdProblem::Unset { layout, misnamed } => Report::of(
@@ -79,7 +80,7 @@ impl WorkerIdProblem {
     }
 }
 
-/// Returns advice for a server whose worker ID is not set.
+/// Returns the hint for a server whose worker ID is not set.
 fn unset(layout: &Layout, misnamed: bool) -> String {
     let set = match layout.max(Part::Worker) {
         0 => format!(
@@ -100,7 +101,7 @@ fn unset(layout: &Layout, misnamed: bool) -> String {
     set
 }
 
-/// Returns the error for a numeric setting whose value is not a number or does not fit its field.
+/// Returns the error for a numeric setting whose value is not a number or does not fit into its field.
 fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Report {
     let (name, field) = match setting {
         Setting::Datacenter => ("datacenter_id", "datacenter"),
@@ -128,7 +129,7 @@ fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Report {
     )
 }
 
-/// Returns a clause that says how many servers can use a layout without a worker field.
+/// Returns a clause that states how many servers can use a layout without a worker field.
 fn without_worker(layout: &Layout) -> &'static str {
     match layout.has_datacenter() {
         true => "so servers are distinguished only by their datacenter IDs",
@@ -136,8 +137,8 @@ fn without_worker(layout: &Layout) -> &'static str {
     }
 }
 
-/// Warns that this standby and its primary have the same worker ID. This problem is not an error, because synchronous replication
-/// allows the same worker ID on both servers.
+/// Warns that this standby and its primary have the same worker ID. This is not an error, because synchronous
+/// replication makes it safe for both servers to have the same worker ID.
 pub fn same_as_primary(name: &str) {
     warn_of(
         format!("this standby and its primary both have {name}"),
