@@ -4,15 +4,16 @@
 use std::backtrace::Backtrace;
 use std::env;
 
-/// The variable of the environment that the standard library reads first to decide whether it records backtraces.
+/// The environment variable that the standard library checks first when it determines whether to record backtraces.
 const VARIABLE: &str = "RUST_LIB_BACKTRACE";
 
-/// Prevents this library from recording backtraces, whatever the environment of the server contains. Otherwise, pgrx
-/// appends one to the detail of each error that PostgreSQL raises in a statement of the extension. The standard library
-/// reads the environment once, and each library has its own copy of the standard library.
+/// Prevents this library from recording backtraces, regardless of the server's environment. Otherwise, pgrx would
+/// append a backtrace to the detail of each error that PostgreSQL raises while it executes a function of the extension.
+/// The standard library reads the environment only once, and each library contains its own copy of the standard
+/// library.
 pub fn disable() {
     let former = env::var_os(VARIABLE);
-    // SAFETY: the process has one thread while PostgreSQL loads a library.
+    // SAFETY: the process is single-threaded while PostgreSQL loads a library.
     unsafe { env::set_var(VARIABLE, "0") };
     drop(Backtrace::capture());
     // SAFETY: as above.

@@ -1,9 +1,9 @@
-//! A small file in an in-memory file system. The file outlives the server, but not the boot of the machine, and no backup or copy of
-//! a disk contains it.
+//! A small file in an in-memory file system. The file outlives the server, but it does not survive a reboot of the
+//! machine, and no backup or copy of a disk contains it.
 //!
-//! The postmaster opens and maps the file once. Backends inherit the mapping and the open file description, to which
-//! the lock of the file belongs. As a result, the lock of one process is the lock of the whole server, and the kernel
-//! releases the lock when the last process of the server ends.
+//! The postmaster opens and maps the file once. Backends inherit the mapping and the open file description, which owns
+//! the lock on the file. A lock that one process takes is therefore held by the entire server, and the kernel releases
+//! it when the server's last process exits.
 #![allow(unsafe_code)]
 
 use std::error::Error;
@@ -19,17 +19,19 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, fallocate, statfs};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
-/// The size of a file without a head in bytes: the number, and a note with room for the longest path that PostgreSQL accepts.
+/// The size of a file without a head, in bytes. It contains the number and a note with room for the longest path that
+/// PostgreSQL accepts.
 const SIZE: usize = 1_200;
 
-/// The size of a word in bytes. The number is one word.
+/// The size of a word, in bytes. The number occupies one word.
 const WORD: usize = size_of::<AtomicU64>();
 
-/// The type of the in-memory file system tmpfs in `statfs`, from `linux/magic.h`. ramfs is not used, because memory cannot be
-/// allocated in it in advance.
+/// The file system type of tmpfs in `statfs`, from `linux/magic.h`. ramfs is not supported, because it cannot allocate
+/// memory in advance.
 const TMPFS: i64 = 0x0102_1994;
 
-/// A different user owns the file. In `/dev/shm`, any user can create a file of any name before the server does.
+/// The error for a file that a different user owns. In `/dev/shm`, any user can create a file with any name before the
+/// server does.
 #[derive(Debug)]
 pub struct ForeignFile {
     path: String,
@@ -44,12 +46,12 @@ impl fmt::Display for ForeignFile {
 
 impl Error for ForeignFile {}
 
-/// Returns true if a different user owns the file that could not be opened.
+/// Returns true if the file could not be opened because a different user owns it.
 pub fn is_foreign(error: &io::Error) -> bool {
     error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<ForeignFile>)
 }
 
-/// Returns why a file cannot be used. A different user may own the file.
+/// Returns why a file cannot be used, which may be that a different user owns it.
 fn refusal(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path) {
         Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
@@ -59,7 +61,7 @@ fn refusal(path: &Path, error: io::Error) -> io::Error {
     }
 }
 
-/// An open and mapped file. It consists of a head, the number and a note.
+/// An open and mapped file, which consists of a head, the number and a note.
 pub struct MemoryFile {
     file: File,
     /// The head and the number.
@@ -67,21 +69,21 @@ pub struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// Opens or creates the file `name` in `directory`, and maps it. The file is only used if it belongs to the user of this
-    /// process, no other user can open it, and it has no other name. A new file contains a head of `head` words that are 0, the
-    /// number 0 and an empty note.
+    /// Opens or creates the file `name` in `directory`, and maps it. The file is used only if it belongs to the user of
+    /// this process, no other user can open it, and it has no other hard links. A new file contains a head of `head`
+    /// zero words, the number 0 and an empty note.
     pub fn open(directory: &Path, name: &str, head: usize) -> io::Result<MemoryFile> {
         let size = head * WORD + SIZE;
         if !directory.is_absolute() {
             return Err(io::Error::other("the path is not absolute"));
         }
-        // The kernel's structure has this field as a signed or an unsigned number, depending on the platform.
+        // This field of the kernel's structure is signed or unsigned, depending on the platform.
         #[allow(clippy::unnecessary_cast)]
         let filesystem = statfs(directory)?.f_type as i64;
         if filesystem != TMPFS {
             return Err(io::Error::other("the directory is not in an in-memory file system (tmpfs)"));
         }
-        // O_NONBLOCK, because opening a FIFO would wait for its other end.
+        // Without O_NONBLOCK, opening a FIFO would wait for its other end.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let path = directory.join(name);
         let file = OpenOptions::new()
@@ -100,18 +102,18 @@ impl MemoryFile {
         if !own || (found.len() != 0 && found.len() != size as u64) {
             return Err(refusal(&path, io::Error::other("the file belongs to another user or program")));
         }
-        // Memory is allocated now, because a write to a mapped page without memory would end the process.
+        // Memory is allocated now, because writing to a mapped page that has no memory would terminate the process.
         fallocate(&file, FallocateFlags::empty(), 0, size as u64)?;
         // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let address =
             unsafe { mmap(ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)? };
-        // SAFETY: the mapping begins at a page and is longer than these words. It is never unmapped, and every process accesses the
-        // words only as atomics.
+        // SAFETY: the mapping starts at a page boundary and is longer than these words. It is never unmapped, and all
+        // processes access the words only as atomics.
         let words = unsafe { std::slice::from_raw_parts(address.cast::<AtomicU64>(), head + 1) };
         Ok(MemoryFile { file, words })
     }
 
-    /// Returns the number in the file, which every process of every server that has opened the file can change.
+    /// Returns the number in the file. Every process of every server that has opened the file can change it.
     pub fn number(&self) -> &AtomicU64 {
         &self.words[self.words.len() - 1]
     }
@@ -121,7 +123,8 @@ impl MemoryFile {
         self.words
     }
 
-    /// Locks the file for this server. Returns false if another server has the lock. Does nothing if this server has the lock.
+    /// Locks the file for this server. Returns false if another server holds the lock. Has no effect if this server
+    /// already holds the lock.
     pub fn try_lock(&self) -> io::Result<bool> {
         match self.lock_command(libc::F_OFD_SETLK) {
             Ok(_) => Ok(true),
@@ -130,13 +133,13 @@ impl MemoryFile {
         }
     }
 
-    /// Returns true if another server has the lock. Does not lock the file.
+    /// Returns true if another server holds the lock. Does not lock the file.
     pub fn is_locked_by_another(&self) -> io::Result<bool> {
         Ok(self.lock_command(libc::F_OFD_GETLK)? != libc::F_UNLCK)
     }
 
-    /// Runs a command for an exclusive lock on the whole file. The lock belongs to the open file description, which the processes of
-    /// a server share. Returns the type of the lock afterwards.
+    /// Executes a command for an exclusive lock on the entire file. The lock belongs to the open file description,
+    /// which all processes of a server share. Returns the resulting lock type.
     fn lock_command(&self, command: i32) -> io::Result<i32> {
         let mut lock = libc::flock {
             l_type: libc::F_WRLCK as i16,
@@ -145,19 +148,20 @@ impl MemoryFile {
             l_len: 0,
             l_pid: 0,
         };
-        // SAFETY: the descriptor is open, and the pointer refers to a complete structure, which the kernel reads and writes.
+        // SAFETY: the descriptor is open, and the pointer refers to a complete structure, which the kernel reads and
+        // writes.
         match unsafe { libc::fcntl(self.file.as_raw_fd(), command, &raw mut lock) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(i32::from(lock.l_type)),
         }
     }
 
-    /// Returns false if the file was removed, in which case no other server can find it.
+    /// Returns false if the file has been removed, so that no other server can find it.
     pub fn exists(&self) -> bool {
         self.file.metadata().is_ok_and(|found| found.nlink() > 0)
     }
 
-    /// Replaces the note. The note is truncated if it does not fit.
+    /// Replaces the note. If the note does not fit, it is truncated.
     pub fn set_note(&self, note: &str) -> io::Result<()> {
         let mut bytes = [0; SIZE - WORD];
         let length = note.len().min(bytes.len());
@@ -165,7 +169,7 @@ impl MemoryFile {
         self.file.write_all_at(&bytes, self.note_offset())
     }
 
-    /// Returns the note. Bytes that are not UTF-8 are replaced.
+    /// Returns the note. Bytes that are not valid UTF-8 are replaced.
     pub fn note(&self) -> io::Result<String> {
         let mut bytes = [0; SIZE - WORD];
         self.file.read_exact_at(&mut bytes, self.note_offset())?;

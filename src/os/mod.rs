@@ -1,4 +1,4 @@
-//! Wrappers around the operating system. No wrapper uses PostgreSQL or knows how IDs are made.
+//! Wrappers around the operating system. They do not use PostgreSQL, and they contain no logic for IDs.
 
 pub mod backtrace;
 pub mod memory_file;

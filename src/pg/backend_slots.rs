@@ -1,4 +1,5 @@
-//! Arrays in shared memory whose length is known only when the server starts, and the one with a slot for each possible backend.
+//! Arrays in shared memory whose length is known only when the server starts, including arrays with one slot for each
+//! possible backend.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -11,36 +12,36 @@ use pgrx::{pg_guard, pg_sys};
 
 use crate::pg::versions;
 
-/// The alignment of shared memory, which is `PG_CACHE_LINE_SIZE` in `pg_config_manual.h`. `ShmemAlloc` rounds up to this size.
+/// The alignment of shared memory: `PG_CACHE_LINE_SIZE` in `pg_config_manual.h`. `ShmemAlloc` rounds up to this size.
 pub const SHARED_ALIGNMENT: usize = 128;
 
-/// An array. A `static` of this type is set up with pgrx's macro `pg_shmem_init!(ARRAY = ())`, in the postmaster while it preloads
-/// libraries.
+/// An array in shared memory. While the postmaster preloads libraries, it sets up a `static` of this type with pgrx's
+/// macro: `pg_shmem_init!(ARRAY = ())`.
 pub struct SharedArray<T: 'static> {
     name: &'static CStr,
     length: fn() -> usize,
     items: UnsafeCell<&'static [T]>,
 }
 
-// SAFETY: only the postmaster writes the slice, each time it sets up shared memory. Otherwise, the slice is only read. `T` is
-// `Sync`, so several processes may use one item.
+// SAFETY: only the postmaster writes the slice, whenever it sets up shared memory. Otherwise, the slice is only read.
+// `T` is `Sync`, so several processes may use the same item.
 unsafe impl<T: Sync> Sync for SharedArray<T> {}
 
 impl<T: Default> SharedArray<T> {
-    /// Returns an array that is not set up yet. `length` must return the same number whenever it is called.
+    /// Returns an array that has not been set up yet. `length` must return the same number each time it is called.
     ///
     /// # Safety
     ///
-    /// No other segment of shared memory has this name. `T` contains no pointer, and no value that a process owns, because every
-    /// backend reads all items.
+    /// No other segment of shared memory may have this name. `T` must contain neither pointers nor values that a
+    /// process owns, because every backend reads all items.
     pub const unsafe fn new(name: &'static CStr, length: fn() -> usize) -> SharedArray<T> {
         SharedArray { name, length, items: UnsafeCell::new(&[]) }
     }
 
-    /// Returns all items, or returns no items if the array was not requested.
+    /// Returns all items. The slice is empty if the array was not requested.
     #[inline]
     pub fn all(&self) -> &'static [T] {
-        // SAFETY: the process has one thread, and the slice was written before the process started.
+        // SAFETY: the process is single-threaded, and the slice was written before the process started.
         unsafe { *self.items.get() }
     }
 }
@@ -49,47 +50,48 @@ impl<T: Default> SharedArray<T> {
 pub struct BackendSlots<T: 'static>(SharedArray<T>);
 
 impl<T: Default> BackendSlots<T> {
-    /// Returns slots that are not set up yet.
+    /// Returns slots that have not been set up yet.
     ///
     /// # Safety
     ///
-    /// As for [`SharedArray::new`].
+    /// The requirements are the same as for [`SharedArray::new`].
     pub const unsafe fn new(name: &'static CStr) -> BackendSlots<T> {
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller guarantees the same.
         BackendSlots(unsafe { SharedArray::new(name, backends) })
     }
 
-    /// Returns all slots, or returns no slots if the library is not preloaded.
+    /// Returns all slots. The slice is empty if the library is not preloaded.
     pub fn all(&self) -> &'static [T] {
         self.0.all()
     }
 
-    /// Returns the slot with the number of this backend, or returns `None` in a process that is not a backend.
+    /// Returns the slot with this backend's number, or `None` if this process is not a backend.
     pub fn own(&self) -> Option<&'static T> {
         versions::backend_number().and_then(|number| self.all().get(number))
     }
 }
 
-/// Returns the number of possible backends.
+/// Returns the maximum number of backends.
 fn backends() -> usize {
     // SAFETY: PostgreSQL computes this variable before it requests shared memory.
     unsafe { pg_sys::MaxBackends }.max(0) as usize
 }
 
-/// The slot that this process has taken. The slot is read for every ID, and reading it takes one load, whereas `OnceLock` takes
-/// two loads.
+/// The slot that this process has taken. The slot is read for every ID. Reading it needs one load, whereas reading a
+/// `OnceLock` needs two.
 pub struct OwnSlot<T: 'static>(AtomicPtr<T>);
 
 impl<T: Sync> OwnSlot<T> {
-    /// Returns a value that holds no slot yet.
+    /// Returns a value without a slot.
     pub const fn new() -> OwnSlot<T> {
         OwnSlot(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// Returns the slot that this process has taken. If the process has not taken a slot yet, takes the slot that `take` returns.
+    /// Returns the slot that this process has taken. If it has not taken one yet, it takes the slot that `take`
+    /// returns.
     #[inline(always)]
     pub fn get_or_take(&self, take: fn() -> &'static T) -> &'static T {
-        // SAFETY: the pointer is null, or it comes from a reference that lives as long as this process.
+        // SAFETY: the pointer is null, or it comes from a reference that is valid as long as this process exists.
         unsafe { self.0.load(Ordering::Relaxed).as_ref() }.unwrap_or_else(|| {
             let slot = take();
             self.0.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
@@ -102,12 +104,12 @@ impl<T: Default> PgSharedMemoryInitialization for BackendSlots<T> {
     type Value = ();
 
     unsafe fn on_shmem_request(&'static self) {
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller guarantees the same.
         unsafe { self.0.on_shmem_request() };
     }
 
     unsafe fn on_shmem_startup(&'static self, (): ()) {
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller guarantees the same.
         unsafe { self.0.on_shmem_startup(()) };
     }
 }
@@ -123,8 +125,9 @@ impl<T: Default> PgSharedMemoryInitialization for SharedArray<T> {
     unsafe fn on_shmem_startup(&'static self, (): ()) {
         let (number, mut found) = ((self.length)(), false);
         const { assert!(align_of::<T>() <= SHARED_ALIGNMENT) };
-        // SAFETY: this function is called from `shmem_startup_hook`. At that time there is only one process, so the segment's list
-        // needs no lock. The memory is aligned and lives as long as the process, and every slot is written before it is read.
+        // SAFETY: this function is called from `shmem_startup_hook`. There is only one process at that time, so the
+        // segment list needs no lock. The memory is aligned and remains valid as long as the process exists, and every
+        // slot is written before it is read.
         unsafe {
             let bytes = number * size_of::<T>();
             let memory = pg_sys::ShmemInitStruct(self.name.as_ptr(), bytes, &raw mut found).cast::<T>();
@@ -142,7 +145,7 @@ pub fn process_id() -> i32 {
     unsafe { pg_sys::MyProcPid }
 }
 
-/// Calls `leave` when this backend ends. This function is called once per process.
+/// Calls `leave` when this backend exits. This function is called once per process.
 pub fn at_exit(leave: fn()) {
     static LEAVE: OnceLock<fn()> = OnceLock::new();
     #[pg_guard]
@@ -152,6 +155,6 @@ pub fn at_exit(leave: fn()) {
         }
     }
     let _ = LEAVE.set(leave);
-    // SAFETY: the callback stays loaded as long as this process lives.
+    // SAFETY: the library that contains the callback stays loaded as long as this process exists.
     unsafe { pg_sys::on_shmem_exit(Some(call), pg_sys::Datum::from(0)) };
 }

@@ -1,4 +1,5 @@
-//! A connection string of libpq: its hosts, and what libpq's asynchronous functions leave to their caller.
+//! A libpq connection string: parses its list of hosts, and does the work that libpq's asynchronous functions leave to
+//! their caller.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char};
@@ -6,41 +7,42 @@ use std::net::IpAddr;
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
-/// How long one address has to answer if neither the connection string nor libpq's other sources contain `connect_timeout`.
+/// How long an address has to respond if neither the connection string nor libpq's other sources specify
+/// `connect_timeout`.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest `connect_timeout` that has an effect. A longer one counts as this one.
+/// The maximum effective `connect_timeout`. Longer ones are reduced to this value.
 const MAX_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The longest text of libpq that is copied, in bytes.
+/// The maximum length of a text that is copied from libpq, in bytes.
 pub const MAX_TEXT: usize = 65_536;
 
-/// What applies unless the connection string says otherwise. A registry that can be written is on a primary, so other servers in a
-/// list of hosts are passed over. Encryption by GSSAPI is off, because libpq would look for credentials of the operating system's
-/// user.
+/// The parameters that apply unless the connection string overrides them. A writable registry is on a primary, so other
+/// servers in a list of hosts are skipped. GSSAPI encryption is turned off, because libpq would look for credentials of
+/// the operating system user.
 const DEFAULTS: [(&CStr, &CStr); 3] = [
     (c"fallback_application_name", c"snowflake_pg"),
     (c"gssencmode", c"disable"),
     (c"target_session_attrs", c"read-write"),
 ];
 
-/// The parameters with which libpq reads all options and then refuses to connect, because the last one has an invalid value. It reads
-/// no password file, because it has a password.
+/// Parameters that make libpq read all options and then refuse to connect, because the last one has an invalid value.
+/// No password file is read, because a password is specified.
 const UNCONNECTED: [(&CStr, &CStr); 2] = [(c"password", c"unused"), (c"sslmode", c"unknown")];
 
-/// The parameters of one connection. A later parameter replaces an earlier one with the same name.
+/// The parameters of one connection. A later parameter overrides an earlier one with the same name.
 pub type Parameters = Vec<(&'static CStr, CString)>;
 
-/// A connection string whose syntax is right. It has no `Debug`, because it can contain a password.
+/// A syntactically valid connection string. It does not implement `Debug`, because it can contain a password.
 pub struct ConnectionString {
     text: CString,
     /// The servers, in the order in which they are tried.
     pub hosts: Vec<ConnectionHost>,
-    /// How long each address of each host has to answer.
+    /// How long each address of each host has to respond.
     pub timeout: Duration,
 }
 
-/// One server of a connection string. An empty field is left to libpq.
+/// A server in a connection string. Empty fields are left to libpq.
 #[derive(Clone, Default)]
 pub struct ConnectionHost {
     name: String,
@@ -49,7 +51,8 @@ pub struct ConnectionHost {
 }
 
 impl ConnectionHost {
-    /// Returns the name whose addresses must be looked up. A host with an address has none, and neither does a socket.
+    /// Returns the name whose addresses must be looked up. Returns `None` for a host with a known address, and for a
+    /// socket.
     pub fn name_without_address(&self) -> Option<&str> {
         let known = !self.address.is_empty() || is_socket(&self.name) || self.name.parse::<IpAddr>().is_ok();
         (!known && !self.name.is_empty()).then_some(self.name.as_str())
@@ -57,14 +60,16 @@ impl ConnectionHost {
 }
 
 impl ConnectionString {
-    /// Parses a connection string. The reason why it is wrong is not returned, because it can contain a part of a password. For the
-    /// same reason, a string is wrong if libpq takes a part of a password for a host or a port, which its errors name.
+    /// Parses a connection string. Does not return the reason why a string is invalid, because the reason can contain
+    /// part of a password. For the same reason, a string is also invalid if libpq would interpret part of a password as
+    /// a host or a port, because libpq's errors contain them.
     pub fn parse(text: &str) -> Option<ConnectionString> {
         if has_stray_at(text) {
             return None;
         }
         let text = CString::new(text).ok()?;
-        // SAFETY: the text is a C string. libpq allocates the list, and an error text only if its pointer is not null.
+        // SAFETY: the text is a C string. libpq allocates the list. It allocates an error message only if the pointer
+        // for it is not null.
         Options::own(unsafe { pq_sys::PQconninfoParse(text.as_ptr(), ptr::null_mut()) })?;
         let options = Options::resolve(&text)?;
         let (names, addresses, ports) = (options.get(c"host"), options.get(c"hostaddr"), options.get(c"port"));
@@ -82,7 +87,8 @@ impl ConnectionString {
         Some(ConnectionString { text, hosts, timeout })
     }
 
-    /// Returns the parameters with which [`start`] connects to a host. If `address` is not empty, it is an address of the host.
+    /// Returns the parameters with which [`start`] connects to a host. If `address` is not empty, it is one of the
+    /// host's addresses.
     pub fn parameters(&self, host: &ConnectionHost, address: &str) -> Parameters {
         let address = if address.is_empty() { &host.address } else { address };
         let mut all = parameters(&self.text);
@@ -96,7 +102,7 @@ impl ConnectionString {
     }
 }
 
-/// Begins to connect. Returns `None` if there is no memory.
+/// Starts connecting. Returns `None` if libpq is out of memory.
 pub fn start(parameters: &Parameters) -> Option<NonNull<pq_sys::PGconn>> {
     let end = |array: Vec<*const _>| array.into_iter().chain([ptr::null()]).collect::<Vec<_>>();
     let names = end(parameters.iter().map(|(name, _)| name.as_ptr()).collect());
@@ -105,19 +111,20 @@ pub fn start(parameters: &Parameters) -> Option<NonNull<pq_sys::PGconn>> {
     NonNull::new(unsafe { pq_sys::PQconnectStartParams(names.as_ptr(), values.as_ptr(), 1) })
 }
 
-/// Returns the defaults and the connection string, which libpq expands because it is the name of the database.
+/// Returns the defaults and the connection string. libpq expands the connection string because it is passed as the
+/// database name.
 fn parameters(text: &CStr) -> Parameters {
     let all = DEFAULTS.into_iter().chain([(c"dbname", text)]);
     all.map(|(name, value)| (name, value.to_owned())).collect()
 }
 
-/// Returns true if this host is the directory of a socket, or a socket in the abstract namespace.
+/// Returns true if this host is the directory of a Unix-domain socket, or a socket in the abstract namespace.
 fn is_socket(host: &str) -> bool {
     host.trim_start().starts_with(['/', '@'])
 }
 
-/// Returns true if a URI contains an `@` between the one that ends the user and password, as libpq finds it, and the parameters. It
-/// is then part of a password that is not percent-encoded.
+/// Returns true if a URI contains an `@` between the `@` that, according to libpq, ends the user and password, and the
+/// parameters. Such an `@` is part of a password that is not percent-encoded.
 fn has_stray_at(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) else {
         return false;
@@ -129,9 +136,10 @@ fn has_stray_at(text: &str) -> bool {
     rest.split('?').next().is_some_and(|rest| rest.contains('@'))
 }
 
-/// Splits the lists of names, addresses and ports. libpq goes to the next host only when the previous one has refused, and cannot be
-/// told to stop waiting for one host. Therefore, each host gets a connection of its own. Returns `None` if there is no list, if libpq
-/// would refuse the lists, or if an entry is empty for which only libpq knows the default.
+/// Splits the lists of names, addresses and ports. libpq tries the next host only after the previous one has refused
+/// the connection, and cannot limit the wait for a single host. For this reason, each host gets its own connection.
+/// Returns `None` if there is no list, if libpq would reject the lists, or if an entry is empty and only libpq knows
+/// its default.
 fn hosts(names: &str, addresses: &str, ports: &str, default_port: &str) -> Option<Vec<ConnectionHost>> {
     let split = |list: &str| -> Vec<String> {
         let entries = list.split(',').map(|entry| entry.trim().to_owned());
@@ -148,7 +156,7 @@ fn hosts(names: &str, addresses: &str, ports: &str, default_port: &str) -> Optio
         let (name, address) = (entry(&names, n), entry(&addresses, n));
         let port = entry(&ports, if ports.len() == 1 { 0 } else { n });
         let host = ConnectionHost {
-            // An empty parameter would not replace the list in the connection string.
+            // An empty parameter would not override the list in the connection string.
             name: if name.is_empty() { address.clone() } else { name },
             port: if port.is_empty() { default_port.into() } else { port },
             address,
@@ -160,7 +168,7 @@ fn hosts(names: &str, addresses: &str, ports: &str, default_port: &str) -> Optio
     (0..count).map(host).collect()
 }
 
-/// The options of a connection, with their values.
+/// The options of a connection and their values.
 struct Options(NonNull<pq_sys::PQconninfoOption>);
 
 impl Drop for Options {
@@ -175,8 +183,8 @@ impl Options {
         NonNull::new(list).map(Options)
     }
 
-    /// Returns all options, also those from a service file, from the environment, and libpq's own defaults. If libpq refuses the
-    /// connection string, for example because its service does not exist, the values are empty.
+    /// Returns all options, including those from a service file, from the environment, and from libpq's own defaults.
+    /// If libpq rejects the connection string, for example because its service does not exist, the values are empty.
     fn resolve(text: &CStr) -> Option<Options> {
         let mut all = parameters(text);
         all.extend(UNCONNECTED.map(|(name, value)| (name, value.to_owned())));
@@ -191,7 +199,8 @@ impl Options {
 
     fn find(&self, keyword: &CStr) -> Option<&pq_sys::PQconninfoOption> {
         let mut option = self.0.as_ptr();
-        // SAFETY: the list ends with an option without a keyword, and lives as long as `self`. Keywords are C strings.
+        // SAFETY: the list ends with an option without a keyword and is valid as long as `self`. Keywords are C
+        // strings.
         unsafe {
             while !(*option).keyword.is_null() {
                 if CStr::from_ptr((*option).keyword) == keyword {
@@ -204,18 +213,19 @@ impl Options {
     }
 
     fn get(&self, keyword: &CStr) -> String {
-        // SAFETY: the value is a C string, or null.
+        // SAFETY: the value is a C string or null.
         self.find(keyword).map_or(String::new(), |option| unsafe { text_of(option.val) })
     }
 
     /// Returns the default that is compiled into libpq.
     fn compiled(&self, keyword: &CStr) -> String {
-        // SAFETY: the default is a C string, or null.
+        // SAFETY: the default is a C string or null.
         self.find(keyword).map_or(String::new(), |option| unsafe { text_of(option.compiled) })
     }
 }
 
-/// Copies a text of libpq, up to [`MAX_TEXT`]. A null pointer is an empty text, and bytes that are not UTF-8 are replaced.
+/// Copies a text from libpq, up to [`MAX_TEXT`] bytes. A null pointer is treated as an empty string. Bytes that are not
+/// valid UTF-8 are replaced.
 ///
 /// # Safety
 ///

@@ -1,4 +1,5 @@
-//! What a trigger reports to its function: the event, the rows before and after it, and the arguments of the trigger.
+//! The data that PostgreSQL passes to a trigger function: the event, the row before and after it, and the arguments of
+//! the trigger.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -26,17 +27,14 @@ pub enum TriggerEvent {
 /// When a trigger fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// Before each row.
     BeforeRow,
     /// After each row, or at the end of the transaction.
     AfterRow,
-    /// Before a statement.
     BeforeStatement,
-    /// At another time.
     Other,
 }
 
-/// A row of the event.
+/// Which version of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// The row before an UPDATE or DELETE.
@@ -45,26 +43,26 @@ pub enum Version {
     New,
 }
 
-/// A value of a column that contains a day or a time.
+/// The value of a column that contains a day or a time.
 #[derive(Clone, Copy, Debug)]
 pub enum ColumnTime {
-    /// A day of the calendar.
+    /// A calendar day.
     Day(Date),
-    /// A time.
+    /// An instant.
     Instant(TimestampWithTimeZone),
 }
 
-/// A call by a trigger.
+/// The call of a trigger function by its trigger.
 pub struct Fired<'call> {
     pub(super) data: &'call pg_sys::TriggerData,
     trigger: &'call pg_sys::Trigger,
 }
 
 impl Called {
-    /// Returns what the trigger reports, or `None` if the function was not called by a trigger.
+    /// Returns the data about the trigger, or `None` if the function was not called by a trigger.
     pub fn fired(&self) -> Option<Fired<'_>> {
-        // SAFETY: PostgreSQL passes a valid call. If the function was called by a trigger, the context is the data of this call,
-        // which lives as long as the call.
+        // SAFETY: PostgreSQL passes a valid call. If the function was called by a trigger, the context is the trigger
+        // data, which is valid for the duration of the call.
         unsafe {
             if !pgrx::trigger_support::called_as_trigger(self.0) {
                 return None;
@@ -97,32 +95,32 @@ impl Fired<'_> {
         }
     }
 
-    /// Returns the arguments of the trigger, in the encoding of the database.
+    /// Returns the arguments of the trigger, in the database's encoding.
     pub fn arguments(&self) -> Vec<&CStr> {
         let number = usize::try_from(self.trigger.tgnargs).unwrap_or(0);
-        // SAFETY: there are so many arguments. Each one is a C string that lives as long as the call.
+        // SAFETY: `tgargs` has `tgnargs` elements. Each one is a C string that is valid for the duration of the call.
         (0..number).map(|n| unsafe { CStr::from_ptr(*self.trigger.tgargs.add(n)) }).collect()
     }
 
-    /// Returns the table. For a row of a partitioned table, it is the partition.
+    /// Returns the table. If the row belongs to a partitioned table, returns the partition.
     pub fn table(&self) -> pg_sys::Oid {
         // SAFETY: the table is open during the call.
         unsafe { (*self.data.tg_relation).rd_id }
     }
 
-    /// Returns the table that the trigger names after FROM, or `None` if it names none.
+    /// Returns the table that follows FROM in the definition of the trigger, or `None` if there is none.
     pub fn referenced(&self) -> Option<pg_sys::Oid> {
         (self.trigger.tgconstrrelid != pg_sys::InvalidOid).then_some(self.trigger.tgconstrrelid)
     }
 
-    /// Returns the OID of the trigger if it belongs to one of the partitioned table.
+    /// Returns the OID of the trigger if it is a clone of a partitioned table's trigger.
     pub fn clone(&self) -> Option<pg_sys::Oid> {
         self.trigger.tgisclone.then_some(self.trigger.tgoid)
     }
 
-    /// Returns the name of the trigger, in the encoding of the database.
+    /// Returns the name of the trigger, in the database's encoding.
     pub fn name(&self) -> &CStr {
-        // SAFETY: the name is a C string that lives as long as the call.
+        // SAFETY: the name is a C string that is valid for the duration of the call.
         unsafe { CStr::from_ptr(self.trigger.tgname) }
     }
 
@@ -138,29 +136,30 @@ impl Fired<'_> {
         unsafe { pg_sys::get_func_namespace(self.trigger.tgfoid) }
     }
 
-    /// Returns the address of the new row in the table. The trigger must fire after each row that is inserted or updated.
+    /// Returns the address of the new row in the table. The trigger must fire after each inserted or updated row.
     pub fn place(&self) -> pg_sys::ItemPointerData {
-        // SAFETY: for such a trigger, there is a new row.
+        // SAFETY: such a trigger has a new row.
         unsafe { (*self.row(Version::New)).t_self }
     }
 
     /// Returns the address of the row before an UPDATE.
     pub fn former_place(&self) -> pg_sys::ItemPointerData {
-        // SAFETY: for a trigger that fires for each row, there is a row.
+        // SAFETY: a row-level trigger has a row.
         unsafe { (*self.row(Version::Old)).t_self }
     }
 
     /// Returns the value of a column of type `bigint`, or `None` if it is NULL.
     pub fn bigint(&self, version: Version, column: &CStr) -> Result<Option<i64>, NoSuchColumn> {
-        // SAFETY: the row is one of this call.
+        // SAFETY: the row belongs to this call.
         let value = unsafe { value(self.row(version), self.data, column, &[pg_sys::INT8OID]) };
         value.map(|found| found.map(|(value, _)| value.value() as i64))
     }
 
-    /// Returns the value of a column of type `text` or `varchar`, or `None` if it is NULL. The value can be a gigabyte in size, so it is
-    /// not copied.
+    /// Returns the value of a column of type `text` or `varchar`, or `None` if it is NULL. The value is not copied,
+    /// because it can be a gigabyte in size.
     pub fn text(&self, version: Version, column: &CStr) -> Result<Option<&[u8]>, NoSuchColumn> {
-        // SAFETY: the row is one of this call. A value of these types is a varlena of bytes, in the row or in the memory of the call.
+        // SAFETY: the row belongs to this call. A value of these types is a varlena of bytes, either in the row or in
+        // the memory of the call.
         unsafe {
             let found = value(self.row(version), self.data, column, &[pg_sys::TEXTOID, pg_sys::VARCHAROID])?;
             Ok(found.and_then(|(value, _)| <&[u8]>::from_datum(value, false)))
@@ -169,7 +168,7 @@ impl Fired<'_> {
 
     /// Returns the value of a column of type `date` or `timestamptz` in the new row, or `None` if it is NULL.
     pub fn moment(&self, column: &CStr) -> Result<Option<ColumnTime>, NoSuchColumn> {
-        // SAFETY: the row is one of this call, and the value has the type that was found.
+        // SAFETY: the row belongs to this call, and the value has the type that was found.
         unsafe {
             let expected = [pg_sys::DATEOID, pg_sys::TIMESTAMPTZOID];
             let found = value(self.row(Version::New), self.data, column, &expected)?;
@@ -187,7 +186,7 @@ impl Fired<'_> {
         }
     }
 
-    /// Returns the result with which the row is written or removed as it is.
+    /// Returns the result that tells PostgreSQL to write or remove the row unchanged.
     pub fn unchanged(&self) -> TriggerResult {
         match self.timing() {
             Timing::BeforeRow => TriggerResult(self.row(Version::New)),

@@ -1,4 +1,5 @@
-//! Functions in the catalog: the one that is being called, others beside it, and who may call them.
+//! Functions in the catalog: the function that is being called, other functions in its schema, and the right to call
+//! them.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -11,22 +12,24 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 
 use crate::pg::versions;
 
-/// The call of a function. It takes no SQL argument.
+/// The call of a function. It does not correspond to an SQL argument.
 pub struct Called(pub(super) pg_sys::FunctionCallInfo);
 
 impl Called {
-    /// Returns the schema of the function. Only a superuser can create a function that calls this library, so no other role chooses the
-    /// schema.
+    /// Returns the schema of the function. Only a superuser can create a function that calls this library, so no other
+    /// role can choose the schema.
     pub fn schema(&self) -> pg_sys::Oid {
-        // SAFETY: PostgreSQL passes a valid call with the function that it calls. The function reads the catalog caches in a transaction.
+        // SAFETY: PostgreSQL passes a valid call, which contains the called function. The function reads the catalog
+        // caches in a transaction.
         unsafe { (*self.0).flinfo.as_ref() }
             .map_or(pg_sys::InvalidOid, |function| unsafe { pg_sys::get_func_namespace(function.fn_oid) })
     }
 }
 
-/// Returns the function of this name in a schema that takes arguments of these types.
+/// Returns the function in a schema that has this name and these argument types.
 pub fn of(schema: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
-    // SAFETY: the call reads the catalog caches in a transaction. The keys have the types of this cache, and live as long as the call.
+    // SAFETY: the call reads the catalog caches in a transaction. The keys have the types that this cache requires, and
+    // are valid for the duration of the call.
     let found = unsafe {
         pg_sys::GetSysCacheOid(
             pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
@@ -45,10 +48,10 @@ pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     versions::may_call(function, role)
 }
 
-// SAFETY: the value is the call itself, so it uses none of the arguments.
+// SAFETY: the value is the call itself, so it does not use any of the arguments.
 unsafe impl<'call> ArgAbi<'call> for Called {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> Self {
-        // SAFETY: a call can be taken from every function.
+        // SAFETY: a call can be obtained in every function.
         Called(unsafe { arg.unbox_unchecked() })
     }
 
@@ -57,7 +60,7 @@ unsafe impl<'call> ArgAbi<'call> for Called {
     }
 }
 
-// SAFETY: the type stands for no SQL argument, as the implementation above says.
+// SAFETY: as in the implementation above, the type does not correspond to an SQL argument.
 unsafe impl SqlTranslatable for Called {
     const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(Called);
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;

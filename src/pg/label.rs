@@ -1,5 +1,5 @@
-//! Labels of tables. They are PostgreSQL's security labels: only the owner of a table can set one, after a check by this extension. A label
-//! stays with a table that gets a different name or owner, and dumps contain it.
+//! Labels of tables. They are stored as PostgreSQL security labels, which only the owner of a table can set, after a
+//! check by this extension. A table keeps its label when its name or owner changes, and dumps contain the label.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char};
@@ -12,26 +12,26 @@ use crate::pg::relation;
 /// The provider of the labels, as in `SECURITY LABEL FOR`.
 const PROVIDER: &CStr = c"snowflake_pg";
 
-/// Raises an error if the current user may not set a label of a table, or of an object of a different kind.
+/// Raises an error if the current user may not set a label. The object is passed only if it is a table.
 type Check = fn(Option<pg_sys::Oid>, &[u8]);
 
 static CHECK: OnceLock<Check> = OnceLock::new();
 
-/// Makes `SECURITY LABEL FOR snowflake_pg` a statement. This function is called when the library is loaded.
+/// Makes the statement `SECURITY LABEL FOR snowflake_pg` available. This function is called when the library is loaded.
 pub fn provide(check: Check) {
     let _ = CHECK.set(check);
-    // SAFETY: PostgreSQL copies the name, and keeps the pointer to the function, whose library is never unloaded.
+    // SAFETY: PostgreSQL copies the name and stores the pointer to the function. Its library is never unloaded.
     unsafe { pg_sys::register_label_provider(PROVIDER.as_ptr(), Some(check_label)) };
 }
 
-/// Checks the label of a statement. The owner of an object can remove its label.
+/// Checks the label in a statement. The owner of an object can always remove its label.
 ///
 /// # Safety
 ///
-/// PostgreSQL calls this function with an object that is locked, after it has checked that the current user owns the object.
+/// PostgreSQL calls this function with a locked object, after it has checked that the current user owns the object.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, label: *const c_char) {
-    // SAFETY: PostgreSQL passes a valid object, and null or a C string.
+    // SAFETY: PostgreSQL passes a valid object, and a label that is null or a C string.
     let (object, label) = unsafe { (&*object, (!label.is_null()).then(|| CStr::from_ptr(label))) };
     let is_relation = object.classId == pg_sys::RelationRelationId && object.objectSubId == 0;
     if let (Some(check), Some(label)) = (CHECK.get(), label) {
@@ -39,28 +39,30 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
     }
 }
 
-/// Returns true if a table has this label, which is in the encoding of the database. The label of a table can be a gigabyte in size, so it
-/// is not copied.
+/// Returns true if a table has this label, which is in the database's encoding. The stored label is not copied, because
+/// it can be a gigabyte in size.
 pub fn has(table: pg_sys::Oid, label: &[u8]) -> bool {
-    // SAFETY: the function reads a catalog in a transaction. It returns null or a C string in the memory of this call.
+    // SAFETY: the function reads a catalog in a transaction. It returns null or a C string that is valid for the
+    // duration of this call.
     unsafe {
         let found = pg_sys::GetSecurityLabel(&address(table), PROVIDER.as_ptr());
         !found.is_null() && CStr::from_ptr(found).to_bytes() == label
     }
 }
 
-/// Sets the label of a table without a check.
+/// Sets the label of a table without checking it.
 pub fn set(table: pg_sys::Oid, label: &[u8]) {
     let label = CString::new(label).expect("texts contain no zero byte");
     // SAFETY: the table exists and is locked, and both texts are C strings.
     unsafe { pg_sys::SetSecurityLabel(&address(table), PROVIDER.as_ptr(), label.as_ptr()) };
 }
 
-/// Returns a table other than `own` that has a label. It is read as of now, even if the transaction has an older snapshot.
+/// Returns a table other than `own` that has the given label. The current label is read, even if the transaction uses
+/// an older snapshot.
 pub fn holder(label: &[u8], own: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let mut found = None;
-    // SAFETY: the catalog stays open during the scan, and each row is read before the next one. The values have the types of the catalog,
-    // which no statement can change, and none of these columns can be NULL.
+    // SAFETY: the catalog stays open during the scan, and each row is read before the next one is fetched. The values
+    // have the types of the catalog's columns, which no statement can change, and none of these columns can be NULL.
     unsafe {
         let catalog = pg_sys::table_open(pg_sys::SecLabelRelationId, pg_sys::AccessShareLock as i32);
         let scan = pg_sys::systable_beginscan(

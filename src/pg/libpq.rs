@@ -1,5 +1,6 @@
-//! A client of another PostgreSQL server, by libpq. Every wait is a wait on the latch and the socket of this process, with a
-//! deadline: libpq's own waits would neither see a shutdown nor end when the other server is frozen.
+//! A client for another PostgreSQL server, based on libpq. Every wait is on the latch of this process and on the
+//! socket, and has a deadline. libpq's own waits would neither respond to a shutdown nor end if the other server were
+//! frozen.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -19,28 +20,30 @@ use crate::pg::lookup::{self, Unknown};
 pub use crate::pg::query_result::{QueryFailure, ResultRow, Unconnected};
 use crate::pg::query_result::{QueryResult, cut, one_line};
 
-/// How many bytes may arrive for the login, and for each statement. Without a limit, a server that is not a registry could use up the
-/// memory, and the operating system would then kill this process or another one of this server.
+/// The maximum number of bytes that may arrive during the login and for each statement. Without a limit, a server that
+/// is not a registry could use up the memory. The operating system would then kill this process or another process of
+/// this server.
 const MAX_RECEIVED: u64 = 4 << 20;
 
-/// The functions of PostgreSQL whose warnings do not mean that an answer can be lost. They warn of a database that must be vacuumed, in
-/// each transaction that writes.
+/// PostgreSQL functions whose warnings do not mean that an answer can be lost. Every transaction that writes raises
+/// these warnings if a database must be vacuumed.
 const HARMLESS: [&str; 2] = ["GetNewTransactionId", "GetNewMultiXactId"];
 
-/// A connection. It is closed when the value is dropped.
+/// A connection, which is closed when the value is dropped.
 pub struct Connection {
     raw: NonNull<pq_sys::PGconn>,
-    /// The messages of the warnings that have arrived. libpq writes here, so the address must not change.
+    /// The messages of the warnings that have arrived. libpq writes to this value, so its address must not change.
     warnings: Box<RefCell<Vec<String>>>,
-    /// How many bytes have arrived for the login or the statement, at least.
+    /// The minimum number of bytes that have arrived during the login or for the statement.
     received: Cell<u64>,
-    /// Dropped after the connection is closed.
+    /// This field is dropped after the connection is closed.
     _descriptor: Descriptor,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: the pointer comes from libpq, and nothing uses it after this call. The call does not wait for the other server.
+        // SAFETY: the pointer comes from libpq, and nothing uses it after this call. The call does not wait for the
+        // other server.
         unsafe { pq_sys::PQfinish(self.raw.as_ptr()) };
     }
 }
@@ -50,7 +53,7 @@ struct Descriptor;
 
 impl Descriptor {
     fn reserve() -> Option<Descriptor> {
-        // SAFETY: the call only changes a count of this process.
+        // SAFETY: the call only changes a counter of this process.
         unsafe { pg_sys::AcquireExternalFD() }.then_some(Descriptor)
     }
 }
@@ -63,14 +66,15 @@ impl Drop for Descriptor {
 }
 
 impl Connection {
-    /// Connects to the first host of a connection string that accepts the connection. Each address of each host has its own deadline.
-    /// `alive` is called before each wait that has a deadline.
+    /// Connects to the first host of a connection string that accepts the connection. Each address of each host has its
+    /// own deadline. `alive` is called before each wait with a deadline.
     pub fn open(string: &ConnectionString, mut alive: impl FnMut()) -> Result<Connection, QueryFailure> {
         let (mut texts, mut causes) = (Vec::new(), Vec::new());
         for host in &string.hosts {
             alive();
             let addresses = match host.name_without_address() {
-                // libpq would look up the name without a deadline, and would share one deadline among the addresses.
+                // libpq itself would look up the name without a deadline, and would apply one deadline to all addresses
+                // together.
                 Some(name) => lookup::addresses(name, Instant::now() + string.timeout),
                 None => Ok(vec![String::new()]),
             };
@@ -93,7 +97,7 @@ impl Connection {
                 }
             }
         }
-        // The error of the host with which the connection got furthest is the most useful one.
+        // The most useful error is that of the host with which the connection attempt got furthest.
         let cause = causes.into_iter().max().unwrap_or(Unconnected::Unreachable);
         Err(QueryFailure::NotConnected { text: texts.join("; "), cause })
     }
@@ -114,7 +118,7 @@ impl Connection {
 
     fn establish(&self, timeout: Duration) -> Result<(), QueryFailure> {
         let deadline = Instant::now() + timeout;
-        // As libpq's documentation says, the first wait is for writing.
+        // According to libpq's documentation, the first wait is for writing.
         let mut wanted = PostgresPollingStatusType::PGRES_POLLING_WRITING;
         loop {
             // SAFETY: the pointer is a connection.
@@ -146,7 +150,7 @@ impl Connection {
         }
     }
 
-    /// Returns the host, with its address if that is not the host itself.
+    /// Returns the host, and its address if that is different from the host.
     fn peer(&self) -> String {
         // SAFETY: the pointer is a connection. The results are null or C strings.
         let (host, address) =
@@ -157,8 +161,8 @@ impl Connection {
         }
     }
 
-    /// Sends one statement, which is its own transaction, and returns its row. After an error other than
-    /// [`QueryFailure::Raised`], the connection cannot be used any more.
+    /// Sends one statement, which forms its own transaction, and returns its row. After any error other than
+    /// [`QueryFailure::Raised`], the connection can no longer be used.
     pub fn row(
         &self,
         sql: &CStr,
@@ -173,8 +177,9 @@ impl Connection {
             .map(|value| value.as_ref().map(|text| CString::new(text.as_str()).unwrap_or_default()))
             .collect();
         let values: Vec<_> = texts.iter().map(|text| text.as_ref().map_or(ptr::null(), |text| text.as_ptr())).collect();
-        // SAFETY: the pointer is a connection. The array has as many values as the call says, each of them null or a C string. The
-        // null pointers mean that the server infers the types, and that all values are texts.
+        // SAFETY: the pointer is a connection. The array has as many values as the call specifies, each of which is
+        // null or a C string. The null pointers mean that the server infers the types and that all values are in text
+        // format.
         let sent = unsafe {
             pq_sys::PQsendQueryParams(
                 self.raw.as_ptr(),
@@ -193,11 +198,11 @@ impl Connection {
         self.flush(deadline)?;
         let mut found: Option<Result<ResultRow, QueryFailure>> = None;
         while let Some(result) = self.result(deadline)? {
-            // A copy does not end by itself, and libpq returns this result forever.
+            // A copy does not end by itself, and libpq would return this result forever.
             if result.is_copy() {
                 return Err(QueryFailure::Broken { text: "the answer is not a row but a copy".into() });
             }
-            // The first error counts, because those that follow it are its consequences.
+            // Only the first error counts, because later errors are its consequences.
             let trusted = faults::on(Fault::CommitIgnored) && found.is_some();
             if !matches!(found, Some(Err(_))) && !trusted {
                 found = Some(result.outcome());
@@ -221,7 +226,7 @@ impl Connection {
             match unsafe { pq_sys::PQflush(self.raw.as_ptr()) } {
                 0 => return Ok(()),
                 1 => {
-                    // The other server may be waiting until this one reads.
+                    // The other server may be waiting for this one to read.
                     self.wait(Readiness::ReadOrWrite, deadline)?;
                     self.consume()?;
                 }
@@ -232,7 +237,7 @@ impl Connection {
 
     /// Waits for the next result. Returns `None` when there are no more results.
     fn result(&self, deadline: Instant) -> Result<Option<QueryResult>, QueryFailure> {
-        // Results that arrive fast enough leave nothing to wait for.
+        // The deadline is checked here because there is nothing to wait for if results arrive fast enough.
         if interrupted() {
             return Err(QueryFailure::Interrupted);
         }
@@ -248,11 +253,11 @@ impl Connection {
         Ok(NonNull::new(unsafe { pq_sys::PQgetResult(self.raw.as_ptr()) }).map(QueryResult))
     }
 
-    /// Counts the bytes that have arrived. Must be called after a wait for the socket has succeeded.
+    /// Counts the bytes that have arrived. This function must be called after a successful wait for the socket.
     fn count(&self) -> Result<(), String> {
         // SAFETY: the socket of the connection is open, because a wait for it has succeeded.
         let socket = unsafe { BorrowedFd::borrow_raw(pq_sys::PQsocket(self.raw.as_ptr())) };
-        // What libpq leaves for its next call is counted again, which the limit allows for.
+        // Bytes that libpq leaves for its next call are counted again. The limit is high enough to allow for this.
         self.received.set(self.received.get() + rustix::io::ioctl_fionread(socket).unwrap_or(0));
         match self.received.get() > MAX_RECEIVED {
             true => Err(format!("the answer is longer than {MAX_RECEIVED} bytes")),
@@ -262,14 +267,15 @@ impl Connection {
 
     fn consume(&self) -> Result<(), QueryFailure> {
         self.count().map_err(|text| QueryFailure::Broken { text })?;
-        // SAFETY: the pointer is a connection. The call reads what has arrived and does not wait.
+        // SAFETY: the pointer is a connection. The call reads the data that has arrived and does not wait.
         match unsafe { pq_sys::PQconsumeInput(self.raw.as_ptr()) } {
             1 => Ok(()),
             _ => Err(self.broken()),
         }
     }
 
-    /// Waits until the socket is ready. The socket is read again for each wait, because libpq may have opened another one.
+    /// Waits until the socket is ready. The socket is determined again for each wait, because libpq may have opened a
+    /// different one.
     fn wait(&self, readiness: Readiness, deadline: Instant) -> Result<(), QueryFailure> {
         // SAFETY: the pointer is a connection.
         let socket = unsafe { pq_sys::PQsocket(self.raw.as_ptr()) };
@@ -298,7 +304,7 @@ impl Connection {
         QueryFailure::NotConnected { text: self.error(), cause }
     }
 
-    /// Returns a parameter that the server reports after the login, or an empty text.
+    /// Returns a parameter that the server reports after the login, or an empty string.
     fn parameter(&self, name: &CStr) -> String {
         // SAFETY: the pointer is a connection, and the name is a C string. The result is null or a C string.
         unsafe { text_of(pq_sys::PQparameterStatus(self.raw.as_ptr(), name.as_ptr())) }
@@ -308,8 +314,8 @@ impl Connection {
         QueryFailure::Broken { text: self.error() }
     }
 
-    /// Returns what libpq says, in one line. It can name the host, the port, the user and the database. [`ConnectionString`] refuses
-    /// a URI whose password libpq would take for one of them.
+    /// Returns libpq's error message as one line. It can contain the host, the port, the user and the database.
+    /// [`ConnectionString`] refuses a URI if libpq would mistake part of its password for one of these.
     fn error(&self) -> String {
         // SAFETY: the pointer is a connection, and the result is a C string.
         let text = unsafe { text_of(pq_sys::PQerrorMessage(self.raw.as_ptr())) };
@@ -327,14 +333,15 @@ impl Connection {
             if harmless || field(pq_sys::PG_DIAG_SEVERITY_NONLOCALIZED) != "WARNING" {
                 return;
             }
-            // SAFETY: the pointer refers to the box of the connection, which lives until the connection is closed.
+            // SAFETY: the pointer refers to the connection's box, which exists until the connection is closed.
             let warnings = unsafe { &*to.cast::<RefCell<Vec<String>>>() };
             if let Ok(mut warnings) = warnings.try_borrow_mut() {
                 warnings.push(cut(field(pq_sys::PG_DIAG_MESSAGE_PRIMARY)));
             }
         }
         let to = ptr::from_ref(&*self.warnings).cast_mut().cast();
-        // SAFETY: the pointer is a connection. The function does not panic, and uses its argument only through a shared reference.
+        // SAFETY: the pointer is a connection. The function does not panic, and it uses its argument only through a
+        // shared reference.
         unsafe { pq_sys::PQsetNoticeReceiver(self.raw.as_ptr(), Some(receive), to) };
     }
 }

@@ -1,29 +1,29 @@
-//! Settings with a different value for a part of a statement.
+//! Settings that have a different value during part of a statement.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// Keeps a setting at a value while this value lives.
+/// Changes a setting until this value is dropped.
 pub struct LocalSetting(i32);
 
 impl LocalSetting {
-    /// Switches row security off, so that a query reads either all rows of a table or none. PostgreSQL raises an error if a policy would
-    /// hide rows.
+    /// Turns row security off, so that a query reads either all rows of a table or none. PostgreSQL raises an error if
+    /// a policy would hide rows.
     pub fn without_row_security() -> LocalSetting {
         LocalSetting::set(c"row_security", c"off")
     }
 
-    /// Lets unqualified names refer only to objects of PostgreSQL. Code that then runs as another role calls no
-    /// function that the session has chosen by its search path.
+    /// Makes unqualified names refer only to PostgreSQL's own objects. Code that then runs as a different role does not
+    /// call functions that the session has put into its search path.
     pub fn safe_search_path() -> LocalSetting {
         LocalSetting::set(c"search_path", c"pg_catalog, pg_temp")
     }
 
     fn set(name: &CStr, value: &CStr) -> LocalSetting {
-        // SAFETY: the arguments are C strings. `drop` leaves the level again. After an error, the end of the transaction leaves
-        // the level.
+        // SAFETY: the arguments are C strings. `drop` exits the nesting level. After an error, the end of the
+        // transaction exits it.
         unsafe {
             let level = pg_sys::NewGUCNestLevel();
             pg_sys::set_config_option(
@@ -44,7 +44,7 @@ impl LocalSetting {
 impl Drop for LocalSetting {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: this is the level that `set` entered.
+            // SAFETY: this is the nesting level that `set` entered.
             unsafe { pg_sys::AtEOXact_GUC(true, self.0) };
         }
     }

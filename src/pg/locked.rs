@@ -1,4 +1,4 @@
-//! The arguments of a trigger of a table, which a function reads without a query.
+//! Locks a table, and reads the arguments of its trigger and its privileges without a query.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -8,19 +8,21 @@ use pgrx::pg_sys;
 use crate::pg::relation;
 use crate::pg::triggers::Triggers;
 
-/// How long the table stays locked.
+/// How long and in which mode the table is locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
-    /// While the arguments are read, in the mode of SELECT.
+    /// While the arguments are read, in the lock mode of SELECT.
     Reading,
-    /// Until the transaction ends, in the mode of SELECT. The table then keeps its name. The caller has checked the privileges.
+    /// Until the transaction ends, in the lock mode of SELECT. The name of the table cannot change during this time.
+    /// The caller has checked the privileges.
     Naming,
-    /// Until the transaction ends, in the mode of INSERT. The table then keeps its name and its triggers.
+    /// Until the transaction ends, in the lock mode of INSERT. The name and the triggers of the table cannot change
+    /// during this time.
     Writing,
 }
 
-/// Returns the arguments of the first trigger with arguments that calls a function of this name, or `None` if the table has none.
-/// The table must not be on a standby if it is locked for writing.
+/// Returns the arguments of the first trigger that has arguments and calls a function with this name, or `None` if
+/// there is no such trigger. On a standby, the table must not be locked for writing.
 pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Option<Vec<Vec<u8>>> {
     let mode = if lock == Lock::Writing { pg_sys::RowExclusiveLock } else { pg_sys::AccessShareLock } as i32;
     // SAFETY: the table is open while its triggers are copied.
@@ -37,9 +39,10 @@ pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Opt
     defining.map(|trigger| trigger.arguments())
 }
 
-/// Locks a table until the transaction ends, in the mode of INSERT. Returns its owner, or `None` if the table does not exist.
+/// Locks a table until the transaction ends, in the lock mode of INSERT. Returns its owner, or `None` if the table does
+/// not exist.
 pub fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: the table is opened, if it exists, and closed again. The lock stays.
+    // SAFETY: if the table exists, it is opened and closed again. The lock is kept.
     unsafe {
         let relation = pg_sys::try_relation_open(table, pg_sys::RowExclusiveLock as i32);
         if relation.is_null() {
@@ -50,9 +53,9 @@ pub fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
     relation::owner(table)
 }
 
-/// Returns true if a role has the privilege TRIGGER on a table. A table that does not exist counts as one that the role may use.
+/// Returns true if a role has the privilege TRIGGER on a table, or if the table does not exist.
 pub fn may_trigger(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // The type has 64 bits from PostgreSQL 16 on.
+    // The type has 64 bits in PostgreSQL 16 and later.
     const RIGHT: pg_sys::AclMode = pg_sys::ACL_TRIGGER as pg_sys::AclMode;
     let mut missing = false;
     // SAFETY: the function reads the catalog caches in a transaction.
@@ -63,9 +66,9 @@ pub fn may_trigger(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 }
 
 /// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked,
-/// so a user without these privileges cannot lock the table either. A table that does not exist is no error.
+/// so a user without these privileges cannot lock the table. If the table does not exist, no error is raised.
 pub fn check_writable(table: pg_sys::Oid) {
-    // The type has 64 bits from PostgreSQL 16 on.
+    // The type has 64 bits in PostgreSQL 16 and later.
     const RIGHTS: [pg_sys::AclMode; 3] = [
         pg_sys::ACL_INSERT as pg_sys::AclMode,
         pg_sys::ACL_UPDATE as pg_sys::AclMode,
@@ -73,7 +76,8 @@ pub fn check_writable(table: pg_sys::Oid) {
     ];
     for right in RIGHTS {
         let mut missing = false;
-        // SAFETY: the functions read the catalog caches in a transaction. The name of a relation that exists is a C string.
+        // SAFETY: the functions read the catalog caches in a transaction. The name of an existing relation is a C
+        // string.
         unsafe {
             let result = pg_sys::pg_class_aclcheck_ext(table, pg_sys::GetUserId(), right, &raw mut missing);
             if result != pg_sys::AclResult::ACLCHECK_OK && !missing {

@@ -1,5 +1,5 @@
-//! The addresses of a host name. The system's function cannot be interrupted and can take half a minute if the name servers do not
-//! answer, so a thread calls it while this process waits on its latch.
+//! Looks up the addresses of a host name. The system function for this cannot be interrupted, and can take half a
+//! minute if the name servers do not respond. For this reason, a thread calls it while this process waits on its latch.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -17,19 +17,18 @@ use crate::faults;
 use crate::pg::background_worker::{Wait, wait_on_socket};
 use crate::pg::latch::Readiness;
 
-/// How many threads can run at a time. A thread can outlive the wait for it, and each one uses a file descriptor or
-/// two. These descriptors are so few and so short-lived that they are not counted by PostgreSQL, unlike that of the
-/// connection.
+/// The maximum number of threads. A thread can outlive the wait for it, and each thread uses one or two file
+/// descriptors. PostgreSQL does not count these descriptors, unlike that of the connection, because they are few and
+/// short-lived.
 const MAX_THREADS: usize = 8;
 
-/// How many threads are running.
+/// The number of running threads.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Why there are no addresses.
+/// Why no addresses are available.
 pub enum Unknown {
-    /// This process must end or read its configuration, and has stopped waiting.
+    /// This process must exit or reload its configuration, and has stopped waiting.
     Interrupted,
-    /// The reason.
     Failed(String),
 }
 
@@ -47,8 +46,8 @@ pub fn addresses(host: &str, deadline: Instant) -> Result<Vec<String>, Unknown> 
 
 type LookupResult = io::Result<Vec<String>>;
 
-/// Starts a thread that looks up the addresses. The returned socket becomes readable when the thread has ended. A thread ends by
-/// itself if its caller stops waiting.
+/// Starts a thread that looks up the addresses. The returned socket becomes readable when the thread has finished. If
+/// the caller stops waiting, the thread still ends by itself.
 fn begin(host: String) -> io::Result<(UnixStream, Receiver<LookupResult>)> {
     if THREADS.load(Ordering::Relaxed) >= MAX_THREADS {
         return Err(io::Error::other("earlier requests have no answer yet"));
@@ -69,27 +68,27 @@ fn begin(host: String) -> io::Result<(UnixStream, Receiver<LookupResult>)> {
     thread.map(|_| (woken, receiver))
 }
 
-/// Runs in a thread, so it must not call PostgreSQL.
+/// Looks up the addresses. This function runs in a thread, so it must not call PostgreSQL.
 fn look_up(host: &str) -> LookupResult {
     let found = (host, 0).to_socket_addrs()?.map(|address| match address {
-        // The address of an interface is only valid with the interface.
+        // The address of an interface is valid only together with the interface.
         SocketAddr::V6(address) if address.scope_id() != 0 => format!("{}%{}", address.ip(), address.scope_id()),
         address => address.ip().to_string(),
     });
     Ok(faults::dead_address().into_iter().chain(found).collect())
 }
 
-/// Calls a function while all signals are blocked. A thread that the function starts inherits this, so PostgreSQL's signal handlers run
-/// only in the thread that called this function.
+/// Calls a function while all signals are blocked. Threads that the function starts inherit this, so that PostgreSQL's
+/// signal handlers run only in the thread that called this function.
 fn without_signals<T>(function: impl FnOnce() -> T) -> T {
     let (mut all, mut before) = (MaybeUninit::<libc::sigset_t>::uninit(), MaybeUninit::<libc::sigset_t>::uninit());
-    // SAFETY: the first function initializes the set, and the second one reads it and initializes the other set.
+    // SAFETY: the first function initializes the set. The second function reads it and initializes the other set.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
     }
     let result = function();
-    // SAFETY: the set was initialized above. It fails only for an invalid first argument.
+    // SAFETY: the set was initialized above. The function fails only if its first argument is invalid.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     result
 }

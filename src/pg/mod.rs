@@ -1,5 +1,5 @@
-//! Thin safe wrappers around PostgreSQL's own functions and variables. No wrapper knows how IDs are made, and no wrapper raises an
-//! error of this extension.
+//! Thin safe wrappers around PostgreSQL's own functions and variables. They contain no logic for IDs and do not raise
+//! errors of this extension.
 
 pub mod backend_slots;
 pub mod background_worker;

@@ -1,4 +1,4 @@
-//! Partitions, and through which table a role may write them.
+//! Partitions, and the tables through which a role may write to them.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use crate::pg::plans;
 use crate::pg::text_value::TextValue;
 
-// The type has 64 bits from PostgreSQL 16 on.
+// The type has 64 bits in PostgreSQL 16 and later.
 const SELECT: pg_sys::AclMode = pg_sys::ACL_SELECT as pg_sys::AclMode;
 const UPDATE: pg_sys::AclMode = pg_sys::ACL_UPDATE as pg_sys::AclMode;
 
@@ -26,8 +26,8 @@ pub fn may_update(table: pg_sys::Oid, column: &CStr) -> bool {
     }
 }
 
-/// Returns the nearest partitioned table of a partition through which the current role may update a column, or the topmost one if there is
-/// none. Returns `None` for a table that is not a partition.
+/// Returns the nearest partitioned table above a partition through which the current role may update a column. If there
+/// is none, returns the topmost partitioned table. Returns `None` if the table is not a partition.
 pub fn through(table: pg_sys::Oid, column: &CStr) -> Option<pg_sys::Oid> {
     let query = "SELECT above.relid
                  FROM pg_catalog.pg_partition_ancestors($1::pg_catalog.regclass) WITH ORDINALITY AS p (relation, place),

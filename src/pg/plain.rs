@@ -6,14 +6,14 @@ use pgrx::pg_sys;
 use crate::pg::relation;
 use crate::pg::triggers::{Trigger, Triggers};
 
-/// Something that can run code when a row is written, or a property of a table for which that cannot be excluded.
+/// A feature that can run code when a row is written, or a property that makes it impossible to exclude this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteObstacle {
-    /// It is a partition, or another kind of relation than a table.
+    /// It is a partition or is not an ordinary table.
     Kind,
     /// It has other columns, or columns of other types.
     Columns,
-    /// It has an unexpected trigger, with this name in the encoding of the database.
+    /// It has an unexpected trigger with this name, which is in the database's encoding.
     Trigger(Vec<u8>),
     /// It has a rule.
     Rule,
@@ -23,20 +23,20 @@ pub enum WriteObstacle {
     Check,
     /// A column has a default or is generated.
     Default,
-    /// It has an index beside the primary key.
+    /// It has an index other than the primary key, or no primary key.
     Index,
 }
 
-/// Returns the first thing that keeps a table from being plain: a table with these columns and their types, a primary key, and only
-/// triggers that are `expected`. The table must be locked.
+/// Returns the first feature that makes a table not plain. A plain table has these columns with these types, a primary
+/// key, and only triggers that are `expected`. The table must be locked.
 pub fn obstacle(
     table: pg_sys::Oid,
     columns: &[(&[u8], pg_sys::Oid)],
     expected: impl Fn(&Trigger<'_>) -> bool,
 ) -> Option<WriteObstacle> {
     let mut found = None;
-    // SAFETY: the table is locked, and is open while its description is read. A relation that exists has a form and a description of its
-    // columns. Its constraints and its rules are null or valid.
+    // SAFETY: the table is locked, and is open while its description is read. An existing relation has a form and a
+    // description of its columns. Its constraints and its rules are null or valid.
     let (all, count) = unsafe {
         let relation = pg_sys::try_relation_open(table, pg_sys::NoLock as i32);
         let open = relation.as_ref()?;
@@ -53,7 +53,7 @@ pub fn obstacle(
         check(constraints.is_some_and(|some| some.num_check > 0), WriteObstacle::Check);
         check(constraints.is_some_and(|some| some.num_defval > 0), WriteObstacle::Default);
         let (all, count) = (Triggers::of(relation), (*open.rd_att).natts as i16);
-        // This can read catalogs, so it comes last.
+        // This comes last because it can read catalogs.
         let indexes = pg_sys::RelationGetIndexList(relation);
         let is_key =
             indexes.as_ref().is_some_and(|list| list.length == 1) && (*relation).rd_pkindex != pg_sys::InvalidOid;
@@ -61,7 +61,8 @@ pub fn obstacle(
         pg_sys::relation_close(relation, pg_sys::NoLock as i32);
         (all, count)
     };
-    // The column must have the type itself, because a domain can have a CHECK constraint. A column that was dropped has no type.
+    // The column must have exactly this type, because a domain can have a CHECK constraint. A dropped column has no
+    // type.
     let is_expected = |number: i16, expected: &(&[u8], pg_sys::Oid)| {
         let (name, kind) = (relation::column_name(table, number), relation::declared_type(table, number));
         name.is_some_and(|name| name == expected.0) && kind == Some(expected.1)

@@ -1,8 +1,9 @@
-//! Statements that are planned once in each session.
+//! Statements that are planned only once in each session.
 //!
-//! A plan survives ALTER TABLE, but not with the old types: PostgreSQL plans the statement again, and each value of a row is compared with
-//! the type that this row's description names before it is read ([`SpiHeapTupleData::get`]). The parameters of a statement have the
-//! types of its first call. Only one place in the sources calls each statement, always with the same types.
+//! A plan remains usable after ALTER TABLE, but not with the old types: PostgreSQL plans the statement again, and
+//! before a value of a row is read, its type is compared with the type in the row's description
+//! ([`SpiHeapTupleData::get`]). The parameters of a statement have the types of its first call. Each statement is
+//! called from only one place in the source code, and always with the same types.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,18 +16,18 @@ use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTabl
 
 use crate::pg::relation::ANSWERED;
 
-/// How many plans a session keeps. A plan takes some tens of kilobytes.
+/// The maximum number of plans that a session keeps. A plan takes some tens of kilobytes.
 const MAX_PLANS: usize = 64;
 
 thread_local! {
-    /// The plans by the text of the statement. They are not freed at the end of the process, when PostgreSQL has already freed its
-    /// own memory.
+    /// The plans, indexed by the text of the statement. They are not freed at process exit, because PostgreSQL has
+    /// already freed its own memory by then.
     static PLANS: ManuallyDrop<RefCell<HashMap<String, Rc<OwnedPreparedStatement>>>> = ManuallyDrop::default();
 }
 
-/// Runs a statement that can write, and reads the first row that it returns. The statement must qualify all names, because its plan is
-/// the same for each search path. PostgreSQL plans the statement again if an object that it names has changed, or if policies apply and
-/// the role has changed.
+/// Runs a statement that can write, and reads the first row that it returns. All names in the statement must be
+/// qualified, because the same plan is used with any search path. PostgreSQL plans the statement again if an object
+/// that it refers to has changed, or if policies apply and the role has changed.
 pub fn first<T>(
     statement: &str,
     arguments: &[DatumWithOid<'_>],

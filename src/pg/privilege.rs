@@ -1,4 +1,4 @@
-//! The privilege EXECUTE of a function that stands for another one.
+//! Checks the EXECUTE privilege on a function that is executed under a different name.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -6,15 +6,16 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// A function, a role and the begin of a statement.
+/// A function, a role and the start time of a statement.
 type PrivilegeKey = (*const std::ffi::c_char, pg_sys::Oid, pg_sys::TimestampTz);
 
 thread_local! {
-    /// What was found to be allowed most recently.
+    /// The most recent successful check.
     static ALLOWED: Cell<Option<PrivilegeKey>> = const { Cell::new(None) };
 }
 
-/// Raises PostgreSQL's error unless the current role may execute a function. `is_allowed` looks it up, once for each statement and role.
+/// Raises PostgreSQL's error unless the current role may execute a function. `is_allowed` performs the check. It is
+/// called once for each statement and role.
 #[inline]
 pub fn check(function: &'static CStr, is_allowed: impl FnOnce(pg_sys::Oid) -> bool) {
     // SAFETY: the functions read variables of this process.

@@ -1,4 +1,5 @@
-//! The result of a statement that was sent by libpq, with limits, because the other server need not be a registry.
+//! The result of a statement that was sent through libpq. Its size is limited, because the other server might not be a
+//! registry.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -8,55 +9,54 @@ use pq_sys::ExecStatusType;
 
 use crate::pg::conninfo::{MAX_TEXT, text_of};
 
-/// The longest text of an error that is kept, in bytes.
+/// The maximum number of bytes that are kept of an error text.
 const MAX_ERROR: usize = 1_000;
 
-/// The greatest number of columns of an answer. The answers of a registry have twelve.
+/// The maximum number of columns in an answer. The answers of a registry have twelve.
 const MAX_COLUMNS: c_int = 100;
 
-/// Why there is no answer.
+/// Why no answer was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryFailure {
-    /// This process must end or read its configuration, and has stopped waiting.
+    /// This process must exit or reload its configuration, and has stopped waiting.
     Interrupted,
-    /// There is no connection.
+    /// No connection could be established.
     NotConnected {
-        /// What libpq says.
+        /// libpq's error message.
         text: String,
-        /// How far the attempt has come.
+        /// How far the connection attempt got.
         cause: Unconnected,
     },
-    /// The other server has raised an error.
+    /// The other server raised an error.
     Raised {
-        /// The SQLSTATE.
         code: String,
-        /// The message.
         message: String,
         /// The detail, or an empty string.
         detail: String,
         /// The hint, or an empty string.
         hint: String,
     },
-    /// The statement has succeeded with a warning, for example at its COMMIT. What it has changed might not be durable.
+    /// The statement succeeded with a warning, for example at its COMMIT. Its changes might not be durable.
     Warned {
         /// The message of the warning.
         message: String,
     },
-    /// The connection was lost, or there was no answer in time.
+    /// The connection was lost, or no answer arrived in time.
     Broken {
-        /// What libpq says, or how long the wait was.
+        /// libpq's error message, or the reason why the answer was rejected.
         text: String,
     },
 }
 
-/// Why there is no connection.
+/// Why no connection could be established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unconnected {
-    /// No server answers, or it refuses before it asks for a password.
+    /// No server responded, or the server refused the connection before it requested a password.
     Unreachable,
-    /// The login has succeeded, but the session cannot write.
+    /// The login succeeded, but the session cannot write.
     ReadOnly,
-    /// The server has refused after it has asked for a password: because of the password, the database, a privilege or a limit.
+    /// The server refused the connection after it had requested a password: because of the password, the database, a
+    /// privilege or a limit.
     Login,
 }
 
@@ -70,7 +70,7 @@ impl ResultRow {
     }
 }
 
-/// A result of libpq, which is freed when this value goes out of scope.
+/// A libpq result, which is freed when this value goes out of scope.
 pub struct QueryResult(pub NonNull<pq_sys::PGresult>);
 
 impl Drop for QueryResult {
@@ -86,13 +86,13 @@ impl QueryResult {
         unsafe { pq_sys::PQresultStatus(self.0.as_ptr()) }
     }
 
-    /// Returns true if the other server wants to copy instead of answering.
+    /// Returns true if the other server started a copy instead of answering.
     pub fn is_copy(&self) -> bool {
         use ExecStatusType::{PGRES_COPY_BOTH, PGRES_COPY_IN, PGRES_COPY_OUT};
         matches!(self.status(), PGRES_COPY_IN | PGRES_COPY_OUT | PGRES_COPY_BOTH)
     }
 
-    /// Returns the only row, or why there is not exactly one.
+    /// Returns the only row, or the reason why there is not exactly one.
     pub fn outcome(&self) -> Result<ResultRow, QueryFailure> {
         let raw = self.0.as_ptr();
         // SAFETY: the pointer is a result.
@@ -120,14 +120,15 @@ impl QueryResult {
         let raw = self.0.as_ptr();
         // SAFETY: the pointer is a result.
         let columns = unsafe { pq_sys::PQnfields(raw) };
-        // SAFETY: the pointer is a result with one row. The numbers of the columns are in its range.
+        // SAFETY: the pointer is a result with one row. The column numbers are in range.
         let length = |n: c_int| unsafe { pq_sys::PQgetlength(raw, 0, n) }.unsigned_abs() as usize;
         if columns > MAX_COLUMNS || (0..columns).map(length).sum::<usize>() > MAX_TEXT {
             return Err(QueryFailure::Broken {
                 text: "the answer is not one of a registry, because its row is too long".into(),
             });
         }
-        // SAFETY: as above. Names and values are C strings.
+        // SAFETY: the pointer is a result with one row. The column numbers are in range, and names and values are C
+        // strings.
         let column = |n: c_int| unsafe {
             let value = (pq_sys::PQgetisnull(raw, 0, n) == 0).then(|| text_of(pq_sys::PQgetvalue(raw, 0, n)));
             (text_of(pq_sys::PQfname(raw, n)), value)
@@ -136,12 +137,12 @@ impl QueryResult {
     }
 }
 
-/// Joins the lines of a message.
+/// Joins the lines of a message into one.
 pub fn one_line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// Shortens a text to [`MAX_ERROR`], so that it fits a line of the log.
+/// Truncates a text to [`MAX_ERROR`] bytes, so that it fits into a line of the log.
 pub fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_ERROR));
     text

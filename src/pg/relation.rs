@@ -1,4 +1,4 @@
-//! Names of tables: reading them from the catalog, and writing them into statements, in the encoding of the database.
+//! Names of tables: reading them from the catalog, and quoting them for statements, in the database's encoding.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -10,28 +10,28 @@ use crate::pg::versions;
 /// The maximum number of bytes in a name: `NAMEDATALEN` without the terminating zero byte.
 pub const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
 
-/// The message to `expect` for the result of a query through SPI. There is always a result, because PostgreSQL itself raises the
-/// error if the query fails.
+/// The message for `expect` on the result of an SPI query. There is always a result, because PostgreSQL itself raises
+/// an error if the query fails.
 pub const ANSWERED: &str = "PostgreSQL raises the errors of a query";
 
-/// Returns true for a text that is short enough to be the name of a column. A longer one, which can be a gigabyte in size, must not be
-/// copied.
+/// Returns true if a text is short enough to be the name of a column. A longer text, which could be a gigabyte in size,
+/// must not be copied.
 pub fn fits_name(text: &CStr) -> bool {
     text.count_bytes() <= MAX_BYTES
 }
 
-/// A table's schema and name.
+/// The schema and the name of a table.
 pub struct Name {
     schema: String,
     table: String,
-    /// The length of the table's name in the encoding of the database.
+    /// The length of the table's name in the database's encoding.
     bytes: usize,
 }
 
-/// Returns the current name of a table, view or other relation, or returns `None` if it does not exist.
+/// Returns the current name of a table, view or other relation, or `None` if it does not exist.
 pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
-    // SAFETY: the functions read the catalog caches in a transaction. Each function returns null or a C string in the memory of
-    // this call.
+    // SAFETY: the functions read the catalog caches in a transaction. Each function returns null or a C string that is
+    // valid for the duration of this call.
     let (schema, table) = unsafe {
         let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(oid));
         let table = pg_sys::get_rel_name(oid);
@@ -43,12 +43,12 @@ pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
     Some(Name { schema: utf8(schema), table: utf8(table), bytes: table.len() })
 }
 
-/// Returns the schema and the name of a table in the form that `to_regclass` reads, in the encoding of the database. Names are quoted
-/// by a rule that depends neither on the version of PostgreSQL, whose keywords differ, nor on a setting. Returns `None` if the table does
-/// not exist.
+/// Returns the schema and the name of a table in a form that `to_regclass` accepts, in the database's encoding. The
+/// rule for quoting depends neither on a setting nor on the PostgreSQL version, because versions differ in their
+/// keywords. Returns `None` if the table does not exist.
 pub fn identity(table: pg_sys::Oid) -> Option<Vec<u8>> {
-    // SAFETY: the functions read the catalog caches in a transaction. Each function returns null or a C string in the memory of
-    // this call.
+    // SAFETY: the functions read the catalog caches in a transaction. Each function returns null or a C string that is
+    // valid for the duration of this call.
     unsafe {
         let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
         let name = pg_sys::get_rel_name(table);
@@ -61,7 +61,7 @@ pub fn identity(table: pg_sys::Oid) -> Option<Vec<u8>> {
 
 /// Returns the owner of a relation.
 pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: the relation is open while its row is read. The transaction has locked it before.
+    // SAFETY: the relation is open while its row is read. The transaction has already locked it.
     unsafe {
         let open = pg_sys::RelationIdGetRelation(relation);
         let owner = (*open.as_ref()?.rd_rel).relowner;
@@ -70,13 +70,13 @@ pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
     }
 }
 
-/// Returns true for a temporary relation.
+/// Returns true if a relation is temporary.
 pub fn is_temporary(relation: pg_sys::Oid) -> bool {
     // SAFETY: the function reads the catalog caches in a transaction.
     unsafe { pg_sys::get_rel_persistence(relation) as u8 == pg_sys::RELPERSISTENCE_TEMP }
 }
 
-/// Returns a name in quotes, unless it consists of lower-case letters, digits and underscores.
+/// Quotes a name, unless it consists of lower-case letters, digits and underscores.
 fn in_quotes(name: &[u8]) -> Vec<u8> {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
     if name.iter().all(plain) && !name.first().is_some_and(u8::is_ascii_digit) {
@@ -86,10 +86,11 @@ fn in_quotes(name: &[u8]) -> Vec<u8> {
     std::iter::once(b'"').chain(doubled).chain(std::iter::once(b'"')).collect()
 }
 
-/// Returns the type of a column, or the base type if the type is a domain. Returns `None` if there is no such column.
+/// Returns the type of a column, or its base type if it is a domain. Returns `None` if there is no such column.
 pub fn column_type(table: pg_sys::Oid, column: &[u8]) -> Option<pg_sys::Oid> {
     let column = CString::new(column).ok()?;
-    // SAFETY: the functions read the catalog caches in a transaction, and the name is a C string in the database's encoding.
+    // SAFETY: the functions read the catalog caches in a transaction, and the name is a C string in the database's
+    // encoding.
     unsafe {
         let number = pg_sys::get_attnum(table, column.as_ptr());
         let found = (number != 0).then(|| pg_sys::get_atttype(table, number));
@@ -97,14 +98,14 @@ pub fn column_type(table: pg_sys::Oid, column: &[u8]) -> Option<pg_sys::Oid> {
     }
 }
 
-/// Returns true for a table or a partitioned table.
+/// Returns true if a relation is a table or a partitioned table.
 pub fn is_table(relation: pg_sys::Oid) -> bool {
     // SAFETY: the function reads the catalog caches in a transaction.
     let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
     [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
 }
 
-/// Returns true for a partitioned table.
+/// Returns true if a table is partitioned.
 pub fn is_partitioned(relation: pg_sys::Oid) -> bool {
     // SAFETY: the function reads the catalog caches in a transaction.
     let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
@@ -113,58 +114,61 @@ pub fn is_partitioned(relation: pg_sys::Oid) -> bool {
 
 /// Returns the name of a column.
 pub fn column_name(table: pg_sys::Oid, number: i16) -> Option<Vec<u8>> {
-    // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string in the memory of this call.
+    // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string that is valid for
+    // the duration of this call.
     unsafe {
         let name = pg_sys::get_attname(table, number, true);
         (!name.is_null()).then(|| CStr::from_ptr(name).to_bytes().to_vec())
     }
 }
 
-/// Returns the type of a column as it was declared, or `None` if there is no such column or if it was dropped.
+/// Returns the declared type of a column, or `None` if the column does not exist or was dropped.
 pub fn declared_type(table: pg_sys::Oid, number: i16) -> Option<pg_sys::Oid> {
     // SAFETY: the function reads the catalog caches in a transaction.
     let kind = unsafe { pg_sys::get_atttype(table, number) };
     (kind != pg_sys::InvalidOid).then_some(kind)
 }
 
-/// Returns the name of a schema, quoted.
+/// Returns the quoted name of a schema.
 pub fn schema_name(schema: pg_sys::Oid) -> Option<String> {
-    // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string in the memory of this call.
+    // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string that is valid for
+    // the duration of this call.
     unsafe {
         let name = pg_sys::get_namespace_name(schema);
         (!name.is_null()).then(|| identifier(&utf8(CStr::from_ptr(name).to_bytes())))
     }
 }
 
-/// Locks a table in a mode of LOCK TABLE. Until the transaction ends, the table keeps the name that this function
-/// returns. Returns `None` if the table no longer exists.
+/// Locks a table in a mode of LOCK TABLE. Returns the name of the table, which cannot change until the transaction
+/// ends. Returns `None` if the table no longer exists.
 pub fn lock(table: pg_sys::Oid, mode: &str) -> Option<Name> {
     loop {
         let name = of_relation(table)?;
         Spi::run(&format!("LOCK TABLE ONLY {} IN {mode} MODE", name.quoted())).expect(ANSWERED);
-        // Another table may have taken the name while this session waited.
+        // While this session waited, a different table may have received this name.
         if name.oid() == Some(table) {
             return Some(name);
         }
     }
 }
 
-/// Raises PostgreSQL's error unless the current user owns a relation that exists.
+/// Raises PostgreSQL's error unless the current user owns the relation, which must exist.
 pub fn check_owner(table: pg_sys::Oid) {
     if versions::owns(table) {
         return;
     }
-    // SAFETY: the functions read the catalog caches in a transaction. The name of a relation that exists is a C string.
+    // SAFETY: the functions read the catalog caches in a transaction. The name of an existing relation is a C string.
     unsafe {
         let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(table));
         pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, pg_sys::get_rel_name(table));
     }
 }
 
-/// Converts a text in the encoding of the database to UTF-8. PostgreSQL raises the error for characters that UTF-8 does not have.
+/// Converts a text from the database's encoding to UTF-8. PostgreSQL raises an error if the text contains characters
+/// that do not exist in UTF-8.
 pub fn utf8(text: &[u8]) -> String {
-    // SAFETY: the pointer and the length describe the text. The result is the same pointer, or a C string in the memory of this
-    // call.
+    // SAFETY: the pointer and the length describe the text. The result is the same pointer, or a C string that is valid
+    // for the duration of this call.
     let bytes = unsafe {
         let length = text.len() as i32;
         let converted = pg_sys::pg_server_to_any(text.as_ptr().cast(), length, pg_sys::pg_enc::PG_UTF8 as i32);
@@ -176,11 +180,11 @@ pub fn utf8(text: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Writes a text in the encoding of the database as a string constant for a statement.
+/// Converts a text in the database's encoding to a string constant for a statement.
 pub fn literal(text: &[u8]) -> Vec<u8> {
     let mut constant = if text.contains(&b'\\') { b" E'".to_vec() } else { b"'".to_vec() };
     for byte in text {
-        // In every encoding of a server, these bytes are characters of their own.
+        // In every server encoding, these bytes are separate characters.
         if [b'\'', b'\\'].contains(byte) {
             constant.push(*byte);
         }
@@ -190,20 +194,21 @@ pub fn literal(text: &[u8]) -> Vec<u8> {
     constant
 }
 
-/// Runs a statement in the encoding of the database. It must not contain a zero byte, as no name and no text does.
+/// Runs a statement in the database's encoding. The statement must not contain zero bytes. Names and texts never
+/// contain them.
 pub fn run(statement: Vec<u8>) {
     let statement = CString::new(statement).expect("texts contain no zero byte");
     Spi::connect_mut(|client| client.update(statement.as_c_str(), None, &[]).map(drop)).expect(ANSWERED);
 }
 
-/// Formats a quoted identifier, or several quoted identifiers with dots between them, for messages. The result is in double quotes
-/// even if a statement does not need them.
+/// Formats a quoted identifier, or several quoted identifiers that are separated by dots, for messages. The result is
+/// in double quotes even if a statement would not need them.
 pub fn shown(quoted: &str) -> String {
     if quoted.contains('"') { quoted.into() } else { format!("\"{quoted}\"") }
 }
 
 impl Name {
-    /// Returns the name of a table that need not exist. The arguments are in the encoding of the database.
+    /// Returns the name of a table that does not need to exist. The arguments are in the database's encoding.
     pub fn new(schema: &[u8], table: &[u8]) -> Name {
         Name { schema: utf8(schema), table: utf8(table), bytes: table.len() }
     }
@@ -213,8 +218,8 @@ impl Name {
         format!("{}.{}", identifier(&self.schema), identifier(&self.table))
     }
 
-    /// Returns this name followed by `_` and `suffix`, in the same schema. If the new name is too long, the error is the new name,
-    /// quoted and without the schema.
+    /// Returns this name followed by `_` and `suffix`, in the same schema. If the new name is too long, the error is
+    /// the quoted new name without the schema.
     pub fn sibling(&self, suffix: &str) -> Result<Name, String> {
         let table = format!("{}_{suffix}", self.table);
         let bytes = self.bytes + 1 + suffix.len();
@@ -224,10 +229,11 @@ impl Name {
         Ok(Name { schema: self.schema.clone(), table, bytes })
     }
 
-    /// Returns the OID of the table that has this name now, even if the transaction has an older snapshot.
+    /// Returns the OID of the table that currently has this name, even if the transaction uses an older snapshot.
     pub fn oid(&self) -> Option<pg_sys::Oid> {
         let (schema, table) = (in_database(&self.schema)?, in_database(&self.table)?);
-        // SAFETY: the functions read the catalog caches in a transaction, and the names are C strings in the database's encoding.
+        // SAFETY: the functions read the catalog caches in a transaction, and the names are C strings in the database's
+        // encoding.
         let found = unsafe {
             let schema = match schema.as_c_str() {
                 temporary if temporary == c"pg_temp" => pg_sys::LookupExplicitNamespace(temporary.as_ptr(), true),
@@ -239,10 +245,11 @@ impl Name {
     }
 }
 
-/// Converts a name to the encoding of the database, and truncates it as PostgreSQL does.
+/// Converts a name to the database's encoding, and truncates it in the same way as PostgreSQL.
 fn in_database(name: &str) -> Option<CString> {
     let name = CString::new(name).ok()?;
-    // SAFETY: the name is a C string of this length. The result is the same one, or a C string in the memory of this call.
+    // SAFETY: the name is a C string of this length. The result is the same string, or a C string that is valid for the
+    // duration of this call.
     unsafe {
         let length = name.count_bytes() as i32;
         let text = pg_sys::pg_any_to_server(name.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);
@@ -252,8 +259,8 @@ fn in_database(name: &str) -> Option<CString> {
     }
 }
 
-/// Quotes an identifier for use in a statement. If the encoding of the database is not UTF-8, the result is in ASCII. A database
-/// without an encoding (SQL_ASCII) accepts the bytes as they are.
+/// Quotes an identifier for use in a statement. If the database's encoding is not UTF-8, the result is in ASCII. A
+/// database without an encoding (SQL_ASCII) accepts the bytes unchanged.
 pub fn identifier(name: &str) -> String {
     // SAFETY: the call reads a variable of this process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;

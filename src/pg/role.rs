@@ -1,4 +1,4 @@
-//! The role on whose behalf statements run.
+//! The role with whose privileges statements run.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -7,16 +7,16 @@ use pgrx::pg_sys;
 
 use crate::pg::relation;
 
-/// Makes a different role the current one while this value lives, as PostgreSQL does for the statements of foreign
-/// keys. After an error, the end of the transaction or subtransaction restores the role.
+/// Changes the current role until this value is dropped, as PostgreSQL does for the statements of foreign keys. After
+/// an error, the end of the transaction or subtransaction restores the role.
 pub struct As {
     role: pg_sys::Oid,
     context: i32,
 }
 
 impl As {
-    /// Makes this role the current one. Statements cannot change the role, create temporary objects, or queue triggers for the end of the
-    /// transaction.
+    /// Makes this role the current one. Statements cannot change the role, create temporary objects, or queue triggers
+    /// for the end of the transaction.
     pub fn new(role: pg_sys::Oid) -> As {
         let mut before = As { role: pg_sys::InvalidOid, context: 0 };
         let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
@@ -32,7 +32,7 @@ impl As {
 impl Drop for As {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: these are the values that `new` has read.
+            // SAFETY: these are the values that `new` read.
             unsafe { pg_sys::SetUserIdAndSecContext(self.role, self.context) };
         }
     }
@@ -44,21 +44,23 @@ pub fn is_superuser() -> bool {
     unsafe { pg_sys::superuser() }
 }
 
-/// Returns the OID of the role that has logged in to this session. Neither SET ROLE nor a SECURITY DEFINER function changes it.
+/// Returns the OID of the role that logged in to this session. Neither SET ROLE nor SECURITY DEFINER functions change
+/// it.
 pub fn of_session() -> u32 {
     // SAFETY: the function reads a variable of this process.
     unsafe { pg_sys::GetSessionUserId() }.to_u32()
 }
 
-/// Returns the name of the current role, quoted.
+/// Returns the quoted name of the current role.
 pub fn current() -> String {
     // SAFETY: the function reads a variable of this process.
     name(unsafe { pg_sys::GetUserId() }).unwrap_or_default()
 }
 
-/// Returns the name of a role, quoted.
+/// Returns the quoted name of a role.
 pub fn name(role: pg_sys::Oid) -> Option<String> {
-    // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string in the memory of this call.
+    // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string that is valid for
+    // the duration of this call.
     unsafe {
         let name = pg_sys::GetUserNameFromId(role, true);
         (!name.is_null()).then(|| relation::identifier(&relation::utf8(CStr::from_ptr(name).to_bytes())))

@@ -1,11 +1,12 @@
-//! The versions of the row that a trigger has received, and what has become of them. Only headers of rows are read, and no columns.
+//! The versions of the row for which a trigger was fired, and whether later statements have changed them. Only row
+//! headers are read, not columns.
 #![allow(unsafe_code)]
 
 use pgrx::pg_sys;
 
 use crate::pg::fired::{Fired, Version};
 
-/// A transaction or subtransaction that writes, and the number of a statement in the transaction.
+/// A transaction or subtransaction that writes, and the number of a statement in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     pub transaction: pg_sys::TransactionId,
@@ -14,11 +15,12 @@ pub struct Written {
 
 impl Fired<'_> {
     /// Returns true if no later statement of the transaction has changed or deleted the new version of the row. The
-    /// trigger must fire after each row that is inserted or updated.
+    /// trigger must fire after each inserted or updated row.
     pub fn is_current(&self) -> bool {
         let mut place = self.place();
-        // SAFETY: the table is open during the call, and its access method has this function. The slot is made for the table, and is
-        // dropped after use. The snapshot is a constant of the server: it sees what this transaction has written.
+        // SAFETY: the table is open during the call, and its access method provides this function. The slot is created
+        // for the table and is dropped after use. The snapshot is a constant of the server, and sees the changes of
+        // this transaction.
         unsafe {
             let table = self.data.tg_relation;
             let slot = pg_sys::table_slot_create(table, std::ptr::null_mut());
@@ -29,14 +31,15 @@ impl Fired<'_> {
         }
     }
 
-    /// Returns when the row was moved to a different partition by an UPDATE, which PostgreSQL reports as a DELETE here and an INSERT there.
-    /// Returns `None` for any other DELETE. The trigger must fire after each row that is deleted.
+    /// Returns when an UPDATE moved the row to a different partition. PostgreSQL reports such a move as a DELETE from
+    /// one partition and an INSERT into the other. Returns `None` for any other DELETE. The trigger must fire after
+    /// each deleted row.
     pub fn moved(&self) -> Option<Written> {
-        // SAFETY: for such a trigger, there is an old row, whose header is complete.
+        // SAFETY: such a trigger has an old row, whose header is complete.
         unsafe {
             let header = (*self.row(Version::Old)).t_data;
             let next = (*header).t_ctid;
-            // PostgreSQL stores this pair of numbers in place of an address.
+            // PostgreSQL stores this pair of numbers instead of an address.
             let is_moved = next.ip_posid == pg_sys::MovedPartitionsOffsetNumber as u16
                 && (next.ip_blkid.bi_hi, next.ip_blkid.bi_lo) == (u16::MAX, u16::MAX);
             is_moved.then(|| Written {
@@ -46,9 +49,9 @@ impl Fired<'_> {
         }
     }
 
-    /// Returns when the row was inserted. The trigger must fire after each row that is inserted.
+    /// Returns when the row was inserted. The trigger must fire after each inserted row.
     pub fn inserted(&self) -> Written {
-        // SAFETY: for such a trigger, there is a new row, whose header is complete. This transaction has inserted it.
+        // SAFETY: such a trigger has a new row, whose header is complete. This transaction inserted it.
         unsafe {
             let header = (*self.row(Version::New)).t_data;
             Written {

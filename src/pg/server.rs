@@ -1,12 +1,12 @@
-//! What PostgreSQL knows about this server: its system identifier, data directory, port and postmaster.
+//! Properties of this server: its system identifier, data directory, port and postmaster.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// Returns the system identifier, which a server shares with its standbys and copies. The postmaster reads it before it preloads
-/// libraries.
+/// Returns the system identifier, which a server shares with its standbys and copies. The postmaster reads it before it
+/// preloads libraries.
 pub fn system_identifier() -> u64 {
     // SAFETY: every process has read the control file or has inherited its contents.
     unsafe { pg_sys::GetSystemIdentifier() }
@@ -14,7 +14,8 @@ pub fn system_identifier() -> u64 {
 
 /// Returns the absolute path of the data directory.
 pub fn data_directory() -> String {
-    // SAFETY: the postmaster sets the pointer to a C string before it preloads libraries, and nothing changes it.
+    // SAFETY: the postmaster sets the pointer to a C string before it preloads libraries, and the pointer never
+    // changes.
     unsafe { CStr::from_ptr(pg_sys::DataDir) }.to_string_lossy().into_owned()
 }
 

@@ -1,25 +1,26 @@
-//! PostgreSQL's settings. This module reads a setting as text, regardless of its type and even if it is not defined yet, and
-//! changes a setting.
+//! Reads PostgreSQL's settings as text, regardless of their types and even before they are defined, and changes
+//! settings.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// Returns the text of a setting in the configuration files or on the command line, or returns `None` if they do not contain the
-/// setting.
+/// Returns the value of a setting in the configuration files or on the command line, as text. Returns `None` if the
+/// setting is not specified there.
 pub fn configured(name: &CStr) -> Option<String> {
-    // SAFETY: the name is a C string. With missing_ok, an unknown setting gives a null pointer instead of an error.
+    // SAFETY: the name is a C string. With missing_ok, the result for an unknown setting is a null pointer instead of
+    // an error.
     let text = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };
     if text.is_null() {
         return None;
     }
-    // SAFETY: the pointer is not null, so it points to a C string that stays valid until the setting changes. The string is copied
-    // immediately.
+    // SAFETY: the pointer is not null, so it points to a C string that remains valid until the setting changes. The
+    // string is copied immediately.
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// Changes a setting for this process. The setting must be one that any session is allowed to change.
+/// Changes a setting for this process. Any session must be allowed to change this setting.
 pub fn set(name: &CStr, value: &CStr) {
     // SAFETY: the arguments are C strings, which PostgreSQL copies.
     unsafe {

@@ -9,18 +9,21 @@ use pgrx::prelude::*;
 
 use crate::pg::function;
 
-/// Answers a request of the planner. If the planner asks for a simpler form of a call that is not part of a query, the answer is a call of
-/// the function that `other` names for the called one, with the same arguments. Both functions are in the same schema. Otherwise, the
-/// answer is that there is no simpler form.
+/// Answers a planner request. If the planner requests a simpler form of a call that is not part of a query, the answer
+/// is a call to the function that `other` returns for the name of the called function. It has the same arguments, and
+/// both functions are in the same schema. Otherwise, the answer is that there is no simpler form.
 pub fn replace_call(request: Internal, other: impl Fn(&[u8]) -> Option<&'static CStr>) -> Internal {
     let call = request.unwrap().and_then(|request| {
-        // SAFETY: PostgreSQL passes a node to a support function. The tag shows that it is a SupportRequestSimplify, whose call is valid.
+        // SAFETY: PostgreSQL passes a node to a support function. The tag shows that it is a SupportRequestSimplify,
+        // whose call is valid.
         unsafe { replaced(request.cast_mut_ptr(), other) }
     });
-    // A null pointer means that there is no answer. SQL's NULL would be an error.
+    // A null pointer means that there is no answer. An SQL NULL would be an error.
     Internal::from(Some(pg_sys::Datum::from(call.unwrap_or(ptr::null_mut()))))
 }
 
+/// Returns the new call, or `None` if the call must not be replaced.
+///
 /// # Safety
 ///
 /// `request` points to a node that PostgreSQL has passed to a support function.
@@ -28,8 +31,8 @@ unsafe fn replaced(
     request: *mut pg_sys::Node,
     other: impl Fn(&[u8]) -> Option<&'static CStr>,
 ) -> Option<*mut pg_sys::FuncExpr> {
-    // SAFETY: see above. The catalog caches are read in a transaction. A name from them is null or a C string in the memory of this
-    // call.
+    // SAFETY: the caller guarantees that the pointer is valid. The catalog caches are read in a transaction. A name
+    // from them is null or a C string that is valid for the duration of this call.
     unsafe {
         if (*request).type_ != pg_sys::NodeTag::T_SupportRequestSimplify {
             return None;
@@ -43,7 +46,7 @@ unsafe fn replaced(
         if name.is_null() {
             return None;
         }
-        // PostgreSQL checks the privilege of the function that is called in the end.
+        // PostgreSQL checks only the privilege on the function that is finally called.
         let function = beside((*call).funcid, other(CStr::from_ptr(name).to_bytes())?)
             .filter(|function| function::may_call(*function, pg_sys::GetUserId()))?;
         // PostgreSQL does not accept the node of the request itself.
@@ -53,11 +56,11 @@ unsafe fn replaced(
     }
 }
 
-/// Returns the function of this name with the same argument types and in the same schema as another function.
+/// Returns the function with this name that has the same argument types and schema as the given function.
 fn beside(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
     let (mut types, mut number) = (ptr::null_mut(), 0);
-    // SAFETY: the functions read the catalog caches in a transaction. The first one returns as many types as arguments, and null if there
-    // are none.
+    // SAFETY: the functions read the catalog caches in a transaction. The first one returns one type for each argument,
+    // or null if there are no arguments.
     let (schema, types) = unsafe {
         pg_sys::get_func_signature(function, &raw mut types, &raw mut number);
         let types = if number > 0 { std::slice::from_raw_parts(types, number as usize) } else { &[] };

@@ -12,7 +12,7 @@ pub enum Startup {
     Primary,
     /// The server started as a standby.
     Standby {
-        /// True if the server is a copy of another server, made by a base backup or `pg_rewind`.
+        /// True if the server is a copy of another server that was made by a base backup or `pg_rewind`.
         copied: bool,
     },
     /// The server started from a backup or an archive. The latest changes can be missing.
@@ -20,8 +20,8 @@ pub enum Startup {
 }
 
 impl Startup {
-    /// Determines how the server starts, from files in the data directory, before recovery removes these files. This function is
-    /// called in the postmaster, whose working directory is the data directory.
+    /// Determines how the server starts, from files in the data directory, before recovery removes these files. The
+    /// postmaster calls this function. Its working directory is the data directory.
     pub fn now() -> Startup {
         let there = |file: &CStr| file.to_str().is_ok_and(|name| Path::new(name).exists());
         let copied = there(pg_sys::BACKUP_LABEL_FILE);

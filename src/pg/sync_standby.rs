@@ -1,7 +1,7 @@
-//! What the synchronous standby has acknowledged, read from PostgreSQL's shared memory.
+//! Checks what the synchronous standby has acknowledged, in PostgreSQL's shared memory.
 //!
-//! `SyncRepWaitForLSN` cannot be used. It returns without an error if the wait is cancelled, and it returns immediately if the
-//! session has `synchronous_commit` set to off or local.
+//! `SyncRepWaitForLSN` cannot be used. It returns without an error if the wait is cancelled, and it returns immediately
+//! if `synchronous_commit` is off or local in the session.
 #![allow(unsafe_code)]
 
 use pgrx::pg_sys::{self, LWLockMode, XLogRecPtr};

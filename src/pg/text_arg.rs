@@ -1,4 +1,4 @@
-//! An argument of type `text`, in the encoding of the database.
+//! Arguments of type `text`, in the database's encoding.
 #![allow(unsafe_code)]
 
 use pgrx::callconv::{Arg, ArgAbi};
@@ -9,19 +9,19 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 
 use crate::faults;
 
-/// How many bytes of an invalid text the error message shows.
+/// The number of bytes of an invalid text that the error message shows.
 const SHOWN: usize = 60;
 
-/// A `text` argument as bytes. The type `&str` of pgrx is not used, because it panics on some characters in databases whose
-/// encoding is not UTF-8.
+/// A `text` argument as bytes. pgrx's `&str` is not used, because in databases whose encoding is not UTF-8, it panics
+/// on some characters.
 #[derive(Clone, Copy)]
 pub struct Text<'call>(pub &'call [u8]);
 
-// SAFETY: a text is a varlena of bytes, like a bytea. The slice refers to the argument itself, or to a copy that lives
-// in the memory of the call.
+// SAFETY: a text is a varlena of bytes, like a bytea. The slice refers to the argument itself, or to a copy that is
+// valid for the duration of the call.
 unsafe impl<'call> ArgAbi<'call> for Text<'call> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> Self {
-        // SAFETY: the caller promises a datum of this type that is not null.
+        // SAFETY: the caller guarantees a datum of this type that is not null.
         let bytes = unsafe { arg.unbox_arg_using_from_datum::<&[u8]>() };
         Text(faults::argument_copied(bytes.expect("the argument is not null")))
     }
@@ -36,32 +36,33 @@ unsafe impl SqlTranslatable for Text<'_> {
 }
 
 impl Text<'_> {
-    /// Returns the text in ASCII, truncated if it is long. The text is in ASCII because an error message must be valid in the
-    /// encoding of the database.
+    /// Converts the text to ASCII, and truncates it if it is long. Error messages must be valid in the database's
+    /// encoding.
     pub fn shown(self) -> String {
         shown(self.0)
     }
 }
 
-/// Returns a text in ASCII, truncated if it is long.
+/// Converts a text to ASCII, and truncates it if it is long.
 pub fn shown(text: &[u8]) -> String {
     let start = &text[..text.len().min(SHOWN)];
     format!("{}{}", start.escape_ascii(), if start.len() < text.len() { "..." } else { "" })
 }
 
-/// Returns the number of characters of a text in the encoding of the database.
+/// Returns the number of characters of a text in the database's encoding.
 pub fn characters(text: &[u8]) -> i32 {
     // SAFETY: the pointer and the length describe the text.
     unsafe { pg_sys::pg_mbstrlen_with_len(text.as_ptr().cast(), text.len() as i32) }
 }
 
-/// Returns a text that is valid in the encoding of every database. All other characters become question marks.
+/// Converts a text so that it is valid in the encoding of every database. Control characters and characters outside
+/// ASCII become question marks.
 pub fn ascii(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect()
 }
 
-/// Returns a text in UTF-8 as this database can show it. Unless the encoding of the database is UTF-8, characters that are not in ASCII
-/// become question marks.
+/// Converts a UTF-8 text so that this database can show it. Unless the database's encoding is UTF-8, characters outside
+/// ASCII become question marks.
 pub fn for_database(text: &str) -> String {
     // SAFETY: the call reads a variable of this process.
     match unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32 {

@@ -1,4 +1,4 @@
-//! A value of type `text`, in the encoding of the database: a result of a function, and a parameter or a column of a query.
+//! Values of type `text`, in the database's encoding: function results, and parameters and columns of queries.
 #![allow(unsafe_code)]
 
 use pgrx::callconv::{BoxRet, FcInfo};
@@ -8,12 +8,12 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-/// The bytes of a text. The type `String` of pgrx is not used, because it is always in UTF-8.
+/// The bytes of a text. pgrx's `String` is not used, because it is always in UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextValue(pub Vec<u8>);
 
 impl From<String> for TextValue {
-    /// The text must be in ASCII.
+    /// Converts a string, which must be in ASCII.
     fn from(text: String) -> Self {
         TextValue(text.into_bytes())
     }
@@ -32,16 +32,16 @@ impl IntoDatum for TextValue {
 
 impl FromDatum for TextValue {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, kind: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: the caller promises a datum of this type, which is a varlena of bytes.
+        // SAFETY: the caller guarantees a datum of this type, which is a varlena of bytes.
         unsafe { Vec::<u8>::from_polymorphic_datum(datum, is_null, kind) }.map(TextValue)
     }
 }
 
-// SAFETY: the datum is a varlena in the memory of the call.
+// SAFETY: the datum is a varlena that is valid for the duration of the call.
 unsafe impl BoxRet for TextValue {
     unsafe fn box_into<'call>(self, call: &mut FcInfo<'call>) -> Datum<'call> {
         match self.into_datum() {
-            // SAFETY: the datum is a text, and lives as long as the call.
+            // SAFETY: the datum is a text that is valid for the duration of the call.
             Some(datum) => unsafe { call.return_raw_datum(datum) },
             None => call.return_null(),
         }

@@ -5,27 +5,27 @@ use flake::Nanos;
 use pgrx::datum::Date;
 use pgrx::prelude::*;
 
-/// The number of microseconds from the Unix epoch to 2000-01-01, from which PostgreSQL counts (`POSTGRES_EPOCH_JDATE` minus
-/// `UNIX_EPOCH_JDATE`, 10,957 days).
+/// The number of microseconds from the Unix epoch to 2000-01-01, which is PostgreSQL's epoch (`POSTGRES_EPOCH_JDATE`
+/// minus `UNIX_EPOCH_JDATE`, 10,957 days).
 const POSTGRES_EPOCH: i128 = 10_957 * DAY;
 
 /// The number of microseconds in a day.
 const DAY: i128 = 86_400 * 1_000_000;
 
-/// Returns the time at which the transaction began, which is that of `now()`.
+/// Returns the time at which the transaction began, as `now()` does.
 pub fn transaction_start() -> TimestampWithTimeZone {
     // SAFETY: the call reads a variable of this process.
     let micros = unsafe { pg_sys::GetCurrentTransactionStartTimestamp() };
     TimestampWithTimeZone::try_from(micros).expect("a transaction begins in the range of the type")
 }
 
-/// Converts the time on a clock to an instant.
+/// Converts a clock time to an instant.
 pub fn of(time: Nanos) -> i128 {
     i128::from(time / 1_000)
 }
 
-/// Converts a timestamp to an instant. An infinite timestamp becomes an instant outside the range of every layout, with room for
-/// arithmetic.
+/// Converts a timestamp to an instant. An infinite timestamp becomes an instant outside the range of every layout that
+/// still leaves room for arithmetic.
 pub fn instant(at: TimestampWithTimeZone) -> i128 {
     match at.into_inner() {
         i64::MIN => i128::MIN / 4,
@@ -34,7 +34,7 @@ pub fn instant(at: TimestampWithTimeZone) -> i128 {
     }
 }
 
-/// Converts a day to the instant at which it begins in UTC. An infinite day becomes an instant like an infinite timestamp.
+/// Converts a day to the instant at which it begins in UTC. An infinite day is converted like an infinite timestamp.
 pub fn day(at: Date) -> i128 {
     match at.into_inner() {
         i32::MIN => i128::MIN / 4,
@@ -43,8 +43,8 @@ pub fn day(at: Date) -> i128 {
     }
 }
 
-/// Converts an instant to a timestamp. Returns `None` outside the range of the type, which a layout with many timestamp bits can
-/// exceed.
+/// Converts an instant to a timestamp. Returns `None` if the instant is outside the range of the type. In a layout with
+/// many timestamp bits, this is possible.
 pub fn timestamptz(instant: i128) -> Option<TimestampWithTimeZone> {
     let micros = i64::try_from(instant - POSTGRES_EPOCH).ok()?;
     match micros {
@@ -54,8 +54,8 @@ pub fn timestamptz(instant: i128) -> Option<TimestampWithTimeZone> {
     }
 }
 
-/// Formats an instant in ISO 8601 format, in UTC regardless of the time zone of the session. Outside the range of `timestamptz`,
-/// the result is infinity.
+/// Formats an instant in ISO 8601 format, in UTC regardless of the session's time zone. The result is infinity if the
+/// instant is outside the range of `timestamptz`.
 pub fn utc(instant: i128) -> String {
     match timestamptz(instant) {
         Some(at) => at.to_iso_string_with_timezone("UTC").unwrap_or_default(),

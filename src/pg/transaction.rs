@@ -3,8 +3,8 @@
 
 use pgrx::pg_sys;
 
-/// Returns true if the transaction keeps one snapshot to its end. Its later statements then do not see what other
-/// sessions commit in the meantime.
+/// Returns true if the transaction uses one snapshot until its end. In that case, its later statements do not see what
+/// other sessions commit in the meantime.
 pub fn keeps_snapshot() -> bool {
     // SAFETY: this is a plain variable of this process.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

@@ -1,4 +1,4 @@
-//! The call of a trigger function: the row that is being inserted, and the arguments of the trigger.
+//! The call of a trigger function: the row to be inserted, and the arguments of the trigger.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -12,7 +12,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 
 use crate::pg::function::Called;
 
-/// The result of a trigger function: the row that is written, or null if nothing depends on the result.
+/// The result of a trigger function: the row to write, or null if the result is ignored.
 pub struct TriggerResult(pub(super) pg_sys::HeapTuple);
 
 /// A row that is about to be inserted.
@@ -21,16 +21,16 @@ pub struct NewRow<'call> {
     arguments: &'call [*mut std::ffi::c_char],
 }
 
-/// The row has no column of the name and the type that were asked for.
+/// The error for a row without a column of the requested name and type.
 pub struct NoSuchColumn;
 
 impl Called {
-    /// Returns the row, or `None` unless the function was called by a trigger BEFORE INSERT FOR EACH ROW.
+    /// Returns the row, or `None` unless the function was called by a BEFORE INSERT FOR EACH ROW trigger.
     pub fn new_row(&self) -> Option<NewRow<'_>> {
         const WHEN: u32 = pg_sys::TRIGGER_EVENT_OPMASK | pg_sys::TRIGGER_EVENT_ROW | pg_sys::TRIGGER_EVENT_TIMINGMASK;
         const INSERTED: u32 = pg_sys::TRIGGER_EVENT_INSERT | pg_sys::TRIGGER_EVENT_ROW | pg_sys::TRIGGER_EVENT_BEFORE;
-        // SAFETY: PostgreSQL passes a valid call. If the function was called by a trigger, the context is the data of this call,
-        // which lives as long as the call, and contains the trigger and its arguments.
+        // SAFETY: PostgreSQL passes a valid call. If the function was called by a trigger, the context is the trigger
+        // data. It is valid for the duration of the call, and contains the trigger and its arguments.
         unsafe {
             if !pgrx::trigger_support::called_as_trigger(self.0) {
                 return None;
@@ -47,37 +47,38 @@ impl Called {
 }
 
 impl NewRow<'_> {
-    /// Returns an argument of the trigger, in the encoding of the database.
+    /// Returns an argument of the trigger, in the database's encoding.
     pub fn argument(&self, number: usize) -> Option<&CStr> {
-        // SAFETY: each argument of a trigger is a C string that lives as long as the trigger.
+        // SAFETY: each argument of a trigger is a C string that is valid as long as the trigger.
         self.arguments.get(number).map(|text| unsafe { CStr::from_ptr(*text) })
     }
 
     /// Returns the value of a column of type `bigint`, or `None` if it is NULL.
     pub fn bigint(&self, column: &CStr) -> Result<Option<i64>, NoSuchColumn> {
-        // SAFETY: the row and its description are those of this call.
+        // SAFETY: the row and its description belong to this call.
         let value = unsafe { value(self.data.tg_trigtuple, self.data, column, &[pg_sys::INT8OID]) };
         value.map(|found| found.map(|(value, _)| value.value() as i64))
     }
 
-    /// Returns the table into which the row is inserted. For a partitioned table, it is the partition.
+    /// Returns the table into which the row is inserted. If that table is partitioned, returns the partition.
     pub fn table(&self) -> pg_sys::Oid {
         // SAFETY: the table is open during the call.
         unsafe { (*self.data.tg_relation).rd_id }
     }
 
-    /// Inserts the row as it is.
+    /// Returns the result that tells PostgreSQL to insert the row unchanged.
     pub fn unchanged(&self) -> TriggerResult {
         TriggerResult(self.data.tg_trigtuple)
     }
 }
 
-/// Returns the value of a column of one of these types, or of a domain over one, in a row of the table of a trigger, and the type.
-/// Returns `None` if it is NULL.
+/// Returns the value and the type of a column in a row of a trigger's table. The column must have one of the given
+/// types, or a domain over one of them. Returns `None` if the value is NULL.
 ///
-/// The number and the type of the column are looked up at each call, in the description of the open table, to which the row belongs. The
-/// table keeps its columns meanwhile: PostgreSQL refuses ALTER TABLE while a statement of the same session uses the table or while
-/// triggers wait for the end of the transaction, and other sessions wait for its lock.
+/// The number and the type of the column are looked up at each call, in the description of the open table to which the
+/// row belongs. The table's columns cannot change in the meantime: PostgreSQL refuses ALTER TABLE while a statement of
+/// the same session uses the table or while triggers wait for the end of the transaction, and other sessions wait for
+/// its lock.
 ///
 /// # Safety
 ///
@@ -106,14 +107,14 @@ pub(super) unsafe fn value(
     }
 }
 
-/// Returns true if this session applies changes of another server, as far as PostgreSQL knows: triggers fire only if they are enabled
-/// with ENABLE REPLICA or ENABLE ALWAYS.
+/// Returns true if, according to PostgreSQL, this session applies changes from another server. Only triggers that are
+/// enabled with ENABLE REPLICA or ENABLE ALWAYS fire in such a session.
 pub fn replicates() -> bool {
     // SAFETY: this is a plain variable of this process.
     unsafe { pg_sys::SessionReplicationRole == pg_sys::SESSION_REPLICATION_ROLE_REPLICA as i32 }
 }
 
-// SAFETY: a trigger function returns a pointer to the row, and never sets the flag for NULL.
+// SAFETY: a trigger function returns a pointer to the row and never sets the NULL flag.
 unsafe impl BoxRet for TriggerResult {
     unsafe fn box_into<'call>(self, call: &mut FcInfo<'call>) -> Datum<'call> {
         // SAFETY: the row outlives the call, because PostgreSQL passed it to the function.

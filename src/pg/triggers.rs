@@ -1,23 +1,24 @@
-//! The triggers of a table, as copies.
+//! Copies of the triggers of a table.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// How many arguments, and how many bytes of each, are read. No definition has more, and a trigger that was created by
-/// hand can have any number of arguments of any length.
+/// The maximum number of arguments that are read, and the maximum number of bytes of each. No definition has more, but
+/// a manually created trigger can have any number of arguments of any length.
 const MAX_ARGUMENTS: usize = 10;
 const MAX_BYTES: usize = 1_000;
 
-/// Copies of the triggers of a table: when PostgreSQL reads a catalog, it can learn of changes of the table, and free the triggers of an
-/// open table. The copies are in PostgreSQL's memory, because a table can have any number of triggers.
+/// Copies of the triggers of a table. They are needed because reading a catalog can reveal that the table has changed,
+/// and PostgreSQL then frees the triggers of the open table. The copies are in PostgreSQL's memory, because a table can
+/// have any number of triggers.
 pub struct Triggers(*mut pg_sys::TriggerDesc);
 
-/// When a trigger fires, as in `pg_trigger.tgtype`.
+/// The events for which a trigger fires, and when, as in `pg_trigger.tgtype`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fires {
-    /// After each row that is inserted, updated or deleted.
+    /// After each inserted, updated or deleted row.
     AfterRow,
     /// Before a TRUNCATE.
     BeforeTruncate,
@@ -33,13 +34,13 @@ impl Triggers {
     ///
     /// The table must be open.
     pub(super) unsafe fn of(table: pg_sys::Relation) -> Triggers {
-        // SAFETY: the table is open, and its description of the triggers is null or valid.
+        // SAFETY: the table is open, and the description of its triggers is null or valid.
         Triggers(unsafe { pg_sys::CopyTriggerDesc((*table).trigdesc) })
     }
 
-    /// Returns each trigger.
+    /// Returns an iterator over the triggers.
     pub fn iter(&self) -> impl Iterator<Item = Trigger<'_>> {
-        // SAFETY: the copy is null or a description of so many triggers, and lives as long as this value.
+        // SAFETY: the copy is null or a description of `numtriggers` triggers, and is valid as long as this value.
         let all = unsafe {
             match self.0.as_ref() {
                 Some(copy) => std::slice::from_raw_parts(copy.triggers, copy.numtriggers as usize),
@@ -61,51 +62,51 @@ impl Drop for Triggers {
 }
 
 impl Trigger<'_> {
-    /// Returns the name, in the encoding of the database.
+    /// Returns the name, in the database's encoding.
     pub fn name(&self) -> &[u8] {
         // SAFETY: the name is a C string.
         unsafe { CStr::from_ptr(self.0.tgname) }.to_bytes()
     }
 
-    /// Returns the arguments, in the encoding of the database. Each one is truncated if it is long.
+    /// Returns the arguments, in the database's encoding. Long arguments are truncated.
     pub fn arguments(&self) -> Vec<Vec<u8>> {
         let number = usize::try_from(self.0.tgnargs).unwrap_or(0).min(MAX_ARGUMENTS);
         let read = |n| {
-            // SAFETY: there are so many arguments, and each one is a C string.
+            // SAFETY: `tgargs` has `tgnargs` elements, and each one is a C string.
             let text = unsafe { CStr::from_ptr(*self.0.tgargs.add(n)) }.to_bytes();
             text[..text.len().min(MAX_BYTES)].to_vec()
         };
         (0..number).map(read).collect()
     }
 
-    /// Returns true if the trigger has arguments.
     pub fn has_arguments(&self) -> bool {
         self.0.tgnargs > 0
     }
 
-    /// Returns the table that the trigger names after FROM, or `None` if it names none.
+    /// Returns the table that follows FROM in the definition of the trigger, or `None` if there is none.
     pub fn referenced(&self) -> Option<pg_sys::Oid> {
         (self.0.tgconstrrelid != pg_sys::InvalidOid).then_some(self.0.tgconstrrelid)
     }
 
-    /// Returns true if the trigger calls a function of this name.
+    /// Returns true if the trigger calls a function with this name.
     pub fn calls(&self, function: &CStr) -> bool {
-        // SAFETY: the call reads the catalog caches in a transaction. The name is null or a C string in the memory of this call.
+        // SAFETY: the call reads the catalog caches in a transaction. The name is null or a C string that is valid for
+        // the duration of this call.
         unsafe {
             let name = pg_sys::get_func_name(self.0.tgfoid);
             !name.is_null() && CStr::from_ptr(name) == function
         }
     }
 
-    /// Returns true if the trigger calls the function of this name in this schema. A schema has at most one trigger
-    /// function with a given name, because such functions take no arguments.
+    /// Returns true if the trigger calls the function with this name in this schema. A schema has at most one trigger
+    /// function with a given name, because trigger functions take no arguments.
     pub fn calls_in(&self, schema: pg_sys::Oid, function: &CStr) -> bool {
         // SAFETY: the call reads the catalog caches in a transaction.
         self.calls(function) && unsafe { pg_sys::get_func_namespace(self.0.tgfoid) } == schema
     }
 
-    /// Returns true if the trigger fires for all of these events and for no other, whatever the rows contain. A role with the privilege
-    /// TRIGGER can replace a trigger, and a condition is code of this role.
+    /// Returns true if the trigger fires for exactly these events, regardless of the contents of the rows. A role with
+    /// the privilege TRIGGER can replace a trigger, and the condition of such a trigger is code of that role.
     pub fn fires_always(&self, when: Fires) -> bool {
         let kind = match when {
             Fires::AfterRow => {
@@ -120,9 +121,9 @@ impl Trigger<'_> {
         all && self.0.tgqual.is_null() && self.0.tgoldtable.is_null() && self.0.tgnewtable.is_null()
     }
 
-    /// Returns true for a trigger of a foreign key that refers to this table.
+    /// Returns true if the trigger belongs to a foreign key that refers to this table.
     pub fn is_referenced_key(&self) -> bool {
-        // SAFETY: the call compares the number of the function with constants.
+        // SAFETY: the call compares the OID of the function with constants.
         self.0.tgisinternal && unsafe { pg_sys::RI_FKey_trigger_type(self.0.tgfoid) } == pg_sys::RI_TRIGGER_PK as i32
     }
 }

@@ -1,5 +1,5 @@
-//! Observes utility statements: `DISCARD`, because PostgreSQL has no hook for discarding the values of sequences, and `COPY .. FROM`.
-//! PostgreSQL passes each utility statement to `ProcessUtility_hook`, even if a function runs it.
+//! Observes utility statements: `DISCARD`, because PostgreSQL has no hook for discarding the values of sequences, and
+//! `COPY .. FROM`. PostgreSQL passes each utility statement to `ProcessUtility_hook`, even if a function runs it.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -10,20 +10,20 @@ use std::sync::OnceLock;
 use pgrx::pg_sys;
 use pgrx::pg_sys::DiscardMode::{DISCARD_ALL, DISCARD_SEQUENCES};
 
-/// The hook that was set before [`utility`].
+/// The hook that was installed before [`utility`].
 static PREVIOUS: OnceLock<pg_sys::ProcessUtility_hook_type> = OnceLock::new();
 
 /// The function to call after a `DISCARD` of sequences.
 static AFTER_DISCARD: OnceLock<fn()> = OnceLock::new();
 
 thread_local! {
-    /// True if the innermost utility statement that runs is `COPY .. FROM`.
+    /// True if the innermost utility statement being executed is `COPY .. FROM`.
     static COPIES: Cell<bool> = const { Cell::new(false) };
 }
 
 unsafe extern "C-unwind" {
-    // This function is declared here because the pgrx wrapper turns an error into a panic. The panic would then have to be caught
-    // and raised again for each statement that fails. See `utility`.
+    // This function is declared here because the pgrx wrapper turns an error into a panic. Each failed statement would
+    // then require catching the panic and raising it again. See `utility`.
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,
         text: *const c_char,
@@ -37,11 +37,11 @@ unsafe extern "C-unwind" {
 }
 
 /// Observes the utility statements of each session. `after_discard` is called after every successful `DISCARD ALL` or
-/// `DISCARD SEQUENCES`, and must not panic. This function is called in the postmaster while it preloads libraries.
+/// `DISCARD SEQUENCES`, and must not panic. The postmaster calls this function while it preloads libraries.
 pub fn observe(after_discard: fn()) {
     let _ = AFTER_DISCARD.set(after_discard);
-    // SAFETY: the hook is a variable of this process, which has one thread. Libraries may set this hook and register callbacks when
-    // they are loaded. The callbacks do not use their argument.
+    // SAFETY: the hook is a variable of this process, which is single-threaded. Libraries may set this hook and
+    // register callbacks when they are loaded. The callbacks do not use their argument.
     unsafe {
         let _ = PREVIOUS.set(pg_sys::ProcessUtility_hook);
         pg_sys::ProcessUtility_hook = Some(utility);
@@ -50,13 +50,13 @@ pub fn observe(after_discard: fn()) {
     }
 }
 
-/// Returns true if the innermost utility statement that runs is `COPY .. FROM`. After an error that was caught inside such a statement,
-/// this is false until the statement ends.
+/// Returns true if the innermost utility statement being executed is `COPY .. FROM`. After an error that was caught
+/// inside such a statement, returns false until the statement ends.
 pub fn copies() -> bool {
     COPIES.get()
 }
 
-/// Forgets the statement that an error has ended.
+/// Resets the flag after an error has ended the statement.
 ///
 /// # Safety
 ///
@@ -67,8 +67,8 @@ unsafe extern "C-unwind" fn transaction_ends(event: pg_sys::XactEvent::Type, _: 
     }
 }
 
-/// Forgets the statement that an error has ended, and also the statement that continues, because the two cannot be
-/// distinguished without a stack of all statements.
+/// Resets the flag after an error has ended a statement. This also affects the outer statement, which continues,
+/// because the two cannot be distinguished without a stack of all statements.
 ///
 /// # Safety
 ///
@@ -84,10 +84,12 @@ unsafe extern "C-unwind" fn subtransaction_ends(
     }
 }
 
-/// Passes each utility statement on. Notes whether it is `COPY .. FROM` while it runs, and detects a successful `DISCARD` of sequences.
+/// Passes each utility statement on. Records whether it is `COPY .. FROM` while it is executed, and detects a
+/// successful `DISCARD` of sequences.
 ///
-/// This function has no pgrx guard, because nothing in it panics. An error in the statement leaves this frame through PostgreSQL's
-/// `longjmp`, which is safe because the frame has nothing to drop. The end of the transaction or subtransaction then resets the note.
+/// This function has no pgrx guard, because nothing in it panics. An error in the statement leaves this frame through
+/// PostgreSQL's `longjmp`, which is safe because the frame has nothing to drop. The end of the transaction or
+/// subtransaction then resets the flag.
 ///
 /// # Safety
 ///
@@ -102,8 +104,8 @@ unsafe extern "C-unwind" fn utility(
     destination: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: PostgreSQL passes a valid node. The node is read before the statement runs, because a statement that ends the
-    // transaction can free the node.
+    // SAFETY: PostgreSQL passes a valid node. The node is read before the statement is executed, because a statement
+    // that ends the transaction can free the node.
     let (discards, copies) =
         unsafe { (discards_sequences((*statement).utilityStmt), is_copy_from((*statement).utilityStmt)) };
     let outer = COPIES.replace(copies);
@@ -116,7 +118,7 @@ unsafe extern "C-unwind" fn utility(
     }
 }
 
-/// Returns true for `DISCARD ALL` and `DISCARD SEQUENCES`.
+/// Returns true if the statement is `DISCARD ALL` or `DISCARD SEQUENCES`.
 ///
 /// # Safety
 ///
@@ -131,7 +133,7 @@ unsafe fn discards_sequences(statement: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Returns true for `COPY .. FROM`.
+/// Returns true if the statement is `COPY .. FROM`.
 ///
 /// # Safety
 ///

@@ -1,15 +1,17 @@
-//! The differences between the versions of PostgreSQL. A version that this file does not name gets what the newest one has.
+//! The differences between PostgreSQL versions. A version that this file does not name is treated like the newest one.
 //!
 //! # PostgreSQL 19
 //!
-//! pgrx has the feature `pg19` from 0.19 on, which needs Rust 1.96. Of the changes in PostgreSQL 19, these concern this library:
+//! pgrx supports PostgreSQL 19 (feature `pg19`) in version 0.19 and later, which need Rust 1.96. The following changes
+//! in PostgreSQL 19 affect this library:
 //!
-//! - `RepOriginId` is called `ReplOriginId` (commit 1fdbca159e). It is [`OriginId`] here, and no other file uses the name.
+//! - `RepOriginId` is called `ReplOriginId` (commit 1fdbca159e). It is [`OriginId`] here, and no other file uses the
+//!   name.
 //! - `ShmemRequestStruct` is the new way to request shared memory (commit 283e823f9). According to the release notes,
-//!   `ShmemInitStruct` remains, which [`crate::pg::backend_slots`] and pgrx call.
+//!   `ShmemInitStruct`, which [`crate::pg::backend_slots`] and pgrx call, is still supported.
 //!
-//! Before the first release for PostgreSQL 19, compare what this library assumes without a declaration that a compiler could check:
-//! [`SYNC_REP_LOCK`], the flags of [`standby_configured`], the function `die`, and the locks that `replorigin_advance` holds when it
+//! Before the first release for PostgreSQL 19, check the assumptions that the compiler cannot check: [`SYNC_REP_LOCK`],
+//! the flags in [`standby_configured`], the function `die`, and the locks that `replorigin_advance` holds when it
 //! raises an error, which [`crate::pg::origin`] releases.
 #![allow(unsafe_code)]
 
@@ -20,15 +22,15 @@ use pgrx::pg_sys;
 use crate::faults::{self, Fault};
 use crate::pg::wait_event::WaitEvent;
 
-/// Returns the wait event that `pg_stat_activity` shows for a session that waits. Before PostgreSQL 17, all extensions share one
-/// wait event.
+/// Returns the wait event that `pg_stat_activity` shows for a waiting session. Before PostgreSQL 17, all extensions
+/// share one wait event.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub fn wait_event(_: WaitEvent) -> u32 {
     pg_sys::PG_WAIT_EXTENSION
 }
 
-/// Returns the wait event that `pg_stat_activity` shows for a session that waits. From PostgreSQL 17 on, extensions define their
-/// own wait events.
+/// Returns the wait event that `pg_stat_activity` shows for a waiting session. In PostgreSQL 17 and later, extensions
+/// define their own wait events.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub fn wait_event(what: WaitEvent) -> u32 {
     use std::sync::OnceLock;
@@ -39,12 +41,12 @@ pub fn wait_event(what: WaitEvent) -> u32 {
         WaitEvent::Clock => (&EVENTS[2], c"SnowflakeClock"),
         WaitEvent::Segment => (&EVENTS[3], c"SnowflakeSegment"),
     };
-    // SAFETY: PostgreSQL copies the C string. The call is made in a backend that holds no lock.
+    // SAFETY: PostgreSQL copies the C string. The call is made in a backend that holds no locks.
     *event.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
 }
 
-/// Makes SIGTERM terminate this background worker in the same way as it terminates a session. The worker ends at the next check
-/// for interrupts, for example during a wait for a lock.
+/// Makes SIGTERM terminate this background worker in the same way as it terminates a session. The worker exits at the
+/// next check for interrupts, for example while it waits for a lock.
 pub fn end_on_sigterm() {
     unsafe extern "C-unwind" {
         fn die(signal: std::ffi::c_int);
@@ -52,7 +54,8 @@ pub fn end_on_sigterm() {
     if faults::on(Fault::DeafWorker) {
         return pgrx::bgworkers::BackgroundWorker::attach_signal_handlers(pgrx::bgworkers::SignalWakeFlags::SIGTERM);
     }
-    // SAFETY: the handler is PostgreSQL's own. It is set before signals are unblocked, as in PostgreSQL's background workers.
+    // SAFETY: the handler is PostgreSQL's own. It is installed before signals are unblocked, as in PostgreSQL's
+    // background workers.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::pqsignal(libc::SIGTERM, Some(die));
@@ -62,27 +65,26 @@ pub fn end_on_sigterm() {
     }
 }
 
-/// Returns the number of this backend, or returns `None` in a process that is not a backend. The number is below `MaxBackends`,
-/// and no other backend has the same number at the same time. Before PostgreSQL 17, it is the number in the shared invalidation
-/// queue, which begins at 1.
+/// Returns the number of this backend, or `None` if this process is not a backend. The number is below `MaxBackends`,
+/// and no two backends have the same number at the same time. Before PostgreSQL 17, the number comes from the shared
+/// invalidation queue, where numbers start at 1.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub fn backend_number() -> Option<usize> {
     // SAFETY: this is a plain variable of this process.
     usize::try_from(unsafe { pg_sys::MyBackendId }).ok()?.checked_sub(1)
 }
 
-/// Returns the number of this backend, or returns `None` in a process that is not a backend. The number is below `MaxBackends`,
-/// and no other backend has the same number at the same time.
+/// Returns the number of this backend, or `None` if this process is not a backend. The number is below `MaxBackends`,
+/// and no two backends have the same number at the same time.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub fn backend_number() -> Option<usize> {
     // SAFETY: this is a plain variable of this process.
     usize::try_from(unsafe { pg_sys::MyProcNumber }).ok()
 }
 
-/// The number of a replication origin.
 pub type OriginId = pg_sys::RepOriginId;
 
-/// The setting that limits how many replication origins can have progress. Before PostgreSQL 18, this setting also limits the
+/// The setting that limits how many replication origins can have progress. Before PostgreSQL 18, it also limits the
 /// number of replication slots.
 #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
 pub const ORIGINS_SETTING: &str = "max_replication_slots";
@@ -94,26 +96,27 @@ pub const ORIGINS_SETTING: &str = "max_active_replication_origins";
 /// Returns the value of [`ORIGINS_SETTING`].
 #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
 pub fn origins() -> i32 {
-    // SAFETY: this setting changes only when the server starts.
+    // SAFETY: this setting can change only when the server starts.
     unsafe { pg_sys::max_replication_slots }
 }
 
 /// Returns the value of [`ORIGINS_SETTING`].
 #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
 pub fn origins() -> i32 {
-    // SAFETY: this setting changes only when the server starts.
+    // SAFETY: this setting can change only when the server starts.
     unsafe { pg_sys::max_active_replication_origins }
 }
 
-/// The number of `SyncRepLock` among the main locks. It is 32 in all supported versions, because PostgreSQL does not reuse the
-/// numbers of removed locks. The number is defined in `lwlocknames.txt`, or in `lwlocklist.h` from PostgreSQL 17 on.
+/// The number of `SyncRepLock` among the main locks. It is 32 in all supported versions, because PostgreSQL does not
+/// reuse the numbers of removed locks. The number is defined in `lwlocknames.txt`, or in `lwlocklist.h` in PostgreSQL
+/// 17 and later.
 pub const SYNC_REP_LOCK: usize = 32;
 
-/// Returns true if a synchronous standby is configured, according to the flags in shared memory and the
-/// `synchronous_standby_names` of this process.
+/// Returns true if a synchronous standby is configured, according to the flags in shared memory and to
+/// `synchronous_standby_names` in this process.
 ///
-/// From the minor releases of May 2025 on (15.13, 16.9, 17.5), the flags are INIT and DEFINED. INIT is set once the checkpointer
-/// has run. Older releases have one flag, which is true if a synchronous standby is configured.
+/// In the minor releases of May 2025 (15.13, 16.9, 17.5) and later, the flags are INIT and DEFINED. INIT is set once
+/// the checkpointer has run. Earlier releases have a single flag, which is true if a synchronous standby is configured.
 pub fn standby_configured(flags: u8, names_given: bool) -> bool {
     let flag = |bit: u32| u32::from(flags) & bit != 0;
     if server_version() < FLAGS_SINCE {
@@ -125,7 +128,7 @@ pub fn standby_configured(flags: u8, names_given: bool) -> bool {
     }
 }
 
-/// The first version with both flags.
+/// The first version that has both flags.
 const FLAGS_SINCE: u32 = if cfg!(feature = "pg15") {
     150_013
 } else if cfg!(feature = "pg16") {
@@ -136,21 +139,22 @@ const FLAGS_SINCE: u32 = if cfg!(feature = "pg15") {
     180_000
 };
 
-/// Returns the version of the running server, which can be an older minor release than the one for which this library was built.
+/// Returns the version of the running server, which can be an older minor release than the one for which this library
+/// was built.
 fn server_version() -> u32 {
-    // SAFETY: the setting exists in every version, so the pointer is a C string that stays valid.
+    // SAFETY: the setting exists in every version, so the pointer is a C string that remains valid.
     let text = unsafe { CStr::from_ptr(pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false)) };
     text.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(pg_sys::PG_VERSION_NUM)
 }
 
-/// Returns true if the current user owns a relation, or is a member of the role that owns it.
+/// Returns true if the current user owns a relation or is a member of the role that owns it.
 #[cfg(feature = "pg15")]
 pub fn owns(relation: pg_sys::Oid) -> bool {
     // SAFETY: the functions read the catalog caches in a transaction.
     unsafe { pg_sys::pg_class_ownercheck(relation, pg_sys::GetUserId()) }
 }
 
-/// Returns true if the current user owns a relation, or is a member of the role that owns it.
+/// Returns true if the current user owns a relation or is a member of the role that owns it.
 #[cfg(not(feature = "pg15"))]
 pub fn owns(relation: pg_sys::Oid) -> bool {
     // SAFETY: the functions read the catalog caches in a transaction.

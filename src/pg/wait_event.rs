@@ -1,17 +1,17 @@
-//! The events that a session can wait for.
+//! The events for which a session can wait.
 
-/// An event that a session waits for.
+/// An event for which a session waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum WaitEvent {
     /// The session waits for the clock, because the lead is at its limit.
     Throttled,
-    /// The session waits for the mark, because another session is extending the reservation, or because the synchronous standby
-    /// has not acknowledged the mark yet.
+    /// The session waits for the mark, because another session is extending the reservation or because the synchronous
+    /// standby has not acknowledged the mark yet.
     Mark,
-    /// The session waits for the wall clock, because the wall clock was set back.
+    /// The session waits for the wall clock, because it was set back.
     Clock,
-    /// The session waits until the registrar has fetched numbers of a segment.
+    /// The session waits for the registrar to fetch numbers of a segment.
     Segment,
 }
 
@@ -19,7 +19,7 @@ impl WaitEvent {
     /// All events.
     pub const ALL: [WaitEvent; 4] = [WaitEvent::Throttled, WaitEvent::Mark, WaitEvent::Clock, WaitEvent::Segment];
 
-    /// Returns the name that views show.
+    /// Returns the name that the views show.
     pub fn name(self) -> &'static str {
         match self {
             WaitEvent::Throttled => "throttled",
