@@ -1,4 +1,4 @@
-//! A client of the registry for segments: its requests as SQL statements, and their answers.
+//! A client of the registry for segments: sends its requests as SQL statements, and parses the answers.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::message::registry::{RefusalFacts, Trouble};
 use crate::pg::libpq::{Connection, ResultRow};
 use crate::segments::facts::PeriodTag;
 
-/// The statements. As in [`crate::fleet::call`], no name and no operator depends on the search path.
+/// The statements. As in [`crate::fleet::call`], no names or operators depend on the search path.
 const HELLO: &CStr = c"SELECT answer, reason, nonce FROM snowflake_registry.hello($1, $2, $3)";
 const TAKE: &CStr =
     c"SELECT answer, reason, generation, first, count, step, max_step, EXTRACT(epoch FROM until) AS until \
@@ -24,16 +24,17 @@ const REPORT: &CStr =
     c"SELECT pg_catalog.json_agg(pg_catalog.json_build_array(answer, reason, tag)) FILTER (WHERE answer OPERATOR(pg_catalog.<>) 'current') \
       AS answers FROM snowflake_registry.report($1, $2, $3, $4)";
 
-/// What the registry says about blocks that this server holds.
+/// What the registry reports about blocks that this server holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// The registry had forgotten the block, and goes on above everything that it can have forgotten.
+    /// The registry had lost the block. It continues above all numbers that it can have lost.
     Raised { tag: String },
-    /// The segment does not exist, so this server must not go on in its blocks. The tag can be that of another segment.
+    /// The segment does not exist, so this server must not continue to use its blocks. A different segment may have the
+    /// same tag now.
     Void { tag: String, created_again: bool },
 }
 
-/// A connection on which statements are sent, and how long each of them may take.
+/// A connection for sending statements, and the time limit for each of them.
 pub struct SegmentClient<'connection> {
     pub connection: &'connection Connection,
     pub patience: Duration,
@@ -42,7 +43,8 @@ pub struct SegmentClient<'connection> {
 }
 
 impl SegmentClient<'_> {
-    /// Asks the registry for a nonce. A copy of this server's memory would make the same nonce as this server.
+    /// Requests a nonce from the registry. The nonce is not generated locally, because a copy of this server's memory
+    /// would generate the same one.
     pub fn nonce(&self) -> Result<Uuid, Trouble> {
         let parameters =
             [self.fleet(), Some(self.format.layout.to_string()), Some(self.format.epoch.unix_ms().to_string())];
@@ -54,7 +56,7 @@ impl SegmentClient<'_> {
         }
     }
 
-    /// Asks for a block of a tag.
+    /// Requests a block of a tag.
     pub fn take(&self, tag: &str, nonce: Uuid, want: u64) -> Result<TakeAnswer, Trouble> {
         let want = want.min(i64::MAX as u64).to_string();
         let row = self.row(TAKE, &[self.fleet(), Some(tag.into()), text(nonce), Some(want)])?;
@@ -78,7 +80,8 @@ impl SegmentClient<'_> {
         }
     }
 
-    /// Creates the tag of a period of a series unless it exists. Returns why the registry does not create it.
+    /// Creates the tag of a series' period if it does not exist. If the registry does not create it, returns the
+    /// reason.
     pub fn begin(&self, tag: &str, period: &PeriodTag) -> Result<Option<Reason>, Trouble> {
         // A period begins at a full second.
         let begins = period.begins.div_euclid(1_000_000);
@@ -94,7 +97,7 @@ impl SegmentClient<'_> {
         }
     }
 
-    /// Gives back numbers of a block. Returns false if the registry does not take them.
+    /// Returns numbers of a block to the registry. Returns false if the registry does not accept them.
     pub fn give_back(&self, tag: &str, rest: &Rest) -> Result<bool, Trouble> {
         let number = |number: i64| Some(number.to_string());
         let (generation, nonce) = (number(rest.generation as i64), text(rest.nonce));
@@ -102,7 +105,8 @@ impl SegmentClient<'_> {
         self.row(GIVE_BACK, &parameters).map(|row| row.get("answer") == Some("given back"))
     }
 
-    /// Reports the tags of which this server holds blocks: the tag, its generation, and the last number of the highest block.
+    /// Reports the tags whose blocks this server holds. For each tag, the report contains its generation and the last
+    /// number of the highest block.
     pub fn report(&self, held: &[(String, u64, i64)]) -> Result<Vec<Said>, Trouble> {
         let array = |items: Vec<String>| Some(format!("{{{}}}", items.join(",")));
         let tags = array(held.iter().map(|(tag, _, _)| quoted(tag)).collect());
@@ -124,9 +128,10 @@ impl SegmentClient<'_> {
         Ok(said.collect())
     }
 
-    /// Returns false if the registry has no such tag. This locks and writes nothing in the registry.
+    /// Returns false if the registry has no such tag. The call does not lock or write anything in the registry.
     pub fn exists(&self, tag: &str) -> Result<bool, Trouble> {
-        // No tag has this generation. What else the registry answers, such as that this is not its fleet, take() answers, too.
+        // No tag has this generation. Any other answer, such as a refusal for a different fleet, would also be returned
+        // by take().
         let said = self.report(&[(tag.to_owned(), 0, 0)])?;
         Ok(!said.iter().any(|said| matches!(said, Said::Void { created_again: false, .. })))
     }
@@ -139,7 +144,7 @@ impl SegmentClient<'_> {
         self.connection.row(sql, parameters, self.patience).map_err(Trouble::NoAnswer)
     }
 
-    /// Returns the trouble with an answer that all calls have in common.
+    /// Returns the trouble for an answer that every call can receive.
     fn other(&self, row: &ResultRow) -> Trouble {
         match (row.get("answer"), row.get("reason")) {
             (Some("refused"), Some("foreign fleet")) => Trouble::Refused {
@@ -156,7 +161,7 @@ fn text(Uuid(uuid): Uuid) -> Option<String> {
     Some(format!("{uuid:032x}"))
 }
 
-/// Returns a text as an element of an array.
+/// Formats a text as an element of an SQL array.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

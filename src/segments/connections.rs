@@ -1,5 +1,5 @@
-//! The connection on which the registrar asks for blocks. It stays open for some seconds, because a tag that is drawn fast needs one block
-//! after another.
+//! The connection over which the registrar requests blocks. It stays open for some seconds, because a tag with a high
+//! demand needs one block after another.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,16 @@ use crate::segments::client::SegmentClient;
 /// How long a connection stays open after the last request.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// How long the registry has to answer one request: as long as there is time before the next heartbeat, within these limits.
+/// How long the registry has to answer one request. The limit is the time until the next heartbeat, but within this
+/// range.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
-/// What the registrar needs to send requests.
+/// The data that the registrar needs to send requests.
 pub struct RequestContext<'text> {
     pub string: &'text str,
     pub fleet: Uuid,
     pub format: IdFormat,
-    /// How long it is until the next heartbeat.
+    /// The time until the next heartbeat.
     pub time: Duration,
 }
 
@@ -32,13 +33,13 @@ impl RequestContext<'_> {
         self.time.clamp(PATIENCE.0, PATIENCE.1)
     }
 
-    /// Returns a client that uses a connection.
+    /// Returns a client that uses the given connection.
     pub fn client<'connection>(&self, connection: &'connection Connection) -> SegmentClient<'connection> {
         SegmentClient { connection, patience: self.patience(), fleet: self.fleet, format: self.format }
     }
 }
 
-/// The connection of the registrar to the registry, if it is open.
+/// The registrar's connection to the registry, if it is open.
 #[derive(Default)]
 pub struct RegistryConnection {
     connection: Option<Connection>,
@@ -47,7 +48,8 @@ pub struct RegistryConnection {
 }
 
 impl RegistryConnection {
-    /// Closes a connection that is idle, or that leads to another registry. Returns the time after which it will be idle for too long.
+    /// Closes a connection that is idle or that leads to a different registry. Returns the time after which the
+    /// connection will have been idle for too long.
     pub fn close_if_idle(&mut self, context: &RequestContext, now: Instant) -> Option<Duration> {
         if self.string != context.string || self.last_use.is_some_and(|last| now >= last + IDLE) {
             self.close();
@@ -55,7 +57,8 @@ impl RegistryConnection {
         self.last_use.map(|last| (last + IDLE).saturating_duration_since(now))
     }
 
-    /// Sends requests over the open connection, or over a new one. If the open one is broken, tries once more over a new one.
+    /// Sends requests over the open connection, or over a new one. If the open connection is broken, retries once over
+    /// a new one.
     pub fn request<T>(
         &mut self,
         context: &RequestContext,

@@ -1,4 +1,4 @@
-//! The path from an SQL call to a number of a segment: what a session knows, and how it waits.
+//! The path from an SQL call to a number of a segment: the slots that a session remembers, and how the session waits.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,23 +20,24 @@ use crate::segments::facts::{Asked, MAX_ENCODED, MAX_TAG};
 use crate::segments::slots::{self as slots, FoundSlot, Phase, Slot};
 use crate::server::{clock, wait};
 
-/// How long a session sleeps before it asks the registrar again.
+/// How long a session sleeps before it repeats its request to the registrar.
 const SLEEP: Duration = Duration::from_secs(1);
 
 /// How long a session waits for the registrar.
 const PATIENCE: Nanos = 60_000_000_000;
 
-/// How long a session waits until its tag is looked up. How long this takes depends on how many tags that do not exist the sessions of its
-/// role ask for.
+/// How long a session waits for its tag to be looked up. The wait is longer if the sessions of the same role request
+/// many tags that do not exist.
 const LOOK_UP_PATIENCE: Nanos = 300_000_000_000;
 
-/// The number of tags that a session remembers. A session that uses more tags looks them up again.
+/// The number of tags that a session remembers. If the session uses more tags, it looks them up again.
 const REMEMBERED: usize = 1_000;
 
 /// A slot and its version.
 type SlotVersion = (&'static Slot, u64);
 
-/// The slots that this session knows, by the tag in the encoding of the database. The last one is found without a search.
+/// The slots that this session remembers, indexed by the tag in the database's encoding. The last slot is found without
+/// a search.
 struct Known {
     last: Option<(Box<[u8]>, SlotVersion)>,
     all: BTreeMap<Box<[u8]>, SlotVersion>,
@@ -68,8 +69,8 @@ impl Known {
     }
 }
 
-/// Draws a number. The session waits only if there is none on this server. If `period` returns one that the session may create and the
-/// registry has no such tag, the tag is created.
+/// Draws a number. The session waits only if this server has no numbers left. If the registry has no such tag, and
+/// `period` returns a period that the session may create, the tag is created.
 #[inline]
 pub fn draw(tag: Text<'_>, period: impl FnOnce() -> Option<Asked>) -> i64 {
     let known = KNOWN.with_borrow_mut(|known| known.find(tag.0));
@@ -81,11 +82,11 @@ pub fn draw(tag: Text<'_>, period: impl FnOnce() -> Option<Asked>) -> i64 {
     }
 }
 
-/// Finds the slot of a tag, and draws from it.
+/// Finds the slot of a tag and draws from it.
 #[cold]
 fn find(tag: Text<'_>, period: Option<&Asked>) -> i64 {
     let raise = |problem: SegmentProblem| -> ! { problem.report(&tag.shown()).raise() };
-    // If the library is not preloaded, this call raises the error that says so.
+    // Raises an error if the library is not preloaded.
     let own = identity::get();
     if !own.registry_set {
         raise(SegmentProblem::NoRegistry);
@@ -118,7 +119,7 @@ fn find(tag: Text<'_>, period: Option<&Asked>) -> i64 {
                 await_number(slot, version, begun, period)
             }
             FoundSlot::Full => await_slot(begun, false, Duration::from_millis(20)),
-            // The registrar looks up few tags in a second.
+            // The registrar looks up only a few tags per second.
             FoundSlot::Crowded => await_slot(begun, true, Duration::from_millis(100)),
         };
         match drawn {
@@ -134,12 +135,12 @@ fn await_slot(begun: Nanos, looked_up: bool, most: Duration) -> Result<Option<i6
     let waiting = slots::freed().join();
     unreachable()?;
     late(begun, looked_up)?;
-    // A slot that was freed before this session waited is found soon.
+    // If a slot was freed before this session joined, the session finds it after the timeout.
     wait::until_woken(&waiting, WaitEvent::Segment, most);
     Ok(None)
 }
 
-/// Draws from a slot as soon as it has a number. Returns `None` if the slot has got another tag.
+/// Draws from a slot as soon as it has a number. Returns `None` if the slot has been assigned to a different tag.
 fn await_number(
     slot: &Slot,
     version: u64,
@@ -161,11 +162,11 @@ fn await_number(
             },
         }
         if let Some((reason, until)) = slot.refusal.get() {
-            // The refusal can be that of a different tag, which has got the slot.
+            // The refusal can belong to a different tag, to which the slot has been assigned.
             if slot.version() != version {
                 return Ok(None);
             }
-            // A session that may not create the tag can have asked before.
+            // The refusal can be the answer to a session that was not allowed to create the tag.
             if reason == Reason::Unknown && std::mem::take(&mut creates) {
                 unanswered = slot.unanswered();
             }
@@ -204,15 +205,15 @@ fn refused(reason: Reason, until: i64, asked: Option<&Asked>) -> SegmentProblem 
     }
 }
 
-/// Returns an error while the registry cannot be asked. The registrar keeps trying.
+/// Returns an error while the registry cannot be reached. The registrar keeps retrying.
 fn unreachable() -> Result<(), SegmentProblem> {
     let Some(failing) = slots::failing() else { return Ok(()) };
     let (cause, hint) = (failing.cause(), failing.hint());
     Err(SegmentProblem::Unreachable { since: failing.since.into(), failures: failing.failures, cause, hint })
 }
 
-/// Returns an error if the registrar does not run, or if this session has waited for it for too long. `looked_up` is true for a session
-/// that waits until its tag is looked up.
+/// Returns an error if the registrar is not running, or if this session has waited for it for too long. `looked_up` is
+/// true if the session waits for its tag to be looked up.
 fn late(begun: Nanos, looked_up: bool) -> Result<(), SegmentProblem> {
     let waited = clock::monotonic().saturating_sub(begun);
     let patience = match looked_up {

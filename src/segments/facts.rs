@@ -1,4 +1,4 @@
-//! The plain values in the slot of a segment.
+//! The plain values in a segment's slot.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -8,19 +8,19 @@ use pgrx::PGRXSharedMemory;
 
 use crate::pg::text_arg::ascii;
 
-/// The length of the longest tag, in bytes of UTF-8. The registry has the same limit.
+/// The maximum length of a tag, in bytes of UTF-8. The registry has the same limit.
 pub const MAX_TAG: usize = 200;
 
-/// The length of the longest tag in any encoding of a database, in bytes. No character is more than four times as long as in UTF-8. A
-/// longer text, which can be a gigabyte in size, must not be copied.
+/// The maximum length of a tag in any database encoding, in bytes. No character is more than four times as long as in
+/// UTF-8. A longer string, which could be a gigabyte in size, must not be copied.
 pub const MAX_ENCODED: usize = 4 * MAX_TAG;
 
-/// How the tag of a period of a series begins. The registry refuses such a tag without a period.
+/// The prefix of the tags of series' periods. The registry refuses such a tag if it is not followed by a period.
 pub const PERIOD: &[u8] = b"series ";
 
 const WORDS: usize = MAX_TAG / size_of::<u64>();
 
-/// A tag in UTF-8. The lock of the slots guards it.
+/// A tag in UTF-8. It is protected by the lock of the slots.
 #[derive(Default)]
 pub struct SharedTag {
     length: AtomicU64,
@@ -28,7 +28,7 @@ pub struct SharedTag {
 }
 
 impl SharedTag {
-    /// Stores a tag, which has at most [`MAX_TAG`] bytes.
+    /// Stores a tag of at most [`MAX_TAG`] bytes.
     pub fn set(&self, tag: &str) {
         for (word, stored) in words(tag).zip(&self.words) {
             stored.store(word, Ordering::Relaxed);
@@ -36,7 +36,7 @@ impl SharedTag {
         self.length.store(tag.len().min(MAX_TAG) as u64, Ordering::Relaxed);
     }
 
-    /// Returns true if this is the stored tag.
+    /// Returns true if the stored tag is equal to `tag`.
     pub fn is(&self, tag: &str) -> bool {
         self.length.load(Ordering::Relaxed) == tag.len() as u64
             && words(tag).zip(&self.words).all(|(word, stored)| stored.load(Ordering::Relaxed) == word)
@@ -50,7 +50,7 @@ impl SharedTag {
     }
 }
 
-/// Returns the bytes of a tag in words.
+/// Returns the bytes of a tag as words.
 fn words(tag: &str) -> impl Iterator<Item = u64> {
     tag.as_bytes().chunks(size_of::<u64>()).map(|bytes| {
         let mut word = [0; size_of::<u64>()];
@@ -59,7 +59,7 @@ fn words(tag: &str) -> impl Iterator<Item = u64> {
     })
 }
 
-/// With what the tag of a period of a series is created if the registry has none.
+/// The values with which the tag of a series' period is created if the registry does not have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodTag {
     /// When the period begins, in microseconds since the Unix epoch.
@@ -70,7 +70,7 @@ pub struct PeriodTag {
     pub lengths: (u64, u64),
 }
 
-/// How a session asks for the tag of a period.
+/// A session's request for the tag of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     pub period: PeriodTag,
@@ -85,14 +85,14 @@ impl Asked {
     }
 }
 
-/// The period of the tag of a slot, if it is one of a series. It is set when the slot gets the tag.
+/// The period of the tag of a slot, if the tag belongs to a series. It is set when the slot is assigned to the tag.
 pub struct OfPeriod {
     begins: AtomicI64,
     start: AtomicI64,
     lengths: (AtomicU64, AtomicU64),
 }
 
-/// No period begins at this time.
+/// The value of `begins` if there is no period. No period begins at this time.
 const NEVER: i64 = i64::MIN;
 
 impl Default for OfPeriod {
@@ -103,7 +103,7 @@ impl Default for OfPeriod {
 }
 
 impl OfPeriod {
-    /// Stores a period, or that there is none.
+    /// Stores a period, or the fact that there is none.
     pub fn set(&self, period: Option<&PeriodTag>) {
         let Some(period) = period else { return self.begins.store(NEVER, Ordering::Release) };
         self.start.store(period.start, Ordering::Relaxed);
@@ -120,21 +120,21 @@ impl OfPeriod {
     }
 }
 
-/// What the registrar has counted for the tag of a slot.
+/// The registrar's statistics for the tag of a slot.
 #[derive(Default)]
 pub struct TagFacts {
-    /// The generation of the tag.
     pub generation: AtomicU64,
     /// The last number of the highest block.
     pub highest: AtomicU64,
-    /// How many numbers were put into the segment since the slot got its tag.
+    /// How many numbers have been added to the segment since the slot was assigned to its tag.
     pub given: AtomicU64,
     /// The length of the last block.
     pub step: AtomicU64,
     /// How often a block was fetched, and how often a session had to wait for one.
     pub fetches: AtomicU64,
     pub waits: AtomicU64,
-    /// When the last block and the one before were fetched, on the monotonic clock, and how many numbers were drawn until then.
+    /// When the last block and the previous one were fetched, on the monotonic clock, and how many numbers had been
+    /// drawn by then.
     pub last_fetch: AtomicU64,
     pub last_drawn: AtomicU64,
     pub fetch_before: AtomicU64,
@@ -142,13 +142,13 @@ pub struct TagFacts {
 }
 
 impl TagFacts {
-    /// Returns how long ago the last block was fetched, if there was one.
+    /// Returns how long ago the last block was fetched, if a block has been fetched.
     pub fn lasted(&self, now: Nanos) -> Option<Nanos> {
         let last = self.last_fetch.load(Ordering::Relaxed);
         (last != 0).then(|| now.saturating_sub(last))
     }
 
-    /// Notes that a block was put into the segment. Before, `drawn` numbers were drawn.
+    /// Records that a block was added to the segment, after `drawn` numbers had been drawn.
     pub fn note(&self, fetched: &Fetched, now: Nanos, drawn: u64) {
         let count = fetched.block.length;
         self.generation.store(fetched.rest.generation, Ordering::Relaxed);
@@ -164,7 +164,7 @@ impl TagFacts {
         self.last_fetch.store(now, Ordering::Relaxed);
     }
 
-    /// Sets all to 0, for another tag.
+    /// Resets all values to 0 for a different tag.
     pub fn reset(&self) {
         let all = [&self.generation, &self.highest, &self.given, &self.step, &self.fetches, &self.waits];
         let times = [&self.last_fetch, &self.last_drawn, &self.fetch_before, &self.drawn_before];
@@ -172,16 +172,16 @@ impl TagFacts {
     }
 }
 
-/// The last refusal of the registry. The registrar writes it.
+/// The registry's last refusal. Only the registrar writes it.
 #[derive(Default)]
 pub struct Refusal {
     reason: AtomicU32,
-    /// Until when the refusal lasts, in microseconds since the Unix epoch.
+    /// When the refusal ends, in microseconds since the Unix epoch.
     until: AtomicU64,
 }
 
 impl Refusal {
-    /// Returns the reason, and until when the refusal lasts.
+    /// Returns the reason for the refusal, and when the refusal ends.
     pub fn get(&self) -> Option<(Reason, i64)> {
         let reason = Reason::of(self.reason.load(Ordering::Acquire))?;
         Some((reason, self.until.load(Ordering::Relaxed) as i64))
@@ -193,19 +193,19 @@ impl Refusal {
         self.reason.store(reason as u32, Ordering::Release);
     }
 
-    /// Forgets the refusal.
+    /// Clears the refusal.
     pub fn clear(&self) {
         self.reason.store(0, Ordering::Release);
     }
 }
 
-/// The bytes of a text about the registry.
+/// The maximum length of a text about the registry, in bytes.
 const TEXT: usize = 400;
 
-/// What is wrong with the registry. The lock of the slots guards it.
+/// The current problem with the registry. It is protected by the lock of the slots.
 #[derive(Clone, Copy)]
 pub struct Failing {
-    /// When the first of the requests that failed was sent, in microseconds since the Unix epoch.
+    /// When the first failed request was sent, in microseconds since the Unix epoch.
     pub since: i64,
     /// How many requests have failed since then.
     pub failures: u64,
@@ -224,7 +224,7 @@ impl Default for Failing {
 }
 
 impl Failing {
-    /// Returns a failure with its cause and with what to do about it. Every user can read both.
+    /// Returns a problem with its cause and a hint. Every user can read both.
     pub fn new(since: i64, failures: u64, cause: &str, hint: &str) -> Failing {
         Failing { since, failures, cause: bytes(cause), hint: bytes(hint) }
     }
@@ -234,7 +234,7 @@ impl Failing {
         text(&self.cause)
     }
 
-    /// Returns what to do about it.
+    /// Returns how to resolve the cause.
     pub fn hint(&self) -> String {
         text(&self.hint)
     }

@@ -1,4 +1,4 @@
-//! What the registrar remembers and says while the registry issues no blocks.
+//! Records failed requests, and reports them, while the registry does not issue blocks.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::message::segment;
 use crate::segments::facts::Failing;
 use crate::segments::slots::{self as slots, Slot};
 
-/// The pause after the first request that failed, and the longest pause.
+/// The pause after the first failed request, and the longest pause.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
-/// The requests that have failed since one was answered.
+/// The requests that have failed since the last answer.
 #[derive(Default)]
 pub struct Failures {
     failing: Option<(Failing, Trouble)>,
@@ -19,7 +19,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Returns how long the registrar must not send requests.
+    /// Returns how long the registrar must wait before it sends the next request.
     pub fn pause(&self, now: Instant) -> Option<Duration> {
         self.retry.filter(|retry| now < *retry).map(|retry| retry - now)
     }
@@ -29,7 +29,7 @@ impl Failures {
         self.retry = None;
     }
 
-    /// Notes a request that was answered.
+    /// Records that a request was answered.
     pub fn succeeded(&mut self) {
         if let Some(failures) = self.forget() {
             segment::recovered(failures);
@@ -44,7 +44,7 @@ impl Failures {
         Some(failing.failures)
     }
 
-    /// Notes a request that failed, and tells all sessions that wait.
+    /// Records that a request failed, and notifies all waiting sessions.
     pub fn failed(&mut self, trouble: Trouble, slot: &Slot) {
         let report = trouble.report();
         let (since, failures) = match &self.failing {

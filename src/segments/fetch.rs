@@ -1,8 +1,8 @@
-//! The registrar's part of segments: it fetches blocks, and gives back what is left. [`Refill`] decides which request is sent for a tag,
-//! and what an answer means.
+//! The registrar's part of segments: fetches blocks, and returns the remaining numbers to the registry. [`Refill`]
+//! decides which request to send for a tag, and interprets the answers.
 //!
-//! A block is used only after the registry has confirmed its COMMIT: [`crate::pg::libpq::Connection::row`] returns a row only after the
-//! end of the transaction, and returns no row if there was a warning.
+//! A block is used only after the registry has confirmed its COMMIT. [`crate::pg::libpq::Connection::row`] returns a
+//! row only after the end of the transaction, and returns no row if there was a warning.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,17 +25,18 @@ use crate::segments::newcomers::Newcomers;
 use crate::segments::slots::{self as slots, Phase, Slot};
 use crate::server::clock;
 
-/// How long the registrar gives back numbers before it ends.
+/// How long the registrar returns numbers to the registry before it exits.
 const PARTING: Duration = Duration::from_secs(3);
 
-/// What the registrar knows about the tag of a slot. It forgets it if it is started again after an error, and then gives back nothing.
+/// The registrar's state for the tag of a slot. If the registrar is restarted after an error, this state is lost, and
+/// the numbers of the tag are not returned to the registry.
 #[derive(Default)]
 struct FetchState {
     version: u64,
     refill: Refill,
 }
 
-/// The slot that is served, and its tag.
+/// The slot being served, and its tag.
 struct Task {
     index: usize,
     slot: &'static Slot,
@@ -53,19 +54,19 @@ impl Task {
     }
 }
 
-/// The registrar's part of the segments of this server.
+/// The registrar's part of this server's segments.
 #[derive(Default)]
 pub struct Fetcher {
     connection: RegistryConnection,
     tags: HashMap<usize, FetchState>,
-    /// The slot that is served next, among those of segments and in the entrance.
+    /// The slots to serve next, among the slots of segments and in the entrance.
     next: (usize, usize),
     newcomers: Newcomers,
     failures: Failures,
 }
 
 impl Fetcher {
-    /// Makes this process the one that sessions ask. It goes on where another registrar has ended.
+    /// Makes this process the one that sessions wake. It continues the work of a previous registrar.
     pub fn start() -> Fetcher {
         slots::own_latch();
         let begun = slots::all().iter().filter(|slot| matches!(slot.phase(), Phase::Asked | Phase::Leaving));
@@ -73,8 +74,8 @@ impl Fetcher {
         Fetcher::default()
     }
 
-    /// Does one thing that a session wants, if there is any. Returns the time after which this function must be called again although no
-    /// session asks, or `None` if there is nothing to do.
+    /// Performs one task that a session has requested, if there is any. Returns the time after which this function must
+    /// be called again even if no session requests anything, or `None` if there is nothing to do.
     pub fn work(&mut self, context: &RequestContext) -> Option<Duration> {
         let (now, monotonic) = (Instant::now(), clock::monotonic());
         let close = self.connection.close_if_idle(context, now);
@@ -105,9 +106,9 @@ impl Fetcher {
             Ok(true) => self.failures.succeeded(),
             Ok(false) => {}
             Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => slots[index].still_wanted(),
-            // The session says so to its user. The log does not, because any role can call with any tag.
+            // The session reports this error to its user. It is not logged, because any role can pass any tag.
             Err(trouble) if lacks_character(&trouble) => {
-                // After a failed give_back(), the slot is free already.
+                // After a failed give_back(), the slot is already free.
                 if let Some(tag) = self.tags.get_mut(&index) {
                     let arrival = arrival(&slots[index], clock::monotonic(), false);
                     refuse(&slots[index], tag.version, tag.refill.refuse(Reason::Encoding, 0, &arrival));
@@ -126,12 +127,13 @@ impl Fetcher {
         slot.is_wanted() && (slot.phase() == Phase::Leaving || !self.tags.get(&index).is_some_and(early))
     }
 
-    /// Returns true if a session wants something.
+    /// Returns true if a session has requested anything.
     pub fn is_wanted(&self) -> bool {
         slots::all().iter().any(Slot::is_wanted)
     }
 
-    /// Says to the sessions that wait that the registry cannot be asked. The next session that asks makes the registrar retry.
+    /// Reports to the waiting sessions that the registry cannot be reached. The next request of a session makes the
+    /// registrar retry.
     pub fn fail_all(&mut self, trouble: &Trouble) {
         let wanting: Vec<&Slot> = slots::all().iter().filter(|slot| slot.is_wanted()).collect();
         if let Some(first) = wanting.first() {
@@ -140,7 +142,7 @@ impl Fetcher {
         }
     }
 
-    /// Does what a slot wants. Returns true if the registry has answered.
+    /// Performs the task that was requested for a slot. Returns true if the registry has answered.
     fn serve(&mut self, task: &Task, context: &RequestContext) -> Result<bool, Trouble> {
         let Task { index, slot, phase, version, .. } = *task;
         if slot.is_entrance() {
@@ -154,12 +156,12 @@ impl Fetcher {
             Phase::Leaving => self.give_back(task, context),
             Phase::Asked => self.fetch(task, context).map(|()| true),
             Phase::Open if slot.segment.has_room() => self.fetch(task, context).map(|()| true),
-            // The block is there already.
+            // The block has already been fetched.
             Phase::Open | Phase::Free | Phase::Refused => Ok(false),
         }
     }
 
-    /// Fetches a block and gives it to the sessions.
+    /// Fetches a block and makes it available to the sessions.
     fn fetch(&mut self, task: &Task, context: &RequestContext) -> Result<(), Trouble> {
         let Task { index, slot, ref name, version, period, .. } = *task;
         let (begun, facts) = (clock::monotonic(), &slot.facts);
@@ -189,8 +191,9 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Looks up a tag of which this server does not know whether it exists. If it is one of a period, creates it. If it exists then, frees
-    /// its slot, so that the session takes a slot of a segment. Returns true, because the registry has answered.
+    /// Looks up a tag if this server does not know whether it exists, and creates the tag if it belongs to a period. If
+    /// the tag exists afterwards, frees its slot, so that the session takes a slot of a segment. Returns true, because
+    /// the registry has answered.
     fn look_up(&mut self, task: &Task, context: &RequestContext) -> Result<bool, Trouble> {
         let Task { slot, ref name, version, .. } = *task;
         let refused = match self.connection.request(context, |client| client.exists(name)) {
@@ -212,7 +215,7 @@ impl Fetcher {
         Ok(true)
     }
 
-    /// Creates a tag if it is one of a period. Returns why the registry does not create it.
+    /// Creates a tag if it belongs to a period. If the registry does not create it, returns the reason.
     fn create(&mut self, task: &Task, context: &RequestContext) -> Result<Option<Reason>, Trouble> {
         let Some(period) = task.period else { return Ok(Some(Reason::Unknown)) };
         match self.connection.request(context, |client| client.begin(&task.name, &period)) {
@@ -224,7 +227,8 @@ impl Fetcher {
         }
     }
 
-    /// Gives a block to the sessions. If its slot is not this tag's any more, gives it back to the registry.
+    /// Makes a block available to the sessions. If its slot no longer belongs to this tag, returns the block to the
+    /// registry.
     fn install(&mut self, task: &Task, fetched: &Fetched, context: &RequestContext) -> Result<(), Trouble> {
         let Task { index, slot, ref name, .. } = *task;
         let (now, drawn) = (clock::monotonic(), slot.drawn());
@@ -244,8 +248,8 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Gives back what is left in a closed slot, and frees the slot. After an error, the numbers are lost. Returns true if the registry has
-    /// answered.
+    /// Returns the remaining numbers of a closed slot to the registry, and frees the slot. After an error, the numbers
+    /// are lost. Returns true if the registry has answered.
     fn give_back(&mut self, task: &Task, context: &RequestContext) -> Result<bool, Trouble> {
         let FetchState { version, refill } = self.tags.remove(&task.index).unwrap_or_default();
         let rests: Vec<Rest> = refill.rests(task.slot.segment.left()).collect();
@@ -255,13 +259,14 @@ impl Fetcher {
         });
         task.slot.free(version);
         match given {
-            // The slot is free, so nothing asks for this again.
+            // The slot is free, so this is not requested again.
             Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => Ok(false),
             given => given.map(|()| !rests.is_empty()),
         }
     }
 
-    /// Closes all segments and gives back what is left in them, because the server stops. After some seconds, the rest is lost.
+    /// Closes all segments and returns their remaining numbers to the registry, because the server is shutting down.
+    /// Numbers that cannot be returned within a few seconds are lost.
     pub fn part(&mut self, context: Option<&RequestContext>) {
         background_worker::part();
         let deadline = Instant::now() + PARTING;
@@ -278,20 +283,21 @@ impl Fetcher {
         slots::all().iter().for_each(|slot| slot.free(slot.version()));
     }
 
-    /// Closes all segments and forgets their numbers, because a copy of this server has them, too.
+    /// Closes all segments and discards their numbers, because a copy of this server has the same numbers.
     pub fn discard(&mut self) {
         slots::all().iter().for_each(|slot| slot.free(slot.version()));
         self.tags.clear();
         self.connection = RegistryConnection::default();
     }
 
-    /// Retries at once what has failed, because the registry has answered.
+    /// Retries failed requests immediately, because the registry has answered.
     pub fn retry_now(&mut self) {
         self.failures.retry_now();
     }
 }
 
-/// Returns what is the case when the answer to a request that was sent at `begun` arrives. `creates` is true for the tag of a period.
+/// Returns the circumstances under which the answer to a request arrives. The request was sent at `begun`. `creates` is
+/// true for the tag of a period.
 fn arrival(slot: &Slot, begun: Nanos, creates: bool) -> Arrival {
     let (now, facts) = (clock::monotonic(), &slot.facts);
     Arrival {
@@ -306,7 +312,8 @@ fn arrival(slot: &Slot, begun: Nanos, creates: bool) -> Arrival {
     }
 }
 
-/// Tells the sessions that wait for a number of a tag why there is none. The registrar continues to serve other tags.
+/// Reports to the sessions that wait for a number of a tag why there is none. The registrar continues to serve other
+/// tags.
 fn refuse(slot: &Slot, version: u64, refusal: TagRefusal) {
     match refusal.closes {
         true => slot.refuse(version, refusal.reason),
@@ -318,7 +325,7 @@ fn refuse(slot: &Slot, version: u64, refusal: TagRefusal) {
     slot.note_unanswered();
 }
 
-/// Returns true if the encoding of the registry's database lacks a character of the tag.
+/// Returns true if the tag contains a character that does not exist in the encoding of the registry's database.
 fn lacks_character(trouble: &Trouble) -> bool {
     // character_not_in_repertoire, untranslatable_character
     matches!(trouble, Trouble::NoAnswer(QueryFailure::Raised { code, .. }) if ["22021", "22P05"].contains(&code.as_str()))

@@ -1,5 +1,5 @@
-//! Which tags exist in the registry, as far as this server has seen. The answer can be wrong, and decides only in which order the
-//! registrar serves the tags.
+//! The tags that exist in the registry, according to what this server has seen. This information can be wrong. It only
+//! determines the order in which the registrar serves the tags.
 #![allow(unsafe_code)]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,39 +10,40 @@ use pgrx::prelude::*;
 
 use crate::pg::backend_slots::SharedArray;
 
-/// How many tags are remembered. A tag can take the place of a different one, which the registrar then looks up again.
+/// The number of tags that are remembered. A tag can overwrite a different one, which the registrar then looks up
+/// again.
 const REMEMBERED: usize = 16_384;
 
 // SAFETY: the name is the extension's own, and is used once. The items are plain numbers.
 static KNOWN: SharedArray<AtomicU64> = unsafe { SharedArray::new(c"snowflake_pg known tags", || REMEMBERED) };
 
-/// Requests the shared memory. This function is called in the postmaster while it preloads libraries.
+/// Requests shared memory. The postmaster calls this function while it preloads libraries.
 #[allow(clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn request() {
     pg_shmem_init!(KNOWN = ());
 }
 
-/// Returns true if the registry had this tag when the registrar last asked for it.
+/// Returns true if the registry had this tag when the registrar last requested it.
 pub fn contains(tag: &str) -> bool {
     place(tag).is_some_and(|(place, hash)| place.load(Ordering::Relaxed) == hash)
 }
 
-/// Notes that the registry has this tag.
+/// Records that the registry has this tag.
 pub fn note(tag: &str) {
     if let Some((place, hash)) = place(tag) {
         place.store(hash, Ordering::Relaxed);
     }
 }
 
-/// Notes that the registry does not have this tag.
+/// Records that the registry does not have this tag.
 pub fn forget(tag: &str) {
     if let Some((place, hash)) = place(tag) {
         _ = place.compare_exchange(hash, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
-/// Returns where a tag is remembered, and its hash, which is the same in all processes. It is never 0, because 0 means that no tag is
-/// remembered there.
+/// Returns the location at which a tag is remembered, and the tag's hash, which is the same in all processes. The hash
+/// is never 0, because 0 means that the location is empty.
 fn place(tag: &str) -> Option<(&'static AtomicU64, u64)> {
     let mut hasher = DefaultHasher::new();
     tag.hash(&mut hasher);

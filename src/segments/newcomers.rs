@@ -1,34 +1,35 @@
-//! When the registrar looks up tags of which this server does not know whether they exist. Any role that can draw numbers can ask for
-//! any number of tags, so these requests must not delay those for blocks.
+//! Determines when the registrar looks up tags whose existence is unknown to this server. Any role that can draw
+//! numbers can request any number of tags, so these lookups must not delay the requests for blocks.
 
 use std::time::{Duration, Instant};
 
-/// How long the registrar looks up no other tag after one that did not exist, on average.
+/// The average pause before the next lookup after a tag that did not exist.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// How many tags that did not exist the registrar looks up without a pause, for example when the periods of many series begin.
+/// The number of nonexistent tags that the registrar looks up without a pause, for example when the periods of many
+/// series begin.
 const BURST: u32 = 100;
 
-/// After how many requests for blocks in a row a tag is looked up that waits.
+/// The number of consecutive requests for blocks after which a waiting tag is looked up.
 const PASSED: u32 = 8;
 
 /// The order in which tags are looked up.
 #[derive(Default)]
 pub struct Newcomers {
-    /// When all pauses will have been made.
+    /// The time at which all pauses will have ended.
     paid: Option<Instant>,
-    /// How many requests for blocks came first since a tag was looked up.
+    /// The number of requests for blocks that were preferred since a tag was last looked up.
     passed: u32,
 }
 
 impl Newcomers {
-    /// Returns how long no tag must be looked up.
+    /// Returns how long the registrar must wait before it looks up another tag.
     pub fn pause(&self, now: Instant) -> Option<Duration> {
         let unpaid = self.paid?.saturating_duration_since(now).saturating_sub(INTERVAL * BURST);
         (!unpaid.is_zero()).then_some(unpaid)
     }
 
-    /// Chooses between the slot that wants a block and the one whose tag is to be looked up.
+    /// Chooses between a slot that needs a block and a slot whose tag must be looked up.
     pub fn choose(&mut self, block: Option<usize>, newcomer: Option<usize>) -> Option<usize> {
         let is_turn = block.is_none() || self.passed >= PASSED;
         let chosen = newcomer.filter(|_| is_turn).or(block);
@@ -36,7 +37,7 @@ impl Newcomers {
         chosen
     }
 
-    /// Notes that a tag did not exist.
+    /// Records that a tag did not exist.
     pub fn note_unknown(&mut self, now: Instant) {
         self.paid = Some(self.paid.map_or(now, |paid| paid.max(now)) + INTERVAL);
     }

@@ -1,5 +1,5 @@
-//! The registrar reports which blocks this server holds, so that the registry notices if it has forgotten them, and so that this server
-//! notices if their segments were dropped.
+//! Reports to the registry which blocks this server holds. The registry can thus detect that it has lost them, and this
+//! server can detect that their segments were dropped.
 
 use std::sync::atomic::Ordering::Relaxed as RELAXED;
 
@@ -11,21 +11,21 @@ use crate::segments::client::Said;
 use crate::segments::connections::RequestContext;
 use crate::segments::slots::{self as slots, Phase};
 
-/// How many tags one report contains.
+/// The number of tags in one report.
 const REPORTED: usize = 100;
 
-/// The reports of this server.
+/// The state of this server's reports.
 #[derive(Default)]
 pub struct Reports {
-    /// Why the last report has failed.
+    /// Why the last report failed.
     failed: Option<Trouble>,
 }
 
 impl Reports {
-    /// Reports the tags of which this server holds blocks, on the connection of a heartbeat. Does not send anything if there are none. If
-    /// this fails, the next heartbeat retries.
+    /// Reports the tags whose blocks this server holds, over the connection of a heartbeat. If there are none, nothing
+    /// is sent. If the report fails, the next heartbeat retries.
     pub fn report(&mut self, connection: &Connection, context: &RequestContext) {
-        // The server is asked to stop or to read its configuration: the next heartbeat reports.
+        // If the server must shut down or reload its configuration, the next heartbeat sends the report.
         let interrupted = |trouble: &Trouble| matches!(trouble, Trouble::NoAnswer(QueryFailure::Interrupted));
         let failed = Reports::try_report(connection, context).err().filter(|trouble| !interrupted(trouble));
         if let Some(trouble) = &failed

@@ -1,25 +1,29 @@
-//! The segments of this server in shared memory: one slot for each tag that sessions draw from, and what the registrar says about the
-//! registry.
+//! This server's segments in shared memory: one slot for each tag from which sessions draw, and the registrar's reports
+//! about the registry.
 //!
 //! # Locking contract
 //!
-//! A lightweight lock guards which tag a slot has, its phase and its version: they are read with the lock in shared mode and changed
-//! with the lock in exclusive mode. Nobody waits, calls a function that can raise an error, or talks to the registry while it holds the
-//! lock. The numbers need no lock ([`flake::Segment`]): a session that knows the slot and the version draws without one. All other items
-//! of a slot are single atomics, most of which only the registrar writes.
+//! A lightweight lock protects the tag, the phase and the version of a slot. They are read with the lock in shared mode
+//! and changed with the lock in exclusive mode. No process waits, calls a function that can raise an error, or
+//! communicates with the registry while it holds the lock. The numbers need no lock ([`flake::Segment`]): a session
+//! that knows the slot and its version draws without one. All other items of a slot are single atomics, most of which
+//! are written only by the registrar.
 //!
 //! A slot goes through these phases:
 //!
-//! - `Free`: it has no tag.
-//! - `Asked`: a session has given it a tag. The registrar will fetch the first block, or look the tag up.
-//! - `Open`: sessions draw. The registrar fetches a block whenever one is wanted.
-//! - `Refused`: the registry issues no block of the tag. Another session can ask again, or give the slot another tag.
-//! - `Leaving`: sessions cannot draw any more. The registrar gives back what is left, and then the slot is free.
+//! - `Free`: The slot has no tag.
+//! - `Asked`: A session has assigned a tag to the slot. The registrar will fetch the first block or look the tag up.
+//! - `Open`: Sessions draw numbers. The registrar fetches a block whenever one is needed.
+//! - `Refused`: The registry does not issue blocks of the tag. Another session can request the tag again or assign a
+//!   different tag to the slot.
+//! - `Leaving`: Sessions can no longer draw numbers. The registrar returns the remaining numbers to the registry and
+//!   then frees the slot.
 //!
-//! The last [`ENTRANCE`] slots are the entrance. A tag of which this server does not know whether it exists gets one of them. When the
-//! registrar has found the tag, it frees the slot, and the session takes one of the others. So tags that do not exist close no segment.
-//! The roles that have logged in share the entrance: if it is full, a role takes a slot from the role that has the most of them. A slot
-//! then gets a different tag while the registrar looks up the former one, so the registrar names the version with each answer.
+//! The last [`ENTRANCE`] slots are the entrance. They are assigned to tags whose existence is unknown to this server.
+//! When the registrar has found such a tag, it frees the slot, and the session takes one of the other slots. As a
+//! result, tags that do not exist do not close any segments. The roles that are logged in share the entrance. If it is
+//! full, a role takes a slot from the role that has the most slots. The slot can then be assigned to a different tag
+//! while the registrar is looking up the previous one, so the registrar specifies the version with each answer.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -39,13 +43,14 @@ use crate::segments::facts::{Failing, OfPeriod, PeriodTag, Refusal, SharedTag, T
 use crate::segments::known;
 use crate::server::clock;
 
-/// How long a slot whose segment is open keeps its tag for the session that has asked for it, although nothing was drawn.
+/// How long a slot with an open segment keeps its tag for the session that requested it, even if no number has been
+/// drawn.
 const COURTESY: Nanos = 1_000_000_000;
 
-/// How many slots are the entrance.
+/// The number of slots in the entrance.
 const ENTRANCE: usize = 32;
 
-/// What a slot is used for.
+/// The phase of a slot, as described above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Phase {
@@ -56,45 +61,47 @@ pub enum Phase {
     Leaving,
 }
 
-/// The slot of one tag. The default has no tag, because [`Phase::Free`] is 0.
+/// The slot of one tag. The default slot has no tag, because [`Phase::Free`] is 0.
 #[derive(Default)]
 pub struct Slot {
     pub segment: Segment,
-    /// The last [`SharedWaits::era`] in which a session has drawn. In the entrance, the time at which the slot got its tag.
+    /// The last [`SharedWaits::era`] in which a session has drawn a number. In the entrance, the time at which the slot
+    /// was assigned to its tag.
     used: AtomicU64,
     wanted: AtomicBool,
     phase: AtomicU32,
     version: AtomicU64,
     tag: SharedTag,
     period: OfPeriod,
-    /// The role that has logged in to the session that gave the slot its tag.
+    /// The login role of the session that assigned the tag to the slot.
     role: AtomicU32,
-    /// Sessions wait on this condition for the answer of the registry.
+    /// The condition on which sessions wait for the registry's answer.
     pub changed: Condition,
-    /// How many requests for this tag were not answered with a block.
+    /// The number of requests for this tag that were not answered with a block.
     unanswered: AtomicU64,
     pub refusal: Refusal,
     opened: AtomicU64,
     pub facts: TagFacts,
 }
 
-/// What all slots share.
+/// The data that all slots share.
 struct SharedWaits {
-    /// The latch of the registrar.
     registrar: SharedLatch,
-    /// Counts the slots that were given to a tag. Slots that were drawn from in the same era count as equally idle.
+    /// The number of times that a slot has been assigned to a tag. Slots that were last used in the same era count as
+    /// equally idle.
     era: AtomicU64,
-    /// Sessions wait on this condition for a free slot.
+    /// The condition on which sessions wait for a free slot.
     freed: Condition,
 }
 
 const _: () = assert!(align_of::<Slot>() <= SHARED_ALIGNMENT);
 
-// SAFETY: the type consists of atomics, a latch that is in shared memory, and a condition variable that guards itself.
+// SAFETY: the type consists of atomics, a latch that is in shared memory, and a condition variable that protects
+// itself.
 unsafe impl PGRXSharedMemory for SharedWaits {}
 
-// SAFETY: the names are the extension's own, and each is used once. A slot consists of atomics, and of a condition variable that guards
-// itself, and contains no pointer.
+// SAFETY: the names are the extension's own, and each is used once. A slot consists of atomics and a condition variable
+// that protects itself, and contains no pointers.
 static SLOTS: SharedArray<Slot> =
     unsafe { SharedArray::new(c"snowflake_pg segments", || guc::max_segments() + ENTRANCE) };
 // SAFETY: as above.
@@ -102,7 +109,8 @@ static SHARED: PgAtomic<SharedWaits> = unsafe { PgAtomic::new(c"snowflake_pg seg
 // SAFETY: as above.
 static LOCK: PgLwLock<Failing> = unsafe { PgLwLock::new(c"SnowflakeSegments") };
 
-/// Requests the shared memory if the server has a registry. This function is called in the postmaster while it preloads libraries.
+/// Requests shared memory if the server uses a registry. The postmaster calls this function while it preloads
+/// libraries.
 #[allow(clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn request(identity: &Identity) {
     if identity.registry_set && background_worker::in_normal_server() {
@@ -116,12 +124,12 @@ pub fn request(identity: &Identity) {
     }
 }
 
-/// Returns all slots. There are none on a server without a registry.
+/// Returns all slots. The slice is empty if the server does not use a registry.
 pub fn all() -> &'static [Slot] {
     SLOTS.all()
 }
 
-/// Returns the slots of segments, and those of the entrance.
+/// Returns the slots of segments, and the slots of the entrance.
 pub fn parts() -> (&'static [Slot], &'static [Slot]) {
     all().split_at(all().len().saturating_sub(ENTRANCE))
 }
@@ -136,20 +144,21 @@ pub fn freed() -> &'static Condition {
     &SHARED.get().freed
 }
 
-/// Returns what is wrong with the registry, or `None` if nothing is known to be wrong.
+/// Returns the current problem with the registry, or `None` if there is none.
 pub fn failing() -> Option<Failing> {
     let failing = *LOCK.share();
     (failing.failures > 0).then_some(failing)
 }
 
-/// Says that the registry does not issue blocks, or that nothing is wrong any more. Only the registrar calls this function.
+/// Stores the current problem with the registry, or the fact that there is none. Only the registrar calls this
+/// function.
 pub fn set_failing(failing: &Failing) {
     *LOCK.exclusive() = *failing;
 }
 
-/// What [`find_or_take`] has found.
+/// The result of [`find_or_take`].
 pub enum FoundSlot {
-    /// A slot that has the tag, and its version.
+    /// A slot that has the tag, and the slot's version.
     Slot(&'static Slot, u64),
     /// All slots are in use. One of them will become free.
     Full,
@@ -158,14 +167,14 @@ pub enum FoundSlot {
 }
 
 impl FoundSlot {
-    /// Returns true if the session may create the tag, and the slot does not have the period for it.
+    /// Returns true if the session may create the tag but the slot does not contain the tag's period.
     fn lacks(&self, period: Option<&PeriodTag>) -> bool {
         matches!(self, FoundSlot::Slot(slot, _) if period.is_some() && slot.period.get().is_none())
     }
 }
 
-/// Finds the slot of a tag. If there is none, gives the tag a slot that is free, or asks the registrar to free one. `period` is given for
-/// a tag of a series. `role` is the role that has logged in to this session.
+/// Finds the slot of a tag. If there is none, assigns a free slot to the tag, or asks the registrar to free a slot.
+/// `period` is specified for a tag of a series. `role` is the login role of this session.
 pub fn find_or_take(tag: &str, period: Option<&PeriodTag>, role: u32) -> FoundSlot {
     if let Some(found) = {
         let _lock = LOCK.share();
@@ -189,7 +198,7 @@ pub fn find_or_take(tag: &str, period: Option<&PeriodTag>, role: u32) -> FoundSl
     let refused = || slots.iter().filter(|slot| slot.phase() == Phase::Refused).min_by_key(|slot| slot.used());
     let shared = || if is_known { None } else { share(entrance, role) };
     let Some(slot) = slots.iter().find(|slot| slot.phase() == Phase::Free).or_else(refused).or_else(shared) else {
-        // Without a registry, there would be no numbers for the slot.
+        // While the registry cannot be reached, there would be no numbers for the slot.
         if is_known && failing.failures == 0 {
             evict();
         }
@@ -207,13 +216,13 @@ pub fn find_or_take(tag: &str, period: Option<&PeriodTag>, role: u32) -> FoundSl
     slot.set_phase(Phase::Asked);
     let version = slot.next_version();
     drop(failing);
-    // The sessions that waited for the former tag notice that they have no slot.
+    // The sessions that waited for the previous tag notice that they no longer have a slot.
     slot.changed.wake_all();
     FoundSlot::Slot(slot, version)
 }
 
-/// Returns the slot that a role takes from the role with the most slots, unless that role would then have fewer. It is the slot that was
-/// taken last.
+/// Returns the slot that a role takes from the role with the most slots, unless the latter would then have fewer slots.
+/// Among these slots, the one that was taken last is returned.
 fn share(entrance: &'static [Slot], role: u32) -> Option<&'static Slot> {
     let count = |role| entrance.iter().filter(|slot| slot.role.load(Ordering::Relaxed) == role).count();
     let last = entrance.iter().max_by_key(|slot| (count(slot.role.load(Ordering::Relaxed)), slot.used()))?;
@@ -230,8 +239,8 @@ fn find(tag: &str) -> Option<FoundSlot> {
     })
 }
 
-/// Closes the slot that was used least recently, so that the registrar gives back its numbers and frees it. If there is such a slot
-/// already, closes no other.
+/// Closes the least recently used slot, so that the registrar returns its numbers and frees it. Does nothing if a slot
+/// is already being freed.
 fn evict() {
     if all().iter().any(|slot| slot.phase() == Phase::Leaving) {
         return;
@@ -246,7 +255,7 @@ fn evict() {
 }
 
 impl Slot {
-    /// Draws a number. Asks the registrar for the next block if it is time.
+    /// Draws a number. Requests the next block from the registrar when it is time.
     #[inline(always)]
     pub fn draw(&self, version: u64) -> Result<i64, Undrawn> {
         let Number { number, fetch } = self.segment.draw(version)?;
@@ -267,17 +276,17 @@ impl Slot {
         SHARED.get().registrar.set();
     }
 
-    /// Returns true if a session has asked, and forgets it.
+    /// Returns true if a session has made a request, and clears the request.
     pub fn take_wish(&self) -> bool {
         self.wanted.swap(false, Ordering::SeqCst)
     }
 
-    /// Returns true if a session has asked.
+    /// Returns true if a session has made a request.
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::SeqCst)
     }
 
-    /// Notes the wish of a session again, because it was not fulfilled.
+    /// Restores a session's request, because it was not fulfilled.
     pub fn still_wanted(&self) {
         self.wanted.store(true, Ordering::SeqCst);
     }
@@ -287,7 +296,7 @@ impl Slot {
         parts().1.as_ptr_range().contains(&std::ptr::from_ref(self))
     }
 
-    /// Returns the phase. Without the lock, it can change meanwhile.
+    /// Returns the phase. It can change at any time unless the caller holds the lock.
     pub fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Acquire) {
             1 => Phase::Asked,
@@ -302,7 +311,8 @@ impl Slot {
         self.phase.store(phase as u32, Ordering::Release);
     }
 
-    /// Returns the version, which changes whenever the slot gets another tag or another generation of its tag.
+    /// Returns the version, which changes whenever the slot is assigned to a different tag or to a different generation
+    /// of its tag.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
@@ -319,7 +329,7 @@ impl Slot {
         self.drawn() > 0 || now.saturating_sub(self.opened.load(Ordering::Relaxed)) > COURTESY
     }
 
-    /// Returns how many numbers sessions have drawn since the slot got its tag.
+    /// Returns how many numbers sessions have drawn since the slot was assigned to its tag.
     pub fn drawn(&self) -> u64 {
         self.facts.given.load(Ordering::Relaxed).saturating_sub(self.segment.left().count())
     }
@@ -334,21 +344,21 @@ impl Slot {
         self.unanswered.load(Ordering::SeqCst)
     }
 
-    /// Tells the sessions that wait for this tag that a request was not answered with a block.
+    /// Notifies the sessions that wait for this tag that a request was not answered with a block.
     pub fn note_unanswered(&self) {
         self.unanswered.fetch_add(1, Ordering::SeqCst);
         self.changed.wake_all();
     }
 
-    /// Returns the tag, the phase, the version, and the period if the tag is one of a series.
+    /// Returns the tag, the phase, the version, and the period if the tag belongs to a series.
     pub fn read(&self) -> (String, Phase, u64, Option<PeriodTag>) {
         let _lock = LOCK.share();
         (self.tag.get(), self.phase(), self.version(), self.period.get())
     }
 
-    /// Puts a block into the segment, or opens the segment with it. `replace` closes the segment first, because the block is of another
-    /// generation of the tag. Returns the version, or `None` if the slot has another version, or no room. Only the registrar calls this
-    /// function and the following ones.
+    /// Adds a block to the segment, or opens the segment with it. If `replace` is true, the segment is closed first,
+    /// because the block belongs to a different generation of the tag. Returns the version, or `None` if the slot has a
+    /// different version or no room. Only the registrar calls this function and the following ones.
     pub fn give(&self, version: u64, block: Block, replace: bool) -> Option<u64> {
         let given = {
             let _lock = LOCK.exclusive();
@@ -377,7 +387,8 @@ impl Slot {
         Some(given)
     }
 
-    /// Closes the segment without giving back anything, because the registry issues no block for this reason. A session can ask again.
+    /// Closes the segment without returning any numbers, because the registry does not issue blocks for this reason. A
+    /// session can request the tag again.
     pub fn refuse(&self, version: u64, reason: Reason) {
         let _lock = LOCK.exclusive();
         if self.version() == version {
@@ -389,7 +400,7 @@ impl Slot {
         }
     }
 
-    /// Asks the registry again for a tag that it has refused.
+    /// Requests a refused tag from the registry again.
     pub fn ask_again(&self, version: u64) {
         let _lock = LOCK.exclusive();
         if self.version() == version && self.phase() == Phase::Refused {
@@ -398,7 +409,7 @@ impl Slot {
         }
     }
 
-    /// Closes the segment, so that what is left can be given back.
+    /// Closes the segment, so that the remaining numbers can be returned to the registry.
     pub fn leave(&self) {
         let _lock = LOCK.exclusive();
         self.segment.close();

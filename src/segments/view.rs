@@ -1,4 +1,4 @@
-//! What the view `snowflake_segments` shows.
+//! The contents of the view `snowflake_segments`.
 
 use std::sync::atomic::Ordering;
 
@@ -16,19 +16,19 @@ pub struct Shown {
     pub generation: Option<u64>,
     /// The next number, if there is one.
     pub next: Option<i64>,
-    /// How many numbers are left.
+    /// The number of remaining numbers.
     pub left: u64,
-    /// How many numbers a second were drawn lately.
+    /// The recent rate at which numbers have been drawn, per second.
     pub rate: f64,
     /// The length of the last block.
     pub step: u64,
     pub fetches: u64,
     pub waits: u64,
-    /// Why the last request brought no block.
+    /// Why the last request did not return a block.
     pub problem: Option<String>,
 }
 
-/// Returns the segments of this server.
+/// Returns the state of this server's segments.
 pub fn all() -> impl Iterator<Item = Shown> {
     let failing = if slots::all().is_empty() { None } else { slots::failing() };
     let now = clock::monotonic();
@@ -76,7 +76,7 @@ pub fn all() -> impl Iterator<Item = Shown> {
     })
 }
 
-/// Returns how many numbers a second were drawn since the block before the last one was fetched.
+/// Returns how many numbers per second have been drawn since the block before the last one was fetched.
 fn rate(slot: &Slot, now: Nanos) -> f64 {
     let facts = &slot.facts;
     let (mut since, mut before) =
