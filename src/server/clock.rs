@@ -1,17 +1,19 @@
-//! The machine's clocks. The vDSO reads these clocks without a system call.
+//! The clocks of the machine. They are read through the vDSO, without a system call.
 #![allow(unsafe_code)]
 
 use flake::{Nanos, Reading};
 
 use crate::faults;
 
-/// The clocks are read again if the first and the last reading are further apart than this number of nanoseconds.
+/// The maximum time between the first and the last clock read, in nanoseconds. If it is exceeded, the clocks are read
+/// again.
 const APART: Nanos = 1_000_000;
 
-/// How many times the clocks are read at most. On a busy machine, the readings that are closest together are used.
+/// The maximum number of times that the clocks are read. On a busy machine, the reads that are closest together are
+/// used.
 const TRIES: usize = 20;
 
-/// Reads the monotonic clock, which is the only clock that is read for each ID.
+/// Reads the monotonic clock. This is the only clock that is read for each ID.
 #[inline]
 pub fn monotonic() -> Nanos {
     faults::micros_as_millis(read(libc::CLOCK_MONOTONIC))
@@ -48,7 +50,8 @@ fn read_all() -> Reading {
 #[inline]
 fn read(clock: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is valid for the call. The call cannot fail, because every Linux version since 2.6.39 has these clocks.
+    // SAFETY: the pointer is valid for the call. The call cannot fail, because every Linux version since 2.6.39 has
+    // these clocks.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     match u64::try_from(time.tv_sec) {
         Ok(seconds) => seconds.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64),

@@ -1,4 +1,5 @@
-//! When the server logs its identity, clock events and the end of its layout. The texts are in [`crate::message`].
+//! Determines when the server logs its identity, clock events and the end of its layout. The texts are in
+//! [`crate::message`].
 
 use std::sync::atomic::Ordering;
 
@@ -13,31 +14,32 @@ use crate::pg::startup::Startup;
 use crate::pg::{recovery, server, timestamp};
 use crate::server::{clock, shmem};
 
-/// Each kind of clock event is logged at most once within this time, unless an event is much larger than the last one that was
-/// logged. Otherwise, a clock that is set back and forth repeatedly, for example by two daemons, would fill the log.
+/// The minimum interval between two log messages about the same kind of clock event, unless an event is much larger
+/// than the last one that was logged. Otherwise, a clock that is repeatedly set back and forth, for example by two
+/// daemons, would fill the log.
 const CLOCK_EVERY: Nanos = 60_000_000_000;
 
-/// How often the server logs that the layout ends soon: once a day, while IDs are drawn.
+/// How often the server logs that the layout ends soon: once a day while IDs are drawn.
 const END_EVERY: Nanos = 86_400_000_000_000;
 
-/// How many years before the end of the layout the warnings begin. The warnings begin this early because moving to a different
-/// layout takes planning.
+/// How many years before the end of the layout the warnings start. They start this early because moving to a different
+/// layout needs planning.
 const NOTICE_YEARS: f64 = 2.0;
 
-/// Logs one line with the identity of a server that has started or has been promoted. Also logs a warning if the mark may not
-/// cover all existing IDs.
+/// Logs the identity of a server that has started or has been promoted. Also logs a warning if the mark may not cover
+/// all existing IDs.
 pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
     let name = match identity.worker_set {
         true => identity.name(identity.node),
         false => start::UNASSIGNED.into(),
     };
     let issuer = identity.issuer(mark);
-    // `alone` is true if this server itself issued the last ID, restarted as a standby, and was promoted, as happens with Patroni
-    // after a crash.
+    // `alone` is true if this server issued the last ID, was restarted as a standby, and was promoted, as happens with
+    // Patroni after a crash.
     let copied = startup == Startup::Standby { copied: true };
     let alone = issuer == Some(identity.node) && !copied && !recovery::followed();
     let begun = match (startup, issuer) {
-        // What the registry assigns does not depend on who issued the last ID.
+        // The worker ID that the registry assigns does not depend on which server issued the last ID.
         (Startup::Standby { .. }, _) if identity.registry_set => PrimaryStart::Promoted,
         (Startup::Standby { .. }, Some(issuer)) if issuer != identity.node => {
             PrimaryStart::PromotedAfter(identity.name(issuer))
@@ -59,7 +61,7 @@ pub fn server(identity: &Identity, mark: Mark, startup: Startup, now: Nanos) {
     }
 }
 
-/// Warns in the postmaster that a registry was added to the configuration of a server that has started without one.
+/// Warns, in the postmaster, that a registry was added to the configuration of a server that was started without one.
 pub fn registry_given() {
     if server::is_postmaster() && identity::find().is_some_and(|identity| !identity.registry_set) {
         fleet::registry_given();
@@ -82,7 +84,7 @@ pub fn clock(disciplined: &Disciplined) {
     let (state, limiters) = (shmem::state(), shmem::limiters());
     let far = disciplined.lead > MAX_LEAD;
     let (limiter, by) = match event {
-        // Far steps back have their own limiter, so that a smaller event does not suppress a larger one.
+        // Large backward steps have their own limiter, so that a smaller event does not suppress a larger one.
         ClockEvent::Regression(by) if far => (&limiters.far, by),
         ClockEvent::Regression(by) => (&limiters.regression, by),
         ClockEvent::Jump(by) => (&limiters.jump, by),

@@ -1,4 +1,5 @@
-//! What the generator, the segments and the fleet share on this server: clocks, waits, the log, statistics, and the shared memory.
+//! What the generator, the segments and the fleet have in common on this server: clocks, waits, the log, statistics,
+//! and shared memory.
 
 pub mod clock;
 pub mod log;

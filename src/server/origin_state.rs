@@ -1,5 +1,6 @@
-//! What is known about the replication origin without reading the catalog: whether the background worker has created it, and if
-//! not, why. This information is in shared memory, so that sessions that find no origin can report the reason.
+//! What is known about the replication origin without reading the catalog: whether the background worker has created it
+//! and, if not, why. This information is in shared memory, so that sessions that do not find the origin can report the
+//! reason.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -16,18 +17,19 @@ const NO_FREE_STATE: u32 = 2;
 /// What the background worker has done so far.
 pub struct OriginState {
     state: AtomicU32,
-    /// How many attempts to connect have not succeeded so far. Each attempt increases this number before it connects.
+    /// The number of attempts to connect that have not succeeded so far. Each attempt increments this number before it
+    /// connects.
     pub unconnected: AtomicU32,
     /// How the server started.
     pub startup: Startup,
-    /// The time on the monotonic clock at which a session could not write the mark because another session had set up the origin.
-    /// The time is 0 if the last write succeeded.
+    /// The time of the monotonic clock at which a session could not write the mark because another session had set up
+    /// the origin, or 0 if the last write succeeded.
     in_use_at: AtomicU64,
 }
 
 impl OriginState {
-    /// Returns the state before the background worker has run. This function is called in the postmaster each time the postmaster
-    /// sets up shared memory.
+    /// Returns the state before the background worker has run. The postmaster calls this function each time it sets up
+    /// shared memory.
     pub fn new() -> OriginState {
         OriginState {
             state: AtomicU32::new(NOT_RUN),
@@ -37,18 +39,18 @@ impl OriginState {
         }
     }
 
-    /// Notes that the origin exists. Sessions also note this fact, because after a backend crash, the shared memory does not
-    /// record that the background worker has run.
+    /// Records that the origin exists. Sessions also call this function, because after a backend crash, the new shared
+    /// memory does not show that the background worker has run.
     pub fn note_made(&self) {
         self.state.store(MADE, Ordering::Relaxed);
     }
 
-    /// Notes that there was no free replication state for the origin.
+    /// Records that no free replication state was available for the origin.
     pub fn note_no_free_state(&self) {
         self.state.store(NO_FREE_STATE, Ordering::Relaxed);
     }
 
-    /// Returns the reason why a session finds no origin.
+    /// Returns the reason why a session does not find the origin.
     pub fn problem(&self) -> MarkProblem {
         match self.state.load(Ordering::Relaxed) {
             NOT_RUN if background_worker::was_turned_away() => MarkProblem::NoPlace,
@@ -58,13 +60,13 @@ impl OriginState {
         }
     }
 
-    /// Notes the result of an attempt to write the mark. `now` is the time of the attempt on the monotonic clock.
+    /// Records the result of an attempt to write the mark. `now` is the time of the attempt on the monotonic clock.
     pub fn note_write(&self, problem: Option<&MarkProblem>, now: Nanos) {
         self.in_use_at.store(if problem == Some(&MarkProblem::InUse) { now } else { 0 }, Ordering::Relaxed);
     }
 
-    /// Returns the reason why the last attempt to write the mark was refused, if reading the mark does not show the reason. The
-    /// reason is reported for one window at most, because it may have disappeared while no session needed an ID.
+    /// Returns why the last attempt to write the mark was refused, if reading the mark does not show the reason. The
+    /// reason is reported for at most one window, because it may have disappeared while no session needed an ID.
     pub fn refused_write(&self, now: Nanos) -> Option<MarkProblem> {
         let noted = self.in_use_at.load(Ordering::Relaxed);
         (noted != 0 && now.abs_diff(noted) <= MAX_WINDOW).then_some(MarkProblem::InUse)

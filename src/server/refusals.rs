@@ -1,5 +1,5 @@
-//! How many replicated rows the guards have refused, and the last one. Each value is a single atomic, and the views can show the ID of
-//! one refusal with the time of another.
+//! Counts the replicated rows that the guards have refused, and stores the last one. Each value is a single atomic, so
+//! the views can show the ID of one refusal with the time of another.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use flake::Nanos;
 pub struct Refusals {
     count: AtomicU64,
     id: AtomicI64,
-    /// The time on the wall clock, in nanoseconds since the Unix epoch, or 0 if there was no refusal.
+    /// The time of the wall clock, in nanoseconds since the Unix epoch, or 0 if there was no refusal.
     at: AtomicU64,
 }
 
@@ -33,7 +33,7 @@ impl Refusals {
         (at != 0).then(|| (self.id.load(Ordering::Relaxed), at))
     }
 
-    /// Forgets all refusals.
+    /// Resets all values.
     pub fn reset(&self) {
         self.count.store(0, Ordering::Relaxed);
         self.at.store(0, Ordering::Relaxed);

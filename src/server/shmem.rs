@@ -1,13 +1,15 @@
-//! The shared memory of all backends, under the name `snowflake_pg`: the generator's [`flake::State`], the state of the mark's
-//! replication origin, and what the log and the statistics need. The counters of each backend are in [`crate::server::stats`].
+//! The shared memory of all backends, with the name `snowflake_pg`: the generator's [`flake::State`], the state of the
+//! mark's replication origin, and the data that logging and statistics need. The counters of each backend are in
+//! [`crate::server::stats`].
 //!
 //! # Locking contract
 //!
-//! No lock guards this memory. Every access goes through [`flake::State`], whose methods are safe to call from any number of
-//! processes at once and never wait; `unload` requires a lock, which [`crate::generator::mark`] takes. The condition variable has
-//! its own spinlock, which is held for a few instructions. Every other item is a single atomic. PostgreSQL's `AddinShmemInitLock`
-//! is held only while the segment is set up, in the postmaster. After a backend crash, the postmaster sets the segment up again,
-//! and the state is then "not loaded".
+//! No lock protects this memory. All accesses to the generator's state go through [`flake::State`], whose methods can
+//! be called by any number of processes at the same time and never wait. Only `unload` requires a lock, which
+//! [`crate::generator::mark`] takes. The condition variable has its own spinlock, which is held for only a few
+//! instructions. Every other item is a single atomic. PostgreSQL's `AddinShmemInitLock` is held only while the
+//! postmaster sets up the segment. After a backend crash, the postmaster sets up the segment again, and the state is
+//! then "not loaded".
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -51,21 +53,22 @@ impl Shared {
 
 const _: () = assert!(align_of::<Shared>() <= SHARED_ALIGNMENT);
 
-// SAFETY: the type consists of atomics, plain values, and a condition variable that guards itself. It contains no pointer. Every
-// process that maps the segment has inherited this library from the same postmaster, so it has the same layout.
+// SAFETY: the type consists of atomics, plain values, and a condition variable that protects itself. It contains no
+// pointers. Every process that maps the segment has inherited this library from the same postmaster, so the type has
+// the same layout in all processes.
 unsafe impl PGRXSharedMemory for Shared {}
 
 // SAFETY: the name is the extension's own, so no other library uses it.
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 
-/// Requests the segment. This function is called in the postmaster while it preloads libraries.
+/// Requests the segment. The postmaster calls this function while it preloads libraries.
 #[allow(clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn request() {
     pg_shmem_init!(SHARED = Shared::new());
 }
 
-/// Returns the state. This function can be used only after [`request`]. A process that has an
-/// [`crate::config::identity::Identity`] has called `request`.
+/// Returns the state. This function can be used only after [`request`]. In a process that has an
+/// [`crate::config::identity::Identity`], `request` has been called.
 #[inline]
 pub fn state() -> &'static State {
     &SHARED.get().state
@@ -76,36 +79,37 @@ pub fn origin_state() -> &'static OriginState {
     &SHARED.get().origin_state
 }
 
-/// Returns the limits on repeated log lines. This function can be used only after [`request`].
+/// Returns the limiters for repeated log messages. This function can be used only after [`request`].
 pub fn limiters() -> &'static Limiters {
     &SHARED.get().limiters
 }
 
-/// Returns the condition on which sessions wait until another session has extended the reservation. This function can be used only
-/// after [`request`].
+/// Returns the condition on which sessions wait for another session to extend the reservation. This function can be
+/// used only after [`request`].
 pub fn extended() -> &'static Condition {
     &SHARED.get().extended
 }
 
-/// Returns how long the slowest extension of the reservation took, in nanoseconds. This function can be used only after
-/// [`request`].
+/// Returns the duration of the slowest extension of the reservation, in nanoseconds. This function can be used only
+/// after [`request`].
 pub fn slowest_extension() -> &'static AtomicU64 {
     &SHARED.get().slowest_extension
 }
 
-/// Returns the time on the wall clock at which the counts began, in nanoseconds since the Unix epoch. This function can be used
-/// only after [`request`].
+/// Returns when counting started, as a time of the wall clock in nanoseconds since the Unix epoch. This function can be
+/// used only after [`request`].
 pub fn counting_since() -> &'static AtomicU64 {
     &SHARED.get().counting_since
 }
 
-/// Returns whether the last session that tried to lock the witness found it locked by another server. This function can be used
-/// only after [`request`].
+/// Returns a flag that is true if another server had locked the witness when a session last tried to lock it. This
+/// function can be used only after [`request`].
 pub fn worker_in_use() -> &'static AtomicBool {
     &SHARED.get().worker_in_use
 }
 
-/// Returns the count of the rows that guards have refused. This function can be used only after [`request`].
+/// Returns the number of rows that guards have refused, and the last one. This function can be used only after
+/// [`request`].
 pub fn refusals() -> &'static Refusals {
     &SHARED.get().refusals
 }

@@ -1,11 +1,12 @@
-//! Counts of what each backend has done. The counts are in shared memory, in one slot for each possible backend.
+//! Statistics about the activity of each backend. They are in shared memory, in one slot for each possible backend.
 //!
 //! # Locking contract
 //!
-//! Only the backend that has a slot counts in that slot, with plain loads and stores. Any process can read the slot at any time.
-//! The counters in a slot are never set back. Instead, the slot also stores the counts at the start of its backend and at the last
-//! [`reset`], and a reader subtracts these counts from the counters. As a result, counts outlive their backend. A
-//! reader can subtract the previous backend's counts, which is acceptable because no ID depends on these counts.
+//! Only the backend that has taken a slot counts in it, with plain loads and stores. Any process can read a slot at any
+//! time. The counters in a slot are never reset. Instead, the slot also stores the values of the counters at the start
+//! of its backend and at the last [`reset`], and readers subtract these values. As a result, counts outlive their
+//! backend. A reader can happen to subtract the values of a previous backend, which is acceptable because no ID depends
+//! on the statistics.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -18,7 +19,6 @@ use crate::pg::backend_slots::{self, BackendSlots, OwnSlot};
 use crate::pg::wait_event::WaitEvent;
 use crate::server::{clock, shmem};
 
-/// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// The number of IDs drawn.
@@ -27,21 +27,21 @@ pub enum Count {
     Retries,
     /// The number of extensions of the reservation.
     Extensions,
-    /// The number of sleeps because the lead was at its limit.
+    /// The number of times a session slept because the lead was at its limit.
     ThrottledWaits,
     /// The total duration of these sleeps, in nanoseconds.
     ThrottledTime,
-    /// The number of sleeps that waited for the mark.
+    /// The number of times a session slept to wait for the mark.
     MarkWaits,
-    /// The total duration of the sleeps that waited for the mark, in nanoseconds.
+    /// The total duration of these sleeps, in nanoseconds.
     MarkTime,
-    /// The number of sleeps that waited for the wall clock.
+    /// The number of times a session slept to wait for the wall clock.
     ClockWaits,
-    /// The total duration of the sleeps that waited for the wall clock, in nanoseconds.
+    /// The total duration of these sleeps, in nanoseconds.
     ClockTime,
-    /// The number of sleeps that waited for numbers of a segment.
+    /// The number of times a session slept to wait for numbers of a segment.
     SegmentWaits,
-    /// The total duration of the sleeps that waited for numbers of a segment, in nanoseconds.
+    /// The total duration of these sleeps, in nanoseconds.
     SegmentTime,
 }
 
@@ -57,7 +57,7 @@ impl Counts {
         self.0[count as usize]
     }
 
-    /// Returns a count of nanoseconds, converted to the milliseconds that the views show.
+    /// Returns a count of nanoseconds in milliseconds, which is the unit that the views show.
     pub fn milliseconds(&self, count: Count) -> f64 {
         self.get(count) as f64 / 1e6
     }
@@ -72,7 +72,8 @@ impl Counts {
 struct Counters([AtomicU64; COUNTS]);
 
 impl Counters {
-    /// Adds to a counter. Only the backend that has the slot counts in it, so no locked instruction is needed.
+    /// Adds to a counter. No locked instruction is needed, because only the backend that has taken the slot counts in
+    /// it.
     #[inline(always)]
     fn add(&self, count: Count, number: u64) {
         let counter = &self.0[count as usize];
@@ -91,23 +92,22 @@ impl Counters {
 /// The slot of one backend.
 #[derive(Default)]
 struct StatsSlot {
-    /// The counters are on their own cache lines, because no other backend writes them.
+    /// The counters have their own cache lines, because no other backend writes to them.
     counters: CachePadded<Counters>,
-    /// The counters when the slot's backend began.
+    /// The values of the counters when the slot's backend started.
     at_start: Counters,
-    /// The counters when the statistics were reset.
+    /// The values of the counters when the statistics were reset.
     at_reset: Counters,
     /// The process ID of the backend, or 0 if the slot is free.
     pid: AtomicI32,
-    /// What the backend is waiting for: the number of a [`WaitEvent`] plus 1, or 0 while the backend does not sleep.
+    /// What the backend is waiting for: the number of a [`WaitEvent`] plus 1, or 0 if the backend is not sleeping.
     asleep: AtomicU32,
 }
 
 /// What the views show about a backend.
 pub struct Backend {
-    /// The backend's process ID.
     pub pid: i32,
-    /// The backend's counts since it began, or since the statistics were reset.
+    /// The backend's counts since it started or since the statistics were reset.
     pub counts: Counts,
     /// What the backend is waiting for.
     pub asleep: Option<WaitEvent>,
@@ -130,14 +130,14 @@ impl StatsSlot {
     }
 }
 
-// SAFETY: the name is the extension's own, and is used once. A slot consists of atomics and contains no pointer.
+// SAFETY: the name is the extension's own, and is used once. A slot consists of atomics and contains no pointers.
 #[allow(unsafe_code)]
 static SLOTS: BackendSlots<StatsSlot> = unsafe { BackendSlots::new(c"snowflake_pg slots") };
 
-/// The slot of this backend, which is taken when it is first needed.
+/// The slot of this backend. It is taken when it is first needed.
 static OWN: OwnSlot<StatsSlot> = OwnSlot::new();
 
-/// Requests the slots. This function is called in the postmaster while it preloads libraries.
+/// Requests the slots. The postmaster calls this function while it preloads libraries.
 #[allow(unsafe_code, clippy::undocumented_unsafe_blocks)] // The unsafe blocks are in the macro.
 pub fn request() {
     pg_shmem_init!(SLOTS = ());
@@ -152,7 +152,7 @@ pub fn add(count: Count, number: u64) {
     own().counters.add(count, number);
 }
 
-/// Counts a sleep, and shows the sleep in the views while it lasts.
+/// Counts a sleep, and shows it in the views while it lasts.
 pub fn asleep<R>(what: WaitEvent, sleep: impl FnOnce() -> R) -> R {
     let slot = own();
     slot.asleep.store(what as u32 + 1, Ordering::Relaxed);
@@ -160,7 +160,7 @@ pub fn asleep<R>(what: WaitEvent, sleep: impl FnOnce() -> R) -> R {
     sleep()
 }
 
-/// A sleep, which is counted when it ends, even if an error ends it.
+/// A sleep. It is counted when it ends, even if an error ends it.
 struct Asleep {
     slot: &'static StatsSlot,
     what: WaitEvent,
@@ -188,17 +188,18 @@ pub fn extended(took: Nanos) {
     shmem::slowest_extension().fetch_max(took, Ordering::Relaxed);
 }
 
-/// Returns the backends that have drawn IDs or waited since they began.
+/// Returns the backends that have drawn IDs or have waited since they started.
 pub fn backends() -> impl Iterator<Item = Backend> {
     SLOTS.all().iter().filter_map(StatsSlot::backend)
 }
 
-/// Returns the counts of all backends, including those that have ended, since the server started or the statistics were reset.
+/// Returns the sum of the counts of all backends, including those that have exited, since the server started or the
+/// statistics were reset.
 pub fn total() -> Counts {
     SLOTS.all().iter().map(StatsSlot::total).fold(Counts::default(), |sum, next| sum.combine(next, u64::wrapping_add))
 }
 
-/// Sets all counts to 0.
+/// Resets all counts to 0.
 pub fn reset() {
     for slot in SLOTS.all() {
         slot.at_reset.set(slot.counters.read());
@@ -217,7 +218,7 @@ fn own() -> &'static StatsSlot {
 /// Takes the slot with the number of this backend.
 #[cold]
 fn attach() -> &'static StatsSlot {
-    // The counts of a process that is not a backend are dropped.
+    // The counts of a process that is not a backend are discarded.
     let slot = SLOTS.own().unwrap_or_else(|| Box::leak(Box::default()));
     if faults::on(Fault::CountsForgotten) {
         slot.counters.set(Counts::default());

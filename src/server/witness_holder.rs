@@ -1,4 +1,4 @@
-//! The server that has locked the witness, as it describes itself in the witness.
+//! The server that has locked the witness, as the witness describes it.
 
 use std::fmt;
 use std::fs;
@@ -20,13 +20,13 @@ pub struct WitnessHolder {
 }
 
 impl WitnessHolder {
-    /// Describes this server.
+    /// Returns the description of this server.
     pub fn this_server() -> WitnessHolder {
         let directory = server::data_directory();
         WitnessHolder { postmaster: server::postmaster(), port: server::port(), place: place(&directory), directory }
     }
 
-    /// Parses the text that `to_string` returns. What cannot be parsed is 0 or empty.
+    /// Parses the text that `to_string` returns. Parts that cannot be parsed are 0 or empty.
     pub fn parse(text: &str) -> WitnessHolder {
         let mut lines = text.splitn(4, '\n');
         let mut next = || lines.next().unwrap_or_default();
@@ -34,13 +34,13 @@ impl WitnessHolder {
         WitnessHolder { postmaster, port, place: next().into(), directory: next().into() }
     }
 
-    /// Returns true if this is a server in the data directory of the current server. The paths are not compared, because the data
-    /// directory can have been moved, and another container can have the same path.
+    /// Returns true if this server runs in the data directory of the current server. The paths are not compared,
+    /// because the data directory may have been moved, and a different container can use the same path.
     pub fn is_in_this_directory(&self) -> bool {
         !self.place.is_empty() && self.place == place(&server::data_directory())
     }
 
-    /// Returns true if the postmaster of this server has ended, so that its last processes will end soon.
+    /// Returns true if the postmaster of this server has exited, so that its last processes will exit soon.
     pub fn has_stopped(&self) -> bool {
         match fs::read_to_string(Path::new(&self.directory).join("postmaster.pid")) {
             Ok(text) => text.lines().next().and_then(|line| line.trim().parse().ok()) != Some(self.postmaster),

@@ -1,8 +1,8 @@
 //! The background worker that creates the replication origin in which the mark is stored, and then exits.
 //!
-//! The worker runs after the server has become a primary, by a start or by a promotion. The worker creates the origin in its own
-//! transaction. A user's transaction could be rolled back and leave the progress behind, and the next subscription would inherit
-//! this progress.
+//! It runs after the server has become a primary, either at a server start or through a promotion. It creates the
+//! origin in its own transaction. A user's transaction could be rolled back but leave the progress behind, and the next
+//! subscription would inherit this progress.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::server::{clock, log, shmem};
 /// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// Registers the background worker if this server can issue IDs. This function is called in the postmaster while it preloads
+/// Registers the background worker if this server can issue IDs. The postmaster calls this function while it preloads
 /// libraries. An error keeps the server from starting.
 pub fn register() {
     let identity = identity::get();
@@ -44,7 +44,7 @@ pub fn register() {
     }
 }
 
-/// Runs the background worker. An error ends the worker, and PostgreSQL starts it again after [`RETRY`].
+/// Runs the background worker. If an error ends it, PostgreSQL restarts it after [`RETRY`].
 #[allow(unsafe_code)]
 #[pg_guard]
 #[unsafe(no_mangle)]
@@ -72,7 +72,7 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
     announce();
 }
 
-/// Logs the server's identity, and logs the reason if the server cannot issue IDs now or will soon be unable to issue IDs.
+/// Logs the server's identity. If the server cannot issue IDs now, or will soon be unable to, also logs the reason.
 fn announce() {
     let Some(identity) = &grant::identity() else {
         return;

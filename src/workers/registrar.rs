@@ -1,10 +1,10 @@
-//! The registrar: the background worker that asks the registry for a worker ID and renews the grant. [`flake::fleet::Member`] decides
-//! what to send and what an answer means. Sessions read what the registrar publishes ([`crate::fleet::grant`]) and never talk to
-//! the registry.
+//! The registrar: the background worker that requests a worker ID from the registry and renews the grant.
+//! [`flake::fleet::Member`] decides what to send, and interprets the answers. Sessions read what the registrar
+//! publishes ([`crate::fleet::grant`]) and never communicate with the registry.
 //!
-//! The connection is closed after each heartbeat. A fleet of a thousand servers then needs a few connections of the registry at a
-//! time instead of a thousand, the next heartbeat finds the new primary after a failover, and no firewall drops an idle connection
-//! unnoticed. The cost is one login per minute, or per second with the shortest lease.
+//! The connection is closed after each heartbeat. Because of this, a fleet of a thousand servers needs only a few
+//! connections to the registry at a time, the next heartbeat finds the new primary after a failover, and no firewall
+//! can silently drop an idle connection. The cost is one login per minute, or one per second with the shortest lease.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -30,26 +30,26 @@ use crate::segments::fetch::Fetcher;
 use crate::segments::report::Reports;
 use crate::server::{clock, shmem};
 
-/// The time between an error of the background worker itself and its next start.
+/// The time between an error of the background worker itself and its restart.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// How many requests one heartbeat sends at most. The longest sequence is a lost worker ID, a new life, and a new
+/// The maximum number of requests in one heartbeat. The longest sequence is a lost worker ID, a new life, and a new
 /// claim.
 const REQUESTS: usize = 8;
 
-/// How long after its start the registrar does not log that it cannot connect. A registry in the cluster that it serves accepts no
-/// connections until the server has started.
+/// How long after its start the registrar does not log failed connections. If the registry is in the cluster that the
+/// registrar belongs to, it does not accept connections until the server has started.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long a request about segments may take while no heartbeat is due.
+/// How long a request about segments may take if no heartbeat is due.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How often a warning about the clock is logged.
+/// The minimum interval between two warnings about the clock.
 const SKEW_EVERY: Duration = Duration::from_secs(60);
 
-/// Registers the background worker if the server has a registry. This function is called in the postmaster while it preloads
-/// libraries. The background worker needs no database, so it starts before recovery, and a standby has its worker ID before it is
-/// promoted.
+/// Registers the background worker if the server uses a registry. The postmaster calls this function while it preloads
+/// libraries. The background worker does not need a database, so it starts before recovery, and a standby has its
+/// worker ID before it is promoted.
 pub fn register() {
     if !identity::get().registry_set || !background_worker::in_normal_server() {
         return;
@@ -66,7 +66,7 @@ pub fn register() {
     }
 }
 
-/// Runs the background worker. An error ends the worker, and PostgreSQL starts it again after [`RETRY`].
+/// Runs the background worker. If an error ends it, PostgreSQL restarts it after [`RETRY`].
 #[allow(unsafe_code)]
 #[pg_guard]
 #[unsafe(no_mangle)]
@@ -87,7 +87,7 @@ struct Registrar {
     begun: Instant,
     /// The connection string of the last heartbeat.
     string: String,
-    /// True if the grant was renewed. A first grant is short.
+    /// True if the grant has been renewed. The first grant is short.
     renewed: bool,
     /// The last failure that was logged since the last success.
     logged: Option<Trouble>,
@@ -128,8 +128,8 @@ impl Registrar {
         registrar
     }
 
-    /// Publishes what the witness contains. Without this, a server whose witness became void since the postmaster looked would show a
-    /// worker ID that is not renewed.
+    /// Publishes the contents of the witness. Otherwise, if the witness has become void since the postmaster read it,
+    /// the server would show a worker ID that is not renewed.
     fn resume(&mut self) {
         let before = self.snapshot.generation;
         match (self.member.standing(), self.snapshot.standing) {
@@ -145,7 +145,7 @@ impl Registrar {
                 self.snapshot.standing = Standing::Seeking;
                 self.snapshot.generation += 1;
             }
-            // The previous registrar can have ended before it made the witness void.
+            // The previous registrar may have exited before it made the witness void.
             (MemberStanding::Fenced { .. }, _) => self.store(),
             _ => {}
         }
@@ -158,7 +158,7 @@ impl Registrar {
     fn run(&mut self) {
         let mut due = Some(Instant::now());
         while !background_worker::ending() {
-            // A new connection string may be the answer to a failure, so it is tried at once.
+            // A new connection string may be intended to resolve a failure, so it is tried immediately.
             if background_worker::reload() && guc::registry() != self.string {
                 due = due.map(|_| Instant::now());
             }
@@ -176,7 +176,7 @@ impl Registrar {
         }
     }
 
-    /// Brings the next heartbeat forward if a session waits for the first one.
+    /// Brings the next heartbeat forward if a session is waiting for the first one.
     fn hasten(&self, due: Option<Instant>) -> Option<Instant> {
         if self.member.fleet().is_some() || !self.segments.is_wanted() {
             return due;
@@ -185,26 +185,27 @@ impl Registrar {
         due.map(|at| at.min(Instant::now() + grant::SHORTEST.saturating_sub(since)))
     }
 
-    /// Does one thing that a session wants, if there is any, and returns after what time this function must be called again. `time` is the
-    /// time until the next heartbeat.
+    /// Performs one task that a session has requested, if there is any. Returns the time after which this function must
+    /// be called again. `time` is the time until the next heartbeat.
     fn serve_segments(&mut self, time: Duration) -> Option<Duration> {
         if self.snapshot.standing == Standing::Fenced {
             return None;
         }
-        // The first heartbeat comes before the first block.
+        // No block is fetched before the first heartbeat.
         let fleet = self.member.fleet()?;
         let string = guc::registry();
         self.segments.work(&RequestContext { string: &string, fleet, format: self.format, time })
     }
 
-    /// Returns the numbers of the segments to the registry, because the server stops.
+    /// Returns the numbers of the segments to the registry, because the server is shutting down.
     fn part(&mut self) {
         let (string, format) = (guc::registry(), self.format);
         let context = self.member.fleet().map(|fleet| RequestContext { string: &string, fleet, format, time: IDLE });
         self.segments.part(context.as_ref());
     }
 
-    /// Returns the time until the next heartbeat, or `None` if there is no other, because the server is fenced.
+    /// Sends a heartbeat. Returns the time until the next one, or `None` if there will be no next one because the
+    /// server is fenced.
     fn heartbeat(&mut self) -> Option<Duration> {
         self.string = guc::registry();
         if !self.removal_logged && !record::exists() {
@@ -216,10 +217,11 @@ impl Registrar {
         let pause = match self.exchange() {
             Ok(()) => {
                 self.succeeded();
-                // Servers that were started together send their heartbeats at different times of the period.
+                // The factor is random, so that servers that were started together do not send their heartbeats at the
+                // same time.
                 period.mul_f64(random_between(0.9, 1.0))
             }
-            // The caller looks at what has happened.
+            // The caller checks the reason for the interruption.
             Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => Duration::ZERO,
             Err(trouble) => {
                 self.failed(trouble);
@@ -231,13 +233,13 @@ impl Registrar {
         (self.snapshot.standing != Standing::Fenced).then_some(pause)
     }
 
-    /// Sends requests until the protocol needs no more, over a connection of its own.
+    /// Sends requests until the protocol needs no more. They use a separate connection.
     fn exchange(&mut self) -> Result<(), Trouble> {
         if self.string.is_empty() {
             return Err(Trouble::NotSet);
         }
         let string = ConnectionString::parse(&self.string).ok_or(Trouble::Malformed)?;
-        // Several hosts that do not answer take a long time. The registrar must not appear to be dead in the meantime.
+        // Several hosts that do not respond take a long time. The registrar must not appear to be dead in the meantime.
         let alive = || {
             self.snapshot.attempted = clock::monotonic();
             grant::publish(&self.snapshot);
@@ -253,7 +255,7 @@ impl Registrar {
                 self.store();
             }
             let reply = call::send(&connection, &call, &about::about(clocks))?;
-            // The shortest request measures best.
+            // The shortest request provides the most accurate measurement.
             clocks = clocks.into_iter().chain([reply.clocks]).min_by_key(|clocks| clocks.round_trip);
             self.measured(clocks);
             let effect = self.member.answer(&call, &reply.answer);
@@ -261,8 +263,8 @@ impl Registrar {
             match effect {
                 Effect::Continue | Effect::Refused(RegistryRefusal::Life) => self.store(),
                 Effect::Assigned => {
-                    // The server gives up a spare worker ID. When the new worker ID is published, no session may still
-                    // issue IDs with the spare one.
+                    // If the server is giving up a spare worker ID, no session may still issue IDs with it when the new
+                    // worker ID is published.
                     if self.snapshot.standing == Standing::Holding && !faults::on(Fault::SpareKept) {
                         self.leave(Standing::Seeking);
                     }
@@ -320,8 +322,8 @@ impl Registrar {
         }
     }
 
-    /// Makes the witness void, and publishes that the server has no worker ID. In this order, a server that is killed in between
-    /// does not continue with the worker ID when it is started again.
+    /// Makes the witness void, and publishes that the server has no worker ID. Because of this order, a server that is
+    /// killed in between does not continue with the worker ID when it is restarted.
     fn leave(&mut self, standing: Standing) {
         self.store();
         self.snapshot.standing = standing;
@@ -330,8 +332,9 @@ impl Registrar {
         self.publish_change();
     }
 
-    /// Publishes a different worker ID, or that there is none, and ends the assignment for which the state is loaded.
-    /// In this order, no session that has read the previous snapshot can still load the state for it.
+    /// Publishes a different worker ID, or the fact that there is none, and ends the assignment for which the state is
+    /// loaded. Because of this order, a session that has read the previous snapshot can no longer load the state for
+    /// it.
     fn publish_change(&self) {
         grant::publish(&self.snapshot);
         shmem::state().assignment().revoke(self.snapshot.generation);
@@ -382,7 +385,7 @@ impl Registrar {
         self.watch_grant();
     }
 
-    /// Warns when the lease runs out, whether heartbeats fail or not.
+    /// Warns if the lease is running out, regardless of whether heartbeats fail.
     fn watch_grant(&mut self) {
         if self.snapshot.standing != Standing::Holding || !self.renewed {
             return;
@@ -400,7 +403,7 @@ impl Registrar {
         self.snapshot.offset_us = clocks.offset;
         self.snapshot.round_trip_us = clocks.round_trip;
         let Some(limit) = guc::max_clock_skew() else { return };
-        // The part of the offset that the measurement cannot explain.
+        // The part of the offset that cannot be a measurement error.
         let certain = clocks.offset.saturating_abs().saturating_sub(clocks.round_trip / 2);
         if i128::from(certain) > limit.as_micros() as i128
             && self.skew_logged.is_none_or(|logged| logged.elapsed() >= SKEW_EVERY)
@@ -411,7 +414,8 @@ impl Registrar {
     }
 }
 
-/// Returns a random number, so that servers which fail together do not come back together.
+/// Returns a random number between `low` and `high`. It keeps servers that fail at the same time from returning at the
+/// same time.
 fn random_between(low: f64, high: f64) -> f64 {
     let random = RandomState::new().hash_one(Instant::now());
     low + (high - low) * (random as f64 / u64::MAX as f64)

@@ -1,8 +1,8 @@
-//! The background worker that checks on a standby whether the standby and its primary have the same worker ID. Before a failover,
-//! nothing else shows this problem.
+//! The background worker that checks, on a standby, whether the standby and its primary have the same worker ID. Before
+//! a failover, nothing else reveals this problem.
 //!
-//! The worker exits when it has the answer, or when the server is promoted. If a server starts as a standby and is promoted
-//! without a primary, as happens with Patroni after a crash, the worker logs no warning.
+//! The worker exits when it has the answer or when the server is promoted. If a server starts as a standby and is
+//! promoted without a primary, as happens with Patroni after a crash, the worker does not log a warning.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::server::shmem;
 /// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// How often the worker checks whether the server streams, and which server wrote the mark.
+/// How often the worker checks whether the server is streaming, and which server wrote the mark.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Registers the background worker if the server starts as a standby. This function is called in the postmaster while it preloads
-/// libraries. A standby that accepts no connections (`hot_standby = off`) never starts the worker.
+/// Registers the background worker if the server starts as a standby. The postmaster calls this function while it
+/// preloads libraries. A standby that does not accept connections (`hot_standby = off`) never starts the worker.
 pub fn register() {
     if !identity::get().worker_set || !matches!(Startup::now(), Startup::Standby { .. }) {
         return;
@@ -46,7 +46,7 @@ pub extern "C-unwind" fn snowflake_pg_watch_primary(_argument: pg_sys::Datum) {
     background_worker::connect(&shmem::origin_state().unconnected);
     let identity = identity::get();
     while recovery::in_recovery() {
-        // Before the first ID is issued, the mark does not show which server wrote it.
+        // The mark does not show which server wrote it until the first ID has been issued.
         let streams = recovery::streams();
         let mark = streams.then(|| BackgroundWorker::transaction(mark::read)).and_then(Result::ok);
         if let Some(node) = mark.and_then(|mark| identity.issuer(mark)) {
