@@ -16,17 +16,17 @@ BEGIN
             ('snowflake_first_id_from', 'first ID at or after a time'),
             ('snowflake_last_id_before', 'last ID before a time'),
             ('snowflake_between', 'true if the time of the ID is at or after start and before stop; uses an index on the ID'),
-            ('snowflake_to_text', 'ID as 13 characters that sort like the ID'),
+            ('snowflake_to_text', 'ID as a 13-character string that sorts like the ID'),
             ('snowflake_from_text', 'ID for a string returned by snowflake_to_text()'),
             ('snowflake_check', 'duplicate IDs, IDs from the future or from unexpected workers, and values that are not IDs'),
-            ('snowflake_configure', 'gives the database a worker ID, so that it issues IDs'),
+            ('snowflake_configure', 'gives the database a worker ID, so that it can issue IDs'),
             ('snowflake_nextval', 'issues an ID'),
-            ('snowflake_nextval_batch', 'issues IDs that increase'),
+            ('snowflake_nextval_batch', 'issues the given number of increasing IDs'),
             ('snowflake_reserve', 'issues consecutive IDs from one tick, and returns the first one'),
             ('snowflake_currval', 'last ID issued in this session'),
             ('snowflake_set_mark', 'makes new IDs begin at or above the mark, and returns the previous mark'),
-            ('snowflake_status', 'state of issuing, for view snowflake_status'),
-            ('snowflake_portable_own', 'layout and epoch that the functions use if they are called without a layout')
+            ('snowflake_status', 'state of the ID generator, as shown by view snowflake_status'),
+            ('snowflake_portable_own', 'layout and epoch that the functions use when they are called without a layout')
         ) AS texts (name, text)
             JOIN pg_catalog.pg_proc AS function
                 ON function.proname = texts.name AND function.pronamespace = quote_ident(current_schema())::regnamespace
@@ -36,6 +36,6 @@ BEGIN
 END
 $comments$;
 
-COMMENT ON DOMAIN snowflake_text IS 'ID as 13 characters that sort like the ID';
+COMMENT ON DOMAIN snowflake_text IS 'ID as a 13-character string that sorts like the ID';
 COMMENT ON VIEW snowflake_layouts IS 'named layouts, with their bits, tick and epoch, and the contents of each field';
-COMMENT ON VIEW snowflake_status IS 'state of issuing: worker ID, last ID, lead over the clock, mark';
+COMMENT ON VIEW snowflake_status IS 'state of the ID generator: worker ID, last ID, lead over the clock, and mark';

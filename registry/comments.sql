@@ -9,7 +9,7 @@ COMMENT ON COLUMN snowflake_registry.fleet.low_bits IS
 COMMENT ON COLUMN snowflake_registry.fleet.tick_us IS
     'length of a tick in microseconds';
 COMMENT ON COLUMN snowflake_registry.fleet.life IS
-    'number of the life of the registry, which increases when the registry might have lost changes';
+    'life number of the registry, which increases when the registry might have lost changes';
 COMMENT ON COLUMN snowflake_registry.fleet.life_reason IS
     'why this life began';
 COMMENT ON COLUMN snowflake_registry.fleet.system_identifier IS
@@ -21,11 +21,11 @@ COMMENT ON COLUMN snowflake_registry.fleet.database_oid IS
 COMMENT ON COLUMN snowflake_registry.fleet.table_oid IS
     'OID of this table when the registry was last used; after a dump is restored, the table has a different OID';
 COMMENT ON COLUMN snowflake_registry.fleet.quarantine_until IS
-    'end of the last quarantine without its margin, as a point in ID space, or 0';
+    'end of the last quarantine, excluding its margin, as a point in ID space, or 0';
 COMMENT ON COLUMN snowflake_registry.fleet.quarantine_before IS
     'value of quarantine_until before the current quarantine, which open() restores';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_until IS
-    'end of the last quarantine of the spare worker IDs without its margin, as a point in ID space, or 0';
+    'end of the last quarantine of the spare worker IDs, excluding its margin, as a point in ID space, or 0';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_before IS
     'value of spare_until when the quarantine of the spare worker IDs was last known to be over';
 COMMENT ON COLUMN snowflake_registry.fleet.newest_seen IS
@@ -33,17 +33,17 @@ COMMENT ON COLUMN snowflake_registry.fleet.newest_seen IS
 COMMENT ON COLUMN snowflake_registry.fleet.settled IS
     'timeline on which the quarantine of the spare worker IDs was last known to be over, or NULL';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_closed IS
-    'whether servers are refused the common spare worker IDs during the quarantine of the spare worker IDs';
+    'whether the common spare worker IDs are unavailable during the quarantine of the spare worker IDs';
 COMMENT ON COLUMN snowflake_registry.fleet.mark IS
     'number of the transaction that wrote this row; after the row is restored, this number is no longer the one in xmin';
 COMMENT ON COLUMN snowflake_registry.fleet.floor IS
-    'point in ID space below which no ID is granted, because of not_before or a change of the layout';
+    'point in ID space below which no IDs are granted, because of not_before or a layout change';
 COMMENT ON TABLE snowflake_registry.ring IS
     'the worker IDs that the next claim examines first, one row for each datacenter ID';
 COMMENT ON TABLE snowflake_registry.node IS
-    'the worker IDs that were assigned, and their holders; do not delete rows, because their bounds prevent duplicate IDs';
+    'the worker IDs that have been assigned, and their holders; do not delete rows, because their bounds prevent duplicate IDs';
 COMMENT ON COLUMN snowflake_registry.node.holder IS
-    'UUID of the witness of the server that has the worker ID';
+    'UUID of the witness of the server that holds the worker ID';
 COMMENT ON COLUMN snowflake_registry.node.nonce IS
     'nonce of the last claim or renewal, which distinguishes a server from its clone';
 COMMENT ON COLUMN snowflake_registry.node.count IS
@@ -53,19 +53,19 @@ COMMENT ON COLUMN snowflake_registry.node.life IS
 COMMENT ON COLUMN snowflake_registry.node.start IS
     'first ID that the holder can issue';
 COMMENT ON COLUMN snowflake_registry.node.bound IS
-    'last ID that is granted to the holder';
+    'last ID that the holder can issue';
 COMMENT ON COLUMN snowflake_registry.node.about IS
     'what the server reports about itself, limited to 16 keys';
 COMMENT ON TABLE snowflake_registry.history IS
     'earlier holders of worker IDs; old rows can be deleted, because the registry never reads this table';
 COMMENT ON COLUMN snowflake_registry.fleet.generation IS
-    'highest generation that was assigned to a tag';
+    'highest generation that has been assigned to a tag';
 COMMENT ON TABLE snowflake_registry.segment IS
     'the tags and their next numbers; do not change rows, because blocks of lower numbers are in use';
 COMMENT ON COLUMN snowflake_registry.segment.generation IS
     'distinguishes a tag from earlier tags of the same name';
 COMMENT ON COLUMN snowflake_registry.segment.next_value IS
-    'lowest number that no block contains';
+    'lowest number that is not in any block';
 COMMENT ON COLUMN snowflake_registry.segment.step IS
     'minimum length of a block';
 COMMENT ON COLUMN snowflake_registry.segment.max_step IS
@@ -81,7 +81,7 @@ COMMENT ON COLUMN snowflake_registry.segment.begins_at IS
 COMMENT ON COLUMN snowflake_registry.segment.window_used IS
     'how many numbers were taken in the 10 minutes that began at window_start';
 COMMENT ON TABLE snowflake_registry.skip IS
-    'for how many windows of 10 minutes each life of the registry skips numbers, or 0 after open()';
+    'number of 10-minute windows for which each life of the registry skips numbers, or 0 after open()';
 COMMENT ON COLUMN snowflake_registry.skip.lost IS
     'value of column "windows" before open()';
 COMMENT ON COLUMN snowflake_registry.skip.quarantine IS
@@ -89,7 +89,7 @@ COMMENT ON COLUMN snowflake_registry.skip.quarantine IS
 COMMENT ON TABLE snowflake_registry.hole IS
     'numbers that tags have skipped; old rows can be deleted, because the registry never reads this table';
 COMMENT ON VIEW snowflake_registry.segments IS
-    'one row for each tag: the next number, how many numbers are skipped before it, and the sizes of blocks';
+    'one row for each tag: the next number, how many numbers are skipped before it, and the block sizes';
 COMMENT ON VIEW snowflake_registry.holes IS
     'numbers that tags have skipped after the registry might have forgotten blocks';
 COMMENT ON VIEW snowflake_registry.status IS
@@ -97,58 +97,58 @@ COMMENT ON VIEW snowflake_registry.status IS
 COMMENT ON VIEW snowflake_registry.servers IS
     'one row for each worker ID: holder, end of the grant, and whether the server is live, late or gone, or the worker ID is reserved';
 COMMENT ON VIEW snowflake_registry.datacenters IS
-    'one row for each datacenter ID: the number of worker IDs that are not spare, and how many of them are in use and how many are free';
+    'one row for each datacenter ID: the number of worker IDs that are not spare, and how many of them are in use or free';
 COMMENT ON VIEW snowflake_registry.handovers IS
     'which server had which worker ID, and when; in the rows of current holders, "ended" is NULL';
 COMMENT ON TYPE snowflake_registry.answer IS
-    'answer to a request of a server';
+    'answer to a request from a server';
 COMMENT ON TYPE snowflake_registry.block IS
     'answer to a request for numbers of a tag';
 COMMENT ON TYPE snowflake_registry.identity IS
-    'what identifies the place of the registry; a change indicates a restore or a failover';
+    'values that identify the location of the registry; a change indicates a restore or a failover';
 COMMENT ON TYPE snowflake_registry.division IS
     'division of the worker IDs of a datacenter';
 COMMENT ON TYPE snowflake_registry.offer IS
-    'worker IDs that a claim can get';
+    'worker IDs that can be assigned to a claim';
 COMMENT ON TYPE snowflake_registry.free_worker IS
-    'worker ID that is free, and the first ID of its grant';
+    'free worker ID, and the first ID of its grant';
 COMMENT ON TYPE snowflake_registry.layout IS
     'parts of a layout';
 COMMENT ON FUNCTION snowflake_registry.hello(uuid, text, bigint) IS
-    'for servers: the life of the registry and a new nonce';
+    'for servers: return the life of the registry and a new nonce';
 COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, bigint, integer, uuid, bigint, uuid, bigint, interval, jsonb) IS
     'for servers: request a worker ID';
 COMMENT ON FUNCTION snowflake_registry.renew(uuid, text, bigint, integer, integer, uuid, bigint, bigint, uuid, uuid, bigint, bigint,
     bigint, interval, jsonb) IS
-    'for servers: renew the grant of the worker ID that the server has';
+    'for servers: renew the grant for the worker ID that the server holds';
 COMMENT ON FUNCTION snowflake_registry.take(uuid, text, uuid, bigint) IS
-    'for servers: take a block of the numbers of a tag';
+    'for servers: take a block of numbers from a tag';
 COMMENT ON FUNCTION snowflake_registry.give_back(uuid, text, bigint, uuid, bigint, bigint) IS
     'for servers: return the unused numbers of a block';
 COMMENT ON FUNCTION snowflake_registry.report(uuid, text[], bigint[], bigint[]) IS
-    'for servers: report the blocks that the server has, and return which of them are still valid';
+    'for servers: report the blocks that the server holds, and return which of them are still valid';
 COMMENT ON FUNCTION snowflake_registry.begin_segment(uuid, text, timestamptz, bigint, bigint, bigint) IS
-    'for servers: create the tag of a period of a series if there is none';
+    'for servers: create the tag for a period of a series, unless the tag exists';
 COMMENT ON FUNCTION snowflake_registry.recreate_segment(text, bigint, bigint, bigint) IS
-    'create a tag again with different block sizes, or with start as the next number if neither start nor a higher number is in use';
+    're-create a tag with different block sizes, or with start as its next number; neither start nor a higher number must be in use';
 COMMENT ON FUNCTION snowflake_registry.create_segment(text, bigint, bigint, bigint, text, timestamptz) IS
-    'create a tag whose first number is start, and return its generation; blocks have from step to max_step numbers';
+    'create a tag whose first number is start, and return its generation; blocks contain from step to max_step numbers';
 COMMENT ON FUNCTION snowflake_registry.drop_segment(text) IS
-    'drop a tag; its numbers can be issued again if it is created again';
+    'drop a tag; if the tag is created again, its numbers can be issued again';
 COMMENT ON FUNCTION snowflake_registry.create_fleet(text, timestamptz, timestamptz) IS
     'create the fleet with the given layout and epoch; IDs with a time before not_before are never granted';
 COMMENT ON FUNCTION snowflake_registry.change_layout(text, timestamptz) IS
     'change the layout and the epoch, and return the time from which servers can issue IDs again';
 COMMENT ON FUNCTION snowflake_registry.open() IS
-    'end the quarantine; call this function only if the registry has lost no change since the quarantine began';
+    'end the quarantine; call this function only if the registry has not lost any changes since the quarantine began';
 COMMENT ON FUNCTION snowflake_registry.close() IS
     'begin a quarantine without spare worker IDs, and return its end; call this function after a restore that the registry does not detect';
 COMMENT ON FUNCTION snowflake_registry.reserve(integer, integer) IS
     'reserve a worker ID for a database without the library, and return the lowest ID that it may issue';
 COMMENT ON FUNCTION snowflake_registry.release(integer, integer) IS
-    'make a reserved worker ID available to servers, and return the time from which they can get it; first stop the database that uses it';
+    'release a reserved worker ID, and return the time from which servers can get it; first stop the database that uses it';
 COMMENT ON FUNCTION snowflake_registry.lock_node(snowflake_registry.fleet, integer, integer) IS
-    'internal: the row of a worker ID, locked for a function of the owner';
+    'internal: lock and return the row of a worker ID, for functions that the owner calls';
 COMMENT ON FUNCTION snowflake_registry.grant_server(name) IS
     'allow a role to call the functions for servers';
 COMMENT ON FUNCTION snowflake_registry.sum_of(bigint, bigint) IS
@@ -158,9 +158,9 @@ COMMENT ON FUNCTION snowflake_registry.time_of(bigint, bigint, integer, bigint) 
 COMMENT ON FUNCTION snowflake_registry.time_of(snowflake_registry.fleet, bigint) IS
     'internal: time of a point in ID space';
 COMMENT ON FUNCTION snowflake_registry.point_of(timestamptz, bigint, integer, integer, bigint) IS
-    'internal: first ID of the tick of a time';
+    'internal: first ID of the tick that contains the given time';
 COMMENT ON FUNCTION snowflake_registry.point_of(snowflake_registry.fleet, timestamptz) IS
-    'internal: first ID of the tick of a time';
+    'internal: first ID of the tick that contains the given time';
 COMMENT ON FUNCTION snowflake_registry.span_of(interval, integer, bigint) IS
     'internal: number of IDs in a duration';
 COMMENT ON FUNCTION snowflake_registry.span_of(snowflake_registry.fleet, interval) IS
@@ -186,72 +186,72 @@ COMMENT ON FUNCTION snowflake_registry.mark_fleet() IS
 COMMENT ON FUNCTION snowflake_registry.spare_quarantine_end(snowflake_registry.fleet) IS
     'internal: end of the last quarantine of the spare worker IDs with its margin, as a point in ID space';
 COMMENT ON FUNCTION snowflake_registry.offer_of(snowflake_registry.fleet, bigint, integer) IS
-    'internal: worker IDs that a claim can get now';
+    'internal: worker IDs that can currently be assigned to a claim';
 COMMENT ON FUNCTION snowflake_registry.find_free(snowflake_registry.fleet, snowflake_registry.offer, integer, bigint) IS
     'internal: first free worker ID of an offer';
 COMMENT ON FUNCTION snowflake_registry.why_none(snowflake_registry.answer, snowflake_registry.fleet, snowflake_registry.offer,
     integer, bigint, timestamptz) IS
-    'internal: why there is no worker ID for a claim, and until when';
+    'internal: why no worker ID is available for a claim, and when one will be available';
 COMMENT ON FUNCTION snowflake_registry.store_claim(snowflake_registry.answer, snowflake_registry.fleet, uuid, interval, jsonb,
     timestamptz) IS
     'internal: store the grant of a claim';
 COMMENT ON FUNCTION snowflake_registry.move_on(snowflake_registry.fleet, integer, bigint) IS
-    'internal: let the next claim begin with the worker ID after this one';
+    'internal: make the next claim begin with the worker ID after this one';
 COMMENT ON FUNCTION snowflake_registry.log_few_free(snowflake_registry.fleet, integer, bigint) IS
-    'internal: write to the log if few worker IDs are free';
+    'internal: write a log message if few worker IDs are free';
 COMMENT ON FUNCTION snowflake_registry.latest_bound(snowflake_registry.fleet, bigint) IS
-    'internal: latest bound that can have been granted';
+    'internal: latest bound that the registry can have granted';
 COMMENT ON FUNCTION snowflake_registry.highest_count(snowflake_registry.fleet, bigint) IS
     'internal: highest count that the holder of a worker ID can have reached';
 COMMENT ON FUNCTION snowflake_registry.implausible(snowflake_registry.fleet, bigint, bigint, bigint, bigint) IS
-    'internal: whether no answer can have contained the values in a renewal';
+    'internal: whether a renewal contains values that the registry cannot have granted';
 COMMENT ON FUNCTION snowflake_registry.lease_span(snowflake_registry.fleet, boolean, interval) IS
     'internal: number of IDs in the lease of a worker ID';
 COMMENT ON FUNCTION snowflake_registry.store_renewal(snowflake_registry.answer, snowflake_registry.fleet, snowflake_registry.node, uuid,
     interval, jsonb, timestamptz) IS
     'internal: store a renewal';
 COMMENT ON FUNCTION snowflake_registry.lock_for_owner() IS
-    'internal: the row of the fleet, locked for a function of the owner';
+    'internal: lock and return the row of the fleet, for functions that the owner calls';
 COMMENT ON FUNCTION snowflake_registry.convert_point(snowflake_registry.fleet, snowflake_registry.fleet, bigint) IS
-    'internal: point in the new layout that has the same time as a point in the old layout';
+    'internal: point in the new layout for the same time as a point in the old layout';
 COMMENT ON FUNCTION snowflake_registry.parse_layout(text) IS
     'internal: parts of a layout that is given as field widths';
 COMMENT ON FUNCTION snowflake_registry.epoch_ms(timestamptz) IS
     'internal: an epoch in milliseconds since 1970-01-01 UTC';
 COMMENT ON FUNCTION snowflake_registry.identity_now() IS
-    'internal: where the registry is now';
+    'internal: current location of the registry';
 COMMENT ON FUNCTION snowflake_registry.moved(snowflake_registry.fleet, snowflake_registry.identity) IS
-    'internal: whether the registry is in a different place than before';
+    'internal: whether the registry has moved since it was last used';
 COMMENT ON FUNCTION snowflake_registry.read_fleet() IS
-    'internal: the row of the fleet, without a lock';
+    'internal: return the row of the fleet without locking it';
 COMMENT ON FUNCTION snowflake_registry.commit_durably() IS
-    'internal: make the COMMIT of this transaction wait for the standby, and show its warnings';
+    'internal: make the COMMIT of this transaction wait for the standby, and show any warnings from that wait';
 COMMENT ON FUNCTION snowflake_registry.lock_holders(interval) IS
-    'internal: the sessions that have kept rows of the registry locked for at least this time';
+    'internal: the sessions that have kept rows of the registry locked for at least the given time';
 COMMENT ON FUNCTION snowflake_registry.end_sessions(text[]) IS
-    'internal: end sessions that keep the registry locked';
+    'internal: terminate sessions that keep the registry locked';
 COMMENT ON FUNCTION snowflake_registry.lock_fleet(boolean) IS
-    'internal: the row of the fleet, locked';
+    'internal: lock and return the row of the fleet';
 COMMENT ON FUNCTION snowflake_registry.quarantine_end(snowflake_registry.fleet) IS
     'internal: end of the last quarantine with its margin, as a point in ID space';
 COMMENT ON FUNCTION snowflake_registry.in_quarantine(snowflake_registry.fleet, bigint) IS
     'internal: whether a point lies within the last quarantine';
 COMMENT ON FUNCTION snowflake_registry.lost_windows(interval, bigint) IS
-    'internal: how many windows of numbers may have been taken and lost';
+    'internal: number of windows whose numbers might have been taken and then lost';
 COMMENT ON FUNCTION snowflake_registry.check_tag(text) IS
     'internal: raise an error unless a tag has 1 to 200 bytes';
 COMMENT ON FUNCTION snowflake_registry.check_array(text, anyarray, integer) IS
-    'internal: raise an error unless an array has this length and contains no NULL';
+    'internal: raise an error unless an array has the given length and contains no nulls';
 COMMENT ON FUNCTION snowflake_registry.enter(uuid, boolean) IS
-    'internal: lock the row of the fleet, and begin a life if the registry is in a different place than before';
+    'internal: lock the row of the fleet, and begin a new life if the registry has moved';
 COMMENT ON FUNCTION snowflake_registry.block_answer(snowflake_registry.fleet, uuid, text) IS
     'internal: the fields that every answer about the numbers of a tag contains';
 COMMENT ON FUNCTION snowflake_registry.is_of_series(text) IS
     'internal: whether a tag belongs to a period of a series';
 COMMENT ON FUNCTION snowflake_registry.check_begins_at(text, timestamptz) IS
-    'internal: raise an error unless the tag belongs to a period and the time is valid as its beginning';
+    'internal: raise an error unless the tag belongs to a period and the time is a valid beginning of the period';
 COMMENT ON FUNCTION snowflake_registry.lock_segment(text) IS
-    'internal: lock the row of a tag, and return false if another session keeps it locked';
+    'internal: lock the row of a tag, and return false if another session holds the lock';
 COMMENT ON FUNCTION snowflake_registry.check_sizes(bigint, bigint, bigint) IS
     'internal: raise an error unless the first number and the block sizes of a tag are valid';
 COMMENT ON FUNCTION snowflake_registry.insert_segment(snowflake_registry.fleet, text, bigint, bigint, bigint, bigint, timestamptz,
@@ -264,13 +264,13 @@ COMMENT ON FUNCTION snowflake_registry.pending_skip(snowflake_registry.segment) 
 COMMENT ON FUNCTION snowflake_registry.apply_skip(snowflake_registry.fleet, snowflake_registry.segment, bigint, timestamptz) IS
     'internal: skip numbers of a tag, and record the hole';
 COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, bigint, timestamptz, text) IS
-    'internal: begin a life of the registry, and with it a quarantine';
+    'internal: begin a new life of the registry and a quarantine';
 COMMENT ON FUNCTION snowflake_registry.clean_about(jsonb) IS
     'internal: limit what a server reports about itself';
 COMMENT ON FUNCTION snowflake_registry.about_number(jsonb, text) IS
     'internal: the integer value of a key';
 COMMENT ON FUNCTION snowflake_registry.other_of(snowflake_registry.node) IS
-    'internal: what an answer reports about a different holder';
+    'internal: what an answer reports about another holder';
 COMMENT ON FUNCTION snowflake_registry.check_argument(text, boolean, text) IS
     'internal: raise an error unless an argument is valid';
 COMMENT ON FUNCTION snowflake_registry.check_arguments(uuid, text, bigint, integer, uuid, bigint, uuid, bigint, interval, jsonb) IS

@@ -93,13 +93,13 @@ COMMENT ON FUNCTION snowflake_serial(regclass, date) IS
 COMMENT ON FUNCTION snowflake_serial_parse(regclass, text) IS
     'period and number of a serial';
 COMMENT ON FUNCTION snowflake_serial_gaps(regclass, text, regclass) IS
-    'numbers that a series has issued and that are not in the given column';
+    'numbers that a series has issued but that are missing from the given column';
 COMMENT ON FUNCTION snowflake_number_at_commit(regclass, text, regclass, text) IS
     'create the triggers that number the rows of a table at the end of the transaction';
 COMMENT ON FUNCTION snowflake_number_row() IS
     'trigger function that numbers a row; snowflake_number_at_commit() creates the trigger';
 COMMENT ON FUNCTION snowflake_number_keep() IS
-    'trigger function that refuses other numbers; snowflake_number_at_commit() creates the trigger';
+    'trigger function that refuses numbers that were not issued for the row; snowflake_number_at_commit() creates the trigger';
 
 -- Renames parameters so that named notation needs no quotes. The catalog is updated directly, because PostgreSQL can rename
 -- parameters only after DROP FUNCTION, which would also drop the views, constraints and policies that call the function. These
@@ -166,7 +166,7 @@ COMMENT ON FUNCTION snowflake_stat_backends() IS
 COMMENT ON VIEW snowflake_stat_backends IS
     'IDs issued to each backend, and waits of each backend';
 COMMENT ON FUNCTION snowflake_stat_reset() IS
-    'reset all counts of snowflake_status and snowflake_stat_backends to 0';
+    'reset all counts in snowflake_status and snowflake_stat_backends to 0';
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
     'parts of an ID, decoded with the given layout and its default epoch';
 COMMENT ON FUNCTION snowflake_decode(bigint, text, timestamptz) IS
@@ -235,7 +235,7 @@ COMMENT ON FUNCTION snowflake_segment_nextval(text) IS
 COMMENT ON FUNCTION snowflake_segments() IS
     'segments from which this server issues numbers, as shown by view snowflake_segments';
 COMMENT ON VIEW snowflake_segments IS
-    'segments from which this server issues numbers: the next number, how many are left and how long they last';
+    'segments from which this server issues numbers: the next number, how many numbers are left, and how long they will last';
 
 CREATE FUNCTION snowflake_conceal(id bigint, key bytea, tweak bytea DEFAULT '') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE COST 100 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_conceal_wrapper';
@@ -246,13 +246,13 @@ CREATE FUNCTION snowflake_conceal_text(id bigint, key bytea, tweak bytea DEFAULT
 CREATE FUNCTION snowflake_reveal_text(concealed text, key bytea, tweak bytea DEFAULT '') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE COST 100 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_reveal_text_wrapper';
 COMMENT ON FUNCTION snowflake_conceal(bigint, bytea, bytea) IS
-    'concealed ID for an ID: a positive number that shows neither a time nor a server';
+    'concealed ID for an ID: a positive number that reveals neither the time nor the server';
 COMMENT ON FUNCTION snowflake_reveal(bigint, bytea, bytea) IS
-    'ID for a concealed ID, if the key and the tweak are those with which the ID was concealed';
+    'original ID of a concealed ID, given the key and the tweak with which the ID was concealed';
 COMMENT ON FUNCTION snowflake_conceal_text(bigint, bytea, bytea) IS
     'concealed ID for an ID, as a 13-character string';
 COMMENT ON FUNCTION snowflake_reveal_text(text, bytea, bytea) IS
-    'ID for a string returned by snowflake_conceal_text(), if the key and the tweak are the same';
+    'original ID of a string returned by snowflake_conceal_text(), given the same key and tweak';
 
 CREATE FUNCTION snowflake_to_uuid(id bigint) RETURNS uuid
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_to_uuid_wrapper';
