@@ -227,7 +227,7 @@ pub fn define(callbacks: Callbacks) {
         );
         GucRegistry::define_string_guc_with_hooks(
             EPOCH,
-            c"Sets the time of an ID whose timestamp field is 0.",
+            c"Sets the time that a timestamp value of 0 represents.",
             c"The epoch is a time in ISO 8601 format with Z or an offset, or a number of milliseconds since 1970. If the value is \
               empty, a named layout uses its own epoch, and any other layout uses Twitter's epoch.",
             &EPOCH_TEXT,
@@ -265,8 +265,8 @@ pub fn define(callbacks: Callbacks) {
     GucRegistry::define_int_guc(
         c"snowflake_pg.lease",
         c"Sets how long the server can issue IDs without the registry.",
-        c"The server renews its grant 720 times in this time. A server with a longer lease survives a longer outage of the registry, \
-          and its worker ID is out of use for longer after the server has gone.",
+        c"The server renews its grant 720 times in this time. A longer lease lets the server issue IDs during a longer \
+          outage of the registry, but also keeps its worker ID unavailable for longer after the server is gone.",
         &LEASE,
         MIN_LEASE_S,
         MAX_LEASE_S,
@@ -276,8 +276,8 @@ pub fn define(callbacks: Callbacks) {
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_clock_skew",
         c"Sets the difference between the clocks of this server and of the registry above which the server logs a warning.",
-        c"IDs are unique whatever the clocks show, but the order of IDs from different servers follows their clocks. A value of 0 \
-          means that no warning is logged.",
+        c"IDs are unique regardless of what the clocks show, but the order of IDs from different servers depends on \
+          their clocks. A value of 0 means that no warning is logged.",
         &MAX_CLOCK_SKEW,
         0,
         MAX_MAX_CLOCK_SKEW_MS,
@@ -287,7 +287,7 @@ pub fn define(callbacks: Callbacks) {
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_segments",
         c"Sets the number of segments from which this server can issue numbers at the same time.",
-        c"If sessions use more segments, the server gives back the numbers of the segment that was used least recently.",
+        c"If sessions use more segments, the server returns the numbers of the least recently used segment.",
         &MAX_SEGMENTS,
         1,
         MAX_MAX_SEGMENTS,
