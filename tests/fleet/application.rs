@@ -99,7 +99,7 @@ fn an_application_that_cannot_get_a_worker_id_says_why() {
     let refused = |string: &str, layout: &str| failure("registry", &[string, layout, "1"]);
     assert_eq!(
         refused(&string(&registry), "41:5:5:12").trim(),
-        "error: the registry refused the request: the layout or the epoch of the server is not that of the fleet"
+        "error: the registry refused the request: the server's layout or epoch differs from the fleet's"
     );
     let roles = "CREATE ROLE guest LOGIN; CREATE ROLE shop LOGIN PASSWORD 'right'";
     registry.connect().batch_execute(roles).expect("the roles are new");

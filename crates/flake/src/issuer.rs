@@ -119,7 +119,7 @@ impl fmt::Display for NoPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NoPlan::Busy => "another thread is storing a mark",
-            NoPlan::Granted => "the bound of the grant is reached, and only a renewal can raise it",
+            NoPlan::Granted => "the bound of the grant has been reached, and only a renewal can raise it",
         })
     }
 }

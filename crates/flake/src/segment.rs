@@ -77,8 +77,8 @@ pub enum Undrawn {
 impl fmt::Display for Undrawn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Undrawn::Dry => "all numbers are drawn, and the next block is not there yet",
-            Undrawn::Closed => "the segment is closed, or serves another tag",
+            Undrawn::Dry => "all numbers have been drawn, and the next block has not arrived yet",
+            Undrawn::Closed => "the segment is closed, or now serves a different tag",
         })
     }
 }

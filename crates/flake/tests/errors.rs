@@ -113,13 +113,13 @@ fn templates() {
     check([
         (TemplateError::Long { length: 101 }.into(), "the template has 101 bytes, but it can have at most 100"),
         (TemplateError::Brace { position: 4 }.into(), "the brace at byte 4 does not belong to a field"),
-        (TemplateError::Width.into(), "the number needs a width from 1 to 18 digits"),
+        (TemplateError::Width.into(), "the width of the number must be from 1 to 18 digits"),
         (TemplateError::NoNumber.into(), "the template does not contain {n:width}"),
-        (twice.into(), "the template contains {MM} or the same part of the time more than once"),
+        (twice.into(), "the template contains {MM}, or the same part of the time, more than once"),
         (lacks.into(), "the template contains {MM} but not {YYYY}"),
         (Overflow { max: 999 }.into(), "the template has room for numbers from 0 to 999"),
         (YearRange { first: 2000, last: 2099 }.into(), "the template can represent years from 2000 to 2099"),
-        (NotASerial::Form.into(), "the text does not have the form of the template"),
+        (NotASerial::Form.into(), "the text does not match the template"),
         (NotASerial::Time.into(), "the text contains a time that does not exist"),
     ]);
     assert_eq!(Template::parse(b"INV").map_err(text), Err(text(TemplateError::NoNumber)));
@@ -133,8 +133,8 @@ fn obstacles() {
         (Obstacle::Throttled(Duration::from_millis(2)).into(), "the lead is at its limit for another 2ms"),
         (Obstacle::Exhausted.into(), "the timestamps of the layout are exhausted"),
         (Obstacle::BeforeEpoch.into(), "the clock is before the epoch"),
-        (Undrawn::Dry.into(), "all numbers are drawn, and the next block is not there yet"),
-        (Undrawn::Closed.into(), "the segment is closed, or serves another tag"),
+        (Undrawn::Dry.into(), "all numbers have been drawn, and the next block has not arrived yet"),
+        (Undrawn::Closed.into(), "the segment is closed, or now serves a different tag"),
     ]);
 }
 
@@ -142,15 +142,15 @@ fn obstacles() {
 fn the_registry() {
     let quarantine = RegistryRefusal::Quarantine { until: Point::new(7).expect("a point") };
     check([
-        (RegistryRefusal::ForeignFleet.into(), "the server belongs to another fleet"),
-        (RegistryRefusal::Layout.into(), "the layout or the epoch of the server is not that of the fleet"),
+        (RegistryRefusal::ForeignFleet.into(), "the server belongs to a different fleet"),
+        (RegistryRefusal::Layout.into(), "the server's layout or epoch differs from the fleet's"),
         (RegistryRefusal::Life.into(), "the registry has begun a new life"),
         (quarantine.into(), "the registry is in quarantine, and no spare worker ID is free"),
-        (RegistryRefusal::Floor { until: Point::ZERO }.into(), "the fleet grants no IDs yet"),
-        (RegistryRefusal::Clock { until: Point::ZERO }.into(), "the clock of the server is behind"),
+        (RegistryRefusal::Floor { until: Point::ZERO }.into(), "the fleet does not grant IDs yet"),
+        (RegistryRefusal::Clock { until: Point::ZERO }.into(), "the server's clock is behind"),
         (RegistryRefusal::Full.into(), "no worker ID is free"),
         (RegistryRefusal::Range.into(), "the datacenter ID or the worker ID does not fit into its field"),
         (RegistryRefusal::Lease.into(), "the lease is out of range"),
-        (RegistryRefusal::Implausible.into(), "no answer of the registry can have contained what the renewal says"),
+        (RegistryRefusal::Implausible.into(), "the renewal contains values that the registry cannot have granted"),
     ]);
 }

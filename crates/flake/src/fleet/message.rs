@@ -210,16 +210,16 @@ impl RegistryRefusal {
 impl fmt::Display for RegistryRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            RegistryRefusal::ForeignFleet => "the server belongs to another fleet",
-            RegistryRefusal::Layout => "the layout or the epoch of the server is not that of the fleet",
+            RegistryRefusal::ForeignFleet => "the server belongs to a different fleet",
+            RegistryRefusal::Layout => "the server's layout or epoch differs from the fleet's",
             RegistryRefusal::Life => "the registry has begun a new life",
             RegistryRefusal::Quarantine { .. } => "the registry is in quarantine, and no spare worker ID is free",
-            RegistryRefusal::Floor { .. } => "the fleet grants no IDs yet",
-            RegistryRefusal::Clock { .. } => "the clock of the server is behind",
+            RegistryRefusal::Floor { .. } => "the fleet does not grant IDs yet",
+            RegistryRefusal::Clock { .. } => "the server's clock is behind",
             RegistryRefusal::Full => "no worker ID is free",
             RegistryRefusal::Range => "the datacenter ID or the worker ID does not fit into its field",
             RegistryRefusal::Lease => "the lease is out of range",
-            RegistryRefusal::Implausible => "no answer of the registry can have contained what the renewal says",
+            RegistryRefusal::Implausible => "the renewal contains values that the registry cannot have granted",
         })
     }
 }

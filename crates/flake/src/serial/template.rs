@@ -101,10 +101,10 @@ impl fmt::Display for TemplateError {
                 write!(f, "the template has {length} bytes, but it can have at most {MAX_TEMPLATE}")
             }
             TemplateError::Brace { position } => write!(f, "the brace at byte {position} does not belong to a field"),
-            TemplateError::Width => write!(f, "the number needs a width from 1 to {MAX_DIGITS} digits"),
+            TemplateError::Width => write!(f, "the width of the number must be from 1 to {MAX_DIGITS} digits"),
             TemplateError::NoNumber => write!(f, "the template does not contain {}", Field::Number),
             TemplateError::Twice { field } => {
-                write!(f, "the template contains {field} or the same part of the time more than once")
+                write!(f, "the template contains {field}, or the same part of the time, more than once")
             }
             TemplateError::Lacks { field, needs } => write!(f, "the template contains {field} but not {needs}"),
         }
@@ -158,7 +158,7 @@ pub enum NotASerial {
 impl fmt::Display for NotASerial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            NotASerial::Form => "the text does not have the form of the template",
+            NotASerial::Form => "the text does not match the template",
             NotASerial::Time => "the text contains a time that does not exist",
         })
     }
