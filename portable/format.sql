@@ -139,7 +139,7 @@ BEGIN
         WHEN invalid_parameter_value THEN
             GET STACKED DIAGNOSTICS problem = PG_EXCEPTION_DETAIL;
         WHEN datetime_field_overflow OR invalid_datetime_format OR invalid_time_zone_displacement_value THEN
-            problem := 'There is no such time.';
+            problem := 'The time does not exist.';
     END;
     IF problem IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -155,7 +155,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = pg_catalog.format('invalid value for parameter "snowflake_pg.layout": "%s"', layout),
             DETAIL = problem,
-            HINT = 'Specify the layout that the server that issues the IDs has: a name from view "snowflake_layouts" or the field '
+            HINT = 'Specify the layout of the server that issues the IDs, either as a name from view "snowflake_layouts" or as field '
                 'widths in bits, for example "41:10:12".';
     END;
     EXECUTE pg_catalog.format(

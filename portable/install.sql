@@ -44,10 +44,10 @@ BEGIN
     ) THEN
         -- The type cannot be replaced, because functions and stored plans depend on its attributes.
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = format('type "%s.snowflake_portable_format" belongs to another version of the functions', current_schema()),
-            DETAIL = 'Its attributes are not those that this version needs.',
-            HINT = format('Run DROP TYPE %I.snowflake_portable_format CASCADE, which also drops the functions and what uses them. '
-                'Then run this script again.', current_schema());
+            MESSAGE = format('type "%s.snowflake_portable_format" belongs to a different version of the functions', current_schema()),
+            DETAIL = 'Its attributes differ from those that this version needs.',
+            HINT = format('Run DROP TYPE %I.snowflake_portable_format CASCADE, which also drops the functions and everything that '
+                'depends on them. Then run this script again.', current_schema());
     END IF;
     IF to_regtype(quote_ident(current_schema()) || '.snowflake_text') IS NULL THEN
         -- With this collation, the strings sort in the order of their IDs, regardless of the database's collation.

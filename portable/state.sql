@@ -84,9 +84,9 @@ BEGIN
     EXCEPTION WHEN object_not_in_prerequisite_state OR feature_not_supported OR undefined_function OR insufficient_privilege THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'cannot flush the mark',
-            DETAIL = pg_catalog.format('The server answers: %s.', SQLERRM),
-            HINT = 'No IDs are issued, because a crash might repeat them. If the server is Amazon Aurora, set "rds.logical_replication" to '
-                '1 and restart the server.';
+            DETAIL = pg_catalog.format('The server responded: %s.', SQLERRM),
+            HINT = 'No IDs are issued, because the same IDs might be issued again after a crash. If the server is Amazon Aurora, set '
+                '"rds.logical_replication" to 1 and restart the server.';
     END;
     BEGIN
         CREATE TABLE snowflake_portable_truncated AS SELECT repeat('-', 1000) AS filler FROM generate_series(1, 20);
@@ -264,12 +264,12 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction',
             MESSAGE = 'cannot issue an ID in a read-only transaction',
             DETAIL = 'IDs are drawn from a sequence, which a read-only transaction cannot change.',
-            HINT = 'Use a transaction that can write.';
+            HINT = 'Use a read-write transaction.';
     ELSIF here IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'the worker ID is not configured',
             HINT = 'As the owner of the functions, call snowflake_configure(worker_id => 1), with a number that no other database and no '
-                'server of the fleet has.';
+                'server in the fleet has.';
     ELSIF NOT here THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'the worker ID was configured for a different database',

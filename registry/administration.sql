@@ -20,11 +20,11 @@ BEGIN
     IF FOUND THEN
         IF (f.layout, f.epoch) IS DISTINCT FROM (l.layout, ms) THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = 'the fleet exists with another layout or epoch',
+                MESSAGE = 'the fleet already exists with a different layout or epoch',
                 DETAIL = format('The layout is "%s", and the epoch is %s.', f.layout, snowflake_registry.time_of(f, 0)),
                 HINT = 'To change them, stop the servers and run "SELECT snowflake_registry.change_layout(layout, epoch)".';
         END IF;
-        RAISE NOTICE 'the fleet exists already';
+        RAISE NOTICE 'the fleet already exists';
         RETURN f.fleet_id;
     END IF;
     INSERT INTO snowflake_registry.fleet (
@@ -89,8 +89,8 @@ BEGIN
     now_at := clock_timestamp();
     IF (f.layout, f.epoch) IS NOT DISTINCT FROM (l.layout, ms) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = 'the fleet has this layout and this epoch already',
-            HINT = 'Pass the new layout and the new epoch. Without an epoch, Twitter''s epoch is used.';
+            MESSAGE = 'the fleet already has this layout and epoch',
+            HINT = 'Pass the new layout and the new epoch. If no epoch is passed, Twitter''s epoch is used.';
     END IF;
     IF snowflake_registry.moved(f, i) THEN
         f := snowflake_registry.begin_life(f, i, NULL, now_at);
@@ -198,11 +198,11 @@ AS $$
 BEGIN
     IF role IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'argument "role" must not be null',
-            HINT = 'Pass the role as which the servers connect to the registry.';
+            HINT = 'Pass the role that the servers use to connect to the registry.';
     END IF;
     IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = role) THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('role "%s" does not exist', role),
-            HINT = 'Create the role first. The registry cannot be opened to PUBLIC.';
+            HINT = 'Create the role first. Access to the registry cannot be granted to PUBLIC.';
     END IF;
     EXECUTE format('GRANT USAGE ON SCHEMA snowflake_registry TO %I', role);
     EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_registry.hello, snowflake_registry.claim, snowflake_registry.renew, '

@@ -67,7 +67,7 @@ BEGIN
     PERFORM snowflake_registry.check_argument('holder', holder IS NOT NULL OR NULL, any_value);
     PERFORM snowflake_registry.check_argument('life', life BETWEEN 1 AND 1000000000000, positive);
     PERFORM snowflake_registry.check_argument('nonce', nonce IS NOT NULL OR NULL, positive);
-    PERFORM snowflake_registry.check_argument('clock', clock >= 0, 'Pass the first ID of the present tick.');
+    PERFORM snowflake_registry.check_argument('clock', clock >= 0, 'Pass the first ID of the current tick.');
     PERFORM snowflake_registry.check_argument('lease', lease IS NOT NULL OR NULL, any_value);
     PERFORM snowflake_registry.check_argument('about', about IS NULL OR pg_column_size(about) <= 65536, 'Pass at most 64 kB.');
 END

@@ -231,8 +231,8 @@ BEGIN
         AND t.bound >= now_point - snowflake_registry.margin(f);
     IF free * 10 < d.spare THEN
         RAISE LOG USING MESSAGE = format('only %s of %s worker IDs of datacenter %s are free', free, d.spare, datacenter),
-            HINT = 'Servers that are gone free their worker IDs when their grants end. More servers need a layout with a wider '
-                'worker field.';
+            HINT = 'The worker IDs of servers that are gone become free when their grants end. To run more servers, use a layout '
+                'with a wider worker field.';
     END IF;
 END
 $$;

@@ -114,7 +114,7 @@ BEGIN
         WHERE format('%s %s', a.pid, a.xact_start) = ANY (sessions) AND pg_has_role(a.usesysid, 'USAGE')
     LOOP
         PERFORM pg_terminate_backend(held.pid);
-        RAISE LOG USING MESSAGE = format('the session of role "%s" with process ID %s is ended, because it keeps the registry locked',
+        RAISE LOG USING MESSAGE = format('terminating the session of role "%s" with process ID %s, because it keeps the registry locked',
                 held.usename, held.pid),
             DETAIL = format('Its transaction began at %s.', held.xact_start);
     END LOOP;

@@ -143,7 +143,7 @@ BEGIN
         OR snowflake_registry.knows_more(f, n, renew.life, renew.count))
     THEN
         RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'the registry changed during the renewal',
-            HINT = 'Send the renewal again.';
+            HINT = 'Retry the renewal.';
     END IF;
 
     -- The registry may have lost changes. Check first whether the registry itself can detect this, and then whether the renewal

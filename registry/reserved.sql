@@ -49,7 +49,7 @@ BEGIN
     END IF;
     now_point := snowflake_registry.point_of(f, now_at);
     IF n.bound = reserved THEN
-        RAISE NOTICE 'worker ID % is reserved already', reserve.worker_id;
+        RAISE NOTICE 'worker ID % is already reserved', reserve.worker_id;
         RETURN greatest(n.start, 1);
     ELSIF snowflake_registry.sum_of(n.bound, snowflake_registry.margin(f)) >= now_point THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
@@ -60,7 +60,8 @@ BEGIN
     IF snowflake_registry.in_quarantine(f, now_point) THEN
         RAISE NOTICE USING MESSAGE = 'the fleet is in quarantine',
             DETAIL = 'The registry might have forgotten a server that has this worker ID.',
-            HINT = 'Let the database issue no ID below the result, unless the worker ID was reserved for it before.';
+            HINT = 'Make sure that the database does not issue IDs below the result, unless the worker ID was previously reserved '
+                'for this database.';
     END IF;
     first_id := snowflake_registry.start_above(f, greatest(n.bound, f.quarantine_until, f.floor));
     IF n.bound IS NULL THEN
@@ -83,7 +84,7 @@ BEGIN
             about = '{}'
         WHERE t.datacenter_id = reserve.datacenter_id AND t.worker_id = reserve.worker_id;
     END IF;
-    RAISE LOG 'worker ID % of datacenter % is reserved by "%"', reserve.worker_id, reserve.datacenter_id, session_user;
+    RAISE LOG 'worker ID % of datacenter % was reserved by "%"', reserve.worker_id, reserve.datacenter_id, session_user;
     RETURN greatest(first_id, 1);
 END
 $$;
@@ -114,7 +115,7 @@ BEGIN
     n.bound := snowflake_registry.sum_of(greatest(n.start, snowflake_registry.point_of(f, now_at)), snowflake_registry.margin(f));
     UPDATE snowflake_registry.node AS t SET bound = n.bound, seen = now_at
     WHERE t.datacenter_id = release.datacenter_id AND t.worker_id = release.worker_id;
-    RAISE LOG 'worker ID % of datacenter % is released by "%"', release.worker_id, release.datacenter_id, session_user;
+    RAISE LOG 'worker ID % of datacenter % was released by "%"', release.worker_id, release.datacenter_id, session_user;
     RETURN snowflake_registry.time_of(f, snowflake_registry.sum_of(n.bound, snowflake_registry.margin(f)));
 END
 $$;

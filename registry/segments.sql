@@ -35,7 +35,7 @@ BEGIN
     IF snowflake_registry.moved(f, i) THEN
         IF NOT exclusive THEN
             RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'the registry changed during the call',
-                HINT = 'Send the request again.';
+                HINT = 'Retry the request.';
         END IF;
         f := snowflake_registry.begin_life(f, i, NULL, clock_timestamp());
     END IF;
@@ -122,7 +122,7 @@ BEGIN
     PERFORM snowflake_registry.check_argument('fleet', take.fleet IS NOT NULL OR NULL, 'Pass the fleet that hello() returned.');
     PERFORM snowflake_registry.check_tag(take.tag);
     PERFORM snowflake_registry.check_argument('nonce', take.nonce IS NOT NULL OR NULL, 'Pass a new UUID for each block.');
-    PERFORM snowflake_registry.check_argument('want', take.want > 0, 'Pass how many numbers the block is to have.');
+    PERFORM snowflake_registry.check_argument('want', take.want > 0, 'Pass the desired length of the block.');
     f := snowflake_registry.enter(take.fleet, false);
     b := snowflake_registry.block_answer(f, take.fleet, take.tag);
     IF b.answer IS NOT NULL THEN
@@ -197,7 +197,7 @@ DECLARE
     s snowflake_registry.segment;
     b snowflake_registry.block;
     whole boolean;
-    taken constant text := 'Pass what take() returned.';
+    taken constant text := 'Pass the value that take() returned.';
 BEGIN
     PERFORM snowflake_registry.check_argument('fleet', give_back.fleet IS NOT NULL OR NULL, 'Pass the fleet that hello() returned.');
     PERFORM snowflake_registry.check_tag(give_back.tag);
@@ -303,7 +303,7 @@ BEGIN
                     b.answer := 'raised';
                 ELSE
                     RAISE LOG USING MESSAGE = format('a server has a block of tag "%s" that ends at %s', r.tag, r.last),
-                        DETAIL = format('The registry cannot have given it: the next number is %s.', s.next_value);
+                        DETAIL = format('The registry cannot have assigned this block, because the next number is %s.', s.next_value);
                     b.answer := 'refused';
                     b.reason := 'ahead';
                 END IF;

@@ -51,7 +51,7 @@ BEGIN
     PERFORM snowflake_registry.check_argument('tag', snowflake_registry.is_of_series(tag),
         'Only a tag that begins with "series " has a period.');
     PERFORM snowflake_registry.check_argument('begins_at', begins_at >= '0001-01-01 00:00:00+00' AND begins_at < '10000-01-01 00:00:00+00',
-        'Pass when the period of the series begins.');
+        'Pass the time at which the period of the series begins.');
 END
 $$;
 
@@ -127,7 +127,7 @@ BEGIN
     f := snowflake_registry.read_fleet();
     f := snowflake_registry.enter(f.fleet_id, true);
     IF EXISTS (SELECT FROM snowflake_registry.segment AS s WHERE s.tag = create_segment.tag) THEN
-        RAISE EXCEPTION USING ERRCODE = 'duplicate_object', MESSAGE = format('tag "%s" exists already', create_segment.tag),
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_object', MESSAGE = format('tag "%s" already exists', create_segment.tag),
             HINT = 'To see it, run "SELECT * FROM snowflake_registry.segments". To start with a different number, drop it first.';
     END IF;
     RETURN snowflake_registry.insert_segment(f, create_segment.tag, create_segment.start, create_segment.step,
@@ -181,8 +181,8 @@ DECLARE
 BEGIN
     IF s.begins_at IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = format('tag "%s" belongs to a series', drop_segment.tag),
-            DETAIL = 'A server creates it again when it needs a number of the period, and would issue the same numbers again.',
-            HINT = 'Keep the tag, which occupies one row. To begin with another number, call snowflake_registry.recreate_segment().';
+            DETAIL = 'A server would re-create the tag when it needs a number for the period, and would issue the same numbers again.',
+            HINT = 'Keep the tag, which occupies one row. To continue with a different number, call snowflake_registry.recreate_segment().';
     END IF;
 END
 $$;

@@ -13,8 +13,8 @@ BEGIN
             HINT = 'Run the script in the database that contains the registry.';
     END IF;
     IF EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = 'snowflake_registry.fleet'::regclass AND attname = 'mark') THEN
-        RAISE EXCEPTION USING ERRCODE = 'duplicate_object', MESSAGE = 'the registry is upgraded already',
-            HINT = 'There is nothing to do.';
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_object', MESSAGE = 'the registry has already been upgraded',
+            HINT = 'No action is needed.';
     END IF;
 END
 $check$;

@@ -129,7 +129,7 @@ fn snowflake_guard_status() -> TableIterator<
     ))
 }
 
-/// Returns the kind of a relation that cannot have a guard.
+/// Returns the kind of a relation that cannot have a guard, in the plural.
 fn kind(table: pg_sys::Oid) -> Option<&'static str> {
     let kind: Option<String> = Spi::get_one_with_args(
         "SELECT CASE WHEN relpersistence OPERATOR(pg_catalog.=) 't' THEN 't' ELSE relkind END::pg_catalog.text
@@ -139,12 +139,12 @@ fn kind(table: pg_sys::Oid) -> Option<&'static str> {
     .expect(ANSWERED);
     match kind.as_deref() {
         Some("r" | "p") | None => None,
-        Some("t") => Some("temporary table"),
-        Some("v") => Some("view"),
-        Some("m") => Some("materialized view"),
-        Some("f") => Some("foreign table"),
-        Some("S") => Some("sequence"),
-        Some(_) => Some("relation into which no rows are inserted"),
+        Some("t") => Some("temporary tables"),
+        Some("v") => Some("views"),
+        Some("m") => Some("materialized views"),
+        Some("f") => Some("foreign tables"),
+        Some("S") => Some("sequences"),
+        Some(_) => Some("this kind of relation"),
     }
 }
 

@@ -33,7 +33,7 @@ fn snowflake_registry_status() -> TableIterator<
     let (holding, fenced) = (snapshot.standing == Standing::Holding, snapshot.standing == Standing::Fenced);
     let overdue = snapshot.overdue();
     let error = match (overdue, snapshot.detail.trim_end_matches('.')) {
-        (true, _) => Some("background worker \"snowflake_pg registrar\" does not send heartbeats".into()),
+        (true, _) => Some("background worker \"snowflake_pg registrar\" is not sending heartbeats".into()),
         (false, "") => text(snapshot.cause),
         (false, detail) => Some(format!("{}: {detail}", snapshot.cause)),
     };

@@ -108,7 +108,7 @@ pub fn event(event: ClockEvent, occasion: &Occasion) {
         }
         ClockEvent::Restored(by) => warn(
             format!(
-                "the monotonic clock went back by {} s, because the machine or the container was restored",
+                "the monotonic clock has gone backward by {} s, because the machine or container was restored",
                 seconds(by)
             ),
             ["New IDs begin at the current clock time or after the last ID, whichever is later.", &withheld, "", ""],

@@ -23,7 +23,7 @@ impl ConcealProblem {
             ConcealProblem::Key(invalid) => key(*invalid),
             ConcealProblem::TweakLength { bytes, max } => Report::of(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-                "invalid length of a tweak",
+                "invalid tweak length",
                 format!("The tweak has {bytes} bytes, but a tweak can have at most {max} bytes."),
                 "Pass a shorter tweak, for example the name of a table, or sha256() of a longer value.",
             ),
@@ -41,21 +41,21 @@ impl ConcealProblem {
 fn key(invalid: InvalidKey) -> Report {
     let [short, middle, long] = KEY_LENGTHS;
     let (message, detail) = match invalid {
-        InvalidKey::Length { length } => ("invalid length of a key", format!("The key has {length} bytes.")),
+        InvalidKey::Length { length } => ("invalid key length", format!("The key has {length} bytes.")),
         InvalidKey::Hexadecimal { length } => (
             "key consists of hexadecimal digits",
             format!(
-                "The key has {length} bytes, and each byte is the character of a hexadecimal digit. The digits represent a key of {} \
-                 bytes.",
+                "The key has {length} bytes, and every byte is an ASCII hexadecimal digit. The digits represent a key \
+                 of {} bytes.",
                 length / 2
             ),
         ),
     };
     let random = format!("Pass a key of {short}, {middle} or {long} random bytes.");
-    let program = "In a program, pass the key as bytes and not as a string.";
+    let program = "In a program, pass the key as bytes, not as a string.";
     let hint = match invalid {
         InvalidKey::Length { length: 0 } => {
-            "If the key is read from a table, check that the row of the key exists.".into()
+            "If the key is read from a table, check that the row with the key exists.".into()
         }
         // The bytes that the digits represent do not form a key either.
         InvalidKey::Hexadecimal { length } if !KEY_LENGTHS.contains(&(length / 2)) => format!("{random} {program}"),

@@ -77,9 +77,9 @@ impl FleetProblem {
             ),
             FleetProblem::GrantEnded { name, until, clock, outage } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("the grant of {name} has ended"),
+                format!("the grant for {name} has ended"),
                 format!(
-                    "The grant contains IDs up to {}, and the clock of this server shows {}. {}",
+                    "The grant covers IDs up to {}, and this server's clock shows {}. {}",
                     timestamp::utc(*until),
                     timestamp::utc(*clock),
                     heartbeats(outage)
@@ -89,18 +89,18 @@ impl FleetProblem {
                         "Check the clocks of this server and of the registry, and the high-water mark in view \"snowflake_status\"."
                             .into()
                     }
-                    Some(hint) => format!("{hint} The server issues IDs again as soon as a heartbeat succeeds."),
+                    Some(hint) => format!("{hint} The server resumes issuing IDs as soon as a heartbeat succeeds."),
                 },
             ),
             FleetProblem::GrantAhead { start, clock } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the first ID of the grant is more than a day ahead of the clock",
                 format!(
-                    "The grant contains IDs from {}, but the clock of this server shows {}.",
+                    "The grant begins at {}, but this server's clock shows {}.",
                     timestamp::utc(*start),
                     timestamp::utc(*clock)
                 ),
-                "Correct the clock of this server. Other servers can have issued the IDs before the grant.",
+                "Correct this server's clock. Other servers might have issued IDs below the grant.",
             ),
             FleetProblem::Fenced { name, host, by, seen } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -109,8 +109,8 @@ impl FleetProblem {
                     "The copy has {by}, and last renewed the grant at {}. This server runs on host \"{host}\" and issues no more IDs.",
                     timestamp::utc(*seen)
                 ),
-                "Find out which of the two servers is the right one, and stop the other. This server gets another worker ID when it is \
-                 restarted.",
+                "Find out which of the two servers is the right one, and stop the other one. This server gets a \
+                 different worker ID when it is restarted.",
             ),
             FleetProblem::WorkerIdChanged => Report::of(
                 PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
@@ -134,10 +134,10 @@ fn heartbeats(outage: &Outage) -> String {
     };
     match outage.cause.trim_end_matches('.') {
         _ if outage.overdue => {
-            format!("{succeeded} Background worker \"snowflake_pg registrar\" does not send heartbeats.")
+            format!("{succeeded} Background worker \"snowflake_pg registrar\" is not sending heartbeats.")
         }
         "" => succeeded,
-        cause => format!("{succeeded} Since then, {times} failed. The last error is: {cause}."),
+        cause => format!("{succeeded} Since then, {times} failed. The last error was: {cause}."),
     }
 }
 
@@ -145,8 +145,8 @@ fn heartbeats(outage: &Outage) -> String {
 fn what_to_do(outage: &Outage) -> Option<&str> {
     match outage.hint.as_str() {
         _ if outage.overdue => Some(
-            "Check that the background worker runs: increase \"max_worker_processes\" if all slots are in use, and look for errors in \
-             the server log.",
+            "Check that the background worker is running: increase \"max_worker_processes\" if all slots are in use, \
+             and look for errors in the server log.",
         ),
         "" => None,
         hint => Some(hint),
@@ -179,7 +179,7 @@ impl Until {
     fn sentence(&self) -> String {
         match self {
             Until::Time(time, name) => format!("The server can issue IDs with {name} until {}.", timestamp::utc(*time)),
-            Until::NoWorkerId => "The server has no worker ID and issues no IDs.".into(),
+            Until::NoWorkerId => "The server has no worker ID and cannot issue IDs.".into(),
             Until::Fenced => String::new(),
         }
     }
@@ -219,12 +219,13 @@ pub fn running_out(left: LeaseLeft, until: &Until, outage: &Outage, now: i64, of
     };
     match outage.failures {
         0 => warn_of(
-            format!("{part}, because the clock of the registry is behind"),
+            format!("{part}, because the registry's clock is behind"),
             format!("{} {}", clocks(now, offset), until.sentence()),
-            "Set the clock of the registry's server. The registry grants no IDs that are more than one lease ahead of its own clock.",
+            "Correct the clock of the registry's server. The registry does not grant IDs that are more than one lease \
+             ahead of its own clock.",
         ),
         _ => warn_of(
-            format!("{part}, because heartbeats fail"),
+            format!("{part}, because heartbeats are failing"),
             format!("{} {}", heartbeats(outage), until.sentence()),
             &outage.hint,
         ),
@@ -237,11 +238,11 @@ pub fn lost(name: &str, loss: Loss, until: i128) {
         Loss::Expired => {
             format!("The grant ended at {}, before the server could renew it.", timestamp::utc(until))
         }
-        Loss::GivenAway => "The registry has given the worker ID to another server.".into(),
+        Loss::GivenAway => "The registry has assigned the worker ID to another server.".into(),
     };
     warn_of(
         format!("lost {name}"),
-        format!("{detail} The server asks for another worker ID."),
+        format!("{detail} The server is requesting a different worker ID."),
         "If this happens again, increase \"snowflake_pg.lease\", and check the clocks of this server and of the registry.",
     );
 }
@@ -252,13 +253,14 @@ pub fn lost(name: &str, loss: Loss, until: i128) {
 pub fn skewed(now: i64, offset: i64, round_trip: i64, limit: Duration) {
     let seconds = |micros: i64| micros as f64 / 1e6;
     let side = match offset > 0 {
-        true => "s ahead of the clock of the registry",
-        false => "s behind the clock of the registry",
+        true => "s ahead of the registry's clock",
+        false => "s behind the registry's clock",
     };
     warn_of(
         format!("the clock is {:.3} {side}", seconds(offset).abs()),
         format!(
-            "{} This is more than \"snowflake_pg.max_clock_skew\", which is {:.3} s. The measurement is accurate to {:.3} s.",
+            "{} This is more than \"snowflake_pg.max_clock_skew\", which is {:.3} s. The measurement is accurate to \
+             within {:.3} s.",
             clocks(now, offset),
             limit.as_secs_f64(),
             seconds(round_trip) / 2.0
@@ -271,18 +273,15 @@ pub fn skewed(now: i64, offset: i64, round_trip: i64, limit: Duration) {
 /// Returns a sentence that reports the times of this server's and the registry's clocks.
 fn clocks(now: i64, offset: i64) -> String {
     let registry = timestamp::utc(now.saturating_sub(offset).into());
-    format!(
-        "The clock of this server shows {}, and the clock of the registry shows {registry}.",
-        timestamp::utc(now.into())
-    )
+    format!("This server's clock shows {}, and the registry's clock shows {registry}.", timestamp::utc(now.into()))
 }
 
 /// Warns that no background worker slot is available for the registrar.
 pub fn no_registrar() {
     warn_of(
         "no free slot for background worker \"snowflake_pg registrar\"",
-        "The background worker gets the worker ID of this server from the registry. All slots allowed by \"max_worker_processes\" are \
-         in use by other background workers.",
+        "The background worker gets this server's worker ID from the registry. All slots allowed by \
+         \"max_worker_processes\" are in use by other background workers.",
         "Increase \"max_worker_processes\" by 1 or more and restart the server.",
     );
 }
@@ -291,7 +290,7 @@ pub fn no_registrar() {
 pub fn registry_given() {
     warn_of(
         "parameter \"snowflake_pg.registry\" was set, but takes effect only after a restart",
-        "The server has started without a registry.",
+        "The server was started without a registry.",
         format!(
             "Restart the server. If it has a worker ID in its configuration, first see {}.",
             pages::FLEET.section("Change from configured worker IDs to a registry")

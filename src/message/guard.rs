@@ -20,7 +20,7 @@ pub enum GuardProblem {
         first: i64,
         since: i128,
     },
-    /// The relation is of this kind, which cannot have a guard.
+    /// The relation is of a kind that cannot have a guard. The text is the plural of the kind.
     Kind { kind: &'static str },
     /// The column that contains the IDs cannot be determined.
     NoKey,
@@ -49,36 +49,37 @@ impl GuardProblem {
                 PgSqlErrorCode::ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION,
                 "replicated row has the worker ID of this server",
                 format!(
-                    "The row of {shown} has ID {id}, which was issued at {} with {name}. This server has {name}. The guard accepts \
-                     rows with this worker ID only if their IDs are below {first}, which were issued before {}.",
+                    "The row in {shown} has ID {id}, which was issued at {} with {name}. This server also has {name}. \
+                     The guard accepts rows with this worker ID only if their IDs are below {first}, that is, if they \
+                     were issued before {}.",
                     timestamp::utc(*at),
                     timestamp::utc(*since),
                 ),
                 format!(
-                    "Find out which server issued the ID. If another server has {name}, disable the subscriptions between the two \
-                     servers before you give one of them a different worker ID. If this server issued the ID, do not let its rows \
-                     return to it. Follow {}.",
+                    "Find out which server issued the ID. If another server has {name}, disable the subscriptions \
+                     between the two servers before you give one of them a different worker ID. If this server issued \
+                     the ID, prevent rows that originated on this server from being replicated back to it. Follow {}.",
                     pages::ERRORS.section("replicated row has the worker ID of this server")
                 ),
             ),
             GuardProblem::Kind { kind } => Report::of(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
                 format!("cannot create a guard on {shown}"),
-                format!("It is a {kind}."),
+                format!("Guards are not supported for {kind}."),
                 "Pass a table or a partitioned table whose rows are replicated.",
             ),
             GuardProblem::NoKey => Report::of(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-                format!("cannot tell which column of {shown} contains IDs"),
-                "Neither does exactly one column have the default snowflake_nextval(), nor does the primary key consist of one \
-                 column of type bigint.",
+                format!("could not determine which column of {shown} contains IDs"),
+                "The table does not have exactly one column with the default snowflake_nextval(), and its primary key \
+                 is not a single column of type bigint.",
                 "Pass the name of the column as argument \"key\".",
             ),
             GuardProblem::NoColumn { column, renamed } => {
                 let mut report = argument::no_column(table, column, " of type bigint");
                 if *renamed {
                     report.hint =
-                        "Call snowflake_guard() with the table and with the name of the column that contains the IDs."
+                        "Call snowflake_guard() with the table and the name of the column that contains the IDs."
                             .into();
                 }
                 report
@@ -86,8 +87,8 @@ impl GuardProblem {
             GuardProblem::NotBigint { column } => Report::of(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 format!("column {} is not of type bigint", relation::shown(column)),
-                "A guard reads IDs of type bigint.",
-                "Pass a column of type bigint. There is no guard for IDs that are stored as text.",
+                "A guard can check only IDs of type bigint.",
+                "Pass a column of type bigint. A guard cannot check IDs that are stored as text.",
             ),
             GuardProblem::NotAGuard => Report::of(
                 PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,

@@ -139,11 +139,11 @@ fn not_a_text(text: &str, error: TextError, returned_by: &str) -> Report {
 /// Returns the error for a UUID that is not an ID.
 fn not_a_uuid(uuid: &str, error: UuidError) -> Report {
     let detail = match error {
-        UuidError::Variant => "The UUID does not have the variant of RFC 9562.".into(),
+        UuidError::Variant => "The UUID does not have the variant that RFC 9562 defines.".into(),
         UuidError::Version { version } => {
             format!("The UUID has version {version}, but the UUID of an ID has version 8.")
         }
-        UuidError::Rest => "The last 59 bits of the UUID of an ID are 0.".into(),
+        UuidError::Rest => "The last 59 bits of the UUID are not 0.".into(),
     };
     Report::of(
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,

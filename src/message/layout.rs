@@ -122,7 +122,7 @@ pub fn ends_soon(format: &IdFormat, years: f64, days: f64) {
     warn_of(
         format!("the timestamps of layout \"{layout}\" will be exhausted in {left}"),
         format!("The last tick of this layout ends at {end}. After that, the server will not issue any IDs."),
-        "Plan a move to a layout with a wider timestamp field, or to another kind of key. IDs issued with a different layout might \
-         duplicate existing IDs.",
+        "Plan a move to a layout with a wider timestamp field, or to a different kind of key. IDs issued with a \
+         different layout might duplicate existing IDs.",
     );
 }

@@ -286,13 +286,13 @@ fn of_wait(cause: WaitCause, waited: Nanos, position: u64) -> String {
     let position = format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff);
     match cause {
         WaitCause::Disk => {
-            format!("A request for an ID has waited for {seconds} for the flush of WAL up to {position}.")
+            format!("A request for an ID has waited {seconds} for WAL to be flushed up to {position}.")
         }
         WaitCause::Standby => {
             let names = setting::configured(c"synchronous_standby_names").unwrap_or_default();
             format!(
-                "A request for an ID has waited for {seconds} for a synchronous standby to flush WAL up to {position}. Parameter \
-                 \"synchronous_standby_names\" is \"{names}\"."
+                "A request for an ID has waited {seconds} for a synchronous standby to flush WAL up to {position}. \
+                 Parameter \"synchronous_standby_names\" is \"{names}\"."
             )
         }
     }

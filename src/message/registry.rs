@@ -70,15 +70,15 @@ impl Trouble {
         match self {
             Trouble::NotSet => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "parameter \"snowflake_pg.registry\" is not set any more",
-                "The server started with a registry.",
+                "parameter \"snowflake_pg.registry\" is no longer set",
+                "The server was started with a registry.",
                 "Set \"snowflake_pg.registry\" again and reload the configuration. To run the server without a registry, set \
                  \"snowflake_pg.worker_id\" and restart it.",
             ),
             Trouble::Malformed => Report::of(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
                 "the value of parameter \"snowflake_pg.registry\" is not a connection string",
-                "The value is not shown, because it can contain a password.",
+                "The value is not shown, because it might contain a password.",
                 "Set a libpq connection string such as \"host=registry.example dbname=fleet\", or a URI, and reload the \
                  configuration. In a URI, percent-encode the special characters of the password: write \"%40\" instead of \"@\", and \
                  \"%2F\" instead of \"/\".",
@@ -87,17 +87,17 @@ impl Trouble {
             Trouble::Refused { refusal, facts, format } => refused(*refusal, facts, *format),
             Trouble::Strange { answer } => Report::of(
                 PgSqlErrorCode::ERRCODE_PROTOCOL_VIOLATION,
-                "the answer of the registry is not understood",
-                format!("The answer is: {answer}"),
+                "unexpected response from the registry",
+                format!("The response was: {answer}"),
                 "Install the same version of snowflake_pg on this server and of snowflake_registry on the registry's server.",
             ),
         }
     }
 }
 
-const READ_ONLY: &str = "The registry's server answers, but accepts no changes: it is a standby, or \
-                         \"default_transaction_read_only\" is on there. Name the primary in \"snowflake_pg.registry\", or make the \
-                         server accept changes.";
+const READ_ONLY: &str = "The registry's server is read-only: either it is a standby, or its setting \
+                         \"default_transaction_read_only\" is on. Specify the primary in \"snowflake_pg.registry\", or \
+                         make the server accept writes.";
 
 fn no_answer(failure: &QueryFailure) -> Report {
     match failure {
@@ -105,14 +105,14 @@ fn no_answer(failure: &QueryFailure) -> Report {
             PgSqlErrorCode::ERRCODE_OPERATOR_INTERVENTION,
             "the request to the registry was interrupted",
             "",
-            "The server sends it again.",
+            "The server will retry the request.",
         ),
         QueryFailure::NotConnected { text, cause: Unconnected::Login } => Report::of(
             PgSqlErrorCode::ERRCODE_SQLSERVER_REJECTED_ESTABLISHMENT_OF_SQLCONNECTION,
             "the registry's server refused the login",
             sentence(text),
-            "Check the user name, the password and the database in \"snowflake_pg.registry\" or in the password file, and pg_hba.conf \
-             and the connection limits of the registry's server.",
+            "Check the user name, password and database in \"snowflake_pg.registry\" or in the password file. Also \
+             check pg_hba.conf and the connection limits on the registry's server.",
         ),
         QueryFailure::NotConnected { text, cause } => Report::of(
             PgSqlErrorCode::ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
@@ -121,8 +121,8 @@ fn no_answer(failure: &QueryFailure) -> Report {
             match cause {
                 Unconnected::ReadOnly => READ_ONLY,
                 _ => {
-                    "Check that the registry's server runs and accepts connections from this server, and that \
-                     \"snowflake_pg.registry\" names its host, port, database and user."
+                    "Check that the registry's server is running and accepts connections from this server, and that \
+                     \"snowflake_pg.registry\" specifies the correct host, port, database and user."
                 }
             },
         ),
@@ -133,12 +133,12 @@ fn no_answer(failure: &QueryFailure) -> Report {
             match (code.as_str(), hint.is_empty()) {
                 // The schema, the function or the table does not exist.
                 ("3F000" | "42883" | "42P01", _) => {
-                    "In the database that \"snowflake_pg.registry\" names, run CREATE EXTENSION snowflake_registry and SELECT \
-                     snowflake_registry.create_fleet(layout), or correct \"snowflake_pg.registry\"."
+                    "In the database specified by \"snowflake_pg.registry\", run CREATE EXTENSION snowflake_registry \
+                     and SELECT snowflake_registry.create_fleet(layout), or correct \"snowflake_pg.registry\"."
                         .into()
                 }
-                ("42501", _) => "As the owner of the registry, run SELECT snowflake_registry.grant_server(role) for the role as \
-                     which the servers connect."
+                ("42501", _) => "As the owner of the registry, run SELECT snowflake_registry.grant_server(role) for \
+                     the role that the servers use to connect."
                     .into(),
                 (_, false) => hint.clone(),
                 ("25006", true) => READ_ONLY.into(),
@@ -165,14 +165,15 @@ fn refused(refusal: RegistryRefusal, facts: &RefusalFacts, format: IdFormat) -> 
     let mut report = match refusal {
         RegistryRefusal::ForeignFleet => Report::of(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "the registry is the registry of another fleet",
-            "This server has a worker ID of another fleet, or has used the registry of another fleet since it started.",
-            "Correct \"snowflake_pg.registry\". To move this server to the fleet of the registry, stop it, remove its witness, and \
-             start it again.",
+            "the registry belongs to a different fleet",
+            "This server has a worker ID from a different fleet, or has used the registry of a different fleet since \
+             it started.",
+            "Correct \"snowflake_pg.registry\". To move this server to the registry's fleet, stop it, remove its \
+             witness, and start it again.",
         ),
         RegistryRefusal::Layout => Report::of(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            "the fleet of the registry has another layout or another epoch",
+            "the registry's fleet has a different layout or epoch",
             format!(
                 "The fleet has layout \"{}\" and epoch {}. This server has layout \"{}\" and epoch {}.",
                 facts.layout,
@@ -180,20 +181,20 @@ fn refused(refusal: RegistryRefusal, facts: &RefusalFacts, format: IdFormat) -> 
                 format.layout,
                 timestamp::utc(format.instant(0)),
             ),
-            "Set \"snowflake_pg.layout\" and \"snowflake_pg.epoch\" to those of the fleet, and restart this server.",
+            "Set \"snowflake_pg.layout\" and \"snowflake_pg.epoch\" to the fleet's values, and restart this server.",
         ),
         RegistryRefusal::Life => Report::of(
             PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-            "the registry has begun a new life during the request",
+            "the registry began a new life during the request",
             "",
-            "The server sends another request.",
+            "The server will retry the request.",
         ),
         RegistryRefusal::Floor { .. } => Report::of(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "the fleet grants no IDs yet",
+            "the fleet does not grant IDs yet",
             format!(
                 "{} The layout of the fleet was changed, or create_fleet() was called with \"not_before\".",
-                until("The first IDs are granted at")
+                until("The first IDs will be granted at")
             )
             .trim(),
             "Wait until then. If this takes longer than a day, check the clock of the registry's server.",
@@ -201,34 +202,36 @@ fn refused(refusal: RegistryRefusal, facts: &RefusalFacts, format: IdFormat) -> 
         RegistryRefusal::Quarantine { .. } => Report::of(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the registry is in quarantine, and no spare worker ID is free",
-            [until("Worker IDs are assigned again at"), because(&facts.why)].join(" ").trim(),
-            "Start a server that still has its witness and make it the primary, or wait. If you are certain that the registry has lost \
-             nothing since the quarantine began, run SELECT snowflake_registry.open() as its owner.",
+            [until("Worker IDs will be assigned again at"), because(&facts.why)].join(" ").trim(),
+            "Start a server that still has its witness and make it the primary, or wait. If you are certain that the \
+             registry has not lost any changes since the quarantine began, run SELECT snowflake_registry.open() as its \
+             owner.",
         ),
         RegistryRefusal::Clock { .. } => Report::of(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "the clock of this server is behind the clock of the registry",
-            [until("A worker ID is free for servers whose clock shows a time after"), because(&facts.why)]
+            "this server's clock is behind the registry's clock",
+            [until("A worker ID is available only to servers whose clock is past"), because(&facts.why)]
                 .join(" ")
                 .trim(),
-            "Set the clock of this server. If it is correct, check the clock of the registry's server.",
+            "Correct this server's clock. If it is already correct, check the clock of the registry's server.",
         ),
         RegistryRefusal::Implausible => Report::of(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            "the registry cannot have granted what this server holds",
+            "the registry cannot have issued the grant that this server holds",
             "The start of the grant, its end, or the number of its renewals is too high.",
-            "Check the clock of the registry's server, and whether it was set back. The server issues IDs until its grant ends.",
+            "Check the clock of the registry's server, and find out whether it was set back. This server continues to \
+             issue IDs until its grant ends.",
         ),
         RegistryRefusal::Full => Report::of(
             PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
             "all worker IDs of the fleet are in use",
-            [until("The next worker ID becomes free at"), because(&facts.why)].join(" ").trim(),
-            "Check view snowflake_registry.servers for servers that are gone, and the clock of this server. A fleet with more \
-             servers needs a layout with a wider worker field.",
+            [until("The next worker ID will become free at"), because(&facts.why)].join(" ").trim(),
+            "Check view snowflake_registry.servers for servers that are gone, and check this server's clock. A fleet \
+             with more servers needs a layout with a wider worker field.",
         ),
         RegistryRefusal::Range => Report::of(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            "the datacenter ID of this server does not fit the layout of the fleet",
+            "this server's datacenter ID does not fit the fleet's layout",
             "",
             "Correct \"snowflake_pg.datacenter_id\" and restart this server.",
         ),

@@ -68,7 +68,7 @@ impl SegmentProblem {
             SegmentProblem::NoRegistry => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "this server has no registry",
-                "The numbers of segments come from a registry, which can be in a database of this server.",
+                "Segment numbers come from a registry, which can be in a database of this server.",
                 format!(
                     "Create a registry, remove \"snowflake_pg.worker_id\" from the configuration, set \"snowflake_pg.registry\", and \
                      restart the server. See {}.",
@@ -77,13 +77,13 @@ impl SegmentProblem {
             ),
             SegmentProblem::Standby => Report::of(
                 PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
-                "cannot draw a number of a segment during recovery",
+                "cannot draw a number from a segment during recovery",
                 "The server is a standby or has not finished recovery yet.",
                 "Run the statement on the primary.",
             ),
             SegmentProblem::Length { bytes } => Report::of(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-                "invalid length of a tag",
+                "invalid tag length",
                 format!("The tag has {bytes} bytes in UTF-8."),
                 "Pass a tag of 1 to 200 bytes.",
             ),
@@ -92,30 +92,35 @@ impl SegmentProblem {
                 format!("segment \"{tag}\" does not exist"),
                 "",
                 match tag.starts_with("series ") {
-                    false => "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner.",
+                    false => {
+                        "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner."
+                    }
                     true => {
-                        "In the database of the registry, run SELECT snowflake_registry.create_segment(tag, start, begins_at => ..) as its \
-                         owner, with the first number that is not used."
+                        "In the database of the registry, run SELECT snowflake_registry.create_segment(tag, start, \
+                         begins_at => ..) as its owner, with the first unused number as the start."
                     }
                 },
             ),
             SegmentProblem::Wait { until } => Report::of(
                 PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
                 format!("segment \"{tag}\" has issued too many numbers in a short time"),
-                format!("The registry issues the next numbers at {}.", timestamp::utc(*until)),
+                format!("The registry will issue the next numbers at {}.", timestamp::utc(*until)),
                 "Wait until then. To issue more numbers in the same time, call snowflake_registry.recreate_segment(tag, \
                  max_step => ..) as the owner of the registry.",
             ),
             SegmentProblem::Exhausted => Report::of(
                 PgSqlErrorCode::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 format!("segment \"{tag}\" has issued its last number"),
-                "The greatest number is 9223372036854775806.",
+                "The largest number is 9223372036854775806.",
                 "Create another segment.",
             ),
             SegmentProblem::NotBegun { begins } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("the period of segment \"{tag}\" has not begun"),
-                format!("By the clock of the registry, it begins in more than 10 minutes, at {}.", timestamp::utc(*begins)),
+                format!(
+                    "The period begins at {}, which is more than 10 minutes ahead of the registry's clock.",
+                    timestamp::utc(*begins)
+                ),
                 "Pass a time in a period that has begun, or use a series of kind \"gapless\". If the period has begun, check the clocks of \
                  this server and of the registry.",
             ),
@@ -123,10 +128,11 @@ impl SegmentProblem {
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("only the owner of the series can begin segment \"{tag}\""),
                 format!(
-                    "No number of this period was drawn, and the period, which began at {}, ended more than 100 days ago.",
+                    "No number has been drawn for this period, which began at {} and ended more than 100 days ago.",
                     timestamp::utc(*begins)
                 ),
-                "Call snowflake_serial() with a time in this period once as the owner of the series. After that, other roles can draw.",
+                "Call snowflake_serial() once with a time in this period as the owner of the series. After that, other \
+                 roles can also draw numbers.",
             ),
             SegmentProblem::OfSeries => Report::of(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -137,47 +143,55 @@ impl SegmentProblem {
             SegmentProblem::NotCreated => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("the registry has not created segment \"{tag}\""),
-                "The registry has raised an error, which is in the server log.",
-                "Correct the cause that the server log shows, and run the statement again.",
+                "The registry raised an error, which was written to the server log.",
+                "Correct the cause shown in the server log, and retry the statement.",
             ),
             SegmentProblem::Locked => Report::of(
                 PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE,
                 format!("segment \"{tag}\" is locked in the registry"),
-                "The server has waited for the lock, and asks again.",
+                "The server has waited for the lock, and will retry.",
                 "In the database of the registry, find the session that has locked the row of the tag, and end its transaction. See views \
                  \"pg_locks\" and \"pg_stat_activity\".",
             ),
             SegmentProblem::Encoding => Report::of(
                 PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER,
                 format!("the registry cannot store tag \"{tag}\""),
-                "The encoding of the registry's database lacks a character of the tag.",
-                "Use a tag with ASCII characters only, or move the registry to a database whose encoding is UTF8.",
+                "The tag contains a character that the encoding of the registry's database cannot represent.",
+                "Use a tag that consists of ASCII characters only, or move the registry to a database whose encoding \
+                 is UTF8.",
             ),
             SegmentProblem::Unreachable { since, failures, cause, hint } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("segment \"{tag}\" has no more numbers on this server, and the registry issues none"),
+                format!("segment \"{tag}\" has no more numbers on this server, and the registry is not issuing any"),
                 format!(
-                    "Since {}, {}. The last error is: {}.",
+                    "Since {}, {}. The last error was: {}.",
                     timestamp::utc(*since),
-                    if *failures == 1 { "1 request has failed".into() } else { format!("{failures} requests have failed") },
+                    if *failures == 1 {
+                        "1 request has failed".into()
+                    } else {
+                        format!("{failures} requests have failed")
+                    },
                     cause.trim_end_matches('.')
                 ),
-                format!("{hint} The server issues numbers again as soon as a request succeeds. See view \"snowflake_segments\".")
-                    .trim(),
+                format!(
+                    "{hint} The server resumes issuing numbers as soon as a request succeeds. See view \
+                    \"snowflake_segments\"."
+                )
+                .trim(),
             ),
             SegmentProblem::Crowded => Report::of(
                 PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
                 format!("segment \"{tag}\" was not looked up in time"),
-                "Sessions ask for more new segments than the server looks up.",
-                "Find the sessions that ask for segments that do not exist, revoke EXECUTE on function snowflake_segment_nextval(text) \
-                 from their roles, and retry the statement.",
+                "Sessions are requesting new segments faster than the server can look them up.",
+                "Find the sessions that request segments that do not exist, revoke EXECUTE on function \
+                 snowflake_segment_nextval(text) from their roles, and retry the statement.",
             ),
             SegmentProblem::NoRegistrar => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("segment \"{tag}\" has no numbers on this server"),
-                "Background worker \"snowflake_pg registrar\" does not answer.",
-                "Check that the background worker runs: increase \"max_worker_processes\" if all slots are in use, and look for errors in \
-                 the server log.",
+                "Background worker \"snowflake_pg registrar\" is not responding.",
+                "Check that the background worker is running: increase \"max_worker_processes\" if all slots are in \
+                 use, and look for errors in the server log.",
             ),
         }
     }
@@ -186,8 +200,9 @@ impl SegmentProblem {
 /// Logs why no blocks can be fetched from the registry.
 pub fn failed(trouble: &Trouble) {
     let mut report = trouble.report();
-    report.detail = format!("{} Sessions draw on until their segments are used up.", report.detail).trim().into();
-    report.warn("cannot fetch numbers of segments: ");
+    report.detail =
+        format!("{} Sessions continue to draw numbers until their segments are used up.", report.detail).trim().into();
+    report.warn("cannot fetch segment numbers: ");
 }
 
 /// Logs that this server cannot report its blocks to the registry.
@@ -199,7 +214,7 @@ pub fn unreported(trouble: &Trouble) {
 pub fn locked(tag: &str) {
     warn_of(
         format!("segment \"{}\" is locked in the registry", ascii(tag)),
-        "The server asks again every few seconds. Sessions draw on until the segment is used up.",
+        "The server retries every few seconds. Sessions continue to draw numbers until the segment is used up.",
         "In the database of the registry, find the session that has locked the row of the tag, and end its transaction.",
     );
 }
@@ -212,23 +227,24 @@ pub fn not_created(tag: &str, trouble: &Trouble) {
 /// Logs that the registry issues blocks again after failed requests.
 pub fn recovered(failures: u64) {
     let times = if failures == 1 { "1 failed request".into() } else { format!("{failures} failed requests") };
-    log(format!("fetched numbers of a segment after {times}"), "");
+    log(format!("fetched segment numbers after {times}"), "");
 }
 
 /// Logs that the blocks of a tag belong to an earlier segment with this tag.
 pub fn created_again(tag: &str) {
     log(
         format!("segment \"{}\" was created again", ascii(tag)),
-        "The earlier segment was dropped, or the registry had lost its creation. This server has discarded the numbers that it held of \
-         the earlier segment.",
+        "The earlier segment was dropped, or the registry had lost it. This server has discarded the numbers that it \
+         held from the earlier segment.",
     );
 }
 
 /// Logs that this server holds blocks of a segment that the registry does not have.
 pub fn gone(tag: &str) {
     log_with_hint(
-        format!("segment \"{}\" does not exist any more", ascii(tag)),
-        "It was dropped, or the registry has lost its creation. This server has discarded the numbers that it held of the segment.",
+        format!("segment \"{}\" no longer exists", ascii(tag)),
+        "The segment was dropped, or the registry has lost it. This server has discarded the numbers that it held from \
+         the segment.",
         format!(
             "If nobody has dropped the segment, read {} before you create it again.",
             pages::ORDERS.section("A tag skips numbers after a failover")
@@ -240,7 +256,8 @@ pub fn gone(tag: &str) {
 pub fn raised(tag: &str) {
     warn_of(
         format!("the registry had forgotten numbers of segment \"{}\"", ascii(tag)),
-        "This server goes on in its numbers, which stay unique, because the registry skips all numbers that it can have forgotten.",
+        "This server continues to issue the numbers that it holds. They remain unique, because the registry skips all \
+         numbers that it might have forgotten.",
         "Check whether the registry's server has failed over or was restored. Run it with a synchronous standby if numbers must not be \
          skipped.",
     );

@@ -120,7 +120,7 @@ impl SerialProblem {
                 argument,
                 format!("first number {start} is out of range"),
                 format!("The template has room for numbers from 0 to {max}."),
-                "Pass a number in that range, or a template with a wider number.",
+                "Pass a number in that range, or a template with a wider number field.",
             ),
             SerialProblem::Name { name } => Report::of(
                 argument,
@@ -132,7 +132,8 @@ impl SerialProblem {
                 PgSqlErrorCode::ERRCODE_NAME_TOO_LONG,
                 format!("the name of series {} is too long for kind \"dense\"", shown(series)),
                 format!(
-                    "The schema and the name have {bytes} bytes in UTF-8, with a dot and quotes. At most {most} are possible."
+                    "The schema and the name have {bytes} bytes in UTF-8, including the dot and the quotes, but the \
+                     maximum is {most}."
                 ),
                 "Pass a shorter name.",
             ),
@@ -144,8 +145,8 @@ impl SerialProblem {
             ),
             SerialProblem::OwnerMayNotDraw { series, owner, function } => Report::of(
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                format!("the owner of series {} is not allowed to draw numbers of segments", shown(series)),
-                format!("Role {} does not have the privilege EXECUTE on function {function}.", shown(owner)),
+                format!("the owner of series {} is not allowed to draw numbers from segments", shown(series)),
+                format!("Role {} does not have the EXECUTE privilege on function {function}.", shown(owner)),
                 format!("As the owner of the extension, run GRANT EXECUTE ON FUNCTION {function} TO {owner}."),
             ),
             SerialProblem::NotHolder { series, tag, label } => Report::of(
@@ -153,20 +154,22 @@ impl SerialProblem {
                 format!("series {} is not allowed to draw from tag \"{tag}\"", shown(series)),
                 "The table does not have the security label that snowflake_create_series() sets.",
                 format!(
-                    "If the table is to have this tag, run SECURITY LABEL FOR snowflake_pg ON TABLE {series} IS {label} as a superuser. If \
-                     the tag is the name of the table, the owner of the table can also run this statement."
+                    "If the table should have this tag, run SECURITY LABEL FOR snowflake_pg ON TABLE {series} IS \
+                     {label} as a superuser. If the tag is the name of the table, the owner of the table can also run \
+                     this statement."
                 ),
             ),
             SerialProblem::Label { label } => Report::of(
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("permission denied to set security label \"{label}\""),
-                "The label allows a series of kind \"dense\" to draw from the tag of this name.",
+                "The label allows a series of kind \"dense\" to draw from the tag with this name.",
                 "Run the statement as a superuser, or set the schema and the name of the table as its label.",
             ),
             SerialProblem::SharedTag { series, other } => Report::of(
                 PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
                 format!("series {} would share the numbers of series {}", shown(series), shown(other)),
-                "Only one table of a database can draw from a tag. The second series was renamed or restored from a dump.",
+                "Only one table in a database can draw from a tag. The second series was renamed or restored from a \
+                 dump.",
                 "Use a different name, or drop the second series.",
             ),
             SerialProblem::NotASeries { relation } => Report::of(
@@ -184,34 +187,35 @@ impl SerialProblem {
             SerialProblem::OtherPeriods { series } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("cannot change the periods of series {}", shown(series)),
-                "The series has issued numbers, or this transaction cannot see whether it has. The new template has other fields of time.",
-                "Create another series with the new template, and use it from the beginning of a period on.",
+                "The series has issued numbers, or this transaction cannot see whether it has. The new template has \
+                 different time fields.",
+                "Create a new series with the new template, and switch to it at the beginning of a period.",
             ),
             SerialProblem::Fixed { series, part, is_dense } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("cannot change the {part} of series {}", shown(series)),
                 match is_dense {
-                    true => "The servers that share a series of kind \"dense\" must agree on it.",
+                    true => "All servers that share a series of kind \"dense\" must agree on this value.",
                     false => "The series has issued numbers, or this transaction cannot see whether it has.",
                 },
                 match is_dense {
-                    true => "Create another series with another name.",
+                    true => "Create a series with a different name.",
                     false => {
-                        "Create another series. To begin one period with another number, insert the row of the period into the table of \
-                         the series, with the number before it as \"last_number\"."
+                        "Create a new series. To start a single period at a different number, insert a row for the \
+                         period into the table of the series, with the preceding number as \"last_number\"."
                     }
                 },
             ),
             SerialProblem::Dense { series } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("series {} has no counters", shown(series)),
-                "Its kind is \"dense\": the numbers are issued by the registry, and can be missing.",
+                "Its kind is \"dense\": the registry issues its numbers, and numbers can be missing.",
                 "Use a series of kind \"gapless\".",
             ),
             SerialProblem::Ambiguous { series, template } => Report::of(
                 argument,
                 format!("template \"{template}\" is ambiguous for series {}", shown(series)),
-                "A serial of this template can be the same text as a serial of the current template.",
+                "A serial with this template can be identical to a serial with the current template.",
                 "Pass a template with a different literal text or a different length.",
             ),
             SerialProblem::Standby => Report::of(
@@ -234,18 +238,19 @@ impl SerialProblem {
             ),
             SerialProblem::Overflow { series, period, number, max } => Report::of(
                 PgSqlErrorCode::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-                format!("series {} has no number left{}", shown(series), in_period(period)),
+                format!("series {} has no numbers left{}", shown(series), in_period(period)),
                 format!("The next number is {number}. The template has room for numbers up to {max}."),
-                "Call snowflake_alter_series() with a template that has a wider number. The series then continues with this number.",
+                "Call snowflake_alter_series() with a template that has a wider number field. The series then \
+                 continues with this number.",
             ),
             SerialProblem::NotASerial { text, series, template, error } => Report::of(
                 argument,
                 format!("\"{text}\" is not a serial of series {}", shown(series)),
                 match error {
-                    NotASerial::Form => format!("It does not have the form of the template \"{template}\"."),
-                    NotASerial::Time => "It contains a time that does not exist.".into(),
+                    NotASerial::Form => format!("The text does not match template \"{template}\"."),
+                    NotASerial::Time => "The text contains a time that does not exist.".into(),
                 },
-                "Pass a text that snowflake_serial() has returned for this series.",
+                "Pass a value that snowflake_serial() returned for this series.",
             ),
             SerialProblem::Row { series, period } => Report::of(
                 argument,
@@ -257,7 +262,7 @@ impl SerialProblem {
                 PgSqlErrorCode::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 format!("the counter of series {} is above the last number of its template", shown(series)),
                 format!("The counter{} is {last}. The template has room for numbers up to {max}.", in_period(period)),
-                "Use a template with a wider number, or set a lower counter.",
+                "Use a template with a wider number field, or set a lower counter.",
             ),
             SerialProblem::Lowered { series, period, from, to } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -269,7 +274,7 @@ impl SerialProblem {
             SerialProblem::Removed { series } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("cannot remove a counter of series {}", shown(series)),
-                "The series would issue the numbers of the period again, from the first one on.",
+                "The series would issue the numbers of the period again, starting with the first one.",
                 "Keep the rows of earlier periods. To remove the whole series, drop the table.",
             ),
             SerialProblem::NotASeriesTrigger => Report::of(
@@ -308,13 +313,19 @@ fn in_period(period: &str) -> String {
 /// Returns the reason why a string is not a template.
 fn template_detail(error: &TemplateError) -> String {
     match error {
-        TemplateError::Long { length } => format!("It has {length} bytes. The maximum is {MAX_TEMPLATE}."),
+        TemplateError::Long { length } => {
+            format!("The template has {length} bytes, but the maximum is {MAX_TEMPLATE}.")
+        }
         TemplateError::Brace { position } => format!("The brace at byte {position} does not belong to a field."),
-        TemplateError::Width => format!("The number needs a width from 1 to {MAX_DIGITS} digits."),
-        TemplateError::NoNumber => "It does not contain {n:width}.".into(),
-        TemplateError::Twice { field } => format!("It contains {field} or the same part of the time more than once."),
+        TemplateError::Width => format!("The width of the number must be from 1 to {MAX_DIGITS} digits."),
+        TemplateError::NoNumber => "The template does not contain {n:width}.".into(),
+        TemplateError::Twice { field } => {
+            format!("The template contains {field}, or the same part of the time, more than once.")
+        }
         TemplateError::Lacks { field, needs } => {
-            format!("It contains {field} but not {needs}, so the serials of different periods would be equal.")
+            format!(
+                "The template contains {field} but not {needs}, so serials of different periods would be identical."
+            )
         }
     }
 }

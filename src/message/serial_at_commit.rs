@@ -54,7 +54,7 @@ impl NumberProblem {
             NumberProblem::NotATable { relation } => Report::of(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
                 format!("cannot number the rows of {}", shown(relation)),
-                "It is not a table.",
+                "The relation is not a table.",
                 "Pass a table or a partitioned table.",
             ),
             NumberProblem::NoColumn { table, column, by_trigger } => Report::of(
@@ -69,7 +69,7 @@ impl NumberProblem {
             NumberProblem::NotText { column } => Report::of(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 format!("column {} is not of type text or varchar", shown(column)),
-                "Serials are texts.",
+                "Serials are text values.",
                 "Pass a column of type text.",
             ),
             NumberProblem::NotADate { column } => Report::of(
@@ -81,19 +81,19 @@ impl NumberProblem {
             NumberProblem::NotANumberTrigger => Report::of(
                 PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 "function snowflake_number_row() was not called by a trigger that numbers rows",
-                "Such a trigger is one that snowflake_number_at_commit() has created.",
+                "Such triggers are created by snowflake_number_at_commit().",
                 "Drop the trigger, and call snowflake_number_at_commit() with the table as its argument.",
             ),
             NumberProblem::NotAKeepTrigger => Report::of(
                 PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 "function snowflake_number_keep() was not called by a trigger that keeps numbers",
-                "Such a trigger is one that snowflake_number_at_commit() has created.",
+                "Such triggers are created by snowflake_number_at_commit().",
                 "Drop the trigger, and call snowflake_number_at_commit() with the table as its argument.",
             ),
             NumberProblem::Numbered { partition, trigger } => Report::of(
                 PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
                 format!("partition {} already numbers its rows", shown(partition)),
-                format!("It has trigger {} of its own.", shown(trigger)),
+                format!("The partition has its own trigger {}.", shown(trigger)),
                 "Drop this trigger, and trigger \"snowflake_number_keep\" of the partition.",
             ),
             NumberProblem::NumberedAbove { partition, parent } => Report::of(
@@ -109,37 +109,40 @@ impl NumberProblem {
             NumberProblem::SeveralSeries { table, column } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("column {} of table {} is numbered by several series", shown(column), shown(table)),
-                "Triggers of the table name different series. If the table is a partition, one of them can be from the partitioned table.",
+                "The table's triggers use different series. If the table is a partition, some of the triggers might \
+                 come from the partitioned table.",
                 "Drop the triggers of one series, for example those of the partition.",
             ),
             NumberProblem::Gone { table, column, trigger } => Report::of(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
                 format!("the series that numbers column {} of table {} does not exist", shown(column), shown(table)),
-                "PostgreSQL has dropped the trigger that numbers the rows, together with its series.",
+                "The trigger that numbered the rows was dropped together with the series.",
                 format!(
-                    "Call snowflake_number_at_commit() with another series. If the rows need no numbers, drop trigger {}.",
+                    "Call snowflake_number_at_commit() with a different series. If the rows do not need numbers, drop \
+                     trigger {}.",
                     shown(trigger)
                 ),
             ),
             NumberProblem::NameChanged { series } => Report::of(
                 PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
                 format!("the name of series {} changed during the call", shown(series)),
-                "A different session has renamed its schema.",
+                "Another session renamed its schema.",
                 "Retry the transaction.",
             ),
             NumberProblem::NotPlain { series, obstacle } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("series {} cannot number the rows of a table", shown(series)),
+                format!("series {} cannot be used to number the rows of a table", shown(series)),
                 format!(
-                    "{} Code of a different role could run with the rights of the owner of the series.",
+                    "{} Code that belongs to a different role could run with the privileges of the owner of the \
+                     series.",
                     found(obstacle)
                 ),
-                "Remove it. Alternatively, use snowflake_serial() as the default of the column.",
+                "Remove it from the series. Alternatively, use snowflake_serial() as the default of the column.",
             ),
             NumberProblem::TableOwner { table, owner, series } => Report::of(
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("the owner of table {} is not allowed to use series {}", shown(table), shown(series)),
-                format!("Role {} does not have the privilege TRIGGER on the series.", shown(owner)),
+                format!("Role {} does not have the TRIGGER privilege on the series.", shown(owner)),
                 format!("As the owner of the series, run GRANT TRIGGER ON {series} TO {owner}."),
             ),
             NumberProblem::MayNotWrite { table, column, role } => Report::of(
@@ -154,8 +157,9 @@ impl NumberProblem {
             NumberProblem::NotStored { table, serial } => Report::of(
                 PgSqlErrorCode::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
                 format!("serial \"{serial}\" was not stored in {}", shown(table)),
-                "A trigger, a rule or a policy of the table skipped or changed the update that stores the serial.",
-                "Let triggers BEFORE UPDATE return the row with the serial, and policies show the row to the role that inserts it.",
+                "A trigger, rule or policy of the table skipped or changed the update that stores the serial.",
+                "Make sure that BEFORE UPDATE triggers return the row with the serial, and that policies make the row \
+                 visible to the role that inserts it.",
             ),
             NumberProblem::Kept { table, column, number, is_removed, trigger } => Report::of(
                 PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
@@ -171,10 +175,11 @@ impl NumberProblem {
                         shown(table)
                     ),
                 },
-                "Only the trigger that numbers the rows writes this column. A number that it has not issued could keep it from issuing \
-                 this number later.",
+                "Only the trigger that numbers the rows can write to this column. Writing a number that the trigger \
+                 has not issued could prevent it from issuing this number later.",
                 format!(
-                    "Do not set the column. To import rows that have numbers, the owner of the table can disable trigger {} meanwhile.",
+                    "Do not set the column. To import rows that have numbers, the owner of the table can temporarily \
+                     disable trigger {}.",
                     shown(trigger)
                 ),
             ),
@@ -187,8 +192,9 @@ pub fn replaced(table: &str, column: &str, series: &str) {
     let notice = Report::of(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!("series {} no longer numbers column {} of table {}", shown(series), shown(column), shown(table)),
-        "The trigger with this series was replaced.",
-        "A column has one series. If the rows of one table need several series, number its partitions.",
+        "The trigger that used this series was replaced.",
+        "A column can have only one series. If the rows of a table need several series, number the partitions of the \
+         table.",
     );
     notice.send(PgLogLevel::NOTICE);
 }
@@ -196,14 +202,14 @@ pub fn replaced(table: &str, column: &str, series: &str) {
 /// Returns a sentence that describes why a series cannot number rows as its owner.
 fn found(obstacle: &WriteObstacle) -> String {
     let what = match obstacle {
-        WriteObstacle::Kind => return "It is not an ordinary table.".into(),
+        WriteObstacle::Kind => return "The series is not an ordinary table.".into(),
         WriteObstacle::Trigger(name) => format!("trigger {}", shown(&identifier(&utf8(name)))),
-        WriteObstacle::Columns => "other columns than \"period\" and \"last_number\", or other types".into(),
+        WriteObstacle::Columns => "columns other than \"period\" and \"last_number\", or columns of other types".into(),
         WriteObstacle::Rule => "a rule".into(),
-        WriteObstacle::Policies => "row security enabled".into(),
+        WriteObstacle::Policies => "row-level security enabled".into(),
         WriteObstacle::Check => "a CHECK constraint".into(),
         WriteObstacle::Default => "a column with a default".into(),
-        WriteObstacle::Index => "an index beside the primary key, or no primary key".into(),
+        WriteObstacle::Index => "an index other than the primary key, or no primary key".into(),
     };
-    format!("It has {what}.")
+    format!("The series has {what}.")
 }

@@ -20,8 +20,8 @@ pub fn cannot_use(directory: &str, error: &io::Error) {
 pub fn cannot_use_in_fleet(directory: &str, error: &io::Error) {
     warn_of(
         format!("cannot use directory \"{directory}\" for the witness: {error}"),
-        "Without a witness, this server asks the registry for another worker ID at every start, and issues no IDs until the registry \
-         answers.",
+        "Without a witness, this server requests a different worker ID from the registry at every start, and cannot \
+         issue IDs until the registry answers.",
         hint(error),
     );
 }
@@ -39,8 +39,8 @@ pub fn cannot_lock(error: &io::Error) {
 pub fn removed() {
     warn_of(
         "the file of the witness was removed",
-        "The server continues to issue IDs. Its next start begins without a witness, and it does not notice another server on this \
-         machine with the same worker ID.",
+        "The server continues to issue IDs. At its next start, it will have no witness. In the meantime, it does not \
+         notice another server on this machine with the same worker ID.",
         "Restart the server to create the file again. If systemd removes the file, run the server as a system user, or set \
          RemoveIPC=no in logind.conf.",
     );
@@ -50,8 +50,8 @@ pub fn removed() {
 pub fn removed_in_fleet() {
     warn_of(
         "the file of the witness was removed",
-        "The server continues to issue IDs with its worker ID. At its next start, it asks the registry for another worker ID, and issues \
-         no IDs until the registry answers.",
+        "The server continues to issue IDs with its worker ID. At its next start, it will request a different worker \
+         ID from the registry, and cannot issue IDs until the registry answers.",
         "Restart the server while the registry answers, to create the file again. If systemd removes the file, run the server as a \
          system user, or set RemoveIPC=no in logind.conf.",
     );
@@ -60,8 +60,9 @@ pub fn removed_in_fleet() {
 /// Returns the hint for a witness that cannot be opened.
 fn hint(error: &io::Error) -> &'static str {
     if memory_file::is_foreign(error) {
-        return "Remove this file as root. To keep other users from creating it, set \"snowflake_pg.witness_directory\" to a directory to \
-                which only the user of the server can write, for example \"/dev/shm/snowflake_pg\". Then restart the server.";
+        return "Remove this file as root. To keep other users from creating it, set \"snowflake_pg.witness_directory\" \
+                to a directory that only the user of the server can write to, for example \"/dev/shm/snowflake_pg\". \
+                Then restart the server.";
     }
     "Set \"snowflake_pg.witness_directory\" to a directory in an in-memory file system, or to an empty string to run without a witness."
 }

@@ -200,7 +200,9 @@ impl Connection {
         while let Some(result) = self.result(deadline)? {
             // A copy does not end by itself, and libpq would return this result forever.
             if result.is_copy() {
-                return Err(QueryFailure::Broken { text: "the answer is not a row but a copy".into() });
+                return Err(QueryFailure::Broken {
+                    text: "the server started a COPY instead of returning a row".into(),
+                });
             }
             // Only the first error counts, because later errors are its consequences.
             let trusted = faults::on(Fault::CommitIgnored) && found.is_some();
@@ -320,7 +322,7 @@ impl Connection {
         // SAFETY: the pointer is a connection, and the result is a C string.
         let text = unsafe { text_of(pq_sys::PQerrorMessage(self.raw.as_ptr())) };
         match one_line(&text) {
-            text if text.is_empty() => "libpq gives no reason".into(),
+            text if text.is_empty() => "libpq did not report a reason".into(),
             text => cut(text),
         }
     }
@@ -347,5 +349,5 @@ impl Connection {
 }
 
 fn late() -> QueryFailure {
-    QueryFailure::Broken { text: "there was no answer in time".into() }
+    QueryFailure::Broken { text: "no answer was received in time".into() }
 }

@@ -30,7 +30,7 @@ fn check_restored(builder: Builder, step: &str) -> Result<(), String> {
     check_increasing(&ids)?;
     ensure!(took < SOON, "the first ID after it took {took:?}");
     ensure!(state == "issuing", "the status says {state}");
-    let told = server.log().matches("snowflake_pg: the monotonic clock went back by").count();
+    let told = server.log().matches("snowflake_pg: the monotonic clock has gone backward by").count();
     ensure!(told == 1, "the log says {told} times that the monotonic clock went back");
     Ok(())
 }

@@ -30,15 +30,15 @@ const LOGGED: [&str; 4] = ["warn_of(", "warn(", "log_with_hint(", "let message =
 
 /// Messages that are no incident.
 const OTHERS: [(&str, &str); 9] = [
-    ("invalid length of a tag", "a mistake of the caller"),
+    ("invalid tag length", "a mistake of the caller"),
     ("segment \"..\" belongs to a series", "a mistake of the caller"),
     ("the request to the registry was interrupted", "never reported"),
-    ("the registry has begun a new life during the request", "the server sends another request at once"),
+    ("the registry began a new life during the request", "the server sends another request at once"),
     ("snowflake_pg: ..", "the beginning of all messages"),
     ("", "the beginning of a message that is logged as it is"),
     ("the quarantine of fleet .. was ended by \"..\"", "an administrator has ended it"),
-    ("worker ID .. of datacenter .. is reserved by \"..\"", "an administrator has reserved it"),
-    ("worker ID .. of datacenter .. is released by \"..\"", "an administrator has released it"),
+    ("worker ID .. of datacenter .. was reserved by \"..\"", "an administrator has reserved it"),
+    ("worker ID .. of datacenter .. was released by \"..\"", "an administrator has released it"),
 ];
 
 /// Returns the Rust sources below a folder, without comments.

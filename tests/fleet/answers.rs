@@ -23,7 +23,13 @@ fn an_answer_that_no_registry_sends_is_an_error() {
     let silent = "the registry did not answer";
     for kind in *b"GH" {
         let copy = [begin.clone(), message(kind, &[0; 3])].concat();
-        check_fake(&format!("fleet_copy_{kind}"), copy, false, silent, "the answer is not a row but a copy");
+        check_fake(
+            &format!("fleet_copy_{kind}"),
+            copy,
+            false,
+            silent,
+            "the server started a COPY instead of returning a row",
+        );
     }
     let end = [message(b'C', b"SELECT 1\0"), message(b'Z', b"I")].concat();
     let long = [one_column(), row(200_000, 200_000), end].concat();
@@ -48,7 +54,7 @@ fn warning_of(function: &str) -> Vec<u8> {
 /// Only a warning that means that the answer can be lost keeps the server from using the answer.
 #[test]
 fn a_database_that_must_be_vacuumed_answers_as_others() {
-    let used = "the answer of the registry is not understood";
+    let used = "unexpected response from the registry";
     check_fake("fleet_vacuum", warning_of("GetNewTransactionId"), false, used, "The answer is: xxx, null");
     let unused = "the registry answered with a warning: database must be vacuumed";
     check_fake("fleet_cancelled", warning_of("SyncRepWaitForLSN"), false, unused, "so the server does not use it");

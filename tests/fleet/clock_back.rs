@@ -48,7 +48,7 @@ fn a_clock_that_is_set_back_by_more_than_the_lease_ends_the_grant_until_it_is_co
     });
     assert!(ended, "the grant has not ended: {}", server.log());
     let (code, message, detail, hint) = error.expect("an error");
-    assert_eq!((code.as_str(), message.as_str()), ("55000", "the grant of worker ID 0 has ended"));
+    assert_eq!((code.as_str(), message.as_str()), ("55000", "the grant for worker ID 0 has ended"));
     assert!(!detail.contains("failed"), "heartbeats succeed, but the detail is {detail}");
     assert!(hint.starts_with("Check the clocks of this server and of the registry"), "{hint}");
     assert_eq!(status(&mut client), format!("refused: {message}"));

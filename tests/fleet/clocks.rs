@@ -48,8 +48,8 @@ fn a_server_warns_if_the_clock_of_the_registry_leaves_little_of_its_lease() {
     let registry = Cluster::builder("behind_clock").clock("-960").start_registry(LAYOUT);
     let server = server("behind_clock_1", &string(&registry)).start();
     renewed(&registry, &server);
-    wait_for_log(&server, "less than half of the lease is left, because the clock of the registry is behind");
-    wait_for_log(&server, "DETAIL:  The clock of this server shows 20");
+    wait_for_log(&server, "less than half of the lease is left, because the registry's clock is behind");
+    wait_for_log(&server, "DETAIL:  This server's clock shows 20");
     assert_eq!(logged(&server, "heartbeat failed"), 0, "{}", server.log());
     assert_eq!(refused(&mut server.session()), None);
 }

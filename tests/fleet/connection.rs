@@ -199,10 +199,10 @@ fn a_reload_takes_a_new_connection_string_at_once() {
 fn a_clock_that_is_wrong_is_reported() {
     let registry = registry("fleet_skew");
     let server = server("fleet_skew_1", &string(&registry)).clock("+5").start();
-    wait_for_log(&server, "ahead of the clock of the registry");
+    wait_for_log(&server, "ahead of the registry's clock");
     renewed(&registry, &server);
     let offset = "SELECT extract(epoch FROM clock_offset)::float8 FROM snowflake_registry.servers";
     let offset: f64 = registry.connect().one(offset);
     assert!((3.0..7.0).contains(&offset), "{offset}");
-    assert_eq!(logged(&server, "ahead of the clock of the registry"), 1, "{}", server.log());
+    assert_eq!(logged(&server, "ahead of the registry's clock"), 1, "{}", server.log());
 }

@@ -29,7 +29,7 @@ fn a_server_that_is_restarted_while_the_registry_is_down_goes_on_and_a_machine_t
         ("55000", "the registry has not assigned a worker ID to this server")
     );
     assert!(detail.starts_with("No heartbeat has succeeded since this server started. Since then, "), "{detail}");
-    assert!(detail.contains("The last error is: cannot connect to the registry"), "{detail}");
+    assert!(detail.contains("The last error was: cannot connect to the registry"), "{detail}");
     assert!(hint.ends_with("The server issues IDs as soon as it has a worker ID."), "{hint}");
     assert_eq!(status(&mut client), format!("refused: {message}"));
     assert_eq!(client.one::<String>("SHOW snowflake_pg.worker_id"), "-1");
@@ -67,10 +67,10 @@ fn check_lease(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), St
     assert!(seen, "the server neither issues IDs above its bound nor refuses to: {}", cut_off.log());
     if ended {
         let (code, message, detail, hint) = refused(&mut client).expect("the grant has ended");
-        assert_eq!((code.as_str(), message.as_str()), ("55000", "the grant of worker ID 0 has ended"));
+        assert_eq!((code.as_str(), message.as_str()), ("55000", "the grant for worker ID 0 has ended"));
         assert!(detail.contains("The last successful heartbeat was at 20"), "{detail}");
-        assert!(detail.contains("The last error is: "), "{detail}");
-        assert!(hint.ends_with("The server issues IDs again as soon as a heartbeat succeeds."), "{hint}");
+        assert!(detail.contains("The last error was: "), "{detail}");
+        assert!(hint.ends_with("The server resumes issuing IDs as soon as a heartbeat succeeds."), "{hint}");
         assert_eq!(status(&mut client), format!("refused: {message}"));
     }
     let mut cut_off = cut_off;
@@ -148,7 +148,7 @@ fn check_change(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), S
     ensure!(of(0).count() > 100 && of(1).count() > 100, "{} and {}", of(0).count(), of(1).count());
     ensure!(of(0).max() < of(1).min(), "{:?} {:?}", of(0).max(), of(1).min());
     let known =
-        ["55000 the grant of worker ID 0 has ended", "55000 the registry has not assigned a worker ID to this server"];
+        ["55000 the grant for worker ID 0 has ended", "55000 the registry has not assigned a worker ID to this server"];
     ensure!(errors.keys().all(|error| known.contains(&error.as_str())), "{errors:?}");
     Ok(())
 }

@@ -113,7 +113,7 @@ fn a_copy_of_a_running_machine_is_fenced_until_it_restarts() {
     server.start();
     wait_for_log(&server, "a copy of this server uses worker ID 0");
     assert!(server.log().contains("DETAIL:  The copy has host \""), "{}", server.log());
-    assert!(server.log().contains("stop the other. This server gets another worker ID"), "{}", server.log());
+    assert!(server.log().contains("stop the other one. This server gets a different worker ID"), "{}", server.log());
     // The end of the registrar is not the end of the server, and does not end the fence.
     let pid = registrar(&server).expect("the registrar runs");
     signal(pid, "TERM");

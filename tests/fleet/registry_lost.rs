@@ -123,7 +123,7 @@ fn check_new(successor: Successor, new: &Cluster, granted: Option<i32>, client: 
     ensure!(granted.is_none(), "the new server has worker ID {granted:?}");
     let log = new.log();
     for text in [
-        "Worker IDs are assigned again at 20",
+        "Worker IDs will be assigned again at 20",
         "The reason is: the registry is in another cluster or database than before",
     ] {
         ensure!(log.contains(text), "{log}");
@@ -134,7 +134,7 @@ fn check_new(successor: Successor, new: &Cluster, granted: Option<i32>, client: 
     );
     let (_, _, detail, _) = refused(client).expect("no worker ID");
     ensure!(
-        detail.contains("The last error is: the registry is in quarantine, and no spare worker ID is free"),
+        detail.contains("The last error was: the registry is in quarantine, and no spare worker ID is free"),
         "{detail}"
     );
     Ok(())

@@ -22,10 +22,9 @@ impl WriteFailure {
     fn report(self) -> (&'static str, &'static str) {
         match self {
             WriteFailure::DiskFull => ("the registry raised an error: could not extend file", "Check free disk space."),
-            WriteFailure::ReadOnly | WriteFailure::Standby => (
-                "cannot connect to the registry",
-                "The registry's server answers, but accepts no changes: it is a standby, or",
-            ),
+            WriteFailure::ReadOnly | WriteFailure::Standby => {
+                ("cannot connect to the registry", "The registry's server is read-only: either it is a standby, or")
+            }
         }
     }
 }
@@ -106,7 +105,7 @@ fn check(name: &str, outage: WriteFailure, like: impl Fn(&str, &Cluster) -> Buil
         ensure!(server.log().contains(&format!("HINT:  {hint}")), "{}", server.log());
     }
     let (code, _, detail, _) = refused(&mut client).ok_or("the new server issues IDs")?;
-    ensure!(code == "55000" && detail.contains(&format!("The last error is: {message}")), "{code}: {detail}");
+    ensure!(code == "55000" && detail.contains(&format!("The last error was: {message}")), "{code}: {detail}");
 
     // The registry can store again.
     match (outage, &standby) {

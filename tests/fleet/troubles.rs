@@ -13,7 +13,7 @@ fn check(name: &str, string: &str, message: &str, hint: &str) {
     wait_for_log(&server, &format!("WARNING:  snowflake_pg: heartbeat failed: {message}"));
     let log = server.log();
     assert!(log.contains(&format!("HINT:  {hint}")), "{log}");
-    assert!(log.contains("The server has no worker ID and issues no IDs."), "{log}");
+    assert!(log.contains("The server has no worker ID and cannot issue IDs."), "{log}");
 }
 
 #[test]
@@ -37,19 +37,19 @@ fn a_registry_that_cannot_be_reached_or_used_is_named_with_a_hint() {
             "fleet_no_host",
             "host=/nowhere dbname=postgres user=postgres".to_string(),
             "cannot connect to the registry",
-            "Check that the registry's server runs",
+            "Check that the registry's server is running",
         ),
         (
             "fleet_no_database",
             format!("{host} dbname=missing"),
             "cannot connect to the registry",
-            "Check that the registry's server runs",
+            "Check that the registry's server is running",
         ),
         (
             "fleet_no_schema",
             format!("{host} dbname=empty"),
             "the registry raised an error: schema \"snowflake_registry\" does not exist",
-            "In the database that \"snowflake_pg.registry\" names, run CREATE EXTENSION snowflake_registry",
+            "In the database specified by \"snowflake_pg.registry\", run CREATE EXTENSION snowflake_registry",
         ),
         (
             "fleet_no_fleet",
@@ -67,7 +67,7 @@ fn a_registry_that_cannot_be_reached_or_used_is_named_with_a_hint() {
             "fleet_read_only",
             format!("{} dbname=postgres target_session_attrs=any", host.replace("user=postgres", "user=reader")),
             "the registry raised an error: cannot execute SELECT FOR UPDATE in a read-only transaction",
-            "The registry's server answers, but accepts no changes: it is a standby, or \"default_transaction_read_only\" is on",
+            "The registry's server is read-only: either it is a standby, or its setting \"default_transaction_read_only\" is on",
         ),
         (
             "fleet_malformed",
@@ -133,7 +133,7 @@ fn another_layout_or_epoch_is_named_with_that_of_the_fleet() {
     ];
     for (n, (name, value, shown)) in others.into_iter().enumerate() {
         let mut server = server(&format!("fleet_layout_{n}"), &string(&registry)).set(name, value).start();
-        let message = "the fleet of the registry has another layout or another epoch";
+        let message = "the registry's fleet has a different layout or epoch";
         wait_for_log(&server, &format!("heartbeat failed: {message}"));
         let detail = format!(
             "The fleet has layout \"{LAYOUT}\" and epoch 2010-11-04T01:42:54.657+00:00. This server has {shown}."
@@ -141,9 +141,9 @@ fn another_layout_or_epoch_is_named_with_that_of_the_fleet() {
         assert!(server.log().contains(&detail), "{}", server.log());
         let (code, _, detail, hint) = refused(&mut server.session()).expect("there is no worker ID");
         assert_eq!(code, "55000");
-        assert!(detail.ends_with(&format!("The last error is: {message}.")), "{detail}");
+        assert!(detail.ends_with(&format!("The last error was: {message}.")), "{detail}");
         assert!(
-            hint.starts_with("Set \"snowflake_pg.layout\" and \"snowflake_pg.epoch\" to those of the fleet"),
+            hint.starts_with("Set \"snowflake_pg.layout\" and \"snowflake_pg.epoch\" to the fleet's values"),
             "{hint}"
         );
         // The hint works.
@@ -161,7 +161,7 @@ fn another_fleet_is_named_with_the_witness_to_remove() {
     renewed(&first, &server);
     server.set("snowflake_pg.registry", &string(&second));
     server.reload();
-    wait_for_log(&server, "heartbeat failed: the registry is the registry of another fleet");
+    wait_for_log(&server, "heartbeat failed: the registry belongs to a different fleet");
     let witness = machine.witnesses().remove(0);
     let hint = format!("stop it, remove file \"{}\", and start it again.", witness.display());
     assert!(server.log().contains(&hint), "{}", server.log());
@@ -290,12 +290,12 @@ fn a_registrar_that_does_not_run_is_named() {
         (code.as_str(), message.as_str()),
         ("55000", "the registry has not assigned a worker ID to this server")
     );
-    assert!(detail.ends_with("Background worker \"snowflake_pg registrar\" does not send heartbeats."), "{detail}");
+    assert!(detail.ends_with("Background worker \"snowflake_pg registrar\" is not sending heartbeats."), "{detail}");
     assert!(hint.contains("increase \"max_worker_processes\""), "{hint}");
     let shown = "SELECT registry_state || ': ' || heartbeat_error FROM snowflake_status";
     assert_eq!(
         client.one::<String>(shown),
-        "no worker ID: background worker \"snowflake_pg registrar\" does not send heartbeats"
+        "no worker ID: background worker \"snowflake_pg registrar\" is not sending heartbeats"
     );
     // The hint works.
     server.set("max_worker_processes", "3");
@@ -325,8 +325,8 @@ fn a_clock_far_behind_the_grant_is_named() {
         (code.as_str(), message.as_str()),
         ("55000", "the first ID of the grant is more than a day ahead of the clock")
     );
-    assert!(detail.starts_with("The grant contains IDs from 20"), "{detail}");
-    assert!(hint.starts_with("Correct the clock of this server."), "{hint}");
+    assert!(detail.starts_with("The grant begins at 20"), "{detail}");
+    assert!(hint.starts_with("Correct this server's clock."), "{hint}");
     // The hint works.
     server.set_clock("+0");
     assert!(within(SOON, || refused(&mut server.session()).is_none()));
@@ -344,16 +344,16 @@ fn a_fleet_that_grants_no_ids_yet_says_when() {
         )
         .expect("a superuser may");
     let server = server("fleet_later_1", &string(&registry)).start();
-    wait_for_log(&server, "heartbeat failed: the fleet grants no IDs yet");
+    wait_for_log(&server, "heartbeat failed: the fleet does not grant IDs yet");
     let log = server.log();
-    assert!(log.contains("DETAIL:  The first IDs are granted at 20"), "{log}");
+    assert!(log.contains("DETAIL:  The first IDs will be granted at 20"), "{log}");
     assert!(log.contains("HINT:  Wait until then."), "{log}");
     let (code, message, detail, hint) = refused(&mut server.session()).expect("there is no worker ID");
     assert_eq!(
         (code.as_str(), message.as_str()),
         ("55000", "the registry has not assigned a worker ID to this server")
     );
-    assert!(detail.contains("The last error is: the fleet grants no IDs yet."), "{detail}");
+    assert!(detail.contains("The last error was: the fleet does not grant IDs yet."), "{detail}");
     assert!(hint.starts_with("Wait until then."), "{hint}");
 }
 
@@ -367,7 +367,7 @@ fn a_witness_that_cannot_be_used_is_said_and_the_server_asks_at_every_start() {
         &server,
         "cannot use directory \"/proc/self\" for the witness: the directory is not in an in-memory file system (tmpfs)",
     );
-    assert!(server.log().contains("this server asks the registry for another worker ID at every start"));
+    assert!(server.log().contains("this server requests a different worker ID from the registry at every start"));
     server.restart(Stop::Fast);
     wait_for_log(&server, "the registry assigned worker ID 1");
 }

@@ -18,7 +18,7 @@ fn check(name: &str, like: fn(Builder) -> Builder) -> Result<(), String> {
     let told =
         within(SOON, || logged(&server, LINE) > 0 || crate::fleet::seen(&registry, &server)[0].count > seen.count + 5);
     ensure!(told && logged(&server, LINE) == 1, "nothing is logged:\n{}", server.log());
-    assert!(server.log().contains("it asks the registry for another worker ID"), "{}", server.log());
+    assert!(server.log().contains("it will request a different worker ID from the registry"), "{}", server.log());
     // The server goes on, and says it once.
     server.session().batch(10);
     let before = number(&server);

@@ -103,7 +103,7 @@ fn a_flush_that_takes_long_is_logged() {
         .unwrap_or_else(|| panic!("{log}"));
     let detail = rest.lines().nth(1).unwrap_or_default();
     assert!(
-        detail.contains("A request for an ID has waited for ") && detail.contains("the flush of WAL up to 0/"),
+        detail.contains("A request for an ID has waited ") && detail.contains(" for WAL to be flushed up to 0/"),
         "{detail}"
     );
     assert!(rest.contains("HINT:  Check the disk that stores the write-ahead log."), "{log}");
@@ -134,7 +134,9 @@ fn check_stuck(name: &str, faults: &str) -> Result<(), String> {
     let pid: i32 = second.one("SELECT pg_backend_pid()");
     let lines: Vec<&str> = log.lines().skip_while(|line| !line.contains(LINE)).take(3).collect();
     assert!(lines[0].contains(&format!("[{pid}]")), "{pid}: {lines:?}");
-    assert!(lines[1].contains("A request for an ID has waited for ") && lines[1].contains("the flush of WAL up to 0/"));
+    assert!(
+        lines[1].contains("A request for an ID has waited ") && lines[1].contains(" for WAL to be flushed up to 0/")
+    );
     assert!(lines[2].contains("HINT:  Check the disk that stores the write-ahead log."), "{lines:?}");
     Ok(())
 }

@@ -132,8 +132,8 @@ fn a_wrong_layout_or_epoch_leaves_nothing_behind() {
         ("layout", "41:10:12@2ms", "The tick after \"@\" must be \"1ms\", \"10ms\" or \"1s\"."),
         ("epoch", "2020-01-01", "The value is neither an ISO 8601 time with a time zone nor a number of milliseconds."),
         ("epoch", "tomorrow", "The value is neither an ISO 8601 time with a time zone nor a number of milliseconds."),
-        ("epoch", "2020-02-30Z", "There is no such time."),
-        ("epoch", "2020-02-29T00:00+99:00", "There is no such time."),
+        ("epoch", "2020-02-30Z", "The time does not exist."),
+        ("epoch", "2020-02-29T00:00+99:00", "The time does not exist."),
         (
             "epoch",
             "2020-02-29T24:00Z",
@@ -241,9 +241,9 @@ fn check_other_attributes(script: &str, test: &str) -> Result<(), String> {
         let Err((code, message, detail, hint)) = install(&mut session, script, &[]) else {
             return Err(format!("the script runs after {other}"));
         };
-        let expected = "type \"twin.snowflake_portable_format\" belongs to another version of the functions";
+        let expected = "type \"twin.snowflake_portable_format\" belongs to a different version of the functions";
         ensure!((code.as_str(), message.as_str()) == ("55000", expected), "{code}: {message}");
-        ensure!(detail == "Its attributes are not those that this version needs.", "{detail}");
+        ensure!(detail == "Its attributes differ from those that this version needs.", "{detail}");
         let statement = "DROP TYPE twin.snowflake_portable_format CASCADE";
         ensure!(hint.contains(statement), "{hint}");
         session.batch_execute(statement).expect("the hint works");

@@ -128,7 +128,7 @@ fn a_transaction_that_cannot_write_issues_nothing() {
         assert_eq!((code.as_str(), message.as_str()), ("25006", expected), "{call}");
         if expected == ours {
             assert_eq!(detail, "IDs are drawn from a sequence, which a read-only transaction cannot change.");
-            assert_eq!(hint, "Use a transaction that can write.");
+            assert_eq!(hint, "Use a read-write transaction.");
         }
         session.batch_execute("SET default_transaction_read_only = off").expect("a setting");
     };

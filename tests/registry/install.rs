@@ -69,7 +69,7 @@ fn an_ordinary_owner_can_create_and_drop_the_registry() {
         let fleet: String = owner.one(&create);
         assert_eq!(owner.one::<String>(&create), fleet, "the same layout again is no change");
         let other = owner.refusal("SELECT snowflake_registry.create_fleet('41:9:13')");
-        assert_eq!(other, ("55000".into(), "the fleet exists with another layout or epoch".into()));
+        assert_eq!(other, ("55000".into(), "the fleet already exists with a different layout or epoch".into()));
         assert_eq!(claim(&mut owner, LAYOUT).map(|node| node.worker), Ok(0));
         owner.batch_execute("DROP EXTENSION snowflake_registry").expect("the owner may");
     }

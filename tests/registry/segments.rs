@@ -144,7 +144,7 @@ fn a_tag_that_is_created_again_is_another_tag() {
     assert_eq!(taker.report(block.generation, last(&block)), ReportAnswer::Generation);
     assert_eq!(taker.give_back(&block, 5, 10), Err(Kept::Generation));
     assert_eq!(taker.take(1).generation, generation as u64);
-    assert_eq!(taker.client.refusal(create), ("42710".into(), "tag \"orders\" exists already".into()));
+    assert_eq!(taker.client.refusal(create), ("42710".into(), "tag \"orders\" already exists".into()));
     // The generation is higher even if the clock of the registry was set back.
     let highest =
         "UPDATE snowflake_registry.fleet SET generation = 9000000000000000000; SELECT snowflake_registry.mark_fleet()";

@@ -51,7 +51,7 @@ fn the_upgrade_leaves_what_a_new_registry_has() {
     let objects = |database: &str| server.connect_to(database).all::<String>(OBJECTS);
     assert_eq!(objects("postgres"), objects("fresh"));
     let again = run(&server, "postgres", &upgrade_script()).expect_err("there is nothing to do");
-    assert!(again.contains("the registry is upgraded already"), "{again}");
+    assert!(again.contains("the registry has already been upgraded"), "{again}");
 }
 
 /// What each server could issue: its worker ID, and the lowest and the highest ID.

@@ -18,13 +18,13 @@ fn an_error_of_one_segment_does_not_delay_the_others() {
     let locked = "SELECT snowflake_segment_nextval('locked')";
     let (code, message, detail, hint) = refused(&mut client, locked);
     assert_eq!((code.as_str(), message.as_str()), ("55P03", "segment \"locked\" is locked in the registry"));
-    assert_eq!(detail, "The server has waited for the lock, and asks again.");
+    assert_eq!(detail, "The server has waited for the lock, and will retry.");
     assert!(hint.starts_with("In the database of the registry, find the session"), "{hint}");
     for _ in 0..3 {
         assert_eq!(refused(&mut client, locked).0, "55P03");
         client.batch_execute("SELECT snowflake_segment_nextval('orders') FROM generate_series(1, 50)").unwrap();
     }
-    assert!(!server.log().contains("cannot fetch numbers"), "{}", server.log());
+    assert!(!server.log().contains("cannot fetch segment numbers"), "{}", server.log());
     assert!(server.log().contains("segment \"locked\" is locked in the registry"), "{}", server.log());
     let state = "SELECT state || ': ' || last_error FROM snowflake_segments WHERE tag = 'locked'";
     assert_eq!(client.one::<String>(state), "failing: another session has locked the segment in the registry");
@@ -53,8 +53,11 @@ fn a_tag_that_the_registry_cannot_store_does_not_delay_the_others() {
         let (code, message, detail, hint) = refused(&mut client, "SELECT snowflake_segment_nextval('日')");
         assert_eq!(code, "22P05", "{message}");
         assert!(message.starts_with("the registry cannot store tag"), "{message}");
-        assert_eq!(detail, "The encoding of the registry's database lacks a character of the tag.");
-        assert!(hint.starts_with("Use a tag with ASCII characters only"), "{hint}");
+        assert_eq!(
+            detail,
+            "The tag contains a character that the encoding of the registry's database cannot represent."
+        );
+        assert!(hint.starts_with("Use a tag that consists of ASCII characters only"), "{hint}");
         client.batch_execute("SELECT snowflake_segment_nextval('orders') FROM generate_series(1, 50)").unwrap();
     }
     assert_eq!(client.one::<String>("SELECT state FROM snowflake_segments WHERE tag = '日'"), "failing");
@@ -78,7 +81,7 @@ fn a_registry_that_cannot_create_a_segment_serves_the_others() {
             (code.as_str(), message.as_str()),
             ("55000", "the registry has not created segment \"series public.ticket 2026\"")
         );
-        assert_eq!(detail, "The registry has raised an error, which is in the server log.");
+        assert_eq!(detail, "The registry raised an error, which was written to the server log.");
         assert!(hint.starts_with("Correct the cause"), "{hint}");
         client.batch_execute("SELECT snowflake_segment_nextval('orders') FROM generate_series(1, 50)").unwrap();
     }

@@ -21,7 +21,8 @@ fn numbers_go_on_while_the_blocks_last_and_come_back_with_the_registry() {
     for tag in ["orders", "other"] {
         let error = client.query(&format!("SELECT snowflake_segment_nextval('{tag}')"), &[]).expect_err("no numbers");
         let (code, message, detail, hint) = sqlstate(&error);
-        let expected = format!("segment \"{tag}\" has no more numbers on this server, and the registry issues none");
+        let expected =
+            format!("segment \"{tag}\" has no more numbers on this server, and the registry is not issuing any");
         assert_eq!((code.as_str(), message), ("55000", expected));
         assert!(detail.starts_with("Since 20") && detail.contains("cannot connect to the registry"), "{detail}");
         assert!(hint.contains("See view \"snowflake_segments\""), "{hint}");
@@ -32,12 +33,12 @@ fn numbers_go_on_while_the_blocks_last_and_come_back_with_the_registry() {
     assert!(begun.elapsed() < Duration::from_secs(1));
     let shown = "SELECT state || ': ' || last_error FROM snowflake_segments WHERE tag = 'orders'";
     assert_eq!(client.one::<String>(shown), "failing: cannot connect to the registry");
-    assert_eq!(server.log().matches("cannot fetch numbers of segments").count(), 1, "{}", server.log());
+    assert_eq!(server.log().matches("cannot fetch segment numbers").count(), 1, "{}", server.log());
     registry.start();
     assert!(within(SOON, || client.code(DRAW).is_none()), "{}", server.log());
     ledger.push(draw(&mut client, 100));
     check_ledger(&ledger).unwrap();
-    assert!(server.log().contains("fetched numbers of a segment after"), "{}", server.log());
+    assert!(server.log().contains("fetched segment numbers after"), "{}", server.log());
 }
 
 /// A session that waits shows what it waits for, holds nothing, and can be cancelled.

@@ -103,11 +103,11 @@ fn a_session_does_not_wait_without_a_limit_until_its_tag_is_looked_up() {
         message.starts_with("segment \"unknown ") && message.ends_with("\" was not looked up in time"),
         "{message}"
     );
-    assert_eq!(detail, "Sessions ask for more new segments than the server looks up.");
+    assert_eq!(detail, "Sessions are requesting new segments faster than the server can look them up.");
     assert_eq!(
         hint,
-        "Find the sessions that ask for segments that do not exist, revoke EXECUTE on function snowflake_segment_nextval(text) from \
-         their roles, and retry the statement."
+        "Find the sessions that request segments that do not exist, revoke EXECUTE on function \
+         snowflake_segment_nextval(text) from their roles, and retry the statement."
     );
     // The hint works.
     assert_eq!(server.connect_as("app").one::<i64>("SELECT snowflake_segment_nextval('new 1')"), 1);

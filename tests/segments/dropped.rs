@@ -5,7 +5,7 @@ use cluster::{Answer, Builder, assert_caught, ensure, within};
 use crate::servers::{DRAW, SOON, check_ledger, create, draw, drop_segment, registry, server, wait_for_log};
 
 /// What a server logs about a segment of which it holds a block, and which the registry does not know.
-const GONE: &str = "segment \"orders\" does not exist any more";
+const GONE: &str = "segment \"orders\" no longer exists";
 
 /// A segment is dropped and created again while a server holds a block of it. After a heartbeat, two servers draw from the new one.
 fn check(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> {

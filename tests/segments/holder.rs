@@ -86,7 +86,7 @@ fn the_owner_of_a_table_gives_it_its_own_name_and_superusers_any_name() {
     let (code, message, ..) = refused(&mut low, label);
     assert_eq!(
         (code.as_str(), message.as_str()),
-        ("42501", "the owner of series \"low.own\" is not allowed to draw numbers of segments")
+        ("42501", "the owner of series \"low.own\" is not allowed to draw numbers from segments")
     );
     owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO low").unwrap();
     for other in
@@ -95,7 +95,7 @@ fn the_owner_of_a_table_gives_it_its_own_name_and_superusers_any_name() {
         let (code, message, detail, hint) = refused(&mut low, &other);
         assert_eq!(code, "42501", "{other}");
         assert!(message.starts_with("permission denied to set security label \""), "{message}");
-        assert_eq!(detail, "The label allows a series of kind \"dense\" to draw from the tag of this name.");
+        assert_eq!(detail, "The label allows a series of kind \"dense\" to draw from the tag with this name.");
         assert_eq!(hint, "Run the statement as a superuser, or set the schema and the name of the table as its label.");
     }
     let next = "SELECT snowflake_serial('low.own', date '2026-03-01')";

@@ -56,11 +56,13 @@ fn the_owner_of_a_series_begins_any_period() {
         );
         assert_eq!(
             detail,
-            "No number of this period was drawn, and the period, which began at 1999-01-01T00:00:00+00:00, ended more than 100 days ago."
+            "No number has been drawn for this period, which began at 1999-01-01T00:00:00+00:00 and ended more than \
+             100 days ago."
         );
         assert_eq!(
             hint,
-            "Call snowflake_serial() with a time in this period once as the owner of the series. After that, other roles can draw."
+            "Call snowflake_serial() once with a time in this period as the owner of the series. After that, other \
+             roles can also draw numbers."
         );
     }
     // The hint works, directly after the role has asked.

@@ -42,7 +42,7 @@ fn a_tag_has_one_to_two_hundred_bytes() {
     let mut client = server.session();
     for (tag, bytes) in [("''", 0), ("repeat('x', 201)", 201), ("repeat('é', 101)", 202)] {
         let (code, message, detail, hint) = refused(&mut client, tag);
-        assert_eq!((code.as_str(), message.as_str()), ("22023", "invalid length of a tag"));
+        assert_eq!((code.as_str(), message.as_str()), ("22023", "invalid tag length"));
         assert_eq!(
             (detail.as_str(), hint.as_str()),
             (&*format!("The tag has {bytes} bytes in UTF-8."), "Pass a tag of 1 to 200 bytes.")
@@ -73,7 +73,7 @@ fn a_server_without_a_registry_says_what_to_do() {
     let mut client = server.session();
     let (code, message, detail, hint) = refused(&mut client, "'orders'");
     assert_eq!((code.as_str(), message.as_str()), ("55000", "this server has no registry"));
-    assert_eq!(detail, "The numbers of segments come from a registry, which can be in a database of this server.");
+    assert_eq!(detail, "Segment numbers come from a registry, which can be in a database of this server.");
     assert!(hint.starts_with("Create a registry, remove \"snowflake_pg.worker_id\""), "{hint}");
     assert_eq!(client.one::<i64>("SELECT count(*) FROM snowflake_segments"), 0);
     // The hint works.
@@ -95,7 +95,7 @@ fn a_standby_draws_nothing_and_goes_on_after_its_promotion() {
     let mut client = standby.connect();
     assert!(within(SOON, || client.code("SELECT 'snowflake_segment_nextval'::regproc").is_none()));
     let (code, message, _, hint) = refused(&mut client, "'orders'");
-    assert_eq!((code.as_str(), message.as_str()), ("25006", "cannot draw a number of a segment during recovery"));
+    assert_eq!((code.as_str(), message.as_str()), ("25006", "cannot draw a number from a segment during recovery"));
     assert_eq!(hint, "Run the statement on the primary.");
     primary.stop(Stop::Immediate);
     standby.promote();
@@ -116,7 +116,7 @@ fn a_segment_at_its_end_says_so() {
     assert_eq!((code.as_str(), message.as_str()), ("2200H", "segment \"last\" has issued its last number"));
     assert_eq!(
         (detail.as_str(), hint.as_str()),
-        ("The greatest number is 9223372036854775806.", "Create another segment.")
+        ("The largest number is 9223372036854775806.", "Create another segment.")
     );
 }
 
@@ -134,7 +134,7 @@ fn a_segment_that_gives_out_too_many_numbers_waits() {
         (code.as_str(), message.as_str()),
         ("53400", "segment \"short\" has issued too many numbers in a short time")
     );
-    assert!(detail.starts_with("The registry issues the next numbers at 20"), "{detail}");
+    assert!(detail.starts_with("The registry will issue the next numbers at 20"), "{detail}");
     assert!(hint.contains("call snowflake_registry.recreate_segment(tag, max_step => ..)"), "{hint}");
     // Other segments are not held up.
     assert_eq!(client.one::<i64>(DRAW), 1);

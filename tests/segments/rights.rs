@@ -149,11 +149,11 @@ fn the_owner_of_a_dense_series_needs_the_privilege_to_draw() {
         let (code, message, detail, hint) = refused(client, sql);
         assert_eq!(
             (code.as_str(), message),
-            ("42501", format!("the owner of series \"{series}\" is not allowed to draw numbers of segments"))
+            ("42501", format!("the owner of series \"{series}\" is not allowed to draw numbers from segments"))
         );
         assert_eq!(
             detail,
-            "Role \"low\" does not have the privilege EXECUTE on function public.snowflake_segment_nextval(text)."
+            "Role \"low\" does not have the EXECUTE privilege on function public.snowflake_segment_nextval(text)."
         );
         let grant = "GRANT EXECUTE ON FUNCTION public.snowflake_segment_nextval(text) TO low";
         assert_eq!(hint, format!("As the owner of the extension, run {grant}."));
@@ -194,8 +194,8 @@ fn a_series_does_not_use_the_tag_of_another_series() {
     assert_eq!(detail, "The table does not have the security label that snowflake_create_series() sets.");
     assert_eq!(
         hint,
-        "If the table is to have this tag, run SECURITY LABEL FOR snowflake_pg ON TABLE low.own IS 'public.ticket' as a superuser. If \
-         the tag is the name of the table, the owner of the table can also run this statement."
+        "If the table should have this tag, run SECURITY LABEL FOR snowflake_pg ON TABLE low.own IS 'public.ticket' as \
+         a superuser. If the tag is the name of the table, the owner of the table can also run this statement."
     );
     // A tag that snowflake_create_series() does not write, such as that of a period.
     for (n, tag) in ["series public.ticket 2026", "public.\"ticket\"", "ticket", "public.ticket.x", "\"public.ticket"]
@@ -231,7 +231,7 @@ fn a_series_does_not_use_the_tag_of_another_series() {
     );
     assert_eq!(
         detail,
-        "Only one table of a database can draw from a tag. The second series was renamed or restored from a dump."
+        "Only one table in a database can draw from a tag. The second series was renamed or restored from a dump."
     );
     assert_eq!(hint, "Use a different name, or drop the second series.");
     assert_eq!(owner.one::<String>(&next), "T-2026-000003");

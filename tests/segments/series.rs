@@ -128,7 +128,9 @@ fn a_period_that_has_not_begun_is_refused() {
         assert_eq!((code.as_str(), message), ("55000", format!("the period of segment \"{tag}\" has not begun")));
         assert_eq!(
             detail,
-            format!("By the clock of the registry, it begins in more than 10 minutes, at {begins}+00:00.")
+            format!(
+                "The period begins at {begins}+00:00, which is more than 10 minutes ahead of the registry's clock."
+            )
         );
         assert!(
             hint.starts_with("Pass a time in a period that has begun, or use a series of kind \"gapless\"."),
@@ -244,7 +246,7 @@ fn a_dense_series_has_no_counters() {
     ] {
         let (code, message, detail, hint) = refused(&mut client, statement);
         assert_eq!((code.as_str(), message.as_str()), ("55000", "series \"public.ticket\" has no counters"));
-        assert_eq!(detail, "Its kind is \"dense\": the numbers are issued by the registry, and can be missing.");
+        assert_eq!(detail, "Its kind is \"dense\": the registry issues its numbers, and numbers can be missing.");
         assert_eq!(hint, "Use a series of kind \"gapless\".");
     }
 }
@@ -381,7 +383,7 @@ fn a_name_that_is_too_long_for_a_tag_is_refused() {
     assert!(message.ends_with("is too long for kind \"dense\""), "{message}");
     assert_eq!(
         detail,
-        "The schema and the name have 257 bytes in UTF-8, with a dot and quotes. At most 179 are possible."
+        "The schema and the name have 257 bytes in UTF-8, including the dot and the quotes, but the maximum is 179."
     );
     assert_eq!(hint, "Pass a shorter name.");
 }

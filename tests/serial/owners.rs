@@ -40,7 +40,7 @@ fn the_owner_of_a_table_needs_the_privilege_for_each_row() {
             (code.as_str(), message),
             ("42501", format!("the owner of table \"branch.{table}\" is not allowed to use series \"books.invoice\""))
         );
-        assert_eq!(detail, "Role \"branch\" does not have the privilege TRIGGER on the series.");
+        assert_eq!(detail, "Role \"branch\" does not have the TRIGGER privilege on the series.");
         assert_eq!(hint, format!("As the owner of the series, run {grant}."));
     };
     for (table, row) in [("invoices", "(id) VALUES (1)"), ("regions", "(region, id) VALUES ('north', 1)")] {

@@ -22,7 +22,7 @@ fn a_fleet_with_another_layout_issues_ids_above_those_of_the_old_layout() {
     assert!(refused.contains("the IDs of the new layout would be lower than the existing IDs"), "{refused}");
     check(&registry, "fleet", &format!("BEGIN; {statement} ROLLBACK"), &change.block("text"));
     psql(&registry, "fleet", &statement).unwrap();
-    check_log(&server, "heartbeat failed: the fleet of the registry has another layout or another epoch");
+    check_log(&server, "heartbeat failed: the registry's fleet has a different layout or epoch");
     // The server continues with the old layout.
     let between = server.session().batch(1_000);
     let block = change.block("conf layout");
@@ -30,7 +30,7 @@ fn a_fleet_with_another_layout_issues_ids_above_those_of_the_old_layout() {
     let (name, value) = cluster::settings(&block).next().expect("a setting");
     server.set(name, value);
     server.restart(Stop::Fast);
-    check_log(&server, "heartbeat failed: the fleet grants no IDs yet");
+    check_log(&server, "heartbeat failed: the fleet does not grant IDs yet");
     for clock in [&registry, &server] {
         clock.set_clock("+1500");
     }
@@ -99,7 +99,7 @@ fn check_change(test: &'static str, bounded: bool) -> Result<(), String> {
     second.set("snowflake_pg.registry", &hosts.here("host=registry.example dbname=fleet user=fleet"));
     second.start();
     if bounded {
-        check_log(second, "heartbeat failed: the fleet grants no IDs yet");
+        check_log(second, "heartbeat failed: the fleet does not grant IDs yet");
         for clock in [&registry, second] {
             clock.set_clock("+700");
         }

@@ -54,9 +54,9 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     let shown = psql(&second, "postgres", &drawn).unwrap();
     assert!(shown.lines().any(|line| line.split_whitespace().eq(["orders", "|", "102"])), "{shown}");
     check(&server, "postgres", &tags.block("sql stored"), &tags.block("text"));
-    assert!(text(PAGE).contains("logs `the registry is the registry of another fleet`"));
+    assert!(text(PAGE).contains("logs `the registry belongs to a different fleet`"));
     for server in [&mut server, &mut second] {
-        check_log(server, "heartbeat failed: the registry is the registry of another fleet");
+        check_log(server, "heartbeat failed: the registry belongs to a different fleet");
         server.stop(Stop::Fast);
     }
     let directory = machine.dir().display().to_string();

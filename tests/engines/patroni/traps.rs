@@ -120,7 +120,7 @@ fn change(patroni: &Patroni) {
     }
     shell(patroni, leader, &change.block("sh change")).unwrap();
     assert!(change.is_empty());
-    let says = "SELECT coalesce(heartbeat_error, '') LIKE 'the fleet grants no IDs yet%' FROM snowflake_status";
+    let says = "SELECT coalesce(heartbeat_error, '') LIKE 'the fleet does not grant IDs yet%' FROM snowflake_status";
     for member in &patroni.members {
         let waits = || member.try_connect().is_some_and(|mut session| session.one(says));
         assert!(within(SOON, waits), "{}", member.log());

@@ -247,7 +247,7 @@ BEGIN
             RAISE division_by_zero USING MESSAGE = 'numbered';
         EXCEPTION WHEN object_not_in_prerequisite_state OR division_by_zero THEN
             GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
-            RAISE NOTICE '% %', sqlerrm, said;
+            RAISE NOTICE '%: %', sqlerrm, said;
         END;
     END LOOP;
 END $$;
