@@ -22,7 +22,7 @@ fn an_outage_is_logged_once_and_its_end_too() {
     assert_eq!(logged(&server, "heartbeat failed: cannot connect to the registry"), 1, "{}", server.log());
     let log = server.log();
     assert!(log.contains("The server can issue IDs with worker ID 0 until"), "{log}");
-    assert!(log.contains("HINT:  Check that the registry's server runs"), "{log}");
+    assert!(log.contains("HINT:  Check that the registry's server is running"), "{log}");
     registry.start();
     wait_for_log(&server, "a heartbeat succeeded after");
     let after = renewed_above(&registry, &server, first.count);
