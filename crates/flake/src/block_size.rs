@@ -1,42 +1,44 @@
-//! How long the blocks of a tag should be, and when to fetch the next one. Times are in nanoseconds.
+//! Decides how long the blocks of a tag are, and when the next block is fetched. Times are in nanoseconds.
 
 use crate::Nanos;
 use crate::fleet::{BLOCKS_IN_WINDOW, lost_windows};
 
 const MINUTE: Nanos = 60_000_000_000;
 
-/// A block that lasts a shorter time is followed by a longer one.
+/// If a block lasts for less time than this, the next block is longer.
 pub const SHORT: Nanos = 15 * MINUTE;
 
-/// A block that lasts a longer time is followed by a shorter one.
+/// If a block lasts for more time than this, the next block is shorter.
 pub const LONG: Nanos = 30 * MINUTE;
 
-/// The next block is fetched at the latest when this part of the current one is left.
+/// The next block is fetched, at the latest, when one tenth (1 / `LAST_PART`) of the current block is left.
 const LAST_PART: u64 = 10;
 
-/// How many fetches fit at least into the time for which the numbers last that are left when the next block is fetched. A fetch can
-/// take several times as long as the one before.
+/// When the next block is fetched, the remaining numbers must last for at least this many fetches. A fetch can take
+/// several times as long as the previous one.
 const FETCHES: u128 = 4;
 
-/// Which part of the numbers of a period a failover may skip.
+/// A failover may skip at most one quarter (1 / `SKIPPED_PART`) of the numbers of a period.
 const SKIPPED_PART: u64 = 4;
 
-/// The largest block of a period, which suffices for 100,000 numbers a second.
+/// The largest block of a period. It is sufficient for 100,000 numbers per second.
 const LARGEST: u64 = 1_000_000;
 
-/// The smallest block, except for tags whose largest block is smaller, and the smallest block of tags with many numbers.
+/// The smallest block of a period with few numbers, and the smallest block of a period with many numbers. If the
+/// largest block is smaller, its size applies.
 const SMALLEST: (u64, u64) = (10, 100);
 
-/// Returns the lengths of the shortest and the longest block of a period with `numbers` numbers. After a failover of the registry that
-/// is noticed at once, the period skips at most a quarter of its numbers, or 256 of them if it has fewer than 1,024.
+/// Returns the lengths of the shortest and the longest block of a period with `numbers` numbers. If a failover of the
+/// registry is noticed at once, the period skips at most a quarter of its numbers, or 256 numbers if it has fewer than
+/// 1,024.
 pub fn period_lengths(numbers: u64) -> (u64, u64) {
     let skipped_blocks = lost_windows(0, 1) as u64 * BLOCKS_IN_WINDOW as u64;
     let longest = (numbers / SKIPPED_PART / skipped_blocks).clamp(1, LARGEST);
     ((longest / 10).clamp(SMALLEST.0, SMALLEST.1).min(longest), longest)
 }
 
-/// Returns the length of the next block, if the last one had `length` numbers and was fetched `lasted` ago. The registry keeps the
-/// length between the limits of the tag.
+/// Returns the length of the next block. The last block had `length` numbers, and was fetched `lasted` ago. The
+/// registry keeps the length within the limits of the tag.
 pub fn next_length(length: u64, lasted: Nanos) -> u64 {
     match lasted {
         ..SHORT => length.saturating_mul(2),
@@ -45,8 +47,8 @@ pub fn next_length(length: u64, lasted: Nanos) -> u64 {
     }
 }
 
-/// Returns how many numbers of a block are left when the next one should be fetched. `drawn` numbers were drawn in the last `time`, and
-/// a fetch takes `latency`. Without a `time`, nothing is known about how fast the numbers are drawn.
+/// Returns the number of remaining numbers at which the next block is fetched. Sessions drew `drawn` numbers during the
+/// last `time`, and a fetch takes `latency`. If `time` is 0, the speed at which sessions draw numbers is not known.
 pub fn fetch_below(length: u64, drawn: u64, time: Nanos, latency: Nanos) -> u64 {
     let below = match time {
         0 => length / 2,
@@ -84,7 +86,8 @@ mod tests {
 
     #[test]
     fn the_next_block_is_fetched_before_the_current_one_is_drawn() {
-        // 1000 numbers in a second, and a fetch takes 2 ms: 8 numbers are drawn during 4 fetches, but 10 % is 100 numbers.
+        // 1000 numbers are drawn per second, and a fetch takes 2 ms. During 4 fetches, 8 numbers are drawn, but 10% is
+        // 100 numbers.
         assert_eq!(fetch_below(1_000, 1_000, 1_000 * MS, 2 * MS), 100);
         // 100 times as many.
         assert_eq!(fetch_below(1_000, 100_000, 1_000 * MS, 2 * MS), 800);

@@ -1,9 +1,10 @@
-//! The clock of the generator: generator time advances with the monotonic clock, and is checked against the wall clock from time to time.
+//! The generator's clock. Generator time advances with the monotonic clock, and is compared with the wall clock from
+//! time to time.
 //!
-//! The check does not compare generator time with the wall clock. It determines how far the wall clock has moved since it was
-//! last trusted. A *step* is a change of the difference between the wall clock and the boot clock. Both clocks advance while the
-//! machine is suspended, and both are slewed together, so the difference changes only if the wall clock is set. As a
-//! result, a generator that leads the wall clock because it began at its mark does not see a step.
+//! The comparison determines how far the wall clock has moved since it was last trusted, not how far it is from
+//! generator time. A *step* is a change of the difference between the wall clock and the boot clock. Both clocks
+//! advance while the machine is suspended, and both are slewed together, so the difference changes only if the wall
+//! clock is set. If a generator is ahead of the wall clock because it began at its mark, this is not a step.
 
 use crate::Nanos;
 
@@ -12,17 +13,18 @@ use crate::Nanos;
 pub struct Reading {
     /// The monotonic clock. It cannot be set, and it stops while the machine is suspended.
     pub monotonic: Nanos,
-    /// The boot clock. It is a monotonic clock that also advances while the machine is suspended.
+    /// The boot clock. Unlike the monotonic clock, it also advances while the machine is suspended.
     pub boot: Nanos,
-    /// The wall clock, since the Unix epoch.
+    /// The wall clock, as the time since the Unix epoch.
     pub wall: Nanos,
-    /// The time between the first read and the last read. On a busy machine, the process can lose the processor between two
-    /// reads.
+    /// The time between the first read and the last read. On a busy machine, the process can lose the processor between
+    /// two reads.
     pub apart: Nanos,
 }
 
 impl Reading {
-    /// Returns the wall clock minus the boot clock, modulo 2^64. The difference between two results is correct up to 292 years.
+    /// Returns the wall clock minus the boot clock, modulo 2^64. The difference between two results is correct for up
+    /// to 292 years.
     const fn difference(&self) -> u64 {
         self.wall.wrapping_sub(self.boot)
     }
@@ -33,24 +35,24 @@ impl Reading {
 pub enum OnRegression {
     /// Continue at the speed of the monotonic clock.
     Continue,
-    /// Reserve nothing more until the wall clock has reached its earlier value again.
+    /// Reserve nothing until the wall clock has reached its earlier value again.
     Hold,
 }
 
-/// The rules for the clock, which can be changed by reloading the configuration.
+/// The rules for following the wall clock. They can be changed by reloading the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockRules {
-    /// The size up to which a step is followed without an event, in nanoseconds. Generator time may be set back to at most half
-    /// of this value below the time of the last ID issued.
+    /// The size of the largest step that is followed without an event, in nanoseconds. Generator time can be set back
+    /// to a time before the last ID, but by at most half of this value.
     pub slack: Nanos,
-    /// The largest forward movement of generator time, in nanoseconds. A forward step that would move generator time further is
-    /// not followed.
+    /// The largest distance by which a forward step may move generator time, in nanoseconds. A step that would move it
+    /// further is not followed.
     pub max_jump: Nanos,
-    /// What to do about backward steps.
+    /// What to do after a backward step.
     pub on_regression: OnRegression,
 }
 
-/// Something that happened to the wall clock.
+/// A change of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockEvent {
     /// The wall clock was set back by this much.
@@ -61,9 +63,8 @@ pub enum ClockEvent {
     Step(Nanos),
     /// The wall clock has returned from a jump.
     Returned,
-    /// The monotonic clock went back by this much, because the machine or the container was restored on a different
-    /// host. There is nothing with which the wall clock could be compared, so it is trusted, as at the start of a
-    /// server.
+    /// The monotonic clock went backward by this much, because the machine or the container was restored on a different
+    /// host. The wall clock cannot be compared with an earlier reading, so it is trusted, as when a server starts.
     Restored(Nanos),
 }
 
@@ -76,34 +77,34 @@ pub struct GeneratorClock {
     pub reference: u64,
     /// The wall clock minus the boot clock at the last comparison, whether or not the wall clock was trusted.
     pub seen: u64,
-    /// The wall-clock time before which nothing more may be reserved, or 0 if there is no such time.
+    /// The wall-clock time until which nothing may be reserved, or 0 if there is no such time.
     pub hold_until: Nanos,
-    /// The time between the first read and the last read of the readings from which `reference` and `seen` were made. If these
-    /// are two readings, this is the longer time.
+    /// The time between the first read and the last read of the reading from which `reference` and `seen` were
+    /// computed. If they come from two readings, this is the longer of the two times.
     pub apart: Nanos,
-    /// The monotonic clock at the last comparison.
+    /// The time of the monotonic clock at the last comparison.
     pub compared_at: Nanos,
 }
 
 /// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disciplined {
-    /// The state from now on.
+    /// The new state.
     pub clock: GeneratorClock,
     /// The event, if there was one.
     pub event: Option<ClockEvent>,
-    /// How far the wall clock is behind the time at which reserving continues.
+    /// How far the wall clock is behind the time at which reservations resume, if it is behind.
     pub behind: Option<Nanos>,
-    /// How far generator time is ahead of the wall-clock time that is trusted.
+    /// How far generator time is ahead of the trusted wall-clock time.
     pub lead: Nanos,
 }
 
 impl GeneratorClock {
-    /// The lead is reduced by the time that passes divided by this number, so that generator time always advances.
+    /// The lead is reduced by the elapsed time divided by this number, so that generator time always advances.
     const SLEW: Nanos = 10;
 
-    /// Returns the clock of a generator that starts at the wall-clock time or at `not_before`, whichever is later. There is no
-    /// earlier reading with which the wall clock could be compared.
+    /// Returns the clock of a generator that starts at the wall-clock time or at `not_before`, whichever is later. The
+    /// wall clock is trusted, because there is no earlier reading to compare it with.
     pub const fn start(reading: Reading, not_before: Nanos) -> GeneratorClock {
         let begin = if reading.wall > not_before { reading.wall } else { not_before };
         GeneratorClock {
@@ -122,7 +123,7 @@ impl GeneratorClock {
         monotonic.wrapping_add(self.offset)
     }
 
-    /// Accepts the wall clock as correct, whatever the result of the last comparison was.
+    /// Accepts the wall clock as correct, regardless of the last comparison.
     pub fn accept(mut self, reading: Reading) -> GeneratorClock {
         (self.reference, self.seen) = (reading.difference(), reading.difference());
         (self.hold_until, self.apart) = (0, reading.apart);
@@ -130,7 +131,8 @@ impl GeneratorClock {
         self
     }
 
-    /// Compares the clocks. `reading` must have been taken after this state was read. `issued` is the time of the last ID issued.
+    /// Compares the clocks. `reading` must have been taken after this state was read. `issued` is the time of the ID
+    /// that was issued last.
     pub fn discipline(mut self, reading: Reading, issued: Nanos, rules: &ClockRules) -> Disciplined {
         if reading.monotonic < self.compared_at {
             let clock = GeneratorClock::start(reading, issued);
@@ -138,7 +140,7 @@ impl GeneratorClock {
             let lead = clock.time(reading.monotonic).saturating_sub(reading.wall);
             return Disciplined { clock, event, behind: None, lead };
         }
-        // Each of the two readings that are compared can be wrong by the time between its first and its last read.
+        // Each of the two readings can be wrong by the time between its first and its last read.
         let slack = rules.slack.saturating_add(reading.apart).saturating_add(self.apart);
         let difference = reading.difference();
         let moved = difference.wrapping_sub(self.reference) as i64;
@@ -148,8 +150,8 @@ impl GeneratorClock {
         self.compared_at = reading.monotonic;
 
         let by = moved.unsigned_abs();
-        // The size of a forward step is how far it would move the IDs. If the IDs lead because the wall clock was set back, the
-        // wall clock can return to its earlier value and does not have to be accepted explicitly.
+        // The size of a forward step is the distance by which it would move the IDs. If the IDs are ahead because the
+        // wall clock was set back, the wall clock can return to its earlier value, and nobody has to accept it.
         let ahead = reading.wall.saturating_sub(self.time(reading.monotonic));
         let kind = if moved > 0 && by.min(ahead) > rules.max_jump.max(slack) {
             ClockEvent::Jump(by)
@@ -160,11 +162,11 @@ impl GeneratorClock {
         } else {
             ClockEvent::Step(by)
         };
-        // A change of the clock causes one event, however many comparisons see the change.
+        // A change of the clock causes one event, no matter how many comparisons detect the change.
         let event = (unseen.unsigned_abs() > slack).then_some(kind);
 
         let trusted = if matches!(kind, ClockEvent::Jump(_)) {
-            // `reference` and `seen` now come from different readings, so the uncertainty is that of the less certain reading.
+            // `reference` and `seen` now come from different readings, so the larger uncertainty applies.
             self.apart = self.apart.max(reading.apart);
             reading.boot.wrapping_add(self.reference)
         } else {
@@ -188,19 +190,20 @@ impl GeneratorClock {
         self.raise(reading, trusted);
         let lead = now.saturating_sub(trusted);
         let lower = if behind > 0 {
-            // Generator time is not set back, because the rest of the reservation could then be drawn from again.
+            // Generator time must not be set back here. Otherwise, sessions could draw from the rest of the reservation
+            // again.
             0
         } else if held {
-            // Nothing was reserved in the meantime, so generator time returns to the wall clock at once, but not to a time before
-            // the last ID issued.
+            // Nothing has been reserved in the meantime. Generator time therefore returns to the wall clock at once,
+            // but not to a time before the last ID.
             lead.min(now.saturating_sub(issued))
         } else if moved < 0 && by > rules.max_jump && by <= elapsed && issued <= trusted {
-            // The monotonic clock has advanced by this time, but the wall clock has not, and no ID was issued in the
-            // meantime. This happens if a machine is restored on a host that has been up for longer.
+            // While the monotonic clock advanced by this much, the wall clock did not, and no ID was issued. This
+            // happens if a machine is restored on a host that has been up for longer.
             lead
         } else {
-            // Generator time is set back to at most half of the slack below the last ID. This is less than the lead at which the
-            // next request would be throttled.
+            // Generator time is set back to at most half of the slack before the last ID. This is less than the lead at
+            // which the next request would be throttled.
             lead.min(elapsed / GeneratorClock::SLEW).min(now.saturating_add(rules.slack / 2).saturating_sub(issued))
         };
         self.offset = self.offset.wrapping_sub(lower);

@@ -1,15 +1,16 @@
-//! Concealed IDs: the numbers that stand for IDs where readers must not learn from an ID when and where it was issued.
+//! Concealed IDs, for cases in which readers must not be able to learn from an ID when and where it was issued.
 //!
-//! A concealed ID is the encryption of an ID. It is a number of 63 bits, like the ID, so it also fits into a positive `bigint`, and
-//! two IDs never have the same concealed ID.
+//! A concealed ID is the encryption of an ID. Like the ID, it is a number of 63 bits, so it fits into a positive
+//! `bigint`. Two different IDs never have the same concealed ID.
 
 use crate::ff1::{Ff1, InvalidKey};
 use crate::layout::Layout;
 
-/// A permutation of the numbers from 0 to 2<sup>63</sup> - 1, which a key selects.
+/// A permutation of the numbers from 0 to 2<sup>63</sup> - 1, which is selected by a key.
 ///
 /// The permutation is FF1 of NIST SP 800-38G in base 2 with 63 digits, most significant bit first. A *tweak* selects a
-/// different permutation for the same key. It is not a secret, and consists of any number of bytes, which may be 0.
+/// different permutation for the same key. The tweak is not a secret. It consists of any number of bytes, including
+/// none.
 ///
 /// ```
 /// use flake::Concealer;
@@ -23,12 +24,12 @@ use crate::layout::Layout;
 pub struct Concealer(Ff1<2, { Layout::MAX_BITS as usize }>);
 
 impl Concealer {
-    /// Returns the permutation that a key of 16, 24 or 32 bytes selects.
+    /// Returns the permutation for a key of 16, 24 or 32 bytes.
     ///
-    /// A key that consists only of hexadecimal digits in ASCII is an error, because the caller has probably passed the text form of
-    /// the key, which would select a different permutation. Of the 256 values of a byte, 22 are such digits, so a
-    /// random key of 16 bytes is refused with probability (22 / 256)<sup>16</sup> = 8.8 * 10<sup>-18</sup>, which is
-    /// below 2<sup>-56</sup>. A longer key is refused even less often.
+    /// A key that consists only of hexadecimal digits in ASCII is an error. The caller has probably passed the text
+    /// form of the key, which would select a different permutation. Of the 256 values of a byte, 22 are such digits, so
+    /// a random key of 16 bytes is refused with probability (22 / 256)<sup>16</sup> = 8.8 * 10<sup>-18</sup>, which is
+    /// below 2<sup>-56</sup>. For a longer key, the probability is even lower.
     pub fn new(key: &[u8]) -> Result<Concealer, InvalidKey> {
         let cipher = Ff1::new(key)?;
         match key.iter().all(u8::is_ascii_hexdigit) {
@@ -37,15 +38,15 @@ impl Concealer {
         }
     }
 
-    /// Returns the concealed ID for an ID, or `None` for a negative number, which is not an ID.
+    /// Returns the concealed ID for an ID, or `None` if the number is negative and therefore not an ID.
     pub fn conceal(&self, id: i64, tweak: &[u8]) -> Option<i64> {
         self.0.encrypt(tweak, u128::try_from(id).ok()?).and_then(|number| i64::try_from(number).ok())
     }
 
-    /// Returns the ID for a concealed ID, or `None` for a negative number, which is not a concealed ID.
+    /// Returns the ID for a concealed ID, or `None` if the number is negative and therefore not a concealed ID.
     ///
-    /// Every other number is the concealed ID of some ID, so a different key or tweak yields a different ID, not an
-    /// error.
+    /// Every other number is the concealed ID of some ID. If the key or the tweak is wrong, the result is a different
+    /// ID, not an error.
     pub fn reveal(&self, concealed: i64, tweak: &[u8]) -> Option<i64> {
         self.0.decrypt(tweak, u128::try_from(concealed).ok()?).and_then(|number| i64::try_from(number).ok())
     }

@@ -1,7 +1,7 @@
-//! The errors for layouts, IDs and their parts.
+//! Errors in layouts, IDs, and parts of IDs.
 //!
-//! An error contains the facts, so that a caller can write a message of its own. Its text, like that of every error of this crate,
-//! states the facts in one sentence, without a capital letter at the beginning and without a period at the end.
+//! An error contains the facts, so that callers can write their own messages. As with every error in this crate, its
+//! text states the facts in one sentence. The sentence begins with a lower-case letter, and does not end with a period.
 
 use core::error::Error;
 use core::fmt;
@@ -15,7 +15,7 @@ pub enum Part {
     Datacenter,
     /// The worker ID.
     Worker,
-    /// The sequence number: the position in one tick.
+    /// The sequence number: the position within one tick.
     Sequence,
 }
 
@@ -30,12 +30,12 @@ impl fmt::Display for Part {
     }
 }
 
-/// The reason why a text is not a layout.
+/// The reason why a string is not a valid layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
-    /// The text is neither a preset's name nor three or four widths with an optional tick.
+    /// The string is neither the name of a preset nor three or four widths with an optional tick.
     Malformed,
-    /// The text after the `@` is not a tick.
+    /// The part after the `@` is not a valid tick.
     UnknownTick,
     /// A width is outside its range.
     Width {
@@ -48,7 +48,7 @@ pub enum LayoutError {
         /// The largest width of this field.
         max: u32,
     },
-    /// The widths sum to more than 63 bits.
+    /// The sum of the widths is more than 63 bits.
     TooWide {
         /// The sum of the widths.
         bits: u32,
@@ -122,7 +122,7 @@ impl fmt::Display for FormatError {
     }
 }
 
-// The text of a `PartError` is the whole text, so the error does not name it as its source again.
+// A `PartError` is displayed in full, so it must not also be returned as the source.
 impl Error for FormatError {}
 
 impl From<PartError> for FormatError {

@@ -1,9 +1,10 @@
-//! Format-preserving encryption: FF1 with AES, as in NIST SP 800-38G (<https://doi.org/10.6028/NIST.SP.800-38G>).
+//! Format-preserving encryption: FF1 with AES, as specified in NIST SP 800-38G
+//! (<https://doi.org/10.6028/NIST.SP.800-38G>).
 //!
-//! FF1 encrypts a string of digits as another string with the same number of digits. The crate `fpe` contains the rounds of FF1,
-//! and the crate `aes` contains the block cipher. This file presents numbers to `fpe` as strings of digits. It does not use the
-//! strings in `fpe`, because one of them allocates memory in every round, and the other one accepts only whole bytes, whereas an ID
-//! has 63 bits.
+//! FF1 encrypts a string of digits as a different string with the same number of digits. The crate `fpe` implements the
+//! rounds of FF1, and the crate `aes` implements the block cipher. This file passes numbers to `fpe` as strings of
+//! digits. It does not use the string types in `fpe`: one of them allocates memory in every round, and the other one
+//! accepts only whole bytes, but an ID has 63 bits.
 
 use core::error::Error;
 use core::fmt;
@@ -11,10 +12,10 @@ use core::fmt;
 use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 use fpe::ff1::{FF1, NumeralString, NumeralStringError, Operations};
 
-/// The lengths that a key can have, in bytes: those of AES-128, AES-192 and AES-256.
+/// The valid key lengths in bytes, for AES-128, AES-192 and AES-256.
 pub const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
 
-/// The reason why bytes are not a key.
+/// The reason why a key is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidKey {
     /// The length of the key is not one of [`KEY_LENGTHS`].
@@ -22,8 +23,8 @@ pub enum InvalidKey {
         /// The length of the key in bytes.
         length: usize,
     },
-    /// Every byte of the key is a hexadecimal digit in ASCII, so the key is probably the text form of a shorter key. [`Ff1`]
-    /// accepts such a key, as the standard does, and [`Concealer`](crate::Concealer) does not.
+    /// All bytes of the key are hexadecimal digits in ASCII, so the key is probably the text form of a shorter key.
+    /// [`Ff1`] accepts such a key, as the standard does. [`Concealer`](crate::Concealer) does not.
     Hexadecimal {
         /// The length of the key in bytes, which is the number of digits.
         length: usize,
@@ -48,7 +49,8 @@ impl Error for InvalidKey {}
 
 /// A permutation of the numbers that have `LENGTH` digits in base `RADIX`. A key selects the permutation.
 ///
-/// `RADIX` is between 2 and 65,536, and half of the digits fit into 64 bits. The compiler checks both:
+/// `RADIX` must be between 2 and 65,536, and half of the digits must fit into 64 bits. The compiler checks both
+/// conditions:
 ///
 /// ```compile_fail
 /// flake::Ff1::<65_537, 5>::new(&[0; 16]).unwrap();
@@ -58,7 +60,7 @@ impl Error for InvalidKey {}
 /// flake::Ff1::<65_536, 8>::new(&[0; 16]).unwrap();
 /// ```
 ///
-/// The standard requires at least a million numbers.
+/// The standard requires that there are at least a million numbers.
 ///
 /// ```
 /// let ff1 = flake::Ff1::<65_536, 5>::new(&[0; 16]).unwrap();
@@ -66,7 +68,8 @@ impl Error for InvalidKey {}
 /// ```
 pub struct Ff1<const RADIX: u32, const LENGTH: usize>(Cipher);
 
-/// The rounds with the block cipher that the length of the key selects. FF1 only encrypts blocks, even to decrypt a number.
+/// The rounds, with the block cipher that the key length determines. FF1 only encrypts blocks, even when it decrypts a
+/// number.
 enum Cipher {
     Aes128(FF1<Aes128Enc>),
     Aes192(FF1<Aes192Enc>),
@@ -74,13 +77,13 @@ enum Cipher {
 }
 
 impl<const RADIX: u32, const LENGTH: usize> Ff1<RADIX, LENGTH> {
-    /// Returns the permutation that a key of 16, 24 or 32 bytes selects.
+    /// Returns the permutation for a key of 16, 24 or 32 bytes.
     pub fn new(key: &[u8]) -> Result<Self, InvalidKey> {
         const {
-            // `fpe` reports an invalid base only together with the key, so the error would look like a key of the wrong
+            // `fpe` checks the base only together with the key, so an invalid base would look like a key of the wrong
             // length.
             assert!(RADIX >= 2 && RADIX <= 1 << 16, "the base must be from 2 to 65,536");
-            // The larger half. The value does not exist if it needs more than 64 bits.
+            // The right half is the larger one. If its numbers need more than 64 bits, this constant does not compile.
             let _ = Digits::<RADIX, LENGTH>::RIGHT_NUMBERS;
         }
         let invalid = InvalidKey::Length { length: key.len() };
@@ -114,29 +117,31 @@ impl<const RADIX: u32, const LENGTH: usize> Ff1<RADIX, LENGTH> {
     }
 }
 
-/// Returns the number of a string of digits, or `None` if there are fewer numbers than the standard requires.
+/// Returns the number that a string of digits represents, or `None` if there are fewer numbers than the standard
+/// requires.
 fn number_of<const RADIX: u32, const LENGTH: usize>(
     digits: Result<Digits<RADIX, LENGTH>, NumeralStringError>,
 ) -> Option<u128> {
     digits.ok().map(|digits| digits.0)
 }
 
-/// A string of `LENGTH` digits, as the number that it represents.
+/// A string of `LENGTH` digits, stored as the number that it represents.
 struct Digits<const RADIX: u32, const LENGTH: usize>(u128);
 
 impl<const RADIX: u32, const LENGTH: usize> Digits<RADIX, LENGTH> {
-    /// How many digits the left half has.
+    /// The number of digits in the left half.
     const LEFT: usize = LENGTH / 2;
-    /// How many digits the right half has.
+    /// The number of digits in the right half.
     const RIGHT: usize = LENGTH - Self::LEFT;
-    /// How many numbers a left half can represent. The compiler evaluates this, and fails if the number has more than 64 bits.
+    /// How many different numbers the left half can represent. If this value needs more than 64 bits, it does not
+    /// compile.
     const LEFT_NUMBERS: u64 = (RADIX as u64).pow(Self::LEFT as u32);
-    /// How many numbers a right half can represent.
+    /// How many different numbers the right half can represent.
     const RIGHT_NUMBERS: u64 = (RADIX as u64).pow(Self::RIGHT as u32);
-    /// How many numbers all digits can represent.
+    /// How many different numbers all digits together can represent.
     const NUMBERS: u128 = Self::LEFT_NUMBERS as u128 * Self::RIGHT_NUMBERS as u128;
 
-    /// Returns the digits of a number, or `None` if it has more digits.
+    /// Returns the digits of a number, or `None` if the number has more than `LENGTH` digits.
     fn of(number: u128) -> Option<Self> {
         (number < Self::NUMBERS).then_some(Digits(number))
     }
@@ -168,21 +173,22 @@ impl<const RADIX: u32, const LENGTH: usize> NumeralString for Digits<RADIX, LENG
 struct Half<const RADIX: u32, const LENGTH: usize> {
     /// The number that the digits of this half represent.
     number: u64,
-    /// How many digits this half has.
+    /// The number of digits in this half.
     digits: usize,
 }
 
 impl<const RADIX: u32, const LENGTH: usize> Half<RADIX, LENGTH> {
-    /// Replaces the number by the result of `change`, which gets the number, the output of a round, and how many numbers the
-    /// digits can represent. The output is reduced to these numbers.
+    /// Replaces the number with the result of `change`. The arguments of `change` are the number, the output of a
+    /// round, and how many different numbers the digits can represent. The output is reduced modulo the last argument,
+    /// and so is the result.
     fn changed(self, output: impl Iterator<Item = u8>, change: impl Fn(u128, u128, u128) -> u128) -> Self {
-        // At most 12 bytes: 4 more than a half needs, which has at most 8.
+        // The output has at most 12 bytes. A half needs at most 8 bytes, plus 4.
         let output = output.fold(0u128, |number, byte| number << 8 | u128::from(byte));
         let within = |numbers: u64| {
             let numbers = u128::from(numbers);
             (change(u128::from(self.number), output % numbers, numbers) % numbers) as u64
         };
-        // In each branch, the divisor is a constant. With base 2, the compiler replaces the division by a bit mask.
+        // In each branch, the divisor is a constant. In base 2, the compiler replaces the division with a bit mask.
         let number = match self.digits == Digits::<RADIX, LENGTH>::LEFT {
             true => within(Digits::<RADIX, LENGTH>::LEFT_NUMBERS),
             false => within(Digits::<RADIX, LENGTH>::RIGHT_NUMBERS),
@@ -211,7 +217,7 @@ impl<const RADIX: u32, const LENGTH: usize> Operations for Half<RADIX, LENGTH> {
     }
 }
 
-/// The last bytes of a number.
+/// The last `length` bytes of a number, big-endian.
 struct Bytes {
     all: [u8; 8],
     length: usize,

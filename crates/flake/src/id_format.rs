@@ -2,8 +2,9 @@
 
 use crate::{Epoch, FormatError, Layout, Node, Part, PartError, Parts};
 
-/// A layout together with its epoch. Instants are microseconds since the Unix epoch. Their type is `i128` because a layout can
-/// extend further than any clock. Fractions of a tick are rounded down unless the comment of a function says otherwise.
+/// A layout together with its epoch. Instants are microseconds since the Unix epoch. Their type is `i128` because a
+/// layout can cover more time than any clock. Fractions of a tick are rounded down unless the documentation of a
+/// function says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IdFormat {
     /// The positions of the fields.
@@ -13,7 +14,7 @@ pub struct IdFormat {
 }
 
 impl IdFormat {
-    /// Returns the fields of `id`, or an error if the number cannot be an ID with this layout.
+    /// Returns the fields of `id`, or an error if the number cannot be an ID in this layout.
     pub fn split(&self, id: i64) -> Result<Parts, FormatError> {
         let max = self.layout.last_id();
         match id {
@@ -23,8 +24,8 @@ impl IdFormat {
         }
     }
 
-    /// Returns the ID that `node` issues at `at` with `sequence`, or an error if a part does not fit into its field. No bits are
-    /// cut off.
+    /// Returns the ID that `node` issues at `at` with `sequence`, or an error if a part does not fit into its field.
+    /// Parts are never truncated.
     pub fn join(&self, at: i128, node: Node, sequence: u32) -> Result<i64, FormatError> {
         let stamp = self.layout.stamp(node)?;
         let max = self.layout.max(Part::Sequence);
@@ -40,23 +41,24 @@ impl IdFormat {
         self.epoch_micros() + i128::from(tick) * i128::from(self.layout.tick().micros())
     }
 
-    /// Returns the instant at which the last tick has ended.
+    /// Returns the instant at which the last tick ends.
     pub fn end(&self) -> i128 {
         self.instant(self.layout.max(Part::Timestamp)) + self.tick_micros()
     }
 
-    /// Returns the first ID, over all nodes, of the tick that contains `at`.
+    /// Returns the lowest ID of any node in the tick that contains `at`.
     pub fn min_id(&self, at: i128) -> Result<i64, FormatError> {
         Ok((self.tick_at(at)? << self.layout.timestamp_shift()) as i64)
     }
 
-    /// Returns the last ID, over all nodes, of the tick that contains `at`.
+    /// Returns the highest ID of any node in the tick that contains `at`.
     pub fn max_id(&self, at: i128) -> Result<i64, FormatError> {
         Ok(self.min_id(at)? | ((1 << self.layout.timestamp_shift()) - 1))
     }
 
-    /// Returns the first ID whose time is `at` or later, or 0 if `at` is before the epoch. If `at` is after the layout's last
-    /// tick, returns the number above the last ID, or `None` if this number is not a `bigint`.
+    /// Returns the lowest ID whose time is `at` or later, or 0 if `at` is before the epoch. If `at` is after the
+    /// layout's last tick, returns the number above the highest ID, or `None` if this number does not fit into a
+    /// `bigint`.
     pub fn first_id_from(&self, at: i128) -> Option<i64> {
         let tick = (at - self.epoch_micros() + self.tick_micros() - 1).div_euclid(self.tick_micros()).max(0);
         if tick > i128::from(self.layout.max(Part::Timestamp)) {
@@ -65,8 +67,8 @@ impl IdFormat {
         Some((tick as i64) << self.layout.timestamp_shift())
     }
 
-    /// Returns the last ID whose time is before `at`, or -1 if there is no such ID. If `at` is after the layout's last tick,
-    /// returns the layout's last ID.
+    /// Returns the highest ID whose time is before `at`, or -1 if there is no such ID. If `at` is after the layout's
+    /// last tick, returns the layout's highest ID.
     pub fn last_id_before(&self, at: i128) -> i64 {
         self.first_id_from(at).map_or(self.layout.last_id(), |first| first - 1)
     }

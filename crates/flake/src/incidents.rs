@@ -1,21 +1,21 @@
-//! Counts of rare events, with the size and time of the last event.
+//! Counts of rare events, with the size and the time of the last event.
 
 use crate::Nanos;
 use crate::sync::{AtomicU64, Ordering};
 
-/// How often an event happened to the wall clock, with the size and time of the last event.
+/// The number of times that an event of the wall clock occurred, with the size and the time of the last event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Incidents {
     /// The number of events.
     pub count: u64,
     /// The size of the last event, or 0 if there was none.
     pub size: Nanos,
-    /// The wall-clock time after the last event, or 0 if there was none.
+    /// The wall-clock time just after the last event, or 0 if there was none.
     pub at: Nanos,
 }
 
-/// [`Incidents`] in shared memory. A reader can see numbers from two different events while another process adds an event. This
-/// is acceptable because the numbers are only displayed.
+/// [`Incidents`] in shared memory. While another process adds an event, a reader can see values from two different
+/// events. This is acceptable because the values are only displayed.
 #[derive(Default)]
 pub(crate) struct IncidentRecord {
     count: AtomicU64,

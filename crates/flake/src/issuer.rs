@@ -1,4 +1,4 @@
-//! Issues the IDs of one node inside one process, without PostgreSQL.
+//! Issues the IDs of one node within one process, without PostgreSQL.
 
 use core::error::Error;
 use core::fmt;
@@ -12,27 +12,28 @@ use crate::{
     Reading, Request, Reservation, Run, Stamp, State,
 };
 
-/// The generator of a process that is not a PostgreSQL server, for example of an application. All threads of the process use one issuer
-/// by reference.
+/// The ID generator of a process that is not a PostgreSQL server, for example an application. All threads of the
+/// process share one issuer by reference.
 ///
-/// An issuer issues IDs only below a limit, which the caller raises in one of two ways:
+/// An issuer issues IDs only below a limit. The caller raises the limit in one of two ways:
 ///
-/// - *With a registry*: [`Issuer::of_grant`] begins at the start of a [`Grant`], and [`Issuer::raise`] raises the limit to the bound of
-///   the grant after each renewal. The registry never grants the same IDs to another holder, so the process stores nothing.
-/// - *With a mark that the process stores*: [`Issuer::start`] begins at the stored mark. [`Issuer::reserve`] plans a reservation, the
-///   caller stores its mark durably, and [`Planned::publish`] raises the limit. The caller must make sure that no other process and no
-///   server ever has the same node.
+/// - *With a registry*: [`Issuer::of_grant`] begins at the start of a [`Grant`]. After each renewal, [`Issuer::raise`]
+///   raises the limit to the bound of the grant. The process does not have to store anything, because the registry
+///   never grants the same IDs to a different holder.
+/// - *With a mark that the process stores*: [`Issuer::start`] begins at the stored mark. [`Issuer::reserve`] plans a
+///   reservation, the caller stores its mark durably, and [`Planned::publish`] raises the limit. The caller must ensure
+///   that no other process and no server ever has the same node.
 ///
-/// An issuer never waits. If it cannot issue an ID, the [`Obstacle`] says why:
+/// An issuer never waits. If it cannot issue an ID, it returns an [`Obstacle`]:
 ///
-/// - [`Obstacle::NotReserved`]: the limit is reached. Raise it, and retry.
-/// - [`Obstacle::Throttled`]: the IDs are [`Issuer::MAX_AHEAD`] ahead of the clock, or half of it if the call is for more than one ID.
-///   Retry after the duration. If the threads of a process use up all IDs that the layout allows, some threads can wait
-///   longer than others, and calls for one ID take precedence over calls for several.
-/// - [`Obstacle::NotLoaded`]: the issuer was stopped.
+/// - [`Obstacle::NotReserved`]: the limit has been reached. Raise it, and retry.
+/// - [`Obstacle::Throttled`]: the IDs are ahead of the clock by [`Issuer::MAX_AHEAD`] or, if the call is for more than
+///   one ID, by half of it. Retry after the duration. If the threads of a process use up all IDs that the layout
+///   allows, some threads can wait longer than others, and calls for one ID take precedence over calls for several IDs.
+/// - [`Obstacle::NotLoaded`]: the issuer has been stopped.
 /// - [`Obstacle::Exhausted`], [`Obstacle::BeforeEpoch`]: the layout has no ID for this time.
 ///
-/// Two processes must not have copies of one issuer. After `fork()`, only one of the two processes may use it.
+/// Two processes must never use copies of one issuer. After `fork()`, only one of the two processes may use the issuer.
 pub struct Issuer {
     state: State,
     limits: Limits,
@@ -41,15 +42,16 @@ pub struct Issuer {
     limit: Limit,
 }
 
-/// What raises the limit.
+/// The source of the limit.
 enum Limit {
-    /// The grant of this node with this start.
+    /// The grant that belongs to this node and has this start.
     Grant(Node, Point),
-    /// The marks that the caller stores.
+    /// Marks that the caller stores.
     Marks {
-        /// True while a thread stores the mark of a reservation.
+        /// True while a thread is storing the mark of a reservation.
         planning: AtomicBool,
-        /// The highest ceiling that was planned. The mark above it can be stored, even if the reservation was not published.
+        /// The highest ceiling that has been planned. Its mark may have been stored even if the reservation was not
+        /// published.
         planned: AtomicU64,
     },
 }
@@ -75,7 +77,7 @@ impl Iterator for IdBatch {
 
 impl FusedIterator for IdBatch {}
 
-/// A reservation whose mark is not stored yet. While it exists, no other thread can plan one.
+/// A reservation whose mark has not been stored yet. While this value exists, no other thread can plan a reservation.
 pub struct Planned<'issuer> {
     issuer: &'issuer Issuer,
     planning: &'issuer AtomicBool,
@@ -84,15 +86,16 @@ pub struct Planned<'issuer> {
 }
 
 impl Planned<'_> {
-    /// Returns the mark that must be stored durably, in the place of the previous mark, before the reservation is published. It is
-    /// never lower than the mark of an earlier reservation of this issuer.
+    /// Returns the mark that replaces the previous mark. The caller must store it durably before it publishes the
+    /// reservation. The mark is never lower than the marks of earlier reservations of this issuer.
     pub fn mark(&self) -> Mark {
         Mark::above(&self.issuer.stamp, self.reservation.ceiling)
     }
 
-    /// Raises the limit of the issuer to the end of the reservation. `monotonic` is the time at which the mark became durable.
+    /// Raises the issuer's limit to the end of the reservation. `monotonic` is the monotonic time at which the mark
+    /// became durable.
     ///
-    /// If the mark could not be stored, drop the reservation instead. The limit then stays as it is.
+    /// If the mark could not be stored, drop the reservation instead. The limit then stays unchanged.
     pub fn publish(self, monotonic: Nanos) {
         let state = &self.issuer.state;
         state.publish(state.generation(), self.reservation, monotonic.saturating_sub(self.begun));
@@ -101,17 +104,17 @@ impl Planned<'_> {
 
 impl Drop for Planned<'_> {
     fn drop(&mut self) {
-        // Release: the thread that plans next sees what this thread has planned.
+        // Release: the thread that plans the next reservation sees what this thread has planned.
         self.planning.store(false, Ordering::Release);
     }
 }
 
-/// The reason why no reservation can be planned.
+/// The reason why a reservation cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPlan {
     /// Another thread is storing the mark of a reservation. Retry after a short pause.
     Busy,
-    /// The issuer has a grant, whose bound is the limit. Renew the grant.
+    /// The limit is the bound of a grant. Renew the grant.
     Granted,
 }
 
@@ -131,8 +134,8 @@ impl Error for NoPlan {}
 pub enum StartError {
     /// The node does not fit into the layout.
     Node(PartError),
-    /// The first ID would be this far ahead of the wall clock, which is more than [`MAX_LEAD`]. Either the clock is wrong, or the mark
-    /// was stored while the clock was wrong.
+    /// The first ID would be this far ahead of the wall clock, which is more than [`MAX_LEAD`]. Either the clock is
+    /// wrong now, or it was wrong when the mark was stored.
     Ahead(Duration),
 }
 
@@ -156,14 +159,16 @@ impl fmt::Display for StartError {
 impl Error for StartError {}
 
 impl Issuer {
-    /// How far IDs may be ahead of the clock, in nanoseconds: 100 ms, the default of the setting `snowflake_pg.max_ahead`. If a burst
-    /// uses up the IDs of a tick, the next IDs carry the times of the following ticks, up to this limit.
+    /// The limit of how far IDs may be ahead of the clock, in nanoseconds: 100 ms, like the default of the setting
+    /// `snowflake_pg.max_ahead`. If a burst uses up the IDs of a tick, the next IDs contain the times of the following
+    /// ticks, up to this limit.
     pub const MAX_AHEAD: Nanos = 100_000_000;
 
-    /// Creates the issuer of a node, which begins at the mark `begin`, with the clocks of this moment. The issuer issues nothing until a
-    /// reservation is published.
+    /// Creates the issuer of a node. It begins at the mark `begin`, and issues no IDs until a reservation is published.
+    /// `reading` contains the current times of the clocks.
     ///
-    /// If the wall clock is behind the time of `begin`, the IDs begin at that time, and continue at the speed of the monotonic clock.
+    /// If the wall clock is behind the time of `begin`, the IDs begin at that time, and continue at the speed of the
+    /// monotonic clock.
     pub fn start(format: &IdFormat, node: Node, begin: Mark, reading: Reading) -> Result<Issuer, StartError> {
         let (limits, stamp) = (Limits::of(format), format.layout.stamp(node)?);
         let first = begin.first_word(&stamp, limits.last_word());
@@ -172,15 +177,16 @@ impl Issuer {
             return Err(StartError::Ahead(Duration::from_nanos(ahead)));
         }
         let state = State::new();
-        // No other caller has this state, so it is loaded. A state that is not loaded issues nothing.
+        // This cannot fail, because no other caller has the state. Even if it did, a state that is not loaded issues
+        // nothing.
         let _ = state.load(state.generation(), first, GeneratorClock::start(reading, limits.time(first)));
         let pace = Pace { max_ahead: Issuer::MAX_AHEAD, ..Pace::default() };
         let limit = Limit::Marks { planning: AtomicBool::new(false), planned: AtomicU64::new(0) };
         Ok(Issuer { state, limits, stamp, pace, limit })
     }
 
-    /// Creates the issuer of a grant that a member with this identity has, with the clocks of this moment. Create only one issuer for a
-    /// grant: a second one would begin at the same ID.
+    /// Creates the issuer for a grant of a member with this identity. `reading` contains the current times of the
+    /// clocks. Create only one issuer for each grant, because a second one would begin at the same ID.
     pub fn of_grant(identity: &MemberIdentity, grant: &Grant, reading: Reading) -> Result<Issuer, StartError> {
         let begin = grant.begin(Mark::NOTHING_ISSUED);
         let mut issuer = Issuer::start(&identity.format, grant.node, begin, reading)?;
@@ -196,24 +202,24 @@ impl Issuer {
         self
     }
 
-    /// Lets each tick begin at a random sequence number. By default, it begins at 0. In an application that issues less
-    /// than one ID per tick, all sequence numbers would then be 0, and a hash of the lowest bits would distribute the
-    /// IDs unevenly.
+    /// Makes each tick begin at a random sequence number. By default, each tick begins at 0. If an application issues
+    /// less than one ID per tick, all sequence numbers are then 0, and a hash of the lowest bits distributes the IDs
+    /// unevenly.
     #[must_use]
     pub fn with_random_start(mut self) -> Issuer {
         self.pace.random_start = true;
         self
     }
 
-    /// Issues one ID. `monotonic` reads the monotonic clock, the same one as in the readings that the issuer got, in nanoseconds. It is
-    /// called again if another thread was faster.
+    /// Issues one ID. `monotonic` reads the monotonic clock, in nanoseconds. It must be the same clock as in the
+    /// readings that were passed to the issuer. It is called again if another thread was faster.
     #[inline]
     pub fn next_id(&self, monotonic: impl FnMut() -> Nanos) -> Result<i64, Obstacle> {
         self.draw(1, monotonic).map(|run| self.stamp.id(run.first))
     }
 
-    /// Issues up to `count` IDs, and at least one. The IDs are consecutive, ascending, and follow one another without a gap in the
-    /// sequence of this node. One call issues at most the IDs of one tick, so the caller calls this function again for the rest.
+    /// Issues up to `count` IDs, but at least one. The IDs are ascending, and follow each other without a gap in the
+    /// sequence of this node. One call issues at most the IDs of one tick. The caller makes further calls for the rest.
     pub fn next_ids(&self, count: u64, monotonic: impl FnMut() -> Nanos) -> Result<IdBatch, Obstacle> {
         self.draw(count, monotonic).map(|run| IdBatch { stamp: self.stamp, words: run.first..=run.last() })
     }
@@ -224,8 +230,9 @@ impl Issuer {
         self.state.draw(&self.limits, self.pace, Request::UpTo(count), clock).map(|drawn| drawn.run)
     }
 
-    /// Raises the limit to the bound of a renewed grant. Returns false, and does nothing, if the grant is not the one with which this
-    /// issuer was created: if a worker ID was lost and claimed again, another holder can have issued the IDs between the two grants.
+    /// Raises the limit to the bound of a renewed grant. Returns false, and does nothing, if this is not the grant with
+    /// which the issuer was created. If a worker ID was lost and claimed again, a different holder can have issued the
+    /// IDs between the two grants.
     #[must_use = "if the grant is another one, this issuer ends at its bound, and the other grant needs an issuer of its own"]
     pub fn raise(&self, grant: &Grant) -> bool {
         let Limit::Grant(node, start) = self.limit else { return false };
@@ -237,49 +244,51 @@ impl Issuer {
         same
     }
 
-    /// Plans the next reservation at the time `monotonic`. It covers the IDs of the next one to ten seconds. It is
-    /// longer if storing a mark takes long, or if the previous reservation was extended late. `needed` is the number in
-    /// [`Obstacle::NotReserved`], or 0 if the reservation is extended in advance.
+    /// Plans the next reservation at the monotonic time `monotonic`. It covers the IDs of the next one to ten seconds.
+    /// It is longer if storing a mark takes a long time, or if the previous reservation was extended late. `needed` is
+    /// the number in [`Obstacle::NotReserved`], or 0 if the reservation is extended in advance.
     pub fn reserve(&self, monotonic: Nanos, needed: u64) -> Result<Planned<'_>, NoPlan> {
         let Limit::Marks { planning, planned } = &self.limit else { return Err(NoPlan::Granted) };
-        // Acquire: see the release in `drop`.
+        // Acquire: see the Release in `drop`.
         if planning.swap(true, Ordering::Acquire) {
             return Err(NoPlan::Busy);
         }
         let now = self.state.clock().time(monotonic);
         let mut reservation = self.state.next_reservation(&self.limits, now, needed);
-        // A lower mark in the place of a stored one would let the next process begin below IDs that this one has issued.
+        // If a lower mark replaced a stored one, the next process would begin below IDs that this process has issued.
         reservation.ceiling = planned.load(Ordering::Relaxed).max(reservation.ceiling);
         planned.store(reservation.ceiling, Ordering::Relaxed);
         Ok(Planned { issuer: self, planning, reservation, begun: monotonic })
     }
 
-    /// Returns true if half of the reservation is used. A caller that extends the reservation at this point stores
-    /// about two marks per second while it issues IDs without a pause, and never has to wait for a mark when it needs
-    /// an ID.
+    /// Returns true if half of the reservation has been used. If the caller extends the reservation at this point, it
+    /// stores about two marks per second while it issues IDs without a pause, and never has to wait for a mark when it
+    /// needs an ID.
     pub fn is_due(&self) -> bool {
         matches!(self.limit, Limit::Marks { .. }) && self.state.is_due()
     }
 
-    /// Follows the wall clock by the same rules as a server: small differences slowly, forward steps up to `rules.max_jump` at once, and
-    /// backward steps not at all, so that IDs never repeat and keep increasing. `read` reads the clocks. Call this function regularly,
-    /// for example once a second. Without it, the IDs follow the monotonic clock only, and drift away from the wall clock.
+    /// Follows the wall clock by the same rules as a server. Small differences are followed slowly, and forward steps
+    /// up to `rules.max_jump` at once. Backward steps are not followed, so IDs never repeat, and always increase.
+    /// `read` reads the clocks. Call this function regularly, for example once per second. Otherwise, the IDs follow
+    /// only the monotonic clock, and drift away from the wall clock.
     ///
-    /// `rules.slack` must be at most the limit that [`Issuer::with_max_ahead`] sets. With
-    /// [`crate::OnRegression::Hold`], an issuer with marks is held only if the caller does not extend the reservation
-    /// while [`Disciplined::behind`] is not `None`. An issuer of a grant continues up to the bound.
+    /// `rules.slack` must not exceed the limit that [`Issuer::with_max_ahead`] sets. With
+    /// [`crate::OnRegression::Hold`], an issuer with marks stops only if the caller does not extend the reservation
+    /// while [`Disciplined::behind`] is not `None`. An issuer with a grant continues up to the bound.
     pub fn discipline(&self, read: impl FnOnce() -> Reading, rules: &ClockRules) -> Disciplined {
         let issued = self.state.last().map_or(0, |last| self.limits.time(last));
         self.state.discipline(read, issued, rules)
     }
 
-    /// Accepts the wall clock as correct after a forward step of more than `rules.max_jump`, which [`Issuer::discipline`] does not follow,
-    /// and returns by how much the time of the next ID moves. Returns `None` if another thread is comparing the clocks. Retry then.
+    /// Accepts the wall clock as correct after a forward step of more than `rules.max_jump`, which
+    /// [`Issuer::discipline`] does not follow. Returns how far the time of the next ID moves, or `None` if another
+    /// thread is comparing the clocks. In this case, retry.
     pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Option<Nanos> {
         self.state.accept_clock(read)
     }
 
-    /// Stops the issuer permanently. A call that began earlier in a different thread can still return an ID.
+    /// Stops the issuer permanently. A call that began earlier in another thread can still return an ID.
     pub fn stop(&self) {
         self.state.unload();
     }

@@ -7,8 +7,9 @@
 //! +--+--------------------------------------------+------------+--------------+
 //! ```
 //!
-//! This is the default layout, `41:10:12`. A layout with four widths has a datacenter field above the worker field. If the second
-//! width is marked with an `s`, as in `39:8s:16@10ms`, the second field is the sequence, and the fields of the node are below it.
+//! This is the default layout, `41:10:12`. A layout with four widths has a datacenter field above the worker field. If
+//! the second width is marked with an `s`, as in `39:8s:16@10ms`, the second field is the sequence, and the node's
+//! fields are below it.
 
 use core::fmt;
 
@@ -25,7 +26,7 @@ pub struct Layout {
     tick: Tick,
 }
 
-/// The server that issues IDs: the part of an ID that is the same in all IDs from one server.
+/// The part of an ID that identifies the server. It is the same in all IDs from one server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
     /// The datacenter ID, or 0 in a layout without a datacenter field.
@@ -37,16 +38,16 @@ pub struct Node {
 /// The fields of an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parts {
-    /// Ticks since the epoch.
+    /// The number of ticks since the epoch.
     pub tick: u64,
     /// The server that issued the ID.
     pub node: Node,
-    /// The position in the tick.
+    /// The position within the tick.
     pub sequence: u32,
 }
 
-/// Turns words into the IDs of one node. No other code knows where the bits of the node are. The positions are computed once for
-/// each node.
+/// Turns words into the IDs of one node. Only this type knows where the node bits are. Their position is computed once
+/// for each node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     low: u64,
@@ -61,7 +62,7 @@ impl Stamp {
         ((word & !self.low) << self.shift | self.node | (word & self.low)) as i64
     }
 
-    /// Returns the bits of an ID that identify its server, and the value of these bits in the IDs from this node.
+    /// Returns a mask of the bits that identify the server, and the value of these bits in the IDs of this node.
     pub const fn node_field(&self) -> (i64, i64) {
         let mask = ((1 << self.shift) - 1) << self.low.count_ones();
         (mask, self.node as i64)
@@ -72,19 +73,21 @@ impl Layout {
     /// The number of bits in a positive `bigint`.
     pub const MAX_BITS: u32 = 63;
 
-    /// The largest width of the datacenter, worker and sequence fields. Their values are reported as SQL `integer`.
+    /// The largest width of the datacenter, worker and sequence fields. The SQL functions return their values as
+    /// `integer`.
     pub const MAX_FIELD_BITS: u32 = 31;
 
-    /// `41:10:12` with ticks of one millisecond: Twitter's layout, with its ten machine bits as one worker ID.
+    /// `41:10:12` with ticks of one millisecond. This is Twitter's layout with its ten machine bits as one worker ID.
     pub const TWITTER: Layout = Layout::widths(41, None, 10, 12, Tick::Ms1);
 
-    /// Sonyflake's layout: 39 timestamp bits with ticks of 10 ms, 8 sequence bits, and the machine's 16 bits in the lowest
-    /// position (`sonyflake.go`).
+    /// Sonyflake's layout: 39 timestamp bits with ticks of 10 ms, 8 sequence bits, and the 16 bits of the machine in
+    /// the lowest position (`sonyflake.go`).
     pub const SONYFLAKE: Layout = Layout::widths(39, None, 16, 8, Tick::Ms10).with_sequence_above_node();
 
-    /// Parses a layout in bits. It has the form `timestamp:worker:sequence` or `timestamp:datacenter:worker:sequence`. With an `s`
-    /// after the second width, it has the form `timestamp:sequence:worker` or `timestamp:sequence:datacenter:worker`. It can end with
-    /// `@1ms`, `@10ms` or `@1s`. Letters can be in either case. [`crate::IdFormat::parse`] also accepts the names of presets.
+    /// Parses a layout that is given as widths in bits. The format is `timestamp:worker:sequence` or
+    /// `timestamp:datacenter:worker:sequence`. If the second width is followed by an `s`, the format is
+    /// `timestamp:sequence:worker` or `timestamp:sequence:datacenter:worker`. A suffix `@1ms`, `@10ms` or `@1s` is
+    /// optional. Letters can be upper or lower case. [`crate::IdFormat::parse`] also accepts the names of presets.
     pub fn parse(text: &str) -> Result<Layout, LayoutError> {
         let text = text.trim();
         let (widths, tick) = match text.split_once('@') {
@@ -104,7 +107,7 @@ impl Layout {
             if count == bits.len() || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
                 return Err(LayoutError::Malformed);
             }
-            // The text contains only digits, so a number that does not fit into `u32` is larger than the width of any field.
+            // The string contains only digits, so a number that does not fit into `u32` is too large for any field.
             bits[count] = digits.parse().unwrap_or(u32::MAX);
             count += 1;
         }
@@ -119,8 +122,8 @@ impl Layout {
         Ok(if sequence_second { layout.with_sequence_above_node() } else { layout })
     }
 
-    /// Returns the layout with these widths and with the sequence in the lowest position. The timestamp and the sequence need at
-    /// least one bit each. The sum of the widths is at most [`Layout::MAX_BITS`].
+    /// Returns the layout with these widths and with the sequence in the lowest position. The timestamp and the
+    /// sequence need at least one bit each. The sum of the widths must not exceed [`Layout::MAX_BITS`].
     pub fn of(
         timestamp_bits: u32,
         datacenter_bits: Option<u32>,
@@ -146,7 +149,8 @@ impl Layout {
         }
     }
 
-    /// Returns the layout with these widths, which are known to be valid, and with the sequence in the lowest position.
+    /// Returns the layout with these widths and with the sequence in the lowest position. The caller knows that the
+    /// widths are valid.
     pub(crate) const fn widths(
         timestamp_bits: u32,
         datacenter_bits: Option<u32>,
@@ -157,8 +161,8 @@ impl Layout {
         Layout { timestamp_bits, datacenter_bits, worker_bits, sequence_bits, sequence_lowest: true, tick }
     }
 
-    /// Returns a layout with the same fields, but with the sequence between the timestamp and the node. The IDs from one tick are
-    /// then not consecutive numbers.
+    /// Returns the layout with the same fields, but with the sequence between the timestamp and the node. The IDs of
+    /// one tick are then not consecutive numbers.
     pub const fn with_sequence_above_node(self) -> Layout {
         Layout { sequence_lowest: false, ..self }
     }
@@ -168,17 +172,17 @@ impl Layout {
         self.tick
     }
 
-    /// Returns true if the sequence is the lowest field, so that the IDs from one tick are consecutive numbers.
+    /// Returns true if the sequence is the lowest field, so that the IDs of one tick are consecutive numbers.
     pub const fn sequence_lowest(&self) -> bool {
         self.sequence_lowest
     }
 
-    /// Returns true if the layout has a datacenter field. A field with no bits, as in `41:0:10:12`, does not count.
+    /// Returns true if the layout has a datacenter field. A field of width 0, as in `41:0:10:12`, does not count.
     pub const fn has_datacenter(&self) -> bool {
         self.datacenter() > 0
     }
 
-    /// Returns true if the layout has a worker field. A field with no bits, as in `47:0:16`, does not count.
+    /// Returns true if the layout has a worker field. A field of width 0, as in `47:0:16`, does not count.
     pub const fn has_worker(&self) -> bool {
         self.worker_bits > 0
     }
@@ -219,7 +223,8 @@ impl Layout {
         self.node_bits() + self.sequence_bits
     }
 
-    /// Returns the stamp that turns words into the IDs of `node`, or an error if a number does not fit into its field.
+    /// Returns the stamp that turns words into the IDs of `node`, or an error if one of the node's numbers does not fit
+    /// into its field.
     pub fn stamp(&self, node: Node) -> Result<Stamp, PartError> {
         let numbers = [(Part::Datacenter, node.datacenter), (Part::Worker, node.worker)];
         for (part, number) in numbers {
@@ -231,13 +236,13 @@ impl Layout {
         Ok(Stamp { low: self.low_mask(), shift: self.node_bits(), node: number << self.node_shift() })
     }
 
-    /// Returns the word of a non-negative ID of any node.
+    /// Returns the word of an ID of any node. The ID must not be negative.
     pub const fn word(&self, id: i64) -> u64 {
         let low = self.low_mask();
         (id as u64 >> self.node_bits()) & !low | (id as u64 & low)
     }
 
-    /// Returns the fields of an ID between 0 and [`Layout::last_id`].
+    /// Returns the fields of an ID. The ID must be between 0 and [`Layout::last_id`].
     pub const fn split(&self, id: i64) -> Parts {
         let word = self.word(id);
         let node = id as u64 >> self.node_shift() & ((1 << self.node_bits()) - 1);

@@ -1,12 +1,13 @@
-//! Snowflake IDs without PostgreSQL: what the bits of an ID mean, what time it carries, and which ID comes next.
+//! Snowflake IDs without PostgreSQL: the meaning of an ID's bits, the time that an ID contains, and the choice of the
+//! next ID.
 //!
-//! This is the part of snowflake_pg that does not depend on PostgreSQL. A program that is not a server can use it to decode IDs, and
-//! to issue IDs of the same fleet. The crate reads no clock and does no I/O. The caller passes the time, and every decision depends
-//! only on the arguments.
+//! This crate is the part of snowflake_pg that does not depend on PostgreSQL. Other programs can use it to decode IDs
+//! and to issue IDs of the same fleet. The crate does not read clocks and does no I/O. The caller passes the time, and
+//! every decision depends only on the arguments.
 //!
 //! # Decode an ID
 //!
-//! An [`IdFormat`] is a [`Layout`] with an [`Epoch`]. The IDs of one table have the same format:
+//! An [`IdFormat`] consists of a [`Layout`] and an [`Epoch`]. All IDs in one table have the same format:
 //!
 //! ```
 //! use flake::IdFormat;
@@ -25,8 +26,9 @@
 //!
 //! # Issue IDs
 //!
-//! An [`Issuer`] issues the IDs of one [`Node`] in one process. It never issues an ID at or above its limit. The limit comes from a
-//! registry, or from a [`Mark`] that the caller stores durably before the IDs below it are issued:
+//! An [`Issuer`] issues the IDs of one [`Node`] in one process. It never issues an ID at or above its limit. The limit
+//! comes either from a registry or from a [`Mark`]. The caller must store the mark durably before IDs below it are
+//! issued:
 //!
 //! ```
 //! use flake::{IdFormat, Issuer, Mark, Node, Obstacle, Reading};
@@ -53,24 +55,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Two programs in the directory `examples` do all of it: `mark_file` stores the mark in a file, and `registry` gets its worker ID from
-//! the registry of a fleet.
+//! Two complete programs are in the directory `examples`: `mark_file` stores the mark in a file, and `registry` gets
+//! its worker ID from the registry of a fleet.
 //!
 //! # Terms
 //!
-//! - *tick*: one unit of an ID's timestamp ([`Tick`]). It is 1 ms unless the layout specifies a different length.
-//! - *word*: `tick << sequence_bits | sequence`, the ID without its node bits. Words are consecutive integers, so `word + n`
-//!   continues correctly in the next tick. Only [`Stamp`] knows where the node bits are.
-//! - *generator time*: the time by which IDs are issued. It runs on the monotonic clock ([`GeneratorClock`]).
-//! - *mark*: a number at or above which no ID was ever issued ([`Mark`]); *reservation*: the words below the mark that may be
-//!   issued.
-//! - *last issued*: the highest word issued so far; *lead*: how far the tick of this word is ahead of the clock.
+//! - *tick*: the unit of an ID's timestamp ([`Tick`]). It is 1 ms unless the layout specifies a different length.
+//! - *word*: `tick << sequence_bits | sequence`, which is the ID without its node bits. Words are consecutive integers,
+//!   so `word + n` continues correctly into the next tick. Only [`Stamp`] knows where the node bits are.
+//! - *generator time*: the time on which the timestamps in IDs are based. It advances with the monotonic clock
+//!   ([`GeneratorClock`]).
+//! - *mark*: a number at or above which no ID has ever been issued ([`Mark`]). *Reservation*: the words below the mark
+//!   that may be issued.
+//! - *last issued*: the highest word issued so far. *Lead*: how far the tick of this word is ahead of the clock.
 //!
-//! A *segment* ([`Segment`]) is not an ID: it issues short, dense numbers from blocks of a tag. The module [`refill`] decides how a
-//! server gets these blocks.
+//! A *segment* ([`Segment`]) does not issue IDs. It issues short, dense numbers from blocks that belong to a tag. The
+//! module [`refill`] decides how a server gets these blocks.
 //!
-//! The module [`fleet`] decides which server of a fleet has which worker ID. The module [`serial`] makes short numbers for people.
-//! A [`Concealer`] makes numbers that stand for IDs and reveal neither a time nor a server.
+//! The module [`fleet`] decides which server of a fleet has which worker ID. The module [`serial`] formats short
+//! numbers for people. A [`Concealer`] encrypts IDs, so that the resulting numbers reveal neither a time nor a server.
 
 mod assignment;
 mod block_size;

@@ -1,14 +1,14 @@
-//! The oldest mark that is written but not known to be durable. A session that gives up waiting leaves the mark to the next
-//! session.
+//! The pending mark: the oldest mark that has been written but is not known to be durable. If a session stops waiting
+//! for the mark, the next session continues with it.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Nanos, Reservation};
 
-/// Identifies the period between two calls of [`crate::State::unload`].
+/// Identifies the period between two calls to [`crate::State::unload`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Generation(pub(crate) u64);
 
-/// A mark that was written, and the reservation whose words are below the mark.
+/// A mark that has been written, and the reservation whose words are below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// The generation to which the reservation belongs.
@@ -17,30 +17,30 @@ pub struct Pending {
     pub reservation: Reservation,
     /// The generator time for which the reservation was made.
     pub time: Nanos,
-    /// The time of the monotonic clock when the mark was written.
+    /// The monotonic time at which the mark was written.
     pub written: Nanos,
-    /// The position at which the mark's record ends in the log of its store, never 0. The mark is durable once the log is durable
-    /// up to this position.
+    /// The end of the mark's record in the log of its store, never 0. The mark is durable once the log is durable up to
+    /// this position.
     pub position: u64,
 }
 
-/// The shortest pause and the longest pause between two checks of whether a mark is durable. Between these limits, the pause is
-/// the time waited so far divided by `PAUSE_PART`, so that the checks cost little compared with the wait.
+/// The shortest and the longest pause between two checks of whether a mark is durable. Between these limits, the pause
+/// is the time waited so far divided by `PAUSE_PART`, so that the cost of the checks is small compared with the wait.
 const SHORTEST_PAUSE: Nanos = 1_000_000;
 pub(crate) const LONGEST_PAUSE: Nanos = 50_000_000;
 const PAUSE_PART: Nanos = 8;
 
-/// Returns how long to pause before the next check of whether a mark is durable. The mark was written at `written`, by the
-/// monotonic clock.
+/// Returns how long to pause before the next check of whether a mark is durable. `written` is the monotonic time at
+/// which the mark was written.
 pub fn pause(written: Nanos, now: Nanos) -> Nanos {
     (now.saturating_sub(written) / PAUSE_PART).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }
 
 /// A place for one [`Pending`] in shared memory.
 ///
-/// This is a sequence lock: a writer makes `version` odd, stores the numbers, and makes `version` even again. No process waits
-/// for a writer, because a writer can be stopped at any instruction. While a writer is stopped, a reader finds nothing, and
-/// another writer changes nothing.
+/// It is a sequence lock: a writer makes `version` odd, stores the fields, and makes `version` even again. No process
+/// waits for a writer, because a writer can be stopped at any instruction. While a writer is stopped, readers find
+/// nothing, and other writers change nothing.
 #[derive(Default)]
 pub(crate) struct Place {
     version: AtomicU64,
@@ -49,17 +49,17 @@ pub(crate) struct Place {
     renew: AtomicU64,
     time: AtomicU64,
     written: AtomicU64,
-    /// The position in the log, or 0 while the place is empty.
+    /// The position in the log, or 0 if the place is empty.
     position: AtomicU64,
 }
 
 impl Place {
-    /// Returns the mark that is noted, or `None` if no mark is noted or another process is changing it.
+    /// Returns the recorded mark, or `None` if there is none or if another process is changing it.
     pub(crate) fn read(&self) -> Option<Pending> {
         self.read_version().1
     }
 
-    /// Notes a mark unless an older mark of the same generation or a mark of a later generation is noted.
+    /// Records a mark, unless the place contains an older mark of the same generation or a mark of a later generation.
     pub(crate) fn note(&self, pending: &Pending) {
         let (version, noted) = self.read_version();
         if noted.is_none_or(|noted| noted.generation < pending.generation) {
@@ -74,7 +74,7 @@ impl Place {
         }
     }
 
-    /// Forgets a mark if it is the one that is noted.
+    /// Clears the place if it contains this mark.
     pub(crate) fn forget(&self, pending: &Pending) {
         let (version, noted) = self.read_version();
         if noted == Some(*pending) {
@@ -84,8 +84,8 @@ impl Place {
 
     fn read_version(&self) -> (u64, Option<Pending>) {
         let version = self.version.load(Ordering::Acquire);
-        // Acquire: if this code reads a number that a later writer stored, the second read of the version sees that writer's odd
-        // version.
+        // Acquire: if a field comes from a later writer, the second read of the version sees the odd version of that
+        // writer.
         let pending = Pending {
             generation: Generation(self.generation.load(Ordering::Acquire)),
             reservation: Reservation {
@@ -100,7 +100,7 @@ impl Place {
         (version, (whole && pending.position != 0).then_some(pending))
     }
 
-    /// Stores numbers if no other writer has changed them since `version` was read.
+    /// Stores fields if no other writer has changed them since `version` was read.
     fn change(&self, version: u64, store: impl FnOnce()) {
         // AcqRel: the stores take place after `version` has become odd, and after the stores of the previous writer.
         let taken = version.is_multiple_of(2)

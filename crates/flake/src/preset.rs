@@ -1,7 +1,7 @@
-//! The named layouts of other systems, from the documentation and sources of those systems.
+//! The named layouts of other systems, taken from the documentation and the source code of those systems.
 //!
-//! The layout of a system that uses 64 bits is listed with the 63 bits of a positive `bigint`. The IDs from such a system can be
-//! read as long as they are positive, and the last instant of the layout is that of the last positive ID.
+//! If a system uses 64 bits, the preset has only the 63 bits of a positive `bigint`. IDs from such a system can be
+//! decoded as long as they are positive. The last instant of the layout is the instant of the last positive ID.
 
 use crate::{Epoch, IdFormat, Layout, LayoutError, Tick};
 
@@ -12,9 +12,9 @@ pub struct Preset {
     pub name: &'static str,
     /// The layout and the epoch.
     pub format: IdFormat,
-    /// What the system stores in the datacenter field, or `None` if the layout does not have this field.
+    /// What the system stores in the datacenter field, or `None` if the layout has no such field.
     pub datacenter: Option<&'static str>,
-    /// What the system stores in the worker field, or `None` if the layout does not have this field.
+    /// What the system stores in the worker field, or `None` if the layout has no such field.
     pub worker: Option<&'static str>,
     /// What the system stores in the sequence field.
     pub sequence: &'static str,
@@ -23,8 +23,8 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// All presets. The meaning of a name never changes, because generated columns and indexes contain values that were decoded
-    /// with this name.
+    /// All presets. The meaning of a name must never change, because generated columns and indexes contain values that
+    /// were decoded with this name.
     pub const ALL: [Preset; 8] = [
         Preset {
             name: "twitter",
@@ -92,7 +92,7 @@ impl Preset {
         },
     ];
 
-    /// Returns the preset called `name`, whose letters can be in either case.
+    /// Returns the preset with this name. Letters can be upper or lower case.
     pub fn named(name: &str) -> Option<&'static Preset> {
         const ALL: &[Preset] = &Preset::ALL;
         ALL.iter().find(|preset| preset.name.eq_ignore_ascii_case(name))
@@ -100,7 +100,7 @@ impl Preset {
 }
 
 impl IdFormat {
-    /// Parses the name of a preset or a layout in bits. A layout in bits gets Twitter's epoch.
+    /// Parses the name of a preset, or a layout that is given as widths in bits. The latter gets Twitter's epoch.
     pub fn parse(text: &str) -> Result<IdFormat, LayoutError> {
         match Preset::named(text.trim()) {
             Some(preset) => Ok(preset.format),

@@ -1,42 +1,47 @@
-//! How a server refills the segment of one tag: which request it sends to the registry, and what an answer means.
+//! Decides how a server refills the segment of one tag: which request it sends to the registry, and what an answer
+//! means.
 //!
 //! A server repeats these steps:
 //!
-//! 1. If [`Refill::is_due`], call [`Refill::request`] and send the request. If there is no answer, repeat this step: the request has the
-//!    same nonce, so that the registry can answer with the same block.
-//! 2. Pass the answer to [`Refill::answer`], and do what the [`Decision`] says. The registry must have committed before it answers.
+//! 1. If [`Refill::is_due`] returns true, call [`Refill::request`] and send the request. If there is no answer, repeat
+//!    this step. The request then has the same nonce, so that the registry can return the same block.
+//! 2. Pass the answer to [`Refill::answer`], and act on the [`Decision`]. The registry must have committed before it
+//!    answers.
 //!
-//! To end, close the segment and give back the [`Refill::rests`]. Then begin the next tag with a new `Refill`. A server that has lost its
-//! `Refill` goes on with a new one, and does not give back the numbers of earlier blocks.
+//! To stop using a tag, close the segment and give back the [`Refill::rests`]. Then use a new `Refill` for the next
+//! tag. A server that has lost its `Refill` continues with a new one, and does not give back the numbers of earlier
+//! blocks.
 
 use crate::Nanos;
 use crate::block_size::{fetch_below, next_length};
 use crate::fleet::Uuid;
 use crate::segment::{Block, Left};
 
-/// How long a server waits before it asks again for a tag that the registry cannot serve, although sessions wait for it.
+/// If the registry cannot serve a tag, but sessions are waiting for it, the server waits this long before it asks
+/// again.
 const HELD_BACK: Nanos = 2_000_000_000;
 
-/// The shortest and the longest wait for the next window of a tag, in microseconds. The clock of the registry can be ahead.
+/// The shortest and the longest wait for the next window of a tag, in microseconds. The wait is limited because the
+/// registry's clock may be ahead.
 const WINDOW_WAIT: (i64, i64) = (100_000, 1_200_000_000);
 
-/// Why the registry issues no block of a tag.
+/// The reason why the registry does not issue a block of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Reason {
-    /// There is no such tag.
+    /// The tag does not exist.
     Unknown = 1,
-    /// The tag has issued as many numbers as it may within some minutes.
+    /// The tag has issued the most numbers that it can issue within some minutes.
     Wait,
     /// The tag has issued its last number.
     Exhausted,
-    /// The tag is one of a period that has not begun.
+    /// The tag belongs to a period that has not begun.
     NotBegun,
     /// Another session has locked the tag in the registry.
     Locked,
-    /// The registry has raised an error instead of creating the tag.
+    /// The registry raised an error when it tried to create the tag.
     NotCreated,
-    /// The encoding of the registry's database lacks a character of the tag.
+    /// The tag contains a character that the encoding of the registry's database does not have.
     Encoding,
 }
 
@@ -49,14 +54,14 @@ impl Reason {
     }
 }
 
-/// A block of a tag that the registry has given to this server.
+/// A block of a tag's numbers that the registry has assigned to this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Distinguishes the tag from earlier tags of the same name. Never 0.
+    /// Distinguishes the tag from earlier tags with the same name. It is never 0.
     pub generation: u64,
     /// The first number.
     pub first: i64,
-    /// How many numbers there are, from 1.
+    /// The number of numbers, at least 1.
     pub count: u64,
     /// The length of the shortest block.
     pub step: u64,
@@ -67,13 +72,14 @@ pub struct Taken {
 /// The answer to a request for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeAnswer {
-    /// The block is this server's.
+    /// The block is assigned to this server.
     Taken(Taken),
-    /// There is no block, for this reason, and until this time in microseconds since the Unix epoch.
+    /// There is no block. The fields are the reason, and the time until which it applies, in microseconds since the
+    /// Unix epoch.
     Refused(Reason, i64),
 }
 
-/// What is the case when an answer arrives.
+/// The circumstances in which an answer arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrival {
     /// The time of the monotonic clock.
@@ -82,19 +88,19 @@ pub struct Arrival {
     pub wall: i64,
     /// How long ago the request was sent.
     pub latency: Nanos,
-    /// True if the segment has no block yet, so that its slot can get another tag.
+    /// True if the segment does not have a block yet, so that its slot can be reused for a different tag.
     pub empty: bool,
-    /// True if this server may create the tag.
+    /// True if this server is allowed to create the tag.
     pub creates: bool,
-    /// The generation of the blocks that the segment has had, or 0 if it had none.
+    /// The generation of the blocks that the segment has had, or 0 if it has had none.
     pub generation: u64,
     /// How long ago the last of these blocks was fetched.
     pub lasted: Option<Nanos>,
-    /// How many numbers were drawn since then.
+    /// How many numbers have been drawn since then.
     pub drawn: u64,
 }
 
-/// Numbers of one block that nobody has drawn, up to the last number of the block.
+/// The numbers at the end of a block that no session has drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
     /// The generation of the tag.
@@ -107,49 +113,51 @@ pub struct Rest {
     pub last: i64,
 }
 
-/// A block that was fetched.
+/// A block that was fetched from the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// The block for the segment.
+    /// The block to put into the segment.
     pub block: Block,
-    /// The whole block, as it is given back.
+    /// The whole block, in the form in which it is given back.
     pub rest: Rest,
     /// True if the tag was dropped and created again, so that the numbers in the segment are void.
     pub replaces: bool,
-    /// The length of the block within the limits of the tag.
+    /// The length of the block, within the limits of the tag.
     length: u64,
 }
 
-/// What to tell the sessions that wait for a number.
+/// What the server reports to the sessions that wait for a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagRefusal {
-    /// Why there is no block.
+    /// The reason why there is no block.
     pub reason: Reason,
-    /// Until when the refusal lasts, in microseconds since the Unix epoch, or 0.
+    /// The time until which the refusal applies, in microseconds since the Unix epoch, or 0.
     pub until: i64,
-    /// True if the segment is closed: its numbers are void, or it has none and its slot can get another tag.
+    /// True if the segment must be closed, either because its numbers are void, or because it has none and its slot can
+    /// be reused for a different tag.
     pub closes: bool,
-    /// True if the request is sent again as soon as it is due, although no session asks again.
+    /// True if the server sends the request again as soon as it is due, even if no session asks for a number again.
     pub again: bool,
 }
 
 impl TagRefusal {
-    /// Returns a refusal that closes the segment.
+    /// Returns a refusal with this reason that closes the segment.
     pub const fn closing(reason: Reason) -> TagRefusal {
         TagRefusal { reason, until: 0, closes: true, again: false }
     }
 }
 
-/// What an answer means.
+/// What the server must do after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The answer belongs to an earlier request. It has changed nothing.
+    /// Nothing. The answer belongs to an earlier request.
     Ignored,
-    /// Put the block into the segment, and call [`Refill::installed`]. If the segment has no room, give back the whole block.
+    /// Put the block into the segment, and call [`Refill::installed`]. If the segment has no room, give the whole block
+    /// back.
     Install(Fetched),
     /// Create the tag, and then send the next request.
     Create,
-    /// Tell the sessions why there is no block.
+    /// Report to the sessions why there is no block.
     Refuse(TagRefusal),
 }
 
@@ -158,16 +166,16 @@ pub enum Decision {
 pub struct Refill {
     newest: Option<Rest>,
     previous: Option<Rest>,
-    /// The nonce of the request that is not answered yet.
+    /// The nonce of the request that has not been answered yet.
     pending: Option<Uuid>,
-    /// The length of the last block within the limits of the tag, or 0.
+    /// The length of the last block, within the limits of the tag, or 0 if there was none.
     length: u64,
-    /// Not before this time is a refused request sent again.
+    /// The time before which a refused request must not be sent again.
     retry: Option<Nanos>,
 }
 
 impl Refill {
-    /// Returns the time before which no request is sent, if there is one.
+    /// Returns the time before which no request may be sent, or `None` if a request can be sent now.
     pub const fn retry(&self) -> Option<Nanos> {
         self.retry
     }
@@ -177,8 +185,8 @@ impl Refill {
         self.retry.is_none_or(|retry| now >= retry)
     }
 
-    /// Returns the nonce and the length of the block to ask for. The last block was fetched `lasted` ago. Calls `fresh` for a nonce that
-    /// nobody has unless a request is not answered yet.
+    /// Returns the nonce of the next request and the length of the block to request. The last block was fetched
+    /// `lasted` ago. If no unanswered request exists, calls `fresh`, which must return a nonce that nobody else has.
     pub fn request<E>(
         &mut self,
         lasted: Option<Nanos>,
@@ -190,7 +198,7 @@ impl Refill {
         Ok((nonce, lasted.map_or(length, |lasted| next_length(length, lasted))))
     }
 
-    /// Takes the answer to a request with this nonce. An answer can be late or doubled.
+    /// Processes the answer to the request with this nonce. An answer can arrive late or twice.
     pub fn answer(&mut self, nonce: Uuid, answer: TakeAnswer, arrival: &Arrival) -> Decision {
         if self.pending != Some(nonce) {
             return Decision::Ignored;
@@ -211,7 +219,8 @@ impl Refill {
         }
     }
 
-    /// Decides how to go on if there is no block for this reason, which the registry has answered, or which its error means.
+    /// Decides how to continue if the registry cannot provide a block. The reason comes from the registry's answer or
+    /// from an error that it raised.
     pub fn refuse(&mut self, reason: Reason, until: i64, arrival: &Arrival) -> TagRefusal {
         let (closes, wait) = match reason {
             Reason::Wait => {
@@ -228,7 +237,7 @@ impl Refill {
         TagRefusal { reason, until, closes, again: wait.is_some() }
     }
 
-    /// Notes that a block is in the segment.
+    /// Records that the block is in the segment.
     pub fn installed(&mut self, fetched: &Fetched) {
         if fetched.replaces {
             *self = Refill::default();
@@ -237,8 +246,8 @@ impl Refill {
         (self.previous, self.newest) = (self.newest, Some(fetched.rest));
     }
 
-    /// Returns what to give back of what is left in the segment, which is closed. The newer block comes first, because the registry takes
-    /// back only the end of the highest block.
+    /// Returns the numbers to give back, which are those that are left in the closed segment. The newer block comes
+    /// first, because the registry only takes back the end of the highest block.
     pub fn rests(&self, left: Left) -> impl Iterator<Item = Rest> {
         let current = if left.next.count > 0 { self.previous } else { self.newest };
         [(self.newest, left.next), (current, left.current)].into_iter().filter_map(|(block, span)| {

@@ -1,47 +1,47 @@
-//! How far ahead of the clock words are reserved, and when the reservation is extended.
+//! Decides how far ahead of the clock words are reserved, and when the reservation is extended.
 
 use crate::{Limits, Nanos};
 
-/// The shortest window. A server under load extends the mark once in each half of the window, so it flushes to disk twice a
-/// second.
+/// The shortest window. Under load, a server extends the mark once in each half of the window, so it flushes WAL twice
+/// a second.
 pub const MIN_WINDOW: Nanos = 1_000_000_000;
 
-/// The longest window. It limits how far ahead of the clock a server can begin after a crash, and how long a server that is cut
-/// off from its synchronous standby continues to issue IDs.
+/// The longest window. It limits how far ahead of the clock a server can begin after a crash. It also limits how long a
+/// server that is cut off from its synchronous standby continues to issue IDs.
 pub const MAX_WINDOW: Nanos = 10_000_000_000;
 
-/// The largest lead of a mark with which a server begins to issue IDs after a restart. It is one day, which is far longer than
-/// any window and far longer than the error of a clock that is merely inaccurate.
+/// The largest lead of the mark at which a restarted server still issues IDs. It is one day, which is much longer than
+/// any window and much longer than the error of a clock that is merely inaccurate.
 pub const MAX_LEAD: Nanos = 86_400_000_000_000;
 
-/// The span of words that a mark covers.
+/// The words that a mark covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The first word that is not covered. It is at most the word after the layout's last word.
     pub ceiling: u64,
-    /// The word at which the reservation should be extended. It is in the middle of the window.
+    /// The word at which the reservation should be extended. It lies in the middle of the window.
     pub renew: u64,
 }
 
 impl Reservation {
-    /// Creates the reservation of one window at generator time `now`. The reservation covers all words below `needed` and the
-    /// words of one more tick. If a burst has run ahead of the clock, the window begins at the time of `needed`, so that the
-    /// burst gets a whole window.
+    /// Creates the reservation for one window at generator time `now`. The reservation covers all words below `needed`
+    /// and the words of one more tick. If a burst has run ahead of the clock, the window begins at the time of
+    /// `needed`, so that the burst gets a whole window.
     pub fn new(limits: &Limits, now: Nanos, needed: u64, window: Nanos) -> Reservation {
         let from = now.max(limits.time(needed));
         let window = window.max(2 * limits.tick().nanos());
         let word = |at: Nanos| limits.word_at(at).unwrap_or(0);
-        // With a random start, the next draw can begin anywhere in its tick.
+        // If ticks begin at a random sequence number, the next draw can begin anywhere in its tick.
         let spared = needed.saturating_add(limits.capacity());
         let ceiling = word(from.saturating_add(window)).max(spared).min(limits.last_word() + 1);
         Reservation { ceiling, renew: word(from.saturating_add(window / 2)) }
     }
 }
 
-/// Returns the next window. The window is halved under load. It is doubled while so few IDs are drawn that the server notices
-/// late that half of the window is used. It is long enough for the next extension to end in the first quarter of the window.
-/// `late` is the time between the tick of the reservation's word `renew` and the extension. `took` is the duration of the last
-/// extension.
+/// Returns the length of the next window. Under load, the window is halved. The window is doubled if the server notices
+/// late that half of it has been used, because few IDs are drawn. It is always long enough for the next extension to
+/// end in its first quarter. `late` is the time from the tick of the word `renew` to the extension. `took` is the
+/// duration of the last extension.
 pub fn next_window(window: Nanos, late: Nanos, took: Nanos) -> Nanos {
     let wanted = match window {
         0 => MIN_WINDOW,

@@ -1,8 +1,9 @@
-//! IDs as text: 13 digits of Crockford's base 32 (<https://www.crockford.com/base32.html>), most significant digit first.
+//! IDs as strings: 13 digits of Crockford's base 32 (<https://www.crockford.com/base32.html>), most significant digit
+//! first.
 //!
-//! The text form of an ID always has 13 characters, so text forms sort in the same order as the IDs if digits sort
-//! before letters and letters sort alphabetically. Because people read it, the text form contains no letter that looks
-//! like a digit. Because it is used in URLs, it contains no punctuation.
+//! The string for an ID always has 13 characters. The strings therefore sort in the same order as the IDs, as long as
+//! digits sort before letters and letters sort alphabetically. The strings contain no letters that look like digits,
+//! because people read them. They contain no punctuation, because they are used in URLs.
 
 use core::error::Error;
 use core::fmt;
@@ -10,26 +11,26 @@ use core::fmt;
 /// The number of digits. Each digit has 5 bits and an ID has 63 bits, so the first digit is at most `7`.
 pub const TEXT_LENGTH: usize = 13;
 
-/// Crockford's alphabet. It does not contain I, L and O, because these letters look like digits, and it does not contain U.
+/// Crockford's alphabet. It does not contain I, L and O, which look like digits, and it does not contain U.
 const ALPHABET: [u8; 32] = *b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /// The number of bits in a digit.
 const DIGIT_BITS: u32 = 5;
 
-/// The reason why a text is not an ID.
+/// The reason why a string is not an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextError {
-    /// The text is too short.
+    /// The string is too short.
     Short {
-        /// The length of the text in bytes.
+        /// The length of the string in bytes.
         length: usize,
     },
-    /// The text is too long.
+    /// The string is too long.
     Long,
-    /// The text contains a character that is not a digit in upper or lower case and does not look like a digit.
+    /// The string contains a character that is not a digit in upper or lower case, and that does not look like a digit.
     Digit {
-        /// The position of the character, counted from 1. All earlier characters are digits, so the position is correct in any
-        /// encoding.
+        /// The position of the character, counted from 1. All earlier characters are digits, so the position is correct
+        /// in every encoding.
         position: usize,
         /// The character, or its first byte if the character is not ASCII.
         byte: u8,
@@ -58,7 +59,7 @@ impl fmt::Display for TextError {
 
 impl Error for TextError {}
 
-/// Returns the text of an ID, or `None` for a negative number, which is not an ID.
+/// Returns the string for an ID, or `None` if the number is negative and therefore not an ID.
 pub fn to_text(id: i64) -> Option<[u8; TEXT_LENGTH]> {
     let mut rest = u64::try_from(id).ok()?;
     let mut text = [0; TEXT_LENGTH];
@@ -69,8 +70,8 @@ pub fn to_text(id: i64) -> Option<[u8; TEXT_LENGTH]> {
     Some(text)
 }
 
-/// Returns the ID of a text in any ASCII-based encoding. Lower-case letters are read like upper-case letters, `I` and `L` are
-/// read as 1, and `O` is read as 0. Any other character is an error.
+/// Returns the ID for a string in any ASCII-based encoding. Upper-case and lower-case letters are equivalent, `I` and
+/// `L` are read as 1, and `O` is read as 0. Any other character is an error.
 pub fn from_text(text: &[u8]) -> Result<i64, TextError> {
     let mut id = 0u128;
     for (before, &byte) in text.iter().enumerate() {
@@ -78,7 +79,7 @@ pub fn from_text(text: &[u8]) -> Result<i64, TextError> {
             return Err(TextError::Long);
         }
         let value = value(byte).ok_or(TextError::Digit { position: before + 1, byte })?;
-        // This type is wider than the 65 bits of 13 digits, so that numbers that are too large can be detected.
+        // 13 digits have 65 bits. This type is wider, so that numbers that are too large are detected.
         id = id << DIGIT_BITS | u128::from(value);
     }
     match text.len() {
@@ -87,7 +88,7 @@ pub fn from_text(text: &[u8]) -> Result<i64, TextError> {
     }
 }
 
-/// Returns the value of a character as a digit, or `None` if the character cannot be read as a digit.
+/// Returns the value of a character that represents a digit, or `None` if it does not represent one.
 fn value(byte: u8) -> Option<u64> {
     let digit = match byte.to_ascii_uppercase() {
         b'I' | b'L' => b'1',

@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-/// Nanoseconds since the Unix epoch, the unit of generator time. This type is sufficient until the year 2554.
+/// Nanoseconds since the Unix epoch, the unit of generator time. The type is sufficient until the year 2554.
 pub type Nanos = u64;
 
-/// One unit of the timestamp. Only these units exist, so that the divisor in the division for every ID is a constant.
+/// The unit of the timestamp. No other units exist, so that the divisor of the division for each ID is a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tick {
     /// 1 ms, the unit of Twitter's, Discord's and most other snowflakes.
@@ -17,7 +17,7 @@ pub enum Tick {
 }
 
 impl Tick {
-    /// Every tick that a layout can have, shortest first.
+    /// All ticks that a layout can have, in ascending order of length.
     pub const ALL: [Tick; 3] = [Tick::Ms1, Tick::Ms10, Tick::S1];
 
     /// Returns the length in microseconds.
@@ -44,7 +44,7 @@ impl Tick {
         }
     }
 
-    /// Returns the text after the `@` of a layout: `1ms`, `10ms` or `1s`.
+    /// Returns the name that follows the `@` in a layout: `1ms`, `10ms` or `1s`.
     pub const fn name(self) -> &'static str {
         match self {
             Tick::Ms1 => "1ms",

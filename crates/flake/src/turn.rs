@@ -1,44 +1,50 @@
-//! Turns at the limit: a caller that has waited for a word leaves the next words to the other callers that wait.
+//! Turns at the limit of the layout: after a caller has waited for a word, it leaves the next words to other callers
+//! that are waiting.
 //!
-//! If a tick is as long as the run-ahead or longer, all words of a tick become available at one moment. The caller that wakes up first
-//! could take all of them, with one request after the other, before the next caller is awake. Then only the order in which sleeps end
-//! decides who gets words, and this order can be the same in every tick, because all sleeps end a tick after the last ones did.
+//! If a tick is at least as long as the run-ahead, all words of the tick become available at the same time. The caller
+//! that wakes up first could then take all of them, with successive requests, before the next caller is awake. In this
+//! case, only the order in which sleeps end decides which callers get words. This order can be the same in every tick,
+//! because every sleep ends one tick after the previous one.
 
 use crate::{Limits, Nanos, Pace};
 
-/// What one caller remembers between its requests for one word. Every caller has its own.
+/// What a caller remembers from one request for one word to the next. Each caller has its own value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// When a throttled request of this caller last slept, by the monotonic clock, or 0 if the caller leaves nothing to others.
+    /// The monotonic time at which a throttled request of this caller last slept, or 0 if the caller leaves nothing to
+    /// other callers.
     slept: Nanos,
 }
 
 impl Turn {
-    /// A turn that leaves nothing to others.
+    /// The turn of a caller that leaves nothing to other callers.
     pub const FREE: Turn = Turn { slept: 0 };
 
-    /// Returns how far ahead of the clock a new request of this caller may run. A request that has waited may run ahead by
-    /// `max_ahead`, so that it is granted before new requests of callers that have waited and were served.
+    /// Returns how far ahead of the clock a new request of this caller may run. A request that has already waited may
+    /// run ahead by `max_ahead`. It is therefore granted before the new requests of callers that have waited and then
+    /// got a word.
     ///
-    /// In layouts whose tick is shorter than `max_ahead`, this is `max_ahead`, because each tick is another chance.
+    /// In a layout whose tick is shorter than `max_ahead`, the result is always `max_ahead`, because each tick is
+    /// another chance.
     pub fn ahead(&self, limits: &Limits, pace: Pace) -> Nanos {
         let tick = limits.tick();
         if self.slept == 0 || tick.nanos() < pace.max_ahead {
             return pace.max_ahead;
         }
-        // Requests that have waited rest for less than an eighth of `max_ahead`. The remainder is for callers that wake up late.
+        // A request that has waited rests for less than an eighth of `max_ahead`. The remaining time is for callers
+        // that wake up late.
         pace.max_ahead / 2
     }
 
-    /// Notes that a throttled request of this caller has slept until `now`.
+    /// Records that a throttled request of this caller has slept until `now`.
     pub fn slept(&mut self, now: Nanos) {
         self.slept = now.max(1);
     }
 
-    /// Decides about a new request that is throttled. Returns true if it can be made again at once, because the caller left words to
-    /// others, and its last wait was more than a tick, or `max_ahead`, ago.
+    /// Returns true if a new request that is throttled can be retried at once. This is the case if the caller has left
+    /// words to other callers, and if its last wait was longer ago than a tick or `max_ahead`, whichever is longer.
     pub fn ends(&mut self, now: Nanos, limits: &Limits, pace: Pace) -> bool {
-        // The monotonic clock may have gone back meanwhile.
+        // The monotonic clock may have gone backward in the meantime.
         let ends = self.slept != 0 && now.abs_diff(self.slept) > pace.unit(limits.tick());
         if ends {
             *self = Turn::FREE;

@@ -1,7 +1,8 @@
-//! IDs as UUIDs of version 8 (RFC 9562, <https://www.rfc-editor.org/rfc/rfc9562#section-5.8>), for programs that require UUIDs.
+//! IDs as UUIDs of version 8 (RFC 9562, <https://www.rfc-editor.org/rfc/rfc9562#section-5.8>), for programs that
+//! require UUIDs.
 //!
-//! Version 8 leaves all bits to the application, except those of the version and the variant. The 63 bits of an ID are the first
-//! of these bits, and the other 59 are 0, so UUIDs sort in the same order as the IDs.
+//! In version 8, the application chooses all bits except those of the version and the variant. The first 63 of these
+//! bits contain the ID, and the other 59 bits are 0, so the UUIDs sort in the same order as the IDs.
 
 use core::error::Error;
 use core::fmt;
@@ -14,13 +15,13 @@ const VERSION: u128 = 8;
 /// The variant of RFC 9562, in the upper two bits of byte 8.
 const VARIANT: u128 = 0b10;
 
-/// Where the lowest bit of the version and of the variant are, counted from the lowest bit of the UUID.
+/// The positions of the lowest bit of the version and of the variant, counted from the lowest bit of the UUID.
 const VERSION_SHIFT: u32 = 76;
 const VARIANT_SHIFT: u32 = 62;
 
-/// How many bits of the ID are before the version, between the version and the variant, and after the variant.
+/// The numbers of ID bits before the version, between the version and the variant, and after the variant.
 const BITS: [u32; 3] = [48, 12, 3];
-/// Where the lowest of these bits are in the UUID.
+/// The positions of the lowest bits of these parts in the UUID.
 const SHIFTS: [u32; 3] = [80, 64, 59];
 
 /// The reason why a UUID is not an ID.
@@ -28,12 +29,12 @@ const SHIFTS: [u32; 3] = [80, 64, 59];
 pub enum UuidError {
     /// The UUID does not have the variant of RFC 9562.
     Variant,
-    /// The UUID has another version.
+    /// The UUID has a different version.
     Version {
         /// The version, from 0 to 15.
         version: u8,
     },
-    /// A bit after the ID is not 0.
+    /// A bit after the bits of the ID is not 0.
     Rest,
 }
 
@@ -51,7 +52,7 @@ impl fmt::Display for UuidError {
 
 impl Error for UuidError {}
 
-/// Returns the UUID of an ID, or `None` for a negative number, which is not an ID.
+/// Returns the UUID for an ID, or `None` if the number is negative and therefore not an ID.
 pub fn to_uuid(id: i64) -> Option<UuidBytes> {
     let mut rest = u128::try_from(id).ok()?;
     let mut uuid = VERSION << VERSION_SHIFT | VARIANT << VARIANT_SHIFT;
@@ -62,7 +63,7 @@ pub fn to_uuid(id: i64) -> Option<UuidBytes> {
     Some(uuid.to_be_bytes())
 }
 
-/// Returns the ID of a UUID that [`to_uuid`] returned. Any other UUID is an error.
+/// Returns the ID for a UUID from [`to_uuid`]. Any other UUID is an error.
 pub fn from_uuid(uuid: UuidBytes) -> Result<i64, UuidError> {
     let uuid = u128::from_be_bytes(uuid);
     let version = (uuid >> VERSION_SHIFT & mask(4)) as u8;
@@ -75,11 +76,11 @@ pub fn from_uuid(uuid: UuidBytes) -> Result<i64, UuidError> {
     if uuid & mask(SHIFTS[2]) != 0 {
         return Err(UuidError::Rest);
     }
-    // Together, these are 63 bits.
+    // The three parts together have 63 bits.
     Ok(BITS.into_iter().zip(SHIFTS).fold(0, |id, (bits, shift)| id << bits | (uuid >> shift & mask(bits)) as i64))
 }
 
-/// Returns a number whose lowest `bits` bits are 1, and whose other bits are 0.
+/// Returns a mask of the lowest `bits` bits.
 const fn mask(bits: u32) -> u128 {
     (1 << bits) - 1
 }

@@ -1,4 +1,4 @@
-//! The server's side.
+//! The server's side of the protocol.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{
     Uuid,
 };
 
-/// What a server knows about itself before it has contacted the registry.
+/// What a server knows about itself before it contacts the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MemberIdentity {
     /// The fleet that the server belongs to, or `None` if the server joins the fleet of the first registry that
@@ -21,24 +21,24 @@ pub struct MemberIdentity {
     pub datacenter: u32,
 }
 
-/// A server's side of the protocol. The [`Record`] is its persistent part; everything else is lost with the process, and is not
-/// needed.
+/// The server's side of the protocol. Only the [`Record`] is persistent. The rest is lost with the process, and is not
+/// needed again.
 ///
-/// The driver repeats these steps, once at the start and then once in each heartbeat:
+/// The driver takes these steps, once when the server starts and then in each heartbeat:
 ///
 /// 1. Call [`Member::request`].
-/// 2. Store [`Member::record`] in the witness if the record has changed. This step must come before the next one,
-///    because a server that forgets the nonce that it has sent looks like a copy of itself.
-/// 3. Send the call, and pass the answer to [`Member::answer`]. If there is no answer, repeat all steps.
-/// 4. Store the record again, or make the witness void if there is none, and do what the [`Effect`] says.
+/// 2. If the record has changed, store [`Member::record`] in the witness before the next step. A server that forgets
+///    the nonce that it has sent looks like a copy of itself.
+/// 3. Send the call, and pass the answer to [`Member::answer`]. If there is no answer, start again at step 1.
+/// 4. Store the record again, or void the witness if there is no record. Then do what the [`Effect`] requires.
 ///
-/// A heartbeat is two calls, `hello` and then the claim or the renewal. It ends with an effect that is neither
-/// [`Effect::Continue`] nor [`Effect::Ignored`].
+/// A heartbeat consists of two calls: `hello`, and then the claim or the renewal. It ends with an effect other than
+/// [`Effect::Continue`] and [`Effect::Ignored`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
     identity: MemberIdentity,
-    /// The fleet of the registry that has answered since the server started, or the one that the record or the identity
-    /// names.
+    /// The fleet of the registry that has answered since the server started. Before the first answer, this is the fleet
+    /// in the record or in the identity.
     fleet: Option<Uuid>,
     state: MemberState,
     hello: Hello,
@@ -47,27 +47,27 @@ pub struct Member {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum MemberState {
-    /// Without a worker ID. The life and the nonce come from the last `hello`.
+    /// The server has no worker ID. The life and the nonce come from the last `hello`.
     Seeking { ready: Option<(u64, Uuid)> },
-    /// With a worker ID. The life and the nonce come from the last `hello`.
+    /// The server has a worker ID. The life and the nonce come from the last `hello`.
     Holding { record: Record, ready: Option<(u64, Uuid)>, leave: Leave },
     /// A copy of this server holds the worker ID.
     Fenced { seen: Point },
 }
 
-/// Whether a server that has a spare worker ID claims one of the ring. The grant that it has stays as it is until the claim is
+/// Whether a server with a spare worker ID claims a worker ID of the ring. It keeps its grant until the claim is
 /// answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Leave {
     No,
     /// The next call after `hello` is a claim.
     Next,
-    /// The claim with this nonce was sent once. It is not sent again, so that the server continues with renewals.
+    /// The claim with this nonce has been sent. It is sent only once, so that the server continues with renewals.
     Claimed(Uuid),
 }
 
-/// The last hello. Its answer is accepted once. If a nonce were used again, an old renewal that arrives late would look
-/// like a new one.
+/// The last `hello` call. Its answer is accepted only once. If a nonce were used twice, a late copy of an old renewal
+/// would look like a new renewal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Hello {
     serial: u64,
@@ -89,33 +89,34 @@ impl Hello {
 /// Whether a server has a worker ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemberStanding {
-    /// The server has no worker ID and asks for one.
+    /// The server has no worker ID, and requests one.
     Seeking,
     /// The server has a worker ID.
     Holding(Grant),
     /// A copy of the server has renewed the grant. This server issues no IDs until it restarts.
     Fenced {
-        /// When the copy made its last renewal, by the registry's clock.
+        /// The time on the registry's clock at which the copy made its last renewal.
         seen: Point,
     },
 }
 
-/// What an answer has changed.
+/// What an answer has changed, and what the server must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// The answer belongs to an earlier call, or contradicts the layout. It has changed nothing.
+    /// Nothing has changed. The answer belongs to an earlier call, or contradicts the layout.
     Ignored,
     /// The server can send the next call now.
     Continue,
-    /// The server has a worker ID, which replaces the one that it had, if any. Unload the generator, and load it from [`Grant::begin`].
+    /// The server has a worker ID. If it had one before, the new one replaces it. Unload the generator, and load it
+    /// from [`Grant::begin`].
     Assigned,
-    /// The bound is higher.
+    /// The bound has been raised.
     Renewed,
-    /// The server no longer has a worker ID. Unload the generator, and send a new claim.
+    /// The server has lost its worker ID. Unload the generator, and send a new claim.
     Lost(Loss),
     /// A copy of the server has renewed the grant. Unload the generator.
     Fenced,
-    /// The registry has refused the call. A grant stays as it is, up to its bound.
+    /// The registry has refused the call. If the server has a grant, the grant stays valid up to its bound.
     Refused(RegistryRefusal),
 }
 
@@ -128,28 +129,29 @@ pub struct Grant {
     pub start: Point,
     /// The highest ID that the server may issue.
     pub bound: Point,
-    /// No ID at or above this mark was issued with this grant.
+    /// The server has not issued an ID at or above this mark with this grant.
     pub used: Mark,
 }
 
 impl Grant {
-    /// Returns the mark at which the server begins to issue IDs after a start. `mark` is the one in the server's data directory.
-    /// The witness and the data directory can each be older than the other.
+    /// Returns the mark at which the server begins to issue IDs after a start. `mark` is the mark in the server's data
+    /// directory. It can be older or newer than the witness.
     pub fn begin(&self, mark: Mark) -> Mark {
         let start = Mark::stored(self.start.id() as u64).unwrap_or(Mark::NOTHING_ISSUED);
         mark.max(start).max(self.used)
     }
 
-    /// Returns the first word that `stamp` turns into an ID above the bound, or the word after `last_word` if there is no such word.
-    /// A reservation must not exceed this word, whatever else it is computed from.
+    /// Returns the first word that `stamp` turns into an ID above the bound, or the word after `last_word` if there is
+    /// no such word. No reservation may exceed this word.
     pub fn ceiling(&self, stamp: &Stamp, last_word: u64) -> u64 {
         Mark::stored(self.bound.id() as u64 + 1).map_or(0, |above| above.first_word(stamp, last_word))
     }
 }
 
 impl Member {
-    /// Returns a server that has just started, with the record of its witness. A record of another fleet, layout, epoch or datacenter
-    /// is void, and so is a record whose bound and one margin have passed at `clock`, the server's wall clock.
+    /// Returns a server that has just started, with the record in its witness. The record is void if it belongs to a
+    /// different fleet, layout, epoch or datacenter. It is also void if its bound and one margin have passed at
+    /// `clock`, the time of the server's wall clock.
     pub fn start(identity: MemberIdentity, record: Option<Record>, clock: Point) -> Member {
         let margin = Scale::new(identity.format).margin();
         let record = record.filter(|record| {
@@ -167,8 +169,8 @@ impl Member {
         Member { identity, fleet, state, hello: Hello { serial: 0, awaited: false }, refused: None }
     }
 
-    /// Returns the member of a registrar that has restarted while the server is fenced. The fence ends only with a restart of the
-    /// server.
+    /// Returns the member for a registrar that has been restarted while the server is fenced. The server stays fenced
+    /// until it restarts.
     pub const fn fenced(identity: MemberIdentity, seen: Point) -> Member {
         Member {
             identity,
@@ -198,32 +200,34 @@ impl Member {
         }
     }
 
-    /// Returns the fleet that the server belongs to, or `None` while the server does not know it.
+    /// Returns the fleet that the server belongs to, or `None` if it is not known yet.
     pub const fn fleet(&self) -> Option<Uuid> {
         self.fleet
     }
 
-    /// Returns why the registry refused the last call, or `None` if it did not.
+    /// Returns the reason why the registry refused the last call, or `None` if it did not refuse it.
     pub const fn refused(&self) -> Option<RegistryRefusal> {
         self.refused
     }
 
-    /// Stores that IDs below `mark` may be issued. Store the record in the witness before these IDs can be issued. If other processes
-    /// raise the number in the witness itself, pass the number that the witness contains before the record is stored.
+    /// Records that IDs below `mark` may be issued. Store the record in the witness before these IDs can be issued. If
+    /// other processes raise the number in the witness directly, pass the number from the witness before you store the
+    /// record.
     pub fn use_below(&mut self, mark: Mark) {
         if let MemberState::Holding { record, .. } = &mut self.state {
             record.used = record.used.max(mark);
         }
     }
 
-    /// Returns the next call, or `None` if the server is fenced. `clock` is the server's wall clock, `lease` the lease that it wants.
-    /// The record can change, and must be stored before the call is sent.
+    /// Returns the next call, or `None` if the server is fenced. `clock` is the time of the server's wall clock, and
+    /// `lease` is the lease that the server requests. This call can change the record, which must be stored before the
+    /// call is sent.
     pub fn request(&mut self, clock: Point, lease: Duration) -> Option<Call> {
         let datacenter = self.identity.datacenter;
         let request = match &mut self.state {
             MemberState::Fenced { .. } => return None,
             MemberState::Seeking { ready: None } => self.hello.next(),
-            // The nonce also identifies the holder. The registry has made it, so that nobody else has it.
+            // The nonce also serves as the identity of the holder. It is unique because the registry has generated it.
             MemberState::Seeking { ready: Some((life, nonce)) } => RegistryRequest::Claim(ClaimRequest {
                 datacenter,
                 holder: *nonce,
@@ -295,7 +299,7 @@ impl Member {
         effect
     }
 
-    /// Returns true if a renewal is the one whose answer the server awaits.
+    /// Returns true if the server awaits the answer to this renewal.
     fn awaits(&self, renew: &RenewRequest) -> bool {
         self.record().is_some_and(|record| record.holder == renew.holder && record.pending == Some(renew.next_nonce))
     }
@@ -368,14 +372,14 @@ impl Member {
             return Effect::Ignored;
         }
         match (request, &mut self.state) {
-            // A refused claim says hello again.
+            // A server whose claim was refused calls `hello` again.
             (RegistryRequest::Claim(_), MemberState::Seeking { ready }) => *ready = None,
-            // The server keeps its worker ID, and renews it.
+            // The server keeps its worker ID, and renews the grant.
             (RegistryRequest::Claim(_), MemberState::Holding { leave, .. }) => {
                 *leave = Leave::No;
                 return Effect::Continue;
             }
-            // A refused renewal is repeated as it is, because an earlier copy of it may have been answered.
+            // A refused renewal is repeated unchanged, because the registry may have answered an earlier copy of it.
             _ => {}
         }
         Effect::Refused(refusal)

@@ -12,29 +12,29 @@ use super::Point;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid(pub u128);
 
-/// A request, with the fields that every request contains.
+/// A request, with the fields that are common to all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
-    /// The fleet that the server belongs to, or `None` until the server knows it.
+    /// The fleet that the server belongs to, or `None` if it is not known yet.
     pub fleet: Option<Uuid>,
     /// The server's layout and epoch.
     pub format: IdFormat,
-    /// What the server asks for.
+    /// The request itself.
     pub request: RegistryRequest,
 }
 
-/// What a server asks for.
+/// A request from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RegistryRequest {
-    /// Asks for the registry's life and for a nonce.
+    /// Requests the registry's life and a nonce.
     Hello {
-        /// The number of this call, which is not sent: the server accepts an answer only once, and only as the answer
-        /// to the last hello.
+        /// The number of this call. It is not sent. The server accepts an answer only once, and only as the answer to
+        /// the last `hello`.
         serial: u64,
     },
-    /// Asks for a worker ID.
+    /// Requests a worker ID.
     Claim(ClaimRequest),
-    /// Asks for a higher bound.
+    /// Requests a higher bound.
     Renew(RenewRequest),
 }
 
@@ -43,15 +43,15 @@ pub enum RegistryRequest {
 pub struct ClaimRequest {
     /// The server's datacenter ID, or 0 if the layout has no datacenter field.
     pub datacenter: u32,
-    /// The identity of the new holder. No other claim has it, except repetitions of this one.
+    /// The identity of the new holder. No other claim has the same holder, except repetitions of this claim.
     pub holder: Uuid,
-    /// The life that `hello` returned, from 1.
+    /// The life from the answer to `hello`, at least 1.
     pub life: u64,
-    /// The nonce that `hello` returned.
+    /// The nonce from the answer to `hello`.
     pub nonce: Uuid,
-    /// The server's wall clock.
+    /// The time of the server's wall clock.
     pub clock: Point,
-    /// The lease that the server will ask for in its renewals, from [`super::MIN_LEASE`] to [`super::MAX_LEASE`].
+    /// The lease that the server will request in its renewals, from [`super::MIN_LEASE`] to [`super::MAX_LEASE`].
     pub lease: Duration,
 }
 
@@ -62,23 +62,24 @@ pub struct RenewRequest {
     pub datacenter: u32,
     /// The worker ID that the server holds.
     pub worker: u32,
-    /// The holder that the server is.
+    /// The identity of the server as a holder.
     pub holder: Uuid,
-    /// The count that the last answer contained, from 1.
+    /// The count from the last answer, at least 1.
     pub count: u64,
-    /// The life that the last answer contained, from 1.
+    /// The life from the last answer, at least 1.
     pub life: u64,
     /// The nonce of the last answer.
     pub nonce: Uuid,
-    /// The nonce for this renewal, which `hello` returned.
+    /// The nonce for this renewal, from the answer to `hello`.
     pub next_nonce: Uuid,
     /// The start of the server's grant.
     pub start: Point,
-    /// The bound that the server has.
+    /// The bound of the server's grant.
     pub bound: Point,
-    /// The server's wall clock.
+    /// The time of the server's wall clock.
     pub clock: Point,
-    /// How far ahead of its clock the server wants its bound to be, from [`super::MIN_LEASE`] to [`super::MAX_LEASE`].
+    /// How far ahead of its clock the server requests the bound to be, from [`super::MIN_LEASE`] to
+    /// [`super::MAX_LEASE`].
     pub lease: Duration,
 }
 
@@ -89,18 +90,18 @@ pub enum RegistryAnswer {
     Hello {
         /// The registry's fleet.
         fleet: Uuid,
-        /// The registry's life, from 1.
+        /// The registry's life, at least 1.
         life: u64,
-        /// A nonce that the registry has made for the next claim or renewal.
+        /// A nonce that the registry has generated for the next claim or renewal.
         nonce: Uuid,
     },
-    /// The answer to a claim: the server holds a worker ID.
+    /// The answer to a successful claim. The server now holds a worker ID.
     Claimed {
         /// The worker ID.
         worker: u32,
         /// The nonce of the claim.
         nonce: Uuid,
-        /// How often the worker ID was claimed and renewed, from 1.
+        /// How many times the worker ID has been claimed or renewed, at least 1.
         count: u64,
         /// The life in which the grant was made.
         life: u64,
@@ -109,57 +110,58 @@ pub enum RegistryAnswer {
         /// The highest ID that the server may issue.
         bound: Point,
     },
-    /// The answer to a renewal: the server has a higher bound.
+    /// The answer to a successful renewal. The server's bound has been raised.
     Renewed {
-        /// The renewal's `next_nonce`, which is now the grant's nonce.
+        /// The `next_nonce` from the renewal, which is now the nonce of the grant.
         nonce: Uuid,
-        /// How often the worker ID was claimed and renewed.
+        /// How many times the worker ID has been claimed or renewed.
         count: u64,
         /// The registry's life.
         life: u64,
         /// The highest ID that the server may issue.
         bound: Point,
-        /// True if the worker ID is spare and the ring has worker IDs again. The server then claims one of these, and
-        /// gives up the spare one.
+        /// True if the server has a spare worker ID, and the ring has worker IDs again. The server then claims a worker
+        /// ID of the ring, and gives the spare one back.
         leave: bool,
     },
-    /// The answer to a renewal: the server no longer has a worker ID, and claims a new one.
+    /// The answer to a renewal of a lost worker ID. The server claims a new one.
     Lost(Loss),
-    /// The answer to a renewal: a copy of the server has renewed the grant.
+    /// The answer to a renewal if a copy of the server has renewed the grant.
     Conflict {
-        /// When the other server made its last renewal.
+        /// The time at which the copy made its last renewal.
         seen: Point,
     },
-    /// The registry has changed nothing.
+    /// The registry has refused the request, and has changed nothing.
     Refused(RegistryRefusal),
 }
 
-/// Why a server has lost its worker ID.
+/// The reason why a server has lost its worker ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
     /// The bound has passed, so the registry may have assigned the worker ID to a different server.
     Expired,
-    /// Another server has the worker ID.
+    /// The worker ID belongs to a different server.
     GivenAway,
 }
 
-/// Why the registry refuses a request.
+/// The reason why the registry refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RegistryRefusal {
     /// The server belongs to a different fleet.
     ForeignFleet,
-    /// The server's layout or epoch is not the fleet's.
+    /// The server's layout or epoch differs from the fleet's.
     Layout,
-    /// The registry has begun a new life since the server said hello. The server says hello again.
+    /// The registry has begun a new life since the server called `hello`. The server calls `hello` again.
     Life,
-    /// The registry assigns no worker IDs of the ring during its quarantine, and no spare worker ID is free.
+    /// The registry is in quarantine, so it assigns no worker IDs of the ring, and no spare worker ID is free.
     Quarantine {
-        /// The point after which claims succeed again: one margin above the end of the quarantine of the spare worker IDs while this
-        /// lasts, and then one margin above the first bound of a common spare worker ID or above the end of the quarantine.
+        /// The point after which claims succeed again. During the quarantine of the spare worker IDs, it is one margin
+        /// above the end of that quarantine. After that, it is one margin above the lowest bound of a common spare
+        /// worker ID or above the end of the quarantine, whichever comes first.
         until: Point,
     },
-    /// The fleet grants no IDs yet, because its layout was changed, or because it was created with a time at which it
-    /// begins.
+    /// The fleet does not grant IDs yet, because its layout has been changed, or because it was created with a time at
+    /// which it begins.
     Floor {
         /// The point after which claims succeed: one margin above the floor.
         until: Point,
@@ -173,14 +175,14 @@ pub enum RegistryRefusal {
     Full,
     /// The datacenter ID or the worker ID does not fit into its field.
     Range,
-    /// The lease is outside its range.
+    /// The lease is out of range.
     Lease,
-    /// No answer of the registry can have contained what the renewal says.
+    /// None of the registry's answers can have contained the values in the renewal.
     Implausible,
 }
 
 impl Loss {
-    /// Returns the reason in the registry's answer.
+    /// Returns the string for this reason in the registry's answer.
     pub const fn reason(self) -> &'static str {
         match self {
             Loss::Expired => "expired",
@@ -190,7 +192,7 @@ impl Loss {
 }
 
 impl RegistryRefusal {
-    /// Returns the reason in the registry's answer.
+    /// Returns the string for this reason in the registry's answer.
     pub const fn reason(self) -> &'static str {
         match self {
             RegistryRefusal::ForeignFleet => "foreign fleet",

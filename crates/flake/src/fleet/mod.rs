@@ -1,53 +1,63 @@
-//! Which server of a fleet has which worker ID: the protocol between a registry and its servers.
+//! The protocol between a registry and its servers, which decides which server of a fleet has which worker ID.
 //!
-//! A *registry* grants a server the IDs of one worker ID up to a *bound*. The next holder of this worker ID begins above that bound.
-//! Safety depends on the order of numbers, and not on time. A server that sleeps past the end of its grant finds that
-//! it may not issue any more IDs, whatever its clock shows. A server renews its grant regularly, and each renewal
-//! raises the bound by up to one *lease*. Between two renewals, the server needs no connection.
+//! A *registry* grants a server the IDs of one worker ID up to a *bound*. The next holder of this worker ID begins
+//! above the bound. Safety depends on the order of numbers, not on time. If a server sleeps past the end of its grant,
+//! it cannot issue any more IDs, whatever its clock shows. A server renews its grant regularly, and each renewal raises
+//! the bound by up to one *lease*. Between two renewals, the server does not need a connection.
 //!
-//! All times in the protocol are [`Point`]s: the first ID of the tick that contains the time. [`Scale`] does the conversion. Points
-//! are compared with bounds and with each other. A point has *passed* if it is below the point of the clock in question.
+//! All times in the protocol are [`Point`]s. The point of a time is the first ID of the tick that contains the time.
+//! [`Scale`] converts times to points. Points are compared with bounds and with each other. A point has *passed* if it
+//! is below the point of the clock in question.
 //!
 //! # The parts
 //!
-//! - `Registry` is the registry: `Registry::call` answers a [`Call`]. It is the reference for the functions that run in the registry's
-//!   database, and is compiled only with the feature `reference`. These functions must give the same answers and store the same records.
-//! - [`Member`] is the server's side: which call to send next, what an answer means, and which IDs may be issued ([`Grant`]).
-//! - [`Record`] is the part of a member that outlives a restart of PostgreSQL: the content of the *witness*, a file in a memory
-//!   filesystem that is lost when the machine restarts.
-//! - [`Statement`] is a call as SQL for the registry's database.
-//! - `Tags` assigns blocks of short numbers to the servers. It is the reference for the functions of the same names,
-//!   and is compiled only with the feature `reference`.
+//! - `Registry` is the model of the registry. `Registry::call` answers a [`Call`]. The functions in the registry's
+//!   database must return the same answers and store the same records as this reference model. It is compiled only with
+//!   the feature `reference`.
+//! - [`Member`] is the server's side of the protocol. It decides which call the server sends next, what an answer
+//!   means, and which IDs the server may issue ([`Grant`]).
+//! - [`Record`] is the part of a member that survives a restart of PostgreSQL. It is the content of the *witness*, a
+//!   file in an in-memory file system, which is lost when the machine restarts.
+//! - [`Statement`] is a call in the form of an SQL statement for the registry's database.
+//! - `Tags` assigns blocks of short numbers to the servers. It is the reference model for the functions of the same
+//!   names, and is compiled only with the feature `reference`.
 //!
 //! # The rules
 //!
-//! 1. [`RegistryRequest::Hello`] returns a *nonce* that the registry makes. Every claim and every renewal needs a new one, because a
-//!    copy of a server's memory produces the same random numbers as the original.
-//! 2. [`RegistryRequest::Claim`] returns the next worker ID in ring order for which a start has passed. The start is one [`MARGIN`] above
-//!    the previous holder's bound, the end of the last quarantine and the floor of rule 7. The start must have passed by the clocks of
-//!    the registry and of the server. All other points need to have passed only by the registry's clock. The first bound is only one
-//!    margin ahead, so that a server that crashes repeatedly does not use up the worker IDs.
-//! 3. [`RegistryRequest::Renew`] raises the bound. It names the previous nonce and the next one. The server stores the next nonce before it
-//!    sends the request, and repeats the request with the same nonce until it has an answer. If the registry has neither nonce, a
-//!    copy of the server has renewed the grant: the answer is [`RegistryAnswer::Conflict`], and the server issues no IDs until it restarts.
-//! 4. If the registry's state might be older than what it has answered, the registry begins a new *life* and a *quarantine*
-//!    (module `registry::life` says when). The quarantine lasts until everything that can have been granted has passed. Until then,
-//!    the ring has no worker IDs to assign, and claims get *spare* worker IDs. These are renewed for [`SPARE_LEASE`]
-//!    only, so that their own quarantine is short. During that quarantine, claims get the *common* spare worker IDs if
-//!    it is certain that none of these was granted in the lost part. Otherwise, claims get those of the timeline's
-//!    *slice*, which no timeline since the last calm one has granted. After that quarantine, the common ones are free
-//!    again. When the quarantine of the ring is over, the answer to the renewal of a spare worker ID contains `leave`,
-//!    and its holder claims a worker ID of the ring instead.
-//! 5. In a new life, a renewal replaces the registry's row if the row is older. The order in ID space decides. The first renewal in a
-//!    new life must come before the bound has passed, and the later ones before the bound and one margin have passed.
-//! 6. A server issues IDs from the greatest of its clock, its mark, the start of its grant and [`Record::used`], up to the bound.
-//! 7. A change of the layout or the epoch sets a floor above every ID that can have been granted with the previous one. No grant
-//!    that begins below the floor is renewed, because the administrator can change the layout back within a lease.
-//! 8. A renewal that does not match the row is refused, and changes nothing, if no answer of the registry can have contained what it
-//!    says. As a result, a role that may call the functions cannot stop a server that holds a worker ID.
+//! 1. [`RegistryRequest::Hello`] returns a *nonce*, which the registry generates. Each claim and each renewal needs a
+//!    new nonce. The server cannot generate it, because a copy of a server's memory produces the same random numbers as
+//!    the original.
+//! 2. [`RegistryRequest::Claim`] returns the next worker ID in ring order whose start has passed. The start is one
+//!    [`MARGIN`] above the highest of three points: the previous holder's bound, the end of the last quarantine, and
+//!    the floor in rule 7. The start must have passed on the clocks of both the registry and the server. For all other
+//!    points, only the registry's clock counts. The first bound is only one margin ahead, so that a server that crashes
+//!    repeatedly does not use up all worker IDs.
+//! 3. [`RegistryRequest::Renew`] raises the bound. The request contains the previous nonce and the next one. The server
+//!    stores the next nonce before it sends the request, and repeats the request with the same nonce until it gets an
+//!    answer. If the registry's row contains neither nonce, a copy of the server has renewed the grant. The answer is
+//!    then [`RegistryAnswer::Conflict`], and the server issues no IDs until it restarts.
+//! 4. If the registry's state might be older than its answers, the registry begins a new *life* and a *quarantine* (the
+//!    module `registry::life` defines when). The quarantine lasts until all bounds that can have been granted have
+//!    passed. Until then, the registry assigns no worker IDs of the ring, and claims get *spare* worker IDs. These are
+//!    renewed for only [`SPARE_LEASE`], so that their own quarantine is short. During that quarantine, claims get the
+//!    *common* spare worker IDs if it is certain that none of them was granted in the part that was lost. Otherwise,
+//!    claims get worker IDs of the timeline's *slice*, which no timeline has granted since the last calm one. After
+//!    that quarantine, the common spare worker IDs are free again. When the quarantine of the ring is over, the answer
+//!    to the renewal of a spare worker ID contains `leave`. The holder then claims a worker ID of the ring instead.
+//! 5. In a new life, a renewal replaces the registry's row if the row is older. The order of the numbers decides which
+//!    one is older. The first renewal in a new life must arrive before the bound has passed. Later renewals must arrive
+//!    before the bound and one margin have passed.
+//! 6. A server begins to issue IDs at the highest of these: its clock, its mark, the start of its grant, and
+//!    [`Record::used`]. It issues IDs up to the bound.
+//! 7. A change of the layout or the epoch sets a floor above every ID that can have been granted before the change. A
+//!    grant that begins below the floor is never renewed, because the administrator can change the layout back within a
+//!    lease.
+//! 8. The registry refuses a renewal that does not match the row if none of its answers can have contained the values
+//!    in the renewal. Such a renewal changes nothing. As a result, a role that can call the functions cannot stop a
+//!    server that holds a worker ID.
 //!
-//! Copied disks, restored backups, promoted standbys, partitions, and any clocks of the servers are harmless. The clocks of hosts
-//! that run the registry one after the other must not differ by more than one [`MARGIN`].
+//! Copied disks, restored backups, promoted standbys, network partitions, and wrong clocks of servers do no harm. The
+//! clocks of the hosts that successively run the registry must not differ by more than one [`MARGIN`].
 
 mod member;
 mod message;

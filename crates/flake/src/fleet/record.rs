@@ -4,11 +4,11 @@ use crate::{Epoch, IdFormat, Layout, Mark, Node};
 
 use super::{Point, Uuid};
 
-/// The part of a server's side that outlives a restart of PostgreSQL, but not a restart of the machine. It is the content of the
-/// witness.
+/// The part of the server's side that survives a restart of PostgreSQL, but not a restart of the machine. It is the
+/// content of the witness.
 ///
-/// No backup and no copy of a data directory may contain it, because a server with a record continues without asking
-/// the registry. This is safe only because there is one copy of the record.
+/// Backups and copies of a data directory must not contain the record, because a server with a record continues without
+/// contacting the registry. This is safe only as long as there is only one copy of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// The fleet that has granted the worker ID.
@@ -17,35 +17,37 @@ pub struct Record {
     pub format: IdFormat,
     /// The datacenter ID and the worker ID.
     pub node: Node,
-    /// The holder that the server is.
+    /// The identity of the server as a holder.
     pub holder: Uuid,
     /// The nonce of the last answer.
     pub nonce: Uuid,
-    /// The nonce of the renewal that has not been answered yet, or `None` if every renewal was answered. It is never 0.
+    /// The nonce of the renewal that has not been answered yet, or `None` if there is no such renewal. It is never 0.
     pub pending: Option<Uuid>,
-    /// The count that the last answer contained, from 1.
+    /// The count from the last answer, at least 1.
     pub count: u64,
-    /// The life that the last answer contained, from 1.
+    /// The life from the last answer, at least 1.
     pub life: u64,
     /// The lowest ID that the server may issue.
     pub start: Point,
     /// The highest ID that the server may issue.
     pub bound: Point,
-    /// No ID at or above this mark was issued with this grant.
+    /// The server has not issued an ID at or above this mark with this grant.
     pub used: Mark,
 }
 
 /// The size of an encoded record in bytes.
 pub const RECORD_SIZE: usize = 160;
 
-/// The position of [`Record::used`] in an encoded record: 8 bytes, little-endian, at a multiple of 8. The checksum does not cover
-/// them, so that any process can raise the number with one atomic store, while only the registrar writes the rest.
+/// The position of [`Record::used`] in an encoded record: 8 bytes, little-endian, at a multiple of 8. The checksum does
+/// not include these bytes, so that any process can raise the number with one atomic store. Only the registrar writes
+/// the other bytes.
 pub const USED_OFFSET: usize = RECORD_SIZE - 8;
 
 const CHECKSUM_OFFSET: usize = USED_OFFSET - 8;
 const MAGIC: [u8; 4] = *b"sfpg";
 const VERSION: u32 = 1;
-/// More than the longest text of a layout, such as `39:8s:8:8@10ms`: the widths have at most two digits each.
+/// The size of the layout's text form, padded with zeros. The longest text, such as `39:8s:8:8@10ms`, is shorter,
+/// because each width has at most two digits.
 const LAYOUT_SIZE: usize = 24;
 
 impl Record {
@@ -78,8 +80,8 @@ impl Record {
         bytes
     }
 
-    /// Returns the record of these bytes, or `None` if they are not an encoded record of this version. A record that was only partly
-    /// written has a wrong checksum. A server without a record claims a worker ID, which is always safe.
+    /// Decodes a record. Returns `None` if the bytes are not an encoded record of this version. If a record was only
+    /// partly written, its checksum is wrong. A server without a record claims a worker ID, which is always safe.
     pub fn decode(bytes: &[u8; RECORD_SIZE]) -> Option<Record> {
         let mut fields = Fields(&bytes[..]);
         if fields.take::<4>()? != MAGIC || u32::from_le_bytes(fields.take()?) != VERSION {
@@ -109,7 +111,7 @@ impl Record {
     }
 }
 
-/// The bytes that are not decoded yet.
+/// The bytes that have not been decoded yet.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -128,15 +130,16 @@ impl Fields<'_> {
     }
 }
 
-/// Returns the layout of a text that is padded with zeros. Accepts only the form in which a layout is displayed.
+/// Returns the layout with this text form, which is padded with zeros. Accepts only the form in which layouts are
+/// displayed.
 fn parse_layout(bytes: &[u8]) -> Option<Layout> {
     let text = core::str::from_utf8(bytes).ok()?.trim_end_matches('\0');
     let layout = Layout::parse(text).ok()?;
     (layout.to_string() == text).then_some(layout)
 }
 
-/// FNV-1a with 64 bits. It detects accidental damage, but not a forged file: a program that can write the file can also
-/// write a correct checksum.
+/// Returns the 64-bit FNV-1a checksum. It detects accidental damage, but not forged files, because a program that can
+/// write the file can also write a correct checksum.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,4 +1,4 @@
-//! The calls of the protocol as SQL statements, and the answers in their rows.
+//! The calls of the protocol as SQL statements, and the answers in the rows that they return.
 
 use core::time::Duration;
 
@@ -6,18 +6,19 @@ use super::{
     Call, ClaimRequest, Loss, Point, RegistryAnswer, RegistryRefusal, RegistryRequest, RenewRequest, Scale, Uuid,
 };
 
-/// A call as one SQL statement for the registry's database. The statement must be its own transaction, and its answer counts only once
-/// the transaction has been committed.
+/// A call in the form of one SQL statement for the registry's database. The statement must be run in its own
+/// transaction. Its answer is valid only after the transaction has been committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The statement. It returns one row, all of whose columns are of type `text`. No name in it depends on the search path.
+    /// The statement. It returns one row, whose columns are all of type `text`. The names in it do not depend on the
+    /// search path.
     pub sql: String,
-    /// The values of the parameters, `$1` first. All parameters are of type `text`.
+    /// The values of the parameters, beginning with `$1`. All parameters are of type `text`.
     pub parameters: Vec<Option<String>>,
 }
 
-/// A column of an answer: its name, and the expression for its value. Times are in seconds since the Unix epoch,
-/// because a role of the registry can have any settings for the format of times.
+/// The columns of an answer. Each has a name and an expression for its value. Times are in seconds since the Unix
+/// epoch, because the registry's role can have any settings for the format of times.
 const COLUMNS: [(&str, &str); 14] = [
     ("answer", "answer"),
     ("reason", "reason"),
@@ -31,12 +32,12 @@ const COLUMNS: [(&str, &str); 14] = [
     ("until", "EXTRACT(epoch FROM until)"),
     ("now", "EXTRACT(epoch FROM now)"),
     ("seen", "EXTRACT(epoch FROM pg_catalog.jsonb_extract_path_text(other, 'seen')::pg_catalog.timestamptz)"),
-    // Registries of earlier versions do not say it, and servers of earlier versions do not read it.
+    // Earlier versions of the registry do not return this value, and earlier versions of the server do not read it.
     ("leave", "pg_catalog.jsonb_extract_path_text(other, 'leave')"),
     ("other", "other"),
 ];
 
-/// The parameters of a statement, each with the type to which it is converted.
+/// The parameters of a statement, each with the type to which it is cast.
 struct TypedParameters {
     values: Vec<Option<String>>,
     types: Vec<&'static str>,
@@ -72,7 +73,7 @@ impl TypedParameters {
         self.push(Some(format!("{} us", value.as_micros())), "interval");
     }
 
-    /// Returns the statement that calls a function of the registry with these parameters.
+    /// Returns the statement that calls this function of the registry with these parameters.
     fn call(self, function: &str) -> Statement {
         let columns = COLUMNS.map(|(name, value)| format!("({value})::pg_catalog.text AS {name}")).join(", ");
         let arguments: Vec<_> =
@@ -83,8 +84,8 @@ impl TypedParameters {
 }
 
 impl Call {
-    /// Returns the statement that sends this call. `about` is what the caller reports about itself, as a JSON object.
-    /// The registry shows the values of the keys `host`, `port`, `data_directory`, `system_identifier`, `role`,
+    /// Returns the statement that sends this call. `about` is a JSON object with information about the caller. The
+    /// registry shows the values of the keys `host`, `port`, `data_directory`, `system_identifier`, `role`,
     /// `server_version`, `extension_version`, `clock_offset_us` and `round_trip_us` in its views.
     pub fn statement(&self, about: &str) -> Statement {
         let mut all = TypedParameters { values: Vec::new(), types: Vec::new() };
@@ -133,8 +134,8 @@ impl Call {
         }
     }
 
-    /// Returns the answer in the row that the [`Statement`] returned, or `None` if the row is not an answer that this version knows.
-    /// `column` returns the value of the column with a name, or `None` if the value is null.
+    /// Returns the answer in the row that the [`Statement`] returned, or `None` if this version does not recognize the
+    /// answer. `column` returns the value of the column with this name, or `None` if the value is null.
     pub fn answer<'row>(&self, column: impl Fn(&str) -> Option<&'row str>) -> Option<RegistryAnswer> {
         let number = |name| column(name)?.parse::<u64>().ok();
         let point = |name| Point::new(column(name)?.parse().ok()?);
@@ -183,8 +184,8 @@ impl Call {
     }
 }
 
-/// Converts seconds with a fraction to microseconds. Infinity becomes the number that is farthest from 0.
-/// Returns `None` if the text is not a number of seconds, or if the result is out of range.
+/// Converts seconds, which can have a fraction, to microseconds. Infinity becomes the largest number with the same
+/// sign. Returns `None` if the string is not a number of seconds, or if the result is out of range.
 pub fn micros(seconds: &str) -> Option<i64> {
     let (sign, seconds) = seconds.strip_prefix('-').map_or((1, seconds), |seconds| (-1, seconds));
     if seconds == "Infinity" {

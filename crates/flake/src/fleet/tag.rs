@@ -1,108 +1,109 @@
-//! Segments: which server has which block of the numbers of a tag.
+//! Segments: the assignment of blocks of a tag's numbers to servers.
 
 use std::collections::BTreeMap;
 
 use super::{BLOCKS_IN_WINDOW, Uuid, WINDOW, lost_windows};
 
-/// The highest number of a tag. One number above it must fit into a `bigint`.
+/// The highest number of a tag. The next number must still fit into a `bigint`.
 pub const LAST_NUMBER: i64 = i64::MAX - 1;
 
-/// How many lives are assumed to be lost if nothing shows their number.
+/// The number of lives that are assumed to be lost if nothing shows how many there were.
 pub const UNKNOWN_STEPS: u32 = 8;
 
-/// The bits of a nonce that a generation contains.
+/// The bits of a nonce that are part of a generation.
 const RANDOM_BITS: u32 = 0xf_ffff;
 
 /// A block of numbers of one tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagBlock {
-    /// Distinguishes the tag from earlier tags of the same name.
+    /// Distinguishes the tag from earlier tags with the same name.
     pub generation: u64,
-    /// The nonce with which the block was taken.
+    /// The nonce in the request for the block.
     pub nonce: Uuid,
     /// The first number.
     pub first: i64,
-    /// How many numbers, from 1.
+    /// The number of numbers, at least 1.
     pub count: i64,
 }
 
-/// Where a block begins, and which caller can return it.
+/// The beginning of a block, and the caller that can give the block back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Top {
-    /// The nonce with which the block was taken, or one that no caller has.
+    /// The nonce in the request for the block, or a nonce that no caller has.
     pub nonce: Uuid,
-    /// The first number. The last one is below the block above, or below [`TagRecord::next`].
+    /// The first number. The block ends below the next higher block, or below [`TagRecord::next`].
     pub first: i64,
 }
 
 /// The registry's record about one tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagRecord {
-    /// Higher than the generation of every earlier tag.
+    /// The generation of the tag, which is higher than the generations of all earlier tags.
     pub generation: u64,
-    /// The lowest number that no block contains, without the skips of later lives. [`LAST_NUMBER`] + 1 if there is none.
+    /// The lowest number that is not in any block, before the skips of later lives are applied. [`LAST_NUMBER`] + 1 if
+    /// there is no such number.
     pub next: i64,
-    /// The minimum size of a block, from 1.
+    /// The minimum size of a block, at least 1.
     pub step: i64,
     /// The maximum size of a block.
     pub max_step: i64,
     /// The highest block.
     pub top: Top,
-    /// The block directly below the highest one, if the highest one can still be returned as a whole.
+    /// The block directly below the highest one, if the highest one can still be given back as a whole.
     pub below: Option<Top>,
     /// The life in which the last block was taken, or the last life in which the tag cannot have been lost. The next
-    /// block is above the skips of all later lives.
+    /// block begins above the skips of all later lives.
     pub life: u64,
-    /// When the current window began, in microseconds of the registry's clock.
+    /// The time at which the current window began, in microseconds of the registry's clock.
     pub window: i64,
-    /// How many numbers were taken in the current window.
+    /// How many numbers have been taken in the current window.
     pub used: i64,
 }
 
-/// What a new life does to all tags.
+/// The effect of a new life on all tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skip {
-    /// The quarantine in which the life began, by the first life that began in it.
+    /// The quarantine in which the life began, identified by the first life that began in it.
     pub quarantine: u64,
-    /// When the life began, in microseconds of the registry's clock.
+    /// The time at which the life began, in microseconds of the registry's clock.
     pub since: i64,
     /// How many windows may have been lost.
     pub lost: i64,
-    /// How many windows are skipped: as many as may have been lost, or 0 after [`Tags::open`].
+    /// How many windows are skipped. This is the number that may have been lost, or 0 after [`Tags::open`].
     pub windows: i64,
 }
 
-/// The answer to a server that needs the tag of a period of a series.
+/// The answer to a server that needs the tag for a period of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// The tag was created with this generation.
     Created(u64),
-    /// The tag exists.
+    /// The tag already exists.
     Current,
     /// The period has not begun.
     Early,
-    /// The period began before the fleet was created in place of one that was lost.
+    /// The period began before the fleet was created to replace one that was lost.
     Unknown,
 }
 
-/// Why a server gets no block of a tag.
+/// The reason why a server does not get a block of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoBlock {
-    /// There is no such tag.
+    /// The tag does not exist.
     UnknownTag,
-    /// The numbers of this window are used up.
+    /// The numbers of this window have been used up.
     Wait {
-        /// When the next window begins, in microseconds of the registry's clock.
+        /// The time at which the next window begins, in microseconds of the registry's clock.
         until: i64,
     },
     /// The tag has no more numbers.
     Exhausted,
 }
 
-/// Why numbers are not taken back. They are a hole.
+/// The reason why numbers are not taken back. They leave a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// There is no such tag.
+    /// The tag does not exist.
     UnknownTag,
     /// The tag was dropped and created again.
     Generation,
@@ -110,64 +111,64 @@ pub enum Kept {
     NotTop,
 }
 
-/// The answer to a server that tells which block it has.
+/// The answer to a server that reports its highest block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportAnswer {
-    /// The registry knows the block.
+    /// The registry has a record of the block.
     Current,
-    /// The registry had forgotten the block. The tag continues above it.
+    /// The registry had lost the record of the block. The tag continues above the block.
     Raised,
-    /// There is no such tag, so the block is void.
+    /// The tag does not exist, so the block is void.
     UnknownTag,
     /// The tag was dropped and created again, so the block is void.
     Generation,
-    /// The block is higher than anything that may have been lost. The registry changes nothing.
+    /// The block is above everything that may have been lost. The registry changes nothing.
     Ahead,
 }
 
-/// The segments of a registry: its records, and the decisions that depend only on the records, the call and the clock. Times are
-/// microseconds of the registry's clock. `fresh` is a nonce that no caller has.
+/// The segments of a registry: its records, and the decisions that depend only on the records, the call and the clock.
+/// Times are in microseconds of the registry's clock. `fresh` is a nonce that no caller has.
 ///
 /// # Discontinuities
 ///
-/// A registry whose state is older than its answers has forgotten blocks that servers use. For this reason, every tag
-/// continues in a new life above everything that may have been taken in the lost part. This is bounded, because a tag
-/// assigns at most [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one
-/// [`MARGIN`](super::MARGIN). The skip is applied to a tag when its next block is taken. Until then, [`Tags::open`] can
-/// cancel it.
+/// If a registry's state is older than its answers, the registry has lost the records of blocks that servers use. In a
+/// new life, every tag therefore continues above all numbers that may have been taken in the part that was lost. This
+/// skip is limited, because a tag assigns at most [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a
+/// window lasts one [`MARGIN`](super::MARGIN). The skip is applied to a tag when its next block is taken. Until then,
+/// [`Tags::open`] can cancel it.
 ///
-/// A tag itself may have been lost. If an administrator creates the tag again, the administrator chooses its first
-/// number. However, a server that creates the tag of a period ([`Tags::begin`]) cannot know whether the tag existed.
-/// For this reason, no such tag is created before its period, and the skips of all lives that began later apply to it.
+/// The tag itself may also have been lost. An administrator who creates the tag again chooses its first number.
+/// However, a server that creates the tag for a period ([`Tags::begin`]) cannot know whether the tag existed. Such a
+/// tag is therefore never created before its period, and the skips of all lives that began later apply to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
-    /// The life of the registry, from 1, or 0 before the fleet is created.
+    /// The life of the registry, at least 1, or 0 before the fleet is created.
     pub life: u64,
-    /// The highest generation that a tag has ever had.
+    /// The highest generation of all tags that have ever existed.
     pub generation: u64,
     /// The time before which a different registry of the fleet may have assigned numbers, in microseconds of the
     /// registry's clock, or 0.
     pub floor: i64,
     /// The records of the tags.
     pub segments: BTreeMap<String, TagRecord>,
-    /// What the lives have skipped, by life.
+    /// The skips of the lives, by life.
     pub skips: BTreeMap<u64, Skip>,
 }
 
 impl Tags {
-    /// Creates a tag whose first number is `start`. Returns its generation, or `None` if the tag exists.
+    /// Creates a tag whose first number is `start`. Returns its generation, or `None` if the tag already exists.
     ///
-    /// The generation contains the clock and random bits, which distinguish a tag whose creation was lost from the tag
-    /// that replaces it.
+    /// The generation is derived from the clock and from random bits. These distinguish a tag whose creation was lost
+    /// from the tag that replaces it.
     pub fn create(&mut self, now: i64, tag: &str, start: i64, sizes: (i64, i64), fresh: Uuid) -> Option<u64> {
         self.insert(now, tag, start, sizes, self.life, fresh)
     }
 
-    /// Creates the tag of a period that begins at `begins`, unless there is one. The arguments must be the same for
-    /// every server that calls this function.
+    /// Creates the tag for the period that begins at `begins`, unless the tag already exists. All servers must call
+    /// this function with the same arguments.
     ///
-    /// A tag that was lost was created at most one margin before its period, according to the clock of the registry
-    /// that created it. The clock of a later life can be one margin behind that clock.
+    /// A tag that was lost had been created at most one margin before its period, according to the clock of the
+    /// registry that created it. The clock of a later life can be one margin behind that clock.
     pub fn begin(&mut self, now: i64, tag: &str, begins: i64, start: i64, sizes: (i64, i64), fresh: Uuid) -> Begun {
         if self.segments.contains_key(tag) {
             return Begun::Current;
@@ -204,14 +205,15 @@ impl Tags {
         Some(self.generation)
     }
 
-    /// Drops a tag. Returns false if there is none. Servers use their blocks of the tag until they learn that it was
-    /// dropped.
+    /// Drops a tag. Returns false if the tag does not exist. Servers continue to use their blocks of the tag until they
+    /// are told that it was dropped.
     pub fn drop(&mut self, tag: &str) -> bool {
         self.segments.remove(tag).is_some()
     }
 
-    /// Takes a block of about `want` numbers, from `step` to `max_step`, or fewer if the window or the tag has fewer left. The same
-    /// nonce again gets the same block while it is the highest one.
+    /// Takes a block of about `want` numbers. The length is from `step` to `max_step`, or less if the window or the tag
+    /// has fewer numbers left. A repeated call with the same nonce returns the same block as long as it is the highest
+    /// block.
     pub fn take(&mut self, now: i64, tag: &str, nonce: Uuid, want: i64) -> Result<TagBlock, NoBlock> {
         let mut segment = *self.segments.get(tag).ok_or(NoBlock::UnknownTag)?;
         let generation = segment.generation;
@@ -223,7 +225,7 @@ impl Tags {
         if segment.next > LAST_NUMBER {
             return Err(NoBlock::Exhausted);
         }
-        // If the clock was far ahead when the window began, the tag does not wait until the clock shows that time
+        // If the clock was far ahead when the window began, the tag must not wait until the clock shows that time
         // again.
         if now >= segment.window.saturating_add(WINDOW) || now.saturating_add(WINDOW) < segment.window {
             (segment.window, segment.used) = (now, 0);
@@ -234,7 +236,7 @@ impl Tags {
         }
         let count = want.clamp(segment.step, segment.max_step).min(left).min(LAST_NUMBER - segment.next + 1);
         let first = segment.next;
-        // If numbers are skipped, the previous block is not directly below the new one.
+        // If numbers are skipped, the previous block does not end directly below the new one.
         segment.below = (!skipped).then_some(segment.top);
         segment.top = Top { nonce, first };
         segment.next += count;
@@ -243,12 +245,13 @@ impl Tags {
         Ok(TagBlock { generation, nonce, first, count })
     }
 
-    /// Takes back the numbers from `first` to `last`, which are the end of the highest block. The caller has used none of them and
-    /// never will.
+    /// Takes back the numbers from `first` to `last`, which must be the end of the highest block. The caller has not
+    /// used any of them and never will.
     ///
-    /// The nonce is then replaced: another server can take the same numbers, and a second copy of this call must not take them from
-    /// it. After the whole block was given back, the block below it is the highest again. A registry that can have lost blocks takes
-    /// nothing back, because its skip begins at [`TagRecord::next`].
+    /// The nonce is then replaced. Otherwise, if a different server has taken the same numbers, a second copy of this
+    /// call could take them away from it. If the whole block was given back, the block below it becomes the highest
+    /// block again. A registry that may have lost blocks takes nothing back, because its skip begins at
+    /// [`TagRecord::next`].
     pub fn give_back(
         &mut self,
         tag: &str,
@@ -276,9 +279,9 @@ impl Tags {
         Ok(())
     }
 
-    /// A server tells the last number of its highest block. If it is one of those that can have been lost, the skip is applied to
-    /// the tag at once, so that [`Tags::open`] no longer takes it back. If an administrator has taken back the skip although blocks
-    /// were lost, the tag goes on above the block.
+    /// Processes a server's report of the last number of its highest block. If the block may be one of those that were
+    /// lost, the skip is applied to the tag at once, so that [`Tags::open`] cannot cancel it. If an administrator has
+    /// canceled the skip although blocks were lost, the tag continues above the block.
     pub fn report(&mut self, tag: &str, generation: u64, last: i64, fresh: Uuid) -> ReportAnswer {
         let Some(segment) = self.segments.get(tag) else { return ReportAnswer::UnknownTag };
         let mut segment = *segment;
@@ -301,10 +304,10 @@ impl Tags {
         ReportAnswer::Raised
     }
 
-    /// Begins the life that is `lives` above the current one, and counts as one loss. `newest` is the latest time that
-    /// the state contains. `steps` is the number of timelines between the state and the registry, or one more than the
-    /// number of lives that only a renewal knows, or [`UNKNOWN_STEPS`]. `within` is true if the quarantine of an
-    /// earlier life has not ended.
+    /// Begins the life that is `lives` above the current one. It counts as one loss. `newest` is the latest time in the
+    /// state. `steps` is the number of timelines between the state and the registry, or one more than the number of
+    /// lives that only a renewal has shown, or [`UNKNOWN_STEPS`]. `within` is true if the quarantine of an earlier life
+    /// has not ended.
     pub fn begin_life(&mut self, now: i64, newest: i64, lives: u64, steps: u32, within: bool) {
         self.life += lives;
         let earlier = self.skips.values().next_back().filter(|_| within);
@@ -313,8 +316,8 @@ impl Tags {
         self.skips.insert(self.life, Skip { quarantine, since: now, lost: windows, windows });
     }
 
-    /// Cancels the skips of the last quarantine. The administrator vouches that nothing was lost since it began. The
-    /// skips of tags from which a block has been taken since then remain.
+    /// Cancels the skips of the last quarantine. The administrator guarantees that nothing has been lost since it
+    /// began. If a block of a tag has been taken since then, the skip of this tag remains.
     pub fn open(&mut self) {
         let Some(last) = self.skips.values().next_back().copied() else { return };
         for skip in self.skips.values_mut().filter(|skip| skip.quarantine == last.quarantine) {
@@ -328,7 +331,7 @@ impl Tags {
         windows * i128::from(segment.max_step * BLOCKS_IN_WINDOW)
     }
 
-    /// Applies the skips to a record. Returns true if there are any.
+    /// Applies the skips to a record. Returns true if there were any.
     fn skip(&self, segment: &mut TagRecord) -> bool {
         let pending = self.pending(segment);
         segment.next = (i128::from(segment.next) + pending).min(i128::from(LAST_NUMBER) + 1) as i64;

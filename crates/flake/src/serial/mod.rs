@@ -1,11 +1,13 @@
-//! Serials: short numbers for people, such as `INV-2026-00042`, made from a template, a period and a number.
+//! Serials: short numbers for people, such as `INV-2026-00042`. A serial is made from a template, a period and a
+//! number.
 //!
-//! - *template*: the form of a serial ([`Template`]): literal text, fields of time, and one number.
-//! - *period*: the span of civil time that the fields of time in a template can distinguish ([`Period`]). Each period has its own
-//!   numbers.
+//! - *template*: the format of a serial ([`Template`]), which consists of literal text, time fields, and one number
+//!   field.
+//! - *period*: the span of civil time that the time fields of a template can distinguish ([`Period`]). Each period has
+//!   its own numbers.
 //!
-//! Texts are bytes in any encoding in which the bytes of ASCII characters occur only as ASCII characters. This is true of all server
-//! encodings of PostgreSQL.
+//! Text is passed as bytes. It can be in any encoding in which the bytes of ASCII characters represent only ASCII
+//! characters. All server encodings of PostgreSQL meet this condition.
 
 mod period;
 mod template;

@@ -1,7 +1,7 @@
-//! The form of a serial: `INV-{YYYY}-{n:5}`.
+//! The format of a serial, for example `INV-{YYYY}-{n:5}`.
 //!
-//! Every field has a fixed number of digits, so a serial has only one meaning, and the serials of a period sort like
-//! their numbers.
+//! Each field has a fixed number of digits. A serial therefore has only one meaning, and the serials of a period sort
+//! in the same order as their numbers.
 
 use core::error::Error;
 use core::fmt;
@@ -11,10 +11,10 @@ use crate::serial::period::{Civil, Period, Unit};
 /// The maximum length of a template in bytes.
 pub const MAX_TEMPLATE: usize = 100;
 
-/// The maximum number of digits of the number. All numbers with this many digits fit into `i64`.
+/// The maximum number of digits of the number field. All numbers with this many digits fit into `i64`.
 pub const MAX_DIGITS: u32 = 18;
 
-/// The first year of the century that `{YY}` stands for. A text with two digits cannot distinguish several centuries.
+/// The first year of the century for `{YY}`. Two digits cannot distinguish several centuries.
 const CENTURY: i32 = 2000;
 
 /// A field of a template.
@@ -35,10 +35,10 @@ pub enum Field {
 }
 
 impl Field {
-    /// The fields of time.
+    /// The time fields.
     const TIMES: [Field; 5] = [Field::Year, Field::ShortYear, Field::Month, Field::Day, Field::Hour];
 
-    /// Returns the length of the periods that this field distinguishes if all longer ones are known.
+    /// Returns the length of the periods that this field can distinguish if all longer fields are known.
     fn unit(self) -> Unit {
         match self {
             Field::Number => Unit::All,
@@ -63,33 +63,33 @@ impl fmt::Display for Field {
     }
 }
 
-/// The reason why a text is not a template.
+/// The reason why a string is not a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemplateError {
-    /// The text is too long.
+    /// The template is too long.
     Long {
-        /// The length of the text in bytes.
+        /// The length of the template in bytes.
         length: usize,
     },
-    /// A brace belongs to no field.
+    /// A brace does not belong to a field.
     Brace {
         /// The position of the brace in bytes, counted from 1.
         position: usize,
     },
-    /// The number has no width, or a width outside the range.
+    /// The number field has no width, or its width is out of range.
     Width,
-    /// There is no number.
+    /// There is no number field.
     NoNumber,
-    /// A field occurs twice, or there are two years.
+    /// A field occurs more than once, or there are two year fields.
     Twice {
         /// The field.
         field: Field,
     },
-    /// The field of the next longer period is missing.
+    /// A field is present, but the field for the next longer period is missing.
     Lacks {
-        /// The field that is there.
+        /// The field that is present.
         field: Field,
-        /// The field that it needs.
+        /// The field that is missing.
         needs: Field,
     },
 }
@@ -113,10 +113,10 @@ impl fmt::Display for TemplateError {
 
 impl Error for TemplateError {}
 
-/// A number that has more digits than the template.
+/// The number has more digits than the template allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
-    /// The largest number that fits.
+    /// The largest number that the template allows.
     pub max: i64,
 }
 
@@ -128,7 +128,7 @@ impl fmt::Display for Overflow {
 
 impl Error for Overflow {}
 
-/// The years whose times the template can represent, because a year has two or four digits.
+/// The range of years that a template can represent, which depends on whether its year has two or four digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct YearRange {
     /// The first year.
@@ -145,13 +145,12 @@ impl fmt::Display for YearRange {
 
 impl Error for YearRange {}
 
-/// The reason why a text is not a serial of a template.
+/// The reason why a string is not a serial of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotASerial {
-    /// The text has a different length, different literal characters, or other characters where the template has
-    /// digits.
+    /// The length or the literal characters are different, or there are other characters in place of digits.
     Form,
-    /// The calendar or the clock has no such time.
+    /// The string contains a date or an hour that does not exist.
     Time,
 }
 
@@ -173,7 +172,7 @@ enum Piece {
     Field(Field),
 }
 
-/// The form of a serial.
+/// The format of a serial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     pieces: Vec<Piece>,
@@ -183,8 +182,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads a template. Its finest field of time determines the length of the periods. The template must also contain
-    /// all longer fields of time, because the same serial would otherwise be issued again.
+    /// Parses a template. The shortest time field determines the length of the periods. The template must also contain
+    /// all longer time fields. Otherwise, the same serial would be issued again.
     pub fn parse(text: &[u8]) -> Result<Template, TemplateError> {
         if text.len() > MAX_TEMPLATE {
             return Err(TemplateError::Long { length: text.len() });
@@ -241,12 +240,12 @@ impl Template {
         self.unit
     }
 
-    /// Returns the largest number that fits.
+    /// Returns the largest number that the template allows.
     pub fn max(&self) -> i64 {
         10i64.pow(self.digits) - 1
     }
 
-    /// Returns the years that fit.
+    /// Returns the range of years that the template can represent.
     pub fn years(&self) -> YearRange {
         match self.short_year {
             true => YearRange { first: CENTURY, last: CENTURY + 99 },
@@ -254,20 +253,20 @@ impl Template {
         }
     }
 
-    /// Returns the period that contains a civil time. The error is the range of years if the year is outside it.
+    /// Returns the period that contains a civil time. If the year is out of range, the error contains the range.
     pub fn period(&self, at: Civil) -> Result<Period, YearRange> {
         let years = self.years();
         let fits = self.unit == Unit::All || (years.first..=years.last).contains(&at.year);
         if fits { Ok(Period::of(self.unit, at)) } else { Err(years) }
     }
 
-    /// Returns the period with this text, or `None` if this template has no such period.
+    /// Returns the period with this text form, or `None` if this template has no such period.
     pub fn period_of_key(&self, key: &[u8]) -> Option<Period> {
         let period = Period::from_key(self.unit, key)?;
         self.period(period.start()).ok()
     }
 
-    /// Returns the serial of a number in a period of this template. The number must not be negative.
+    /// Returns the serial for a number in a period of this template. The number must not be negative.
     pub fn format(&self, period: Period, number: i64) -> Result<Vec<u8>, Overflow> {
         if !(0..=self.max()).contains(&number) {
             return Err(Overflow { max: self.max() });
@@ -292,7 +291,7 @@ impl Template {
         Ok(serial)
     }
 
-    /// Returns the period and the number of a serial.
+    /// Parses a serial, and returns its period and its number.
     pub fn read(&self, serial: &[u8]) -> Result<(Period, i64), NotASerial> {
         let (mut year, mut month, mut day, mut hour, mut number) = (1, 1, 1, 0, 0);
         let mut rest = serial;
@@ -322,14 +321,15 @@ impl Template {
         Ok((period, number))
     }
 
-    /// Returns a text that has the length and the literal characters of every serial.
+    /// Returns a string that has the length and the literal characters of every serial.
     pub fn sample(&self) -> Vec<u8> {
         self.places().into_iter().map(|place| place.unwrap_or(b'0')).collect()
     }
 
-    /// Returns a regular expression of PostgreSQL that every serial matches. It also matches texts with a time that does not exist.
+    /// Returns a regular expression for PostgreSQL that matches every serial. It also matches strings that contain a
+    /// time that does not exist.
     pub fn pattern(&self) -> Vec<u8> {
-        // A backslash removes the special meaning of a punctuation mark. Bytes outside ASCII are parts of characters.
+        // A backslash makes a punctuation mark literal. Bytes outside of ASCII are parts of characters.
         let place = |place| match place {
             None => b"[0-9]".to_vec(),
             Some(byte) if u8::is_ascii_punctuation(&byte) => vec![b'\\', byte],
@@ -338,7 +338,7 @@ impl Template {
         [b"^".to_vec(), self.places().into_iter().flat_map(place).collect(), b"$".to_vec()].concat()
     }
 
-    /// Returns the fields with the positions in a serial at which they begin and end, in bytes.
+    /// Returns the fields, each with the positions at which it begins and ends in a serial, in bytes.
     pub fn positions(&self) -> Vec<(Field, usize, usize)> {
         let mut end = 0;
         let position = |piece: &Piece| {
@@ -358,7 +358,7 @@ impl Template {
         }
     }
 
-    /// Returns true if no text is a serial of both templates, or if both are the same.
+    /// Returns true if no string is a serial of both templates, or if both templates are the same.
     pub fn distinct(&self, other: &Template) -> bool {
         let (ours, others) = (self.places(), other.places());
         let differs = |(our, other): (&Option<u8>, &Option<u8>)| match (our, other) {
@@ -369,7 +369,7 @@ impl Template {
         self == other || ours.len() != others.len() || ours.iter().zip(&others).any(differs)
     }
 
-    /// Returns the bytes of every serial, with `None` in place of a digit of a field.
+    /// Returns the bytes of a serial, with `None` in place of each digit of a field.
     fn places(&self) -> Vec<Option<u8>> {
         let place = |piece: &Piece| match piece {
             Piece::Literal(byte) => vec![Some(*byte)],
@@ -379,7 +379,8 @@ impl Template {
     }
 }
 
-/// Returns the field whose text is between braces, or `None` if there is no such field. Sets the number of digits if it is the number.
+/// Returns the field with this text between its braces, or `None` if there is no such field. If it is the number field,
+/// sets the number of digits.
 fn field(text: &[u8], digits: &mut Option<u32>) -> Result<Option<Field>, TemplateError> {
     let Some(width) = text.strip_prefix(b"n") else {
         let name = |field: &Field| field.to_string().as_bytes()[1..].strip_suffix(b"}") == Some(text);
@@ -393,7 +394,8 @@ fn field(text: &[u8], digits: &mut Option<u32>) -> Result<Option<Field>, Templat
     }
 }
 
-/// Returns the value of one or more digits, at most [`MAX_DIGITS`].
+/// Returns the value of a string of digits, or `None` if it is empty or contains other characters. There must be at
+/// most [`MAX_DIGITS`] digits.
 fn value(digits: &[u8]) -> Option<i64> {
     let fits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     fits.then(|| digits.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0')))

@@ -7,13 +7,13 @@ use crate::Node;
 use super::super::{ClaimRequest, FIRST_GRANT, Point, RegistryAnswer, RegistryRefusal, RegistryRow, Ring};
 use super::Registry;
 
-/// The worker IDs that a claim can get now.
+/// The worker IDs that a claim can currently get.
 struct Offer {
     /// The worker IDs, in the order in which they are examined.
     workers: Vec<Range<u32>>,
-    /// Every grant begins one margin above this point.
+    /// All grants begin one margin above this point.
     floor: Point,
-    /// True if a holder whose renewal was lost can still hold a worker ID whose bound has passed.
+    /// True if a worker ID whose bound has passed may still be held, because the renewal of its holder was lost.
     tails: bool,
 }
 
@@ -32,7 +32,8 @@ impl Registry {
         let row = RegistryRow {
             holder: claim.holder,
             nonce: claim.nonce,
-            // A forged call may have raised the count. A renewal with a count above the highest one would be refused.
+            // A forged call may have raised the count. If the new count were above the highest count, the registry
+            // would refuse the renewals.
             count: self.rows.get(&node).map_or(0, |row| row.count.min(self.highest_count(now))) + 1,
             life: self.fleet.life,
             start,
@@ -51,9 +52,9 @@ impl Registry {
         rows.find(|(_, row)| row.nonce == claim.nonce && row.holder == claim.holder).map(|(node, row)| (*node, row))
     }
 
-    /// Returns the worker IDs that a claim can get now. Outside a quarantine, this is the ring. During a quarantine, it
-    /// is the common spare worker IDs and, while the spare worker IDs are also in quarantine, the slice of the
-    /// timeline.
+    /// Returns the worker IDs that a claim can currently get. Outside a quarantine, these are the worker IDs of the
+    /// ring. During a quarantine, these are the common spare worker IDs. While the spare worker IDs are also in
+    /// quarantine, the slice of the timeline is added.
     fn offer(&self, now: Point, datacenter: u32) -> Offer {
         let fleet = &self.fleet;
         let ring = Ring::of(&fleet.format.layout);
@@ -76,9 +77,9 @@ impl Registry {
         Offer { workers, floor: floor.max(fleet.spare_before), tails: true }
     }
 
-    /// Returns the first free worker ID of an offer whose start is below `latest`, and this start.
+    /// Returns the first free worker ID of an offer whose start is below `latest`, together with the start.
     fn free(&self, datacenter: u32, offer: &Offer, now: Point, latest: Point) -> Option<(u32, Point)> {
-        // Without this check, a claim in a wide field would examine every worker ID.
+        // Without this check, a claim would examine every worker ID, of which there are many in a wide field.
         if !self.above(offer.floor).passed(latest) {
             return None;
         }
@@ -87,23 +88,24 @@ impl Registry {
         offer.workers.iter().cloned().flatten().find_map(|worker| start(worker).map(|start| (worker, start)))
     }
 
-    /// Returns the start of a new grant of a worker ID, or `None` if its holder might have renewed it in the lost part.
+    /// Returns the start of a new grant of a worker ID, or `None` if its holder might have renewed its grant in the
+    /// part that was lost.
     fn start(&self, node: Node, offer: &Offer) -> Option<Point> {
         let row = self.rows.get(&node);
         let bound = row.map_or(Point::ZERO, |row| row.bound);
-        // A holder may have renewed shortly before the loss, and the clock of that time can be one margin behind this
-        // one.
+        // A holder may have renewed its grant shortly before the loss, and the clock at that time may have been one
+        // margin behind this one.
         let margins = self.scale().margin().twice();
         let renewed = offer.tails && row.is_some() && !bound.plus(margins).passed(self.fleet.newest_seen);
         (!renewed).then(|| self.above(bound.max(offer.floor)))
     }
 
-    /// Returns the lowest start above a point, which is 0 if nothing was granted or lost.
+    /// Returns the lowest start above a point. This is 0 if nothing has been granted or lost.
     pub(super) const fn above(&self, point: Point) -> Point {
         if point.id() == 0 { point } else { point.plus(self.scale().margin()) }
     }
 
-    /// Returns the point after which a worker ID of an offer is free, if all of them are in use.
+    /// Returns the point after which the first worker ID of an offer becomes free if all of them are in use.
     fn first_free(&self, datacenter: u32, offer: &Offer) -> Option<Point> {
         let offered = |node: &Node| {
             node.datacenter == datacenter && offer.workers.iter().any(|workers| workers.contains(&node.worker))
@@ -112,8 +114,8 @@ impl Registry {
         bounds.min().map(|bound| self.above(bound.max(offer.floor)))
     }
 
-    /// Returns why there is no worker ID for a claim, and until when. If there are several reasons, returns the one
-    /// that lasts longest.
+    /// Returns the reason why no worker ID is available for a claim, and when one will be. If there are several
+    /// reasons, returns the one that lasts longest.
     fn why_none(&self, now: Point, claim: &ClaimRequest, offer: &Offer) -> RegistryRefusal {
         if let Some((_, start)) = self.free(claim.datacenter, offer, now, now) {
             return RegistryRefusal::Clock { until: start };
@@ -121,7 +123,7 @@ impl Registry {
         let ring = Ring::of(&self.fleet.format.layout);
         let quarantine = match offer.tails && ring.spare < ring.end {
             true => self.end_of_spare_quarantine(),
-            // The common spare worker IDs become free before the quarantine ends.
+            // A common spare worker ID can become free before the quarantine ends.
             false => self
                 .first_free(claim.datacenter, offer)
                 .map_or(self.end_of_quarantine(), |free| free.min(self.end_of_quarantine())),
@@ -136,7 +138,7 @@ impl Registry {
         }
     }
 
-    /// Lets the next claim begin with the worker ID after this one.
+    /// Makes the next claim begin with the worker ID after this one.
     fn move_on(&mut self, node: Node) {
         let ring = Ring::of(&self.fleet.format.layout);
         let cursor = self.cursors.entry(node.datacenter).or_default();

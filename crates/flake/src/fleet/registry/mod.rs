@@ -1,4 +1,5 @@
-//! The registry's decisions. This is the reference for the functions in the registry's database, and is compiled only for tests.
+//! The registry's decisions. This is the reference model for the functions in the registry's database. It is compiled
+//! only for tests.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,10 @@ mod life;
 mod renew;
 mod reserve;
 
-/// What the registry's server adds to a call.
+/// The values that the registry's server adds to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Moment {
-    /// The registry's wall clock.
+    /// The time of the registry's wall clock.
     pub now: Point,
     /// The server that runs the registry.
     pub source: Source,
@@ -30,9 +31,10 @@ pub struct Moment {
 pub struct Registry {
     /// The record about the fleet.
     pub fleet: Fleet,
-    /// The record of every worker ID that was ever granted.
+    /// The records of all worker IDs that have ever been granted.
     pub rows: BTreeMap<Node, RegistryRow>,
-    /// The positions in the rings of the datacenters, by datacenter ID. A datacenter without a position begins at the default.
+    /// The positions in the rings of the datacenters, by datacenter ID. A datacenter that is missing here has the
+    /// default position.
     pub cursors: BTreeMap<u32, Cursor>,
 }
 
@@ -56,8 +58,8 @@ impl Registry {
         Registry { fleet, rows: BTreeMap::new(), cursors: BTreeMap::new() }
     }
 
-    /// Returns the answer to a call, and stores what the answer promises. The fleet, the layout, the ranges of the
-    /// numbers and the lease are checked first. If one of them is wrong, the call changes nothing.
+    /// Answers a call, and stores what the answer promises. The fleet, the layout, the ranges of the numbers and the
+    /// lease are checked first. If one of them is wrong, the call changes nothing.
     pub fn call(&mut self, moment: &Moment, call: &Call) -> RegistryAnswer {
         if let Some(refusal) = self.refusal(call) {
             return RegistryAnswer::Refused(refusal);
@@ -72,9 +74,9 @@ impl Registry {
         }
     }
 
-    /// Ends a quarantine. The administrator vouches that nothing was lost since the quarantine began. The floor is then
-    /// the end of the previous quarantine. Returns false if no quarantine has ended, either because there was none, or
-    /// because the floor of a layout change has not passed.
+    /// Ends a quarantine. The administrator guarantees that nothing has been lost since the quarantine began. The floor
+    /// is then the end of the previous quarantine. Returns false if this has not ended a quarantine, either because
+    /// there was none, or because the floor of a layout change has not passed.
     pub fn open(&mut self, moment: &Moment) -> bool {
         self.compare_source(moment);
         if !self.in_quarantine(moment.now) {
@@ -85,18 +87,20 @@ impl Registry {
         !self.in_quarantine(moment.now)
     }
 
-    /// Changes the layout or the epoch of the fleet, and begins a new life. `moment.now` is a point of the previous layout. Returns
-    /// the new floor: no ID below this number is granted with the new layout. Claims are refused until the floor and
-    /// one margin have passed in the new layout, which can take long if the new layout's IDs are lower.
+    /// Changes the layout or the epoch of the fleet, and begins a new life. `moment.now` is a point of the previous
+    /// layout. Returns the new floor. No ID below the floor is granted with the new layout. Claims are refused until
+    /// the floor and one margin have passed in the new layout. This can take a long time if the IDs of the new layout
+    /// are lower.
     pub fn change_layout(&mut self, moment: &Moment, format: IdFormat) -> Point {
         self.compare_source(moment);
         let fleet = &self.fleet;
         let granted = self.rows.values().map(|row| row.bound).max().unwrap_or(Point::ZERO);
-        // Grants that were lost are below the end of the quarantine.
+        // Grants that have been lost end before the quarantine.
         let top = granted.max(fleet.quarantine_until).max(fleet.floor);
         let (old, new) = (self.scale(), Scale::new(format));
         let floor = new.tick_above(top);
-        // These points stand for times of the registry's clock. No other code compares points of different layouts.
+        // These points represent times of the registry's clock, so they can be converted. No other code compares points
+        // of different layouts.
         let convert = |point| if point == Point::ZERO { point } else { new.point(old.time(point) as i64) };
         self.fleet = Fleet {
             format,
@@ -109,14 +113,13 @@ impl Registry {
             floor,
             ..*fleet
         };
-        // The worker IDs and bounds of the previous layout have no meaning in the new one. The floor replaces all of
-        // them.
+        // The worker IDs and bounds of the previous layout have no meaning in the new one. The floor replaces them.
         self.rows.clear();
         self.cursors.clear();
         floor
     }
 
-    /// Returns the scale of the fleet's points.
+    /// Returns the scale for the fleet's points.
     pub const fn scale(&self) -> Scale {
         Scale::new(self.fleet.format)
     }

@@ -12,7 +12,7 @@ impl Registry {
         let node = Node { datacenter: renew.datacenter, worker: renew.worker };
         let row = self.rows.get(&node).copied();
         if renew.start < self.fleet.floor {
-            // Since this grant began, the layout was changed and changed back. In the meantime, other servers were
+            // After this grant began, the layout was changed and then changed back. In the meantime, other servers were
             // granted the IDs above the grant's bound.
             return RegistryAnswer::Lost(Loss::GivenAway);
         }
@@ -21,8 +21,8 @@ impl Registry {
         if matching.is_none() && self.implausible(now, renew) {
             return RegistryAnswer::Refused(RegistryRefusal::Implausible);
         }
-        // The holder of the nonce gets a renewal whatever else it reports: the count is taken from the row, and a bound
-        // that no server can have is lowered.
+        // A request with the row's nonce is always renewed, whatever other values it contains. The count is taken from
+        // the row, and a bound that no server can have is lowered.
         let renew = RenewRequest {
             bound: renew.bound.min(self.latest_bound(now)),
             count: matching.map_or(renew.count, |row| row.count),
@@ -42,9 +42,9 @@ impl Registry {
             let conflict = |row: RegistryRow| RegistryAnswer::Conflict { seen: row.seen };
             return own.map_or(RegistryAnswer::Lost(Loss::GivenAway), conflict);
         }
-        // A different server's claim of this worker ID may have been lost if an earlier clock of the registry was above
-        // the bound and one margin. That clock can be one margin ahead of this one, so the margin is already used up.
-        // The bound in the row of a different holder says nothing about this grant.
+        // A claim of this worker ID by a different server may have been lost if an earlier clock of the registry was
+        // above the bound and one margin. That clock may be one margin ahead of this one, so the margin is already used
+        // up. The bound in the row of a different holder does not limit this grant.
         let expired = match row {
             Some(row) if row.life == life => row.bound.max(renew.bound).plus(margin),
             _ => own.map_or(Point::ZERO, |row| row.bound).max(renew.bound),
@@ -56,7 +56,7 @@ impl Registry {
         let lease = scale.span(if spare { renew.lease.min(SPARE_LEASE) } else { renew.lease });
         let wanted = renew.clock.plus(lease).min(now.plus(lease).plus(margin));
         let repeated = matching.filter(|row| row.nonce == renew.next_nonce);
-        // A forged call may have raised the count of a different holder.
+        // A forged call may have raised the count in the row of a different holder.
         let counted = row.map_or(0, |row| own.map_or(row.count.min(self.highest_count(now)), |own| own.count));
         let row = RegistryRow {
             holder: renew.holder,
@@ -72,16 +72,17 @@ impl Registry {
         RegistryAnswer::Renewed { nonce: row.nonce, count: row.count, life, bound: row.bound, leave }
     }
 
-    /// Returns true if a renewal shows that the registry has lost changes. This depends on the life in the renewal: if
-    /// it is an earlier life, the loss is already known.
+    /// Returns true if a renewal shows that the registry has lost changes. A renewal of an earlier life does not show
+    /// this, because the loss is already known.
     fn knows_more(&self, renew: &RenewRequest, row: Option<&RegistryRow>) -> bool {
         let life = self.fleet.life;
         let newer = |row: &RegistryRow| row.life < life || row.count < renew.count;
         renew.life > life || (renew.life == life && row.is_none_or(newer))
     }
 
-    /// Returns true if no answer of this registry, including a lost one, can have contained the values in a renewal.
-    /// Without this check, a forged call could take the row of a running server, or use up a worker ID forever.
+    /// Returns true if no answer of this registry, including lost answers, can have contained the values in a renewal.
+    /// Without this check, a forged call could take over the row of a running server, or make a worker ID unusable
+    /// forever.
     fn implausible(&self, now: Point, renew: &RenewRequest) -> bool {
         !renew.start.passed(now.plus(self.scale().margin()))
             || self.latest_bound(now).passed(renew.bound)
@@ -89,13 +90,13 @@ impl Registry {
             || renew.count > self.highest_count(now).saturating_add(COUNT_SLACK)
     }
 
-    /// The latest bound that can have been granted, if the clock was one margin ahead.
+    /// Returns the latest bound that can have been granted if the clock was one margin ahead.
     fn latest_bound(&self, now: Point) -> Point {
         now.plus(self.scale().far()).plus(self.scale().margin())
     }
 
-    /// The highest count that a worker ID can have reached: one for each second since the epoch, plus a reserve for
-    /// clocks that differ.
+    /// Returns the highest count that a worker ID can have reached: one for each second since the epoch, plus a reserve
+    /// for clocks that differ.
     pub(super) fn highest_count(&self, now: Point) -> u64 {
         let seconds = (self.scale().time(now) - self.scale().time(Point::ZERO)) / 1_000_000;
         u64::try_from(seconds).unwrap_or(0).saturating_add(COUNT_SLACK)
