@@ -13,8 +13,11 @@ use crate::words::{grouped, list, sentences};
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fleet-rules.md");
 const WIDTH: usize = 130;
 
+/// What follows each rule.
+const WITHOUT: &str = "Without this rule, the following schedule goes wrong";
+
 /// The heading of the table of searches.
-pub const SEARCHED: &str = "What the search looks at";
+pub const SEARCHED: &str = "What the search covers";
 
 /// Returns the states of a schedule, up to the first one that fails. A step that does not make sense changes nothing.
 pub fn play(fault: FleetFault, bounds: &Bounds, schedule: &[Step]) -> Vec<SearchState> {
@@ -48,9 +51,9 @@ fn free(bounds: &Bounds) -> String {
     let workers: Vec<_> = bounds.free.iter().map(u32::to_string).collect();
     let all = 1 << bounds.worker_bits;
     match workers.as_slice() {
-        [one] => format!("the worker ID {one} of {all} is free"),
-        some if some.len() == all => format!("the worker IDs {} are free", list(some)),
-        some => format!("the worker IDs {} of {all} are free", list(some)),
+        [one] => format!("worker ID {one} of {all} is free"),
+        some if some.len() == all => format!("worker IDs {} are free", list(some)),
+        some => format!("worker IDs {} of {all} are free", list(some)),
     }
 }
 
@@ -83,7 +86,7 @@ pub fn part(rule: &Rule) -> String {
         assert_eq!(failure, None, "{:?}: step {} is not needed", rule.fault, at + 1);
     }
     let (steps, result) = sentences(&states, &schedule);
-    let mut part = wrapped(&format!("**{}** Without this rule, if {}:", rule.text, free(bounds)), "");
+    let mut part = wrapped(&format!("**{}** {WITHOUT} if {}:", rule.text, free(bounds)), "");
     part.push('\n');
     for (number, step) in (1..).zip(steps) {
         let number = format!("{number}. ");

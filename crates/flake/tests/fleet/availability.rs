@@ -264,10 +264,10 @@ fn count() -> usize {
 type WeekKind = (&'static str, usize, WeekPlan, usize);
 
 const KINDS: [WeekKind; 4] = [
-    ("one failover, and each day a machine is restarted", 3, quiet, 1),
-    ("each day, five members are restarted one after the other, on three days twice", 5, updates, 10),
-    ("four failovers a day", 3, four, 15),
-    ("a failover every 48 minutes, for six hours each day", 3, bad, 30),
+    ("one failover, and a machine is restarted every day", 3, quiet, 1),
+    ("every day, five members are restarted one after another, twice on three days", 5, updates, 10),
+    ("four failovers per day", 3, four, 15),
+    ("a failover every 48 minutes, for six hours per day", 3, bad, 30),
 ];
 /// The number of weeks of each kind. With fewer, some weeks with one failover are the same with the rules of the version before.
 const WEEKS: usize = 20;
@@ -277,7 +277,7 @@ fn row(name: &str, before: &WeeksOutcome, after: &WeeksOutcome) -> String {
     let wait = |minutes: i64| if minutes < 60 { format!("{minutes} min") } else { format!("{} h", minutes / 60) };
     let longest = (wait(before.longest()), wait(after.longest()));
     let (failovers, before, after) = (after.failovers, before.mute(), after.mute());
-    format!("| {name} | {failovers} | {before:.0} % | {after:.0} % | {} | {} |", longest.0, longest.1)
+    format!("| {name} | {failovers} | {before:.0}% | {after:.0}% | {} | {} |", longest.0, longest.1)
 }
 
 #[test]

@@ -131,7 +131,7 @@ pub const LATER: Bounds = Bounds {
 /// A registry that goes back without a new timeline.
 pub const SNAPSHOTS: Bounds = Bounds {
     name: "snapshots of the registry",
-    what: "The registry's volume is set back, and a server that knows more renews its grant first",
+    what: "The registry's volume is reverted, and a server whose grant is newer renews it first",
     depth: 7,
     thorough: 9,
     steps: &[

@@ -58,7 +58,7 @@ pub const NUMBERS: Bounds = Bounds {
 /// A role that may call the functions sends calls of its own.
 pub const FORGERIES: Bounds = Bounds {
     name: "forged calls",
-    what: "A role that may call the functions forges renewals",
+    what: "A role that can call the registry's functions forges renewals",
     depth: 7,
     thorough: 9,
     free: &[0],
@@ -79,7 +79,7 @@ pub const FORGERIES: Bounds = Bounds {
 /// Forged calls, and failovers that lose what they did.
 pub const LOST_FORGERIES: Bounds = Bounds {
     name: "forged calls and failovers",
-    what: "A role that may call the functions forges renewals, and failovers lose them",
+    what: "A role that can call the registry's functions forges renewals, and failovers lose them",
     depth: 6,
     thorough: 8,
     steps: &[
@@ -173,7 +173,7 @@ pub const CUT: Bounds = Bounds {
 /// Disks and memories are copied and restored, and servers issue IDs.
 pub const SERVERS: Bounds = Bounds {
     name: "servers",
-    what: "Disks and memories are copied, data directories are restored, and servers issue IDs",
+    what: "Disks and memory are copied, data directories are restored, and servers issue IDs",
     depth: 6,
     thorough: 8,
     free: &[0],

@@ -14,45 +14,45 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::ClaimClock,
-        text: "The start of a grant must have passed by the clock of the server, too.",
+        text: "The start of a grant must also have passed on the server's clock.",
         fails: "ahead of a clock",
         by: By::Search(&HOSTS),
     },
     Rule {
         fault: FleetFault::RingFloor,
-        text: "After a quarantine, the grants of the ring begin above the end of this quarantine.",
+        text: "After a quarantine, the grants of the ring begin above the end of that quarantine.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::SparesFloor,
-        text: "In a quarantine, the grants of spare worker IDs begin above the end of the previous quarantine.",
+        text: "During a quarantine, the grants of spare worker IDs begin above the end of the previous quarantine.",
         fails: "duplicate",
         by: By::Search(&ROWS),
     },
     Rule {
         fault: FleetFault::SpareSeen,
-        text: "While the spare worker IDs are in quarantine, the registry does not assign one whose holder can have \
-               renewed its grant in what was lost.",
+        text: "While the spare worker IDs are in quarantine, the registry does not assign one whose holder may have \
+               renewed its grant in the part that was lost.",
         fails: "duplicate",
         by: By::Search(&SPARES),
     },
     Rule {
         fault: FleetFault::SpareMargin,
-        text: "A holder can have renewed its grant until two margins after its bound, measured by the latest time \
-               in the rows.",
+        text: "A holder may have renewed its grant until two margins after its bound. The latest time in the rows \
+               decides whether these two margins have passed.",
         fails: "duplicate",
         by: By::Directed(&FAILOVERS, SPARE_MARGIN),
     },
     Rule {
         fault: FleetFault::FirstLease,
-        text: "The first grant of a claim is one margin long, and not one lease.",
+        text: "The first grant of a claim lasts for one margin, not for one lease.",
         fails: "a server has no worker ID",
         by: By::Search(&NUMBERS),
     },
     Rule {
         fault: FleetFault::ClaimRepeated,
-        text: "A claim that is repeated gets the same answer.",
+        text: "A repeated claim gets the same answer.",
         fails: "a server has no worker ID",
         by: By::Search(&NUMBERS),
     },

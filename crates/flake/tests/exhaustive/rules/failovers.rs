@@ -8,26 +8,26 @@ use crate::rules::{By, Rule};
 pub const RULES: &[Rule] = &[
     Rule {
         fault: FleetFault::Source,
-        text: "A new timeline or system identifier begins a new life.",
+        text: "A new timeline or a new system identifier begins a new life.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::Tables,
-        text: "Tables that were restored begin a new life.",
+        text: "Restored tables begin a new life.",
         fails: "duplicate",
         by: By::Search(&BACKUPS),
     },
     Rule {
         fault: FleetFault::Told,
-        text: "A renewal that knows more than the registry begins a new life.",
+        text: "A renewal that shows that the registry has lost changes begins a new life.",
         fails: "duplicate",
         by: By::Search(&BACKUPS),
     },
     Rule {
         fault: FleetFault::OneLife,
-        text: "A failover that skips timelines begins as many lives as timelines. Otherwise, a renewal of the lost \
-               timeline looks as if the registry had lost something again.",
+        text: "If a failover skips timelines, one life begins for each timeline. Otherwise, a renewal from a lost \
+               timeline would look like another loss.",
         fails: "a server has no worker ID",
         by: By::Search(&NUMBERS),
     },
@@ -39,39 +39,39 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Far,
-        text: "The quarantine lasts longer than every lease.",
+        text: "The quarantine lasts longer than any lease.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::Earlier,
-        text: "A quarantine never ends earlier than the one before.",
+        text: "A quarantine never ends earlier than the previous one.",
         fails: "a quarantine ends earlier",
         by: By::Search(&HOSTS),
     },
     Rule {
         fault: FleetFault::Raised,
-        text: "A new life changes no row. A higher bound would revive a grant that has ended.",
+        text: "A new life does not change any row. A higher bound would revive a grant that has ended.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::Jump,
-        text: "The common spare worker IDs are closed if a timeline is missing, because they can have been assigned \
-               on it.",
+        text: "The common spare worker IDs are closed if a timeline is missing, because they may have been assigned on \
+               that timeline.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::Stale,
-        text: "The common spare worker IDs are closed if the state can come from within a quarantine, because they \
-               can have been assigned in the rest of it.",
+        text: "The common spare worker IDs are closed if the state may come from within a quarantine, because they may \
+               have been assigned in the rest of that quarantine.",
         fails: "duplicate",
         by: By::Search(&ENDS),
     },
     Rule {
         fault: FleetFault::StaleMargin,
-        text: "A state is from after a quarantine only if a holder was seen two margins after the end of the \
+        text: "A state counts as later than a quarantine only if a holder was seen two margins after the end of the \
                quarantine.",
         fails: "duplicate",
         by: By::Directed(&FAILOVERS, STALE_MARGIN),
@@ -84,20 +84,20 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::ToldOpen,
-        text: "The common spare worker IDs are closed if a renewal told the registry of a loss.",
+        text: "The common spare worker IDs are closed if a renewal has shown a loss.",
         fails: "duplicate",
         by: By::Search(&SNAPSHOTS),
     },
     Rule {
         fault: FleetFault::Late,
-        text: "The common spare worker IDs are closed if the latest time in the rows is more than 70 minutes ago. In \
-               what was lost, a renewal can have begun a life, in which they were assigned.",
+        text: "The common spare worker IDs are closed if the latest time in the rows is more than 70 minutes old. In \
+               the part that was lost, a renewal may have begun a life in which they were assigned.",
         fails: "duplicate",
         by: By::Search(&LOST_FORGERIES),
     },
     Rule {
         fault: FleetFault::OpenAll,
-        text: "`open()` ends only the current quarantine. The end of the previous one remains the floor of the \
+        text: "`open()` ends only the current quarantine. The end of the previous quarantine remains the floor of the \
                ring.",
         fails: "duplicate",
         by: By::Search(&OPENS),

@@ -7,13 +7,13 @@ use crate::rules::{By, Rule};
 pub const RULES: &[Rule] = &[
     Rule {
         fault: FleetFault::LayoutFloor,
-        text: "The grants of a new layout begin above all bounds of the old one.",
+        text: "The grants in a new layout begin above all bounds in the old layout.",
         fails: "duplicate",
         by: By::Search(&LAYOUTS),
     },
     Rule {
         fault: FleetFault::LayoutQuarantine,
-        text: "The grants of a new layout begin above the end of the quarantine, too, because the bounds that were \
+        text: "The grants in a new layout also begin above the end of the quarantine, because the bounds that were \
                lost are below it.",
         fails: "duplicate",
         by: By::Search(&LAYOUTS),

@@ -7,8 +7,7 @@ use crate::rules::{By, Rule};
 pub const RULES: &[Rule] = &[
     Rule {
         fault: FleetFault::Repeated,
-        text: "A renewal that is repeated with the same nonce is renewed, because its first answer can have been \
-               lost.",
+        text: "A renewal that is repeated with the same nonce succeeds, because the first answer may have been lost.",
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
@@ -20,7 +19,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::ExpiredByBoth,
-        text: "The clock of the registry alone decides whether the bound of a grant and one margin have passed.",
+        text: "Only the registry's clock decides whether the bound of a grant and one margin have passed.",
         fails: "duplicate",
         by: By::Search(&CLOCKS),
     },
@@ -32,66 +31,66 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Copied,
-        text: "A renewal with an old nonce comes from a copy, and is not renewed.",
+        text: "A renewal with an old nonce comes from a copy, so the grant is not renewed.",
         fails: "two servers hold one worker ID",
         by: By::Search(&SERVERS),
     },
     Rule {
         fault: FleetFault::FirstMargin,
-        text: "The first renewal in a new life must arrive before the bound has passed, without a margin.",
+        text: "In a new life, the first renewal must arrive before the bound has passed. The margin does not apply.",
         fails: "duplicate",
         by: By::Search(&HOSTS),
     },
     Rule {
         fault: FleetFault::Wanted,
-        text: "A bound is at most one lease and one margin above the clock of the registry, whatever the clock of \
-               the server shows.",
+        text: "A bound is at most one lease and one margin above the registry's clock, whatever the server's clock \
+               shows.",
         fails: "duplicate",
         by: By::Search(&CUT),
     },
     Rule {
         fault: FleetFault::AdoptLower,
-        text: "If the row of the holder has a lower count than the renewal, the registry has lost renewals, and \
-               renews the grant.",
+        text: "If the holder's row has a lower count than the renewal, the registry has lost renewals. It renews the \
+               grant.",
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
     Rule {
         fault: FleetFault::AdoptAbsent,
-        text: "If there is no row, the registry has lost the claim, and renews the grant.",
+        text: "If there is no row, the registry has lost the claim. It renews the grant.",
         fails: "displaced",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::AdoptLater,
-        text: "If the row belongs to an earlier holder of an earlier life, the registry has lost the claim of the \
-               later holder, and renews its grant.",
+        text: "If the row belongs to an earlier holder from an earlier life, the registry has lost the claim of the \
+               later holder. It renews the later holder's grant.",
         fails: "displaced",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::AdoptAny,
-        text: "A renewal replaces the row of a different holder only if its grant begins at least one margin above \
-               the bound of the row.",
+        text: "A renewal replaces the row of a different holder only if its grant begins at least one margin above the \
+               bound in the row.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::ForgedStart,
-        text: "A renewal without the nonce of the row is refused if its start is more than one margin in the \
-               future, because no registry can have granted it.",
+        text: "A renewal that does not contain the nonce in the row is refused if its start is more than one margin in \
+               the future, because no registry can have granted it.",
         fails: "displaced",
         by: By::Search(&FORGERIES),
     },
     Rule {
         fault: FleetFault::ForgedBound,
-        text: "A bound that no registry can have granted is cut or refused.",
+        text: "A bound that no registry can have granted is lowered or refused.",
         fails: "a server has no worker ID",
         by: By::Search(&FORGERIES),
     },
     Rule {
         fault: FleetFault::ForgedCount,
-        text: "A count that no worker ID can have reached is refused, and no answer contains one.",
+        text: "A count that no worker ID can have reached is refused, and no answer contains such a count.",
         fails: "refused",
         by: By::Search(&LOST_FORGERIES),
     },

@@ -7,14 +7,13 @@ use crate::rules::{By, Rule};
 pub const RULES: &[Rule] = &[
     Rule {
         fault: FleetFault::Reserved,
-        text: "A reservation has no end, so that no server is granted a reserved worker ID.",
+        text: "A reservation has no end, so no server is granted a reserved worker ID.",
         fails: "duplicate",
         by: By::Search(&RESERVATIONS),
     },
     Rule {
         fault: FleetFault::ReservedOnce,
-        text: "The owner reserves a worker ID again if a failover has lost the reservation. The quarantine is the time \
-               to do so.",
+        text: "If a failover has lost a reservation, the owner reserves the worker ID again during the quarantine.",
         fails: "duplicate",
         by: By::Search(&RESERVATIONS),
     },

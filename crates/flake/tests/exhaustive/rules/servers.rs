@@ -7,7 +7,7 @@ use crate::rules::{By, Rule};
 pub const RULES: &[Rule] = &[
     Rule {
         fault: FleetFault::PendingChanged,
-        text: "A server repeats a renewal with the same nonce until it is answered.",
+        text: "A server repeats a renewal with the same nonce until it gets an answer.",
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
@@ -31,13 +31,13 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Used,
-        text: "The witness contains a mark above the issued IDs.",
+        text: "The witness contains a mark that is above all issued IDs.",
         fails: "duplicate",
         by: By::Search(&SERVERS),
     },
     Rule {
         fault: FleetFault::WitnessOnDisk,
-        text: "The witness is in memory and not on the disk, because a copy of the disk must not contain it.",
+        text: "The witness is kept in memory, not on disk, because a copy of the disk must not contain it.",
         fails: "fenced without a copy",
         by: By::Search(&SERVERS),
     },

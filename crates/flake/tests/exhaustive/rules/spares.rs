@@ -8,49 +8,50 @@ use crate::rules::{By, Rule};
 pub const RULES: &[Rule] = &[
     Rule {
         fault: FleetFault::SpareLease,
-        text: "A grant of a spare worker ID ends after an hour, whatever lease the server asks for.",
+        text: "A grant of a spare worker ID ends after one hour, whatever lease the server requests.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::Near,
-        text: "The quarantine of the spare worker IDs lasts longer than an hour.",
+        text: "The quarantine of the spare worker IDs lasts longer than one hour.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::NearFloor,
-        text: "After the quarantine of the spare worker IDs, their grants begin above its end.",
+        text: "After the quarantine of the spare worker IDs, the grants of these worker IDs begin above its end.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::SliceFixed,
-        text: "Each timeline has a slice of its own.",
+        text: "Each timeline has its own slice.",
         fails: "duplicate",
         by: By::Search(&SLICES),
     },
     Rule {
         fault: FleetFault::SliceWindow,
-        text: "A slice is open only if no earlier timeline since the settled one had the same slice.",
+        text: "A slice is open only if no earlier timeline since the settled one has had the same slice.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::Calm,
-        text: "A timeline is settled only if the quarantine of the spare worker IDs was over.",
+        text: "A timeline is settled only if the quarantine of the spare worker IDs has ended.",
         fails: "duplicate",
         by: By::Search(&SLICES),
     },
     Rule {
         fault: FleetFault::CalmMargin,
-        text: "The quarantine of the spare worker IDs was over only if a holder was seen two margins after its end.",
+        text: "The quarantine of the spare worker IDs counts as ended only if a holder was seen two margins after its \
+               end.",
         fails: "duplicate",
         by: By::Directed(&LATER, CALM_MARGIN),
     },
     Rule {
         fault: FleetFault::SliceSeen,
-        text: "The rows at the end of the settled timeline decide whether a holder in a slice can have renewed its \
+        text: "The rows at the end of the settled timeline decide whether a holder in a slice may have renewed its \
                grant. Later times in the rows do not count.",
         fails: "duplicate",
         by: By::Directed(&SLICES, SLICE_SEEN),
@@ -63,46 +64,46 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::ToldSettled,
-        text: "No timeline is settled after a renewal told the registry of a loss.",
+        text: "No timeline is settled after a renewal has shown a loss.",
         fails: "duplicate",
         by: By::Search(&SNAPSHOTS),
     },
     Rule {
         fault: FleetFault::SystemSettled,
-        text: "No timeline is settled after the system identifier changed.",
+        text: "No timeline is settled after a change of the system identifier.",
         fails: "duplicate",
         by: By::Search(&BACKUPS),
     },
     Rule {
         fault: FleetFault::TablesSettled,
-        text: "No timeline is settled after the tables were restored.",
+        text: "No timeline is settled after a restore of the tables.",
         fails: "duplicate",
         by: By::Search(&BACKUPS),
     },
     Rule {
         fault: FleetFault::UpgradeNear,
-        text: "After the upgrade from the version without slices, the spare worker IDs are in quarantine for longer \
-               than every lease.",
+        text: "After an upgrade from the version without slices, the spare worker IDs are in quarantine for longer \
+               than any lease.",
         fails: "duplicate",
         by: By::Search(&UPGRADES),
     },
     Rule {
         fault: FleetFault::UpgradeSettled,
-        text: "The upgrade from the version without slices settles no timeline.",
+        text: "An upgrade from the version without slices does not settle any timeline.",
         fails: "duplicate",
         by: By::Search(&UPGRADES),
     },
     Rule {
         fault: FleetFault::UpgradeOpen,
-        text: "The upgrade from the version without slices closes the common spare worker IDs, because they were in the \
-               ring before.",
+        text: "An upgrade from the version without slices closes the common spare worker IDs, because they belonged to \
+               the ring before.",
         fails: "duplicate",
         by: By::Search(&UPGRADES),
     },
     Rule {
         fault: FleetFault::UpgradeUnnoticed,
-        text: "The upgrade from the version without slices first begins a life if the registry has failed over. A life \
-               that begins after the upgrade would open the common spare worker IDs.",
+        text: "If the registry has failed over, an upgrade from the version without slices first begins a new life. A \
+               life that began after the upgrade would open the common spare worker IDs.",
         fails: "duplicate",
         by: By::Search(&UPGRADES),
     },
