@@ -11,15 +11,16 @@ const AXIS_MAX: usize = 7;
 pub fn render(reports: &[BenchReport]) -> String {
     let mut text = String::from("# Figures\n\n");
     let mut line = |line: &str| writeln!(text, "{line}").expect("a string can be written");
-    line("`make bench` wrote this table. In each round, all rivals take turns, and each round begins with a");
-    line("different rival. An additional round at the beginning warms up the rivals and is not counted. \"first");
-    line("/ this\" is the value of the first rival of a figure divided by the value of the rival in the row. It");
-    line("is the median of the ratios from the individual rounds. Ratios depend less on the machine than");
-    line("values do. If a figure is measured at more than seven points of an axis, the table contains only the");
-    line("first and the last point. The JSON files in this directory contain all points, and the quartiles.");
-    line("\"95 %\" is the 95 % confidence interval of this ratio, based on order statistics. Its ends are two of");
-    line("the ratios from the individual rounds, and it makes no assumption about the distribution of the");
-    line("ratios. Figures from fewer than six rounds have no interval.\n");
+    line("`make bench` generates this table. In each round, the rivals take turns, and each round begins with");
+    line("a different rival. An additional first round warms up the rivals, and is not counted. The column");
+    line("\"first / this\" contains the value of the first rival of a figure, divided by the value of the rival");
+    line("in the row. It is the median of the ratios from the individual rounds. These ratios depend less on");
+    line("the machine than the values do. The column \"95% CI\" contains the 95% confidence interval of this");
+    line("ratio, which is based on order statistics. The ends of the interval are two of the ratios from the");
+    line("individual rounds, so it does not depend on an assumption about the distribution of the ratios.");
+    line("Figures from fewer than six rounds have no interval. If a figure was measured at more than seven");
+    line("points of an axis, the table contains only the first and the last point. The JSON files in this");
+    line("directory contain all points and the quartiles.\n");
     // Parts that ran on the same machine with the same settings share a line.
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for report in reports {
@@ -48,7 +49,7 @@ pub fn render(reports: &[BenchReport]) -> String {
             line(&format!("- {}: {note}", report.part));
         }
     }
-    line("\n| part | figure | key | median | min .. max | first / this | 95 % | rounds | a turn |");
+    line("\n| part | figure | key | median | min .. max | first / this | 95% CI | rounds | a turn |");
     line("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |");
     for report in reports {
         for figure in report.figures.iter().filter(|figure| listed(report, figure)) {
