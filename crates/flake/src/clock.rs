@@ -194,7 +194,7 @@ impl GeneratorClock {
             // again.
             0
         } else if held {
-            // Nothing has been reserved in the meantime. Generator time therefore returns to the wall clock at once,
+            // Nothing has been reserved in the meantime. Generator time returns to the wall clock at once,
             // but not to a time before the last ID.
             lead.min(now.saturating_sub(issued))
         } else if moved < 0 && by > rules.max_jump && by <= elapsed && issued <= trusted {

@@ -38,12 +38,12 @@ impl Concealer {
         }
     }
 
-    /// Returns the concealed ID for an ID, or `None` if the number is negative and therefore not an ID.
+    /// Returns the concealed ID for an ID, or `None` if the number is negative.
     pub fn conceal(&self, id: i64, tweak: &[u8]) -> Option<i64> {
         self.0.encrypt(tweak, u128::try_from(id).ok()?).and_then(|number| i64::try_from(number).ok())
     }
 
-    /// Returns the ID for a concealed ID, or `None` if the number is negative and therefore not a concealed ID.
+    /// Returns the ID for a concealed ID, or `None` if the number is negative.
     ///
     /// Every other number is the concealed ID of some ID. If the key or the tweak is wrong, the result is a different
     /// ID, not an error.

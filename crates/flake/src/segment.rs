@@ -13,7 +13,7 @@
 //!
 //! The word never returns to an earlier value, because the block number keeps increasing when the segment is opened
 //! again. (The block number restarts at 0 after 2^31 blocks.) If a session is stopped between reading the word and
-//! replacing it, it therefore draws only if nothing has changed in between.
+//! replacing it, it draws only if nothing has changed in between.
 //!
 //! A segment can serve different tags in succession. The *version* identifies the tag that it serves. The version
 //! changes only while the segment is closed. A session passes the version that it expects, and draws nothing if the

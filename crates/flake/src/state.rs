@@ -186,7 +186,7 @@ impl State {
         // either unloaded or loaded again.
         let generation = self.extension.generation.fetch_add(1, Ordering::SeqCst) + 1;
         // The new value differs from every ceiling of earlier generations. If a publisher has already checked the
-        // generation, its swap therefore fails. (The swap can succeed in only one case: the publisher sleeps between
+        // generation, its swap fails. (The swap can succeed in only one case: the publisher sleeps between
         // its check and its swap until this generation has published exactly the ceiling that the publisher read.)
         self.terms.ceiling.swap(generation, Ordering::SeqCst);
         self.terms.renew.store(0, Ordering::Relaxed);

@@ -154,7 +154,7 @@ impl Limits {
     }
 
     /// Returns the largest number of words that are granted to one request: the words of one tick or of half of
-    /// `max_ahead`, whichever is less. A grant therefore never moves the last word further ahead than a request for one
+    /// `max_ahead`, whichever is less. A grant never moves the last word further ahead than a request for one
     /// word may move it.
     #[inline(always)]
     pub const fn largest_grant(&self, pace: Pace) -> u64 {

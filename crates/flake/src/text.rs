@@ -1,7 +1,7 @@
 //! IDs as strings: 13 digits of Crockford's base 32 (<https://www.crockford.com/base32.html>), most significant digit
 //! first.
 //!
-//! The string for an ID always has 13 characters. The strings therefore sort in the same order as the IDs, as long as
+//! The string for an ID always has 13 characters. The strings sort in the same order as the IDs, as long as
 //! digits sort before letters and letters sort alphabetically. The strings contain no letters that look like digits,
 //! because people read them. They contain no punctuation, because they are used in URLs.
 
@@ -59,7 +59,7 @@ impl fmt::Display for TextError {
 
 impl Error for TextError {}
 
-/// Returns the string for an ID, or `None` if the number is negative and therefore not an ID.
+/// Returns the string for an ID, or `None` if the number is negative.
 pub fn to_text(id: i64) -> Option<[u8; TEXT_LENGTH]> {
     let mut rest = u64::try_from(id).ok()?;
     let mut text = [0; TEXT_LENGTH];

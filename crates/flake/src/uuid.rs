@@ -52,7 +52,7 @@ impl fmt::Display for UuidError {
 
 impl Error for UuidError {}
 
-/// Returns the UUID for an ID, or `None` if the number is negative and therefore not an ID.
+/// Returns the UUID for an ID, or `None` if the number is negative.
 pub fn to_uuid(id: i64) -> Option<UuidBytes> {
     let mut rest = u128::try_from(id).ok()?;
     let mut uuid = VERSION << VERSION_SHIFT | VARIANT << VARIANT_SHIFT;

@@ -132,14 +132,14 @@ pub enum ReportAnswer {
 /// # Discontinuities
 ///
 /// If a registry's state is older than its answers, the registry has lost the records of blocks that servers use. In a
-/// new life, every tag therefore continues above all numbers that may have been taken in the part that was lost. This
+/// new life, every tag continues above all numbers that may have been taken in the part that was lost. This
 /// skip is limited, because a tag assigns at most [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a
 /// window lasts one [`MARGIN`](super::MARGIN). The skip is applied to a tag when its next block is taken. Until then,
 /// [`Tags::open`] can cancel it.
 ///
 /// The tag itself may also have been lost. An administrator who creates the tag again chooses its first number.
 /// However, a server that creates the tag for a period ([`Tags::begin`]) cannot know whether the tag existed. Such a
-/// tag is therefore never created before its period, and the skips of all lives that began later apply to it.
+/// tag is never created before its period, and the skips of all lives that began later apply to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
     /// The life of the registry, at least 1, or 0 before the fleet is created.

@@ -1,4 +1,4 @@
-//! Windows, which limit how many numbers of a tag servers can take in a given time, and therefore how many of these
+//! Windows, which limit how many numbers of a tag servers can take in a given time, and how many of these
 //! numbers a registry may have lost.
 
 use super::MARGIN;
@@ -18,7 +18,7 @@ pub const WINDOW: i64 = MARGIN.as_micros() as i64;
 /// The registry's clock can be one margin behind the clock of the lost part, so one more window may have passed.
 /// Windows begin at least one margin apart. If the clocks differ by one margin, the number of windows that begin is at
 /// most two more than the number of whole margins that have passed. One more window may have begun before the lost
-/// part. For one step, the result is therefore the number of whole windows in `since` plus four. For a lost life,
+/// part. For one step, the result is the number of whole windows in `since` plus four. For a lost life,
 /// `since` is at most one margin longer, and there are fewer steps. If the steps of all lost lives add up to at most
 /// `steps - 1`, the factor `2 * steps - 1` covers both the skips and the numbers that were taken.
 pub fn lost_windows(since: i64, steps: u32) -> i64 {

@@ -1,6 +1,6 @@
 //! Reservations: worker IDs for databases that do not contact the registry because they have no library.
 //!
-//! A reservation is a row whose bound no clock passes. Every claim therefore skips the worker ID, with or without a
+//! A reservation is a row whose bound no clock passes. Every claim skips the worker ID, with or without a
 //! quarantine, and no renewal of a different holder replaces the row. Spare worker IDs cannot be reserved, because a
 //! failover can lose the reservation. After such a failover, a server could get the spare worker ID immediately. It
 //! could get a worker ID of the ring only after the quarantine.
