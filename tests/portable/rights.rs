@@ -122,9 +122,9 @@ fn check_newer(test: &str, newer: &str) -> Result<(), String> {
 
 /// A script that adds a function, with other mistakes.
 fn adding(test: &str, mistakes: &[(&str, &str)]) -> String {
-    let end = "-- Any role can decode.";
+    let end = "-- Any role can decode IDs.";
     let added = "CREATE OR REPLACE FUNCTION snowflake_added() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT
-        AS $$ BEGIN RETURN snowflake_nextval(); END $$;\n\n-- Any role can decode.";
+        AS $$ BEGIN RETURN snowflake_nextval(); END $$;\n\n-- Any role can decode IDs.";
     mistaken(test, &[&[(end, added)], mistakes].concat())
 }
 
