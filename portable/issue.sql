@@ -1,5 +1,6 @@
 -- Functions that issue IDs. They run with their owner's privileges, so that a role needs only EXECUTE. snowflake_configure()
--- replaces snowflake_nextval() with a function that contains the worker ID.
+-- replaces snowflake_nextval() with a function that contains the worker ID. draw.sql contains what they have in common: how a session
+-- gets an ID, and when it waits.
 
 DO $nextval$
 BEGIN

@@ -1,5 +1,5 @@
-//! The steps of `portable/state.sql`, with every interleaving of three sessions: no ID is issued twice, wherever a statement is cancelled,
-//! the server crashes or the clock is set. Each fault is a schedule that repeats an ID.
+//! The steps of `portable/draw.sql` and `portable/advance.sql`, with every interleaving of three sessions: no ID is
+//! issued twice, wherever a statement is cancelled, the server crashes or the clock is set. Each fault is a schedule that repeats an ID.
 
 use std::collections::{BTreeSet, HashSet};
 
