@@ -87,12 +87,3 @@ FROM snowflake_registry.segment AS s
 
 CREATE VIEW snowflake_registry.holes AS
 SELECT h.tag, h.generation, h.first, h.last, h.life, h.skipped_at FROM snowflake_registry.hole AS h;
-
--- Privileges. The functions that the views call are granted together with the views.
-
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
-GRANT SELECT ON snowflake_registry.status, snowflake_registry.servers, snowflake_registry.handovers,
-    snowflake_registry.datacenters, snowflake_registry.segments, snowflake_registry.holes TO pg_monitor;
-GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint, bigint, integer, bigint),
-    snowflake_registry.about_number(jsonb, text), snowflake_registry.division_of(integer) TO pg_monitor;
