@@ -1,4 +1,4 @@
-//! Decides how long the blocks of a tag are, and when the next block is fetched. Times are in nanoseconds.
+//! Decides how long the blocks of a tag are. Times are in nanoseconds.
 
 use crate::Nanos;
 use crate::fleet::{BLOCKS_IN_WINDOW, lost_windows};
@@ -10,13 +10,6 @@ pub const SHORT: Nanos = 15 * MINUTE;
 
 /// If a block lasts for more time than this, the next block is shorter.
 pub const LONG: Nanos = 30 * MINUTE;
-
-/// The next block is fetched, at the latest, when one tenth (1 / `LAST_PART`) of the current block is left.
-const LAST_PART: u64 = 10;
-
-/// When the next block is fetched, the remaining numbers must last for at least this many fetches. A fetch can take
-/// several times as long as the previous one.
-const FETCHES: u128 = 4;
 
 /// A failover may skip at most one quarter (1 / `SKIPPED_PART`) of the numbers of a period.
 const SKIPPED_PART: u64 = 4;
@@ -47,24 +40,9 @@ pub fn next_length(length: u64, lasted: Nanos) -> u64 {
     }
 }
 
-/// Returns the number of remaining numbers at which the next block is fetched. Sessions drew `drawn` numbers during the
-/// last `time`, and a fetch takes `latency`. If `time` is 0, the speed at which sessions draw numbers is not known.
-pub fn fetch_below(length: u64, drawn: u64, time: Nanos, latency: Nanos) -> u64 {
-    let below = match time {
-        0 => length / 2,
-        _ => {
-            let wanted = (u128::from(drawn) * u128::from(latency)).saturating_mul(FETCHES) / u128::from(time);
-            u64::try_from(wanted).unwrap_or(u64::MAX)
-        }
-    };
-    below.max(length / LAST_PART).clamp(1, length.max(1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MS: Nanos = 1_000_000;
 
     #[test]
     fn a_block_that_lasts_a_short_time_is_followed_by_a_longer_one() {
@@ -82,19 +60,5 @@ mod tests {
             let numbers = 10_u64.pow(digits) - 1;
             assert!(period_lengths(numbers).1 * 4 * 64 <= numbers / 4);
         }
-    }
-
-    #[test]
-    fn the_next_block_is_fetched_before_the_current_one_is_drawn() {
-        // 1000 numbers are drawn per second, and a fetch takes 2 ms. During 4 fetches, 8 numbers are drawn, but 10% is
-        // 100 numbers.
-        assert_eq!(fetch_below(1_000, 1_000, 1_000 * MS, 2 * MS), 100);
-        // 100 times as many.
-        assert_eq!(fetch_below(1_000, 100_000, 1_000 * MS, 2 * MS), 800);
-        assert_eq!(fetch_below(1_000, 1_000_000, 1_000 * MS, 2 * MS), 1_000);
-        assert_eq!(fetch_below(1_000, 0, 1_000 * MS, 2 * MS), 100);
-        assert_eq!(fetch_below(1_000, 0, 0, 0), 500);
-        assert_eq!(fetch_below(1, u64::MAX, 1, Nanos::MAX), 1);
-        assert_eq!(fetch_below(1, 0, 0, 0), 1);
     }
 }

@@ -6,46 +6,10 @@
 //! digits. It does not use the string types in `fpe`: one of them allocates memory in every round, and the other one
 //! accepts only whole bytes, but an ID has 63 bits.
 
-use core::error::Error;
-use core::fmt;
-
 use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 use fpe::ff1::{FF1, NumeralString, NumeralStringError, Operations};
 
-/// The valid key lengths in bytes, for AES-128, AES-192 and AES-256.
-pub const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
-
-/// The reason why a key is not valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidKey {
-    /// The length of the key is not one of [`KEY_LENGTHS`].
-    Length {
-        /// The length of the key in bytes.
-        length: usize,
-    },
-    /// All bytes of the key are hexadecimal digits in ASCII, so the key is probably the text form of a shorter key.
-    /// [`Ff1`] accepts such a key, as the standard does. [`Concealer`](crate::Concealer) does not.
-    Hexadecimal {
-        /// The length of the key in bytes, which is the number of digits.
-        length: usize,
-    },
-}
-
-impl fmt::Display for InvalidKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InvalidKey::Length { length } => {
-                let [short, middle, long] = KEY_LENGTHS;
-                write!(f, "the key has {length} bytes, but a key has {short}, {middle} or {long} bytes")
-            }
-            InvalidKey::Hexadecimal { length } => {
-                write!(f, "the key consists of {length} hexadecimal digits instead of the bytes that they represent")
-            }
-        }
-    }
-}
-
-impl Error for InvalidKey {}
+use crate::key::InvalidKey;
 
 /// A permutation of the numbers that have `LENGTH` digits in base `RADIX`. A key selects the permutation.
 ///

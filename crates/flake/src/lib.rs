@@ -89,6 +89,8 @@ pub mod fleet;
 mod id_format;
 mod incidents;
 mod issuer;
+#[cfg(feature = "conceal")]
+mod key;
 mod layout;
 mod mark;
 mod pending;
@@ -114,10 +116,12 @@ pub use conceal::Concealer;
 pub use epoch::Epoch;
 pub use error::{FormatError, LayoutError, Part, PartError};
 #[cfg(feature = "conceal")]
-pub use ff1::{Ff1, InvalidKey, KEY_LENGTHS};
+pub use ff1::Ff1;
 pub use id_format::IdFormat;
 pub use incidents::Incidents;
 pub use issuer::{IdBatch, Issuer, NoPlan, Planned, StartError};
+#[cfg(feature = "conceal")]
+pub use key::{InvalidKey, KEY_LENGTHS};
 pub use layout::{Layout, Node, Parts, Stamp};
 pub use mark::Mark;
 pub use pending::{Generation, Pending, pause};

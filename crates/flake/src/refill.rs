@@ -13,7 +13,7 @@
 //! blocks.
 
 use crate::Nanos;
-use crate::block_size::{fetch_below, next_length};
+use crate::block_size::next_length;
 use crate::fleet::Uuid;
 use crate::segment::{Block, Left};
 
@@ -24,6 +24,13 @@ const HELD_BACK: Nanos = 2_000_000_000;
 /// The shortest and the longest wait for the next window of a tag, in microseconds. The wait is limited because the
 /// registry's clock may be ahead.
 const WINDOW_WAIT: (i64, i64) = (100_000, 1_200_000_000);
+
+/// The next block is fetched, at the latest, when one tenth (1 / `LAST_PART`) of the current block is left.
+const LAST_PART: u64 = 10;
+
+/// When the next block is fetched, the remaining numbers must last for at least this many fetches. A fetch can take
+/// several times as long as the previous one.
+const FETCHES: u128 = 4;
 
 /// The reason why the registry does not issue a block of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,5 +261,39 @@ impl Refill {
             let block = block.filter(|_| span.count > 0)?;
             Some(Rest { first: span.first, ..block })
         })
+    }
+}
+
+/// Returns the number of remaining numbers at which the next block is fetched. Sessions drew `drawn` numbers during the
+/// last `time`, and a fetch takes `latency`. If `time` is 0, the speed at which sessions draw numbers is not known.
+fn fetch_below(length: u64, drawn: u64, time: Nanos, latency: Nanos) -> u64 {
+    let below = match time {
+        0 => length / 2,
+        _ => {
+            let wanted = (u128::from(drawn) * u128::from(latency)).saturating_mul(FETCHES) / u128::from(time);
+            u64::try_from(wanted).unwrap_or(u64::MAX)
+        }
+    };
+    below.max(length / LAST_PART).clamp(1, length.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    #[test]
+    fn the_next_block_is_fetched_before_the_current_one_is_drawn() {
+        // 1000 numbers are drawn per second, and a fetch takes 2 ms. During 4 fetches, 8 numbers are drawn, but 10% is
+        // 100 numbers.
+        assert_eq!(fetch_below(1_000, 1_000, 1_000 * MS, 2 * MS), 100);
+        // 100 times as many.
+        assert_eq!(fetch_below(1_000, 100_000, 1_000 * MS, 2 * MS), 800);
+        assert_eq!(fetch_below(1_000, 1_000_000, 1_000 * MS, 2 * MS), 1_000);
+        assert_eq!(fetch_below(1_000, 0, 1_000 * MS, 2 * MS), 100);
+        assert_eq!(fetch_below(1_000, 0, 0, 0), 500);
+        assert_eq!(fetch_below(1, u64::MAX, 1, Nanos::MAX), 1);
+        assert_eq!(fetch_below(1, 0, 0, 0), 1);
     }
 }

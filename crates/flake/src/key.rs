@@ -1,0 +1,39 @@
+//! Which keys [`Ff1`](crate::Ff1) and [`Concealer`](crate::Concealer) accept.
+
+use core::error::Error;
+use core::fmt;
+
+/// The valid key lengths in bytes, for AES-128, AES-192 and AES-256.
+pub const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
+
+/// The reason why a key is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidKey {
+    /// The length of the key is not one of [`KEY_LENGTHS`].
+    Length {
+        /// The length of the key in bytes.
+        length: usize,
+    },
+    /// All bytes of the key are hexadecimal digits in ASCII, so the key is probably the text form of a shorter key.
+    /// [`Ff1`](crate::Ff1) accepts such a key, as the standard does. [`Concealer`](crate::Concealer) does not.
+    Hexadecimal {
+        /// The length of the key in bytes, which is the number of digits.
+        length: usize,
+    },
+}
+
+impl fmt::Display for InvalidKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InvalidKey::Length { length } => {
+                let [short, middle, long] = KEY_LENGTHS;
+                write!(f, "the key has {length} bytes, but a key has {short}, {middle} or {long} bytes")
+            }
+            InvalidKey::Hexadecimal { length } => {
+                write!(f, "the key consists of {length} hexadecimal digits instead of the bytes that they represent")
+            }
+        }
+    }
+}
+
+impl Error for InvalidKey {}
