@@ -1,4 +1,5 @@
-//! With all rules, no state fails. The environment variable `FLEET_DEPTH` adds steps to every search.
+//! With all rules, no state violates the invariants in `crates/flake/tests/fleet/invariants.rs`. The environment variable
+//! `FLEET_DEPTH` adds steps to every search.
 
 use crate::bounds::{
     BACKUPS, Bounds, CLOCKS, CUT, ENDS, FAILOVERS, FORGERIES, HOSTS, LATER, LAYOUTS, LOST_FORGERIES, MESSAGES, NUMBERS,

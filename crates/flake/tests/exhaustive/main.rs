@@ -2,9 +2,6 @@
 //! shortest schedule that fails.
 
 mod bounds;
-#[path = "../fleet/checks.rs"]
-#[allow(dead_code)]
-mod checks;
 mod directed;
 #[path = "../fleet/earlier.rs"]
 mod earlier;
@@ -12,6 +9,9 @@ mod earlier;
 #[allow(dead_code)]
 mod faults;
 mod holds;
+#[path = "../fleet/invariants.rs"]
+#[allow(dead_code)]
+mod invariants;
 mod needed;
 #[path = "../fleet/owner.rs"]
 mod owner;

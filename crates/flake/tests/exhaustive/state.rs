@@ -81,7 +81,7 @@ impl SearchState {
             assert!(!before, "the search ends with the first failure");
         }
         state.used[place] = used;
-        state.failure = state.world.failed().map(crate::checks::FleetFailure::kind);
+        state.failure = state.world.failed().map(crate::invariants::FleetFailure::kind);
         if renewed_before && step.server().is_some_and(|server| state.world.a_copy_was_renewed(server)) {
             state.failure = Some("two servers hold one worker ID");
         }

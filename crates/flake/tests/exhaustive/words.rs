@@ -2,7 +2,7 @@
 
 use flake::fleet::{MemberStanding, RegistryRow};
 
-use crate::checks::FleetFailure;
+use crate::invariants::FleetFailure;
 use crate::server::IdChoice;
 use crate::state::SearchState;
 use crate::step::{Forgery, Step};

@@ -113,7 +113,7 @@ fn a_timeline_is_settled_when_no_clock_can_be_within_the_spare_quarantine_caught
         world.servers[3].ahead = GAP;
         world.beat(0);
         world.up(3);
-        world.failed().map(crate::checks::FleetFailure::kind)
+        world.failed().map(crate::invariants::FleetFailure::kind)
     };
     assert_eq!(schedule(FleetFault::None), None);
     assert_eq!(schedule(FleetFault::CalmMargin), Some("duplicate"));
@@ -137,7 +137,7 @@ fn no_timeline_is_settled_after_a_renewal_told_of_a_loss_caught() {
         world.beat(0);
         world.beat(0);
         world.up(3);
-        world.failed().map(crate::checks::FleetFailure::kind)
+        world.failed().map(crate::invariants::FleetFailure::kind)
     };
     assert_eq!(schedule(FleetFault::None), None);
     assert_eq!(schedule(FleetFault::ToldSettled), Some("duplicate"));
@@ -348,7 +348,7 @@ fn a_registry_that_is_put_back_notices_it_by_a_renewal_caught() {
             world.beat(0);
         }
         world.up(2);
-        world.failed().map(crate::checks::FleetFailure::kind)
+        world.failed().map(crate::invariants::FleetFailure::kind)
     };
     assert_eq!(schedule(true), None);
     assert_eq!(schedule(false), Some("duplicate"));

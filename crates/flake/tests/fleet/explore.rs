@@ -1,8 +1,8 @@
 //! Random worlds of a registry and its servers.
 
 use crate::actions::{FleetAction, WORLDS, trace};
-use crate::checks::FleetFailure;
 use crate::faults::FleetFault;
+use crate::invariants::FleetFailure;
 use crate::random::Random;
 use crate::world::{FleetSetup, FleetWorld};
 use crate::worlds;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flake::fleet::{Ring, Scale};
 
-use crate::checks::FleetFailure;
+use crate::invariants::FleetFailure;
 use crate::server::IdChoice;
 use crate::world::{BEGIN, FleetWorld, HOUR, LONG};
 

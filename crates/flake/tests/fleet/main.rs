@@ -3,7 +3,6 @@
 mod actions;
 mod amount;
 mod availability;
-mod checks;
 mod controls;
 mod directed;
 mod earlier;
@@ -12,6 +11,7 @@ mod faults;
 mod forged;
 mod heal;
 mod holds;
+mod invariants;
 mod owner;
 #[path = "../common/random.rs"]
 mod random;

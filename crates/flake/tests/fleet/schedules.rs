@@ -2,8 +2,8 @@
 
 use flake::fleet::{RegistryAnswer, RegistryRefusal, RegistryRequest};
 
-use crate::checks::FleetFailure;
 use crate::faults::FleetFault;
+use crate::invariants::FleetFailure;
 use crate::steps::begin;
 use crate::world::{GAP, HOUR, MINUTE, Packet, SECOND};
 

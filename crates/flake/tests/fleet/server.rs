@@ -8,8 +8,8 @@ use flake::fleet::{
 };
 use flake::{IdFormat, Mark, Node};
 
-use crate::checks::{Checks, FleetFailure, IssuedBy};
 use crate::faults::{self, FleetFault};
+use crate::invariants::{Checks, FleetFailure, IssuedBy};
 use crate::world::{FORGER, FleetWorld, GAP};
 
 #[derive(Clone, Debug, Hash)]

@@ -2,8 +2,8 @@
 
 use flake::fleet::Registry;
 
-use crate::checks::FleetFailure;
 use crate::faults::FleetFault;
+use crate::invariants::FleetFailure;
 use crate::world::{FleetSetup, FleetWorld, GAP};
 
 impl FleetWorld {

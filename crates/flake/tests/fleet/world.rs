@@ -3,8 +3,8 @@
 use flake::fleet::{Call, FAR, MARGIN, Moment, Point, Registry, RegistryAnswer, RegistryRequest, Source, Uuid};
 use flake::{Epoch, IdFormat, Layout, Node, Tick};
 
-use crate::checks::{Checks, FleetFailure};
 use crate::faults::{self, FleetFault};
+use crate::invariants::{Checks, FleetFailure};
 use crate::server::SimulatedServer;
 
 pub const SECOND: i64 = 1_000_000;

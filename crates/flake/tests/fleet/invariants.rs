@@ -1,4 +1,4 @@
-//! What must never happen.
+//! The invariants that the random worlds and the exhaustive search check after each step: for example, no two servers issue the same ID.
 
 use std::collections::{BTreeMap, BTreeSet};
 
