@@ -4,6 +4,7 @@ mod dump_restore;
 mod log;
 mod pg_upgrade;
 mod preload;
+mod released;
 mod settings;
 mod status;
 mod upgrade;
