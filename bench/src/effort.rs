@@ -1,4 +1,5 @@
-//! The amount of work: all of it, or less if the environment variables `ROUNDS` and `SCALE` request less.
+//! The amount of work: all of it, or less if the environment variables `ROUNDS` and `SCALE` request less. The full number of rounds is in
+//! the file of each part.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -16,13 +16,15 @@ const ID: &[&str] = &[
     "src/generator/current.rs",
     "src/generator/draw.rs",
     "src/generator/assigned.rs",
+    "src/generator/bound.rs",
+    "src/generator/clock_behind.rs",
     "src/generator/extend.rs",
     "src/server/clock.rs",
     "src/server/shmem.rs",
     "src/server/stats.rs",
 ];
 /// The library's code that keeps COPY in batches.
-const COPY: &[&str] = &["src/functions/copy.rs", "src/pg/simplify.rs", "src/pg/utility.rs"];
+const COPY: &[&str] = &["src/functions/copy.rs", "src/pg/replace_call.rs", "src/pg/utility.rs"];
 /// The library's code that draws a number of a segment.
 const NUMBER: &[&str] =
     &["crates/flake/src/segment.rs", "crates/flake/src/block_size.rs", "src/functions/segment.rs", "src/segments"];
@@ -66,7 +68,14 @@ pub fn of(part: &str) -> Vec<&'static str> {
             "bench/src/serials.rs",
         ]],
         "fleet" => &[HEARTBEAT, &["bench/src/fleet.rs", "bench/src/registry_client.rs"]],
-        "portable" => &[&["portable/issue.sql", "portable/state.sql", "bench/src/portable.rs"]],
+        "portable" => &[&[
+            "portable/advance.sql",
+            "portable/draw.sql",
+            "portable/issue.sql",
+            "portable/refuse.sql",
+            "portable/state.sql",
+            "bench/src/portable.rs",
+        ]],
         "failovers" => &[HEARTBEAT, &["bench/src/failovers.rs", "bench/src/failover_load.rs"]],
         _ => panic!("there is no part {part}"),
     };

@@ -34,7 +34,7 @@ use pgrx::{PGRXSharedMemory, PgAtomic, pg_shmem_init, prelude::*};
 use crate::config::guc;
 use crate::config::identity::{self, Identity};
 use crate::faults::{self, Fault};
-use crate::fleet::record;
+use crate::fleet::{heartbeat, record};
 use crate::message::fleet::{LeaseLeft, Outage, Until};
 use crate::pg::background_worker;
 use crate::pg::text_arg::ascii;
@@ -140,7 +140,7 @@ impl Snapshot {
     /// Returns true if there is no registrar or if its next heartbeat is long overdue.
     pub fn overdue(&self) -> bool {
         let since = Duration::from_nanos(clock::monotonic().saturating_sub(self.attempted));
-        let late = since > 3 * period() + LONGEST && self.standing != Standing::Fenced;
+        let late = since > 3 * heartbeat::period() + LONGEST && self.standing != Standing::Fenced;
         late || NO_REGISTRAR.load(Ordering::Relaxed)
     }
 
@@ -356,19 +356,8 @@ pub fn worker() -> Option<u32> {
     published().filter(|snapshot| snapshot.standing == Standing::Holding).map(|snapshot| snapshot.node.worker)
 }
 
-/// The number of heartbeats per lease.
-const HEARTBEATS: u32 = 720;
-
-/// The minimum time between two heartbeats, and before the second attempt after a failure.
-pub const SHORTEST: Duration = Duration::from_secs(1);
-
 /// The approximate maximum time that the registrar waits for one host or for the answers to its requests.
 const LONGEST: Duration = Duration::from_mins(2);
-
-/// Returns the time between two heartbeats.
-pub fn period() -> Duration {
-    (guc::lease() / HEARTBEATS).max(SHORTEST)
-}
 
 /// Returns the time of this server's wall clock, in microseconds since the Unix epoch.
 pub fn now() -> i64 {

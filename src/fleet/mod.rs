@@ -4,5 +4,6 @@
 pub mod about;
 pub mod call;
 pub mod grant;
+pub mod heartbeat;
 pub mod record;
 pub mod refusal;

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
 use crate::functions::key_column::{self, KeyColumn};
-use crate::generator::{assigned, durable, mark, start, witness};
+use crate::generator::{assigned, durable, mark, refusal, start, witness};
 use crate::message;
 use crate::message::argument::ArgumentProblem;
 use crate::message::clock::ClockProblem;
@@ -55,7 +55,7 @@ fn snowflake_set_mark(
     force: Option<bool>,
 ) -> Option<i64> {
     let own = identity::get();
-    if let Some(error) = start::refusal(own) {
+    if let Some(error) = refusal::of_server(own) {
         error.raise();
     }
     let identity = assigned::take();

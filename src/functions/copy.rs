@@ -19,7 +19,7 @@ use crate::functions::segment;
 use crate::generator::draw;
 use crate::pg::function::{self, Called};
 use crate::pg::text_arg::Text;
-use crate::pg::{privilege, simplify, utility};
+use crate::pg::{privilege, replace_call, utility};
 
 /// Answers the planner's request for a simpler form of a call to `snowflake_nextval` or `snowflake_segment_nextval`.
 #[pg_extern(
@@ -28,7 +28,7 @@ use crate::pg::{privilege, simplify, utility};
 )]
 fn snowflake_copy_support(request: Internal) -> Internal {
     let copies = utility::copies() || faults::on(Fault::CopyEverywhere);
-    simplify::replace_call(request, |name| match name {
+    replace_call::replace_call(request, |name| match name {
         b"snowflake_nextval" if copies => Some(c"snowflake_copy_nextval"),
         b"snowflake_segment_nextval" if copies => Some(c"snowflake_copy_segment"),
         _ => None,

@@ -6,7 +6,7 @@ use pgrx::spi::SpiError;
 use crate::config::identity;
 use crate::faults::{self, Fault};
 use crate::functions::extension;
-use crate::generator::{current, guard};
+use crate::generator::{current, own_range};
 use crate::message::argument::ArgumentProblem;
 use crate::message::guard::GuardProblem;
 use crate::pg::function::Called;
@@ -59,7 +59,7 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
     }
     let table = name.quoted();
     if there.as_ref().is_none_or(|guard| guard.column != column) {
-        let first = there.map_or_else(guard::next, |guard| guard.first);
+        let first = there.map_or_else(own_range::next, |guard| guard.first);
         let function = format!("{}.snowflake_guard_row({quoted}, '{first}')", extension::schema());
         let create = if has_other_trigger(oid) { "CREATE" } else { "CREATE OR REPLACE" };
         Spi::run(&format!(
@@ -95,7 +95,7 @@ fn snowflake_guard_row(call: Called) -> TriggerResult {
     let Some(id) = id.filter(|id| *id >= first) else { return row.unchanged() };
     // While a replicated row is applied, a trigger on this server can insert a row with a new ID.
     let new = current::get() == Some(id) && !faults::on(Fault::GuardMistakesOwn);
-    match guard::own(first) {
+    match own_range::own(first) {
         Some(own) if own.contains(id) && !new => {
             shmem::refusals().add(id, clock::wall());
             let (at, since) = (own.time(id), own.time(own.first));

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
 use crate::fleet::grant;
-use crate::generator::{assigned, extend, mark, start, witness};
+use crate::generator::{bound, clock_behind, mark, refusal, start, witness};
 use crate::message::clock::ClockProblem;
 use crate::message::error::Error;
 use crate::message::issue::IssueProblem;
@@ -185,7 +185,7 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     // The ceiling is read first, so that the words below the ceiling are also below the mark, which is read later.
     let (generation, published) = (state.generation(), state.published());
     let mark = mark::read();
-    let refused = || start::refusal(identity).or_else(|| witness::refusal(identity));
+    let refused = || refusal::of_server(identity).or_else(|| witness::refusal(identity));
     let (loaded, _) = of_assignment(identity, state.last(), None);
     let error = refused().or_else(|| match (&mark, loaded) {
         (Err(problem), _) => Some(Error::Mark(*problem)),
@@ -197,13 +197,13 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
             let (now, last_word) = (clock.time(clock::monotonic()), identity.limits.last_word());
             if set_back && state.generation() == generation {
                 Some(Error::Mark(MarkProblem::SetBack))
-            } else if extend::refuses(behind) {
+            } else if clock_behind::refuses(behind) {
                 Some(Error::Clock(ClockProblem::Behind { behind: std::time::Duration::from_nanos(behind) }))
             } else if let Some(problem) = shmem::origin_state().refused_write(clock::monotonic()) {
                 Some(Error::Mark(problem))
             } else if last >= last_word || identity.limits.word_at(now).is_some_and(|word| word > last_word) {
                 Some(Error::Layout(LayoutProblem::Exhausted { format: identity.format }))
-            } else if let Some(error) = assigned::ended_before(identity, next(identity, last, now)) {
+            } else if let Some(error) = bound::ended_before(identity, next(identity, last, now)) {
                 Some(error.into())
             } else {
                 waiting(identity, last, now)

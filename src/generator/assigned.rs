@@ -1,5 +1,4 @@
-//! The worker ID that the registry has assigned, from a session's point of view: the worker ID with which the session
-//! issues IDs, and the highest ID that it may issue.
+//! The worker ID with which a session issues IDs, if the registry has assigned it.
 //!
 //! A session keeps an [`Identity`] with the worker ID for which the state is loaded, and compares the numbers of the
 //! assignments after each draw ([`flake::Assignment`]). If the registrar has published a different worker ID, the first
@@ -7,10 +6,10 @@
 
 use std::time::Duration;
 
-use flake::{Nanos, Reservation};
+use flake::Nanos;
 
 use crate::config::identity::{self, Identity};
-use crate::fleet::grant::{self, Snapshot, Standing};
+use crate::fleet::grant::{self, Standing};
 use crate::fleet::refusal;
 use crate::generator::mark;
 use crate::message::fleet::FleetProblem;
@@ -63,38 +62,5 @@ pub fn take() -> &'static Identity {
             Some(_) => {}
         }
         wait::on_latch(WaitEvent::Mark, POLL);
-    }
-}
-
-/// Why a reservation cannot be made.
-pub enum ReservationLimit {
-    /// The registrar has published a different worker ID, or none.
-    Changed,
-    /// The words are above the bound.
-    Ended(Box<Snapshot>),
-}
-
-/// Returns the part of a reservation that the grant covers. The result must contain the word below `needed`. Without a
-/// registry, returns the whole reservation.
-pub fn within_grant(
-    identity: &Identity,
-    reservation: Reservation,
-    needed: u64,
-) -> Result<Reservation, ReservationLimit> {
-    if !grant::limits(identity) {
-        return Ok(reservation);
-    }
-    let snapshot = grant::published().filter(|snapshot| snapshot.holds(identity)).ok_or(ReservationLimit::Changed)?;
-    match snapshot.ceiling(identity) {
-        ceiling if ceiling < needed => Err(ReservationLimit::Ended(Box::new(snapshot))),
-        ceiling => Ok(Reservation { ceiling: reservation.ceiling.min(ceiling), renew: reservation.renew.min(ceiling) }),
-    }
-}
-
-/// Returns the error for a session that needs the word `next`, if that word is above the bound.
-pub fn ended_before(identity: &Identity, next: u64) -> Option<FleetProblem> {
-    match grant::published().filter(|snapshot| grant::limits(identity) && snapshot.holds(identity)) {
-        Some(snapshot) if snapshot.ceiling(identity) <= next => Some(refusal::grant_ended(identity, &snapshot)),
-        _ => None,
     }
 }

@@ -12,14 +12,13 @@ use std::time::Duration;
 use flake::{Generation, MAX_WINDOW, MIN_WINDOW, Mark, Nanos, Pending, Reservation};
 use pgrx::{debug1, debug2};
 
-use crate::config::guc::{self, ClockRegression};
+use crate::config::guc;
 use crate::config::identity::Identity;
 use crate::fleet::grant::Snapshot;
 use crate::fleet::refusal;
-use crate::generator::assigned::{self, ReservationLimit};
+use crate::generator::bound::{self, ReservationLimit};
 use crate::generator::mark::Raised;
-use crate::generator::{durable, mark, slow_mark};
-use crate::message::clock::ClockProblem;
+use crate::generator::{clock_behind, durable, mark, slow_mark};
 use crate::message::mark::MarkProblem;
 use crate::pg::wait_event::WaitEvent;
 use crate::server::{clock, log, shmem, stats, wait};
@@ -33,9 +32,6 @@ const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::fr
 /// the reservation. It is longer than the longest window, so that a server can issue IDs even if its storage takes
 /// longer than a window.
 const OLDEST: Nanos = 2 * MAX_WINDOW;
-
-/// The maximum time that a session waits after the clock was set back, if the setting is `wait`.
-const LONGEST_WAIT: Nanos = 10_000_000_000;
 
 /// The right to extend the reservation. It is released when this value goes out of scope, even after an ERROR. A
 /// waiting session then takes over.
@@ -171,7 +167,7 @@ fn extend(identity: &Identity, needed: u64, mut claim: ClaimGuard) -> Option<Nan
                 Hindrance::Stale | Hindrance::Locked => {
                     debug1!("snowflake_pg: not extending the reservation, because the mark was set meanwhile");
                 }
-                Hindrance::ClockBehind(behind) => wait_for_clock(behind),
+                Hindrance::ClockBehind(behind) => clock_behind::wait_or_raise(behind),
                 Hindrance::Mark(problem) => problem.raise(),
                 Hindrance::GrantEnded(snapshot) => refusal::grant_ended(identity, &snapshot).raise(),
             }
@@ -247,7 +243,7 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     let reservation = state.next_reservation(&identity.limits, time, needed.unwrap_or(last + 1));
     // When extending in advance, a reservation is useful only if it is above the published one.
     let needed = needed.unwrap_or_else(|| state.published().map_or(last + 1, |ceiling| ceiling + 1));
-    let reservation = assigned::within_grant(identity, reservation, needed).map_err(|limit| match limit {
+    let reservation = bound::within_grant(identity, reservation, needed).map_err(|limit| match limit {
         ReservationLimit::Changed => Hindrance::Stale,
         ReservationLimit::Ended(snapshot) => Hindrance::GrantEnded(snapshot),
     })?;
@@ -313,23 +309,4 @@ pub fn recheck_clock(identity: &Identity) -> bool {
     log::clock(&disciplined);
     // Generator time may have been moved by this comparison or by that of another session.
     state.clock().offset.wrapping_sub(before) as i64 >= MIN_WINDOW as i64
-}
-
-/// Waits while the wall clock is behind its earlier time, or raises an error, depending on
-/// `snowflake_pg.on_clock_regression`.
-fn wait_for_clock(behind: Nanos) {
-    if refuses(behind) {
-        ClockProblem::Behind { behind: Duration::from_nanos(behind) }.raise();
-    }
-    debug1!("snowflake_pg: waiting for the clock, which is behind by {} ms", behind / 1_000_000);
-    wait::on_latch(WaitEvent::Clock, Duration::from_nanos(behind));
-}
-
-/// Returns true if requests are refused while the wall clock is behind by this much. Otherwise, the session may wait.
-pub fn refuses(behind: Nanos) -> bool {
-    match guc::on_clock_regression() {
-        ClockRegression::Continue => false,
-        ClockRegression::Wait => behind > LONGEST_WAIT,
-        ClockRegression::Error => behind > 0,
-    }
 }

@@ -2,12 +2,15 @@
 //! determines which ID comes next.
 
 pub mod assigned;
+pub mod bound;
+pub mod clock_behind;
 pub mod current;
 pub mod draw;
 pub mod durable;
 pub mod extend;
-pub mod guard;
 pub mod mark;
+pub mod own_range;
+pub mod refusal;
 pub mod slow_mark;
 pub mod start;
 pub mod witness;

@@ -5,17 +5,14 @@ use flake::{Nanos, Pending};
 
 use crate::message::mark::{self, WaitCause};
 use crate::pg::{sync_standby, timestamp, wal};
-use crate::server::{clock, shmem};
+use crate::server::{clock, log_limit, shmem};
 
 /// How long a mark may take to become durable before a session that waits for it logs a warning.
 const LONG: Nanos = 5_000_000_000;
 
-/// The minimum interval between two warnings.
-const EVERY: Nanos = 60_000_000_000;
-
 /// Returns true if a wait of this length should be logged.
 fn due(waited: Nanos) -> bool {
-    waited >= LONG && shmem::limiters().slow_mark.pass(clock::monotonic(), EVERY, 0).is_some()
+    waited >= LONG && shmem::limiters().slow_mark.pass(clock::monotonic(), log_limit::SLOW_MARK_EVERY, 0).is_some()
 }
 
 /// Logs a warning if this mark has not become durable for a long time. A session that waits for the mark calls this

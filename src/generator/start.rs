@@ -5,23 +5,21 @@ use flake::{Generation, GeneratorClock, MAX_LEAD, Mark, Nanos};
 
 use crate::config::identity::Identity;
 use crate::faults;
-use crate::fleet::refusal;
-use crate::generator::{assigned, mark, witness};
+use crate::generator::{bound, mark, refusal, witness};
 use crate::message;
 use crate::message::clock::ClockProblem;
 use crate::message::error::Error;
 use crate::message::fleet::FleetProblem;
-use crate::message::issue::IssueProblem;
 use crate::message::layout::LayoutProblem;
 use crate::message::mark::MarkProblem;
 use crate::message::start::Floor;
-use crate::pg::{recovery, timestamp};
+use crate::pg::timestamp;
 use crate::server::{clock, shmem};
 
 /// Starts issuing IDs at the clock, at the mark or at the mark in the witness, whichever is latest. Raises an error if
 /// this server cannot issue IDs.
 pub fn load(identity: &Identity) {
-    if let Some(error) = refusal(identity) {
+    if let Some(error) = refusal::of_server(identity) {
         error.raise();
     }
     let state = shmem::state();
@@ -36,12 +34,6 @@ pub fn load(identity: &Identity) {
     // The generation is read before the mark, so that an outdated mark is not loaded.
     let generation = state.generation();
     mark::with_mark(|mark| begin(identity, generation, mark));
-}
-
-/// Returns why this server does not issue IDs, if the reason depends neither on the clock nor on the mark.
-pub fn refusal(identity: &Identity) -> Option<Error> {
-    let standby = || recovery::in_recovery().then_some(IssueProblem::Standby.into());
-    identity.refusal().or_else(standby).or_else(|| refusal::current(identity).map(Error::from))
 }
 
 fn begin(identity: &Identity, generation: Generation, mark: Mark) {
@@ -85,7 +77,7 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
         return Err(LayoutProblem::Exhausted { format }.into());
     }
     let next = limits.word_at(wall).map_or(first, |word| word.max(first));
-    assigned::ended_before(identity, next).map_or(Ok(first), |problem| Err(problem.into()))
+    bound::ended_before(identity, next).map_or(Ok(first), |problem| Err(problem.into()))
 }
 
 /// Returns the mark below which this machine has issued IDs, or a different server of the fleet may have issued them.

@@ -25,7 +25,7 @@ use crate::os::memory_file::MemoryFile;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{background_worker, server};
 use crate::server::witness_holder::WitnessHolder;
-use crate::server::{clock, shmem, wait};
+use crate::server::{clock, log_limit, shmem, wait};
 
 /// The version of the file's contents. It is part of the file name, so that no version reads contents that a different
 /// version wrote.
@@ -35,9 +35,6 @@ const VERSION: u32 = 1;
 /// exit after its postmaster. `POLL` is the interval between attempts.
 const PATIENCE: Nanos = 5_000_000_000;
 const POLL: Duration = Duration::from_millis(10);
-
-/// The minimum interval between two log messages about the removal of the witness.
-const REMOVED_EVERY: Nanos = 3_600_000_000_000;
 
 static FILE: OnceLock<MemoryFile> = OnceLock::new();
 
@@ -123,7 +120,7 @@ fn try_lock(file: &MemoryFile) -> bool {
         Ok(locked)
     });
     noted.unwrap_or_else(|error| {
-        if shmem::limiters().witness.pass(clock::monotonic(), REMOVED_EVERY, 0).is_some() {
+        if shmem::limiters().witness.pass(clock::monotonic(), log_limit::WITNESS_EVERY, 0).is_some() {
             witness::cannot_lock(&error);
         }
         true
@@ -160,7 +157,7 @@ pub fn raise(mark: Mark) {
     file.number().fetch_max(mark.value(), Ordering::Relaxed);
     // The last process of an earlier postmaster may still have held the lock until now.
     try_lock(file);
-    if !file.exists() && shmem::limiters().witness.pass(clock::monotonic(), REMOVED_EVERY, 0).is_some() {
+    if !file.exists() && shmem::limiters().witness.pass(clock::monotonic(), log_limit::WITNESS_EVERY, 0).is_some() {
         witness::removed();
     }
 }

@@ -12,15 +12,7 @@ use crate::message::start::{self, PrimaryStart};
 use crate::message::{self, fleet, layout};
 use crate::pg::startup::Startup;
 use crate::pg::{recovery, server, timestamp};
-use crate::server::{clock, shmem};
-
-/// The minimum interval between two log messages about the same kind of clock event, unless an event is much larger
-/// than the last one that was logged. Otherwise, a clock that is repeatedly set back and forth, for example by two
-/// daemons, would fill the log.
-const CLOCK_EVERY: Nanos = 60_000_000_000;
-
-/// How often the server logs that the layout ends soon: once a day while IDs are drawn.
-const END_EVERY: Nanos = 86_400_000_000_000;
+use crate::server::{clock, log_limit, shmem};
 
 /// How many years before the end of the layout the warnings start. They start this early because moving to a different
 /// layout needs planning.
@@ -71,7 +63,7 @@ pub fn registry_given() {
 /// Logs a warning if the layout ends soon.
 pub fn end_of_layout(identity: &Identity, now: Nanos) {
     let years = identity.years_left(now);
-    if years < NOTICE_YEARS && shmem::limiters().end.pass(clock::monotonic(), END_EVERY, 0).is_some() {
+    if years < NOTICE_YEARS && shmem::limiters().end.pass(clock::monotonic(), log_limit::END_EVERY, 0).is_some() {
         layout::ends_soon(&identity.format, years, years * YEAR_DAYS);
     }
 }
@@ -92,7 +84,7 @@ pub fn clock(disciplined: &Disciplined) {
         ClockEvent::Returned => (&limiters.returned, 0),
         ClockEvent::Restored(by) => (&limiters.restored, by),
     };
-    let Some(withheld) = limiter.pass(clock::monotonic(), CLOCK_EVERY, by) else {
+    let Some(withheld) = limiter.pass(clock::monotonic(), log_limit::CLOCK_EVERY, by) else {
         return;
     };
     let incidents = match event {

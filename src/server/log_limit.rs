@@ -1,10 +1,29 @@
 //! Limits how often a message is logged, so that it cannot fill the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use flake::Nanos;
 
 use crate::faults::{self, Fault};
+
+/// The minimum interval between two log messages about the same kind of clock event, unless an event is much larger
+/// than the last one that was logged. Otherwise, a clock that is repeatedly set back and forth, for example by two
+/// daemons, would fill the log.
+pub const CLOCK_EVERY: Nanos = 60_000_000_000;
+
+/// How often the server logs that the layout ends soon: once a day while IDs are drawn.
+pub const END_EVERY: Nanos = 86_400_000_000_000;
+
+/// The minimum interval between two warnings about a mark that is slow to become durable.
+pub const SLOW_MARK_EVERY: Nanos = 60_000_000_000;
+
+/// The minimum interval between two log messages about the removal of the witness.
+pub const WITNESS_EVERY: Nanos = 3_600_000_000_000;
+
+/// The minimum interval between two warnings of the registrar that the clocks of this server and of the registry
+/// differ.
+pub const SKEW_EVERY: Duration = Duration::from_secs(60);
 
 /// When a message can be logged again, and how many messages have been suppressed since the last one that was logged.
 /// This state is in shared memory and applies to all sessions together.

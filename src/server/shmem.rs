@@ -1,6 +1,7 @@
 //! The shared memory of all backends, with the name `snowflake_pg`: the generator's [`flake::State`], the state of the
-//! mark's replication origin, and the data that logging and statistics need. The counters of each backend are in
-//! [`crate::server::stats`].
+//! mark's replication origin, and the data that logging and statistics need. Other parts have shared memory of their own:
+//! the counters of each backend ([`crate::server::stats`]), the grant ([`crate::fleet::grant`]), and the segments with
+//! their lock ([`crate::segments::slots`]).
 //!
 //! # Locking contract
 //!

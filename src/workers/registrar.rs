@@ -6,7 +6,6 @@
 //! connections to the registry at a time, the next heartbeat finds the new primary after a failover, and no firewall
 //! can silently drop an idle connection. The cost is one login per minute, or one per second with the shortest lease.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use flake::IdFormat;
@@ -18,7 +17,7 @@ use crate::config::{guc, identity};
 use crate::faults::{self, Fault};
 use crate::fleet::call::{Clocks, Reply};
 use crate::fleet::grant::{self, Snapshot, Standing, now};
-use crate::fleet::{about, call, record, refusal};
+use crate::fleet::{about, call, heartbeat, record, refusal};
 use crate::message::fleet::LeaseLeft;
 use crate::message::registry::{RefusalFacts, Trouble};
 use crate::message::{self, witness};
@@ -28,7 +27,7 @@ use crate::pg::{background_worker, latch};
 use crate::segments::connections::RequestContext;
 use crate::segments::fetch::Fetcher;
 use crate::segments::report::Reports;
-use crate::server::{clock, shmem};
+use crate::server::{clock, log_limit, shmem};
 
 /// The time between an error of the background worker itself and its restart.
 const RETRY: Duration = Duration::from_secs(3);
@@ -43,9 +42,6 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// How long a request about segments may take if no heartbeat is due.
 const IDLE: Duration = Duration::from_secs(10);
-
-/// The minimum interval between two warnings about the clock.
-const SKEW_EVERY: Duration = Duration::from_secs(60);
 
 /// Registers the background worker if the server uses a registry. The postmaster calls this function while it preloads
 /// libraries. The background worker does not need a database, so it starts before recovery, and a standby has its
@@ -182,7 +178,7 @@ impl Registrar {
             return due;
         }
         let since = Duration::from_nanos(clock::monotonic().saturating_sub(self.snapshot.attempted));
-        due.map(|at| at.min(Instant::now() + grant::SHORTEST.saturating_sub(since)))
+        due.map(|at| at.min(Instant::now() + heartbeat::SHORTEST.saturating_sub(since)))
     }
 
     /// Performs one task that a session has requested, if there is any. Returns the time after which this function must
@@ -213,20 +209,16 @@ impl Registrar {
             self.removal_logged = true;
         }
         self.snapshot.attempted = clock::monotonic();
-        let period = grant::period();
         let pause = match self.exchange() {
             Ok(()) => {
                 self.succeeded();
-                // The factor is random, so that servers that were started together do not send their heartbeats at the
-                // same time.
-                period.mul_f64(random_between(0.9, 1.0))
+                heartbeat::after_success()
             }
             // The caller checks the reason for the interruption.
             Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => Duration::ZERO,
             Err(trouble) => {
                 self.failed(trouble);
-                let doubled = grant::SHORTEST.saturating_mul(1 << (self.snapshot.failures - 1).min(10));
-                doubled.min(period).mul_f64(random_between(0.5, 1.0))
+                heartbeat::after_failures(self.snapshot.failures)
             }
         };
         grant::publish(&self.snapshot);
@@ -406,17 +398,10 @@ impl Registrar {
         // The part of the offset that cannot be a measurement error.
         let certain = clocks.offset.saturating_abs().saturating_sub(clocks.round_trip / 2);
         if i128::from(certain) > limit.as_micros() as i128
-            && self.skew_logged.is_none_or(|logged| logged.elapsed() >= SKEW_EVERY)
+            && self.skew_logged.is_none_or(|logged| logged.elapsed() >= log_limit::SKEW_EVERY)
         {
             message::fleet::skewed(now(), clocks.offset, clocks.round_trip, limit);
             self.skew_logged = Some(Instant::now());
         }
     }
-}
-
-/// Returns a random number between `low` and `high`. It keeps servers that fail at the same time from returning at the
-/// same time.
-fn random_between(low: f64, high: f64) -> f64 {
-    let random = RandomState::new().hash_one(Instant::now());
-    low + (high - low) * (random as f64 / u64::MAX as f64)
 }

@@ -6,8 +6,14 @@ use cluster::{assert_caught, ensure, texts_of};
 
 /// The files that a reader needs to follow an ID, apart from `crates/flake`. A fault of what they do is in the values that they get, for
 /// example in the generator's state (`src/faults/state.rs`).
-const PATH_OF_AN_ID: [&str; 4] =
-    ["src/functions/issue.rs", "src/generator/draw.rs", "src/generator/extend.rs", "src/generator/assigned.rs"];
+const PATH_OF_AN_ID: [&str; 6] = [
+    "src/functions/issue.rs",
+    "src/generator/draw.rs",
+    "src/generator/extend.rs",
+    "src/generator/clock_behind.rs",
+    "src/generator/assigned.rs",
+    "src/generator/bound.rs",
+];
 
 /// How many lines of one file call a fault at most.
 const MOST: usize = 4;

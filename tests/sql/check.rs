@@ -267,7 +267,8 @@ fn nothing_is_found_while_ids_are_issued_and_nothing_is_in_the_way() {
     let load = Load::start(&server, 4, Ask::ALL, "");
     session.batch_execute("CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), n int)").expect("a table");
     let mut writer = server.connect();
-    // Rows are inserted until all checks have run, however slow the machine is. The pauses keep the table small: each check reads all of it.
+    // Rows are inserted until all checks have run, however slow the machine is. The pauses keep the table small, because each check
+    // reads all of it.
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,4 +1,5 @@
-//! Planner support: replaces the function that an expression calls with a different one.
+//! Planner support: replaces the function that an expression calls with a different one, so that COPY keeps its batches
+//! ([`crate::functions::copy`]). Conditions on times need no such support, because `sql/between.sql` defines them in SQL.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
