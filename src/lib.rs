@@ -68,7 +68,7 @@ pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 /// PostgreSQL instead calls it in each session that calls one of the library's functions. Such a session can neither
 /// request shared memory nor define settings that only the postmaster can set, so this function then sets up nothing.
 /// Functions that need the shared memory or the settings raise an error
-/// ([`message::issue::IssueProblem::NotPreloaded`]).
+/// ([`message::preload::NotPreloaded`]).
 #[allow(unsafe_code)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {

@@ -15,8 +15,8 @@ use flake::{IdFormat, Layout, Limits, Mark, Nanos, Node, Part, Stamp};
 use crate::config::{epoch, guc, guc_hooks};
 use crate::faults::{self, Fault};
 use crate::message::error::Error;
-use crate::message::issue::IssueProblem;
 use crate::message::layout::LayoutProblem;
+use crate::message::preload::NotPreloaded;
 use crate::message::worker_id::{Setting, WorkerIdProblem};
 use crate::pg::{setting, timestamp};
 
@@ -114,7 +114,7 @@ pub fn find() -> Option<&'static Identity> {
 pub fn get() -> &'static Identity {
     match IDENTITY.get() {
         Some(identity) => identity,
-        None => IssueProblem::NotPreloaded.raise(),
+        None => NotPreloaded.raise(),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::functions::key_column::{self, KeyColumn};
 use crate::generator::mark;
 use crate::message::argument::ArgumentProblem;
 use crate::message::id::IdProblem;
-use crate::message::issue::IssueProblem;
+use crate::message::preload::NotPreloaded;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
@@ -75,7 +75,7 @@ fn snowflake_check(
         name!(last_id, Option<i64>),
     ),
 > {
-    let Some(identity) = &grant::identity() else { IssueProblem::NotPreloaded.raise() };
+    let Some(identity) = &grant::identity() else { NotPreloaded.raise() };
     // A NULL argument raises an error, because an empty result would mean that there are no problems.
     let table = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
     let key = key.unwrap_or_else(|| ArgumentProblem::Null { argument: "key", names: "column" }.raise());

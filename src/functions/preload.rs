@@ -3,13 +3,13 @@
 use pgrx::prelude::*;
 
 use crate::config::identity;
-use crate::message::issue;
+use crate::message::preload::NotPreloaded;
 
 /// Warns if the library is not preloaded. Without this warning, users would not notice the problem until they use the
 /// extension. The extension script creates this function, calls it, and drops it.
 #[pg_extern(sql = false)]
 fn snowflake_warn_unless_preloaded() {
     if identity::find().is_none() {
-        issue::not_preloaded_yet();
+        NotPreloaded.warn();
     }
 }

@@ -13,6 +13,7 @@ use crate::message::error::Error;
 use crate::message::issue::IssueProblem;
 use crate::message::layout::LayoutProblem;
 use crate::message::mark::{MarkProblem, WaitCause};
+use crate::message::preload::NotPreloaded;
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::{sync_standby, timestamp, wal};
 use crate::server::stats::{self, Count};
@@ -59,7 +60,7 @@ fn snowflake_status() -> TableIterator<
     ),
 > {
     let Some(identity @ Identity { format, limits, .. }) = &grant::identity() else {
-        let report = IssueProblem::NotPreloaded.report();
+        let report = NotPreloaded.report();
         let (state, problem, hint) = ("not preloaded", Some(report.message), Some(report.hint));
         return TableIterator::once((
             state, problem, hint, None, None, None, None, None, None, None, None, None, None, None, None, None, None,

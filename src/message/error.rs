@@ -10,6 +10,7 @@ use crate::message::issue::IssueProblem;
 use crate::message::layout::LayoutProblem;
 use crate::message::mark::{MarkProblem, SetMarkProblem};
 use crate::message::partition::PartitionProblem;
+use crate::message::preload::NotPreloaded;
 use crate::message::report::Report;
 use crate::message::serial::SerialProblem;
 use crate::message::serial_at_commit::NumberProblem;
@@ -64,4 +65,4 @@ macro_rules! raise {
 }
 
 raise!(ArgumentProblem, ClockProblem, ConcealProblem, Error, FleetProblem, IdProblem, IssueProblem, LayoutProblem);
-raise!(MarkProblem, NumberProblem, PartitionProblem, SerialProblem, SetMarkProblem);
+raise!(MarkProblem, NotPreloaded, NumberProblem, PartitionProblem, SerialProblem, SetMarkProblem);

@@ -1,7 +1,6 @@
 //! Issuing IDs: the errors of a server that cannot issue IDs, and of the functions that issue them.
 
 use flake::Layout;
-use pgrx::PgLogLevel;
 use pgrx::PgSqlErrorCode;
 
 use crate::message::report::Report;
@@ -9,8 +8,6 @@ use crate::message::report::Report;
 /// Why no ID can be issued.
 #[derive(Clone, Debug)]
 pub enum IssueProblem {
-    /// The library is not in `shared_preload_libraries`.
-    NotPreloaded,
     /// The server is in recovery.
     Standby,
     /// `count` is out of range.
@@ -30,12 +27,6 @@ impl IssueProblem {
     /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
-            IssueProblem::NotPreloaded => Report::of(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "library \"snowflake_pg\" is not preloaded",
-                "",
-                "Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.",
-            ),
             IssueProblem::Standby => Report::of(
                 PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
                 "cannot issue an ID during recovery",
@@ -67,12 +58,4 @@ impl IssueProblem {
 /// Logs an error that every session will raise, as a warning.
 pub fn refused(report: Report) {
     report.warn("cannot issue IDs: ");
-}
-
-/// Warns the session that creates the extension that the library is not preloaded.
-pub fn not_preloaded_yet() {
-    let mut report = IssueProblem::NotPreloaded.report();
-    report.detail = "Until the library is preloaded, the server cannot issue IDs, and only functions called with a layout argument can \
-         decode IDs.".into();
-    report.send(PgLogLevel::WARNING);
 }

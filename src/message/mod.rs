@@ -13,6 +13,7 @@ pub mod layout;
 pub mod mark;
 pub mod pages;
 pub mod partition;
+pub mod preload;
 pub mod registry;
 pub mod report;
 pub mod segment;

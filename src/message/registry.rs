@@ -88,7 +88,7 @@ impl Trouble {
             Trouble::Strange { answer } => Report::of(
                 PgSqlErrorCode::ERRCODE_PROTOCOL_VIOLATION,
                 "unexpected response from the registry",
-                format!("The response was: {answer}"),
+                format!("The response was: {answer}."),
                 "Install the same version of snowflake_pg on this server and of snowflake_registry on the registry's server.",
             ),
         }
