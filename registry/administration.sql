@@ -189,24 +189,3 @@ BEGIN
     RETURN snowflake_registry.time_of(f, snowflake_registry.quarantine_end(f));
 END
 $$;
-
--- The script does not create a role, because that would need CREATEROLE, and because a dump of one database contains no roles. The
--- owner creates the role instead.
-CREATE FUNCTION snowflake_registry.grant_server(role name) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF role IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'argument "role" must not be null',
-            HINT = 'Pass the role that the servers use to connect to the registry.';
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = role) THEN
-        RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('role "%s" does not exist', role),
-            HINT = 'Create the role first. Access to the registry cannot be granted to PUBLIC.';
-    END IF;
-    EXECUTE format('GRANT USAGE ON SCHEMA snowflake_registry TO %I', role);
-    EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_registry.hello, snowflake_registry.claim, snowflake_registry.renew, '
-        'snowflake_registry.take, snowflake_registry.give_back, snowflake_registry.report, '
-        'snowflake_registry.begin_segment TO %I', role);
-END
-$$;
