@@ -4,7 +4,7 @@
 //! `bigint`. Two different IDs never have the same concealed ID.
 
 use crate::ff1::Ff1;
-use crate::key::InvalidKey;
+use crate::key::{InvalidKey, check_not_hexadecimal};
 use crate::layout::Layout;
 
 /// A permutation of the numbers from 0 to 2<sup>63</sup> - 1, which is selected by a key.
@@ -27,16 +27,12 @@ pub struct Concealer(Ff1<2, { Layout::MAX_BITS as usize }>);
 impl Concealer {
     /// Returns the permutation for a key of 16, 24 or 32 bytes.
     ///
-    /// A key that consists only of hexadecimal digits in ASCII is an error. The caller has probably passed the text
-    /// form of the key, which would select a different permutation. Of the 256 values of a byte, 22 are such digits, so
-    /// a random key of 16 bytes is refused with probability (22 / 256)<sup>16</sup> = 8.8 * 10<sup>-18</sup>, which is
-    /// below 2<sup>-56</sup>. For a longer key, the probability is even lower.
+    /// A key that consists only of hexadecimal digits in ASCII is an error, because it is probably the text form of the
+    /// key.
     pub fn new(key: &[u8]) -> Result<Concealer, InvalidKey> {
         let cipher = Ff1::new(key)?;
-        match key.iter().all(u8::is_ascii_hexdigit) {
-            true => Err(InvalidKey::Hexadecimal { length: key.len() }),
-            false => Ok(Concealer(cipher)),
-        }
+        check_not_hexadecimal(key)?;
+        Ok(Concealer(cipher))
     }
 
     /// Returns the concealed ID for an ID, or `None` if the number is negative.

@@ -9,7 +9,7 @@
 use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 use fpe::ff1::{FF1, NumeralString, NumeralStringError, Operations};
 
-use crate::key::InvalidKey;
+use crate::key::{InvalidKey, check_length};
 
 /// A permutation of the numbers that have `LENGTH` digits in base `RADIX`. A key selects the permutation.
 ///
@@ -50,14 +50,13 @@ impl<const RADIX: u32, const LENGTH: usize> Ff1<RADIX, LENGTH> {
             // The right half is the larger one. If its numbers need more than 64 bits, this constant does not compile.
             let _ = Digits::<RADIX, LENGTH>::RIGHT_NUMBERS;
         }
-        let invalid = InvalidKey::Length { length: key.len() };
+        check_length(key)?;
         let cipher = match key.len() {
             16 => FF1::new(key, RADIX).map(Cipher::Aes128),
             24 => FF1::new(key, RADIX).map(Cipher::Aes192),
-            32 => FF1::new(key, RADIX).map(Cipher::Aes256),
-            _ => return Err(invalid),
+            _ => FF1::new(key, RADIX).map(Cipher::Aes256),
         };
-        cipher.map(Ff1).map_err(|_| invalid)
+        cipher.map(Ff1).map_err(|_| InvalidKey::Length { length: key.len() })
     }
 
     /// Encrypts a number. Returns `None` if the number has more than `LENGTH` digits.

@@ -37,3 +37,22 @@ impl fmt::Display for InvalidKey {
 }
 
 impl Error for InvalidKey {}
+
+/// Returns an error if the length of the key is not one of [`KEY_LENGTHS`].
+pub fn check_length(key: &[u8]) -> Result<(), InvalidKey> {
+    match KEY_LENGTHS.contains(&key.len()) {
+        true => Ok(()),
+        false => Err(InvalidKey::Length { length: key.len() }),
+    }
+}
+
+/// Returns an error if the key consists only of hexadecimal digits in ASCII. The caller has probably passed the text
+/// form of the key, which would select a different permutation. Of the 256 values of a byte, 22 are such digits, so a
+/// random key of 16 bytes is refused with probability (22 / 256)<sup>16</sup> = 8.8 * 10<sup>-18</sup>, which is below
+/// 2<sup>-56</sup>. For a longer key, the probability is even lower.
+pub fn check_not_hexadecimal(key: &[u8]) -> Result<(), InvalidKey> {
+    match key.iter().all(u8::is_ascii_hexdigit) {
+        true => Err(InvalidKey::Hexadecimal { length: key.len() }),
+        false => Ok(()),
+    }
+}

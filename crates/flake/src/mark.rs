@@ -3,6 +3,8 @@
 //! The mark is an ID rather than a word or a time, so that one comparison covers every change of the layout, the epoch
 //! and the worker ID. With any configuration, the server begins above every ID that it could have issued with an
 //! earlier configuration.
+//!
+//! How far ahead of the last ID the mark is set is decided in `reservation.rs`.
 
 use crate::Stamp;
 
