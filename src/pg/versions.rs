@@ -34,15 +34,9 @@ pub fn wait_event(_: WaitEvent) -> u32 {
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub fn wait_event(what: WaitEvent) -> u32 {
     use std::sync::OnceLock;
-    static EVENTS: [OnceLock<u32>; 4] = [const { OnceLock::new() }; 4];
-    let (event, name) = match what {
-        WaitEvent::Throttled => (&EVENTS[0], c"SnowflakeThrottled"),
-        WaitEvent::Mark => (&EVENTS[1], c"SnowflakeMark"),
-        WaitEvent::Clock => (&EVENTS[2], c"SnowflakeClock"),
-        WaitEvent::Segment => (&EVENTS[3], c"SnowflakeSegment"),
-    };
+    static EVENTS: [OnceLock<u32>; WaitEvent::ALL.len()] = [const { OnceLock::new() }; WaitEvent::ALL.len()];
     // SAFETY: PostgreSQL copies the C string. The call is made in a backend that holds no locks.
-    *event.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
+    *EVENTS[what as usize].get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(what.wait_event_name().as_ptr()) })
 }
 
 /// Makes SIGTERM terminate this background worker in the same way as it terminates a session. The worker exits at the

@@ -1,4 +1,7 @@
-//! The events for which a session can wait.
+//! The events for which a session can wait, and their names.
+
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+use std::ffi::CStr;
 
 /// An event for which a session waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +22,18 @@ impl WaitEvent {
     /// All events.
     pub const ALL: [WaitEvent; 4] = [WaitEvent::Throttled, WaitEvent::Mark, WaitEvent::Clock, WaitEvent::Segment];
 
-    /// Returns the name that the views show.
+    /// Returns the name that `pg_stat_activity` shows in PostgreSQL 17 and later.
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    pub fn wait_event_name(self) -> &'static CStr {
+        match self {
+            WaitEvent::Throttled => c"SnowflakeThrottled",
+            WaitEvent::Mark => c"SnowflakeMark",
+            WaitEvent::Clock => c"SnowflakeClock",
+            WaitEvent::Segment => c"SnowflakeSegment",
+        }
+    }
+
+    /// Returns the name that this extension's views show.
     pub fn name(self) -> &'static str {
         match self {
             WaitEvent::Throttled => "throttled",
