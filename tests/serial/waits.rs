@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate, waiting};
+use cluster::{Answer, Client, Cluster, Stop, assert_caught, ensure, sqlstate, waiting};
 use postgres::NoTls;
 
 /// Longer than any statement that does not wait takes.
@@ -77,6 +77,37 @@ fn only_transactions_with_a_number_of_the_same_period_wait() {
     let stranger = "SET LOCAL ROLE stranger; SAVEPOINT s; DO $$ BEGIN PERFORM snowflake_serial('invoice');
         EXCEPTION WHEN insufficient_privilege THEN NULL; END $$";
     check_waits(&server, stranger, &[], &["BEGIN; LOCK TABLE invoice; COMMIT", alter]).unwrap();
+}
+
+#[test]
+fn a_prepared_transaction_has_its_number_and_keeps_the_others_waiting() {
+    let server = Cluster::builder("serial_prepared").set("max_prepared_transactions", "1").start();
+    let mut session = server.session();
+    session
+        .batch_execute(
+            "SELECT snowflake_create_series('invoice', 'INV-{n:4}');
+             CREATE TABLE at_commit (number text);
+             SELECT snowflake_number_at_commit('at_commit', 'number', 'invoice')",
+        )
+        .expect("a superuser may");
+    session.batch_execute("BEGIN; INSERT INTO at_commit DEFAULT VALUES; PREPARE TRANSACTION 'first'").expect("2PC");
+    let mut second = server.connect();
+    second.batch_execute("SET lock_timeout = '300ms'").expect("a parameter");
+    let insert = "INSERT INTO at_commit DEFAULT VALUES";
+    assert_eq!(second.code(insert).as_deref(), Some("55P03"));
+    // Also after a restart of the server.
+    let mut server = server;
+    server.restart(Stop::Fast);
+    let mut second = server.connect();
+    second.batch_execute("SET lock_timeout = '300ms'").expect("a parameter");
+    assert_eq!(second.code(insert).as_deref(), Some("55P03"));
+    second.batch_execute("COMMIT PREPARED 'first'").expect("2PC");
+    second.batch_execute(insert).expect("the number is free");
+    // A number of a prepared transaction that is rolled back is used again.
+    second.batch_execute("BEGIN; INSERT INTO at_commit DEFAULT VALUES; PREPARE TRANSACTION 'third'").expect("2PC");
+    second.batch_execute("ROLLBACK PREPARED 'third'").expect("2PC");
+    second.batch_execute(insert).expect("the number is free");
+    assert_eq!(second.all::<String>("SELECT number FROM at_commit ORDER BY 1"), ["INV-0001", "INV-0002", "INV-0003"]);
 }
 
 /// Starts a session that waits for the number that `holder` has taken, and returns its error.
