@@ -5,8 +5,9 @@ mod attack;
 mod statements;
 
 use std::collections::BTreeSet;
+use std::fs;
 
-use cluster::{assert_caught, code_blocks, ensure, texts_of};
+use cluster::{Scratch, assert_caught, code_blocks, command, ensure, output, repository, texts_of};
 
 use crate::definers::statements::{PageStatement, statements};
 
@@ -60,8 +61,15 @@ fn check(path: &str, script: &[PageStatement], closed: &mut BTreeSet<String>) ->
 /// Returns the scripts that create the objects of an extension, each as the one transaction in which it runs. The portable functions are
 /// not among them: `tests/portable/rights.rs` looks for those in the catalog, because their script computes what it revokes.
 fn scripts() -> Vec<(&'static str, Vec<PageStatement>)> {
+    let scratch = Scratch::new("definers");
+    output(command(repository().join("scripts/registry")).arg(&scratch.0));
+    let built = format!("snowflake_registry--{}.sql", env!("CARGO_PKG_VERSION"));
     let script = |folder: &'static str| {
-        let text: String = texts_of(&[folder], ".sql").into_iter().map(|(_, text)| text + "\n").collect();
+        let text: String = match folder {
+            // Its files are not in alphabetical order.
+            "registry" => fs::read_to_string(scratch.0.join(&built)).expect("the script of the registry"),
+            _ => texts_of(&[folder], ".sql").into_iter().map(|(_, text)| text + "\n").collect(),
+        };
         let mut script = statements(&text);
         script.iter_mut().for_each(|statement| statement.transaction = 0);
         (folder, script)

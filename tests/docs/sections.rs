@@ -41,6 +41,6 @@ fn every_section_with_blocks_is_tested() {
     }
     assert_caught(
         check("docs/fleet.md", &["tests/docs/fleet/setup"]),
-        "types the blocks of \"Change from configured worker IDs to a registry\"",
+        "types the blocks of \"The registry inside the cluster that it serves\"",
     );
 }

@@ -55,7 +55,7 @@ fn warning_of(function: &str) -> Vec<u8> {
 #[test]
 fn a_database_that_must_be_vacuumed_answers_as_others() {
     let used = "unexpected response from the registry";
-    check_fake("fleet_vacuum", warning_of("GetNewTransactionId"), false, used, "The answer is: xxx, null");
+    check_fake("fleet_vacuum", warning_of("GetNewTransactionId"), false, used, "The response was: xxx, null.");
     let unused = "the registry answered with a warning: database must be vacuumed";
     check_fake("fleet_cancelled", warning_of("SyncRepWaitForLSN"), false, unused, "so the server does not use it");
 }

@@ -54,7 +54,7 @@ fn check(test: &str, script: &str) -> Result<(), String> {
         for call in [mark, "snowflake_configure(8)"] {
             let (code, message, detail, hint) = refusal(&mut session, call)?;
             ensure!((code.as_str(), message.as_str()) == ("55000", "cannot flush the mark"), "{code}: {message}");
-            ensure!(detail == "The server answers: wal_level must be set to 'logical'.", "{detail}");
+            ensure!(detail == "The server responded: wal_level must be set to 'logical'.", "{detail}");
             ensure!(hint.contains("\"rds.logical_replication\" to 1"), "{hint}");
         }
         for name in ["pg_current_wal_insert_lsn", "pg_current_wal_flush_lsn"] {
