@@ -61,7 +61,7 @@ fn check(path: &str, script: &[PageStatement], closed: &mut BTreeSet<String>) ->
 /// Returns the scripts that create the objects of an extension, each as the one transaction in which it runs. The portable functions are
 /// not among them: `tests/portable/rights.rs` looks for those in the catalog, because their script computes what it revokes.
 fn scripts() -> Vec<(&'static str, Vec<PageStatement>)> {
-    let scratch = Scratch::new("definers");
+    let scratch = Scratch::new("definers_registry");
     output(command(repository().join("scripts/registry")).arg(&scratch.0));
     let built = format!("snowflake_registry--{}.sql", env!("CARGO_PKG_VERSION"));
     let script = |folder: &'static str| {
