@@ -5,6 +5,7 @@
 const ID: &[&str] = &[
     "crates/flake/src/assignment.rs",
     "crates/flake/src/clock.rs",
+    "crates/flake/src/current_tick.rs",
     "crates/flake/src/layout.rs",
     "crates/flake/src/pending.rs",
     "crates/flake/src/reservation.rs",

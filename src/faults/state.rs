@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flake::{
-    Claim, ClockRules, Disciplined, Drawn, GeneratorClock, Limits, Nanos, Obstacle, Pace, Pending, Reading, Request,
-    Reservation, Run,
+    Claim, ClockRules, CurrentTick, Disciplined, Drawn, GeneratorClock, Limits, Nanos, Obstacle, Pace, Pending,
+    Reading, Request, Reservation, Run, Undecided,
 };
 use pgrx::pg_sys;
 
@@ -65,6 +65,11 @@ impl State {
             return Ok(Drawn { run: Run { first: 1, count: 1 }, renew: false });
         }
         drawn
+    }
+
+    /// Draws nothing, so that the caller calls [`State::draw`].
+    pub fn next(&self, _: &CurrentTick, _: impl FnOnce(u64) -> Nanos) -> Result<Drawn, Undecided> {
+        Err(Undecided::OtherTick)
     }
 
     /// Starts issuing IDs without a mark, because a standby cannot write a mark.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use flake::{Drawn, Limits, Nanos, Obstacle, Pace, Request, Run};
+use flake::{CurrentTick, Drawn, Limits, Nanos, Obstacle, Pace, Request, Run, Undecided};
 
 use crate::config::guc;
 use crate::config::identity::{self, Identity};
@@ -14,6 +14,9 @@ use crate::message::layout::LayoutProblem;
 use crate::server::shmem::{self, State};
 use crate::server::stats::{self, Count};
 use crate::server::{clock, wait};
+
+/// The tick of this process's previous request for one ID. Only its single thread accesses the variable.
+static CURRENT_TICK: CurrentTick = CurrentTick::new();
 
 /// IDs that belong to this session, in the order in which they were issued.
 pub struct Issued {
@@ -69,9 +72,25 @@ impl Overdue {
     }
 }
 
-/// Issues the IDs for one request. Tries the lock-free path first, and removes obstacles until the request is granted.
+/// Issues the IDs for one request. A request for one ID usually gets the ID that follows the last one.
 #[inline(always)]
 pub fn draw(request: Request) -> Issued {
+    let state = shmem::state();
+    if let Some(identity) = identity::issuing().filter(|_| request.is_single()) {
+        match state.next(&CURRENT_TICK, |offset| clock::monotonic().wrapping_add(offset)) {
+            // The word is discarded if the state is loaded for a different worker ID (see [`flake::Assignment`]).
+            Ok(drawn) if state.has_assignment(identity.assignment) => return issued(identity, drawn),
+            Err(Undecided::Contended) => stats::add(Count::Retries, 1),
+            _ => {}
+        }
+    }
+    decide(request)
+}
+
+/// Issues the IDs for one request. Removes obstacles and retries until the request is granted.
+#[cold]
+#[inline(never)]
+fn decide(request: Request) -> Issued {
     let mut identity = identity::issuing().unwrap_or_else(|| assigned::take());
     let state = shmem::state();
     let mut overdue = Overdue::new(request);
@@ -85,36 +104,45 @@ pub fn draw(request: Request) -> Issued {
                 clear(identity, obstacle, request, &mut overdue)
             }
         };
-        if let Some(Drawn { run, renew }) = drawn {
-            // The words are discarded if the state is loaded for a different worker ID (see [`flake::Assignment`]).
+        if let Some(drawn) = drawn {
+            // The words are discarded here, too, if the state is loaded for a different worker ID.
             if !state.has_assignment(identity.assignment) {
                 identity = assigned::take();
                 continue;
             }
             if !request.is_single() {
-                overdue.granted(identity, run);
+                overdue.granted(identity, drawn.run);
             }
-            if renew {
-                extend::renew(identity);
-            }
-            stats::add(Count::Issued, run.count);
-            return Issued { identity, run };
+            return issued(identity, drawn);
         }
     }
 }
 
-/// Makes one attempt to draw, without locks, calls into PostgreSQL, or allocations.
+/// Returns the IDs of words that were drawn.
 #[inline(always)]
+fn issued(identity: &'static Identity, Drawn { run, renew }: Drawn) -> Issued {
+    if renew {
+        extend::renew(identity);
+    }
+    stats::add(Count::Issued, run.count);
+    Issued { identity, run }
+}
+
+/// Makes one attempt to draw, without locks, calls into PostgreSQL, or allocations.
 fn attempt(state: &State, identity: &Identity, request: Request, overdue: &Overdue) -> Result<Drawn, Obstacle> {
     let pace = Pace { overdue: overdue.now, waited: overdue.waited, ..guc::pace_with(overdue.ahead) };
     // Each attempt reads the clock once, so the number of attempts equals the number of clock reads.
-    let mut attempts = 0;
+    let (mut attempts, mut time) = (0, 0);
     let drawn = state.draw(&identity.limits, pace, request, |offset| {
         attempts += 1;
-        clock::monotonic().wrapping_add(offset)
+        time = clock::monotonic().wrapping_add(offset);
+        time
     });
     if attempts > 1 {
         stats::add(Count::Retries, attempts - 1);
+    }
+    if request.is_single() {
+        CURRENT_TICK.remember(&identity.limits, time);
     }
     drawn
 }

@@ -81,6 +81,7 @@ mod bulk;
 mod clock;
 #[cfg(feature = "conceal")]
 mod conceal;
+mod current_tick;
 mod epoch;
 mod error;
 #[cfg(feature = "conceal")]
@@ -113,6 +114,7 @@ pub use bulk::Bulk;
 pub use clock::{ClockEvent, ClockRules, Disciplined, GeneratorClock, OnRegression, Reading};
 #[cfg(feature = "conceal")]
 pub use conceal::Concealer;
+pub use current_tick::CurrentTick;
 pub use epoch::Epoch;
 pub use error::{FormatError, LayoutError, Part, PartError};
 #[cfg(feature = "conceal")]
@@ -130,7 +132,7 @@ pub use reservation::{MAX_LEAD, MAX_WINDOW, MIN_WINDOW, Reservation, next_window
 #[cfg(loom)]
 pub use segment::OrderedStep;
 pub use segment::{Block, Left, MAX_BLOCK, Number, Segment, Span, Undrawn};
-pub use state::{Claim, Drawn, NOT_LOADED, State};
+pub use state::{Claim, Drawn, NOT_LOADED, State, Undecided};
 pub use step::{Limits, Obstacle, Pace, Request, Run, step};
 pub use text::{TEXT_LENGTH, TextError, from_text, to_text};
 pub use tick::{Nanos, Tick};

@@ -28,6 +28,7 @@ pub use claim::Claim;
 
 use crate::assignment::Assignment;
 use crate::bulk::Bulk;
+use crate::current_tick::CurrentTick;
 use crate::incidents::IncidentRecord;
 use crate::pending::Place;
 use crate::sync::{AtomicU64, Ordering};
@@ -89,6 +90,15 @@ pub struct Drawn {
     pub renew: bool,
 }
 
+/// Why [`State::next`] has drawn no word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undecided {
+    /// The tick of the last word or of the clock is not the remembered one, or the word is not reserved.
+    OtherTick,
+    /// Another caller has drawn the word.
+    Contended,
+}
+
 impl State {
     /// Creates a state that issues nothing until it has been loaded and a reservation has been published.
     pub fn new() -> State {
@@ -97,6 +107,24 @@ impl State {
             terms: CachePadded::default(),
             extension: CachePadded::default(),
         }
+    }
+
+    /// Draws one word that belongs to the caller alone, if the last word and the clock are in the tick that the caller
+    /// remembers. The word is the one that [`State::draw`] would draw. Otherwise, the caller calls that function.
+    #[inline(always)]
+    pub fn next(&self, current: &CurrentTick, clock: impl FnOnce(u64) -> Nanos) -> Result<Drawn, Undecided> {
+        // The orders are those of `draw`. A state that is not loaded has no word in a tick.
+        let last = self.last.load(Ordering::Acquire);
+        let ceiling = self.terms.ceiling.load(Ordering::Relaxed);
+        let now = clock(self.terms.offset.load(Ordering::Relaxed));
+        let Some(word) = current.next(last, now).filter(|word| *word < ceiling) else {
+            return Err(Undecided::OtherTick);
+        };
+        if self.last.compare_exchange(last, word, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return Err(Undecided::Contended);
+        }
+        let renew = word >= self.terms.renew.load(Ordering::Relaxed);
+        Ok(Drawn { run: Run { first: word, count: 1 }, renew })
     }
 
     /// Draws words that belong to the caller alone. `clock` converts an offset to generator time. It is called once in

@@ -7,8 +7,8 @@ mod models;
 use std::sync::{Mutex as StdMutex, atomic::AtomicU64 as StdAtomicU64};
 
 use flake::{
-    ClockEvent, ClockRules, Epoch, GeneratorClock, IdFormat, Layout, Limits, Nanos, Obstacle, OnRegression, Pace,
-    Pending, Reading, Request, Reservation, Run, State, step,
+    ClockEvent, ClockRules, CurrentTick, Epoch, GeneratorClock, IdFormat, Layout, Limits, Nanos, Obstacle,
+    OnRegression, Pace, Pending, Reading, Request, Reservation, Run, State, step,
 };
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
@@ -57,7 +57,15 @@ impl Generator for State {
         issuing(1, u64::MAX)
     }
 
+    /// Draws like a session: a request for one word first tries the remembered tick.
     fn draw(&self, request: Request, now: Nanos) -> Run {
+        if request.is_single() {
+            let current = CurrentTick::new();
+            current.remember(&limits(), now);
+            if let Ok(drawn) = self.next(&current, |offset| now + offset) {
+                return drawn.run;
+            }
+        }
         let drawn = State::draw(self, &limits(), PACE, request, |offset| now + offset);
         drawn.expect("nothing stands in the way").run
     }
