@@ -1,4 +1,4 @@
-//! Decides how long the blocks of a tag are. Times are in nanoseconds.
+//! Determines how long a tag's blocks are. Times are in nanoseconds.
 
 use crate::Nanos;
 use crate::fleet::{BLOCKS_IN_WINDOW, lost_windows};
@@ -11,19 +11,19 @@ pub const SHORT: Nanos = 15 * MINUTE;
 /// If a block lasts for more time than this, the next block is shorter.
 pub const LONG: Nanos = 30 * MINUTE;
 
-/// A failover may skip at most one quarter (1 / `SKIPPED_PART`) of the numbers of a period.
+/// A failover may skip at most one quarter (1 / `SKIPPED_PART`) of a period's numbers.
 const SKIPPED_PART: u64 = 4;
 
-/// The largest block of a period. It is sufficient for 100,000 numbers per second.
+/// The maximum block size for a period. It is sufficient for 100,000 numbers per second.
 const LARGEST: u64 = 1_000_000;
 
-/// The smallest block of a period with few numbers, and the smallest block of a period with many numbers. If the
-/// largest block is smaller, its size applies.
+/// The minimum block sizes for a period with few numbers and for a period with many numbers. If the period's maximum
+/// block size is smaller, it is also the minimum.
 const SMALLEST: (u64, u64) = (10, 100);
 
 /// Returns the lengths of the shortest and the longest block of a period with `numbers` numbers. If a failover of the
-/// registry is noticed at once, the period skips at most a quarter of its numbers, or 256 numbers if it has fewer than
-/// 1,024.
+/// registry is detected immediately, the period skips at most a quarter of its numbers, or 256 numbers if it has fewer
+/// than 1,024.
 pub fn period_lengths(numbers: u64) -> (u64, u64) {
     let skipped_blocks = lost_windows(0, 1) as u64 * BLOCKS_IN_WINDOW as u64;
     let longest = (numbers / SKIPPED_PART / skipped_blocks).clamp(1, LARGEST);

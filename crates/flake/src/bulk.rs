@@ -7,10 +7,11 @@
 use crate::Nanos;
 use crate::sync::{AtomicU64, Ordering};
 
-/// All overdue requests together get at most one in this many of the layout's words.
+/// Overdue requests together get at most 1 / `OVERDUE_PART` of the layout's words.
 const OVERDUE_PART: Nanos = 4;
 
-/// The longest time span of a grant: half of the longest run-ahead, which is 10 s.
+/// The longest time span that the words granted to one request can cover. It is half of the longest run-ahead, which is
+/// 10 s.
 const LONGEST_SPAN: Nanos = 5_000_000_000;
 
 /// If a stored time is further ahead of the monotonic clock than this, the monotonic clock has gone backward since the

@@ -4,7 +4,7 @@
 //! The comparison determines how far the wall clock has moved since it was last trusted, not how far it is from
 //! generator time. A *step* is a change of the difference between the wall clock and the boot clock. Both clocks
 //! advance while the machine is suspended, and both are slewed together, so the difference changes only if the wall
-//! clock is set. If a generator is ahead of the wall clock because it began at its mark, this is not a step.
+//! clock is set. It is not a step if a generator is ahead of the wall clock because it began at its mark.
 
 use crate::Nanos;
 
@@ -17,8 +17,8 @@ pub struct Reading {
     pub boot: Nanos,
     /// The wall clock, as the time since the Unix epoch.
     pub wall: Nanos,
-    /// The time between the first read and the last read. On a busy machine, the process can lose the processor between
-    /// two reads.
+    /// The time between the first read and the last read. On a busy machine, the process can be suspended between two
+    /// reads.
     pub apart: Nanos,
 }
 
@@ -151,7 +151,7 @@ impl GeneratorClock {
 
         let by = moved.unsigned_abs();
         // The size of a forward step is the distance by which it would move the IDs. If the IDs are ahead because the
-        // wall clock was set back, the wall clock can return to its earlier value, and nobody has to accept it.
+        // wall clock was set back, the wall clock can return to its earlier value without being accepted manually.
         let ahead = reading.wall.saturating_sub(self.time(reading.monotonic));
         let kind = if moved > 0 && by.min(ahead) > rules.max_jump.max(slack) {
             ClockEvent::Jump(by)
@@ -162,7 +162,7 @@ impl GeneratorClock {
         } else {
             ClockEvent::Step(by)
         };
-        // A change of the clock causes one event, no matter how many comparisons detect the change.
+        // One change of the clock causes only one event, even if several comparisons detect it.
         let event = (unseen.unsigned_abs() > slack).then_some(kind);
 
         let trusted = if matches!(kind, ClockEvent::Jump(_)) {
@@ -190,8 +190,8 @@ impl GeneratorClock {
         self.raise(reading, trusted);
         let lead = now.saturating_sub(trusted);
         let lower = if behind > 0 {
-            // Generator time must not be set back here. Otherwise, sessions could draw from the rest of the reservation
-            // again.
+            // Generator time must not be set back here. Otherwise, sessions could resume drawing from the rest of the
+            // reservation.
             0
         } else if held {
             // Nothing has been reserved in the meantime. Generator time returns to the wall clock at once,

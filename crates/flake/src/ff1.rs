@@ -24,7 +24,7 @@ use crate::key::{InvalidKey, check_length};
 /// flake::Ff1::<65_536, 8>::new(&[0; 16]).unwrap();
 /// ```
 ///
-/// The standard requires that there are at least a million numbers.
+/// The standard requires at least a million different numbers.
 ///
 /// ```
 /// let ff1 = flake::Ff1::<65_536, 5>::new(&[0; 16]).unwrap();
@@ -32,7 +32,7 @@ use crate::key::{InvalidKey, check_length};
 /// ```
 pub struct Ff1<const RADIX: u32, const LENGTH: usize>(Cipher);
 
-/// The rounds, with the block cipher that the key length determines. FF1 only encrypts blocks, even when it decrypts a
+/// The rounds of FF1. The key length determines the block cipher. FF1 only encrypts blocks, even when it decrypts a
 /// number.
 enum Cipher {
     Aes128(FF1<Aes128Enc>),
@@ -47,7 +47,7 @@ impl<const RADIX: u32, const LENGTH: usize> Ff1<RADIX, LENGTH> {
             // `fpe` checks the base only together with the key, so an invalid base would look like a key of the wrong
             // length.
             assert!(RADIX >= 2 && RADIX <= 1 << 16, "the base must be from 2 to 65,536");
-            // The right half is the larger one. If its numbers need more than 64 bits, this constant does not compile.
+            // The right half is the larger one. If its numbers need more than 64 bits, compilation fails here.
             let _ = Digits::<RADIX, LENGTH>::RIGHT_NUMBERS;
         }
         check_length(key)?;
@@ -96,8 +96,8 @@ impl<const RADIX: u32, const LENGTH: usize> Digits<RADIX, LENGTH> {
     const LEFT: usize = LENGTH / 2;
     /// The number of digits in the right half.
     const RIGHT: usize = LENGTH - Self::LEFT;
-    /// How many different numbers the left half can represent. If this value needs more than 64 bits, it does not
-    /// compile.
+    /// How many different numbers the left half can represent. If this value needs more than 64 bits, compilation
+    /// fails.
     const LEFT_NUMBERS: u64 = (RADIX as u64).pow(Self::LEFT as u32);
     /// How many different numbers the right half can represent.
     const RIGHT_NUMBERS: u64 = (RADIX as u64).pow(Self::RIGHT as u32);
@@ -145,7 +145,7 @@ impl<const RADIX: u32, const LENGTH: usize> Half<RADIX, LENGTH> {
     /// round, and how many different numbers the digits can represent. The output is reduced modulo the last argument,
     /// and so is the result.
     fn changed(self, output: impl Iterator<Item = u8>, change: impl Fn(u128, u128, u128) -> u128) -> Self {
-        // The output has at most 12 bytes. A half needs at most 8 bytes, plus 4.
+        // The output has at most 12 bytes: up to 8 bytes for the half, plus 4.
         let output = output.fold(0u128, |number, byte| number << 8 | u128::from(byte));
         let within = |numbers: u64| {
             let numbers = u128::from(numbers);

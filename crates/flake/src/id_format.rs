@@ -3,8 +3,8 @@
 use crate::{Epoch, FormatError, Layout, Node, Part, PartError, Parts};
 
 /// A layout together with its epoch. Instants are microseconds since the Unix epoch. Their type is `i128` because a
-/// layout can cover more time than any clock. Fractions of a tick are rounded down unless the documentation of a
-/// function says otherwise.
+/// layout can cover more time than any clock. Fractions of a tick are rounded down unless a function's documentation
+/// says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IdFormat {
     /// The positions of the fields.

@@ -159,13 +159,13 @@ impl fmt::Display for StartError {
 impl Error for StartError {}
 
 impl Issuer {
-    /// The limit of how far IDs may be ahead of the clock, in nanoseconds: 100 ms, like the default of the setting
-    /// `snowflake_pg.max_ahead`. If a burst uses up the IDs of a tick, the next IDs contain the times of the following
-    /// ticks, up to this limit.
+    /// The default limit on how far ahead of the clock IDs may be, in nanoseconds. It is 100 ms, like the default of
+    /// the setting `snowflake_pg.max_ahead`. If a burst uses up the IDs of a tick, the next IDs contain the times of
+    /// the following ticks, up to this limit.
     pub const MAX_AHEAD: Nanos = 100_000_000;
 
-    /// Creates the issuer of a node. It begins at the mark `begin`, and issues no IDs until a reservation is published.
-    /// `reading` contains the current times of the clocks.
+    /// Creates the issuer of a node. The issuer begins at the mark `begin` and issues no IDs until a reservation is
+    /// published. `reading` contains the current times of the clocks.
     ///
     /// If the wall clock is behind the time of `begin`, the IDs begin at that time, and continue at the speed of the
     /// monotonic clock.
@@ -203,7 +203,7 @@ impl Issuer {
     }
 
     /// Makes each tick begin at a random sequence number. By default, each tick begins at 0. If an application issues
-    /// less than one ID per tick, all sequence numbers are then 0, and a hash of the lowest bits distributes the IDs
+    /// fewer than one ID per tick, all sequence numbers are then 0, and a hash of the lowest bits distributes the IDs
     /// unevenly.
     #[must_use]
     pub fn with_random_start(mut self) -> Issuer {
@@ -212,14 +212,15 @@ impl Issuer {
     }
 
     /// Issues one ID. `monotonic` reads the monotonic clock, in nanoseconds. It must be the same clock as in the
-    /// readings that were passed to the issuer. It is called again if another thread was faster.
+    /// readings that were passed to the issuer. It is called again if another thread drew the word first.
     #[inline]
     pub fn next_id(&self, monotonic: impl FnMut() -> Nanos) -> Result<i64, Obstacle> {
         self.draw(1, monotonic).map(|run| self.stamp.id(run.first))
     }
 
-    /// Issues up to `count` IDs, but at least one. The IDs are ascending, and follow each other without a gap in the
-    /// sequence of this node. One call issues at most the IDs of one tick. The caller makes further calls for the rest.
+    /// Issues at least one ID, and at most `count` IDs. The IDs are ascending, and follow each other without a gap in
+    /// the sequence of this node. One call issues at most the IDs of one tick, so the caller may need further calls to
+    /// get the rest.
     pub fn next_ids(&self, count: u64, monotonic: impl FnMut() -> Nanos) -> Result<IdBatch, Obstacle> {
         self.draw(count, monotonic).map(|run| IdBatch { stamp: self.stamp, words: run.first..=run.last() })
     }
@@ -230,7 +231,7 @@ impl Issuer {
         self.state.draw(&self.limits, self.pace, Request::UpTo(count), clock).map(|drawn| drawn.run)
     }
 
-    /// Raises the limit to the bound of a renewed grant. Returns false, and does nothing, if this is not the grant with
+    /// Raises the limit to the bound of a renewed grant. Does nothing and returns false if this is not the grant with
     /// which the issuer was created. If a worker ID was lost and claimed again, a different holder can have issued the
     /// IDs between the two grants.
     #[must_use = "if the grant is another one, this issuer ends at its bound, and the other grant needs an issuer of its own"]
@@ -268,10 +269,10 @@ impl Issuer {
         matches!(self.limit, Limit::Marks { .. }) && self.state.is_due()
     }
 
-    /// Follows the wall clock by the same rules as a server. Small differences are followed slowly, and forward steps
-    /// up to `rules.max_jump` at once. Backward steps are not followed, so IDs never repeat, and always increase.
-    /// `read` reads the clocks. Call this function regularly, for example once per second. Otherwise, the IDs follow
-    /// only the monotonic clock, and drift away from the wall clock.
+    /// Follows the wall clock according to the same rules as a server. Small differences are followed slowly, and
+    /// forward steps up to `rules.max_jump` are followed immediately. Backward steps are not followed, so IDs never
+    /// repeat and always increase. `read` reads the clocks. Call this function regularly, for example once per second.
+    /// Otherwise, the IDs follow only the monotonic clock, and drift away from the wall clock.
     ///
     /// `rules.slack` must not exceed the limit that [`Issuer::with_max_ahead`] sets. With
     /// [`crate::OnRegression::Hold`], an issuer with marks stops only if the caller does not extend the reservation
@@ -282,7 +283,7 @@ impl Issuer {
     }
 
     /// Accepts the wall clock as correct after a forward step of more than `rules.max_jump`, which
-    /// [`Issuer::discipline`] does not follow. Returns how far the time of the next ID moves, or `None` if another
+    /// [`Issuer::discipline`] does not follow. Returns by how much the time of the next ID moves, or `None` if another
     /// thread is comparing the clocks. In this case, retry.
     pub fn accept_clock(&self, read: impl FnOnce() -> Reading) -> Option<Nanos> {
         self.state.accept_clock(read)

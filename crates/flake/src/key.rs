@@ -14,7 +14,7 @@ pub enum InvalidKey {
         /// The length of the key in bytes.
         length: usize,
     },
-    /// All bytes of the key are hexadecimal digits in ASCII, so the key is probably the text form of a shorter key.
+    /// All bytes of the key are ASCII hexadecimal digits, so the key is probably the text form of a shorter key.
     /// [`Ff1`](crate::Ff1) accepts such a key, as the standard does. [`Concealer`](crate::Concealer) does not.
     Hexadecimal {
         /// The length of the key in bytes, which is the number of digits.
@@ -46,9 +46,9 @@ pub fn check_length(key: &[u8]) -> Result<(), InvalidKey> {
     }
 }
 
-/// Returns an error if the key consists only of hexadecimal digits in ASCII. The caller has probably passed the text
-/// form of the key, which would select a different permutation. Of the 256 values of a byte, 22 are such digits, so a
-/// random key of 16 bytes is refused with probability (22 / 256)<sup>16</sup> = 8.8 * 10<sup>-18</sup>, which is below
+/// Returns an error if the key consists only of ASCII hexadecimal digits. The caller has probably passed the text form
+/// of the key, which would select a different permutation. Of the 256 values of a byte, 22 are such digits, so a random
+/// key of 16 bytes is refused with probability (22 / 256)<sup>16</sup> = 8.8 * 10<sup>-18</sup>, which is below
 /// 2<sup>-56</sup>. For a longer key, the probability is even lower.
 pub fn check_not_hexadecimal(key: &[u8]) -> Result<(), InvalidKey> {
     match key.iter().all(u8::is_ascii_hexdigit) {

@@ -46,7 +46,7 @@ pub struct Parts {
     pub sequence: u32,
 }
 
-/// Turns words into the IDs of one node. Only this type knows where the node bits are. Their position is computed once
+/// Turns words into the IDs of one node. Only this type contains the position of the node bits, which is computed once
 /// for each node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {

@@ -1,5 +1,4 @@
-//! Snowflake IDs without PostgreSQL: the meaning of an ID's bits, the time that an ID contains, and the choice of the
-//! next ID.
+//! Snowflake IDs without PostgreSQL: what the bits of an ID mean, which time an ID contains, and which ID comes next.
 //!
 //! This crate is the part of snowflake_pg that does not depend on PostgreSQL. Other programs can use it to decode IDs
 //! and to issue IDs of the same fleet. The crate does not read clocks and does no I/O. The caller passes the time, and
@@ -62,7 +61,7 @@
 //!
 //! - *tick*: the unit of an ID's timestamp ([`Tick`]). It is 1 ms unless the layout specifies a different length.
 //! - *word*: `tick << sequence_bits | sequence`, which is the ID without its node bits. Words are consecutive integers,
-//!   so `word + n` continues correctly into the next tick. Only [`Stamp`] knows where the node bits are.
+//!   so `word + n` continues correctly into the next tick. Only [`Stamp`] contains the position of the node bits.
 //! - *generator time*: the time on which the timestamps in IDs are based. It advances with the monotonic clock
 //!   ([`GeneratorClock`]).
 //! - *mark*: a number at or above which no ID has ever been issued ([`Mark`]). *Reservation*: the words below the mark
@@ -70,9 +69,9 @@
 //! - *last issued*: the highest word issued so far. *Lead*: how far the tick of this word is ahead of the clock.
 //!
 //! A *segment* ([`Segment`]) does not issue IDs. It issues short, dense numbers from blocks that belong to a tag. The
-//! module [`refill`] decides how a server gets these blocks.
+//! module [`refill`] determines how a server gets these blocks.
 //!
-//! The module [`fleet`] decides which server of a fleet has which worker ID. The module [`serial`] formats short
+//! The module [`fleet`] determines which server of a fleet has which worker ID. The module [`serial`] formats short
 //! numbers for people. A [`Concealer`] encrypts IDs, so that the resulting numbers reveal neither a time nor a server.
 
 mod assignment;

@@ -1,10 +1,10 @@
 //! The high-water mark: a number in the range of IDs. This server has never issued an ID at or above the mark.
 //!
-//! The mark is an ID rather than a word or a time, so that one comparison covers every change of the layout, the epoch
-//! and the worker ID. With any configuration, the server begins above every ID that it could have issued with an
-//! earlier configuration.
+//! The mark is an ID rather than a word or a time, so that a single comparison suffices even after the layout, the
+//! epoch or the worker ID has changed. Whatever the new configuration is, the server begins above every ID that it
+//! could have issued before.
 //!
-//! How far ahead of the last ID the mark is set is decided in `reservation.rs`.
+//! The file `reservation.rs` determines how far ahead of the last ID the mark is set.
 
 use crate::Stamp;
 
@@ -20,7 +20,7 @@ impl Mark {
     /// The highest mark, which is one above the largest `bigint`.
     pub const MAX: Mark = Mark(1 << 63);
 
-    /// Returns the mark that was read from a store, or `None` if the number is never stored, such as 0.
+    /// Returns the mark for a stored number, or `None` if the number cannot be a mark, for example if it is 0.
     pub const fn stored(value: u64) -> Option<Mark> {
         if value == 0 || value > Mark::MAX.0 { None } else { Some(Mark(value)) }
     }

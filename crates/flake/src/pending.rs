@@ -1,5 +1,5 @@
 //! The pending mark: the oldest mark that has been written but is not known to be durable. If a session stops waiting
-//! for the mark, the next session continues with it.
+//! for this mark, the next session waits for the same mark.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Nanos, Reservation};
@@ -19,8 +19,8 @@ pub struct Pending {
     pub time: Nanos,
     /// The monotonic time at which the mark was written.
     pub written: Nanos,
-    /// The end of the mark's record in the log of its store, never 0. The mark is durable once the log is durable up to
-    /// this position.
+    /// The position in the store's log at which the mark's record ends. It is never 0. The mark is durable once the log
+    /// is durable up to this position.
     pub position: u64,
 }
 
@@ -100,7 +100,7 @@ impl Place {
         (version, (whole && pending.position != 0).then_some(pending))
     }
 
-    /// Stores fields if no other writer has changed them since `version` was read.
+    /// Stores the fields if no other writer has changed them since `version` was read.
     fn change(&self, version: u64, store: impl FnOnce()) {
         // AcqRel: the stores take place after `version` has become odd, and after the stores of the previous writer.
         let taken = version.is_multiple_of(2)

@@ -1,4 +1,4 @@
-//! Decides how a server refills the segment of one tag: which request it sends to the registry, and what an answer
+//! Determines how a server refills the segment of one tag: which request it sends to the registry, and what an answer
 //! means.
 //!
 //! A server repeats these steps:
@@ -9,7 +9,7 @@
 //!    answers.
 //!
 //! To stop using a tag, close the segment and give back the [`Refill::rests`]. Then use a new `Refill` for the next
-//! tag. A server that has lost its `Refill` continues with a new one, and does not give back the numbers of earlier
+//! tag. A server that has lost its `Refill` continues with a new one and does not give back numbers from earlier
 //! blocks.
 
 use crate::Nanos;
@@ -17,8 +17,8 @@ use crate::block_size::next_length;
 use crate::fleet::Uuid;
 use crate::segment::{Block, Left};
 
-/// If the registry cannot serve a tag, but sessions are waiting for it, the server waits this long before it asks
-/// again.
+/// If the registry cannot issue numbers of a tag for which sessions are waiting, the server waits this long before it
+/// retries.
 const HELD_BACK: Nanos = 2_000_000_000;
 
 /// The shortest and the longest wait for the next window of a tag, in microseconds. The wait is limited because the
@@ -38,7 +38,7 @@ const FETCHES: u128 = 4;
 pub enum Reason {
     /// The tag does not exist.
     Unknown = 1,
-    /// The tag has issued the most numbers that it can issue within some minutes.
+    /// The tag has issued as many numbers as it can issue within a period of some minutes.
     Wait,
     /// The tag has issued its last number.
     Exhausted,
@@ -68,7 +68,7 @@ pub struct Taken {
     pub generation: u64,
     /// The first number.
     pub first: i64,
-    /// The number of numbers, at least 1.
+    /// How many numbers the block contains, at least 1.
     pub count: u64,
     /// The length of the shortest block.
     pub step: u64,
@@ -112,7 +112,7 @@ pub struct Arrival {
 pub struct Rest {
     /// The generation of the tag.
     pub generation: u64,
-    /// The nonce with which the block was taken.
+    /// The nonce of the request for the block.
     pub nonce: Uuid,
     /// The first number.
     pub first: i64,
@@ -140,10 +140,11 @@ pub struct TagRefusal {
     pub reason: Reason,
     /// The time until which the refusal applies, in microseconds since the Unix epoch, or 0.
     pub until: i64,
-    /// True if the segment must be closed, either because its numbers are void, or because it has none and its slot can
+    /// True if the segment must be closed, because its numbers are void, or because it has no numbers and its slot can
     /// be reused for a different tag.
     pub closes: bool,
-    /// True if the server sends the request again as soon as it is due, even if no session asks for a number again.
+    /// True if the server sends the request again as soon as it is due, even if no session requests a number in the
+    /// meantime.
     pub again: bool,
 }
 
@@ -193,7 +194,8 @@ impl Refill {
     }
 
     /// Returns the nonce of the next request and the length of the block to request. The last block was fetched
-    /// `lasted` ago. If no unanswered request exists, calls `fresh`, which must return a nonce that nobody else has.
+    /// `lasted` ago. If no unanswered request exists, calls `fresh`, which must return a nonce that has never been
+    /// used.
     pub fn request<E>(
         &mut self,
         lasted: Option<Nanos>,
@@ -226,8 +228,8 @@ impl Refill {
         }
     }
 
-    /// Decides how to continue if the registry cannot provide a block. The reason comes from the registry's answer or
-    /// from an error that it raised.
+    /// Determines how to continue if the registry cannot provide a block. The reason comes from the registry's answer
+    /// or from an error that it raised.
     pub fn refuse(&mut self, reason: Reason, until: i64, arrival: &Arrival) -> TagRefusal {
         let (closes, wait) = match reason {
             Reason::Wait => {
@@ -253,8 +255,8 @@ impl Refill {
         (self.previous, self.newest) = (self.newest, Some(fetched.rest));
     }
 
-    /// Returns the numbers to give back, which are those that are left in the closed segment. The newer block comes
-    /// first, because the registry only takes back the end of the highest block.
+    /// Returns the numbers to give back, which are the remaining numbers of the closed segment. The newer block comes
+    /// first, because the registry takes back only the end of the highest block.
     pub fn rests(&self, left: Left) -> impl Iterator<Item = Rest> {
         let current = if left.next.count > 0 { self.previous } else { self.newest };
         [(self.newest, left.next), (current, left.current)].into_iter().filter_map(|(block, span)| {

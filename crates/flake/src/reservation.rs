@@ -1,4 +1,4 @@
-//! Decides how far ahead of the clock words are reserved, and when the reservation is extended.
+//! Determines how far ahead of the clock words are reserved, and when the reservation is extended.
 
 use crate::{Limits, Nanos};
 
@@ -11,7 +11,7 @@ pub const MIN_WINDOW: Nanos = 1_000_000_000;
 pub const MAX_WINDOW: Nanos = 10_000_000_000;
 
 /// The largest lead of the mark at which a restarted server still issues IDs. It is one day, which is much longer than
-/// any window and much longer than the error of a clock that is merely inaccurate.
+/// any window and than any ordinary inaccuracy of a clock.
 pub const MAX_LEAD: Nanos = 86_400_000_000_000;
 
 /// The words that a mark covers.
@@ -19,7 +19,7 @@ pub const MAX_LEAD: Nanos = 86_400_000_000_000;
 pub struct Reservation {
     /// The first word that is not covered. It is at most the word after the layout's last word.
     pub ceiling: u64,
-    /// The word at which the reservation should be extended. It lies in the middle of the window.
+    /// The word at which the reservation should be extended. It is in the middle of the window.
     pub renew: u64,
 }
 

@@ -1,30 +1,32 @@
-//! The numbers of one tag on one server: the block from which sessions draw, and the next block, which is ready in
+//! The numbers of one tag on one server. Sessions draw from the current block, and the next block is fetched in
 //! advance.
 //!
 //! A block is a range of numbers that the registry has assigned to this server. Only the *registrar* opens a segment,
-//! puts blocks into it, and gives back what is left. Any number of sessions can draw.
+//! adds blocks to it, and returns the remaining numbers to the registry. Any number of sessions can draw from it.
 //!
 //! # Locking contract
 //!
-//! No function waits. The `word` contains the number of the current block, and how many of its numbers have been drawn.
-//! A session draws by replacing the word with the next word, and then owns the number between the two words. Block `n`
-//! is stored in cell `n % 2`. The registrar fills the cell of block `n + 1` only while block `n` is the current block,
-//! so it never overwrites the cell of the current block.
+//! None of these functions waits. The `word` contains the current block's number in the sequence of blocks, and how
+//! many numbers of that block have been drawn. A session draws a number by replacing the word with the next word. The
+//! number at the position in the replaced word then belongs to this session. Block `n` is stored in cell `n % 2`. The
+//! registrar fills the cell of block `n + 1` only while block `n` is the current block, so it never overwrites the cell
+//! of the current block.
 //!
-//! The word never returns to an earlier value, because the block number keeps increasing when the segment is opened
-//! again. (The block number restarts at 0 after 2^31 blocks.) If a session is stopped between reading the word and
-//! replacing it, it draws only if nothing has changed in between.
+//! The word never returns to an earlier value, because the block number keeps increasing even if the segment is closed
+//! and reopened. (The block number restarts at 0 after 2^31 blocks.) If a session is suspended between reading the word
+//! and replacing it, it draws a number only if the word has not changed in the meantime.
 //!
-//! A segment can serve different tags in succession. The *version* identifies the tag that it serves. The version
-//! changes only while the segment is closed. A session passes the version that it expects, and draws nothing if the
-//! segment has a different version.
+//! A segment can serve several tags, one after another. Its *version* identifies the current tag. The version changes
+//! only while the segment is closed. A session passes the version that it expects, and draws nothing if the segment has
+//! a different version.
 //!
 //! # Why a drawn number belongs to the block that the word names
 //!
-//! - *The cell is not older than the word.* A session reads the word with `Acquire`. The word has named this block
-//!   since one of two events. Either the registrar opened the segment and stored the word with `Release`, or a session
-//!   read `ready` with `Acquire`, found that the block is there, and moved the word on with `Release`. In both cases,
-//!   the registrar had already filled the cell. The draws in between are swaps, which continue the release sequence.
+//! - *The cell is not older than the word.* A session reads the word with `Acquire`. There are two ways in which the
+//!   word can have started to name this block. Either the registrar opened the segment and stored the word with
+//!   `Release`, or a session read `ready` with `Acquire`, found that the block was ready, and moved the word to this
+//!   block with `Release`. In both cases, the registrar had already filled the cell. The draws in between are swaps,
+//!   which continue the release sequence.
 //! - *The cell is not newer than the word.* The registrar refills the cell of block `n` only after it has read a word
 //!   that names a later block. It stores the new contents with `Release`. A session that reads them with `Acquire` also
 //!   sees this later word, so its swap of the earlier word fails.
@@ -39,13 +41,13 @@ use crate::sync::{AtomicU64, Ordering};
 /// The flag in the word that marks the segment as closed. While it is set, sessions cannot draw.
 const CLOSED: u64 = 1 << 63;
 
-/// The bits of the word that contain how many numbers have been drawn.
+/// The bits of the word that count the numbers drawn from the block.
 const POSITION: u64 = (1 << 32) - 1;
 
 /// The highest block number. The next block has number 0.
 const LAST_BLOCK: u64 = (1 << 31) - 1;
 
-/// The length of the longest block.
+/// The maximum length of a block.
 pub const MAX_BLOCK: u64 = POSITION;
 
 /// Numbers that the registry has assigned to this server.
@@ -53,7 +55,7 @@ pub const MAX_BLOCK: u64 = POSITION;
 pub struct Block {
     /// The first number.
     pub first: i64,
-    /// The number of numbers, from 1 to [`MAX_BLOCK`].
+    /// How many numbers the block contains, from 1 to [`MAX_BLOCK`].
     pub length: u64,
     /// The number of remaining numbers at which the next block should be fetched, from 1 to `length`.
     pub fetch_below: u64,
@@ -64,11 +66,11 @@ pub struct Block {
 pub struct Number {
     /// The number.
     pub number: i64,
-    /// True if the next block should be fetched now. This is true for exactly one number of each block.
+    /// True if the next block should be fetched now. This is true for exactly one number in each block.
     pub fetch: bool,
 }
 
-/// The reason why a session has not drawn a number.
+/// The reason why no number was drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undrawn {
     /// All numbers have been drawn, and the next block has not arrived yet.
@@ -93,11 +95,11 @@ impl Error for Undrawn {}
 pub struct Span {
     /// The first number.
     pub first: i64,
-    /// The number of numbers, or 0 if there are none.
+    /// How many numbers there are, which can be 0.
     pub count: u64,
 }
 
-/// The numbers that are left in a segment.
+/// The remaining numbers of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// The remaining numbers of the current block.
@@ -107,7 +109,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// Returns the number of remaining numbers.
+    /// Returns how many numbers remain.
     pub fn count(&self) -> u64 {
         self.current.count + self.next.count
     }
@@ -120,7 +122,7 @@ pub enum OrderedStep {
     Open,
     /// The registrar announces the next block.
     Put,
-    /// A session checks whether the next block is there.
+    /// A session checks whether the next block is ready.
     Look,
     /// A session reads the word.
     Read,
@@ -134,14 +136,14 @@ pub enum OrderedStep {
 struct Cell {
     first: AtomicU64,
     length: AtomicU64,
-    /// The position of the number whose session should request the next block.
+    /// The position at which a session should request the next block.
     fetch_at: AtomicU64,
 }
 
 impl Cell {
-    /// Fills the cell. The head of this file explains why this needs `Release`. No loom model shows that this ordering,
-    /// or the one in [`Cell::read`], is necessary: loom executes the steps of a session in program order, in which no
-    /// session reads a cell that is filled after its swap.
+    /// Fills the cell. The beginning of this file explains why this needs `Release`. No loom model shows that this
+    /// ordering or the one in [`Cell::read`] is necessary. loom executes a session's steps in program order, so a
+    /// session never reads a cell that is filled after the session's swap.
     fn fill(&self, block: Block) {
         assert!((1..=MAX_BLOCK).contains(&block.length), "the length of a block is from 1 to {MAX_BLOCK}");
         self.first.store(block.first as u64, Ordering::Release);
@@ -155,14 +157,14 @@ impl Cell {
         (self.first.load(Ordering::Acquire), self.length.load(Ordering::Acquire), self.fetch_at.load(Ordering::Acquire))
     }
 
-    /// Returns the numbers from this position on.
+    /// Returns the numbers starting at this position.
     fn rest(&self, position: u64) -> Span {
         let (first, length, _) = self.read();
         Span { first: first.wrapping_add(position) as i64, count: length.saturating_sub(position) }
     }
 }
 
-/// The values that sessions read for each number, and that only the registrar writes.
+/// The values that a session reads each time it draws a number. Only the registrar writes them.
 #[derive(Default)]
 struct Blocks {
     version: AtomicU64,
@@ -202,7 +204,7 @@ const fn following(block: u64) -> u64 {
 }
 
 impl Segment {
-    /// Returns a closed segment in which this step has the ordering `Relaxed`.
+    /// Returns a closed segment in which this step uses `Relaxed` ordering.
     #[cfg(loom)]
     pub fn weakened(step: OrderedStep) -> Segment {
         let blocks = CachePadded::new(Blocks { weak: Some(step), ..Blocks::default() });
@@ -227,7 +229,7 @@ impl Segment {
     /// Draws a number if the segment is open and has this version.
     #[inline]
     pub fn draw(&self, version: u64) -> Result<Number, Undrawn> {
-        // Acquire: this session must see the version, and the cell of the block, that belong to the word.
+        // Acquire: this session must see the version and the block's cell that belong to the word.
         let mut word = self.word.load(self.order(OrderedStep::Read, Ordering::Acquire));
         loop {
             // Relaxed: the version was stored before the word that opened the segment. If the version changes after
@@ -302,8 +304,8 @@ impl Segment {
     /// Closes the segment. After this call, sessions cannot draw until the segment is opened again, and the result of
     /// [`Segment::left`] does not change.
     pub fn close(&self) {
-        // Relaxed: the swaps of the sessions fail because they expect a word without the flag. The sessions do not have
-        // to see anything else.
+        // Relaxed: the sessions' swaps fail because they expect a word without the flag. The sessions do not need to
+        // see anything else.
         self.word.fetch_or(CLOSED, Ordering::Relaxed);
     }
 
@@ -312,8 +314,9 @@ impl Segment {
         self.word.load(Ordering::Relaxed) & CLOSED != 0
     }
 
-    /// Returns the numbers that are left. The result is exact if the caller is the registrar and the segment is closed.
-    /// Otherwise, sessions can draw at the same time. Returns nothing if the blocks change too fast to be read.
+    /// Returns the remaining numbers. The result is exact if the caller is the registrar and the segment is closed.
+    /// Otherwise, sessions can draw numbers in the meantime. The result is empty if the blocks change too fast to be
+    /// read.
     pub fn left(&self) -> Left {
         for _ in 0..8 {
             // Acquire: for the same reason as in `draw`.

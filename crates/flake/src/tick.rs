@@ -2,10 +2,11 @@
 
 use core::fmt;
 
-/// Nanoseconds since the Unix epoch, the unit of generator time. The type is sufficient until the year 2554.
+/// Nanoseconds since the Unix epoch, the unit of generator time. The type can represent times until the year 2554.
 pub type Nanos = u64;
 
-/// The unit of the timestamp. No other units exist, so that the divisor of the division for each ID is a constant.
+/// The unit of the timestamp. Because these are the only units, the division that each ID requires has a constant
+/// divisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tick {
     /// 1 ms, the unit of Twitter's, Discord's and most other snowflakes.

@@ -21,15 +21,15 @@ pub struct MemberIdentity {
     pub datacenter: u32,
 }
 
-/// The server's side of the protocol. Only the [`Record`] is persistent. The rest is lost with the process, and is not
-/// needed again.
+/// The server's side of the protocol. Only the [`Record`] is persistent. Everything else is lost when the process
+/// exits, and is not needed afterwards.
 ///
 /// The driver takes these steps, once when the server starts and then in each heartbeat:
 ///
 /// 1. Call [`Member::request`].
 /// 2. If the record has changed, store [`Member::record`] in the witness before the next step. A server that forgets
-///    the nonce that it has sent looks like a copy of itself.
-/// 3. Send the call, and pass the answer to [`Member::answer`]. If there is no answer, start again at step 1.
+///    the nonce that it has sent cannot be distinguished from a copy of itself.
+/// 3. Send the call and pass the answer to [`Member::answer`]. If there is no answer, start again at step 1.
 /// 4. Store the record again, or void the witness if there is no record. Then do what the [`Effect`] requires.
 ///
 /// A heartbeat consists of two calls: `hello`, and then the claim or the renewal. It ends with an effect other than
@@ -55,7 +55,7 @@ enum MemberState {
     Fenced { seen: Point },
 }
 
-/// Whether a server with a spare worker ID claims a worker ID of the ring. It keeps its grant until the claim is
+/// Whether a server with a spare worker ID claims a worker ID from the ring. It keeps its grant until the claim is
 /// answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Leave {
@@ -129,13 +129,13 @@ pub struct Grant {
     pub start: Point,
     /// The highest ID that the server may issue.
     pub bound: Point,
-    /// The server has not issued an ID at or above this mark with this grant.
+    /// The server has not issued an ID at or above this mark under this grant.
     pub used: Mark,
 }
 
 impl Grant {
-    /// Returns the mark at which the server begins to issue IDs after a start. `mark` is the mark in the server's data
-    /// directory. It can be older or newer than the witness.
+    /// Returns the mark at which the server begins to issue IDs after it has started. `mark` is the mark in the
+    /// server's data directory. It can be older or newer than the witness.
     pub fn begin(&self, mark: Mark) -> Mark {
         let start = Mark::stored(self.start.id() as u64).unwrap_or(Mark::NOTHING_ISSUED);
         mark.max(start).max(self.used)
@@ -220,8 +220,8 @@ impl Member {
     }
 
     /// Returns the next call, or `None` if the server is fenced. `clock` is the time of the server's wall clock, and
-    /// `lease` is the lease that the server requests. This call can change the record, which must be stored before the
-    /// call is sent.
+    /// `lease` is the lease that the server requests. This function can change the record, which must then be stored
+    /// before the call is sent.
     pub fn request(&mut self, clock: Point, lease: Duration) -> Option<Call> {
         let datacenter = self.identity.datacenter;
         let request = match &mut self.state {
@@ -374,7 +374,7 @@ impl Member {
         match (request, &mut self.state) {
             // A server whose claim was refused calls `hello` again.
             (RegistryRequest::Claim(_), MemberState::Seeking { ready }) => *ready = None,
-            // The server keeps its worker ID, and renews the grant.
+            // The server keeps its worker ID and renews the grant.
             (RegistryRequest::Claim(_), MemberState::Holding { leave, .. }) => {
                 *leave = Leave::No;
                 return Effect::Continue;

@@ -121,7 +121,7 @@ pub enum RegistryAnswer {
         /// The highest ID that the server may issue.
         bound: Point,
         /// True if the server has a spare worker ID, and the ring has worker IDs again. The server then claims a worker
-        /// ID of the ring, and gives the spare one back.
+        /// ID from the ring and gives the spare one back.
         leave: bool,
     },
     /// The answer to a renewal of a lost worker ID. The server claims a new one.
@@ -153,22 +153,22 @@ pub enum RegistryRefusal {
     Layout,
     /// The registry has begun a new life since the server called `hello`. The server calls `hello` again.
     Life,
-    /// The registry is in quarantine, so it assigns no worker IDs of the ring, and no spare worker ID is free.
+    /// The registry is in quarantine, so it assigns no worker IDs from the ring, and no spare worker ID is free.
     Quarantine {
         /// The point after which claims succeed again. During the quarantine of the spare worker IDs, it is one margin
         /// above the end of that quarantine. After that, it is one margin above the lowest bound of a common spare
         /// worker ID or above the end of the quarantine, whichever comes first.
         until: Point,
     },
-    /// The fleet does not grant IDs yet, because its layout has been changed, or because it was created with a time at
-    /// which it begins.
+    /// The fleet does not grant IDs yet, because its layout has been changed, or because it was created with a start
+    /// time that has not been reached.
     Floor {
         /// The point after which claims succeed: one margin above the floor.
         until: Point,
     },
     /// A worker ID is free, but the server's clock has not reached the first ID of its grant.
     Clock {
-        /// The point that the server's clock must have passed.
+        /// The point that the server's clock must pass.
         until: Point,
     },
     /// No worker ID is free.
@@ -177,7 +177,7 @@ pub enum RegistryRefusal {
     Range,
     /// The lease is out of range.
     Lease,
-    /// None of the registry's answers can have contained the values in the renewal.
+    /// The values in the renewal cannot come from any answer of the registry.
     Implausible,
 }
 

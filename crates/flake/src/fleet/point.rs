@@ -20,7 +20,7 @@ pub const MAX_LEASE: Duration = Duration::from_hours(24);
 /// The longest lease of a spare worker ID, even if a server requests a longer one.
 pub const SPARE_LEASE: Duration = Duration::from_hours(1);
 
-/// How far the count of a worker ID may exceed one per second. This allows for clocks that differ by one margin.
+/// By how much the count of a worker ID may exceed one per second. This allows for clocks that differ by one margin.
 pub const COUNT_SLACK: u64 = 1_000;
 
 /// How far ahead of the registry's clock the quarantine of the spare worker IDs ends. It ends after every bound that a
@@ -41,7 +41,7 @@ pub struct Point(u64);
 pub struct PointSpan(u64);
 
 impl Point {
-    /// The lowest point. If it is the end of a quarantine, there was no quarantine.
+    /// The lowest point. If a quarantine ends at this point, there was no quarantine.
     pub const ZERO: Point = Point(0);
 
     /// The highest point, which is the largest `bigint`.
@@ -155,8 +155,8 @@ impl Scale {
 const fn span(layout: &Layout, duration: Duration) -> PointSpan {
     let ticks = duration.as_nanos().div_ceil(layout.tick().nanos() as u128);
     let max = Point::MAX.0 as u128;
-    // The shift is at most 62 bits. If it would lose bits, the number of ticks is above the maximum even before the
-    // shift.
+    // The shift is at most 62 bits. If the shift would lose bits, the number of ticks is above the maximum even before
+    // the shift.
     let shift = layout.timestamp_shift();
     if ticks > max >> shift { PointSpan(Point::MAX.0) } else { PointSpan((ticks as u64) << shift) }
 }

@@ -4,8 +4,8 @@ use crate::{Epoch, IdFormat, Layout, Mark, Node};
 
 use super::{Point, Uuid};
 
-/// The part of the server's side that survives a restart of PostgreSQL, but not a restart of the machine. It is the
-/// content of the witness.
+/// The part of the server's protocol state that survives a restart of PostgreSQL, but not a restart of the machine. It
+/// is the content of the witness.
 ///
 /// Backups and copies of a data directory must not contain the record, because a server with a record continues without
 /// contacting the registry. This is safe only as long as there is only one copy of the record.

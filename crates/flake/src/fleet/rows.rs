@@ -4,8 +4,7 @@ use crate::IdFormat;
 
 use super::{Point, Uuid};
 
-/// The server that runs the registry. PostgreSQL changes these values when the registry's data comes from a backup or a
-/// standby.
+/// The server that runs the registry. These values change when the registry's data comes from a backup or a standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     /// PostgreSQL's system identifier.
@@ -39,15 +38,15 @@ pub struct Fleet {
     pub spare_before: Point,
     /// The latest `seen` of all rows when the registry was last known to be calm.
     pub newest_seen: Point,
-    /// The timeline on which the registry was last known to be calm. At that time, the bounds of all spare worker IDs
-    /// that earlier timelines granted, and that are not in the rows, had passed. `None` if this is not known of any
+    /// The timeline on which the registry was last known to be calm. By that time, the bounds of all spare worker IDs
+    /// that earlier timelines had granted and that are not in the rows had passed. `None` if this is not known for any
     /// timeline of this system.
     pub settled: Option<u32>,
     /// The floor of the last change of the layout or the epoch, or [`Point::ZERO`] if there was no change. All numbers
     /// that may have been granted before the change are below it. No new grant begins below the floor, and no grant
     /// that began below it is renewed.
     pub floor: Point,
-    /// True if the registry may have granted the common spare worker IDs to other servers in the part that was lost.
+    /// True if the lost changes may have granted the common spare worker IDs to other servers.
     pub spare_closed: bool,
 }
 
@@ -82,7 +81,7 @@ impl RegistryRow {
 pub struct Cursor {
     /// The worker ID after the one that was last granted from the ring, or 0 after the end of the ring.
     pub ring: u32,
-    /// The offset, from the first spare worker ID, of the worker ID after the spare one that was last granted, or 0
-    /// after the end.
+    /// The worker ID after the spare one that was last granted, as an offset from the first spare worker ID, or 0 after
+    /// the end.
     pub spare: u32,
 }

@@ -1,4 +1,4 @@
-//! The calls of the protocol as SQL statements, and the answers in the rows that they return.
+//! The protocol's calls as SQL statements, and the answers in the rows that these statements return.
 
 use core::time::Duration;
 
@@ -10,15 +10,15 @@ use super::{
 /// transaction. Its answer is valid only after the transaction has been committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The statement. It returns one row, whose columns are all of type `text`. The names in it do not depend on the
-    /// search path.
+    /// The statement. It returns one row, whose columns are all of type `text`. The meaning of its names does not
+    /// depend on the search path.
     pub sql: String,
     /// The values of the parameters, beginning with `$1`. All parameters are of type `text`.
     pub parameters: Vec<Option<String>>,
 }
 
 /// The columns of an answer. Each has a name and an expression for its value. Times are in seconds since the Unix
-/// epoch, because the registry's role can have any settings for the format of times.
+/// epoch, because the settings of the registry's role can change the format of times.
 const COLUMNS: [(&str, &str); 14] = [
     ("answer", "answer"),
     ("reason", "reason"),

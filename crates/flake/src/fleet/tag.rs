@@ -1,4 +1,4 @@
-//! Segments: the assignment of blocks of a tag's numbers to servers.
+//! Segments, which assign blocks of a tag's numbers to servers.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::{BLOCKS_IN_WINDOW, Uuid, WINDOW, lost_windows};
 /// The highest number of a tag. The next number must still fit into a `bigint`.
 pub const LAST_NUMBER: i64 = i64::MAX - 1;
 
-/// The number of lives that are assumed to be lost if nothing shows how many there were.
+/// The number of lives that are assumed to be lost if the actual number cannot be determined.
 pub const UNKNOWN_STEPS: u32 = 8;
 
 /// The bits of a nonce that are part of a generation.
@@ -22,11 +22,11 @@ pub struct TagBlock {
     pub nonce: Uuid,
     /// The first number.
     pub first: i64,
-    /// The number of numbers, at least 1.
+    /// How many numbers the block contains, at least 1.
     pub count: i64,
 }
 
-/// The beginning of a block, and the caller that can give the block back.
+/// The beginning of a block, and the nonce of the caller that can give the block back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Top {
     /// The nonce in the request for the block, or a nonce that no caller has.
@@ -100,7 +100,7 @@ pub enum NoBlock {
     Exhausted,
 }
 
-/// The reason why numbers are not taken back. They leave a hole.
+/// The reason why numbers are not taken back. Such numbers leave a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// The tag does not exist.
@@ -132,10 +132,10 @@ pub enum ReportAnswer {
 /// # Discontinuities
 ///
 /// If a registry's state is older than its answers, the registry has lost the records of blocks that servers use. In a
-/// new life, every tag continues above all numbers that may have been taken in the part that was lost. This
-/// skip is limited, because a tag assigns at most [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a
-/// window lasts one [`MARGIN`](super::MARGIN). The skip is applied to a tag when its next block is taken. Until then,
-/// [`Tags::open`] can cancel it.
+/// new life, every tag continues above all numbers that lost blocks may have contained. This skip is limited, because a
+/// tag assigns at most [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one
+/// [`MARGIN`](super::MARGIN). The skip is applied to a tag when its next block is taken. Until then, [`Tags::open`] can
+/// cancel it.
 ///
 /// The tag itself may also have been lost. An administrator who creates the tag again chooses its first number.
 /// However, a server that creates the tag for a period ([`Tags::begin`]) cannot know whether the tag existed. Such a
@@ -248,10 +248,10 @@ impl Tags {
     /// Takes back the numbers from `first` to `last`, which must be the end of the highest block. The caller has not
     /// used any of them and never will.
     ///
-    /// The nonce is then replaced. Otherwise, if a different server has taken the same numbers, a second copy of this
-    /// call could take them away from it. If the whole block was given back, the block below it becomes the highest
-    /// block again. A registry that may have lost blocks takes nothing back, because its skip begins at
-    /// [`TagRecord::next`].
+    /// The nonce is then replaced. Otherwise, if a different server has taken the same numbers in the meantime, a
+    /// second copy of this call could take them away from that server. If the whole block was given back, the block
+    /// below it becomes the highest block again. A registry that may have lost blocks takes nothing back, because its
+    /// skip begins at [`TagRecord::next`].
     pub fn give_back(
         &mut self,
         tag: &str,

@@ -3,7 +3,7 @@
 
 use super::MARGIN;
 
-/// The number of blocks of the largest size that a tag assigns in one window at most.
+/// The maximum number of blocks of the largest size that a tag assigns in one window.
 pub const BLOCKS_IN_WINDOW: i64 = 64;
 
 /// The length of a window in microseconds.

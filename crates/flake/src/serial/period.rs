@@ -91,7 +91,7 @@ impl Civil {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Period {
     unit: Unit,
-    /// The first hour of the period. For [`Unit::All`], it is a constant without a meaning.
+    /// The first hour of the period. For [`Unit::All`], it is a constant that has no meaning.
     start: Civil,
 }
 

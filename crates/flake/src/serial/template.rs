@@ -291,7 +291,7 @@ impl Template {
         Ok(serial)
     }
 
-    /// Parses a serial, and returns its period and its number.
+    /// Parses a serial and returns its period and its number.
     pub fn read(&self, serial: &[u8]) -> Result<(Period, i64), NotASerial> {
         let (mut year, mut month, mut day, mut hour, mut number) = (1, 1, 1, 0, 0);
         let mut rest = serial;
@@ -327,7 +327,7 @@ impl Template {
     }
 
     /// Returns a regular expression for PostgreSQL that matches every serial. It also matches strings that contain a
-    /// time that does not exist.
+    /// nonexistent time.
     pub fn pattern(&self) -> Vec<u8> {
         // A backslash makes a punctuation mark literal. Bytes outside of ASCII are parts of characters.
         let place = |place| match place {

@@ -1,12 +1,12 @@
-//! Claims, which decide which caller extends the reservation.
+//! Claims, which determine which caller extends the reservation.
 
 use super::State;
 use crate::pending::LONGEST_PAUSE;
 use crate::sync::Ordering;
 use crate::{MIN_WINDOW, Nanos};
 
-/// The time after which a claim expires. Claims must expire because the process that holds the claim may be stopped or
-/// may be waiting for a disk.
+/// The time after which a claim expires. Claims must expire because the process that holds a claim may be suspended or
+/// waiting for a disk.
 const CLAIM: Nanos = 100_000_000;
 
 /// The duration of a claim for an extension in advance: half of the shortest window. Other callers do not need an
@@ -37,8 +37,8 @@ impl State {
         taken.then_some(Claim(ends))
     }
 
-    /// Extends the claim over a pause that begins at `now`. Returns false if the claim has expired and another caller
-    /// has made one.
+    /// Extends the claim to cover a pause that begins at `now`. Returns false if the claim has expired and another
+    /// caller has made one.
     pub fn keep(&self, claim: &mut Claim, now: Nanos, pause: Nanos) -> bool {
         let ends = now + pause + CLAIM;
         let kept = self.extension.claimed_until.compare_exchange(claim.0, ends, Ordering::Relaxed, Ordering::Relaxed);
@@ -58,10 +58,10 @@ impl State {
         self.extension.look_at.store(now + pause, Ordering::Relaxed);
     }
 
-    /// Returns true as long as callers that extend in advance must skip the check of the pending mark.
+    /// Returns true while callers that extend in advance must skip the check of the pending mark.
     pub fn postponed(&self, now: Nanos) -> bool {
         let look_at = self.extension.look_at.load(Ordering::Relaxed);
-        // A time further ahead was stored before the monotonic clock went backward.
+        // If the time is further ahead, it was stored before the monotonic clock went backward.
         now < look_at && look_at <= now + 2 * LONGEST_PAUSE
     }
 }

@@ -13,7 +13,7 @@ struct Offer {
     workers: Vec<Range<u32>>,
     /// All grants begin one margin above this point.
     floor: Point,
-    /// True if a worker ID whose bound has passed may still be held, because the renewal of its holder was lost.
+    /// True if a worker ID whose bound has passed may still be held, because its holder's renewal was lost.
     tails: bool,
 }
 
@@ -52,7 +52,7 @@ impl Registry {
         rows.find(|(_, row)| row.nonce == claim.nonce && row.holder == claim.holder).map(|(node, row)| (*node, row))
     }
 
-    /// Returns the worker IDs that a claim can currently get. Outside a quarantine, these are the worker IDs of the
+    /// Returns the worker IDs that a claim can currently get. Outside a quarantine, these are the worker IDs in the
     /// ring. During a quarantine, these are the common spare worker IDs. While the spare worker IDs are also in
     /// quarantine, the slice of the timeline is added.
     fn offer(&self, now: Point, datacenter: u32) -> Offer {
@@ -88,8 +88,8 @@ impl Registry {
         offer.workers.iter().cloned().flatten().find_map(|worker| start(worker).map(|start| (worker, start)))
     }
 
-    /// Returns the start of a new grant of a worker ID, or `None` if its holder might have renewed its grant in the
-    /// part that was lost.
+    /// Returns the start of a new grant of a worker ID, or `None` if its holder might have renewed its grant and the
+    /// renewal was lost.
     fn start(&self, node: Node, offer: &Offer) -> Option<Point> {
         let row = self.rows.get(&node);
         let bound = row.map_or(Point::ZERO, |row| row.bound);

@@ -5,12 +5,13 @@
 //! The registry's state might be older than its answers if
 //!
 //! - the server's system identifier, its timeline or the registry's tables differ from the recorded ones, or
-//! - a renewal contains a life above the fleet's, or
+//! - a renewal contains a higher life than the fleet's, or
 //! - a renewal contains the fleet's life, but its row is missing, is from an earlier life, or has a lower count.
 //!
-//! If the registry is reverted without a new timeline, it detects this at the next renewal of any grant that it has
-//! renewed since then, which takes one heartbeat. The newest `seen` in its rows cannot show this sooner: between two
-//! heartbeats, it is just as old in a registry that has lost nothing, and a new server does not have a newer one.
+//! If the registry is reverted to an earlier state without a new timeline, it detects this at the next renewal of any
+//! grant that it had renewed since that state. This takes one heartbeat. The newest `seen` in its rows does not reveal
+//! the loss sooner. Between two heartbeats, this value is just as old in a registry that has lost nothing, and a new
+//! server does not provide a newer one.
 //!
 //! The registry then begins a new life and two quarantines. It does not change any rows, because a higher bound in a
 //! row would revive a holder whose grant has expired.
@@ -24,7 +25,7 @@ use super::super::{Point, Source};
 use super::{Moment, Registry};
 
 impl Registry {
-    /// Returns true during a quarantine. One margin after its end is part of it.
+    /// Returns true during a quarantine and for one margin after its end.
     pub fn in_quarantine(&self, now: Point) -> bool {
         self.fleet.quarantine_until > Point::ZERO && !self.end_of_quarantine().passed(now)
     }
@@ -37,7 +38,7 @@ impl Registry {
         self.fleet.spare_until.plus(self.scale().margin())
     }
 
-    /// Begins a new life if the server, the timeline or the tables of the registry differ from the recorded ones.
+    /// Begins a new life if the registry's server, timeline or tables differ from the recorded ones.
     pub(super) fn compare_source(&mut self, moment: &Moment) {
         if moment.source != self.fleet.source {
             self.begin_life(moment.now, moment.source);
@@ -48,14 +49,14 @@ impl Registry {
     pub(super) fn begin_life(&mut self, now: Point, source: Source) {
         let quarantined = self.in_quarantine(now);
         let newest_seen = self.rows.values().map(|row| row.seen).max().unwrap_or(Point::ZERO);
-        // The lost answers may come from a clock that was one margin behind the newest time in the state. A quarantine
-        // may therefore have granted them until one margin after its end.
+        // The clock that was used for the lost answers may have been one margin behind the newest time in the state.
+        // The lost answers may therefore date from a quarantine if the newest time is less than one margin after its
+        // end.
         let margins = self.scale().margin().twice();
         let over = |until: Point| until == Point::ZERO || until.plus(margins).passed(newest_seen);
         let (stale, calm) = (!over(self.fleet.quarantine_until), over(self.fleet.spare_until));
-        // A renewal may have begun a life in the part that was lost. After the spare quarantine of that life, the
-        // common spare worker IDs may have been granted. Even if the clocks differ by one margin, this takes at least
-        // this long.
+        // A life that a renewal has begun may have been lost. After the spare quarantine of that life, the common spare
+        // worker IDs may have been granted. Even if the clocks differ by one margin, this takes at least this long.
         let late = newest_seen.plus(self.scale().near()).passed(now.plus(self.scale().margin()));
         let (far, near) = (now.plus(self.scale().far()), now.plus(self.scale().near()));
         let fleet = &mut self.fleet;
@@ -63,8 +64,8 @@ impl Registry {
         // Only the timelines show how much may have been lost.
         let timelines = if source.system == old.system { source.timeline.saturating_sub(old.timeline) } else { 0 };
         let followed = timelines > 0 && source.tables == old.tables;
-        // Each lost timeline has also used up a life. If the number of that life were used again, its renewals would
-        // look like renewals of the new life.
+        // Each lost timeline has also used up a life. If that life's number were used again, renewals from the lost
+        // life would look like renewals from the new life.
         fleet.life += u64::from(timelines).max(1);
         if !quarantined {
             fleet.quarantine_before = fleet.quarantine_until;

@@ -58,8 +58,8 @@ impl Registry {
         Registry { fleet, rows: BTreeMap::new(), cursors: BTreeMap::new() }
     }
 
-    /// Answers a call, and stores what the answer promises. The fleet, the layout, the ranges of the numbers and the
-    /// lease are checked first. If one of them is wrong, the call changes nothing.
+    /// Answers a call and stores the changes on which the answer is based. The fleet, the layout, the ranges of the
+    /// numbers and the lease are checked first. If one of them is wrong, the call changes nothing.
     pub fn call(&mut self, moment: &Moment, call: &Call) -> RegistryAnswer {
         if let Some(refusal) = self.refusal(call) {
             return RegistryAnswer::Refused(refusal);
@@ -75,8 +75,8 @@ impl Registry {
     }
 
     /// Ends a quarantine. The administrator guarantees that nothing has been lost since the quarantine began. The floor
-    /// is then the end of the previous quarantine. Returns false if this has not ended a quarantine, either because
-    /// there was none, or because the floor of a layout change has not passed.
+    /// is then the end of the previous quarantine. Returns false if no quarantine was ended, either because there was
+    /// none, or because the floor of a layout change has not passed.
     pub fn open(&mut self, moment: &Moment) -> bool {
         self.compare_source(moment);
         if !self.in_quarantine(moment.now) {
@@ -87,7 +87,7 @@ impl Registry {
         !self.in_quarantine(moment.now)
     }
 
-    /// Changes the layout or the epoch of the fleet, and begins a new life. `moment.now` is a point of the previous
+    /// Changes the layout or the epoch of the fleet and begins a new life. `moment.now` is a point of the previous
     /// layout. Returns the new floor. No ID below the floor is granted with the new layout. Claims are refused until
     /// the floor and one margin have passed in the new layout. This can take a long time if the IDs of the new layout
     /// are lower.
@@ -95,7 +95,7 @@ impl Registry {
         self.compare_source(moment);
         let fleet = &self.fleet;
         let granted = self.rows.values().map(|row| row.bound).max().unwrap_or(Point::ZERO);
-        // Grants that have been lost end before the quarantine.
+        // Lost grants end before the quarantine does.
         let top = granted.max(fleet.quarantine_until).max(fleet.floor);
         let (old, new) = (self.scale(), Scale::new(format));
         let floor = new.tick_above(top);

@@ -1,9 +1,9 @@
 //! Reservations: worker IDs for databases that do not contact the registry because they have no library.
 //!
-//! A reservation is a row whose bound no clock passes. Every claim skips the worker ID, with or without a
-//! quarantine, and no renewal of a different holder replaces the row. Spare worker IDs cannot be reserved, because a
-//! failover can lose the reservation. After such a failover, a server could get the spare worker ID immediately. It
-//! could get a worker ID of the ring only after the quarantine.
+//! A reservation is a row whose bound is the highest point, so the bound never passes. Every claim skips the worker ID,
+//! regardless of quarantines, and no renewal by a different holder replaces the row. Spare worker IDs cannot be
+//! reserved, because a failover can lose the reservation. After such a failover, a server could get the spare worker ID
+//! immediately. It could get a worker ID from the ring only after the quarantine.
 
 use crate::Node;
 
@@ -11,8 +11,8 @@ use super::super::{Point, RegistryRow, Ring, Uuid};
 use super::{Moment, Registry};
 
 impl Registry {
-    /// Reserves a worker ID, and returns the lowest ID that its database may issue. Returns `None`, and reserves
-    /// nothing, if the worker ID is spare or if a server may hold it. `moment.nonce` becomes the nonce of the row.
+    /// Reserves a worker ID and returns the lowest ID that its database may issue. Reserves nothing and returns `None`
+    /// if the worker ID is spare or if a server may hold it. `moment.nonce` becomes the nonce of the row.
     pub fn reserve(&mut self, moment: &Moment, node: Node, holder: Uuid) -> Option<Point> {
         if node.worker >= Ring::of(&self.fleet.format.layout).spare {
             return None;
@@ -40,7 +40,8 @@ impl Registry {
         Some(start)
     }
 
-    /// Ends a reservation. Its database must have stopped issuing IDs. Returns false if the worker ID is not reserved.
+    /// Ends a reservation. The database that uses it must have stopped issuing IDs. Returns false if the worker ID is
+    /// not reserved.
     pub fn release(&mut self, moment: &Moment, node: Node) -> bool {
         self.compare_source(moment);
         let margin = self.scale().margin();
