@@ -60,7 +60,7 @@ pgrx::extension_sql_file!(
     name = "grants",
     requires = [admin::snowflake_accept_clock, admin::snowflake_set_mark, status::snowflake_stat_reset, "status"]
 );
-// The `requires` clause gives this script a fixed position in the extension script.
+// The `requires` clause determines the position of this file in the extension script.
 pgrx::extension_sql_file!("../sql/preload.sql", name = "preload", requires = ["grants"]);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 

@@ -1,4 +1,5 @@
-//! Defines the settings, with their defaults, their ranges, and when each setting can be changed.
+//! Defines the settings. A definition consists of the default, the range, and the time at which the setting can be
+//! changed.
 //!
 //! The values of the four identity settings are read earlier, by the module [`crate::config::identity`]. This module
 //! still defines these settings, so that `SHOW`, `pg_settings` and `ALTER SYSTEM` recognize them, and so that they can
@@ -32,14 +33,14 @@ const WITNESS_DIRECTORY: &CStr = c"snowflake_pg.witness_directory";
 pub const DEFAULT_LAYOUT: &CStr = c"41:10:12";
 
 /// The minimum of `snowflake_pg.max_ahead`, in milliseconds. A throttled session sleeps for at least one millisecond.
-/// If `max_ahead` were smaller, IDs that the layout allows would be lost during this sleep.
+/// If `max_ahead` were smaller, the session could not use all IDs that the layout allows.
 const MIN_MAX_AHEAD_MS: i32 = 2;
 const DEFAULT_MAX_AHEAD_MS: i32 = 100;
 /// The maximum of `snowflake_pg.max_ahead`, in milliseconds. The value is limited because users may rely on the time of
 /// an ID, even though this time is not exact.
 pub const MAX_MAX_AHEAD_MS: i32 = 10_000;
 
-/// How far IDs and the mark can be ahead of the clock in normal operation, in nanoseconds. After a crash, IDs start up
+/// How far ahead of the clock IDs and the mark can be in normal operation, in nanoseconds. After a crash, IDs start up
 /// to one window ahead of the clock, and can then advance by another `snowflake_pg.max_ahead`.
 pub const FARTHEST_AHEAD: Nanos = MAX_WINDOW + MAX_MAX_AHEAD_MS as Nanos * 1_000_000;
 
@@ -48,8 +49,8 @@ const DEFAULT_MAX_CLOCK_JUMP_S: i32 = 3_600;
 /// The maximum of `snowflake_pg.max_clock_jump`: one year, in seconds. A superuser can accept larger jumps manually.
 const MAX_MAX_CLOCK_JUMP_S: i32 = 31_536_000;
 
-/// The range and the default of `snowflake_pg.lease`, in seconds. With the default, a server can issue IDs throughout a
-/// registry outage that lasts overnight.
+/// The range and the default of `snowflake_pg.lease`, in seconds. With the default, a server can continue to issue IDs
+/// during an overnight outage of the registry.
 const MIN_LEASE_S: i32 = MIN_LEASE.as_secs() as i32;
 const DEFAULT_LEASE_S: i32 = 12 * 3_600;
 const MAX_LEASE_S: i32 = MAX_LEASE.as_secs() as i32;
@@ -167,7 +168,7 @@ pub fn pace() -> Pace {
     pace_with(max_ahead as u64 * 1_000_000)
 }
 
-/// Returns the settings that a reload can change, with a different `max_ahead`.
+/// Returns the same settings as [`pace`], but with a different `max_ahead`.
 #[inline(always)]
 pub fn pace_with(max_ahead: Nanos) -> Pace {
     // SAFETY: the pointer refers to the static, which is written only between statements and only by this process's

@@ -12,13 +12,13 @@ use pgrx::{pg_sys, prelude::*};
 use crate::config::epoch;
 use crate::message::layout::LayoutProblem;
 
-/// The value of `snowflake_pg.worker_id` if no worker ID is set.
+/// The value of `snowflake_pg.worker_id` while no worker ID is configured.
 pub const UNSET: i32 = -1;
 
 /// The value of `snowflake_pg.worker_id`.
 pub static WORKER: GucSetting<i32> = GucSetting::<i32>::new(UNSET);
 
-/// Callbacks through which the settings use higher-level modules.
+/// Callbacks to higher-level modules.
 pub struct Callbacks {
     /// Returns the worker ID that the registry has assigned.
     pub assigned: fn() -> Option<u32>,

@@ -3,8 +3,8 @@
 //!
 //! If an extension's setting has an invalid value, PostgreSQL logs a WARNING and uses the default. A server that issued
 //! IDs with a default worker ID could duplicate another server's IDs. For this reason, these four settings are read
-//! from the configuration as text before PostgreSQL knows them as settings, and the server does not start if one of
-//! them is invalid.
+//! from the configuration as text before they are defined as PostgreSQL settings, and the server does not start if one
+//! of them is invalid.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -23,7 +23,8 @@ use crate::pg::{setting, timestamp};
 /// The average number of days in a Gregorian year.
 pub const YEAR_DAYS: f64 = 365.2425;
 
-/// What determines the IDs of this server, according to the configuration and, if there is one, the registry.
+/// The values that determine this server's IDs. They come from the configuration and, if there is one, from the
+/// registry.
 #[derive(Clone)]
 pub struct Identity {
     /// The layout and the epoch of the IDs.
@@ -39,7 +40,7 @@ pub struct Identity {
     pub worker_set: bool,
     /// The number of the worker ID's assignment ([`flake::Assignment`]). It is 0 without a registry.
     pub assignment: u64,
-    /// No ID of this assignment is below this mark.
+    /// No ID that is issued under this assignment is below this mark.
     pub start: Mark,
     /// True if `snowflake_pg.registry` was set when the server started. In that case, the registry assigns the worker ID.
     pub registry_set: bool,
@@ -179,15 +180,15 @@ fn read() -> Result<Identity, Error> {
     })
 }
 
-/// Returns the number in a setting's text if it fits its field. Only decimal digits are accepted. PostgreSQL would read
-/// `010` as 8 and round `1.5` to 2, but a server whose worker ID comes from a template must not end up with another
-/// server's worker ID.
+/// Returns the number in a setting's text if the number fits into its field. Only decimal digits are accepted.
+/// PostgreSQL would read `010` as 8 and round `1.5` to 2, but a server whose worker ID comes from a template must not
+/// end up with another server's worker ID.
 fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>, WorkerIdProblem> {
     let Some(text) = setting::configured(name) else {
         return Ok(None);
     };
     let digits = text.trim();
-    // pg_settings shows this value while the setting is not set. It is accepted so that ALTER SYSTEM can store it.
+    // pg_settings shows this value if no worker ID is configured. It is accepted so that ALTER SYSTEM can store it.
     if setting == Setting::Worker && digits == guc_hooks::UNSET.to_string() {
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! Limits how far ahead of the clock this session's new requests may run ([`flake::Turn`]).
 //!
-//! The limit is stored, so that a request for an ID reads one number and computes nothing.
+//! The limit is computed in advance and stored, so that a request for an ID only has to read one number.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Faults in the generator, except for those of its [`super::State`].
+//! Faults in the generator, except for those in its [`super::State`].
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,10 +1,10 @@
-//! Faults that tests switch on to verify that other tests detect them. The faults exist only in builds with the Cargo
-//! feature `faults`, which no release uses. The server's environment variable `SNOWFLAKE_PG_FAULT` names the fault to
-//! switch on. If a fault has an effect only together with a different one, the variable names both, separated by a
-//! space.
+//! Deliberate faults. Tests switch them on to verify that other tests detect them. The faults exist only in builds with
+//! the Cargo feature `faults`, which no release uses. The server's environment variable `SNOWFLAKE_PG_FAULT` names the
+//! fault to switch on. If a fault has an effect only together with a different one, the variable names both, separated
+//! by a space.
 //!
 //! The effects of the faults are implemented in this folder, with one file for each folder of `src/`. Other files only
-//! pass values through functions of this folder, or check whether a fault is [`on`]. The files that draw an ID do
+//! pass values through functions in this folder or check whether a fault is [`on`]. The files that draw an ID do
 //! neither. In a build with faults, they use a [`State`] that contains faults.
 
 mod config;
@@ -49,7 +49,7 @@ pub enum Fault {
     DeafWait,
     /// No session is throttled.
     UnboundedLead,
-    /// The IDs in a run are counted as consecutive numbers, which changes the node bits.
+    /// The IDs of a run are counted as consecutive numbers, which changes the node bits.
     RunIntoNodeBits,
     /// Every session is allowed to change the worker ID.
     WorkerForEverybody,
@@ -63,7 +63,7 @@ pub enum Fault {
     DecodeIgnoresEpoch,
     /// A lock is held while an error is raised.
     PoisonedLock,
-    /// IDs are issued according to the wall clock instead of generator time.
+    /// The times in IDs come from the wall clock instead of generator time.
     WallClock,
     /// Not a mistake: The process is suspended between two clock reads.
     ReadsApart,
@@ -85,7 +85,7 @@ pub enum Fault {
     NeverOverdue,
     /// A session that has waited for an ID leaves no IDs for other waiting sessions.
     GreedySessions,
-    /// The server does not check whether the file of the witness still exists.
+    /// The server does not check whether the witness file still exists.
     RemovalUnnoticed,
     /// The server does not check whether the monotonic clock has gone backward.
     RestoreUnnoticed,
@@ -157,10 +157,9 @@ pub enum Fault {
     GenerationIgnored,
     /// Every session draws from its own copy of a block.
     BlockPerSession,
-    /// The registrar serves tags that may not exist in turn with other tags, and they occupy slots that other tags
-    /// need.
+    /// The registrar serves tags that may not exist like any other tags, so they occupy slots that other tags need.
     NewTagsInTurn,
-    /// The role that comes first occupies the entrance for tags that may not exist.
+    /// The first role that requests tags that may not exist can occupy the entire entrance.
     EntranceOfFirst,
     /// A session waits for two seconds instead of minutes for its tag to be looked up.
     ShortPatience,

@@ -4,7 +4,7 @@ use crate::fleet::call::Clocks;
 use crate::pg::text_arg::ascii;
 use crate::pg::{recovery, server, setting};
 
-/// Returns the facts that this server reports and the views of the registry show.
+/// Returns the facts that this server reports. The registry's views show them.
 pub fn about(clocks: Option<Clocks>) -> String {
     let mut about = serde_json::json!({
         "host": ascii(&host()),

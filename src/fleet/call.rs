@@ -15,7 +15,7 @@ use crate::server::clock;
 /// then for its synchronous standby.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How often a request is repeated immediately because the registry changed during the request.
+/// How many times a request is repeated immediately if the registry changes during the request.
 const RETRIES: u32 = 3;
 
 /// An answer with additional information.
@@ -34,7 +34,7 @@ pub struct Clocks {
     /// How far this server's clock is ahead, in microseconds, assuming that the registry read its clock in the middle
     /// of the request.
     pub offset: i64,
-    /// The duration of the request, in microseconds. The error of the offset is at most half of it.
+    /// The duration of the request, in microseconds. The error of the offset is at most half of this duration.
     pub round_trip: i64,
 }
 

@@ -83,13 +83,13 @@ pub struct Snapshot {
     /// When a heartbeat last succeeded.
     pub last_heartbeat: i64,
     /// When the registrar last started to wait for a host. Before the first heartbeat, this is when the postmaster
-    /// published the first snapshot. This is a time of the monotonic clock, in nanoseconds.
+    /// published the first snapshot. This is a monotonic-clock time, in nanoseconds.
     pub attempted: u64,
     /// How many heartbeats have failed since the last successful one.
     pub failures: u64,
     /// How far this server's wall clock is ahead of the registry's, and the duration of the request that measured this.
-    /// The true offset differs by at most half of the round trip. If the round trip is 0, the offset has not been
-    /// measured.
+    /// The true offset differs from this value by at most half of the round trip. If the round trip is 0, the offset
+    /// has not been measured.
     pub offset_us: i64,
     pub round_trip_us: i64,
     /// The point on the registry's clock at which the copy of this server last renewed the grant.
@@ -101,7 +101,7 @@ pub struct Snapshot {
     pub detail: String,
     /// How to resolve the cause, or an empty string.
     pub hint: String,
-    /// The copy that has fenced this server: its host, port and data directory.
+    /// The host, port and data directory of the copy that caused this server to be fenced.
     pub fenced_by: String,
 }
 
@@ -169,7 +169,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns how much of the lease is left at `now`, which is in microseconds since the Unix epoch.
+    /// Returns how much of the lease remains at `now`, which is in microseconds since the Unix epoch.
     pub fn left(&self, now: i64) -> LeaseLeft {
         let spare = self.node.worker >= Ring::of(&identity::get().format.layout).spare;
         let lease = if spare { guc::lease().min(SPARE_LEASE) } else { guc::lease() };
@@ -316,7 +316,7 @@ pub fn request(identity: &Identity) {
 }
 
 /// Returns the snapshot that is published before the registrar runs. A server whose witness contains a valid record
-/// continues with it immediately. The same applies when the postmaster sets up shared memory again after a crash.
+/// uses it immediately. The same applies when the postmaster sets up shared memory again after a crash.
 fn first() -> Snapshot {
     use flake::fleet::{Member, MemberStanding};
     let format = identity::get().format;

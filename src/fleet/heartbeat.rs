@@ -22,15 +22,15 @@ pub fn after_success() -> Duration {
     period().mul_f64(random_between(0.9, 1.0))
 }
 
-/// Returns the time until the next attempt after this many failures in a row. Each failure doubles it, up to the usual
-/// time between two heartbeats.
+/// Returns the time until the next attempt after this many consecutive failures. Each failure doubles this time, up to
+/// the usual time between two heartbeats.
 pub fn after_failures(failures: u64) -> Duration {
     let doubled = SHORTEST.saturating_mul(1 << failures.saturating_sub(1).min(10));
     doubled.min(period()).mul_f64(random_between(0.5, 1.0))
 }
 
-/// Returns a random number between `low` and `high`. It keeps servers that fail at the same time from returning at the
-/// same time.
+/// Returns a random number between `low` and `high`. This keeps servers whose heartbeats fail at the same time from
+/// retrying at the same time.
 fn random_between(low: f64, high: f64) -> f64 {
     let random = RandomState::new().hash_one(Instant::now());
     low + (high - low) * (random as f64 / u64::MAX as f64)

@@ -1,14 +1,15 @@
 //! The witness of a server that uses a registry: the record of the grant ([`flake::fleet::Record`]), in a file in an
 //! in-memory file system.
 //!
-//! The grant belongs to this file and not to the data directory. The file does not survive a reboot of the machine, and
-//! no backup, copy or rewind of a disk contains it. A server that finds no record requests a worker ID from the
-//! registry, which is always safe. A server that finds a record continues with its worker ID without contacting the
-//! registry. This is safe because the postmaster locks the file, so only one server at a time can use the record.
+//! The record of the grant is in this file, not in the data directory. The file does not survive a reboot of the
+//! machine, and no backup, copy or rewind of a disk contains it. A server that finds no record requests a worker ID
+//! from the registry, which is always safe. A server that finds a record continues with its worker ID without
+//! contacting the registry. This is safe because the postmaster locks the file, so only one server at a time can use
+//! the record.
 //!
-//! The file name is derived from the device, inode and path of the data directory. These only distinguish servers that
-//! share an in-memory file system. A data directory that is moved or mounted elsewhere has a different file, and its
-//! server gets a different worker ID.
+//! The file name is derived from the device, inode and path of the data directory. They serve only to distinguish
+//! servers that share an in-memory file system. A data directory that is moved or mounted elsewhere has a different
+//! file, and its server gets a different worker ID.
 //!
 //! # Locking contract
 //!
@@ -160,14 +161,15 @@ pub fn set(mark: Mark) {
     words()[USED].store(mark.value(), Ordering::Relaxed);
 }
 
-/// Forgets which IDs were issued, because they have a different worker ID. Only the registrar calls this function,
-/// before it publishes the new worker ID.
+/// Forgets which IDs were issued, because they contain a worker ID that this server no longer holds. Only the registrar
+/// calls this function, before it publishes the new worker ID.
 pub fn begin() {
     set(Mark::NOTHING_ISSUED);
 }
 
 /// Returns false if the file has been removed since the server started. The server continues to use the contents of the
-/// removed file, which its processes have mapped. A new file would be a different file from the one that they write to.
+/// removed file, which its processes have mapped. A new file with the same name would not be the one to which these
+/// processes write.
 pub fn exists() -> bool {
     faults::on(Fault::RemovalUnnoticed) || FILE.get().is_none_or(MemoryFile::exists)
 }

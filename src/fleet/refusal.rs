@@ -1,4 +1,5 @@
-//! Why a server that uses a registry does not issue IDs: it has no worker ID, or its grant ends too soon.
+//! Why a server that uses a registry does not issue IDs: it has no worker ID, or its grant does not include the next
+//! ID.
 
 use crate::config::identity::Identity;
 use crate::fleet::about;

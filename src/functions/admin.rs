@@ -1,5 +1,5 @@
-//! Functions that a superuser calls after the clock or the mark was wrong. Each call writes a message to the server
-//! log.
+//! Functions with which a superuser recovers from a wrong clock or a wrong mark. Each call writes a message to the
+//! server log.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use crate::pg::wait_event::WaitEvent;
 use crate::pg::{relation, timestamp, transaction};
 use crate::server::{clock, shmem, wait};
 
-/// Accepts the server's clock as correct. IDs follow the clock from then on. Returns the interval by which generator
-/// time moved.
+/// Accepts the server's clock as correct. From then on, IDs follow the clock. Returns the interval by which generator
+/// time was moved.
 #[pg_extern(volatile, parallel_unsafe)]
 fn snowflake_accept_clock() -> Interval {
     let identity @ Identity { format, limits, .. } = assigned::take();
@@ -87,8 +87,8 @@ fn snowflake_set_mark(
             FleetProblem::WorkerIdChanged.raise();
         }
         check(current);
-        // After a restore, a table lacks the latest IDs, so it cannot prove that the mark in the witness can be
-        // lowered.
+        // After a restore, the latest IDs are missing from the table, so it cannot prove that the mark in the witness
+        // can be lowered.
         let reverted = current.is_none_or(|current| current < witness::mark());
         if !force && (relation.is_none() || reverted) {
             set = mark.max(witness::mark());

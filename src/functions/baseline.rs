@@ -10,7 +10,7 @@ use crate::server::clock;
 /// The time of the previous call.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Reads the clock once, exchanges one atomic number, and returns its previous value.
+/// Reads the clock once, replaces one atomic number, and returns the previous value of that number.
 #[pg_extern(volatile, parallel_safe)]
 fn snowflake_baseline() -> i64 {
     LAST.swap(clock::monotonic(), Ordering::AcqRel).cast_signed()

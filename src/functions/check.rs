@@ -1,5 +1,5 @@
-//! Searches a table for duplicate IDs, and for IDs that this server could not have issued. DBAs use this search after
-//! an incident.
+//! Searches a table for duplicate IDs, and for IDs that this server could not have issued. Administrators use this
+//! search after an incident.
 
 use std::collections::HashSet;
 
@@ -91,8 +91,8 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     let identity = column.identity;
     let (_, own) = identity.stamp.node_field();
     let own = identity.worker_set.then_some(own);
-    // The rows are read first, then the mark, and then the clock. If this server issues IDs in the meantime, they are
-    // thus below the mark and near the clock.
+    // The rows are read first, then the mark, and then the clock. IDs that this server issues in the meantime are
+    // therefore below the mark and near the clock's time.
     let groups = column.nodes();
     let row = |problem, group: &Group| {
         let node = group.node.map(|node| identity.format.layout.split(node).node);
@@ -136,7 +136,7 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the workers that were found but are not in the array. The array can have any length, so no memory is
+/// Returns the worker IDs that were found but are not in the array. The array can have any length, so no memory is
 /// allocated for its elements: Rust aborts the process when it runs out of memory. While it reads the elements, this
 /// function checks for cancel requests.
 fn unnamed(mut found: HashSet<i32>, workers: Option<&Array<'_, i32>>) -> HashSet<i32> {

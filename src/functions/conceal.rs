@@ -1,4 +1,4 @@
-//! Concealed IDs. They replace IDs where readers must not learn when and by which server an ID was issued.
+//! Concealed IDs. They are used instead of IDs if readers must not learn when and by which server an ID was issued.
 //!
 //! Error messages never contain a key.
 //!
@@ -15,8 +15,8 @@ use crate::message::conceal::ConcealProblem;
 use crate::message::id::IdProblem;
 use crate::pg::text_arg::Text;
 
-/// The maximum length of a tweak in bytes. Without a limit, a tweak could be a gigabyte long, and a call cannot be
-/// cancelled.
+/// The maximum length of a tweak in bytes. The limit is needed because a call cannot be cancelled, and a tweak could
+/// otherwise be a gigabyte long.
 const MAX_TWEAK: usize = 1024;
 
 /// Returns the concealed ID for an ID. Raises an error if the number is not an ID.

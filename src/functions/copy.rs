@@ -1,9 +1,9 @@
-//! Functions that COPY uses to issue IDs and numbers.
+//! Functions with which COPY issues IDs and draws numbers.
 //!
-//! `COPY .. FROM` inserts rows in batches unless a column default calls a VOLATILE function. Among the functions that
-//! return a different value for each row, PostgreSQL exempts only its own `nextval`. The functions in this module do
-//! the same as the functions that users call, but are declared STABLE. The planner support function substitutes them in
-//! the column defaults of COPY, which PostgreSQL evaluates for each row.
+//! `COPY .. FROM` inserts rows in batches unless a column default calls a VOLATILE function. The only VOLATILE function
+//! that PostgreSQL exempts from this rule is its own `nextval`. The functions in this module do the same as the
+//! functions that users call, but are declared STABLE. The planner support function substitutes them in the column
+//! defaults of COPY, which PostgreSQL evaluates for each row.
 //!
 //! Other statements must not use these functions. For example, `ALTER TABLE .. ADD COLUMN` evaluates a STABLE default
 //! once for all rows.
@@ -43,7 +43,7 @@ fn snowflake_copy_nextval(called: Called) -> i64 {
     draw::draw(Request::UpTo(1)).take().expect("a granted run is not empty")
 }
 
-/// Draws the next number of a segment.
+/// Draws the next number from a segment.
 #[pg_extern(
     sql = "CREATE FUNCTION snowflake_copy_segment(tag text) RETURNS bigint STABLE STRICT PARALLEL SAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"

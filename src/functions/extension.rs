@@ -1,4 +1,4 @@
-//! The location of the extension's objects.
+//! The schema that contains the extension's objects.
 
 use pgrx::prelude::*;
 

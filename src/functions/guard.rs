@@ -1,4 +1,4 @@
-//! The guard of a table: a trigger that refuses replicated rows whose IDs only this server can have issued.
+//! Guards. A guard is a trigger on a table that refuses replicated rows whose IDs only this server can have issued.
 
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
@@ -16,7 +16,7 @@ use crate::pg::timestamp;
 use crate::pg::trigger::{self, TriggerResult};
 use crate::server::{clock, shmem};
 
-/// The existing guard of a table.
+/// An existing guard on a table.
 struct TableGuard {
     /// The name of the column, in the database's encoding.
     column: Vec<u8>,
@@ -71,7 +71,8 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
     Spi::run(&format!("ALTER TABLE {table} ENABLE REPLICA TRIGGER snowflake_guard")).expect(ANSWERED);
 }
 
-/// Refuses the row to be inserted if only this server can have issued its ID and this session has not issued it.
+/// Refuses the row to be inserted if only this server can have issued its ID, unless it is the last ID that was issued
+/// to this session.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_guard_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_guard_row(call: Called) -> TriggerResult {
@@ -129,7 +130,7 @@ fn snowflake_guard_status() -> TableIterator<
     ))
 }
 
-/// Returns the kind of a relation that cannot have a guard, in the plural.
+/// Returns the kind of a relation, in the plural, if relations of this kind cannot have a guard.
 fn kind(table: pg_sys::Oid) -> Option<&'static str> {
     let kind: Option<String> = Spi::get_one_with_args(
         "SELECT CASE WHEN relpersistence OPERATOR(pg_catalog.=) 't' THEN 't' ELSE relkind END::pg_catalog.text
@@ -148,7 +149,7 @@ fn kind(table: pg_sys::Oid) -> Option<&'static str> {
     }
 }
 
-/// Returns the guard of a table. A trigger with the same name is not a guard if it calls a different function or has
+/// Returns the guard on a table. A trigger with the same name is not a guard if it calls a different function or has
 /// different arguments.
 fn existing(table: pg_sys::Oid) -> Option<TableGuard> {
     let arguments: Option<Vec<u8>> = Spi::get_one_with_args(

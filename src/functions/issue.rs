@@ -1,4 +1,4 @@
-//! The functions that issue IDs. They check their arguments, and the generator does the rest.
+//! The functions that issue IDs. They only check their arguments. The generator issues the IDs.
 
 use flake::Request;
 use pgrx::prelude::*;

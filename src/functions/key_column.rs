@@ -1,4 +1,4 @@
-//! The column that the argument `key` names, which contains IDs.
+//! The column of IDs that the argument `key` names.
 
 use pgrx::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The SQL functions, one file for each group. They read their arguments and raise errors. No file here contains
+//! The SQL functions, with one file for each group. These files read arguments and raise errors, and contain no
 //! `unsafe`.
 #![forbid(unsafe_code)]
 

@@ -20,8 +20,8 @@ use crate::pg::transaction;
 /// not on many more.
 const MAX_PARTITIONS: i32 = 1_000;
 
-/// A time range and its IDs, from `from_id` up to, but not including, `until_id`. If no `bigint` is above the last ID,
-/// there is no upper bound.
+/// A time range and its IDs, from `from_id` up to, but not including, `until_id`. If the last ID is the largest
+/// `bigint`, there is no upper bound.
 struct PartitionRange {
     from: i128,
     until: i128,
@@ -37,7 +37,7 @@ impl PartitionRange {
     }
 }
 
-/// Returns the bounds of the partitions that cover a time range. Each partition is one interval long, except that the
+/// Returns the bounds of the partitions that cover a time range. Each partition covers one interval, except that the
 /// last one ends at the end of the range.
 #[pg_extern(stable, strict, parallel_safe)]
 #[allow(clippy::type_complexity)]
@@ -68,8 +68,8 @@ fn snowflake_partition_bounds(
     TableIterator::new(parts.map(move |part| (time(part.from), time(part.until), part.from_id, part.until_id)))
 }
 
-/// Ensures that a table partitioned by ranges of IDs has partitions for `count` consecutive intervals, starting with
-/// the interval that contains `start`. Returns the created partitions.
+/// Ensures that a table that is partitioned by ranges of IDs has partitions for `count` consecutive intervals, starting
+/// with the interval that contains `start`. Returns the created partitions.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_create_partitions(parent regclass, step interval, count integer, \
            start timestamptz DEFAULT pg_catalog.now()) RETURNS SETOF regclass VOLATILE STRICT PARALLEL UNSAFE \
            LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
@@ -156,7 +156,7 @@ fn partitions(parent: pg_sys::Oid, bounds: &[String]) -> HashMap<String, pg_sys:
          FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid
          WHERE i.inhparent OPERATOR(pg_catalog.=) $1 AND NOT i.inhdetachpending
            AND pg_catalog.replace(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '''', '') OPERATOR(pg_catalog.=) ANY ($2)";
-    // The query is run as a statement that can write, so that it sees rows that were committed while this session
+    // The query is run as a statement that can write. As a result, it sees rows that were committed while this session
     // waited.
     let read = Spi::connect_mut(|client| {
         let rows = client.update(query, None, &[parent.into(), bounds.to_vec().into()])?;

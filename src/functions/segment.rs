@@ -1,4 +1,4 @@
-//! The functions for segments.
+//! The SQL functions for segments.
 
 use pgrx::prelude::*;
 
@@ -8,16 +8,16 @@ use crate::pg::text_arg::{self, Text};
 use crate::segments::facts::PERIOD;
 use crate::segments::{draw, view};
 
-/// The longest time that the view shows, in microseconds: 1000 years.
+/// The maximum length of time that the view shows, in microseconds: 1000 years.
 const LONGEST: f64 = 31_556_952_000.0 * 1e6;
 
-/// Draws the next number of a segment.
+/// Draws the next number from a segment.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_segment_nextval(tag: Text<'_>) -> i64 {
     next(tag)
 }
 
-/// Draws the next number of a segment that does not belong to a series.
+/// Draws the next number from a segment that does not belong to a series.
 #[inline(always)]
 pub fn next(tag: Text<'_>) -> i64 {
     if tag.0.starts_with(PERIOD) {

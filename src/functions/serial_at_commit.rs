@@ -23,7 +23,7 @@ use crate::pg::trigger::{NoSuchColumn, TriggerResult};
 use crate::pg::triggers::Fires;
 use crate::pg::{partition, plain, plans, timestamp, versions};
 
-/// The triggers that every series has.
+/// The triggers that exist on every series.
 const TRIGGERS_OF_SERIES: [(&[u8], Fires); 2] =
     [(b"snowflake_series", Fires::AfterRow), (b"snowflake_series_truncate", Fires::BeforeTruncate)];
 
@@ -71,14 +71,14 @@ fn snowflake_number_at_commit(
         condition.push_str(&format!(" AND NEW.{name} IS NOT NULL"));
     }
     let schema = extension::schema();
-    // Because of the FROM clause, PostgreSQL requires the privilege TRIGGER on the series, and the trigger still refers
-    // to the series after it is renamed.
+    // Because of the FROM clause, PostgreSQL requires the TRIGGER privilege on the series, and the trigger still refers
+    // to the series after the series is renamed.
     let number = format!(
         "CREATE CONSTRAINT TRIGGER {trigger} AFTER INSERT OR UPDATE ON {table} FROM {from} DEFERRABLE INITIALLY DEFERRED
          FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {schema}.snowflake_number_row("
     );
-    // This is a constraint trigger, because a role with the privilege TRIGGER could replace any other trigger. It also
-    // fires for DELETE, because a row that moves to a different partition is deleted from its previous one.
+    // This is a constraint trigger, because a role with the TRIGGER privilege could replace any other kind of trigger.
+    // It also fires for DELETE, because a row that moves to a different partition is deleted from its previous one.
     let events = if relation::is_partitioned(oid) { "INSERT OR UPDATE OR DELETE" } else { "INSERT OR UPDATE" };
     let kept = format!(
         "CREATE CONSTRAINT TRIGGER {keep} AFTER {events} ON {table} NOT DEFERRABLE FOR EACH ROW
@@ -102,8 +102,8 @@ fn snowflake_number_at_commit(
 /// this version of the row. If the row was changed, the trigger was queued again for the new version.
 ///
 /// The row is written as the current user, like any other row, because the table's triggers and constraints run with
-/// the privileges of the role that writes. The counter is written as the owner of the series, so that the user needs no
-/// privilege on it.
+/// the privileges of the role that writes the row. The counter is written as the owner of the series, so that the user
+/// needs no privileges on the series.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_number_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_number_row(call: Called) -> TriggerResult {
@@ -191,7 +191,7 @@ fn defined_on(trigger: pg_sys::Oid) -> Option<pg_sys::Oid> {
 }
 
 /// Draws the next number of a series as the owner of the series. Raises an error if writing the counter could run other
-/// code, because that code might belong to a different role.
+/// code, because a different role might have written that code.
 fn draw(oid: pg_sys::Oid, schema: pg_sys::Oid, at: PeriodTime) -> TextValue {
     let by_owner = versions::owns(oid);
     let owner = locked::owner(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
@@ -224,8 +224,8 @@ fn date_column((name, kind): (String, pg_sys::Oid)) -> (String, pg_sys::Oid) {
     (name, kind)
 }
 
-/// Returns names for the two triggers that number a column. Drops previous triggers that numbered the column, and
-/// triggers that numbered columns that no longer exist.
+/// Returns names for the two triggers that number a column. Drops earlier triggers that numbered this column, as well
+/// as triggers that numbered columns that no longer exist.
 fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, column: &str) -> (String, String) {
     let mut taken = Vec::new();
     for found in triggers(table) {
@@ -262,7 +262,7 @@ fn names(table: pg_sys::Oid, key: &[u8], series: pg_sys::Oid, quoted: &str, colu
     pairs.find(|(number, keep)| is_free(number) && is_free(keep)).expect("the names are endless")
 }
 
-/// A trigger of a table or of one of its partitions.
+/// A trigger on a table or on one of its partitions.
 struct SeriesTrigger {
     table: pg_sys::Oid,
     name: Vec<u8>,
@@ -274,7 +274,7 @@ struct SeriesTrigger {
 }
 
 /// Returns the table's triggers that number rows or whose names could be those of such triggers. Also returns such
-/// triggers of partitions, unless a partition inherited them from the table. A manually created trigger can have
+/// triggers on partitions, unless a partition inherited them from the table. A manually created trigger can have
 /// arguments of any length, so long arguments are not read.
 fn triggers(table: pg_sys::Oid) -> Vec<SeriesTrigger> {
     let read = Spi::connect_mut(|client| {

@@ -14,10 +14,10 @@ use crate::pg::relation::{self, ANSWERED};
 use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
 
-/// The maximum number of gaps. Nobody would read more of them, and their memory is not managed by PostgreSQL.
+/// The maximum number of gaps. A longer list would be of no use, and PostgreSQL does not manage the memory for it.
 const MAX_GAPS: usize = 100_000;
 
-/// The number of rows to read at a time. It is limited because the memory for the rows is not managed by PostgreSQL.
+/// The number of rows to read at a time. It is limited because PostgreSQL does not manage the memory for the rows.
 const ROWS: i64 = 1_000;
 
 /// The maximum length of a period in text form. A longer string, which could be a gigabyte in size, does not belong to
@@ -138,7 +138,7 @@ impl Gaps<'_> {
             return;
         };
         if period.is_valid {
-            // There is no gap before a number that was not issued.
+            // Numbers that were not issued are not gaps.
             let last = period.last.map_or(number - 1, |last| last.min(number - 1));
             self.add(&period.key, period.next, last);
             period.next = period.next.max(number + 1);

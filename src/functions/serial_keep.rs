@@ -1,5 +1,5 @@
-//! The trigger that keeps statements from writing numbers into a numbered column. Only the trigger that numbers rows
-//! may write to this column.
+//! The trigger that keeps statements from writing numbers into a numbered column. Only the trigger that numbers the
+//! rows may write numbers to this column.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -20,14 +20,16 @@ use crate::pg::triggers::Trigger;
 const NUMBERING: &CStr = c"snowflake_number_row";
 
 /// The maximum length, in bytes, of a number that is stored and compared when its row moves to a different partition.
-/// No serial is longer. A value that was written to the column before the column was numbered can have any length.
+/// No serial is longer. However, a value that was written before the column was numbered can have any length.
 const MAX_NUMBER: usize = 1_000;
 
 thread_local! {
-    /// The numbers that this session is writing. Such an update can fire a trigger that numbers rows of other tables.
+    /// The numbers that this session is writing. There can be several, because writing a number can fire a trigger that
+    /// numbers rows in other tables.
     static WRITING: RefCell<Vec<OwnNumber>> = const { RefCell::new(Vec::new()) };
 
-    /// The rows that an UPDATE has removed from a partition. Only the last row of each numbered column is stored.
+    /// The numbers of rows that an UPDATE has removed from a partition. Only the last number of each numbered column is
+    /// stored.
     static MOVED: RefCell<Vec<Moved>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -47,8 +49,8 @@ struct Moved {
 }
 
 impl Moved {
-    /// Stores a row until it is inserted, and replaces an earlier row of the same column. Rows of earlier transactions
-    /// are removed.
+    /// Stores the number until its row is inserted again, and replaces an earlier one of the same column. Numbers from
+    /// earlier transactions are removed.
     fn keep(self) {
         MOVED.with_borrow_mut(|all| {
             let same = |other: &Moved| other.series == self.series && other.column == self.column;
@@ -57,7 +59,7 @@ impl Moved {
         });
     }
 
-    /// Removes and returns the last row that was stored for a column.
+    /// Removes and returns the number that was stored for a column.
     fn take(series: pg_sys::Oid, column: &CStr) -> Option<Moved> {
         MOVED.with_borrow_mut(|all| {
             let place = all.iter().position(|moved| moved.series == series && moved.column == column.to_bytes())?;

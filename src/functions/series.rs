@@ -1,4 +1,4 @@
-//! Creates, alters and lists series, and implements the trigger of a series.
+//! Creates, alters and lists series, and implements the trigger on a series.
 //!
 //! A series is a table with one row for each period. The arguments of the table's trigger are its definition, so
 //! privileges, schemas, renaming, DROP TABLE, dumps and replication work as for any other table.
@@ -63,7 +63,8 @@ fn snowflake_create_series(
     let create = [
         b"CREATE TABLE ",
         name,
-        // The fill factor leaves room on each page, so that counters are updated in place.
+        // The fill factor leaves room on each page, so that new versions of a counter fit on the page of the previous
+        // version.
         b" (period pg_catalog.text COLLATE pg_catalog.\"C\" PRIMARY KEY, last_number pg_catalog.int8 NOT NULL) \
           WITH (fillfactor = 50)",
     ];
@@ -108,7 +109,8 @@ fn snowflake_alter_series(
     let has_issued = || is_dense || has_counters(&name);
     if let Some(form) = template {
         let template = parsed(form);
-        // How many numbers the registry skips depends on the width at the time when the period's segment was created.
+        // How many numbers the registry skips depends on the width that the number field had when the period's segment
+        // was created.
         if is_dense && template.max() < definition.template.max() {
             SerialProblem::Fixed { series: name, part: "width of the number", is_dense }.raise();
         }
@@ -137,7 +139,7 @@ fn snowflake_alter_series(
     let former = definition.start;
     definition.start = start.unwrap_or(former);
     check_start(&definition);
-    // Otherwise, snowflake_serial_gaps() would assume a wrong first number for earlier periods.
+    // Otherwise, snowflake_serial_gaps() would assume the wrong first number for earlier periods.
     if definition.start != former && has_issued() {
         SerialProblem::Fixed { series: name, part: "first number", is_dense }.raise();
     }
@@ -208,8 +210,8 @@ fn snowflake_series_row(call: Called) -> TriggerResult {
     fired.unchanged()
 }
 
-/// Raises an error unless the current user owns the series. Any other role can write only what a draw writes: the
-/// `next` number of a period.
+/// Raises an error unless the current user owns the series. Any other role can write only the number that a draw
+/// writes, which is the `next` number of a period.
 fn only_owner(oid: pg_sys::Oid, series: String, next: i64) {
     if !versions::owns(oid) {
         SerialProblem::Step { series, next }.raise();
@@ -217,7 +219,8 @@ fn only_owner(oid: pg_sys::Oid, series: String, next: i64) {
 }
 
 /// Raises an error if a statement changes a counter from one number to another that does not fit the template. If the
-/// new number is the next one, a session has requested a serial. `about` returns the series and the period.
+/// new number is the next one, the statement comes from a request for a serial. `about` returns the series and the
+/// period.
 fn check_fits(template: &Template, from: i64, to: i64, about: impl FnOnce() -> (String, String)) {
     let max = template.max();
     if to <= max {
@@ -275,8 +278,8 @@ struct Listed {
     arguments: Vec<u8>,
 }
 
-/// Returns tables that have a series trigger and on which the current user has any privilege. The result starts after
-/// the table with the given name, OID and trigger.
+/// Returns the next tables that have a series trigger and on which the current user has any privilege. They follow the
+/// table with the given name, OID and trigger.
 fn listed((name, oid, trigger): &(TextValue, pg_sys::Oid, pg_sys::Oid)) -> Vec<Listed> {
     let query = format!(
         "SELECT c.relname::pg_catalog.text, c.oid, t.oid, t.tgargs
@@ -349,7 +352,7 @@ fn is_local(name: &[u8]) -> bool {
 }
 
 /// Returns the time zone with this name, or the session's time zone. POSIX specifications are refused, because
-/// PostgreSQL accepts almost any string as one, so a misspelled name would select a different time zone.
+/// PostgreSQL accepts almost any string as one, so a misspelled name would select an unintended time zone.
 fn zone(name: Option<&[u8]>) -> Zone {
     let session = setting::configured(c"TimeZone").unwrap_or_default();
     let name = name.unwrap_or(session.as_bytes());
@@ -367,8 +370,8 @@ fn zone(name: Option<&[u8]>) -> Zone {
     zone.filter(known).unwrap_or_else(|| SerialProblem::Zone { zone: shown(name) }.raise())
 }
 
-/// Returns the name of a new table. If the name is not qualified, its schema is the one in which CREATE TABLE creates
-/// tables.
+/// Returns the name of a new table. If the name is not qualified, the table is in the schema in which CREATE TABLE
+/// would create it.
 fn qualified(name: Text<'_>) -> Name {
     let refuse = || -> ! { SerialProblem::Name { name: name.shown() }.raise() };
     if name.0.len() > MAX_NAME {
@@ -398,7 +401,7 @@ fn qualified(name: Text<'_>) -> Name {
     }
 }
 
-/// Returns the schema in which CREATE TABLE creates tables.
+/// Returns the schema in which CREATE TABLE creates a table whose name is not qualified.
 fn current_schema() -> Option<TextValue> {
     Spi::get_one("SELECT pg_catalog.current_schema()::pg_catalog.text").expect(ANSWERED)
 }

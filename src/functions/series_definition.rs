@@ -21,7 +21,7 @@ use crate::pg::{plans, recovery, relation, timestamp};
 use crate::segments::draw;
 use crate::segments::facts::{self, Asked, MAX_ENCODED, MAX_TAG, PERIOD};
 
-/// The function that the triggers of a series call. The arguments of one of these triggers define the series.
+/// The function that the triggers on a series call. The arguments of one of these triggers define the series.
 pub const TRIGGER_FUNCTION: &CStr = c"snowflake_series_row";
 
 /// The columns of a series, with their types.
@@ -31,13 +31,13 @@ pub const COLUMNS: [(&[u8], pg_sys::Oid); 2] = [(b"period", pg_sys::TEXTOID), (b
 /// correspond to the years 1 to 9999 in UTC. In other time zones, a period of these years can start outside this range.
 const BEGINS: (i128, i128) = (-62_135_596_800_000_000, 253_402_300_799_000_000);
 
-/// How long ago a period may have ended for any role to be able to create it, in microseconds: 100 days.
+/// The time after the end of a period during which any role can still create the period, in microseconds: 100 days.
 const RECENT: i64 = 100 * 86_400 * 1_000_000;
 
 /// How a series issues numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeriesKind {
-    /// Drawing the number is part of the transaction.
+    /// The number is drawn as part of the transaction.
     Gapless,
     /// The numbers of each period are a segment. Its tag contains this text, which is in the database's encoding.
     Dense { tag: Vec<u8> },
@@ -163,7 +163,7 @@ impl Series {
     }
 
     /// Issues the next serial of the period that contains a time. `schema` is the extension's schema. `by_owner` is
-    /// true if the number is for the owner of the series.
+    /// true if the owner of the series requests the number.
     pub fn next(&self, at: PeriodTime, schema: pg_sys::Oid, by_owner: bool) -> TextValue {
         let period = self.period(at);
         let number = match &self.definition.kind {
@@ -196,8 +196,8 @@ impl Series {
     }
 
     /// Draws a number from the period's segment. If the segment does not exist, the registry creates it and keeps it
-    /// forever. Only the owner of the series can create a period that ended long ago, because otherwise other roles
-    /// could fill the registry. A series with one period for all time has one segment, which its owner creates.
+    /// forever. Only the owner of the series can create a period that ended long ago, because other roles could
+    /// otherwise fill the registry. A series with one period for all time has one segment, which its owner creates.
     fn draw(&self, tag: &[u8], period: Period, by_owner: bool) -> i64 {
         let Definition { template, zone, start, .. } = &self.definition;
         if template.unit() == Unit::All {

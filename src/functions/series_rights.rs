@@ -1,6 +1,6 @@
-//! Determines from which tags a series of kind `dense` may draw. The tag is an argument of a trigger, which any role
-//! with the privilege TRIGGER can create, so the argument alone grants nothing. The right to draw is granted by the
-//! security label of the table, and only one table of a database can have a given label.
+//! Determines from which tags a `dense` series may draw. The tag is an argument of a trigger. Because any role with the
+//! TRIGGER privilege can create such a trigger, the argument alone grants no right. The right to draw comes from the
+//! table's security label. Only one table in a database can have a given label.
 
 use std::ffi::CStr;
 

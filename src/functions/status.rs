@@ -19,8 +19,8 @@ use crate::pg::{sync_standby, timestamp, wal};
 use crate::server::stats::{self, Count};
 use crate::server::{clock, shmem};
 
-/// Returns the state of the generator in one row, for the view `snowflake_status`. This function loads nothing, writes
-/// nothing and does not wait. If the library is not preloaded, the row reports this.
+/// Returns the state of the generator in one row, for the view `snowflake_status`. This function does not load the
+/// state, does not write anything, and does not wait. If the library is not preloaded, the row reports this.
 #[pg_extern(volatile, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn snowflake_status() -> TableIterator<
@@ -214,7 +214,7 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     (mark.ok(), error)
 }
 
-/// Returns two words of the state, or `None` if the state is loaded for a worker ID other than the identity's.
+/// Returns the two words unchanged, or `None` if the state is loaded for a worker ID other than the identity's.
 fn of_assignment(identity: &Identity, one: Option<u64>, other: Option<u64>) -> (Option<u64>, Option<u64>) {
     // The words were read before this check, so they cannot belong to a later assignment.
     match shmem::state().assignment().get() == identity.assignment {

@@ -30,7 +30,7 @@ fn snowflake_from_text(text: Text<'_>) -> i64 {
 }
 
 /// Returns the number that a string represents. Raises an error for an invalid string. The error names the function
-/// that returns valid ones.
+/// that returns valid strings.
 pub fn id_of(text: Text<'_>, returned_by: &'static str) -> i64 {
     flake::from_text(text.0).unwrap_or_else(|error| IdProblem::Text { text: text.shown(), error, returned_by }.raise())
 }

@@ -1,4 +1,5 @@
-//! Interprets `text` arguments: a layout with its own or a different epoch, or the name of a column.
+//! Interprets `text` arguments, each of which is a layout (with its own epoch or a different one) or the name of a
+//! column.
 
 use flake::{Epoch, IdFormat, LayoutError};
 use pgrx::prelude::*;
@@ -9,7 +10,7 @@ use crate::pg::relation;
 use crate::pg::text_arg::Text;
 use crate::pg::timestamp::instant;
 
-/// The maximum length of a string that is parsed as a layout, four times the length of the longest layout that is
+/// The maximum length of a string that is parsed as a layout. It is four times the length of the longest layout that is
 /// printed. A longer string, which could be a gigabyte in size, is refused before memory is allocated for it, because
 /// Rust aborts the process when it runs out of memory.
 const MAX_LAYOUT: usize = 100;

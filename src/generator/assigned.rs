@@ -1,8 +1,8 @@
-//! The worker ID with which a session issues IDs, if the registry has assigned it.
+//! The worker ID with which a session issues IDs if the registry assigns worker IDs.
 //!
-//! A session keeps an [`Identity`] with the worker ID for which the state is loaded, and compares the numbers of the
-//! assignments after each draw ([`flake::Assignment`]). If the registrar has published a different worker ID, the first
-//! session that notices this loads the state for the new worker ID.
+//! A session keeps an [`Identity`] with the worker ID for which the state is loaded. After each draw, it compares the
+//! number of the identity's assignment with the state's ([`flake::Assignment`]). If the registrar has published a
+//! different worker ID, the first session that notices this loads the state for the new worker ID.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ const POLL: Duration = Duration::from_millis(10);
 /// the server start at the same time.
 const FIRST_FAILURES: u64 = 3;
 
-/// Returns the identity with which this session may currently issue IDs. Raises an error if there is none. Without a
-/// registry, returns the identity from the configuration.
+/// Returns the identity with which this session may currently issue IDs. Raises an error if there is none. If there is
+/// no registry, returns the identity from the configuration.
 #[cold]
 pub fn take() -> &'static Identity {
     // Raises an error if the library is not preloaded.
@@ -38,7 +38,8 @@ pub fn take() -> &'static Identity {
     }
     let begun = clock::monotonic();
     loop {
-        // The assignment is read before the snapshot. If it is revoked in the meantime, the attempt to change it fails.
+        // The assignment is read before the snapshot. If the assignment is revoked in the meantime, the attempt to
+        // change it fails.
         let loaded = state.assignment().get();
         let snapshot =
             grant::published().unwrap_or_else(|| FleetProblem::NoWorkerId { outage: Box::default() }.raise());

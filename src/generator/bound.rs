@@ -1,5 +1,5 @@
-//! The highest ID that this server may issue: the bound of the grant from the registry. Sessions stop issuing IDs there
-//! when the lease ends. Without a registry, there is no bound.
+//! The highest ID that this server may issue, which is the bound of its grant from the registry. If the grant is not
+//! renewed, sessions stop issuing IDs at the bound. Without a registry, there is no bound.
 
 use flake::Reservation;
 
@@ -10,7 +10,7 @@ use crate::message::fleet::FleetProblem;
 
 /// Why a reservation cannot be made.
 pub enum ReservationLimit {
-    /// The registrar has published a different worker ID, or none.
+    /// The registrar has published a different worker ID, or has published that there is none.
     Changed,
     /// The words are above the bound.
     Ended(Box<Snapshot>),

@@ -1,5 +1,5 @@
-//! Determines whether a session continues, waits or raises an error while the wall clock is behind its earlier time, as
-//! `snowflake_pg.on_clock_regression` says.
+//! Determines whether a session continues, waits or raises an error while the wall clock is behind the time that it
+//! showed earlier, as specified by `snowflake_pg.on_clock_regression`.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::server::wait;
 /// The maximum time that a session waits after the clock was set back, if the setting is `wait`.
 const LONGEST_WAIT: Nanos = 10_000_000_000;
 
-/// Waits while the wall clock is behind its earlier time, or raises an error, depending on
+/// Waits while the wall clock is behind the time that it showed earlier, or raises an error, depending on
 /// `snowflake_pg.on_clock_regression`.
 pub fn wait_or_raise(behind: Nanos) {
     if refuses(behind) {

@@ -1,4 +1,4 @@
-//! The last ID of this session.
+//! The last ID that was issued to this session.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -16,7 +16,7 @@ pub fn get() -> Option<i64> {
     Some(CURRENT.load(Ordering::Relaxed)).filter(|id| *id >= 0)
 }
 
-/// Stores an ID as the last one of this session, and returns it.
+/// Stores an ID as this session's last ID and returns it.
 #[inline(always)]
 pub fn set(id: i64) -> i64 {
     let id = faults::counted_on(id, get);
@@ -24,8 +24,8 @@ pub fn set(id: i64) -> i64 {
     id
 }
 
-/// Clears the last ID of this session, as `DISCARD` clears the last values of sequences. Otherwise, if a pooler
-/// assigned the session to a different client, `snowflake_currval()` would return the previous client's ID.
+/// Clears this session's last ID, as `DISCARD` clears the last values of sequences. Otherwise, if a pooler assigned the
+/// session to a different client, `snowflake_currval()` would return the previous client's ID.
 pub fn forget() {
     CURRENT.store(NONE, Ordering::Relaxed);
 }

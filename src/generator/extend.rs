@@ -2,10 +2,10 @@
 //! and, if a synchronous standby is configured, acknowledged by it.
 //!
 //! To extend the reservation, a session prepares a new one, writes its mark, and publishes the reservation once the
-//! mark is durable. This is done by the session that notices that half of the reservation has been used, while other
-//! sessions continue with the rest. No lock is held during a wait, and every wait can be cancelled. A mark that was
+//! mark is durable. The session that notices that half of the reservation has been used does this, while other sessions
+//! continue to draw from the rest. No lock is held during a wait, and every wait can be cancelled. A mark that was
 //! written but is not known to be durable is pending in shared memory. The next session that extends the reservation
-//! waits for this mark and publishes the reservation, so that sessions that time out do not undo each other's work.
+//! waits for this mark and publishes the reservation, so the work of a session that times out is not lost.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ use crate::server::{clock, log, shmem, stats, wait};
 /// up, but not when the other session is stopped.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// The maximum age of a reservation whose mark has just become durable, if IDs are still to be issued at the time of
-/// the reservation. It is longer than the longest window, so that a server can issue IDs even if its storage takes
+/// The maximum age at which a reservation whose mark has just become durable can still be used to issue IDs at the
+/// reservation's time. It is longer than the longest window, so that a server can issue IDs even if its storage takes
 /// longer than a window.
 const OLDEST: Nanos = 2 * MAX_WINDOW;
 
@@ -42,7 +42,7 @@ impl ClaimGuard {
         shmem::state().claim(clock::monotonic(), in_advance).map(ClaimGuard)
     }
 
-    /// Keeps the claim during a pause. Returns false if another session has taken the claim.
+    /// Keeps the claim during a pause. Returns false if another session has made a claim.
     fn keep(&mut self, pause: Nanos) -> bool {
         shmem::state().keep(&mut self.0, clock::monotonic(), pause)
     }
@@ -62,7 +62,7 @@ struct Plan {
     time: Nanos,
 }
 
-/// A mark that is not known to be durable.
+/// A mark that may not be durable yet.
 struct FoundMark {
     pending: Pending,
     /// False if another session wrote the mark.
@@ -99,8 +99,8 @@ pub fn renew(identity: &Identity) {
     let found = match find_or_write(identity, None) {
         Ok(found) => found,
         Err(hindrance) => {
-            // No error is raised while half of the reservation is left. The first session that cannot get an ID raises
-            // it.
+            // No error is raised here, because half of the reservation is left. The first session that cannot get an ID
+            // raises the error.
             debug1!("snowflake_pg: not extending the reservation in advance: {hindrance:?}");
             return state.postpone(now, flake::pause(0, now));
         }
@@ -115,8 +115,8 @@ pub fn renew(identity: &Identity) {
 }
 
 /// Extends the reservation to cover all words below `needed`, or waits for the session that is extending it. Returns
-/// the time of the reservation, which may have passed before the mark was acknowledged. Returns `None` if the caller
-/// must retry.
+/// the time of the reservation, which may be in the past by the time the mark is acknowledged. Returns `None` if the
+/// caller must retry.
 #[cold]
 pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
     let state = shmem::state();
@@ -130,7 +130,7 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
         }
         debug2!("snowflake_pg: waiting for another session to extend the reservation");
         let waiting = shmem::extended().join();
-        // Retry taking the claim, because a release of the claim before this point has not woken this session.
+        // Try again to make the claim, because this session was not woken if the claim was released before this point.
         if let Some(claim) = ClaimGuard::take(false) {
             drop(waiting);
             return extend(identity, needed, claim);
@@ -144,8 +144,8 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
     }
 }
 
-/// Returns true if IDs may be issued at `time`, the time of a reservation whose mark was written at `written`. This
-/// session has been waiting since `begun`.
+/// Returns true if IDs may be issued at `time`, the time of a reservation whose mark was written at `written`. `begun`
+/// is the time at which this session began to wait.
 fn is_recent(written: Nanos, time: Nanos, begun: Nanos) -> bool {
     let now = clock::monotonic();
     // The monotonic clock may have gone backward in the meantime.
@@ -176,7 +176,8 @@ fn extend(identity: &Identity, needed: u64, mut claim: ClaimGuard) -> Option<Nan
     };
     let mut waited = written_here;
     let mut told = false;
-    // Check before the flush below, which can take long. Another session may have written the mark long ago.
+    // Check this before the flush below, which can take a long time. Another session may have written the mark long
+    // ago.
     slow_mark::waiting(&pending);
     while !durable::is_durable(pending.position) {
         slow_mark::waiting(&pending);
@@ -241,7 +242,7 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     );
     let time = disciplined.clock.time(clock::monotonic());
     let reservation = state.next_reservation(&identity.limits, time, needed.unwrap_or(last + 1));
-    // When extending in advance, a reservation is useful only if it is above the published one.
+    // If the extension is in advance, a reservation is useful only if it is above the published one.
     let needed = needed.unwrap_or_else(|| state.published().map_or(last + 1, |ceiling| ceiling + 1));
     let reservation = bound::within_grant(identity, reservation, needed).map_err(|limit| match limit {
         ReservationLimit::Changed => Hindrance::Stale,
@@ -296,8 +297,8 @@ fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &st
     true
 }
 
-/// Compares the clocks because generator time is implausible. Returns true if generator time has moved far ahead as a
-/// result.
+/// Compares the clocks because generator time seems to be wrong. Returns true if generator time has moved far ahead as
+/// a result.
 #[cold]
 pub fn recheck_clock(identity: &Identity) -> bool {
     let state = shmem::state();

@@ -35,8 +35,8 @@ const POLL: Duration = Duration::from_millis(10);
 ///
 /// The lock is on the origin itself instead of the catalog. `DROP SUBSCRIPTION` locks the catalog and keeps the lock
 /// while it communicates with a publisher, which may not respond. Starting with PostgreSQL 16, dropping this
-/// extension's origin also locks the origin. Earlier versions lock only the catalog. Therefore, this guard also takes
-/// the lock on the catalog, but waits for it only as long as it takes to drop an origin.
+/// extension's origin also locks the origin. Earlier versions lock only the catalog. This guard therefore also takes
+/// the lock on the catalog, but it waits for that lock only as long as it takes to drop an origin.
 struct LockedOrigin {
     origin: Origin,
     mode: Mode,
@@ -141,12 +141,12 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
     let Some(least) = wanted() else {
         return Ok(Raised::Unwanted);
     };
-    // A mark that was removed or lowered is not repaired silently, because the change may have reached the disk.
+    // If the mark was removed or lowered, it is not repaired silently, because the change may have reached the disk.
     if progress(guard.origin)? < least {
         return Err(MarkProblem::SetBack);
     }
     let written = write(guard.origin, mark, false)?;
-    // The lock keeps `set` from lowering the witness at the same time.
+    // The lock keeps `set` from lowering the mark in the witness at the same time.
     witness::raise(mark);
     Ok(Raised::To(written))
 }
@@ -164,7 +164,7 @@ pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
     written
 }
 
-/// Changes the state's assignment from number `from` to number `to`, and unloads the state. No session loads or raises
+/// Changes the state's assignment from number `from` to number `to` and unloads the state. No session loads or raises
 /// the mark while this function runs. Returns false if the assignment is no longer `from`.
 pub fn assign(from: u64, to: u64) -> bool {
     let guard = LockedOrigin::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());

@@ -1,4 +1,4 @@
-//! The IDs that only this server can have issued. The guard of a table checks replicated rows against them.
+//! The IDs that only this server can have issued. A guard compares the IDs in replicated rows with them.
 
 use flake::Mark;
 
@@ -40,7 +40,7 @@ impl OwnRange {
 ///
 /// If the server uses a registry, these are the IDs of its grant: a different server can have issued IDs below the
 /// start of the grant, and can issue IDs above its bound. A server that has lost its worker ID or is fenced has issued
-/// IDs of its last grant, and still prevents rows of a different server from replacing them.
+/// IDs of its last grant. It still refuses rows from a different server that have these IDs.
 pub fn own(first: i64) -> Option<OwnRange> {
     let identity = identity::find()?;
     let Some(snapshot) = grant::published() else {

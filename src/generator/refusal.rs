@@ -1,5 +1,6 @@
-//! Determines whether this server can issue IDs at all: whether it has a worker ID, whether it is a standby, and what
-//! the registry says. What depends on the clock or on the mark is in [`crate::generator::start`].
+//! Determines whether this server can issue IDs at all: whether it is a standby, whether it has a worker ID, and
+//! whether the registry allows it to issue IDs. The module [`crate::generator::start`] contains the checks that depend
+//! on the clock or on the mark.
 
 use crate::config::identity::Identity;
 use crate::fleet;

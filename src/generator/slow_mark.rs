@@ -31,8 +31,8 @@ pub fn waiting(pending: &Pending) {
     }
 }
 
-/// Logs a warning if this session has waited for a long time, since `begun`, for the mark to be flushed. It could not
-/// log anything during the flush.
+/// Logs a warning if the flush of the mark, for which this session has waited since `begun`, took a long time. The
+/// session could not log anything during the flush.
 pub fn flushed(pending: &Pending, begun: Nanos) {
     let waited = clock::monotonic().saturating_sub(begun);
     if due(waited) {

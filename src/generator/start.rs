@@ -16,8 +16,8 @@ use crate::message::start::Floor;
 use crate::pg::timestamp;
 use crate::server::{clock, shmem};
 
-/// Starts issuing IDs at the clock, at the mark or at the mark in the witness, whichever is latest. Raises an error if
-/// this server cannot issue IDs.
+/// Starts issuing IDs at the clock's time, at the mark, or at the mark in the witness, whichever is highest. Raises an
+/// error if this server cannot issue IDs.
 pub fn load(identity: &Identity) {
     if let Some(error) = refusal::of_server(identity) {
         error.raise();
@@ -80,7 +80,7 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
     bound::ended_before(identity, next).map_or(Ok(first), |problem| Err(problem.into()))
 }
 
-/// Returns the mark below which this machine has issued IDs, or a different server of the fleet may have issued them.
+/// Returns the mark below which this machine has issued IDs or a different server of the fleet may have issued IDs.
 fn floor(identity: &Identity) -> Mark {
     faults::floor(witness::mark().max(identity.start))
 }

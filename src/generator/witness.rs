@@ -1,8 +1,8 @@
 //! The witness: a file in an in-memory file system that contains a second copy of the mark.
 //!
 //! The mark is stored in the data directory. A restore, `pg_rewind`, `pg_resetwal` or a dropped replication origin can
-//! set it below issued IDs. The witness is outside the data directory and lasts until the machine is restarted. New IDs
-//! therefore start above every ID that the server has issued on this machine since the machine was started.
+//! set it below issued IDs. The witness is outside the data directory and lasts until the machine is restarted. The
+//! witness makes new IDs start above every ID that the server has issued on this machine since the machine was started.
 //!
 //! The server that issues the first ID locks the witness. A second server on the same machine with the same system
 //! identifier and the same worker ID finds the witness locked and does not issue IDs.
@@ -31,15 +31,15 @@ use crate::server::{clock, log_limit, shmem, wait};
 /// version wrote.
 const VERSION: u32 = 1;
 
-/// How long a session waits for the lock if the server that holds it is stopping. The last processes of a server can
-/// exit after its postmaster. `POLL` is the interval between attempts.
+/// How long a session waits for the lock if the server that holds it is stopping. A server's last processes can exit
+/// after its postmaster. `POLL` is the interval between attempts.
 const PATIENCE: Nanos = 5_000_000_000;
 const POLL: Duration = Duration::from_millis(10);
 
 static FILE: OnceLock<MemoryFile> = OnceLock::new();
 
-/// True if this process has found the file locked for this server, which keeps the lock until its last process exits.
-/// The postmaster does not lock the file, so the value is false when a backend starts.
+/// True if this process has found that this server holds the lock on the file. A server keeps the lock until its last
+/// process exits. The postmaster does not lock the file, so the value is false when a backend starts.
 static LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Opens this server's witness. The postmaster calls this function while it preloads libraries. If the witness cannot
@@ -100,7 +100,8 @@ fn in_use(identity: &Identity, holder: WitnessHolder) -> Error {
     Error::WorkerId(WorkerIdProblem::InUse { name: identity.name(identity.node), postmaster, port, directory })
 }
 
-/// Returns the error that [`claim`] would raise now, if a session has already been refused. Does not lock the witness.
+/// Returns the error that [`claim`] would raise now. Returns `None` unless a session has already been refused. Does not
+/// lock the witness.
 pub fn refusal(identity: &Identity) -> Option<Error> {
     let file = FILE.get().filter(|_| shmem::worker_in_use().load(Ordering::Relaxed))?;
     let locked = file.is_locked_by_another().is_ok_and(|locked| locked);
@@ -140,7 +141,7 @@ pub fn mark() -> Mark {
     FILE.get().and_then(|file| Mark::stored(file.number().load(Ordering::Relaxed))).unwrap_or(Mark::NOTHING_ISSUED)
 }
 
-/// Returns true if the mark is in the fleet's witness, because this server uses a registry.
+/// Returns true if this server uses a registry. Its mark is then in the fleet's witness ([`crate::fleet::record`]).
 fn of_fleet() -> bool {
     identity::find().is_some_and(|identity| identity.registry_set) && background_worker::in_normal_server()
 }

@@ -1,4 +1,4 @@
-//! The errors for arguments that name a table or a column, for all functions.
+//! The errors that functions raise for arguments that name a table or a column.
 
 use pgrx::PgSqlErrorCode;
 

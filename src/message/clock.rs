@@ -16,7 +16,7 @@ pub enum ClockProblem {
     BeforeEpoch { epoch: Epoch },
     /// The clock was set back, and the configuration does not allow the server to continue.
     Behind {
-        /// How far the clock is behind its earlier time.
+        /// How far the clock is behind the time that it showed earlier.
         behind: Duration,
     },
     /// The clock cannot be accepted, because its time is outside the range of the layout.
@@ -61,11 +61,10 @@ impl ClockProblem {
 
 /// Additional information for a log message about a clock event.
 pub struct Occasion {
-    /// How often such an event has occurred since `since`, which is in microseconds since the Unix epoch.
+    /// How many times such an event has occurred since `since`, which is in microseconds since the Unix epoch.
     pub count: u64,
     pub since: i128,
-    /// True if the time of the last ID is so far ahead of the clock that the server would not issue IDs after a
-    /// restart.
+    /// True if the last ID's time is so far ahead of the clock that the server would not issue IDs after a restart.
     pub far: bool,
     pub on_regression: OnRegression,
     /// How many similar messages have been suppressed since the last one was logged.
@@ -132,7 +131,7 @@ fn warn(message: String, detail: [&str; 4], hint: &str) {
     warn_of(message, sentences.join(" "), hint);
 }
 
-/// Logs that a superuser has accepted the clock's time. This moved generator time by `moved` microseconds.
+/// Logs that a superuser has accepted the clock's time. Generator time was moved by `moved` microseconds as a result.
 pub fn accepted(clock: i128, moved: u64) {
     log(
         format!("clock time {} was accepted", timestamp::utc(clock)),

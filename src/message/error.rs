@@ -1,5 +1,5 @@
-//! Raises the errors of all features, and lists the errors that keep a server from issuing IDs. The text of an error is
-//! in the file of its feature.
+//! Raises the errors of all features and lists the errors that keep a server from issuing IDs. The text of each error
+//! is in the file for its feature.
 
 use crate::message::argument::ArgumentProblem;
 use crate::message::clock::ClockProblem;

@@ -50,7 +50,7 @@ pub enum FleetProblem {
 /// The results of this server's last heartbeats.
 #[derive(Clone, Debug, Default)]
 pub struct Outage {
-    /// When a heartbeat last succeeded, or `None` if none has succeeded since this server started.
+    /// When a heartbeat last succeeded, or `None` if no heartbeat has succeeded since this server started.
     pub succeeded: Option<i128>,
     /// How many heartbeats have failed since then.
     pub failures: u64,
@@ -122,7 +122,7 @@ impl FleetProblem {
     }
 }
 
-/// Returns sentences that report since when heartbeats have been failing, and why.
+/// Returns sentences that report when heartbeats began to fail and why they fail.
 fn heartbeats(outage: &Outage) -> String {
     let succeeded = match outage.succeeded {
         Some(at) => format!("The last successful heartbeat was at {}.", timestamp::utc(at)),
@@ -153,7 +153,7 @@ fn what_to_do(outage: &Outage) -> Option<&str> {
     }
 }
 
-/// How much of the lease is left.
+/// How much of the lease remains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeaseLeft {
     /// More than half.
@@ -201,7 +201,7 @@ pub fn failed(trouble: &Trouble, until: &Until) {
     report.warn("heartbeat failed: ");
 }
 
-/// Logs that a heartbeat has succeeded after failed ones.
+/// Logs that a heartbeat has succeeded after earlier ones failed.
 pub fn recovered(failures: u64, until: &Until) {
     let times = if failures == 1 { "1 failed heartbeat".into() } else { format!("{failures} failed heartbeats") };
     log(format!("a heartbeat succeeded after {times}"), until.sentence());

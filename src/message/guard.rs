@@ -1,4 +1,4 @@
-//! The guard of a table: the errors for rows that it refuses, and for tables that cannot have a guard.
+//! Guards on tables: the errors for rows that a guard refuses, and for tables that cannot have a guard.
 
 use pgrx::PgSqlErrorCode;
 
@@ -20,11 +20,11 @@ pub enum GuardProblem {
         first: i64,
         since: i128,
     },
-    /// The relation is of a kind that cannot have a guard. The text is the plural of the kind.
+    /// Relations of this kind cannot have a guard. `kind` is the name of the kind, in the plural.
     Kind { kind: &'static str },
     /// The column that contains the IDs cannot be determined.
     NoKey,
-    /// The table does not have such a column, or no longer has it.
+    /// The table does not have this column, or no longer has it.
     NoColumn {
         /// The quoted name of the column.
         column: String,
@@ -36,7 +36,7 @@ pub enum GuardProblem {
         /// The quoted name of the column.
         column: String,
     },
-    /// `snowflake_guard_row()` was called by something other than the guard of a table.
+    /// `snowflake_guard_row()` was called by something other than a guard.
     NotAGuard,
 }
 

@@ -1,4 +1,4 @@
-//! IDs in all their forms, and their parts: the errors of the functions that encode, decode and check IDs.
+//! The errors of the functions that encode, decode, convert and check IDs.
 
 use flake::{FormatError, IdFormat, Layout, Part, PartError, TEXT_LENGTH, TextError, UuidError};
 use pgrx::PgSqlErrorCode;
@@ -92,7 +92,7 @@ impl IdProblem {
     }
 }
 
-/// Returns the name that the documentation uses for the number in a field.
+/// Returns the documentation's name for the number in a field.
 fn numbered(part: Part) -> &'static str {
     match part {
         Part::Timestamp => "timestamp",

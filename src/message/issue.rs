@@ -14,7 +14,7 @@ pub enum IssueProblem {
     Count {
         count: i32,
         max: u64,
-        /// Sentences that explain how to get more IDs or why no more are available.
+        /// One or more sentences that explain how to get more IDs or why no more are available.
         more: &'static str,
     },
     /// The layout does not have consecutive IDs that could be reserved.

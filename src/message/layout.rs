@@ -1,5 +1,5 @@
-//! Layouts and epochs: the errors for invalid settings and arguments, and the error and log message about the end of a
-//! layout.
+//! Layouts and epochs: the errors for invalid settings and arguments, and the error and the log message for a layout
+//! whose timestamps are exhausted.
 
 use flake::{IdFormat, LayoutError};
 use pgrx::PgSqlErrorCode;
@@ -105,7 +105,7 @@ fn epoch_detail(problem: EpochProblem) -> &'static str {
     }
 }
 
-/// Returns a sentence that states the time range for which a layout and an epoch have IDs.
+/// Returns a sentence that states the time range that a layout and an epoch cover.
 pub fn range(format: &IdFormat) -> String {
     let (begin, end) = (timestamp::utc(format.instant(0)), timestamp::utc(format.end()));
     format!("IDs with this layout and epoch represent times from {begin} up to, but not including, {end}.")

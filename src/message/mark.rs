@@ -11,9 +11,9 @@ use crate::pg::{relation, setting, timestamp, versions};
 /// Why no ID can be issued because of the high-water mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkProblem {
-    /// The background worker that creates the replication origin has not run.
+    /// The background worker that creates the replication origin has not run yet.
     NotMade,
-    /// No background worker slot is available for this background worker.
+    /// No slot is available for the background worker that creates the replication origin.
     NoPlace,
     /// The background worker found no free replication state.
     NoFreeState,
@@ -264,14 +264,14 @@ pub fn was_set(mark: u64, by_force: bool, previous: Option<u64>) {
     );
 }
 
-/// Warns that a session has waited for `waited`, since `since`, for the mark to become durable. The WAL record of the
-/// mark ends at `position`.
+/// Warns that a session has been waiting since `since`, for the duration `waited`, for the mark to become durable. The
+/// WAL record of the mark ends at `position`.
 pub fn waiting(cause: WaitCause, since: i128, waited: Nanos, position: u64) {
     let Report { message, hint, .. } = waits(cause, since);
     warn_of(message, of_wait(cause, waited, position), hint);
 }
 
-/// Warns that a session has waited for `waited` for the mark to be flushed. The mark is now durable.
+/// Warns that a session has waited for the duration `waited` for the mark to be flushed. The mark is now durable.
 pub fn flushed(waited: Nanos, position: u64) {
     let Report { hint, .. } = waits(WaitCause::Disk, 0);
     warn_of(

@@ -1,9 +1,10 @@
-//! The pages to which messages refer, and their location on a server.
+//! The documentation pages to which messages refer, and where these pages are stored on a server.
 
 use std::fmt::{self, Display, Formatter};
 
-/// The directory of the pages, as a shell expression. Every installation method puts the pages there, because minimal
-/// systems omit documentation: only the shared files are included in packages, archives and container images alike.
+/// The directory of the pages, as a shell expression. Every installation method puts the pages into this directory of
+/// shared files. Minimal systems omit documentation files, but shared files are included in packages, archives and
+/// container images alike.
 const DIRECTORY: &str = "$(pg_config --sharedir)/snowflake_pg/docs";
 
 /// A page of the manual.

@@ -27,7 +27,8 @@ pub enum Trouble {
     },
 }
 
-/// What a refusal reports in addition to its reason. A fact that the registry did not state is an empty string.
+/// What a refusal reports in addition to its reason. If the registry did not report a fact, its value is an empty
+/// string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalFacts {
     /// When the refusal ends, in microseconds since the Unix epoch.
@@ -43,8 +44,8 @@ pub struct RefusalFacts {
 }
 
 impl Trouble {
-    /// Returns true if both are of the same kind. If successive heartbeats fail for the same reason, only the first
-    /// failure is logged.
+    /// Returns true if both troubles are of the same kind. If successive heartbeats fail for the same reason, only the
+    /// first failure is logged.
     pub fn is_like(&self, other: &Trouble) -> bool {
         use std::mem::discriminant;
         match (self, other) {

@@ -22,7 +22,8 @@ pub enum SegmentProblem {
     },
     /// The registry has no such segment.
     Unknown,
-    /// The segment has issued the maximum number of numbers until this time, in microseconds since the Unix epoch.
+    /// The segment has reached its limit and issues no more numbers until this time, in microseconds since the Unix
+    /// epoch.
     Wait { until: i128 },
     /// The segment has issued its last number.
     Exhausted,
@@ -31,7 +32,7 @@ pub enum SegmentProblem {
         /// When the period begins, in microseconds since the Unix epoch.
         begins: i128,
     },
-    /// The segment belongs to a period of a series that ended long ago, and only the owner of the series can create it.
+    /// The segment belongs to a period that ended long ago. Only the owner of the series can create it.
     LongAgo {
         /// When the period began, in microseconds since the Unix epoch.
         begins: i128,
@@ -224,7 +225,7 @@ pub fn not_created(tag: &str, trouble: &Trouble) {
     trouble.report().warn(&format!("cannot create segment \"{}\": ", ascii(tag)));
 }
 
-/// Logs that the registry issues blocks again after failed requests.
+/// Logs that the registry issues blocks again after earlier requests failed.
 pub fn recovered(failures: u64) {
     let times = if failures == 1 { "1 failed request".into() } else { format!("{failures} failed requests") };
     log(format!("fetched segment numbers after {times}"), "");
@@ -239,7 +240,7 @@ pub fn created_again(tag: &str) {
     );
 }
 
-/// Logs that this server holds blocks of a segment that the registry does not have.
+/// Logs that this server holds blocks of a segment that does not exist in the registry.
 pub fn gone(tag: &str) {
     log_with_hint(
         format!("segment \"{}\" no longer exists", ascii(tag)),

@@ -17,7 +17,7 @@ pub enum SerialProblem {
     Null { argument: &'static str, example: &'static str },
     /// A string is not a template.
     Template { text: String, error: TemplateError },
-    /// There is no such kind of series. The hint lists the names of all kinds.
+    /// This kind of series does not exist. The hint lists all kinds.
     Kind { kind: String, kinds: &'static str },
     /// There is no such time zone.
     Zone { zone: String },
@@ -41,7 +41,7 @@ pub enum SerialProblem {
     SharedTag { series: String, other: String },
     /// The relation is not a series.
     NotASeries { relation: String },
-    /// The arguments of the series' trigger were not written by `snowflake_create_series`.
+    /// The arguments of the trigger on the series do not come from `snowflake_create_series`.
     Definition { series: String },
     /// The new template has different periods, but the series has already issued numbers.
     OtherPeriods { series: String },
@@ -62,7 +62,7 @@ pub enum SerialProblem {
     Overflow { series: String, period: String, number: i64, max: i64 },
     /// A string is not a serial of the series.
     NotASerial { text: String, series: String, template: String, error: NotASerial },
-    /// A statement writes a row that is not a counter to a series.
+    /// A statement writes a row to a series, but the row is not a counter.
     Row { series: String, period: String },
     /// A counter is above the last number that fits the template.
     AboveTemplate { series: String, period: String, last: i64, max: i64 },
@@ -70,7 +70,7 @@ pub enum SerialProblem {
     Lowered { series: String, period: String, from: i64, to: i64 },
     /// A statement removes counters or changes their periods.
     Removed { series: String },
-    /// `snowflake_series_row()` was called by something other than the trigger of a series.
+    /// `snowflake_series_row()` was called by something other than a trigger on a series.
     NotASeriesTrigger,
     /// The columns of the series' table are not the expected ones.
     Columns { series: String },

@@ -27,7 +27,7 @@ pub enum NumberProblem {
     NotAKeepTrigger,
     /// A partition already numbers its rows.
     Numbered { partition: String, trigger: String },
-    /// The partition's partitioned table already numbers the column.
+    /// The partitioned table to which the partition belongs already numbers the column.
     NumberedAbove { partition: String, parent: String },
     /// Triggers number this column from different series.
     SeveralSeries { table: String, column: String },
@@ -41,7 +41,7 @@ pub enum NumberProblem {
     TableOwner { table: String, owner: String, series: String },
     /// The role that writes a row is not allowed to write the row's number. The names are quoted.
     MayNotWrite { table: String, column: String, role: String },
-    /// A trigger of the table prevented the row's serial from being stored.
+    /// A trigger on the table prevented the row's serial from being stored.
     NotStored { table: String, serial: String },
     /// A statement writes a number that does not belong to the row, or removes a number.
     Kept { table: String, column: String, number: String, is_removed: bool, trigger: String },
@@ -187,7 +187,7 @@ impl NumberProblem {
     }
 }
 
-/// Notifies the session that a different series has numbered the column until now.
+/// Notifies the user that a different series numbered the column until now.
 pub fn replaced(table: &str, column: &str, series: &str) {
     let notice = Report::of(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,

@@ -6,7 +6,7 @@ use crate::message::pages;
 use crate::message::report::{log, warn_of};
 use crate::pg::timestamp;
 
-/// What messages show instead of the worker ID if the server has not contacted the registry yet.
+/// The text that messages contain instead of the worker ID if the server has not contacted the registry yet.
 pub const UNASSIGNED: &str = "a worker ID that the registry assigns";
 
 /// How a server became a primary.
@@ -75,7 +75,7 @@ pub fn restored(mark: i128, clock: i128) {
     );
 }
 
-/// What determines the first ID if it is above the high-water mark, and the time of this ID.
+/// A lower limit for the first ID that is above the high-water mark. The value is the time of this limit.
 pub enum Floor {
     Witness(i128),
     Grant(i128),
