@@ -4,7 +4,7 @@
 use std::backtrace::Backtrace;
 use std::env;
 
-/// The environment variable that the standard library checks first when it determines whether to record backtraces.
+/// The first environment variable that the standard library checks to determine whether to record backtraces.
 const VARIABLE: &str = "RUST_LIB_BACKTRACE";
 
 /// Prevents this library from recording backtraces, regardless of the server's environment. Otherwise, pgrx would

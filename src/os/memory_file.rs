@@ -19,8 +19,8 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, fallocate, statfs};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
-/// The size of a file without a head, in bytes. It contains the number and a note with room for the longest path that
-/// PostgreSQL accepts.
+/// The size of a file without a head, in bytes. The file contains the number and a note, which has room for the longest
+/// path that PostgreSQL accepts.
 const SIZE: usize = 1_200;
 
 /// The size of a word, in bytes. The number occupies one word.
@@ -51,7 +51,7 @@ pub fn is_foreign(error: &io::Error) -> bool {
     error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<ForeignFile>)
 }
 
-/// Returns why a file cannot be used, which may be that a different user owns it.
+/// Returns the reason why a file cannot be used. For example, a different user may own it.
 fn refusal(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path) {
         Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
@@ -69,8 +69,8 @@ pub struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// Opens or creates the file `name` in `directory`, and maps it. The file is used only if it belongs to the user of
-    /// this process, no other user can open it, and it has no other hard links. A new file contains a head of `head`
+    /// Opens or creates the file `name` in `directory` and maps it. The file is used only if it belongs to this
+    /// process's user, no other user can open it, and it has no other hard links. A new file contains a head of `head`
     /// zero words, the number 0 and an empty note.
     pub fn open(directory: &Path, name: &str, head: usize) -> io::Result<MemoryFile> {
         let size = head * WORD + SIZE;
@@ -102,7 +102,7 @@ impl MemoryFile {
         if !own || (found.len() != 0 && found.len() != size as u64) {
             return Err(refusal(&path, io::Error::other("the file belongs to another user or program")));
         }
-        // Memory is allocated now, because writing to a mapped page that has no memory would terminate the process.
+        // Allocate the memory now, because a process that writes to a mapped page without memory is terminated.
         fallocate(&file, FallocateFlags::empty(), 0, size as u64)?;
         // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let address =
@@ -113,7 +113,7 @@ impl MemoryFile {
         Ok(MemoryFile { file, words })
     }
 
-    /// Returns the number in the file. Every process of every server that has opened the file can change it.
+    /// Returns the number in the file. Each process of each server that has opened the file can change this number.
     pub fn number(&self) -> &AtomicU64 {
         &self.words[self.words.len() - 1]
     }

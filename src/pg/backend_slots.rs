@@ -15,8 +15,8 @@ use crate::pg::versions;
 /// The alignment of shared memory: `PG_CACHE_LINE_SIZE` in `pg_config_manual.h`. `ShmemAlloc` rounds up to this size.
 pub const SHARED_ALIGNMENT: usize = 128;
 
-/// An array in shared memory. While the postmaster preloads libraries, it sets up a `static` of this type with pgrx's
-/// macro: `pg_shmem_init!(ARRAY = ())`.
+/// An array in shared memory. The postmaster sets up a `static` of this type while it preloads libraries, by using
+/// pgrx's macro: `pg_shmem_init!(ARRAY = ())`.
 pub struct SharedArray<T: 'static> {
     name: &'static CStr,
     length: fn() -> usize,
@@ -32,8 +32,8 @@ impl<T: Default> SharedArray<T> {
     ///
     /// # Safety
     ///
-    /// No other segment of shared memory may have this name. `T` must contain neither pointers nor values that a
-    /// process owns, because every backend reads all items.
+    /// No other segment of shared memory may have this name. `T` must contain neither pointers nor values that belong
+    /// to one process, because every backend reads all items.
     pub const unsafe fn new(name: &'static CStr, length: fn() -> usize) -> SharedArray<T> {
         SharedArray { name, length, items: UnsafeCell::new(&[]) }
     }

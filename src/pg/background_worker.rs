@@ -1,5 +1,5 @@
-//! Background workers: registering them and detecting that no slot is available, connecting them to a database,
-//! handling their signals, and waits that end when a signal arrives.
+//! Background workers: registers them and detects that no slot is available, connects them to a database, handles their
+//! signals, and provides waits that end when a signal arrives.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -19,8 +19,8 @@ use crate::pg::setting;
 /// dropped. template0 comes first because no session uses it.
 const DATABASES: [&CStr; 3] = [c"template0", c"template1", c"postgres"];
 
-/// How long a background worker waits for a lock, in PostgreSQL's notation. The wait is limited because template0
-/// cannot be copied while the worker is connected to it.
+/// How long a background worker waits for a lock, in PostgreSQL's notation. The wait is limited because CREATE DATABASE
+/// cannot copy template0 while the worker is connected to it.
 const LOCK_TIMEOUT: &CStr = c"2s";
 
 /// True if no slot was available for a background worker. The postmaster sets this flag, and its children inherit it.
@@ -55,7 +55,7 @@ pub fn was_turned_away() -> bool {
     TURNED_AWAY.load(Ordering::Relaxed)
 }
 
-/// Detects the log message about too few slots, and passes every message on to the previous hook.
+/// Detects the log message that reports too few slots. Passes every message on to the previous hook.
 ///
 /// # Safety
 ///
@@ -71,7 +71,7 @@ unsafe extern "C-unwind" fn look(line: *mut pg_sys::ErrorData) {
     }
 }
 
-/// Connects a background worker to a database. This function is called once per process. `unconnected` counts the
+/// Connects a background worker to a database. Each process calls this function only once. `unconnected` counts the
 /// attempts that have not succeeded so far.
 pub fn connect(unconnected: &AtomicU32) {
     // If the database does not exist, this process exits, and the next process tries a different database.

@@ -32,8 +32,8 @@ impl Zone {
     }
 
     /// Returns the earliest instant at which clocks in this time zone can show a local time. The local time is given as
-    /// the instant at which clocks show it in UTC. Near a change of the offset, the result can be too early by the size
-    /// of the change. Instants are in microseconds since the Unix epoch.
+    /// the instant at which clocks show it in UTC. Near a change of the time zone's offset, the result can be too early
+    /// by the size of that change. Instants are in microseconds since the Unix epoch.
     pub fn begin(self, in_utc: i128) -> i128 {
         let offset = self.offset(in_utc - DAY).max(self.offset(in_utc + DAY));
         in_utc - i128::from(offset) * 1_000_000

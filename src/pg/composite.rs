@@ -1,9 +1,9 @@
 //! The result row of a function that is declared to return a composite type.
 //!
 //! ALTER TABLE and ALTER TYPE cannot make such a row stale (CVE-2026-6460). The row has type `record` with the columns
-//! of the function's own declaration, which are read again at each call, and it involves no table or composite type of
-//! a user. Functions of this library neither take rows as arguments nor read columns of composite values, so they never
-//! read a value with an older definition.
+//! of the function's own declaration, which are read again at each call, and it does not involve any user-defined table
+//! or composite type. Functions of this library neither take rows as arguments nor read columns of composite values, so
+//! they never read a value that has an older definition.
 #![allow(unsafe_code)]
 
 use pgrx::PgTupleDesc;

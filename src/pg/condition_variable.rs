@@ -6,7 +6,7 @@ use std::cell::UnsafeCell;
 
 use pgrx::pg_sys;
 
-/// A condition for which sessions wait. It is in shared memory, which has the same address in all processes.
+/// A condition for which sessions wait. It is in shared memory, at the same address in all processes.
 pub struct Condition(UnsafeCell<pg_sys::ConditionVariable>);
 
 // SAFETY: PostgreSQL's functions protect the variable with its own spinlock.
@@ -37,8 +37,8 @@ impl Condition {
         unsafe { pg_sys::ConditionVariableSignal(self.0.get()) };
     }
 
-    /// Joins the waiting sessions. No wake-up is lost after this call, so the caller must check the condition and then
-    /// sleep.
+    /// Joins the waiting sessions. From this call on, no wake-up is lost. The caller must therefore check the condition
+    /// after this call, and then sleep.
     pub fn join(&self) -> Waiting<'_> {
         // SAFETY: this process is a backend in a transaction. After an error, the end of the transaction removes the
         // process from the list.

@@ -1,5 +1,5 @@
-//! A libpq connection string: parses its list of hosts, and does the work that libpq's asynchronous functions leave to
-//! their caller.
+//! A libpq connection string. This module parses its list of hosts and does the work that libpq's asynchronous
+//! functions leave to their caller.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char};
@@ -7,19 +7,19 @@ use std::net::IpAddr;
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
-/// How long an address has to respond if neither the connection string nor libpq's other sources specify
+/// How long to wait for a response from an address if neither the connection string nor libpq's other sources specify
 /// `connect_timeout`.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum effective `connect_timeout`. Longer ones are reduced to this value.
+/// The maximum effective `connect_timeout`. Longer timeouts are reduced to this value.
 const MAX_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The maximum length of a text that is copied from libpq, in bytes.
 pub const MAX_TEXT: usize = 65_536;
 
 /// The parameters that apply unless the connection string overrides them. A writable registry is on a primary, so other
-/// servers in a list of hosts are skipped. GSSAPI encryption is turned off, because libpq would look for credentials of
-/// the operating system user.
+/// servers in a list of hosts are skipped. GSSAPI encryption is turned off, because libpq would otherwise look for the
+/// operating system user's credentials.
 const DEFAULTS: [(&CStr, &CStr); 3] = [
     (c"fallback_application_name", c"snowflake_pg"),
     (c"gssencmode", c"disable"),
@@ -38,7 +38,7 @@ pub struct ConnectionString {
     text: CString,
     /// The servers, in the order in which they are tried.
     pub hosts: Vec<ConnectionHost>,
-    /// How long each address of each host has to respond.
+    /// The time within which each address of each host must respond.
     pub timeout: Duration,
 }
 
@@ -62,7 +62,7 @@ impl ConnectionHost {
 impl ConnectionString {
     /// Parses a connection string. Does not return the reason why a string is invalid, because the reason can contain
     /// part of a password. For the same reason, a string is also invalid if libpq would interpret part of a password as
-    /// a host or a port, because libpq's errors contain them.
+    /// a host or a port, because libpq's errors contain the host and the port.
     pub fn parse(text: &str) -> Option<ConnectionString> {
         if has_stray_at(text) {
             return None;
@@ -138,8 +138,8 @@ fn has_stray_at(text: &str) -> bool {
 
 /// Splits the lists of names, addresses and ports. libpq tries the next host only after the previous one has refused
 /// the connection, and cannot limit the wait for a single host. For this reason, each host gets its own connection.
-/// Returns `None` if there is no list, if libpq would reject the lists, or if an entry is empty and only libpq knows
-/// its default.
+/// Returns `None` if there is no list, if libpq would reject the lists, or if an entry is empty and its default is
+/// known only to libpq.
 fn hosts(names: &str, addresses: &str, ports: &str, default_port: &str) -> Option<Vec<ConnectionHost>> {
     let split = |list: &str| -> Vec<String> {
         let entries = list.split(',').map(|entry| entry.trim().to_owned());

@@ -113,7 +113,7 @@ impl Fired<'_> {
         (self.trigger.tgconstrrelid != pg_sys::InvalidOid).then_some(self.trigger.tgconstrrelid)
     }
 
-    /// Returns the OID of the trigger if it is a clone of a partitioned table's trigger.
+    /// Returns the trigger's OID if the trigger is a clone of a partitioned table's trigger.
     pub fn clone(&self) -> Option<pg_sys::Oid> {
         self.trigger.tgisclone.then_some(self.trigger.tgoid)
     }
@@ -124,7 +124,7 @@ impl Fired<'_> {
         unsafe { CStr::from_ptr(self.trigger.tgname) }
     }
 
-    /// Returns all triggers of the table.
+    /// Returns all triggers on the table.
     pub fn triggers_of_table(&self) -> Triggers {
         // SAFETY: the table is open during the call.
         unsafe { Triggers::of(self.data.tg_relation) }
@@ -186,7 +186,7 @@ impl Fired<'_> {
         }
     }
 
-    /// Returns the result that tells PostgreSQL to write or remove the row unchanged.
+    /// Returns the result that makes PostgreSQL continue with the unchanged row.
     pub fn unchanged(&self) -> TriggerResult {
         match self.timing() {
             Timing::BeforeRow => TriggerResult(self.row(Version::New)),

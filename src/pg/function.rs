@@ -12,7 +12,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 
 use crate::pg::versions;
 
-/// The call of a function. It does not correspond to an SQL argument.
+/// A function call. This value does not correspond to an SQL argument.
 pub struct Called(pub(super) pg_sys::FunctionCallInfo);
 
 impl Called {

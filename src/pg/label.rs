@@ -9,10 +9,10 @@ use pgrx::prelude::*;
 
 use crate::pg::relation;
 
-/// The provider of the labels, as in `SECURITY LABEL FOR`.
+/// The label provider, which is named in `SECURITY LABEL FOR`.
 const PROVIDER: &CStr = c"snowflake_pg";
 
-/// Raises an error if the current user may not set a label. The object is passed only if it is a table.
+/// Raises an error if the current user may not set a label. The object's OID is passed only if the object is a table.
 type Check = fn(Option<pg_sys::Oid>, &[u8]);
 
 static CHECK: OnceLock<Check> = OnceLock::new();

@@ -67,7 +67,7 @@ pub fn sleep_until_set(time: Option<Duration>) {
 pub struct SharedLatch(AtomicPtr<pg_sys::Latch>);
 
 impl SharedLatch {
-    /// Makes this process the one to wake.
+    /// Makes this process the one that other processes wake.
     pub fn own(&self) {
         // SAFETY: the variable is set as long as the process exists.
         self.0.store(unsafe { pg_sys::MyLatch }, Ordering::Release);
@@ -79,8 +79,8 @@ impl SharedLatch {
         if !latch.is_null() {
             // SAFETY: the latch is part of an entry of PostgreSQL's process array. The array is in shared memory, has
             // the same address in all processes and exists as long as the server. If the process has exited, its entry
-            // is free or belongs to a different process. That process wakes spuriously, which every process that waits
-            // on its latch must handle.
+            // is free or belongs to a different process. That process then wakes up without a reason, which every
+            // process that waits on its latch must be able to handle.
             unsafe { pg_sys::SetLatch(latch) };
         }
     }

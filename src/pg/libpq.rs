@@ -1,5 +1,5 @@
-//! A client for another PostgreSQL server, based on libpq. Every wait is on the latch of this process and on the
-//! socket, and has a deadline. libpq's own waits would neither respond to a shutdown nor end if the other server were
+//! A client for another PostgreSQL server, based on libpq. Every wait is on this process's latch and on the socket, and
+//! has a deadline. libpq's own waits would not respond to a shutdown, and would not end if the other server were
 //! frozen.
 #![allow(unsafe_code)]
 
@@ -21,11 +21,10 @@ pub use crate::pg::query_result::{QueryFailure, ResultRow, Unconnected};
 use crate::pg::query_result::{QueryResult, cut, one_line};
 
 /// The maximum number of bytes that may arrive during the login and for each statement. Without a limit, a server that
-/// is not a registry could use up the memory. The operating system would then kill this process or another process of
-/// this server.
+/// is not a registry could use up the memory, so that the operating system would kill a process of this server.
 const MAX_RECEIVED: u64 = 4 << 20;
 
-/// PostgreSQL functions whose warnings do not mean that an answer can be lost. Every transaction that writes raises
+/// PostgreSQL functions whose warnings do not mean that the answer might be lost. Every transaction that writes raises
 /// these warnings if a database must be vacuumed.
 const HARMLESS: [&str; 2] = ["GetNewTransactionId", "GetNewMultiXactId"];
 
@@ -34,7 +33,7 @@ pub struct Connection {
     raw: NonNull<pq_sys::PGconn>,
     /// The messages of the warnings that have arrived. libpq writes to this value, so its address must not change.
     warnings: Box<RefCell<Vec<String>>>,
-    /// The minimum number of bytes that have arrived during the login or for the statement.
+    /// The number of bytes that have been counted during the login or for the statement.
     received: Cell<u64>,
     /// This field is dropped after the connection is closed.
     _descriptor: Descriptor,
@@ -97,7 +96,7 @@ impl Connection {
                 }
             }
         }
-        // The most useful error is that of the host with which the connection attempt got furthest.
+        // The most useful error is the one from the host whose connection attempt got furthest.
         let cause = causes.into_iter().max().unwrap_or(Unconnected::Unreachable);
         Err(QueryFailure::NotConnected { text: texts.join("; "), cause })
     }
@@ -161,8 +160,8 @@ impl Connection {
         }
     }
 
-    /// Sends one statement, which forms its own transaction, and returns its row. After any error other than
-    /// [`QueryFailure::Raised`], the connection can no longer be used.
+    /// Sends one statement, which forms its own transaction, and returns the row that the statement returned. After any
+    /// error other than [`QueryFailure::Raised`], the connection can no longer be used.
     pub fn row(
         &self,
         sql: &CStr,
@@ -198,7 +197,7 @@ impl Connection {
         self.flush(deadline)?;
         let mut found: Option<Result<ResultRow, QueryFailure>> = None;
         while let Some(result) = self.result(deadline)? {
-            // A copy does not end by itself, and libpq would return this result forever.
+            // A COPY does not end by itself, and libpq would return this result forever.
             if result.is_copy() {
                 return Err(QueryFailure::Broken {
                     text: "the server started a COPY instead of returning a row".into(),
@@ -259,7 +258,7 @@ impl Connection {
     fn count(&self) -> Result<(), String> {
         // SAFETY: the socket of the connection is open, because a wait for it has succeeded.
         let socket = unsafe { BorrowedFd::borrow_raw(pq_sys::PQsocket(self.raw.as_ptr())) };
-        // Bytes that libpq leaves for its next call are counted again. The limit is high enough to allow for this.
+        // Bytes that libpq leaves for its next call are counted again. The limit is high enough for this.
         self.received.set(self.received.get() + rustix::io::ioctl_fionread(socket).unwrap_or(0));
         match self.received.get() > MAX_RECEIVED {
             true => Err(format!("the answer is longer than {MAX_RECEIVED} bytes")),

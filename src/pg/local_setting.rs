@@ -1,4 +1,4 @@
-//! Settings that have a different value during part of a statement.
+//! Changes settings during part of a statement.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -15,8 +15,8 @@ impl LocalSetting {
         LocalSetting::set(c"row_security", c"off")
     }
 
-    /// Makes unqualified names refer only to PostgreSQL's own objects. Code that then runs as a different role does not
-    /// call functions that the session has put into its search path.
+    /// Makes unqualified names refer only to PostgreSQL's own objects. Code that is then run as a different role does
+    /// not call functions from the session's search path.
     pub fn safe_search_path() -> LocalSetting {
         LocalSetting::set(c"search_path", c"pg_catalog, pg_temp")
     }

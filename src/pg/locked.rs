@@ -1,4 +1,4 @@
-//! Locks a table, and reads the arguments of its trigger and its privileges without a query.
+//! Locks a table and, without a query, reads its privileges and the arguments of a trigger on it.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use crate::pg::relation;
 use crate::pg::triggers::Triggers;
 
-/// How long and in which mode the table is locked.
+/// The mode in which a table is locked, and the duration of the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
     /// While the arguments are read, in the lock mode of SELECT.
@@ -16,8 +16,8 @@ pub enum Lock {
     /// Until the transaction ends, in the lock mode of SELECT. The name of the table cannot change during this time.
     /// The caller has checked the privileges.
     Naming,
-    /// Until the transaction ends, in the lock mode of INSERT. The name and the triggers of the table cannot change
-    /// during this time.
+    /// Until the transaction ends, in the lock mode of INSERT. The table's name and triggers cannot change during this
+    /// time.
     Writing,
 }
 
@@ -53,7 +53,7 @@ pub fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
     relation::owner(table)
 }
 
-/// Returns true if a role has the privilege TRIGGER on a table, or if the table does not exist.
+/// Returns true if a role has the TRIGGER privilege on a table, or if the table does not exist.
 pub fn may_trigger(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // The type has 64 bits in PostgreSQL 16 and later.
     const RIGHT: pg_sys::AclMode = pg_sys::ACL_TRIGGER as pg_sys::AclMode;

@@ -1,5 +1,6 @@
 //! Looks up the addresses of a host name. The system function for this cannot be interrupted, and can take half a
-//! minute if the name servers do not respond. For this reason, a thread calls it while this process waits on its latch.
+//! minute if the name servers do not respond. A separate thread therefore calls it while this process waits on its
+//! latch.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -18,8 +19,8 @@ use crate::pg::background_worker::{Wait, wait_on_socket};
 use crate::pg::latch::Readiness;
 
 /// The maximum number of threads. A thread can outlive the wait for it, and each thread uses one or two file
-/// descriptors. PostgreSQL does not count these descriptors, unlike that of the connection, because they are few and
-/// short-lived.
+/// descriptors. Unlike the connection's descriptor, these descriptors are not reported to PostgreSQL, because they are
+/// few and short-lived.
 const MAX_THREADS: usize = 8;
 
 /// The number of running threads.
@@ -68,10 +69,10 @@ fn begin(host: String) -> io::Result<(UnixStream, Receiver<LookupResult>)> {
     thread.map(|_| (woken, receiver))
 }
 
-/// Looks up the addresses. This function runs in a thread, so it must not call PostgreSQL.
+/// Looks up the addresses. This function runs in a separate thread, so it must not call PostgreSQL functions.
 fn look_up(host: &str) -> LookupResult {
     let found = (host, 0).to_socket_addrs()?.map(|address| match address {
-        // The address of an interface is valid only together with the interface.
+        // A link-local address is valid only together with its interface.
         SocketAddr::V6(address) if address.scope_id() != 0 => format!("{}%{}", address.ip(), address.scope_id()),
         address => address.ip().to_string(),
     });

@@ -13,15 +13,14 @@ use crate::pg::versions::OriginId;
 /// The value of `InvalidRepOriginId` in `replication/origin.h`.
 const NONE: OriginId = 0;
 
-/// The mode of the lock on the catalog. It conflicts with the lock that PostgreSQL versions before 16 take to drop an
-/// origin.
+/// The lock mode for the catalog. It conflicts with the lock that PostgreSQL versions before 16 take to drop an origin.
 const CATALOG_LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
 /// A replication origin, or [`Origin::ABSENT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin(OriginId);
 
-/// The mode of the lock on an origin.
+/// The lock mode for an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Several sessions that advance the progress can hold the lock at the same time.
@@ -30,7 +29,8 @@ pub enum Mode {
     Exclusive = pg_sys::AccessExclusiveLock as isize,
 }
 
-/// Another session has set up the origin for itself. Until that session ends, no other session can change the progress.
+/// Another session has set up the origin for its own use. Until that session ends, no other session can change the
+/// progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InUse;
 

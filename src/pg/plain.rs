@@ -6,24 +6,25 @@ use pgrx::pg_sys;
 use crate::pg::relation;
 use crate::pg::triggers::{Trigger, Triggers};
 
-/// A feature that can run code when a row is written, or a property that makes it impossible to exclude this.
+/// A feature of a table that can run code when a row is written, or a property that makes it impossible to exclude
+/// this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteObstacle {
-    /// It is a partition or is not an ordinary table.
+    /// The table is a partition or is not an ordinary table.
     Kind,
-    /// It has other columns, or columns of other types.
+    /// The table has other columns, or columns of other types.
     Columns,
-    /// It has an unexpected trigger with this name, which is in the database's encoding.
+    /// The table has an unexpected trigger with this name, which is in the database's encoding.
     Trigger(Vec<u8>),
-    /// It has a rule.
+    /// The table has a rule.
     Rule,
-    /// Row security is enabled.
+    /// Row security is enabled on the table.
     Policies,
-    /// It has a CHECK constraint.
+    /// The table has a CHECK constraint.
     Check,
     /// A column has a default or is generated.
     Default,
-    /// It has an index other than the primary key, or no primary key.
+    /// The table has an index other than the primary key, or it has no primary key.
     Index,
 }
 
@@ -53,7 +54,7 @@ pub fn obstacle(
         check(constraints.is_some_and(|some| some.num_check > 0), WriteObstacle::Check);
         check(constraints.is_some_and(|some| some.num_defval > 0), WriteObstacle::Default);
         let (all, count) = (Triggers::of(relation), (*open.rd_att).natts as i16);
-        // This comes last because it can read catalogs.
+        // This call comes last because it can read catalogs.
         let indexes = pg_sys::RelationGetIndexList(relation);
         let is_key =
             indexes.as_ref().is_some_and(|list| list.length == 1) && (*relation).rd_pkindex != pg_sys::InvalidOid;

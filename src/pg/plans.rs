@@ -16,7 +16,7 @@ use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTabl
 
 use crate::pg::relation::ANSWERED;
 
-/// The maximum number of plans that a session keeps. A plan takes some tens of kilobytes.
+/// The maximum number of plans that a session keeps. A plan needs some tens of kilobytes of memory.
 const MAX_PLANS: usize = 64;
 
 thread_local! {

@@ -12,7 +12,7 @@ use crate::pg::conninfo::{MAX_TEXT, text_of};
 /// The maximum number of bytes that are kept of an error text.
 const MAX_ERROR: usize = 1_000;
 
-/// The maximum number of columns in an answer. The answers of a registry have twelve.
+/// The maximum number of columns in an answer. A registry's answers have twelve.
 const MAX_COLUMNS: c_int = 100;
 
 /// Why no answer was received.
@@ -92,7 +92,7 @@ impl QueryResult {
         matches!(self.status(), PGRES_COPY_IN | PGRES_COPY_OUT | PGRES_COPY_BOTH)
     }
 
-    /// Returns the only row, or the reason why there is not exactly one.
+    /// Returns the only row, or the reason why there is not exactly one row.
     pub fn outcome(&self) -> Result<ResultRow, QueryFailure> {
         let raw = self.0.as_ptr();
         // SAFETY: the pointer is a result.
@@ -142,7 +142,7 @@ pub fn one_line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// Truncates a text to [`MAX_ERROR`] bytes, so that it fits into a line of the log.
+/// Truncates a text to [`MAX_ERROR`] bytes, so that it fits into one line in the log.
 pub fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_ERROR));
     text

@@ -1,4 +1,4 @@
-//! Names of tables: reading them from the catalog, and quoting them for statements, in the database's encoding.
+//! Reads the names of tables from the catalog and quotes them for statements, in the database's encoding.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -10,8 +10,8 @@ use crate::pg::versions;
 /// The maximum number of bytes in a name: `NAMEDATALEN` without the terminating zero byte.
 pub const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
 
-/// The message for `expect` on the result of an SPI query. There is always a result, because PostgreSQL itself raises
-/// an error if the query fails.
+/// The message for `expect` calls on the results of SPI queries. There is always a result, because PostgreSQL itself
+/// raises an error if a query fails.
 pub const ANSWERED: &str = "PostgreSQL raises the errors of a query";
 
 /// Returns true if a text is short enough to be the name of a column. A longer text, which could be a gigabyte in size,
@@ -76,7 +76,7 @@ pub fn is_temporary(relation: pg_sys::Oid) -> bool {
     unsafe { pg_sys::get_rel_persistence(relation) as u8 == pg_sys::RELPERSISTENCE_TEMP }
 }
 
-/// Quotes a name, unless it consists of lower-case letters, digits and underscores.
+/// Quotes a name unless it consists only of lower-case letters, digits and underscores.
 fn in_quotes(name: &[u8]) -> Vec<u8> {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
     if name.iter().all(plain) && !name.first().is_some_and(u8::is_ascii_digit) {
@@ -184,7 +184,7 @@ pub fn utf8(text: &[u8]) -> String {
 pub fn literal(text: &[u8]) -> Vec<u8> {
     let mut constant = if text.contains(&b'\\') { b" E'".to_vec() } else { b"'".to_vec() };
     for byte in text {
-        // In every server encoding, these bytes are separate characters.
+        // In all server encodings, these bytes are characters of their own.
         if [b'\'', b'\\'].contains(byte) {
             constant.push(*byte);
         }
@@ -208,7 +208,7 @@ pub fn shown(quoted: &str) -> String {
 }
 
 impl Name {
-    /// Returns the name of a table that does not need to exist. The arguments are in the database's encoding.
+    /// Returns a table name. The table does not need to exist. The arguments are in the database's encoding.
     pub fn new(schema: &[u8], table: &[u8]) -> Name {
         Name { schema: utf8(schema), table: utf8(table), bytes: table.len() }
     }
@@ -245,7 +245,7 @@ impl Name {
     }
 }
 
-/// Converts a name to the database's encoding, and truncates it in the same way as PostgreSQL.
+/// Converts a name to the database's encoding and truncates it in the same way as PostgreSQL.
 fn in_database(name: &str) -> Option<CString> {
     let name = CString::new(name).ok()?;
     // SAFETY: the name is a C string of this length. The result is the same string, or a C string that is valid for the

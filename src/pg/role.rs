@@ -1,4 +1,4 @@
-//! The role with whose privileges statements run.
+//! The current role, whose privileges statements use.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;

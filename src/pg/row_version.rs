@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use crate::pg::fired::{Fired, Version};
 
-/// A transaction or subtransaction that writes, and the number of a statement in it.
+/// A transaction or subtransaction that has written a row, and the number of the command that wrote the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     pub transaction: pg_sys::TransactionId,
@@ -19,8 +19,8 @@ impl Fired<'_> {
     pub fn is_current(&self) -> bool {
         let mut place = self.place();
         // SAFETY: the table is open during the call, and its access method provides this function. The slot is created
-        // for the table and is dropped after use. The snapshot is a constant of the server, and sees the changes of
-        // this transaction.
+        // for the table and is dropped after use. The snapshot is a constant of the server and sees the changes that
+        // this transaction has made.
         unsafe {
             let table = self.data.tg_relation;
             let slot = pg_sys::table_slot_create(table, std::ptr::null_mut());

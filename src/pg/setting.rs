@@ -20,7 +20,7 @@ pub fn configured(name: &CStr) -> Option<String> {
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// Changes a setting for this process. Any session must be allowed to change this setting.
+/// Changes a setting for this process. Only settings that every session is allowed to change can be passed.
 pub fn set(name: &CStr, value: &CStr) {
     // SAFETY: the arguments are C strings, which PostgreSQL copies.
     unsafe {

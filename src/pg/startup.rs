@@ -1,4 +1,4 @@
-//! How the server starts: with its own data, as a standby, or from a backup.
+//! Determines how the server starts: with its own data, as a standby, or from a backup.
 
 use std::ffi::CStr;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Checks what the synchronous standby has acknowledged, in PostgreSQL's shared memory.
+//! Checks in PostgreSQL's shared memory what the synchronous standby has acknowledged.
 //!
 //! `SyncRepWaitForLSN` cannot be used. It returns without an error if the wait is cancelled, and it returns immediately
 //! if `synchronous_commit` is off or local in the session.

@@ -36,14 +36,14 @@ unsafe impl SqlTranslatable for Text<'_> {
 }
 
 impl Text<'_> {
-    /// Converts the text to ASCII, and truncates it if it is long. Error messages must be valid in the database's
+    /// Converts the text to ASCII and truncates it if it is long. Error messages must be valid in the database's
     /// encoding.
     pub fn shown(self) -> String {
         shown(self.0)
     }
 }
 
-/// Converts a text to ASCII, and truncates it if it is long.
+/// Converts a text to ASCII and truncates it if it is long.
 pub fn shown(text: &[u8]) -> String {
     let start = &text[..text.len().min(SHOWN)];
     format!("{}{}", start.escape_ascii(), if start.len() < text.len() { "..." } else { "" })
@@ -55,14 +55,14 @@ pub fn characters(text: &[u8]) -> i32 {
     unsafe { pg_sys::pg_mbstrlen_with_len(text.as_ptr().cast(), text.len() as i32) }
 }
 
-/// Converts a text so that it is valid in the encoding of every database. Control characters and characters outside
+/// Converts a text to a form that is valid in the encoding of every database. Control characters and characters outside
 /// ASCII become question marks.
 pub fn ascii(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect()
 }
 
-/// Converts a UTF-8 text so that this database can show it. Unless the database's encoding is UTF-8, characters outside
-/// ASCII become question marks.
+/// Converts a UTF-8 text to a form that this database can show. Unless the database's encoding is UTF-8, characters
+/// outside ASCII become question marks.
 pub fn for_database(text: &str) -> String {
     // SAFETY: the call reads a variable of this process.
     match unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32 {

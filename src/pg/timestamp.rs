@@ -24,8 +24,8 @@ pub fn of(time: Nanos) -> i128 {
     i128::from(time / 1_000)
 }
 
-/// Converts a timestamp to an instant. An infinite timestamp becomes an instant outside the range of every layout that
-/// still leaves room for arithmetic.
+/// Converts a timestamp to an instant. An infinite timestamp becomes an instant that is outside the range of every
+/// layout but small enough for arithmetic.
 pub fn instant(at: TimestampWithTimeZone) -> i128 {
     match at.into_inner() {
         i64::MIN => i128::MIN / 4,
@@ -43,8 +43,8 @@ pub fn day(at: Date) -> i128 {
     }
 }
 
-/// Converts an instant to a timestamp. Returns `None` if the instant is outside the range of the type. In a layout with
-/// many timestamp bits, this is possible.
+/// Converts an instant to a timestamp. Returns `None` if the instant is outside the range of the type. This can happen
+/// in a layout with many timestamp bits.
 pub fn timestamptz(instant: i128) -> Option<TimestampWithTimeZone> {
     let micros = i64::try_from(instant - POSTGRES_EPOCH).ok()?;
     match micros {

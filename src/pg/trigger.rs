@@ -21,7 +21,7 @@ pub struct NewRow<'call> {
     arguments: &'call [*mut std::ffi::c_char],
 }
 
-/// The error for a row without a column of the requested name and type.
+/// The error for a row that has no column with the requested name and type.
 pub struct NoSuchColumn;
 
 impl Called {
@@ -66,7 +66,7 @@ impl NewRow<'_> {
         unsafe { (*self.data.tg_relation).rd_id }
     }
 
-    /// Returns the result that tells PostgreSQL to insert the row unchanged.
+    /// Returns the result that makes PostgreSQL insert the row unchanged.
     pub fn unchanged(&self) -> TriggerResult {
         TriggerResult(self.data.tg_trigtuple)
     }
@@ -107,8 +107,8 @@ pub(super) unsafe fn value(
     }
 }
 
-/// Returns true if, according to PostgreSQL, this session applies changes from another server. Only triggers that are
-/// enabled with ENABLE REPLICA or ENABLE ALWAYS fire in such a session.
+/// Returns true if `session_replication_role` is `replica`, which means that this session applies changes from another
+/// server. Only triggers that are enabled with ENABLE REPLICA or ENABLE ALWAYS fire in such a session.
 pub fn replicates() -> bool {
     // SAFETY: this is a plain variable of this process.
     unsafe { pg_sys::SessionReplicationRole == pg_sys::SESSION_REPLICATION_ROLE_REPLICA as i32 }

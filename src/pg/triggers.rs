@@ -1,21 +1,22 @@
-//! Copies of the triggers of a table.
+//! Copies of the triggers on a table.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// The maximum number of arguments that are read, and the maximum number of bytes of each. No definition has more, but
-/// a manually created trigger can have any number of arguments of any length.
+/// The maximum number of arguments that are read, and the maximum number of bytes of each. The definitions that this
+/// extension writes never exceed these limits, but a manually created trigger can have any number of arguments of any
+/// length.
 const MAX_ARGUMENTS: usize = 10;
 const MAX_BYTES: usize = 1_000;
 
-/// Copies of the triggers of a table. They are needed because reading a catalog can reveal that the table has changed,
-/// and PostgreSQL then frees the triggers of the open table. The copies are in PostgreSQL's memory, because a table can
-/// have any number of triggers.
+/// Copies of the triggers on a table. They are needed because reading a catalog can reveal that the table has changed,
+/// and PostgreSQL then frees the open table's triggers. The copies are in PostgreSQL's memory, because a table can have
+/// any number of triggers.
 pub struct Triggers(*mut pg_sys::TriggerDesc);
 
-/// The events for which a trigger fires, and when, as in `pg_trigger.tgtype`.
+/// The events for which a trigger fires, and when it fires, as in `pg_trigger.tgtype`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fires {
     /// After each inserted, updated or deleted row.
@@ -24,11 +25,11 @@ pub enum Fires {
     BeforeTruncate,
 }
 
-/// A trigger of a table.
+/// A trigger on a table.
 pub struct Trigger<'copy>(&'copy pg_sys::Trigger);
 
 impl Triggers {
-    /// Copies the triggers of an open table.
+    /// Copies the triggers on an open table.
     ///
     /// # Safety
     ///
@@ -106,7 +107,7 @@ impl Trigger<'_> {
     }
 
     /// Returns true if the trigger fires for exactly these events, regardless of the contents of the rows. A role with
-    /// the privilege TRIGGER can replace a trigger, and the condition of such a trigger is code of that role.
+    /// the TRIGGER privilege can replace a trigger, and the new trigger's condition is code from that role.
     pub fn fires_always(&self, when: Fires) -> bool {
         let kind = match when {
             Fires::AfterRow => {

@@ -1,5 +1,6 @@
-//! Observes utility statements: `DISCARD`, because PostgreSQL has no hook for discarding the values of sequences, and
-//! `COPY .. FROM`. PostgreSQL passes each utility statement to `ProcessUtility_hook`, even if a function runs it.
+//! Observes two kinds of utility statements: `COPY .. FROM`, and `DISCARD`, because PostgreSQL has no hook that is
+//! called when it discards the values of sequences. PostgreSQL passes each utility statement to `ProcessUtility_hook`,
+//! even if a function runs it.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

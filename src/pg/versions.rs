@@ -1,4 +1,5 @@
-//! The differences between PostgreSQL versions. A version that this file does not name is treated like the newest one.
+//! The differences between PostgreSQL versions. A version that is not named in this file is treated like the newest
+//! version.
 //!
 //! # PostgreSQL 19
 //!

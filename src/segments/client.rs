@@ -1,4 +1,4 @@
-//! A client of the registry for segments: sends its requests as SQL statements, and parses the answers.
+//! A client for the registry's segments. It sends requests as SQL statements and parses the answers.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::message::registry::{RefusalFacts, Trouble};
 use crate::pg::libpq::{Connection, ResultRow};
 use crate::segments::facts::PeriodTag;
 
-/// The statements. As in [`crate::fleet::call`], no names or operators depend on the search path.
+/// The statements. As in [`crate::fleet::call`], they do not depend on the search path.
 const HELLO: &CStr = c"SELECT answer, reason, nonce FROM snowflake_registry.hello($1, $2, $3)";
 const TAKE: &CStr =
     c"SELECT answer, reason, generation, first, count, step, max_step, EXTRACT(epoch FROM until) AS until \
@@ -24,7 +24,7 @@ const REPORT: &CStr =
     c"SELECT pg_catalog.json_agg(pg_catalog.json_build_array(answer, reason, tag)) FILTER (WHERE answer OPERATOR(pg_catalog.<>) 'current') \
       AS answers FROM snowflake_registry.report($1, $2, $3, $4)";
 
-/// What the registry reports about blocks that this server holds.
+/// What the registry reports about this server's blocks of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     /// The registry had lost the block. It continues above all numbers that it can have lost.
@@ -97,7 +97,7 @@ impl SegmentClient<'_> {
         }
     }
 
-    /// Returns numbers of a block to the registry. Returns false if the registry does not accept them.
+    /// Gives numbers of a block back to the registry. Returns false if the registry does not accept them.
     pub fn give_back(&self, tag: &str, rest: &Rest) -> Result<bool, Trouble> {
         let number = |number: i64| Some(number.to_string());
         let (generation, nonce) = (number(rest.generation as i64), text(rest.nonce));
@@ -144,7 +144,7 @@ impl SegmentClient<'_> {
         self.connection.row(sql, parameters, self.patience).map_err(Trouble::NoAnswer)
     }
 
-    /// Returns the trouble for an answer that every call can receive.
+    /// Returns the trouble for an answer that any call can receive.
     fn other(&self, row: &ResultRow) -> Trouble {
         match (row.get("answer"), row.get("reason")) {
             (Some("refused"), Some("foreign fleet")) => Trouble::Refused {

@@ -1,5 +1,5 @@
-//! The connection over which the registrar requests blocks. It stays open for some seconds, because a tag with a high
-//! demand needs one block after another.
+//! The connection over which the registrar requests blocks. It stays open for some seconds, because a tag in high
+//! demand needs several blocks in a row.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::segments::client::SegmentClient;
 /// How long a connection stays open after the last request.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// How long the registry has to answer one request. The limit is the time until the next heartbeat, but within this
+/// How long the registry has to answer one request. The limit is the time until the next heartbeat, restricted to this
 /// range.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
@@ -48,8 +48,8 @@ pub struct RegistryConnection {
 }
 
 impl RegistryConnection {
-    /// Closes a connection that is idle or that leads to a different registry. Returns the time after which the
-    /// connection will have been idle for too long.
+    /// Closes the connection if it has been idle for too long or leads to a different registry. Otherwise, returns the
+    /// time until it will have been idle for too long.
     pub fn close_if_idle(&mut self, context: &RequestContext, now: Instant) -> Option<Duration> {
         if self.string != context.string || self.last_use.is_some_and(|last| now >= last + IDLE) {
             self.close();

@@ -1,4 +1,5 @@
-//! The path from an SQL call to a number of a segment: the slots that a session remembers, and how the session waits.
+//! The path from an SQL call to a number from a segment. Each session remembers the slots that it has used, and waits
+//! if no number is available.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ const PATIENCE: Nanos = 60_000_000_000;
 /// many tags that do not exist.
 const LOOK_UP_PATIENCE: Nanos = 300_000_000_000;
 
-/// The number of tags that a session remembers. If the session uses more tags, it looks them up again.
+/// The number of tags that a session remembers. If a session uses more tags, it has to look them up again.
 const REMEMBERED: usize = 1_000;
 
 /// A slot and its version.
@@ -82,7 +83,7 @@ pub fn draw(tag: Text<'_>, period: impl FnOnce() -> Option<Asked>) -> i64 {
     }
 }
 
-/// Finds the slot of a tag and draws from it.
+/// Finds a tag's slot and draws a number from it.
 #[cold]
 fn find(tag: Text<'_>, period: Option<&Asked>) -> i64 {
     let raise = |problem: SegmentProblem| -> ! { problem.report(&tag.shown()).raise() };
@@ -205,7 +206,7 @@ fn refused(reason: Reason, until: i64, asked: Option<&Asked>) -> SegmentProblem 
     }
 }
 
-/// Returns an error while the registry cannot be reached. The registrar keeps retrying.
+/// Returns an error if the registry cannot be reached. In this case, the registrar keeps retrying.
 fn unreachable() -> Result<(), SegmentProblem> {
     let Some(failing) = slots::failing() else { return Ok(()) };
     let (cause, hint) = (failing.cause(), failing.hint());

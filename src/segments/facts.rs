@@ -15,12 +15,13 @@ pub const MAX_TAG: usize = 200;
 /// UTF-8. A longer string, which could be a gigabyte in size, must not be copied.
 pub const MAX_ENCODED: usize = 4 * MAX_TAG;
 
-/// The prefix of the tags of series' periods. The registry refuses such a tag if it is not followed by a period.
+/// The prefix of tags that belong to a period of a series. The registry refuses a tag that has this prefix but does not
+/// end with a period.
 pub const PERIOD: &[u8] = b"series ";
 
 const WORDS: usize = MAX_TAG / size_of::<u64>();
 
-/// A tag in UTF-8. It is protected by the lock of the slots.
+/// A tag in UTF-8. The slots' lock protects it.
 #[derive(Default)]
 pub struct SharedTag {
     length: AtomicU64,
@@ -85,7 +86,8 @@ impl Asked {
     }
 }
 
-/// The period of the tag of a slot, if the tag belongs to a series. It is set when the slot is assigned to the tag.
+/// The period to which a slot's tag belongs, if it is the tag of a series. The period is set when the slot is assigned
+/// to the tag.
 pub struct OfPeriod {
     begins: AtomicI64,
     start: AtomicI64,
@@ -120,7 +122,7 @@ impl OfPeriod {
     }
 }
 
-/// The registrar's statistics for the tag of a slot.
+/// The registrar's statistics for a slot's tag.
 #[derive(Default)]
 pub struct TagFacts {
     pub generation: AtomicU64,
@@ -130,7 +132,7 @@ pub struct TagFacts {
     pub given: AtomicU64,
     /// The length of the last block.
     pub step: AtomicU64,
-    /// How often a block was fetched, and how often a session had to wait for one.
+    /// How many times a block was fetched, and how many times a session had to wait for one.
     pub fetches: AtomicU64,
     pub waits: AtomicU64,
     /// When the last block and the previous one were fetched, on the monotonic clock, and how many numbers had been
@@ -172,7 +174,7 @@ impl TagFacts {
     }
 }
 
-/// The registry's last refusal. Only the registrar writes it.
+/// The registry's last refusal for a tag. Only the registrar writes it.
 #[derive(Default)]
 pub struct Refusal {
     reason: AtomicU32,
@@ -202,7 +204,7 @@ impl Refusal {
 /// The maximum length of a text about the registry, in bytes.
 const TEXT: usize = 400;
 
-/// The current problem with the registry. It is protected by the lock of the slots.
+/// The current problem with the registry. The slots' lock protects it.
 #[derive(Clone, Copy)]
 pub struct Failing {
     /// When the first failed request was sent, in microseconds since the Unix epoch.
@@ -234,7 +236,7 @@ impl Failing {
         text(&self.cause)
     }
 
-    /// Returns how to resolve the cause.
+    /// Returns a hint about how to resolve the cause.
     pub fn hint(&self) -> String {
         text(&self.hint)
     }

@@ -1,4 +1,4 @@
-//! Records failed requests, and reports them, while the registry does not issue blocks.
+//! Records and reports failed requests while the registry does not issue blocks.
 
 use std::time::{Duration, Instant};
 

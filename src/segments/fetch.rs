@@ -1,8 +1,8 @@
-//! The registrar's part of segments: fetches blocks, and returns the remaining numbers to the registry. [`Refill`]
-//! decides which request to send for a tag, and interprets the answers.
+//! The registrar's work for segments. The registrar fetches blocks and returns remaining numbers to the registry.
+//! [`Refill`] decides which request to send for a tag and interprets the answers.
 //!
 //! A block is used only after the registry has confirmed its COMMIT. [`crate::pg::libpq::Connection::row`] returns a
-//! row only after the end of the transaction, and returns no row if there was a warning.
+//! row only after the end of the transaction, and returns no rows if there was a warning.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -54,12 +54,12 @@ impl Task {
     }
 }
 
-/// The registrar's part of this server's segments.
+/// The registrar's state for this server's segments.
 #[derive(Default)]
 pub struct Fetcher {
     connection: RegistryConnection,
     tags: HashMap<usize, FetchState>,
-    /// The slots to serve next, among the slots of segments and in the entrance.
+    /// The index of the next slot to serve, among the slots of segments and among the slots of the entrance.
     next: (usize, usize),
     newcomers: Newcomers,
     failures: Failures,
@@ -132,8 +132,8 @@ impl Fetcher {
         slots::all().iter().any(Slot::is_wanted)
     }
 
-    /// Reports to the waiting sessions that the registry cannot be reached. The next request of a session makes the
-    /// registrar retry.
+    /// Reports to the waiting sessions that the registry cannot be reached. The registrar retries at the next request
+    /// from a session.
     pub fn fail_all(&mut self, trouble: &Trouble) {
         let wanting: Vec<&Slot> = slots::all().iter().filter(|slot| slot.is_wanted()).collect();
         if let Some(first) = wanting.first() {
@@ -192,8 +192,8 @@ impl Fetcher {
     }
 
     /// Looks up a tag if this server does not know whether it exists, and creates the tag if it belongs to a period. If
-    /// the tag exists afterwards, frees its slot, so that the session takes a slot of a segment. Returns true, because
-    /// the registry has answered.
+    /// the tag exists afterwards, frees its slot, so that the session takes a slot of a segment. Returns true to
+    /// indicate that the registry has answered.
     fn look_up(&mut self, task: &Task, context: &RequestContext) -> Result<bool, Trouble> {
         let Task { slot, ref name, version, .. } = *task;
         let refused = match self.connection.request(context, |client| client.exists(name)) {
@@ -259,7 +259,7 @@ impl Fetcher {
         });
         task.slot.free(version);
         match given {
-            // The slot is free, so this is not requested again.
+            // The slot is free, so this task will not be requested again.
             Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => Ok(false),
             given => given.map(|()| !rests.is_empty()),
         }
@@ -296,7 +296,7 @@ impl Fetcher {
     }
 }
 
-/// Returns the circumstances under which the answer to a request arrives. The request was sent at `begun`. `creates` is
+/// Returns the circumstances in which the answer to a request arrives. The request was sent at `begun`. `creates` is
 /// true for the tag of a period.
 fn arrival(slot: &Slot, begun: Nanos, creates: bool) -> Arrival {
     let (now, facts) = (clock::monotonic(), &slot.facts);
@@ -312,8 +312,8 @@ fn arrival(slot: &Slot, begun: Nanos, creates: bool) -> Arrival {
     }
 }
 
-/// Reports to the sessions that wait for a number of a tag why there is none. The registrar continues to serve other
-/// tags.
+/// Reports to the sessions that are waiting for a number of a tag why no number is available. The registrar continues
+/// to serve other tags.
 fn refuse(slot: &Slot, version: u64, refusal: TagRefusal) {
     match refusal.closes {
         true => slot.refuse(version, refusal.reason),

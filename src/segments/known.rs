@@ -1,5 +1,5 @@
-//! The tags that exist in the registry, according to what this server has seen. This information can be wrong. It only
-//! determines the order in which the registrar serves the tags.
+//! The tags that this server has seen in the registry. This information can be outdated. It only affects the order in
+//! which the registrar serves the tags.
 #![allow(unsafe_code)]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +10,7 @@ use pgrx::prelude::*;
 
 use crate::pg::backend_slots::SharedArray;
 
-/// The number of tags that are remembered. A tag can overwrite a different one, which the registrar then looks up
+/// The number of tags that are remembered. A tag can overwrite a different one, which the registrar must then look up
 /// again.
 const REMEMBERED: usize = 16_384;
 
@@ -42,8 +42,8 @@ pub fn forget(tag: &str) {
     }
 }
 
-/// Returns the location at which a tag is remembered, and the tag's hash, which is the same in all processes. The hash
-/// is never 0, because 0 means that the location is empty.
+/// Returns the location at which a tag is stored, and the tag's hash, which is the same in all processes. The hash is
+/// never 0, because 0 means that the location is empty.
 fn place(tag: &str) -> Option<(&'static AtomicU64, u64)> {
     let mut hasher = DefaultHasher::new();
     tag.hash(&mut hasher);

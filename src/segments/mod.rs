@@ -1,4 +1,4 @@
-//! Segments on this server: from a request for a number of a tag to the block that the registry has granted.
+//! Segments on this server: from the request for a number to the block that the registry has granted.
 
 pub mod client;
 pub mod connections;

@@ -10,7 +10,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// series begin.
 const BURST: u32 = 100;
 
-/// The number of consecutive requests for blocks after which a waiting tag is looked up.
+/// After this many consecutive requests for blocks, a waiting tag is looked up.
 const PASSED: u32 = 8;
 
 /// The order in which tags are looked up.
@@ -18,7 +18,7 @@ const PASSED: u32 = 8;
 pub struct Newcomers {
     /// The time at which all pauses will have ended.
     paid: Option<Instant>,
-    /// The number of requests for blocks that were preferred since a tag was last looked up.
+    /// The number of block requests that have taken precedence since a tag was last looked up.
     passed: u32,
 }
 

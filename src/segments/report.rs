@@ -1,5 +1,5 @@
-//! Reports to the registry which blocks this server holds. The registry can thus detect that it has lost them, and this
-//! server can detect that their segments were dropped.
+//! Reports to the registry which blocks this server holds. From these reports, the registry can detect that it has lost
+//! blocks. From the answers, this server can detect that segments were dropped.
 
 use std::sync::atomic::Ordering::Relaxed as RELAXED;
 
@@ -25,7 +25,7 @@ impl Reports {
     /// Reports the tags whose blocks this server holds, over the connection of a heartbeat. If there are none, nothing
     /// is sent. If the report fails, the next heartbeat retries.
     pub fn report(&mut self, connection: &Connection, context: &RequestContext) {
-        // If the server must shut down or reload its configuration, the next heartbeat sends the report.
+        // If the report was interrupted by a shutdown or a reload of the configuration, the next heartbeat sends it.
         let interrupted = |trouble: &Trouble| matches!(trouble, Trouble::NoAnswer(QueryFailure::Interrupted));
         let failed = Reports::try_report(connection, context).err().filter(|trouble| !interrupted(trouble));
         if let Some(trouble) = &failed

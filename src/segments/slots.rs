@@ -6,8 +6,8 @@
 //! A lightweight lock protects the tag, the phase and the version of a slot. They are read with the lock in shared mode
 //! and changed with the lock in exclusive mode. No process waits, calls a function that can raise an error, or
 //! communicates with the registry while it holds the lock. The numbers need no lock ([`flake::Segment`]): a session
-//! that knows the slot and its version draws without one. All other items of a slot are single atomics, most of which
-//! are written only by the registrar.
+//! that knows the slot and its version draws without one. All other items in a slot are single atomics, most of which
+//! only the registrar writes.
 //!
 //! A slot goes through these phases:
 //!
@@ -21,9 +21,10 @@
 //!
 //! The last [`ENTRANCE`] slots are the entrance. They are assigned to tags whose existence is unknown to this server.
 //! When the registrar has found such a tag, it frees the slot, and the session takes one of the other slots. As a
-//! result, tags that do not exist do not close any segments. The roles that are logged in share the entrance. If it is
-//! full, a role takes a slot from the role that has the most slots. The slot can then be assigned to a different tag
-//! while the registrar is looking up the previous one, so the registrar specifies the version with each answer.
+//! result, requests for tags that do not exist never cause a segment to be closed. The roles that are logged in share
+//! the entrance. If it is full, a role takes a slot from the role that has the most slots. The slot can then be
+//! assigned to a different tag while the registrar is looking up the previous one, so the registrar specifies the
+//! version with each answer.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -50,7 +51,7 @@ const COURTESY: Nanos = 1_000_000_000;
 /// The number of slots in the entrance.
 const ENTRANCE: usize = 32;
 
-/// The phase of a slot, as described above.
+/// The phase of a slot. The beginning of this file describes the phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Phase {
@@ -61,12 +62,12 @@ pub enum Phase {
     Leaving,
 }
 
-/// The slot of one tag. The default slot has no tag, because [`Phase::Free`] is 0.
+/// A slot for one tag. The default value has no tag, because [`Phase::Free`] is 0.
 #[derive(Default)]
 pub struct Slot {
     pub segment: Segment,
-    /// The last [`SharedWaits::era`] in which a session has drawn a number. In the entrance, the time at which the slot
-    /// was assigned to its tag.
+    /// The last [`SharedWaits::era`] in which a session has drawn a number. If the slot is in the entrance, the time at
+    /// which it was assigned to its tag.
     used: AtomicU64,
     wanted: AtomicBool,
     phase: AtomicU32,
@@ -87,8 +88,8 @@ pub struct Slot {
 /// The data that all slots share.
 struct SharedWaits {
     registrar: SharedLatch,
-    /// The number of times that a slot has been assigned to a tag. Slots that were last used in the same era count as
-    /// equally idle.
+    /// The number of times that a slot has been assigned to a tag. Slots that were last used in the same era are
+    /// considered equally idle.
     era: AtomicU64,
     /// The condition on which sessions wait for a free slot.
     freed: Condition,
@@ -216,7 +217,7 @@ pub fn find_or_take(tag: &str, period: Option<&PeriodTag>, role: u32) -> FoundSl
     slot.set_phase(Phase::Asked);
     let version = slot.next_version();
     drop(failing);
-    // The sessions that waited for the previous tag notice that they no longer have a slot.
+    // This makes the sessions that are waiting for the previous tag notice that they no longer have a slot.
     slot.changed.wake_all();
     FoundSlot::Slot(slot, version)
 }
@@ -255,7 +256,7 @@ fn evict() {
 }
 
 impl Slot {
-    /// Draws a number. Requests the next block from the registrar when it is time.
+    /// Draws a number. Requests the next block from the registrar if it is time to do so.
     #[inline(always)]
     pub fn draw(&self, version: u64) -> Result<i64, Undrawn> {
         let Number { number, fetch } = self.segment.draw(version)?;
@@ -276,7 +277,7 @@ impl Slot {
         SHARED.get().registrar.set();
     }
 
-    /// Returns true if a session has made a request, and clears the request.
+    /// Returns true if a session has made a request and clears the request.
     pub fn take_wish(&self) -> bool {
         self.wanted.swap(false, Ordering::SeqCst)
     }
@@ -387,8 +388,8 @@ impl Slot {
         Some(given)
     }
 
-    /// Closes the segment without returning any numbers, because the registry does not issue blocks for this reason. A
-    /// session can request the tag again.
+    /// Closes the segment without returning any numbers to the registry, because the registry does not issue blocks of
+    /// the tag for the given reason. A session can request the tag again.
     pub fn refuse(&self, version: u64, reason: Reason) {
         let _lock = LOCK.exclusive();
         if self.version() == version {

@@ -14,9 +14,9 @@ pub struct Shown {
     pub tag: String,
     pub state: &'static str,
     pub generation: Option<u64>,
-    /// The next number, if there is one.
+    /// The next number that will be drawn, if there is one.
     pub next: Option<i64>,
-    /// The number of remaining numbers.
+    /// How many numbers remain.
     pub left: u64,
     /// The recent rate at which numbers have been drawn, per second.
     pub rate: f64,

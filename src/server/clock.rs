@@ -9,8 +9,8 @@ use crate::faults;
 /// again.
 const APART: Nanos = 1_000_000;
 
-/// The maximum number of times that the clocks are read. On a busy machine, the reads that are closest together are
-/// used.
+/// The maximum number of times that the clocks are read. If no reads are close enough together, as can happen on a busy
+/// machine, the closest ones are used.
 const TRIES: usize = 20;
 
 /// Reads the monotonic clock. This is the only clock that is read for each ID.
@@ -50,8 +50,8 @@ fn read_all() -> Reading {
 #[inline]
 fn read(clock: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is valid for the call. The call cannot fail, because every Linux version since 2.6.39 has
-    // these clocks.
+    // SAFETY: the pointer is valid for the call. The call cannot fail, because these clocks exist in Linux 2.6.39 and
+    // later.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     match u64::try_from(time.tv_sec) {
         Ok(seconds) => seconds.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64),

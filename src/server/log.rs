@@ -1,5 +1,5 @@
-//! Determines when the server logs its identity, clock events and the end of its layout. The texts are in
-//! [`crate::message`].
+//! Determines when the server logs its identity, clock events and the end of its layout. The module [`crate::message`]
+//! contains the texts.
 
 use std::sync::atomic::Ordering;
 
@@ -14,8 +14,8 @@ use crate::pg::startup::Startup;
 use crate::pg::{recovery, server, timestamp};
 use crate::server::{clock, log_limit, shmem};
 
-/// How many years before the end of the layout the warnings start. They start this early because moving to a different
-/// layout needs planning.
+/// How many years before the end of the layout the warnings start. They start so early because moving to a different
+/// layout requires planning.
 const NOTICE_YEARS: f64 = 2.0;
 
 /// Logs the identity of a server that has started or has been promoted. Also logs a warning if the mark may not cover

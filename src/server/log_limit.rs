@@ -12,7 +12,8 @@ use crate::faults::{self, Fault};
 /// daemons, would fill the log.
 pub const CLOCK_EVERY: Nanos = 60_000_000_000;
 
-/// How often the server logs that the layout ends soon: once a day while IDs are drawn.
+/// The minimum interval between two warnings that the layout ends soon. The warning is logged once a day while IDs are
+/// drawn.
 pub const END_EVERY: Nanos = 86_400_000_000_000;
 
 /// The minimum interval between two warnings about a mark that is slow to become durable.
@@ -77,6 +78,6 @@ pub struct Limiters {
     pub end: Limiter,
     /// The limiter for a witness that cannot be locked or was removed.
     pub witness: Limiter,
-    /// The limiter for a mark that does not become durable for a long time.
+    /// The limiter for marks that are slow to become durable.
     pub slow_mark: Limiter,
 }

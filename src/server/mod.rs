@@ -1,5 +1,5 @@
-//! What the generator, the segments and the fleet have in common on this server: clocks, waits, the log, statistics,
-//! and shared memory.
+//! The code that the generator, the segments and the fleet share: clocks, waits, the log, statistics, and shared
+//! memory.
 
 pub mod clock;
 pub mod log;

@@ -1,6 +1,6 @@
-//! What is known about the replication origin without reading the catalog: whether the background worker has created it
-//! and, if not, why. This information is in shared memory, so that sessions that do not find the origin can report the
-//! reason.
+//! The information about the replication origin that is available without reading the catalog: whether the background
+//! worker has created the origin and, if it has not, the reason. This information is in shared memory, so that sessions
+//! that do not find the origin can report the reason.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ const NOT_RUN: u32 = 0;
 const MADE: u32 = 1;
 const NO_FREE_STATE: u32 = 2;
 
-/// What the background worker has done so far.
+/// The progress of the background worker.
 pub struct OriginState {
     state: AtomicU32,
     /// The number of attempts to connect that have not succeeded so far. Each attempt increments this number before it
@@ -65,8 +65,9 @@ impl OriginState {
         self.in_use_at.store(if problem == Some(&MarkProblem::InUse) { now } else { 0 }, Ordering::Relaxed);
     }
 
-    /// Returns why the last attempt to write the mark was refused, if reading the mark does not show the reason. The
-    /// reason is reported for at most one window, because it may have disappeared while no session needed an ID.
+    /// Returns the reason why the last attempt to write the mark was refused, if this reason cannot be found by reading
+    /// the mark. The reason is reported for at most one window, because it may have ceased to exist while no session
+    /// needed an ID.
     pub fn refused_write(&self, now: Nanos) -> Option<MarkProblem> {
         let noted = self.in_use_at.load(Ordering::Relaxed);
         (noted != 0 && now.abs_diff(noted) <= MAX_WINDOW).then_some(MarkProblem::InUse)

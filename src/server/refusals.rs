@@ -1,5 +1,5 @@
-//! Counts the replicated rows that the guards have refused, and stores the last one. Each value is a single atomic, so
-//! the views can show the ID of one refusal with the time of another.
+//! Counts the replicated rows that guards have refused, and stores the ID and the time of the last refusal. Each value
+//! is a separate atomic, so a view can show the ID of one refusal together with the time of another.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 

@@ -1,7 +1,7 @@
-//! The shared memory of all backends, with the name `snowflake_pg`: the generator's [`flake::State`], the state of the
-//! mark's replication origin, and the data that logging and statistics need. Other parts have shared memory of their own:
-//! the counters of each backend ([`crate::server::stats`]), the grant ([`crate::fleet::grant`]), and the segments with
-//! their lock ([`crate::segments::slots`]).
+//! The shared memory segment `snowflake_pg`, which all backends use. It contains the generator's [`flake::State`], the
+//! state of the mark's replication origin, and the data for logging and statistics. Other parts have their own shared
+//! memory: the counters of each backend ([`crate::server::stats`]), the grant ([`crate::fleet::grant`]), and the
+//! segments with their lock ([`crate::segments::slots`]).
 //!
 //! # Locking contract
 //!
@@ -68,7 +68,7 @@ pub fn request() {
     pg_shmem_init!(SHARED = Shared::new());
 }
 
-/// Returns the state. This function can be used only after [`request`]. In a process that has an
+/// Returns the state. This function can be used only after [`request`]. If a process has an
 /// [`crate::config::identity::Identity`], `request` has been called.
 #[inline]
 pub fn state() -> &'static State {
@@ -103,13 +103,13 @@ pub fn counting_since() -> &'static AtomicU64 {
     &SHARED.get().counting_since
 }
 
-/// Returns a flag that is true if another server had locked the witness when a session last tried to lock it. This
+/// Returns a flag that is true if, when a session last tried to lock the witness, another server held the lock. This
 /// function can be used only after [`request`].
 pub fn worker_in_use() -> &'static AtomicBool {
     &SHARED.get().worker_in_use
 }
 
-/// Returns the number of rows that guards have refused, and the last one. This function can be used only after
+/// Returns the number of rows that guards have refused, and the last refusal. This function can be used only after
 /// [`request`].
 pub fn refusals() -> &'static Refusals {
     &SHARED.get().refusals

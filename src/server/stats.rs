@@ -2,11 +2,11 @@
 //!
 //! # Locking contract
 //!
-//! Only the backend that has taken a slot counts in it, with plain loads and stores. Any process can read a slot at any
-//! time. The counters in a slot are never reset. Instead, the slot also stores the values of the counters at the start
-//! of its backend and at the last [`reset`], and readers subtract these values. As a result, counts outlive their
-//! backend. A reader can happen to subtract the values of a previous backend, which is acceptable because no ID depends
-//! on the statistics.
+//! Only the backend that has taken a slot writes to its counters, with plain loads and stores. Any process can read a
+//! slot at any time. The counters in a slot are never reset. Instead, the slot also stores the values that the counters
+//! had when the backend started and at the last [`reset`], and readers subtract these values. As a result, the counts
+//! of a backend remain available after it exits. A reader may subtract the values of a previous backend. This is
+//! acceptable because no ID depends on the statistics.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -72,8 +72,8 @@ impl Counts {
 struct Counters([AtomicU64; COUNTS]);
 
 impl Counters {
-    /// Adds to a counter. No locked instruction is needed, because only the backend that has taken the slot counts in
-    /// it.
+    /// Adds to a counter. No locked instruction is needed, because only the backend that has taken the slot writes to
+    /// the counter.
     #[inline(always)]
     fn add(&self, count: Count, number: u64) {
         let counter = &self.0[count as usize];
@@ -215,7 +215,7 @@ fn own() -> &'static StatsSlot {
     OWN.get_or_take(attach)
 }
 
-/// Takes the slot with the number of this backend.
+/// Takes the slot that has this backend's number.
 #[cold]
 fn attach() -> &'static StatsSlot {
     // The counts of a process that is not a backend are discarded.
@@ -230,7 +230,7 @@ fn attach() -> &'static StatsSlot {
     slot
 }
 
-/// Leaves the slot and its counts to the next backend.
+/// Releases the slot. The counts remain in it.
 fn detach() {
     own().pid.store(0, Ordering::Release);
 }

@@ -10,9 +10,9 @@ use crate::pg::wait_event::WaitEvent;
 use crate::pg::{latch, versions};
 use crate::server::stats;
 
-/// The maximum duration of one sleep, except that a wait of up to twice this time is a single sleep. After each sleep,
-/// the clock and the settings are read again. The last sleep of a wait must not be short, because a session that
-/// retries earlier than [`flake::Pace`] allows takes the IDs of sessions that have waited longer.
+/// The maximum duration of one sleep. As an exception, a wait of up to twice this duration is a single sleep. After
+/// each sleep, the clock and the settings are read again. The last sleep of a wait must not be short, because a session
+/// that retries earlier than [`flake::Pace`] allows takes IDs away from sessions that have waited longer.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Sleeps for `time`, so that the lead can decrease.

@@ -1,4 +1,4 @@
-//! The server that has locked the witness, as the witness describes it.
+//! The server that has locked the witness, as described in the witness.
 
 use std::fmt;
 use std::fs;

@@ -1,8 +1,8 @@
-//! The background worker that creates the replication origin in which the mark is stored, and then exits.
+//! The background worker that creates the replication origin in which the mark is stored. It then exits.
 //!
 //! It runs after the server has become a primary, either at a server start or through a promotion. It creates the
-//! origin in its own transaction. A user's transaction could be rolled back but leave the progress behind, and the next
-//! subscription would inherit this progress.
+//! origin in its own transaction. If a user's transaction created the origin and was rolled back, the progress would
+//! remain, and the next subscription would inherit it.
 
 use std::time::Duration;
 
@@ -72,7 +72,8 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
     announce();
 }
 
-/// Logs the server's identity. If the server cannot issue IDs now, or will soon be unable to, also logs the reason.
+/// Logs the server's identity. If the server cannot issue IDs, or will soon be unable to issue IDs, also logs the
+/// reason.
 fn announce() {
     let Some(identity) = &grant::identity() else {
         return;

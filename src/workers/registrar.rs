@@ -1,9 +1,9 @@
 //! The registrar: the background worker that requests a worker ID from the registry and renews the grant.
-//! [`flake::fleet::Member`] decides what to send, and interprets the answers. Sessions read what the registrar
-//! publishes ([`crate::fleet::grant`]) and never communicate with the registry.
+//! [`flake::fleet::Member`] decides what to send and interprets the answers. Sessions read what the registrar publishes
+//! ([`crate::fleet::grant`]) and never communicate with the registry.
 //!
-//! The connection is closed after each heartbeat. Because of this, a fleet of a thousand servers needs only a few
-//! connections to the registry at a time, the next heartbeat finds the new primary after a failover, and no firewall
+//! The connection is closed after each heartbeat. As a result, a fleet of a thousand servers needs only a few
+//! connections to the registry at a time, the first heartbeat after a failover finds the new primary, and no firewall
 //! can silently drop an idle connection. The cost is one login per minute, or one per second with the shortest lease.
 
 use std::time::{Duration, Instant};
@@ -32,15 +32,15 @@ use crate::server::{clock, log_limit, shmem};
 /// The time between an error of the background worker itself and its restart.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// The maximum number of requests in one heartbeat. The longest sequence is a lost worker ID, a new life, and a new
-/// claim.
+/// The maximum number of requests in one heartbeat. A heartbeat needs the most requests if the worker ID was lost, a
+/// new life has begun, and a new claim is sent.
 const REQUESTS: usize = 8;
 
-/// How long after its start the registrar does not log failed connections. If the registry is in the cluster that the
-/// registrar belongs to, it does not accept connections until the server has started.
+/// How long after its start the registrar does not log failed connections. A registry in the registrar's own cluster
+/// does not accept connections until the server has started.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long a request about segments may take if no heartbeat is due.
+/// The time that requests about segments may take if no heartbeat is scheduled.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Registers the background worker if the server uses a registry. The postmaster calls this function while it preloads
@@ -78,7 +78,7 @@ struct Registrar {
     member: Member,
     format: IdFormat,
     scale: Scale,
-    /// What sessions see. Every change is published.
+    /// The data that sessions see. Every change to it is published.
     snapshot: Snapshot,
     begun: Instant,
     /// The connection string of the last heartbeat.
@@ -125,7 +125,7 @@ impl Registrar {
     }
 
     /// Publishes the contents of the witness. Otherwise, if the witness has become void since the postmaster read it,
-    /// the server would show a worker ID that is not renewed.
+    /// the server would show a worker ID whose grant is not renewed.
     fn resume(&mut self) {
         let before = self.snapshot.generation;
         match (self.member.standing(), self.snapshot.standing) {
@@ -154,7 +154,7 @@ impl Registrar {
     fn run(&mut self) {
         let mut due = Some(Instant::now());
         while !background_worker::ending() {
-            // A new connection string may be intended to resolve a failure, so it is tried immediately.
+            // A new connection string may be meant to resolve a failure, so it is used immediately.
             if background_worker::reload() && guc::registry() != self.string {
                 due = due.map(|_| Instant::now());
             }
@@ -200,8 +200,8 @@ impl Registrar {
         self.segments.part(context.as_ref());
     }
 
-    /// Sends a heartbeat. Returns the time until the next one, or `None` if there will be no next one because the
-    /// server is fenced.
+    /// Sends a heartbeat. Returns the time until the next heartbeat, or `None` if the server is fenced and sends no
+    /// more heartbeats.
     fn heartbeat(&mut self) -> Option<Duration> {
         self.string = guc::registry();
         if !self.removal_logged && !record::exists() {
@@ -225,13 +225,14 @@ impl Registrar {
         (self.snapshot.standing != Standing::Fenced).then_some(pause)
     }
 
-    /// Sends requests until the protocol needs no more. They use a separate connection.
+    /// Sends requests over a new connection until the protocol needs no more requests.
     fn exchange(&mut self) -> Result<(), Trouble> {
         if self.string.is_empty() {
             return Err(Trouble::NotSet);
         }
         let string = ConnectionString::parse(&self.string).ok_or(Trouble::Malformed)?;
-        // Several hosts that do not respond take a long time. The registrar must not appear to be dead in the meantime.
+        // If several hosts do not respond, the attempts take a long time, during which the registrar must not appear to
+        // have stopped.
         let alive = || {
             self.snapshot.attempted = clock::monotonic();
             grant::publish(&self.snapshot);
@@ -255,8 +256,8 @@ impl Registrar {
             match effect {
                 Effect::Continue | Effect::Refused(RegistryRefusal::Life) => self.store(),
                 Effect::Assigned => {
-                    // If the server is giving up a spare worker ID, no session may still issue IDs with it when the new
-                    // worker ID is published.
+                    // If the server is giving up a spare worker ID, sessions must stop issuing IDs with it before the
+                    // new worker ID is published.
                     if self.snapshot.standing == Standing::Holding && !faults::on(Fault::SpareKept) {
                         self.leave(Standing::Seeking);
                     }
@@ -315,7 +316,7 @@ impl Registrar {
     }
 
     /// Makes the witness void, and publishes that the server has no worker ID. Because of this order, a server that is
-    /// killed in between does not continue with the worker ID when it is restarted.
+    /// killed between the two steps does not use the worker ID after a restart.
     fn leave(&mut self, standing: Standing) {
         self.store();
         self.snapshot.standing = standing;
@@ -324,7 +325,7 @@ impl Registrar {
         self.publish_change();
     }
 
-    /// Publishes a different worker ID, or the fact that there is none, and ends the assignment for which the state is
+    /// Publishes a different worker ID, or that there is none, and then ends the assignment for which the state is
     /// loaded. Because of this order, a session that has read the previous snapshot can no longer load the state for
     /// it.
     fn publish_change(&self) {
@@ -395,7 +396,7 @@ impl Registrar {
         self.snapshot.offset_us = clocks.offset;
         self.snapshot.round_trip_us = clocks.round_trip;
         let Some(limit) = guc::max_clock_skew() else { return };
-        // The part of the offset that cannot be a measurement error.
+        // This is the part of the offset that cannot be a measurement error.
         let certain = clocks.offset.saturating_abs().saturating_sub(clocks.round_trip / 2);
         if i128::from(certain) > limit.as_micros() as i128
             && self.skew_logged.is_none_or(|logged| logged.elapsed() >= log_limit::SKEW_EVERY)

@@ -1,5 +1,5 @@
-//! The background worker that checks, on a standby, whether the standby and its primary have the same worker ID. Before
-//! a failover, nothing else reveals this problem.
+//! The background worker that checks, on a standby, whether the standby and its primary have the same worker ID.
+//! Nothing else reveals this problem before a failover.
 //!
 //! The worker exits when it has the answer or when the server is promoted. If a server starts as a standby and is
 //! promoted without a primary, as happens with Patroni after a crash, the worker does not log a warning.
@@ -19,7 +19,7 @@ use crate::server::shmem;
 /// The time between an error and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// How often the worker checks whether the server is streaming, and which server wrote the mark.
+/// The time between two checks of whether the server is streaming and which server wrote the mark.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Registers the background worker if the server starts as a standby. The postmaster calls this function while it
