@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<Option<Epoch>, EpochProblem> {
     Epoch::from_unix_ms(ms).map(Some).ok_or(EpochProblem::Range)
 }
 
-/// Parses a date with `Z` or an offset, such as `2030-01-01Z` and returns the start of that day at that offset.
+/// Parses a date with `Z` or an offset, such as `2030-01-01Z`, and returns the start of that day at that offset.
 fn midnight(text: &str) -> Option<Timestamp> {
     let (date, zone) = text.split_at_checked("YYYY-MM-DD".len())?;
     let zone = zone.trim_start();

@@ -130,7 +130,8 @@ pub fn extend_to(identity: &Identity, needed: u64) -> Option<Nanos> {
         }
         debug2!("snowflake_pg: waiting for another session to extend the reservation");
         let waiting = shmem::extended().join();
-        // Try again to make the claim, because this session was not woken if the claim was released before this point.
+        // Retry the claim, because this session was not woken if the other session released its claim before this
+        // point.
         if let Some(claim) = ClaimGuard::take(false) {
             drop(waiting);
             return extend(identity, needed, claim);

@@ -9,9 +9,9 @@
 //! - a renewal contains the fleet's life, but its row is missing, is from an earlier life, or has a lower count.
 //!
 //! If the registry is reverted to an earlier state without a new timeline, it detects this at the next renewal of any
-//! grant that it had renewed since that state. This takes one heartbeat. The newest `seen` in its rows does not reveal
-//! the loss sooner. Between two heartbeats, this value is just as old in a registry that has lost nothing, and a new
-//! server does not provide a newer one.
+//! grant that it had renewed since then. This takes one heartbeat. The newest `seen` in its rows does not reveal the
+//! loss sooner. Between two heartbeats, this value is just as old in a registry that has lost nothing, and a new server
+//! does not provide a newer one.
 //!
 //! The registry then begins a new life and two quarantines. It does not change any rows, because a higher bound in a
 //! row would revive a holder whose grant has expired.
