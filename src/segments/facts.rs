@@ -16,7 +16,7 @@ pub const MAX_TAG: usize = 200;
 pub const MAX_ENCODED: usize = 4 * MAX_TAG;
 
 /// The prefix of tags that belong to a period of a series. The registry refuses a tag that has this prefix but does not
-/// end with a period.
+/// name a period of a series.
 pub const PERIOD: &[u8] = b"series ";
 
 const WORDS: usize = MAX_TAG / size_of::<u64>();

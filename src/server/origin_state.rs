@@ -14,7 +14,7 @@ const NOT_RUN: u32 = 0;
 const MADE: u32 = 1;
 const NO_FREE_STATE: u32 = 2;
 
-/// The progress of the background worker.
+/// The state of the replication origin and of the background worker.
 pub struct OriginState {
     state: AtomicU32,
     /// The number of attempts to connect that have not succeeded so far. Each attempt increments this number before it
