@@ -1,4 +1,5 @@
--- Functions for the owner of the registry.
+-- Functions for the owner of the registry: the fleet, its lease and its life. Those for tags, for reserved worker IDs and for privileges
+-- are in tags.sql, reserved.sql and rights.sql. The owner does not free the worker ID of a lost server: claim.sql reuses it.
 
 CREATE FUNCTION snowflake_registry.create_fleet(
     layout text, epoch timestamptz DEFAULT NULL, not_before timestamptz DEFAULT NULL

@@ -1,4 +1,5 @@
-//! All waits of sessions. A waiting session waits on its latch, responds to interrupts, and holds no locks.
+//! All waits of sessions. A waiting session waits on its latch, responds to interrupts, and holds no locks. The events that
+//! the views show are in [`crate::pg::wait_event`].
 
 use std::time::Duration;
 

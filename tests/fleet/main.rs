@@ -3,6 +3,7 @@
 //! server that breaks one rule, or servers without a registry that share a worker ID. What the registry itself answers is tested in
 //! `tests/registry`.
 
+mod ahead;
 mod answers;
 mod application;
 mod application_page;

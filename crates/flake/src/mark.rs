@@ -4,7 +4,8 @@
 //! epoch or the worker ID has changed. Whatever the new configuration is, the server begins above every ID that it
 //! could have issued before.
 //!
-//! The file `reservation.rs` determines how far ahead of the last ID the mark is set.
+//! The file `reservation.rs` determines how far ahead of the last ID the mark is set. The library stores the mark as the
+//! progress of a replication origin (`src/generator/mark.rs`).
 
 use crate::Stamp;
 
