@@ -65,6 +65,7 @@ pub fn of(part: &str) -> Vec<&'static str> {
             "src/functions/serial.rs",
             "src/functions/serial_at_commit.rs",
             "src/functions/series.rs",
+            "src/functions/series_next.rs",
             "sql/series.sql",
             "bench/src/serials.rs",
         ]],

@@ -26,6 +26,7 @@ pub mod serial_gaps;
 pub mod serial_keep;
 pub mod series;
 pub mod series_definition;
+pub mod series_next;
 pub mod series_rights;
 pub mod status;
 pub mod text;

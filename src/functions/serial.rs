@@ -3,7 +3,8 @@
 use pgrx::datum::Date;
 use pgrx::prelude::*;
 
-use crate::functions::series_definition::{PeriodTime, Series};
+use crate::functions::series_definition::Series;
+use crate::functions::series_next::PeriodTime;
 use crate::pg::function::Called;
 use crate::pg::locked::Lock;
 use crate::pg::text_arg::Text;
