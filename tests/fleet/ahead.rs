@@ -54,7 +54,11 @@ fn a_server_that_was_started_with_a_wrong_clock_continues_when_the_clock_is_righ
     server.set_clock(AHEAD);
     server.restart(Stop::Fast);
     let mut client = server.connect();
-    assert!(within(SOON, || refused(&mut client).is_some_and(|error| error.1.ends_with("has ended"))), "{}", server.log());
+    assert!(
+        within(SOON, || refused(&mut client).is_some_and(|error| error.1.ends_with("has ended"))),
+        "{}",
+        server.log()
+    );
     server.set_clock("+0");
     assert!(within(SOON, || refused(&mut client).is_none()), "{}", server.log());
     draw(&mut client, &mut ids);
@@ -84,7 +88,9 @@ fn a_server_with_ids_from_the_future_gets_a_different_worker_id_without_its_witn
     let changed = within(SOON, || client.one::<Option<i32>>(worker).is_some_and(|worker| worker != before));
     assert!(changed, "{}", server.log());
     // The mark is still ahead. No row has an ID of the new worker ID.
-    client.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), 'rows')").expect("the statement of the page");
+    client
+        .batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), 'rows')")
+        .expect("the statement of the page");
     let mut ids = client.all::<i64>("SELECT id FROM rows");
     draw(&mut client, &mut ids);
     server.restart(Stop::Immediate);
