@@ -75,8 +75,9 @@ impl Overdue {
 /// Issues the IDs for one request. A request for one ID usually gets the ID that follows the last one.
 #[inline(always)]
 pub fn draw(request: Request) -> Issued {
-    let state = shmem::state();
+    // Without an identity, the library may not be preloaded, and the shared memory may not exist.
     if let Some(identity) = identity::issuing().filter(|_| request.is_single()) {
+        let state = shmem::state();
         match state.next(&CURRENT_TICK, |offset| clock::monotonic().wrapping_add(offset)) {
             // The word is discarded if the state is loaded for a different worker ID (see [`flake::Assignment`]).
             Ok(drawn) if state.has_assignment(identity.assignment) => return issued(identity, drawn),
