@@ -1,5 +1,5 @@
 /**
- * IDs as UUIDs of version 8 (RFC 9562), like the SQL functions `snowflake_to_uuid` and `snowflake_from_uuid`.
+ * IDs as version 8 UUIDs (RFC 9562), like the SQL functions `snowflake_to_uuid` and `snowflake_from_uuid`.
  *
  * The 63 bits of an ID are the first bits of the UUID that belong neither to the version nor to the variant. The other bits are 0.
  */

@@ -1,4 +1,5 @@
--- How a session gets one ID, and when it waits.
+-- How a session gets one ID, and when it waits. state.sql explains why two sessions never draw the same value, even if the clock is set
+-- back.
 
 -- Waits for the duration of one tick if the next tick would be more than 100 ms ahead of the clock. Returns the tick of the state
 -- before the wait. pg_sleep() is avoided for short waits, because it sleeps until the clock reaches a certain time and would take

@@ -130,7 +130,7 @@ COMMENT ON FUNCTION snowflake_registry.report(uuid, text[], bigint[], bigint[]) 
 COMMENT ON FUNCTION snowflake_registry.begin_segment(uuid, text, timestamptz, bigint, bigint, bigint) IS
     'for servers: create the tag for a period of a series, unless the tag exists';
 COMMENT ON FUNCTION snowflake_registry.recreate_segment(text, bigint, bigint, bigint) IS
-    're-create a tag with different block sizes, or with start as its next number; neither start nor a higher number must be in use';
+    're-create a tag with different block sizes, or with start as its next number; start and all higher numbers must be unused';
 COMMENT ON FUNCTION snowflake_registry.create_segment(text, bigint, bigint, bigint, text, timestamptz) IS
     'create a tag whose first number is start, and return its generation; blocks contain from step to max_step numbers';
 COMMENT ON FUNCTION snowflake_registry.drop_segment(text) IS

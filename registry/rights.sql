@@ -23,6 +23,7 @@ $$;
 
 -- No role can call a function until the owner grants it: snowflake_registry.grant_server() grants what a server needs. Members of
 -- pg_monitor can read the views, and call the functions that the views call.
+REVOKE ALL ON SCHEMA snowflake_registry FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
 GRANT SELECT ON snowflake_registry.status, snowflake_registry.servers, snowflake_registry.handovers,

@@ -28,8 +28,6 @@ BEGIN
 END
 $install$;
 
-REVOKE ALL ON SCHEMA snowflake_registry FROM PUBLIC;
-
 -- Tables. They are empty until create_fleet() is called, so that a dump can be restored into a new extension.
 
 CREATE TABLE snowflake_registry.fleet (

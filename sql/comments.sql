@@ -89,7 +89,7 @@ COMMENT ON FUNCTION snowflake_to_text(bigint) IS
 COMMENT ON FUNCTION snowflake_from_text(text) IS
     'ID for a string returned by snowflake_to_text()';
 COMMENT ON FUNCTION snowflake_to_uuid(bigint) IS
-    'ID as a UUID of version 8 that sorts like the ID';
+    'ID as a version 8 UUID that sorts like the ID';
 COMMENT ON FUNCTION snowflake_from_uuid(uuid) IS
     'ID for a UUID returned by snowflake_to_uuid()';
 COMMENT ON FUNCTION snowflake_conceal(bigint, bytea, bytea) IS

@@ -259,6 +259,6 @@ CREATE FUNCTION snowflake_to_uuid(id bigint) RETURNS uuid
 CREATE FUNCTION snowflake_from_uuid(uuid uuid) RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_from_uuid_wrapper';
 COMMENT ON FUNCTION snowflake_to_uuid(bigint) IS
-    'ID as a UUID of version 8 that sorts like the ID';
+    'ID as a version 8 UUID that sorts like the ID';
 COMMENT ON FUNCTION snowflake_from_uuid(uuid) IS
     'ID for a UUID returned by snowflake_to_uuid()';

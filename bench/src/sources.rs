@@ -44,6 +44,7 @@ pub fn of(part: &str) -> Vec<&'static str> {
         "cost" => &[ID, &["bench/src/cost.rs", "bench/src/rivals.rs"]],
         "conceal" => &[&[
             "crates/flake/src/conceal.rs",
+            "crates/flake/src/conceal_key.rs",
             "crates/flake/src/ff1.rs",
             "src/functions/conceal.rs",
             "bench/src/conceal.rs",

@@ -1,11 +1,12 @@
-//! libfaketime, which fakes the clock of a server.
+//! libfaketime, with which tests set the clocks of a server.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
-use crate::{Host, command, output};
+use crate::{Builder, Cluster, Host, command, output};
 
 /// Returns the environment in which a program loads Debian's libfaketime.
 ///
@@ -14,6 +15,42 @@ use crate::{Host, command, output};
 /// that moment, for example the command of `restore_command`, ends with SIGBUS.
 pub fn faketime() -> [(&'static str, String); 2] {
     [("LD_PRELOAD", library()), ("FAKETIME_SHARED", shared())]
+}
+
+impl Builder {
+    /// Lets a test step the server's wall clock. At each clock read, libfaketime reads the offset that [`Cluster::set_clock`]
+    /// writes.
+    pub fn clock(mut self, offset: &str) -> Builder {
+        let host = Host::get();
+        let file = host.dir(&format!("{}.clock", self.name));
+        host.write(&file, &format!("{offset}\n"));
+        let file = file.to_string_lossy().into_owned();
+        self.env.extend(faketime().map(|(name, value)| (name.to_string(), value)));
+        self.env("FAKETIME_TIMESTAMP_FILE", &file)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+    }
+
+    /// Steps all of the server's clocks, including the monotonic clock.
+    pub fn clocks(self, offset: &str) -> Builder {
+        let mut builder = self.clock(offset);
+        builder.env.retain(|(name, _)| name != "FAKETIME_DONT_FAKE_MONOTONIC");
+        builder
+    }
+}
+
+impl Cluster {
+    /// Steps the wall clock of a server built with [`Builder::clock`]. With the offset `+3600`, the clock is 3600 seconds ahead
+    /// of the true time. With `@2010-11-04 01:42:54`, it begins at this time. With `2010-11-04 01:42:54`, it stands still at this
+    /// time.
+    pub fn set_clock(&self, offset: &str) {
+        let (_, file) =
+            self.like.env.iter().find(|(name, _)| name == "FAKETIME_TIMESTAMP_FILE").expect("a faked clock");
+        // The file is replaced at once, so that nobody reads an empty one.
+        let fresh = Path::new(file).with_extension("step");
+        Host::get().write(&fresh, &format!("{offset}\n"));
+        fs::rename(&fresh, file).expect("a file can be renamed in place");
+    }
 }
 
 fn library() -> String {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Config, NoTls};
 
 use crate::patience::{PATIENCE, within};
-use crate::{Host, command, faketime};
+use crate::{Host, command};
 
 /// How a server is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Cluster {
 pub struct Builder {
     pub(crate) name: String,
     settings: Vec<(String, String)>,
-    env: Vec<(String, String)>,
+    pub(crate) env: Vec<(String, String)>,
     arguments: Vec<String>,
 }
 
@@ -68,26 +68,6 @@ impl Builder {
     pub fn fault(self, name: &str) -> Builder {
         let library_path = format!("{}:$libdir", Host::get().faults().display());
         self.set("dynamic_library_path", &library_path).env("SNOWFLAKE_PG_FAULT", name)
-    }
-
-    /// Lets a test step the server's wall clock. At each clock read, libfaketime reads the offset that [`Cluster::set_clock`]
-    /// writes.
-    pub fn clock(mut self, offset: &str) -> Builder {
-        let host = Host::get();
-        let file = host.dir(&format!("{}.clock", self.name));
-        host.write(&file, &format!("{offset}\n"));
-        let file = file.to_string_lossy().into_owned();
-        self.env.extend(faketime().map(|(name, value)| (name.to_string(), value)));
-        self.env("FAKETIME_TIMESTAMP_FILE", &file)
-            .env("FAKETIME_NO_CACHE", "1")
-            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-    }
-
-    /// Steps all of the server's clocks, including the monotonic clock.
-    pub fn clocks(self, offset: &str) -> Builder {
-        let mut builder = self.clock(offset);
-        builder.env.retain(|(name, _)| name != "FAKETIME_DONT_FAKE_MONOTONIC");
-        builder
     }
 
     /// Creates the cluster but does not start it.
@@ -200,18 +180,6 @@ impl Cluster {
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
         }
         self.try_start_by(command)
-    }
-
-    /// Steps the wall clock of a server built with [`Builder::clock`]. With the offset `+3600`, the clock is 3600 seconds ahead
-    /// of the true time. With `@2010-11-04 01:42:54`, it begins at this time. With `2010-11-04 01:42:54`, it stands still at this
-    /// time.
-    pub fn set_clock(&self, offset: &str) {
-        let (_, file) =
-            self.like.env.iter().find(|(name, _)| name == "FAKETIME_TIMESTAMP_FILE").expect("a faked clock");
-        // The file is replaced at once, so that nobody reads an empty one.
-        let fresh = Path::new(file).with_extension("step");
-        Host::get().write(&fresh, &format!("{offset}\n"));
-        fs::rename(&fresh, file).expect("a file can be renamed in place");
     }
 
     /// Stops the server.

@@ -4,7 +4,7 @@
 //! `bigint`. Two different IDs never have the same concealed ID.
 
 use crate::ff1::Ff1;
-use crate::key::{InvalidKey, check_not_hexadecimal};
+use crate::conceal_key::{InvalidKey, check_not_hexadecimal};
 use crate::layout::Layout;
 
 /// A permutation of the numbers from 0 to 2<sup>63</sup> - 1, which is selected by a key.

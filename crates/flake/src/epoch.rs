@@ -7,7 +7,8 @@ use crate::Nanos;
 pub struct Epoch(u64);
 
 impl Epoch {
-    /// 2010-11-04 01:42:54.657 UTC, the epoch of Twitter's snowflakes (`twepoch` in Twitter's `IdWorker.scala`).
+    /// 2010-11-04 01:42:54.657 UTC, the epoch of Twitter's snowflakes (`twepoch` in Twitter's `IdWorker.scala`). It is the
+    /// default epoch of layouts that are not presets ([`IdFormat::parse`](crate::IdFormat::parse)).
     pub const TWITTER: Epoch = Epoch(1_288_834_974_657);
 
     /// 2014-09-01 00:00:00 UTC, the default start time of Sonyflake (`sonyflake.go`).

@@ -9,7 +9,7 @@
 use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 use fpe::ff1::{FF1, NumeralString, NumeralStringError, Operations};
 
-use crate::key::{InvalidKey, check_length};
+use crate::conceal_key::{InvalidKey, check_length};
 
 /// A permutation of the numbers that have `LENGTH` digits in base `RADIX`. A key selects the permutation.
 ///

@@ -80,6 +80,8 @@ mod bulk;
 mod clock;
 #[cfg(feature = "conceal")]
 mod conceal;
+#[cfg(feature = "conceal")]
+mod conceal_key;
 mod current_tick;
 mod epoch;
 mod error;
@@ -89,8 +91,6 @@ pub mod fleet;
 mod id_format;
 mod incidents;
 mod issuer;
-#[cfg(feature = "conceal")]
-mod key;
 mod layout;
 mod mark;
 mod pending;
@@ -113,6 +113,8 @@ pub use bulk::Bulk;
 pub use clock::{ClockEvent, ClockRules, Disciplined, GeneratorClock, OnRegression, Reading};
 #[cfg(feature = "conceal")]
 pub use conceal::Concealer;
+#[cfg(feature = "conceal")]
+pub use conceal_key::{InvalidKey, KEY_LENGTHS};
 pub use current_tick::CurrentTick;
 pub use epoch::Epoch;
 pub use error::{FormatError, LayoutError, Part, PartError};
@@ -121,13 +123,11 @@ pub use ff1::Ff1;
 pub use id_format::IdFormat;
 pub use incidents::Incidents;
 pub use issuer::{IdBatch, Issuer, NoPlan, Planned, StartError};
-#[cfg(feature = "conceal")]
-pub use key::{InvalidKey, KEY_LENGTHS};
 pub use layout::{Layout, Node, Parts, Stamp};
-pub use mark::Mark;
+pub use mark::{MAX_LEAD, Mark};
 pub use pending::{Generation, Pending, pause};
 pub use preset::Preset;
-pub use reservation::{MAX_LEAD, MAX_WINDOW, MIN_WINDOW, Reservation, next_window};
+pub use reservation::{MAX_WINDOW, MIN_WINDOW, Reservation, next_window};
 #[cfg(loom)]
 pub use segment::OrderedStep;
 pub use segment::{Block, Left, MAX_BLOCK, Number, Segment, Span, Undrawn};

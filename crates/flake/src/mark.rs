@@ -7,7 +7,11 @@
 //! The file `reservation.rs` determines how far ahead of the last ID the mark is set. The library stores the mark as the
 //! progress of a replication origin (`src/generator/mark.rs`).
 
-use crate::Stamp;
+use crate::{Nanos, Stamp};
+
+/// The largest lead of the mark at which a restarted server still issues IDs. It is one day, which is much longer than
+/// any window and than any ordinary inaccuracy of a clock.
+pub const MAX_LEAD: Nanos = 86_400_000_000_000;
 
 /// A high-water mark. The lowest mark, 1, means that no ID has been issued. The highest mark, 2^63, leaves no ID to
 /// issue.

@@ -10,10 +10,6 @@ pub const MIN_WINDOW: Nanos = 1_000_000_000;
 /// server that is cut off from its synchronous standby continues to issue IDs.
 pub const MAX_WINDOW: Nanos = 10_000_000_000;
 
-/// The largest lead of the mark at which a restarted server still issues IDs. It is one day, which is much longer than
-/// any window and than any ordinary inaccuracy of a clock.
-pub const MAX_LEAD: Nanos = 86_400_000_000_000;
-
 /// The words that a mark covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {

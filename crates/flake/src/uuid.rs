@@ -1,4 +1,4 @@
-//! IDs as UUIDs of version 8 (RFC 9562, <https://www.rfc-editor.org/rfc/rfc9562#section-5.8>), for programs that
+//! IDs as version 8 UUIDs (RFC 9562, <https://www.rfc-editor.org/rfc/rfc9562#section-5.8>), for programs that
 //! require UUIDs.
 //!
 //! In version 8, the application chooses all bits except those of the version and the variant. The first 63 of these
