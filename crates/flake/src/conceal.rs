@@ -3,8 +3,8 @@
 //! A concealed ID is the encryption of an ID. Like the ID, it is a number of 63 bits, so it fits into a positive
 //! `bigint`. Two different IDs never have the same concealed ID.
 
-use crate::ff1::Ff1;
 use crate::conceal_key::{InvalidKey, check_not_hexadecimal};
+use crate::ff1::Ff1;
 use crate::layout::Layout;
 
 /// A permutation of the numbers from 0 to 2<sup>63</sup> - 1, which is selected by a key.
