@@ -120,11 +120,7 @@ impl State {
         let Some(word) = current.next(last, now).filter(|word| *word < ceiling) else {
             return Err(Undecided::OtherTick);
         };
-        if self.last.compare_exchange(last, word, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            return Err(Undecided::Contended);
-        }
-        let renew = word >= self.terms.renew.load(Ordering::Relaxed);
-        Ok(Drawn { run: Run { first: word, count: 1 }, renew })
+        self.take(last, Run { first: word, count: 1 }).ok_or(Undecided::Contended)
     }
 
     /// Draws words that belong to the caller alone. `clock` converts an offset to generator time. It is called once in
@@ -147,19 +143,20 @@ impl State {
             }
             let ceiling = self.terms.ceiling.load(Ordering::Relaxed);
             let now = clock(self.terms.offset.load(Ordering::Relaxed));
-            match step(last, now, ceiling, limits, pace, request) {
-                Ok(run) => {
-                    // This swap alone decides which caller owns the words. [`Assignment`] explains why it needs
-                    // Acquire.
-                    let swap = self.last.compare_exchange_weak(last, run.last(), Ordering::Acquire, Ordering::Relaxed);
-                    if swap.is_ok() {
-                        let renew = run.last() >= self.terms.renew.load(Ordering::Relaxed);
-                        return Ok(Drawn { run, renew });
-                    }
-                }
-                Err(obstacle) => return Err(obstacle),
+            let run = step(last, now, ceiling, limits, pace, request)?;
+            if let Some(drawn) = self.take(last, run) {
+                return Ok(drawn);
             }
         }
+    }
+
+    /// Takes the words of a run that follows `last`. Returns `None` if another caller has drawn words since `last` was
+    /// read.
+    #[inline(always)]
+    fn take(&self, last: u64, run: Run) -> Option<Drawn> {
+        // This swap alone decides which caller owns the words. [`Assignment`] explains why it needs Acquire.
+        self.last.compare_exchange_weak(last, run.last(), Ordering::Acquire, Ordering::Relaxed).ok()?;
+        Some(Drawn { run, renew: run.last() >= self.terms.renew.load(Ordering::Relaxed) })
     }
 
     /// Returns the word that was issued last, or `None` while the state is not loaded.
@@ -284,8 +281,8 @@ impl State {
         self.extension.pending.forget(pending);
     }
 
-    /// Returns two times for the mark that was settled last: the monotonic time at which the mark was written, and the
-    /// generator time of its reservation.
+    /// Returns when the most recently settled mark was written, on the monotonic clock, and the generator time of its
+    /// reservation.
     pub fn settled(&self) -> (Nanos, Nanos) {
         let written = self.extension.settled_written.load(Ordering::Acquire);
         (written, self.extension.settled_for.load(Ordering::Relaxed))
@@ -348,7 +345,7 @@ impl State {
         let reading = read();
         let mut disciplined = before.discipline(reading, issued, rules);
         if !self.change_clock(version, disciplined.clock) {
-            // This function does not wait for the caller that has made the version odd, because that caller may be
+            // This function does not wait for the caller that made the version odd, because that caller may have been
             // stopped. The next comparison detects what this one misses.
             disciplined.event = None;
         }
