@@ -19,7 +19,7 @@ pub struct CurrentTick {
 }
 
 impl CurrentTick {
-    /// Returns a value for a caller that has not drawn yet.
+    /// Returns the value for a caller that has not drawn any words yet.
     #[expect(clippy::new_without_default, reason = "a const function is needed")]
     pub const fn new() -> CurrentTick {
         CurrentTick {

@@ -188,7 +188,7 @@ impl Default for Segment {
     }
 }
 
-/// Returns the word for a block from which no number has been drawn.
+/// Returns the word for a block from which no numbers have been drawn yet.
 const fn beginning(block: u64) -> u64 {
     block << 32
 }

@@ -169,7 +169,7 @@ impl Member {
         Member { identity, fleet, state, hello: Hello { serial: 0, awaited: false }, refused: None }
     }
 
-    /// Returns the member for a registrar that has been restarted while the server is fenced. The server stays fenced
+    /// Returns the member for a registrar that was restarted while the server was fenced. The server stays fenced
     /// until it restarts.
     pub const fn fenced(identity: MemberIdentity, seen: Point) -> Member {
         Member {

@@ -85,7 +85,7 @@ pub enum TemplateError {
         /// The field.
         field: Field,
     },
-    /// A field is present, but the field for the next longer period is missing.
+    /// The template contains this field, but not the field for the next longer period.
     Lacks {
         /// The field that is present.
         field: Field,

@@ -49,7 +49,7 @@ impl Registry {
     pub(super) fn begin_life(&mut self, now: Point, source: Source) {
         let quarantined = self.in_quarantine(now);
         let newest_seen = self.rows.values().map(|row| row.seen).max().unwrap_or(Point::ZERO);
-        // The clock that was used for the lost answers may have been one margin behind the newest time in the state.
+        // The clock that gave the times in the lost answers may have been up to one margin behind the newest time in the state.
         // The lost answers may therefore date from a quarantine if the newest time is less than one margin after its
         // end.
         let margins = self.scale().margin().twice();
