@@ -50,7 +50,7 @@ export function isUuid(text) {
  */
 export function fromUuid(text) {
     const uuid = BigInt(`0x${text.replace(/^urn:uuid:/i, "").replace(/[{}-]/g, "")}`);
-    const refuse = (why) => new RangeError(`UUID ${hyphenated(uuid)} is not the UUID of an ID: ${why}`);
+    const refuse = (why) => new RangeError(`UUID ${hyphenated(uuid)} is not an ID in UUID form: ${why}`);
     const version = (uuid >> VERSION_SHIFT) & mask(4n);
     if (((uuid >> VARIANT_SHIFT) & mask(2n)) !== VARIANT) throw refuse("it does not have the variant of RFC 9562");
     if (version !== VERSION) throw refuse(`it has version ${version}, not ${VERSION}`);

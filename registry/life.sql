@@ -230,7 +230,7 @@ BEGIN
     reason := CASE
         WHEN why IS NOT NULL THEN why
         WHEN NOT same_system OR (f.database_oid, f.table_oid) IS DISTINCT FROM (i.database_oid, i.table_oid)
-            THEN 'the registry is in another cluster or database than before'
+            THEN 'the registry is in a different cluster or database than before'
         WHEN f.mark IS NULL THEN 'the rows of the registry were restored'
         WHEN i.timeline <> f.timeline THEN format('timeline %s follows timeline %s', i.timeline, f.timeline)
         ELSE 'a server knew of renewals that the registry has lost'

@@ -41,7 +41,7 @@ COMMENT ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) IS
 COMMENT ON FUNCTION snowflake_check(regclass, text, integer[]) IS
     'duplicate IDs in a table, IDs that this server has not issued, and values that are not IDs; no rows if nothing is wrong';
 COMMENT ON FUNCTION snowflake_guard(regclass, text) IS
-    'create or enable the guard of a table, which refuses replicated rows with the worker ID of this server';
+    'create or enable the guard on a table; the guard refuses replicated rows with the worker ID of this server';
 COMMENT ON FUNCTION snowflake_guard_row() IS
     'trigger function of a guard; snowflake_guard() creates the trigger';
 COMMENT ON FUNCTION snowflake_guard_status() IS

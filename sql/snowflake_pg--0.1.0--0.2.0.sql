@@ -41,7 +41,7 @@ CREATE FUNCTION snowflake_guard_status() RETURNS TABLE (guard_refusals bigint, l
 REVOKE EXECUTE ON FUNCTION snowflake_guard_status() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_guard_status() TO pg_monitor;
 COMMENT ON FUNCTION snowflake_guard(regclass, text) IS
-    'create or enable the guard of a table, which refuses replicated rows with the worker ID of this server';
+    'create or enable the guard on a table; the guard refuses replicated rows with the worker ID of this server';
 COMMENT ON FUNCTION snowflake_guard_row() IS
     'trigger function of a guard; snowflake_guard() creates the trigger';
 COMMENT ON FUNCTION snowflake_guard_status() IS

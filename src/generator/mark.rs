@@ -15,7 +15,7 @@ use pgrx::pg_sys::XLogRecPtr;
 use crate::faults::{self, Fault};
 use crate::generator::witness;
 use crate::message::mark::MarkProblem;
-use crate::pg::origin::{self, Mode, Origin};
+use crate::pg::replication_origin::{self, Mode, Origin};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::wal;
 use crate::server::{clock, shmem, wait};
@@ -59,7 +59,7 @@ impl LockedOrigin {
                 origin.lock(mode);
             } else if !origin.try_lock(mode) {
                 if catalog {
-                    origin::unlock_catalog();
+                    replication_origin::unlock_catalog();
                 }
                 return Ok(None);
             }
@@ -77,7 +77,7 @@ impl LockedOrigin {
 /// attempts.
 fn lock_catalog(tries: u32) -> bool {
     for attempt in 1..=tries {
-        if origin::try_lock_catalog() {
+        if replication_origin::try_lock_catalog() {
             return true;
         }
         if attempt < tries {
@@ -96,7 +96,7 @@ impl Drop for LockedOrigin {
         }
         self.origin.unlock(self.mode);
         if self.catalog {
-            origin::unlock_catalog();
+            replication_origin::unlock_catalog();
         }
     }
 }
@@ -189,7 +189,7 @@ pub fn make() -> Result<bool, MarkProblem> {
 
 /// Returns true if the origin exists.
 pub fn exists() -> bool {
-    origin::see_changes();
+    replication_origin::see_changes();
     find().is_ok()
 }
 
@@ -217,5 +217,5 @@ fn progress(origin: Origin) -> Result<Mark, MarkProblem> {
 }
 
 fn write(origin: Origin, mark: Mark, backward: bool) -> Result<XLogRecPtr, MarkProblem> {
-    origin.advance(mark.value(), backward).map_err(|origin::InUse| MarkProblem::InUse)
+    origin.advance(mark.value(), backward).map_err(|replication_origin::InUse| MarkProblem::InUse)
 }

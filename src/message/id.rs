@@ -141,13 +141,13 @@ fn not_a_uuid(uuid: &str, error: UuidError) -> Report {
     let detail = match error {
         UuidError::Variant => "The UUID does not have the variant that RFC 9562 defines.".into(),
         UuidError::Version { version } => {
-            format!("The UUID has version {version}, but the UUID of an ID has version 8.")
+            format!("The UUID has version {version}, but an ID in UUID form has version 8.")
         }
         UuidError::Rest => "The last 59 bits of the UUID are not 0.".into(),
     };
     Report::of(
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        format!("{uuid} is not the UUID of an ID"),
+        format!("{uuid} is not an ID in UUID form"),
         detail,
         "Pass a UUID that snowflake_to_uuid() returned.",
     )

@@ -125,7 +125,7 @@ impl SerialProblem {
             SerialProblem::Name { name } => Report::of(
                 argument,
                 format!("\"{name}\" is not the name of a table"),
-                "A series is a table, which has a name and, optionally, a schema.",
+                "The name of a series is a table name, with or without a schema.",
                 "Pass a name such as 'invoice' or 'accounting.invoice'.",
             ),
             SerialProblem::LongName { series, bytes, most } => Report::of(
@@ -262,7 +262,7 @@ impl SerialProblem {
                 PgSqlErrorCode::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 format!("the counter of series {} is above the last number of its template", shown(series)),
                 format!("The counter{} is {last}. The template has room for numbers up to {max}.", in_period(period)),
-                "Use a template with a wider number field, or set a lower counter.",
+                "Use a template with a wider number field, or set the counter to a lower number.",
             ),
             SerialProblem::Lowered { series, period, from, to } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -94,7 +94,7 @@ impl NumberProblem {
                 PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
                 format!("partition {} already numbers its rows", shown(partition)),
                 format!("The partition has its own trigger {}.", shown(trigger)),
-                "Drop this trigger, and trigger \"snowflake_number_keep\" of the partition.",
+                "Drop this trigger and trigger \"snowflake_number_keep\" on the partition.",
             ),
             NumberProblem::NumberedAbove { partition, parent } => Report::of(
                 PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
@@ -111,7 +111,7 @@ impl NumberProblem {
                 format!("column {} of table {} is numbered by several series", shown(column), shown(table)),
                 "The table's triggers use different series. If the table is a partition, some of the triggers might \
                  come from the partitioned table.",
-                "Drop the triggers of one series, for example those of the partition.",
+                "Drop the triggers of one series, for example those on the partition.",
             ),
             NumberProblem::Gone { table, column, trigger } => Report::of(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
@@ -157,7 +157,7 @@ impl NumberProblem {
             NumberProblem::NotStored { table, serial } => Report::of(
                 PgSqlErrorCode::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
                 format!("serial \"{serial}\" was not stored in {}", shown(table)),
-                "A trigger, rule or policy of the table skipped or changed the update that stores the serial.",
+                "A trigger, rule or policy on the table skipped or changed the update that stores the serial.",
                 "Make sure that BEFORE UPDATE triggers return the row with the serial, and that policies make the row \
                  visible to the role that inserts it.",
             ),

@@ -35,10 +35,10 @@ pub fn cannot_lock(error: &io::Error) {
     );
 }
 
-/// Warns that the file of the witness was removed while the server was running.
+/// Warns that the witness file was removed while the server was running.
 pub fn removed() {
     warn_of(
-        "the file of the witness was removed",
+        "the witness file was removed",
         "The server continues to issue IDs. At its next start, it will have no witness. In the meantime, it does not \
          notice another server on this machine with the same worker ID.",
         "Restart the server to create the file again. If systemd removes the file, run the server as a system user, or set \
@@ -46,10 +46,10 @@ pub fn removed() {
     );
 }
 
-/// Warns that the file of the witness was removed while the server was running, for a server that uses a registry.
+/// Warns that the witness file was removed while the server was running, for a server that uses a registry.
 pub fn removed_in_fleet() {
     warn_of(
-        "the file of the witness was removed",
+        "the witness file was removed",
         "The server continues to issue IDs with its worker ID. At its next start, it will request a different worker \
          ID from the registry, and cannot issue IDs until the registry answers.",
         "Restart the server while the registry answers, to create the file again. If systemd removes the file, run the server as a \

@@ -124,7 +124,7 @@ fn check_new(successor: Successor, new: &Cluster, granted: Option<i32>, client: 
     let log = new.log();
     for text in [
         "Worker IDs will be assigned again at 20",
-        "The reason is: the registry is in another cluster or database than before",
+        "The reason is: the registry is in a different cluster or database than before",
     ] {
         ensure!(log.contains(text), "{log}");
     }

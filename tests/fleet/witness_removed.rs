@@ -1,4 +1,4 @@
-//! The file of the witness is removed while the server runs.
+//! The witness file is removed while the server runs.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use cluster::{Answer, Boot, Builder, Stop, assert_caught, ensure, within};
 
 use crate::fleet::{SOON, logged, number, registry, renewed, server, string, wait_for_log};
 
-const LINE: &str = "WARNING:  snowflake_pg: the file of the witness was removed";
+const LINE: &str = "WARNING:  snowflake_pg: the witness file was removed";
 
 /// Removes the file of a server's witness, and restarts the server after some heartbeats.
 fn check(name: &str, like: fn(Builder) -> Builder) -> Result<(), String> {

@@ -4,7 +4,7 @@ mod accept_clock;
 mod compare;
 mod crashes;
 mod flushes;
-mod origin;
+mod origin_changes;
 mod set_mark;
 mod start;
 mod storage;

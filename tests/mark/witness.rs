@@ -157,7 +157,7 @@ fn a_witness_that_is_removed_is_reported_and_the_server_goes_on() {
     let mut session = server.session();
     session.batch(10);
     machine.reboot();
-    let warning = "WARNING:  snowflake_pg: the file of the witness was removed";
+    let warning = "WARNING:  snowflake_pg: the witness file was removed";
     let warned = || {
         session.batch(10);
         server.log().contains(warning)

@@ -137,15 +137,18 @@ fn a_state_that_begins_at_the_clock_is_caught() {
     assert_caught_by_chance(run, "came twice");
 }
 
-/// A session that moves the state without the lock, and pauses between reading and writing it, lowers it.
+/// A session that moves the state without the lock, and pauses between reading and writing it, lowers it. The pause is a computation,
+/// because `pg_sleep` waits for as long as the test sets the clock back.
 #[test]
 fn a_push_without_a_lock_is_caught() {
+    let now = "now := snowflake_portable_now();";
+    let pause = format!("{now} PERFORM count(*) FROM generate_series(1, (random() * 50000)::int);");
     let script = mistaken(
         "unlocked",
         &[
             ("LOCK TABLE snowflake_portable_lock IN SHARE ROW EXCLUSIVE MODE NOWAIT;", "NULL;"),
             ("LOCK TABLE snowflake_portable_lock IN SHARE ROW EXCLUSIVE MODE;", "NULL;"),
-            ("now := snowflake_portable_now();", "now := snowflake_portable_now(); PERFORM pg_sleep(random() * 0.01);"),
+            (now, &pause),
         ],
     );
     let run = || check(("unlocked", &script), 16, Ask::ALL, (&[Interruption::Cancel], 2), 100);

@@ -8,14 +8,13 @@ use std::sync::{Barrier, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer as _, Chance, Client, Cluster, assert_caught_by_chance, ensure, sqlstate};
+use cluster::{Answer as _, Chance, Client, Cluster, assert_caught_by_chance, ensure, rounds, sqlstate};
 use flake::Node;
 use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Point, Record, Scale, Uuid};
 
 use crate::calls::{format, micros, send};
 
 const MEMBERS: usize = 100;
-const HEARTBEATS: usize = 30;
 const LEASE: Duration = Duration::from_mins(10);
 
 /// With 224 worker IDs in the ring, worker IDs are used again.
@@ -174,7 +173,7 @@ impl ConnectedMember<'_> {
         let mut member = self.start(None);
         let mut copy: Option<Member> = None;
         let mut copied = false;
-        for _ in 0..HEARTBEATS {
+        for _ in 0..rounds(30, 15) {
             self.renew(&mut member, &mut copied, 12);
             self.clock.count();
             if let Some(other) = &mut copy {

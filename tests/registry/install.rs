@@ -105,7 +105,7 @@ fn a_dump_contains_the_rows_and_a_restored_registry_begins_a_new_life() {
             .expect("the view exists");
         (row.get(0), row.get(1))
     };
-    assert_eq!(status, (2, "the registry is in another cluster or database than before".into()));
+    assert_eq!(status, (2, "the registry is in a different cluster or database than before".into()));
     // The administrator knows that nothing was lost.
     assert!(restored.one::<bool>("SELECT snowflake_registry.open()"));
     assert_eq!(claim(&mut restored, LAYOUT).map(|node| node.worker), Ok(2));

@@ -116,7 +116,7 @@ fn a_dump_of_the_version_before_is_restored_and_upgraded() {
     let refused = claim(&mut restored, LAYOUT).expect_err("the registry may have lost something");
     assert!(matches!(refused, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })), "{refused:?}");
     let status = "SELECT concat_ws(' ', life, life_reason) FROM snowflake_registry.status";
-    assert_eq!(restored.one::<String>(status), "2 the registry is in another cluster or database than before");
+    assert_eq!(restored.one::<String>(status), "2 the registry is in a different cluster or database than before");
     // The owner knows that nothing was lost.
     assert!(restored.one::<bool>("SELECT snowflake_registry.open()"));
     assert_eq!(claim(&mut restored, LAYOUT).map(|node| node.worker), Ok(2));

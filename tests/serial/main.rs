@@ -1,13 +1,13 @@
 //! Serials: numbers without gaps, whatever happens to transactions, sessions and servers, and which sessions wait for each other.
 
 mod accountant;
+mod attacks;
 mod encodings;
 mod failover;
 mod fuzz;
 mod gapless;
-mod owners;
-mod privileges;
 mod replaced;
 mod reported;
 mod restored;
+mod series_privilege;
 mod waits;

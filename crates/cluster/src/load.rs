@@ -107,12 +107,12 @@ impl History {
         self.stalled += other.stalled;
     }
 
-    /// Checks that no ID occurs twice, that all IDs are positive and increase in each connection, and that there are at least
-    /// `at_least` IDs.
+    /// Checks that no ID occurs twice, that all IDs are positive and increase in each connection, that no session stalled, and that
+    /// there are at least `at_least` IDs.
     pub fn check(&self, at_least: usize) -> Result<(), String> {
-        ensure!(self.stalled == 0, "{} sessions stalled", self.stalled);
         self.stretches.iter().try_for_each(|ids| check_increasing(ids))?;
         check_unique(&mut self.ids())?;
+        ensure!(self.stalled == 0, "{} sessions stalled", self.stalled);
         ensure!(self.len() >= at_least, "only {} IDs: nothing was shown; errors: {:?}", self.len(), self.errors);
         Ok(())
     }

@@ -43,7 +43,7 @@ impl fmt::Display for UuidError {
         match self {
             UuidError::Variant => f.write_str("the UUID does not have the variant of RFC 9562"),
             UuidError::Version { version } => {
-                write!(f, "the UUID has version {version}, but the UUID of an ID has version {VERSION}")
+                write!(f, "the UUID has version {version}, but an ID in UUID form has version {VERSION}")
             }
             UuidError::Rest => write!(f, "the last {} bits of the UUID are not 0", SHIFTS[2]),
         }

@@ -82,7 +82,7 @@ fn texts() {
 fn uuids() {
     check([
         (UuidError::Variant.into(), "the UUID does not have the variant of RFC 9562"),
-        (UuidError::Version { version: 7 }.into(), "the UUID has version 7, but the UUID of an ID has version 8"),
+        (UuidError::Version { version: 7 }.into(), "the UUID has version 7, but an ID in UUID form has version 8"),
         (UuidError::Rest.into(), "the last 59 bits of the UUID are not 0"),
     ]);
     let read = from_uuid([0; 16]).map_err(text);

@@ -92,8 +92,8 @@ fn an_upgraded_registry_gives_out_no_worker_ids_until_it_is_opened() {
     wait_for_heartbeat(&new, 0);
     let mut quarantine = section("The registry is in quarantine");
     let (query, shown) = (quarantine.block("sql quarantine"), quarantine.block("text"));
-    let shown =
-        shown.replace("timeline 2 follows timeline 1", "the registry is in another cluster or database than before");
+    let shown = shown
+        .replace("timeline 2 follows timeline 1", "the registry is in a different cluster or database than before");
     check(&new, "fleet", &query, &shown.replace("| t\n", "| f\n"));
     let waiting = hosts.server("db2").set("snowflake_pg.registry", &string).start();
     check_log(&waiting, &quarantine.block("text waiting"));

@@ -93,7 +93,7 @@ fn old_keys_that_are_not_found_are_caught() {
         "CASE WHEN $1::text ~ '^.{14}8.{3}-[89ab][08]00-0{12}$' THEN snowflake_from_uuid($1) END",
         "snowflake_from_uuid($1)",
     );
-    assert_caught(check_old_keys(Format::Uuidv7, all), "is not the UUID of an ID");
+    assert_caught(check_old_keys(Format::Uuidv7, all), "is not an ID in UUID form");
     assert_caught(check_old_keys(Format::Uuidv7, (" OR old_id = $1", "")), "finds []");
     assert_caught(
         check_old_keys(Format::Uuidv7, ("coalesce(old_id, snowflake_to_uuid(id))", "snowflake_to_uuid(id)")),
@@ -101,7 +101,7 @@ fn old_keys_that_are_not_found_are_caught() {
     );
     // A ULID can have any digit in the place of the version.
     let version = ("8.{3}-[89ab][08]00-0{12}$", "8");
-    assert_caught(check_old_keys(Format::Ulid, version), "is not the UUID of an ID");
+    assert_caught(check_old_keys(Format::Ulid, version), "is not an ID in UUID form");
 }
 
 /// Checks that a column of UUIDs keeps its rows, and that new rows sort after them and show their time.

@@ -21,6 +21,7 @@ fn nodes_of_an_existing_formation_get_worker_ids() {
     let mut recipe = section("Add the extension to an existing formation");
     formation.shell(1, &recipe.block("sh db2")).unwrap();
     formation.wait_for(["primary", "secondary"]);
+    wait_for_output(&formation, 0, &recipe.block("sql secondary"), &recipe.block("text"));
     formation.shell(2, &recipe.block("sh failover")).unwrap();
     formation.wait_for(["secondary", "primary"]);
     wait_for_output(&formation, 1, &recipe.block("sql servers"), &recipe.block("text"));

@@ -265,7 +265,7 @@ type WeekKind = (&'static str, usize, WeekPlan, usize);
 
 const KINDS: [WeekKind; 4] = [
     ("one failover, and a machine is restarted every day", 3, quiet, 1),
-    ("every day, five members are restarted one after another, twice on three days", 5, updates, 10),
+    ("five members are restarted one after another every day, and twice a day on three days", 5, updates, 10),
     ("four failovers per day", 3, four, 15),
     ("a failover every 48 minutes, for six hours per day", 3, bad, 30),
 ];

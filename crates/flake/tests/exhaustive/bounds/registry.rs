@@ -6,7 +6,7 @@ use crate::step::Step;
 /// The registry fails over, with and without a loss, and machines restart.
 pub const FAILOVERS: Bounds = Bounds {
     name: "failovers",
-    what: "The registry fails over up to three times, with and without a loss. Machines restart and lose their \
+    what: "The registry fails over up to three times, with and without losing changes. Machines restart and lose their \
            witnesses. Hours and days pass",
     depth: 6,
     thorough: 9,

@@ -8,13 +8,13 @@ use crate::rules::{By, Rule};
 pub const RULES: &[Rule] = &[
     Rule {
         fault: FleetFault::ClaimMargin,
-        text: "A worker ID is free only after the bound of its last grant and one margin have passed.",
+        text: "A worker ID is free only after one margin has passed since the bound of its last grant.",
         fails: "ahead of a clock",
         by: By::Search(&MESSAGES),
     },
     Rule {
         fault: FleetFault::ClaimClock,
-        text: "The start of a grant must also have passed on the server's clock.",
+        text: "The start of a grant must have passed on the server's clock as well as on the registry's.",
         fails: "ahead of a clock",
         by: By::Search(&HOSTS),
     },
@@ -32,14 +32,14 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::SpareSeen,
-        text: "While the spare worker IDs are in quarantine, the registry does not assign one whose holder may have \
-               renewed its grant in the part that was lost.",
+        text: "While the spare worker IDs are in quarantine, the registry does not assign one if a renewal of its \
+               grant may have been lost.",
         fails: "duplicate",
         by: By::Search(&SPARES),
     },
     Rule {
         fault: FleetFault::SpareMargin,
-        text: "A holder may have renewed its grant until two margins after its bound. The latest time in the rows \
+        text: "A holder may have renewed its grant up to two margins after the bound. The latest time in the rows \
                decides whether these two margins have passed.",
         fails: "duplicate",
         by: By::Directed(&FAILOVERS, SPARE_MARGIN),

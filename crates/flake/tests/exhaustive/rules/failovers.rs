@@ -8,19 +8,19 @@ use crate::rules::{By, Rule};
 pub const RULES: &[Rule] = &[
     Rule {
         fault: FleetFault::Source,
-        text: "A new timeline or a new system identifier begins a new life.",
+        text: "A new life begins if the timeline or the system identifier has changed.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::Tables,
-        text: "Restored tables begin a new life.",
+        text: "A new life begins if the tables were restored.",
         fails: "duplicate",
         by: By::Search(&BACKUPS),
     },
     Rule {
         fault: FleetFault::Told,
-        text: "A renewal that shows that the registry has lost changes begins a new life.",
+        text: "A new life begins if a renewal shows that the registry has lost changes.",
         fails: "duplicate",
         by: By::Search(&BACKUPS),
     },
@@ -51,7 +51,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Raised,
-        text: "A new life does not change any row. A higher bound would revive a grant that has ended.",
+        text: "A new life does not change any row, because a higher bound would revive a grant that has ended.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
@@ -64,8 +64,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Stale,
-        text: "The common spare worker IDs are closed if the state may come from within a quarantine, because they may \
-               have been assigned in the rest of that quarantine.",
+        text: "The common spare worker IDs are closed if the registry's state may date from the middle of a \
+               quarantine, because they may have been assigned during the rest of that quarantine.",
         fails: "duplicate",
         by: By::Search(&ENDS),
     },
@@ -90,8 +90,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Late,
-        text: "The common spare worker IDs are closed if the latest time in the rows is more than 70 minutes old. In \
-               the part that was lost, a renewal may have begun a life in which they were assigned.",
+        text: "The common spare worker IDs are closed if the latest time in the rows is more than 70 minutes old, \
+               because one of the lost changes may have begun a life in which they were assigned.",
         fails: "duplicate",
         by: By::Search(&LOST_FORGERIES),
     },

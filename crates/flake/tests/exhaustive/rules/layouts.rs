@@ -13,8 +13,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::LayoutQuarantine,
-        text: "The grants in a new layout also begin above the end of the quarantine, because the bounds that were \
-               lost are below it.",
+        text: "The grants in a new layout also begin above the end of the quarantine, because any bounds that were \
+               lost are below this end.",
         fails: "duplicate",
         by: By::Search(&LAYOUTS),
     },

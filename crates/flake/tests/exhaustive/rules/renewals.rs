@@ -13,13 +13,13 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Expired,
-        text: "A grant is not renewed after its bound and one margin have passed.",
+        text: "A grant is not renewed after one margin has passed since its bound.",
         fails: "duplicate",
         by: By::Search(&SPARES),
     },
     Rule {
         fault: FleetFault::ExpiredByBoth,
-        text: "Only the registry's clock decides whether the bound of a grant and one margin have passed.",
+        text: "Only the registry's clock decides whether one margin has passed since the bound of a grant.",
         fails: "duplicate",
         by: By::Search(&CLOCKS),
     },
@@ -50,35 +50,35 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::AdoptLower,
-        text: "If the holder's row has a lower count than the renewal, the registry has lost renewals. It renews the \
-               grant.",
+        text: "If the count in the holder's row is lower than the count in the renewal, the registry has lost \
+               renewals, so it renews the grant.",
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
     Rule {
         fault: FleetFault::AdoptAbsent,
-        text: "If there is no row, the registry has lost the claim. It renews the grant.",
+        text: "If there is no row, the registry has lost the claim, so it renews the grant.",
         fails: "displaced",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::AdoptLater,
         text: "If the row belongs to an earlier holder from an earlier life, the registry has lost the claim of the \
-               later holder. It renews the later holder's grant.",
+               later holder, so it renews the later holder's grant.",
         fails: "displaced",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::AdoptAny,
-        text: "A renewal replaces the row of a different holder only if its grant begins at least one margin above the \
-               bound in the row.",
+        text: "A renewal replaces the row of a different holder only if the renewed grant begins at least one margin \
+               above the bound in the row.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::ForgedStart,
-        text: "A renewal that does not contain the nonce in the row is refused if its start is more than one margin in \
-               the future, because no registry can have granted it.",
+        text: "A renewal that does not contain the nonce in the row is refused if the start of its grant is more than \
+               one margin in the future, because no registry can have made such a grant.",
         fails: "displaced",
         by: By::Search(&FORGERIES),
     },

@@ -20,7 +20,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::NearFloor,
-        text: "After the quarantine of the spare worker IDs, the grants of these worker IDs begin above its end.",
+        text: "After the quarantine of the spare worker IDs, the grants of these worker IDs begin above the end of \
+               that quarantine.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
@@ -95,8 +96,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::UpgradeOpen,
-        text: "An upgrade from the version without slices closes the common spare worker IDs, because they belonged to \
-               the ring before.",
+        text: "An upgrade from the version without slices closes the common spare worker IDs, because in that version \
+               they belonged to the ring.",
         fails: "duplicate",
         by: By::Search(&UPGRADES),
     },
