@@ -65,7 +65,7 @@ fn a_fault_on_the_path_of_an_id_is_caught() {
     with("src/server/stats.rs", call).unwrap();
     assert_caught(with("src/generator/draw.rs", call), "src/generator/draw.rs is on the path of an ID");
     assert_caught(with("src/functions/issue.rs", "use crate::faults;\n"), "src/functions/issue.rs is on the path");
-    assert_caught(with("crates/flake/src/step.rs", call), "crates/flake/src/step.rs is on the path");
+    assert_caught(with("crates/flake/src/next_word.rs", call), "crates/flake/src/next_word.rs is on the path");
     assert_caught(with("src/server/stats.rs", &call.repeat(MOST)), "calls faults in 5 lines");
     assert_caught(with("src/server/shmem.rs", "#[cfg(feature = \"faults\")]\n"), "code for builds with faults");
 }

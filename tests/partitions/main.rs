@@ -3,4 +3,5 @@
 mod bounds;
 mod care;
 mod create;
+mod job;
 mod partman;
