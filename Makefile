@@ -1,6 +1,7 @@
 # `make run` demonstrates snowflake_pg, and `make test` tests it. Both install what they need.
 
-# Major version of PostgreSQL to build for: 15, 16, 17, 18, or "all" for each in turn. If only PG_CONFIG is set, its version is used.
+VERSIONS := $(shell sed -n 's/^VERSIONS="\(.*\)"$$/\1/p' scripts/common.sh)
+# Major version of PostgreSQL to build for, or "all" for each of VERSIONS in turn. If only PG_CONFIG is set, its version is used.
 PG ?= $(or $(if $(PG_CONFIG),$(shell $(PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')),15)
 # Versions on which `make test` also runs the tests that depend on PostgreSQL, after the tests on PG.
 ALSO ?=
@@ -44,8 +45,8 @@ help:
 	@echo "make decoder  build the decoder page, one HTML file that works offline, and print where it is"
 	@echo "make lint     check formatting, clippy, spelling and the length of lines; PG=all: clippy with all versions"
 	@echo "make fuzz     fuzz each parser of crates/flake for SECONDS=60"
-	@echo "Settings: PG=15 (major version: 15, 16, 17, 18 or all), PG_CONFIG=/path/to/pg_config; for make test also"
-	@echo "ALSO=\"16 17 18\" (more versions on which to run the tests that depend on PostgreSQL)"
+	@echo "Settings: PG=15 (major version: $(VERSIONS) or all), PG_CONFIG=/path/to/pg_config; for make test also"
+	@echo "ALSO=\"$(filter-out 15,$(VERSIONS))\" (more versions on which to run the tests that depend on PostgreSQL)"
 
 check:
 	@scripts/test lint core surface
@@ -63,14 +64,14 @@ test-clients:
 	@scripts/test clients
 
 ci:
-	@THOROUGH=1 FLEET_WORLDS=1000000 ALSO='16 17 18' scripts/test lint core interleavings all engines clients
+	@THOROUGH=1 FLEET_WORLDS=1000000 ALSO='$(filter-out 15,$(VERSIONS))' scripts/test lint core interleavings all engines clients
 
 docs:
 	@scripts/docs
 
 ifeq ($(PG),all)
 run run-fleet stop soak all install package rpm setup:
-	@for version in 15 16 17 18; do $(MAKE) PG=$$version $@ || exit; done
+	@for version in $(VERSIONS); do $(MAKE) PG=$$version $@ || exit; done
 else
 run: install
 	@cargo run --quiet -p demo

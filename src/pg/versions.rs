@@ -6,14 +6,16 @@
 //! pgrx supports PostgreSQL 19 (feature `pg19`) in version 0.19 and later, which need Rust 1.96. The following changes
 //! in PostgreSQL 19 affect this library:
 //!
-//! - `RepOriginId` is called `ReplOriginId` (commit 1fdbca159e). It is [`OriginId`] here, and no other file uses the
-//!   name.
+//! - `RepOriginId` is called `ReplOriginId` (commit 1fdbca159e). It is [`OriginId`] here, and the code of no other file
+//!   uses the name.
+//! - Signal handlers have a second parameter, which is a `const pg_signal_info *` (commit c644aca240). The declaration of
+//!   `die` needs this parameter.
 //! - `ShmemRequestStruct` is the new way to request shared memory (commit 283e823f9). According to the release notes,
 //!   `ShmemInitStruct`, which [`crate::pg::backend_slots`] and pgrx call, is still supported.
 //!
 //! Before the first release for PostgreSQL 19, check the assumptions that the compiler cannot check: [`SYNC_REP_LOCK`],
-//! the flags in [`standby_configured`], the function `die`, and the locks that `replorigin_advance` holds when it
-//! raises an error, which [`crate::pg::origin`] releases.
+//! the flags in [`standby_configured`], and the locks that `replorigin_advance` holds when it raises an error, which
+//! [`crate::pg::replication_origin`] releases.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;

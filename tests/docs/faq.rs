@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cluster::{Answer, Cluster, Host, Stop, blocks, command, output, page, sqlstate, within};
+use cluster::{Answer, Cluster, Host, Stop, blocks, command, output, page, sqlstate, supported, within};
 
 const LATER_EPOCH: &str = "2020-01-01Z";
 
@@ -32,12 +32,21 @@ fn the_contents_name_every_question() {
 
 #[test]
 fn the_versions_are_those_that_are_tested() {
-    let script = page("scripts/common.sh");
-    let versions = script.lines().find_map(|line| line.strip_prefix("VERSIONS=")).expect("the versions");
-    let mut named: Vec<&str> = versions.trim_matches('"').split(' ').collect();
+    let mut named = supported();
+    let (all, first) = (named.clone(), named[0].clone());
     let last = named.pop().expect("a version");
-    let sentence = format!("PostgreSQL {} and {last} on Linux", named.join(", "));
-    assert!(answer("Which versions").contains(&sentence), "{sentence}");
+    let list = format!("PostgreSQL {} and {last}", named.join(", "));
+    assert!(answer("Which versions").contains(&format!("{list} on Linux")), "{list}");
+    for (file, text) in [
+        ("README.md", format!("PostgreSQL {} or {last} on Linux", named.join(", "))),
+        ("SECURITY.md", format!("| {} |", all.join(", "))),
+        ("docs/installing.md", list.clone()),
+        ("docs/portable.md", list),
+        ("docs/choosing.md", format!("PostgreSQL {first} to {last}")),
+        ("debian/pgversions", all.join("\n")),
+    ] {
+        assert!(page(file).contains(&text), "{file} does not contain {text:?}");
+    }
 }
 
 #[test]

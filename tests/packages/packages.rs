@@ -233,9 +233,7 @@ fn the_workflows_are_as_actionlint_wants_them() {
         check::workflow(text).unwrap_or_else(|said| panic!("{}: {said}", path.display()));
     }
     let release = page(".github/workflows/release.yml");
-    let common = page("scripts/common.sh");
-    let versions = common.lines().find_map(|line| line.strip_prefix("VERSIONS=\"")?.strip_suffix('"'));
-    let versions = versions.expect("the supported versions").replace(' ', ", ");
+    let versions = supported().join(", ");
     assert_eq!(
         release.matches("        pg: [").count(),
         release.matches(&format!("        pg: [{versions}]\n")).count()

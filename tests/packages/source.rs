@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cluster::{Scratch, assert_caught, command, ensure, output, repository, thorough};
+use cluster::{Scratch, assert_caught, command, ensure, output, repository, supported, thorough};
 use serde_json::Value;
 
 use crate::build::VERSION;
@@ -45,7 +45,7 @@ fn check_sources(tree: &Path) -> Result<(), String> {
         ensure!(!tree.join(dir).exists(), "{dir} is not needed");
     }
     let control = fs::read_to_string(tree.join("debian/control")).expect("it is a file");
-    for major in 15..=18 {
+    for major in supported() {
         ensure!(control.contains(&format!("Package: postgresql-{major}-snowflake-pg\n")), "no package for {major}");
     }
     Ok(())

@@ -61,7 +61,9 @@ pub use set_on_drop::SetOnDrop;
 pub use sparse::{SPARSE_LAYOUT, SPARSE_PER_SECOND, draw_above, last_to_draw};
 pub use thorough::{rounds, thorough};
 pub use tool::{Scratch, command, output, tool, typed};
-pub use versions::{alter_system_takes_unknown_names, both_ways, key_conflict, major, origins_setting, wait_event};
+pub use versions::{
+    alter_system_takes_unknown_names, both_ways, key_conflict, major, origins_setting, supported, wait_event,
+};
 pub use watcher::watch;
 
 /// A connection, from the crate `postgres`.

@@ -1,10 +1,19 @@
 //! The differences between the versions of PostgreSQL that matter to tests. For the library, these differences are in
 //! `src/pg/versions.rs`.
 
+use crate::page;
+
 /// Returns the major version of PostgreSQL that is tested: the value of the environment variable `PG`, or 15 if this variable is
 /// not set.
 pub fn major() -> String {
     std::env::var("PG").unwrap_or_else(|_| "15".into())
+}
+
+/// Returns the major versions of PostgreSQL that are supported, which are the value of `VERSIONS` in `scripts/common.sh`.
+pub fn supported() -> Vec<String> {
+    let script = page("scripts/common.sh");
+    let versions = script.lines().find_map(|line| line.strip_prefix("VERSIONS=\"")?.strip_suffix('"'));
+    versions.expect("the supported versions").split(' ').map(String::from).collect()
 }
 
 /// Returns the tested major version as a number.
