@@ -213,7 +213,7 @@ COMMENT ON FUNCTION snowflake_registry.store_renewal(snowflake_registry.answer, 
 COMMENT ON FUNCTION snowflake_registry.lock_for_owner() IS
     'internal: lock and return the row of the fleet, for functions that the owner calls';
 COMMENT ON FUNCTION snowflake_registry.convert_point(snowflake_registry.fleet, snowflake_registry.fleet, bigint) IS
-    'internal: point in the new layout for the same time as a point in the old layout';
+    'internal: converts a point in the old layout to the point in the new layout that has the same time';
 COMMENT ON FUNCTION snowflake_registry.parse_layout(text) IS
     'internal: parts of a layout that is given as field widths';
 COMMENT ON FUNCTION snowflake_registry.epoch_ms(timestamptz) IS
