@@ -15,7 +15,8 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # People and tests read the output of the tools below.
 export NO_COLOR := 1
 
-.PHONY: help run stop check test test-controls test-packages test-engines test-clients ci soak bench bench-plot bench-against bench-starvation
+.PHONY: help run stop check test test-controls test-packages test-engines test-clients ci soak bench bench-plot bench-against \
+	bench-starvation
 .PHONY: all install installcheck package rpm release lint fuzz clean
 .PHONY: run-fleet decoder docs setup setup-package setup-test setup-bench
 
