@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use flake::refill::Rest;
+use flake::segment_refill::Rest;
 
 use crate::message::registry::Trouble;
 use crate::pg::background_worker;
