@@ -15,7 +15,8 @@ export PATH := $(CURDIR)/target/tools/bin:$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # People and tests read the output of the tools below.
 export NO_COLOR := 1
 
-.PHONY: help run stop check test test-controls test-engines test-clients ci soak bench bench-plot bench-against bench-starvation
+.PHONY: help run stop check test test-controls test-packages test-engines test-clients ci soak bench bench-plot bench-against \
+	bench-starvation
 .PHONY: all install installcheck package rpm release lint fuzz clean
 .PHONY: run-fleet decoder docs setup setup-package setup-test setup-bench
 
@@ -24,8 +25,9 @@ help:
 	@echo "make run-fleet   start a registry and three servers that get their worker IDs from it, insert, copy a server"
 	@echo "make stop     stop the servers that make run and make run-fleet started"
 	@echo "make check    formatting, clippy, the core and the SQL surface: a minute"
-	@echo "make test     every test except the negative controls: about a quarter of an hour"
+	@echo "make test     every test except the negative controls and the packages: ten minutes"
 	@echo "make test-controls   the negative controls: tests that show that other tests detect a fault"
+	@echo "make test-packages   builds the packages, and installs them in new Debian systems"
 	@echo "make test-engines   tests with Patroni, pg_auto_failover, pglogical, pgBackRest and other programs: five minutes"
 	@echo "make test-clients   tests with drivers and ORMs for six languages, from their registries: four minutes"
 	@echo "make ci       all of these, and the tests that depend on PostgreSQL with 16, 17 and 18"
@@ -56,6 +58,9 @@ test:
 
 test-controls:
 	@THOROUGH=1 scripts/test controls
+
+test-packages:
+	@scripts/test packages
 
 test-engines:
 	@scripts/test engines

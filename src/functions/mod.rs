@@ -2,7 +2,7 @@
 //! `unsafe`.
 #![forbid(unsafe_code)]
 
-pub mod admin;
+pub mod accept_clock;
 #[cfg(feature = "baseline")]
 pub mod baseline;
 pub mod check;
@@ -28,6 +28,7 @@ pub mod series;
 pub mod series_definition;
 pub mod series_next;
 pub mod series_rights;
+pub mod set_mark;
 pub mod status;
 pub mod text;
 pub mod text_meaning;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flake::IdFormat;
 use flake::fleet::{RegistryRefusal, Uuid};
-use flake::refill::{Reason, Rest, TakeAnswer, Taken};
+use flake::segment_refill::{Reason, Rest, TakeAnswer, Taken};
 use serde_json::Value;
 
 use crate::message::registry::{RefusalFacts, Trouble};

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flake::refill::Reason;
+use flake::segment_refill::Reason;
 use flake::{Nanos, Undrawn};
 use pgrx::check_for_interrupts;
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use flake::Nanos;
-use flake::refill::{Fetched, Reason};
+use flake::segment_refill::{Fetched, Reason};
 use pgrx::PGRXSharedMemory;
 
 use crate::pg::text_arg::ascii;

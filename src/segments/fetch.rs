@@ -1,5 +1,5 @@
-//! The registrar's work for segments. The registrar fetches blocks and returns remaining numbers to the registry.
-//! [`Refill`] decides which request to send for a tag and interprets the answers.
+//! The registrar's work for segments: fetching blocks. [`Refill`] decides which request to send for a tag and interprets
+//! the answers.
 //!
 //! A block is used only after the registry has confirmed its COMMIT. [`crate::pg::libpq::Connection::row`] returns a
 //! row only after the end of the transaction, and returns no rows if there was a warning.
@@ -9,13 +9,12 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use flake::Nanos;
-use flake::refill::{Arrival, Decision, Fetched, Reason, Refill, Rest, TagRefusal, TakeAnswer};
+use flake::segment_refill::{Arrival, Decision, Fetched, Reason, Refill, TagRefusal, TakeAnswer};
 
 use crate::faults::{self, Fault};
 use crate::fleet::grant;
 use crate::message::registry::Trouble;
 use crate::message::segment;
-use crate::pg::background_worker;
 use crate::pg::libpq::QueryFailure;
 use crate::segments::connections::{RegistryConnection, RequestContext};
 use crate::segments::facts::PeriodTag;
@@ -25,29 +24,26 @@ use crate::segments::newcomers::Newcomers;
 use crate::segments::slots::{self as slots, Phase, Slot};
 use crate::server::clock;
 
-/// How long the registrar returns numbers to the registry before it exits.
-const PARTING: Duration = Duration::from_secs(3);
-
 /// The registrar's state for the tag of a slot. If the registrar is restarted after an error, this state is lost, and
 /// the numbers of the tag are not returned to the registry.
 #[derive(Default)]
-struct FetchState {
-    version: u64,
-    refill: Refill,
+pub(super) struct FetchState {
+    pub(super) version: u64,
+    pub(super) refill: Refill,
 }
 
 /// The slot being served, and its tag.
-struct Task {
-    index: usize,
-    slot: &'static Slot,
-    name: String,
-    phase: Phase,
-    version: u64,
+pub(super) struct Task {
+    pub(super) index: usize,
+    pub(super) slot: &'static Slot,
+    pub(super) name: String,
+    pub(super) phase: Phase,
+    pub(super) version: u64,
     period: Option<PeriodTag>,
 }
 
 impl Task {
-    fn of(index: usize) -> Task {
+    pub(super) fn of(index: usize) -> Task {
         let slot = &slots::all()[index];
         let (name, phase, version, period) = slot.read();
         Task { index, slot, name, phase, version, period }
@@ -57,8 +53,8 @@ impl Task {
 /// The registrar's state for this server's segments.
 #[derive(Default)]
 pub struct Fetcher {
-    connection: RegistryConnection,
-    tags: HashMap<usize, FetchState>,
+    pub(super) connection: RegistryConnection,
+    pub(super) tags: HashMap<usize, FetchState>,
     /// The index of the next slot to serve, among the slots of segments and among the slots of the entrance.
     next: (usize, usize),
     newcomers: Newcomers,
@@ -246,41 +242,6 @@ impl Fetcher {
         slot.refusal.clear();
         slot.changed.wake_all();
         Ok(())
-    }
-
-    /// Returns the remaining numbers of a closed slot to the registry, and frees the slot. After an error, the numbers
-    /// are lost. Returns true if the registry has answered.
-    fn give_back(&mut self, task: &Task, context: &RequestContext) -> Result<bool, Trouble> {
-        let FetchState { version, refill } = self.tags.remove(&task.index).unwrap_or_default();
-        let rests: Vec<Rest> = refill.rests(task.slot.segment.left()).collect();
-        let mut rest = rests.iter();
-        let given = rest.try_for_each(|rest| {
-            self.connection.request(context, |client| client.give_back(&task.name, rest)).map(drop)
-        });
-        task.slot.free(version);
-        match given {
-            // The slot is free, so this task will not be requested again.
-            Err(Trouble::NoAnswer(QueryFailure::Interrupted)) => Ok(false),
-            given => given.map(|()| !rests.is_empty()),
-        }
-    }
-
-    /// Closes all segments and returns their remaining numbers to the registry, because the server is shutting down.
-    /// Numbers that cannot be returned within a few seconds are lost.
-    pub fn part(&mut self, context: Option<&RequestContext>) {
-        background_worker::part();
-        let deadline = Instant::now() + PARTING;
-        slots::all().iter().filter(|slot| slot.phase() != Phase::Free).for_each(Slot::leave);
-        for task in (0..slots::all().len()).map(Task::of) {
-            let known = self.tags.get(&task.index).is_some_and(|tag| tag.version == task.version);
-            let time = deadline.saturating_duration_since(Instant::now());
-            let context = context.filter(|_| task.phase == Phase::Leaving && known && !time.is_zero());
-            let Some(context) = context else { continue };
-            if self.give_back(&task, &RequestContext { time, ..*context }).is_err() {
-                break;
-            }
-        }
-        slots::all().iter().for_each(|slot| slot.free(slot.version()));
     }
 
     /// Closes all segments and discards their numbers, because a copy of this server has the same numbers.

@@ -6,6 +6,7 @@ pub mod draw;
 pub mod facts;
 pub mod failures;
 pub mod fetch;
+pub mod give_back;
 pub mod known;
 pub mod newcomers;
 pub mod report;

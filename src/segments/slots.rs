@@ -29,7 +29,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use flake::refill::Reason;
+use flake::segment_refill::Reason;
 use flake::{Block, Nanos, Number, Segment, Undrawn};
 use pgrx::{PGRXSharedMemory, PgAtomic, PgLwLock, pg_shmem_init, prelude::*};
 

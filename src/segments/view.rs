@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use flake::Nanos;
-use flake::refill::Reason;
+use flake::segment_refill::Reason;
 
 use crate::segments::slots::{self as slots, Phase, Slot};
 use crate::server::clock;

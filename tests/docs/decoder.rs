@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
-use cluster::{SOON, Scratch, assert_caught, command, ensure, not_tested, output, repository, within};
+use cluster::{SOON, Scratch, assert_caught, command, ensure, not_tested, output, repository, thorough, within};
 
 /// The programs that show the page and control the browser.
 const BROWSER: [&str; 2] = ["chromium", "chromedriver"];
@@ -98,7 +98,9 @@ fn the_page_works_in_a_browser() {
     let printed = output(command(repository().join("scripts/decoder")).arg(&page));
     assert_eq!(Path::new(&printed), page);
     check_page(&page, PAGE, ".").unwrap();
-    check_page(&page, SCREEN, ".").unwrap();
+    if thorough() {
+        check_page(&page, SCREEN, ".").unwrap();
+    }
 }
 
 #[test]

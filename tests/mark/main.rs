@@ -4,7 +4,7 @@ mod accept_clock;
 mod compare;
 mod crashes;
 mod flushes;
-mod origin_changes;
+mod never_back;
 mod set_mark;
 mod start;
 mod storage;

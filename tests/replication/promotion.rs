@@ -182,12 +182,12 @@ fn run_dry(primary: &Cluster) -> Result<Vec<i64>, String> {
 
 #[test]
 fn ids_in_replayed_wal_do_not_come_again_after_promotions() {
-    check_promotions("promotion_async", Replication::Asynchronous, rounds(10, 4), BEHIND, |standby| standby).unwrap();
+    check_promotions("promotion_async", Replication::Asynchronous, rounds(10, 3), BEHIND, |standby| standby).unwrap();
 }
 
 #[test]
 fn with_a_synchronous_standby_no_id_received_comes_again_after_promotions() {
-    check_promotions("promotion_sync", Replication::Synchronous, rounds(10, 4), BEHIND, |standby| standby).unwrap();
+    check_promotions("promotion_sync", Replication::Synchronous, rounds(10, 3), BEHIND, |standby| standby).unwrap();
 }
 
 #[test]

@@ -8,7 +8,6 @@
 //! except those that it started.
 
 mod assertions;
-mod boot;
 mod client;
 mod faketime;
 mod files;
@@ -24,6 +23,7 @@ mod patroni;
 mod pgbouncer;
 mod proxy;
 mod ready;
+mod reboot;
 mod recipe;
 mod registry;
 mod server;
@@ -38,7 +38,6 @@ mod versions;
 mod watcher;
 
 pub use assertions::{assert_caught, assert_caught_by_chance, check_increasing, check_unique, not_tested};
-pub use boot::Boot;
 pub use client::{Answer, copy_ids, end_of, hex, limit_memory, printed, sqlstate, texts, waiting};
 pub use faketime::faketime;
 pub use files::{files, texts_of};
@@ -54,6 +53,7 @@ pub use patience::{PATIENCE, SOON, found_within, within};
 pub use patroni::{Patroni, PatroniMember};
 pub use pgbouncer::PgBouncer;
 pub use proxy::Proxy;
+pub use reboot::Boot;
 pub use recipe::Recipe;
 pub use server::{Builder, Cluster, Stop};
 pub use service::{Service, loopback};

@@ -133,7 +133,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// How long a session rests after each statement, unless the run is thorough. Without a rest, the sessions of a few tests would use all
 /// processors, and all tests would take longer.
-const REST: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_millis(4);
 
 impl Load {
     /// Creates the objects that the statements of [`Ask`] need.

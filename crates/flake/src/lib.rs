@@ -69,7 +69,7 @@
 //! - *last issued*: the highest word issued so far. *Lead*: how far the tick of this word is ahead of the clock.
 //!
 //! A *segment* ([`Segment`]) does not issue IDs. It issues short, dense numbers from blocks that belong to a tag. The
-//! module [`refill`] determines how a server gets these blocks.
+//! module [`segment_refill`] determines how a server gets these blocks.
 //!
 //! The module [`fleet`] determines which server of a fleet has which worker ID. The module [`serial`] formats short
 //! numbers for people. A [`Concealer`] encrypts IDs, so that the resulting numbers reveal neither a time nor a server.
@@ -97,10 +97,10 @@ mod mark;
 mod next_word;
 mod pending;
 mod preset;
-pub mod refill;
 mod reservation;
 mod scatter;
 mod segment;
+pub mod segment_refill;
 pub mod serial;
 mod state;
 mod sync;

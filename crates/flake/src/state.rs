@@ -20,11 +20,11 @@
 //! - The oldest mark that has been written but is not known to be durable is *pending*. Any caller that finds this mark
 //!   durable can publish its reservation.
 
-mod claim;
+mod extension_claim;
 
 use crossbeam_utils::CachePadded;
 
-pub use claim::Claim;
+pub use extension_claim::Claim;
 
 use crate::assignment::Assignment;
 use crate::bulk::Bulk;

@@ -1,7 +1,7 @@
 //! What happens in a world: actions that are chosen at random, and that a trace replays.
 
 use flake::fleet::NoBlock;
-use flake::refill::Refill;
+use flake::segment_refill::Refill;
 
 use crate::random::Random;
 use crate::world::{GAP, LONG, Message, TAGS, TagServer, TagWorld, nanos};

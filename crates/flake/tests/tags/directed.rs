@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use flake::fleet::{Begun, Kept, LAST_NUMBER, NoBlock, ReportAnswer, TagBlock, Tags, Uuid, lost_windows};
-use flake::refill::{Arrival, Decision, Reason, Refill, TakeAnswer, Taken};
+use flake::segment_refill::{Arrival, Decision, Reason, Refill, TakeAnswer, Taken};
 
 use crate::faults::TagFault;
 use crate::world::{GAP, PERIOD, TagFailure, TagSetup, TagWorld};

@@ -1,7 +1,7 @@
 //! Rules taken away, one at a time. The code under test has no switch: a fault changes what goes into it or what comes out of it.
 
 use flake::fleet::{Begun, Kept, NoBlock, ReportAnswer, TagBlock, Tags, Uuid, WINDOW};
-use flake::refill::Rest;
+use flake::segment_refill::Rest;
 
 use crate::world::{TagSetup, TagSlot};
 

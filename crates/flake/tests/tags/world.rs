@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use flake::fleet::{Begun, FAR, MARGIN, NoBlock, ReportAnswer, Source, TagBlock, Tags, UNKNOWN_STEPS, Uuid};
-use flake::refill::{Arrival, Decision, Reason, Refill, Rest, TakeAnswer, Taken};
+use flake::segment_refill::{Arrival, Decision, Reason, Refill, Rest, TakeAnswer, Taken};
 use flake::{Nanos, Segment};
 
 use crate::faults::{self, TagFault};

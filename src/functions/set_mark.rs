@@ -1,47 +1,21 @@
-//! Functions with which a superuser recovers from a wrong clock or a wrong mark. Each call writes a message to the
-//! server log.
-
-use std::time::Duration;
+//! The function with which a superuser sets a wrong high-water mark, and the checks that no ID of this server is above
+//! the new mark. Each call writes a message to the server log.
 
 use flake::{MAX_LEAD, Mark};
 use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
 use crate::functions::key_column::{self, KeyColumn};
-use crate::generator::{assigned, durable, mark, refusal, start, witness};
+use crate::generator::{assigned, durable, mark, refusal, witness};
 use crate::message;
 use crate::message::argument::ArgumentProblem;
-use crate::message::clock::ClockProblem;
 use crate::message::fleet::FleetProblem;
 use crate::message::mark::SetMarkProblem;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
-use crate::pg::wait_event::WaitEvent;
 use crate::pg::{relation, timestamp, transaction};
-use crate::server::{clock, shmem, wait};
-
-/// Accepts the server's clock as correct. From then on, IDs follow the clock. Returns the interval by which generator
-/// time was moved.
-#[pg_extern(volatile, parallel_unsafe)]
-fn snowflake_accept_clock() -> Interval {
-    let identity @ Identity { format, limits, .. } = assigned::take();
-    start::load(identity);
-    // The clock is read only once, so that the accepted time is the time that was checked.
-    let reading = clock::reading();
-    let shown = reading.wall;
-    if limits.word_at(shown).is_none_or(|word| word > limits.last_word()) {
-        ClockProblem::Outside { clock: timestamp::of(shown), format: *format }.raise();
-    }
-    let moved = loop {
-        match shmem::state().accept_clock(|| reading) {
-            Some(moved) => break moved / 1_000,
-            None => wait::on_latch(WaitEvent::Mark, Duration::from_millis(1)),
-        }
-    };
-    message::clock::accepted(timestamp::of(shown), moved);
-    Interval::new(0, 0, moved as i64).expect("two readings of a clock that ends in 2554 are in range")
-}
+use crate::server::{clock, shmem};
 
 /// Sets the high-water mark and returns its previous value, or NULL if there was no mark. The mark is lowered only if
 /// `relation` has no ID at or above the new mark, or if `force` is set.
