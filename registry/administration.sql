@@ -99,7 +99,7 @@ BEGIN
     IF EXISTS (SELECT FROM snowflake_registry.node AS t WHERE t.bound = 9223372036854775807) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'worker IDs are reserved',
-            DETAIL = 'The registry does not know which IDs their databases have issued.',
+            DETAIL = 'The registry does not know which IDs the databases with these worker IDs have issued.',
             HINT = 'Stop these databases, and run "SELECT snowflake_registry.release(worker_id, datacenter_id)" for each worker ID that '
                 'view "snowflake_registry.servers" shows as "reserved".';
     END IF;

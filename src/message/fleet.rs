@@ -79,7 +79,7 @@ impl FleetProblem {
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("the grant for {name} has ended"),
                 format!(
-                    "The grant covers IDs up to {}, and this server's clock shows {}. {}",
+                    "The grant covers IDs with timestamps up to {}, and this server's clock shows {}. {}",
                     timestamp::utc(*until),
                     timestamp::utc(*clock),
                     heartbeats(outage)

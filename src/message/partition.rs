@@ -54,7 +54,7 @@ impl PartitionProblem {
                 PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
                 "cannot create partitions in this transaction",
                 "The transaction uses a single snapshot for all statements, so it might not see partitions that other \
-                 sessions have created since.",
+                 sessions have created.",
                 "Call snowflake_create_partitions() in a transaction with isolation level READ COMMITTED.",
             ),
             PartitionProblem::Calendar { at } => Report::of(

@@ -90,7 +90,8 @@ impl Trouble {
                 PgSqlErrorCode::ERRCODE_PROTOCOL_VIOLATION,
                 "unexpected response from the registry",
                 format!("The response was: {answer}."),
-                "Install the same version of snowflake_pg on this server and of snowflake_registry on the registry's server.",
+                "Make sure that snowflake_pg on this server and snowflake_registry on the registry's server have the same \
+                 version.",
             ),
         }
     }

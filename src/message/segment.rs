@@ -94,11 +94,12 @@ impl SegmentProblem {
                 "",
                 match tag.starts_with("series ") {
                     false => {
-                        "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner."
+                        "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as the owner \
+                         of the registry."
                     }
                     true => {
                         "In the database of the registry, run SELECT snowflake_registry.create_segment(tag, start, \
-                         begins_at => ..) as its owner, with the first unused number as the start."
+                         begins_at => ..) as the owner of the registry. Pass the first unused number as the start."
                     }
                 },
             ),
@@ -132,7 +133,7 @@ impl SegmentProblem {
                     "No number has been drawn for this period, which began at {} and ended more than 100 days ago.",
                     timestamp::utc(*begins)
                 ),
-                "Call snowflake_serial() once with a time in this period as the owner of the series. After that, other \
+                "As the owner of the series, call snowflake_serial() once with a time in this period. After that, other \
                  roles can also draw numbers.",
             ),
             SegmentProblem::OfSeries => Report::of(

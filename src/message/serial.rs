@@ -168,9 +168,9 @@ impl SerialProblem {
             SerialProblem::SharedTag { series, other } => Report::of(
                 PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
                 format!("series {} would share the numbers of series {}", shown(series), shown(other)),
-                "Only one table in a database can draw from a tag. The second series was renamed or restored from a \
-                 dump.",
-                "Use a different name, or drop the second series.",
+                "Only one table in a database can draw from a tag. The existing series has kept this tag, because it was \
+                 renamed or restored from a dump.",
+                "Use a different name, or drop the existing series.",
             ),
             SerialProblem::NotASeries { relation } => Report::of(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
@@ -293,7 +293,7 @@ impl SerialProblem {
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("only the owner can set the counters of series {}", shown(series)),
                 format!("Other roles can only take the next number of the period, which is {next}."),
-                "Call snowflake_serial() to take the next number, or let the owner of the series set the counter.",
+                "Call snowflake_serial() to take the next number, or ask the owner of the series to set the counter.",
             ),
             SerialProblem::ManyGaps { column, most } => Report::of(
                 PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,

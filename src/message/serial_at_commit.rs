@@ -137,7 +137,8 @@ impl NumberProblem {
                      series.",
                     found(obstacle)
                 ),
-                "Remove it from the series. Alternatively, use snowflake_serial() as the default of the column.",
+                "Restore the series to the form in which snowflake_create_series() created it. Alternatively, use \
+                 snowflake_serial() as the default of the column.",
             ),
             NumberProblem::TableOwner { table, owner, series } => Report::of(
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,

@@ -47,8 +47,8 @@ pub fn former_primary(name: &str, lead: Nanos) {
             lead as f64 / 1e9
         ),
         "IDs with timestamps ahead of the clock have been issued. If this server was previously a primary, the mark might \
-         be lower than IDs that the server issued as a primary, because running pg_rewind or restoring a base backup \
-             replaces the mark.",
+         be lower than IDs that the server issued then, because running pg_rewind or restoring a base backup replaces the \
+         mark.",
         format!(
             "If this server was previously a primary, either set the mark above all IDs that the server issued as a primary, \
              or give the server a worker ID that no server has used. See {}.",

@@ -52,7 +52,7 @@ pub fn removed_in_fleet() {
         "the witness file was removed",
         "The server continues to issue IDs with its worker ID. At its next start, it will request a different worker \
          ID from the registry, and cannot issue IDs until the registry answers.",
-        "Restart the server while the registry answers, to create the file again. If systemd removes the file, run the server as a \
+        "To create the file again, restart the server while the registry is responding. If systemd removes the file, run the server as a \
          system user, or set RemoveIPC=no in logind.conf.",
     );
 }

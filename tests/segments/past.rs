@@ -61,7 +61,7 @@ fn the_owner_of_a_series_begins_any_period() {
         );
         assert_eq!(
             hint,
-            "Call snowflake_serial() once with a time in this period as the owner of the series. After that, other \
+            "As the owner of the series, call snowflake_serial() once with a time in this period. After that, other \
              roles can also draw numbers."
         );
     }

@@ -21,7 +21,8 @@ fn a_segment_that_does_not_exist_is_named() {
         );
         assert_eq!(
             hint,
-            "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner."
+            "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as the owner of the \
+             registry."
         );
     }
     assert_eq!(

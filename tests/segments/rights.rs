@@ -231,9 +231,10 @@ fn a_series_does_not_use_the_tag_of_another_series() {
     );
     assert_eq!(
         detail,
-        "Only one table in a database can draw from a tag. The second series was renamed or restored from a dump."
+        "Only one table in a database can draw from a tag. The existing series has kept this tag, because it was \
+         renamed or restored from a dump."
     );
-    assert_eq!(hint, "Use a different name, or drop the second series.");
+    assert_eq!(hint, "Use a different name, or drop the existing series.");
     assert_eq!(owner.one::<String>(&next), "T-2026-000003");
     // The hint works, and a role without the privilege cannot keep a name from others.
     owner.batch_execute("DROP TABLE case_number").unwrap();

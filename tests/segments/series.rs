@@ -226,7 +226,7 @@ fn a_period_of_a_registry_that_was_lost_begins_where_its_owner_says() {
         (code.as_str(), message.as_str()),
         ("42704", "segment \"series public.ticket 2026-03-01\" does not exist")
     );
-    assert!(hint.contains("create_segment(tag, start, begins_at => ..) as its owner"), "{hint}");
+    assert!(hint.contains("create_segment(tag, start, begins_at => ..) as the owner of the registry"), "{hint}");
     registry.connect().one::<i64>(
         "SELECT snowflake_registry.create_segment('series public.ticket 2026-03-01', 100, begins_at => '2026-02-28 23:00Z')",
     );
@@ -283,7 +283,7 @@ fn a_series_without_periods_has_a_segment_that_its_owner_creates() {
     assert_eq!((code.as_str(), message.as_str()), ("42704", "segment \"public.ticket\" does not exist"));
     assert_eq!(
         hint,
-        "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as its owner."
+        "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as the owner of the registry."
     );
     // The hint works.
     registry.connect().one::<i64>("SELECT snowflake_registry.create_segment('public.ticket', 99998, 10, 100)");

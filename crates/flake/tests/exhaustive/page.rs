@@ -51,9 +51,11 @@ fn free(bounds: &Bounds) -> String {
     let workers: Vec<_> = bounds.free.iter().map(u32::to_string).collect();
     let all = 1 << bounds.worker_bits;
     match workers.as_slice() {
-        [one] => format!("worker ID {one} of {all} is free"),
-        some if some.len() == all => format!("worker IDs {} are free", list(some)),
-        some => format!("worker IDs {} of {all} are free", list(some)),
+        [one] => format!("{all} worker IDs, of which only {one} is free"),
+        some if some.len() == all => {
+            format!("{all} worker IDs, {} of which are free", if all == 2 { "both" } else { "all" })
+        }
+        some => format!("{all} worker IDs, of which {} are free", list(some)),
     }
 }
 
@@ -65,12 +67,17 @@ pub fn part(rule: &Rule) -> String {
             Err(FailedSchedule { schedule, extent: Extent { states, .. }, .. }) => (
                 bounds,
                 schedule,
-                format!("This is the shortest schedule. The search finds it after {} states.", grouped(states)),
+                format!(
+                    "This is the shortest schedule that goes wrong. The search finds it after visiting {} states.",
+                    grouped(states)
+                ),
             ),
         },
-        By::Directed(bounds, schedule) => {
-            (bounds, schedule.to_vec(), "The search does not reach this schedule. No step can be left out.".into())
-        }
+        By::Directed(bounds, schedule) => (
+            bounds,
+            schedule.to_vec(),
+            "The search does not reach this schedule. None of the steps can be left out.".into(),
+        ),
     };
     let states = play(rule.fault, bounds, &schedule);
     let failure = states.last().and_then(SearchState::failure);
@@ -86,7 +93,7 @@ pub fn part(rule: &Rule) -> String {
         assert_eq!(failure, None, "{:?}: step {} is not needed", rule.fault, at + 1);
     }
     let (steps, result) = sentences(&states, &schedule);
-    let mut part = wrapped(&format!("**{}** {WITHOUT} if {}:", rule.text, free(bounds)), "");
+    let mut part = wrapped(&format!("**{}** {WITHOUT} in a fleet with {}:", rule.text, free(bounds)), "");
     part.push('\n');
     for (number, step) in (1..).zip(steps) {
         let number = format!("{number}. ");

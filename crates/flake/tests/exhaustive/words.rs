@@ -180,7 +180,7 @@ fn sentence(before: &FleetWorld, after: &FleetWorld, place: &SchedulePlace<'_>) 
         Step::Backup(server) => format!("{}'s data directory is backed up.", name(server)),
         Step::Restore(server) => {
             let has_backup = before.servers[server].backup.is_some();
-            let backup = if has_backup { "its backup" } else { "a backup that contains no IDs" };
+            let backup = if has_backup { "its backup" } else { "a backup that was taken before any ID was issued" };
             format!("{}'s data directory is restored from {backup}, and PostgreSQL is restarted.", name(server))
         }
         Step::Issue(server, IdChoice::Highest) => format!("{} issues the highest ID that it can issue.", name(server)),
@@ -195,7 +195,7 @@ fn sentence(before: &FleetWorld, after: &FleetWorld, place: &SchedulePlace<'_>) 
         Step::SetBack(server) => {
             let what = renews(before, after, server, "");
             format!(
-                "the registry's volume is reverted to {kept} without a new timeline. {} {what}",
+                "the registry's volume is reverted to {kept}. No new timeline begins. {} {what}",
                 capital(&name(server))
             )
         }
@@ -211,13 +211,13 @@ fn sentence(before: &FleetWorld, after: &FleetWorld, place: &SchedulePlace<'_>) 
         Step::Release => "this database stops issuing IDs, and the owner releases worker ID 0.".into(),
         Step::Forge(forgery) => {
             let what = match forgery {
-                Forgery::Life => "whose life is above the fleet's life",
-                Forgery::Start => "whose start is three days in the future",
-                Forgery::Grant => "whose grant has just begun",
-                Forgery::Bound => "whose bound is above all IDs",
-                Forgery::Count => "whose count is 1,000,000,000,000",
+                Forgery::Life => "The life in the renewal is higher than the fleet's life",
+                Forgery::Start => "The start in the renewal is three days in the future",
+                Forgery::Grant => "The grant in the renewal has just begun",
+                Forgery::Bound => "The bound in the renewal is above all IDs",
+                Forgery::Count => "The count in the renewal is 1,000,000,000,000",
             };
-            format!("a role that can call the registry's functions forges a renewal for worker ID 0 {what}.")
+            format!("a role that can call the registry's functions forges a renewal for worker ID 0. {what}.")
         }
     };
     let begun = match step {
@@ -238,24 +238,28 @@ pub fn sentences(states: &[SearchState], schedule: &[Step]) -> (Vec<String>, Str
     let last = &states[schedule.len()];
     let server = schedule.last().and_then(|step| step.server()).map_or(String::new(), name);
     let result = match (last.failure(), last.world.failed()) {
-        (Some("duplicate"), Some(FleetFailure::Duplicate { .. })) => "This ID has already been issued.".into(),
+        (Some("duplicate"), Some(FleetFailure::Duplicate { .. })) => {
+            "The ID in the last step has already been issued.".into()
+        }
         (Some("duplicate"), _) => {
             match last.world.worker(schedule.last().and_then(|step| step.server()).unwrap_or(0)) {
                 Some(worker) => format!("Two holders of worker ID {worker} can issue the same IDs."),
                 None => "Two holders of one worker ID can issue the same IDs.".into(),
             }
         }
-        (Some("ahead of a clock"), _) => "The grant begins at a time that a clock has not reached yet.".into(),
+        (Some("ahead of a clock"), _) => {
+            "The grant begins at a time that the server's or the registry's clock has not reached yet.".into()
+        }
         (Some("fenced without a copy"), _) => {
             format!("{} is fenced, although its memory was not copied.", capital(&server))
         }
-        (Some("displaced"), _) => format!("{} has no worker ID, although its bound has not passed.", capital(&server)),
+        (Some("displaced"), _) => format!("{} has no worker ID, although its grant has not ended.", capital(&server)),
         (Some("a server has no worker ID"), _) => {
             format!("With the rule, {server} would have a worker ID at this point.")
         }
         (Some("two servers hold one worker ID"), _) => "Both the machine and its copy renew the same grant.".into(),
-        (Some("a quarantine ends earlier"), _) => "The quarantine now ends earlier than before.".into(),
-        (Some("refused"), _) => "The registry refuses values from its own answer.".into(),
+        (Some("a quarantine ends earlier"), _) => "The quarantine now ends earlier than before the last step.".into(),
+        (Some("refused"), _) => "The registry refuses values that it returned in an earlier answer.".into(),
         (other, _) => panic!("{other:?}"),
     };
     (steps, result)

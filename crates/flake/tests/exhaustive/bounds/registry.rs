@@ -52,7 +52,7 @@ pub const SPARES: Bounds = Bounds {
 /// There are two slices.
 pub const SLICES: Bounds = Bounds {
     name: "slices",
-    what: "Up to four failovers, with two slices",
+    what: "The registry fails over up to four times in a layout with two slices",
     depth: 7,
     thorough: 10,
     worker_bits: 4,
@@ -73,7 +73,7 @@ pub const SLICES: Bounds = Bounds {
 /// The ends of quarantines.
 pub const ENDS: Bounds = Bounds {
     name: "ends of quarantines",
-    what: "Failovers just before and after the ends of quarantines",
+    what: "The registry fails over shortly before and shortly after a quarantine ends",
     depth: 7,
     thorough: 9,
     steps: &[
@@ -93,7 +93,7 @@ pub const ENDS: Bounds = Bounds {
 /// Several quarantines, one after the other.
 pub const ROWS: Bounds = Bounds {
     name: "quarantines in a row",
-    what: "Several quarantines, one after the other",
+    what: "Several quarantines follow one another",
     depth: 8,
     thorough: 10,
     steps: &[
@@ -112,7 +112,8 @@ pub const ROWS: Bounds = Bounds {
 /// The common spare worker IDs are held by others.
 pub const LATER: Bounds = Bounds {
     name: "the second part of a quarantine",
-    what: "The second part of a quarantine, without a common spare worker ID",
+    what: "The registry fails over in the second part of a quarantine, while other servers hold all common spare \
+           worker IDs",
     depth: 7,
     thorough: 9,
     free: &[0, 7],
@@ -131,7 +132,7 @@ pub const LATER: Bounds = Bounds {
 /// A registry that goes back without a new timeline.
 pub const SNAPSHOTS: Bounds = Bounds {
     name: "snapshots of the registry",
-    what: "The registry's volume is reverted, and a server whose grant is newer renews it first",
+    what: "The registry's volume is reverted, and the first renewal comes from a server with a newer grant",
     depth: 7,
     thorough: 9,
     steps: &[

@@ -31,7 +31,7 @@ pub const HOSTS: Bounds = Bounds {
 /// Every server that has a worker ID with all rules has one.
 pub const NUMBERS: Bounds = Bounds {
     name: "numbers",
-    what: "Failovers, lost answers and restarts, with one worker ID in the ring",
+    what: "The registry fails over, answers are lost, and machines restart, with only one worker ID in the ring",
     depth: 5,
     thorough: 6,
     free: &[0, 6],

@@ -26,8 +26,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::OneLife,
-        text: "If a failover skips timelines, one life begins for each timeline. Otherwise, a renewal from a lost \
-               timeline would look like another loss.",
+        text: "If a failover skips timelines, the life number increases by one for each timeline. Otherwise, a renewal \
+               from a lost timeline would look like evidence of another loss.",
         fails: "a server has no worker ID",
         by: By::Search(&NUMBERS),
     },
@@ -65,14 +65,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         fault: FleetFault::Stale,
         text: "The common spare worker IDs are closed if the registry's state may date from the middle of a \
-               quarantine, because they may have been assigned during the rest of that quarantine.",
+               quarantine. They may have been assigned during the rest of that quarantine.",
         fails: "duplicate",
         by: By::Search(&ENDS),
     },
     Rule {
         fault: FleetFault::StaleMargin,
-        text: "A state counts as later than a quarantine only if a holder was seen two margins after the end of the \
-               quarantine.",
+        text: "A state is treated as later than a quarantine only if a holder was seen more than two margins after the \
+               end of the quarantine.",
         fails: "duplicate",
         by: By::Directed(&FAILOVERS, STALE_MARGIN),
     },
@@ -84,14 +84,14 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::ToldOpen,
-        text: "The common spare worker IDs are closed if a renewal has shown a loss.",
+        text: "The common spare worker IDs are closed if a renewal has shown that changes were lost.",
         fails: "duplicate",
         by: By::Search(&SNAPSHOTS),
     },
     Rule {
         fault: FleetFault::Late,
-        text: "The common spare worker IDs are closed if the latest time in the rows is more than 70 minutes old, \
-               because one of the lost changes may have begun a life in which they were assigned.",
+        text: "The common spare worker IDs are closed if the latest time in the rows is more than 70 minutes old. One \
+               of the lost changes may have begun a life in which these worker IDs were assigned.",
         fails: "duplicate",
         by: By::Search(&LOST_FORGERIES),
     },

@@ -13,8 +13,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::LayoutQuarantine,
-        text: "The grants in a new layout also begin above the end of the quarantine, because any bounds that were \
-               lost are below this end.",
+        text: "The grants in a new layout also begin above the end of the quarantine, because any lost bounds are \
+               below that point.",
         fails: "duplicate",
         by: By::Search(&LAYOUTS),
     },

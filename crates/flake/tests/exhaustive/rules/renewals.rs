@@ -13,13 +13,13 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Expired,
-        text: "A grant is not renewed after one margin has passed since its bound.",
+        text: "A grant can be renewed until one margin after its end, but not later.",
         fails: "duplicate",
         by: By::Search(&SPARES),
     },
     Rule {
         fault: FleetFault::ExpiredByBoth,
-        text: "Only the registry's clock decides whether one margin has passed since the bound of a grant.",
+        text: "Only the registry's clock decides whether one margin has passed since the end of a grant.",
         fails: "duplicate",
         by: By::Search(&CLOCKS),
     },
@@ -37,7 +37,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::FirstMargin,
-        text: "In a new life, the first renewal must arrive before the bound has passed. The margin does not apply.",
+        text: "After the registry has begun a new life, the first renewal of a grant must arrive before the grant \
+               ends. There is no margin.",
         fails: "duplicate",
         by: By::Search(&HOSTS),
     },
@@ -57,14 +58,15 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::AdoptAbsent,
-        text: "If there is no row, the registry has lost the claim, so it renews the grant.",
+        text: "If the registry has no row for the worker ID in a renewal, it has lost the claim, so it renews the \
+               grant.",
         fails: "displaced",
         by: By::Search(&FAILOVERS),
     },
     Rule {
         fault: FleetFault::AdoptLater,
-        text: "If the row belongs to an earlier holder from an earlier life, the registry has lost the claim of the \
-               later holder, so it renews the later holder's grant.",
+        text: "If the row contains an earlier holder from an earlier life, the registry has lost the claim of the \
+               server that sends the renewal. It renews the grant of this server.",
         fails: "displaced",
         by: By::Search(&FAILOVERS),
     },
@@ -77,8 +79,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::ForgedStart,
-        text: "A renewal that does not contain the nonce in the row is refused if the start of its grant is more than \
-               one margin in the future, because no registry can have made such a grant.",
+        text: "A renewal is refused if it does not contain the nonce in the row and its grant begins more than one \
+               margin in the future. No registry can have made such a grant.",
         fails: "displaced",
         by: By::Search(&FORGERIES),
     },

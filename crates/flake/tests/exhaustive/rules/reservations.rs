@@ -13,7 +13,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::ReservedOnce,
-        text: "If a failover has lost a reservation, the owner reserves the worker ID again during the quarantine.",
+        text: "If a failover has lost a reservation, the owner must reserve the worker ID again during the quarantine.",
         fails: "duplicate",
         by: By::Search(&RESERVATIONS),
     },

@@ -33,7 +33,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::SliceWindow,
-        text: "A slice is open only if no earlier timeline since the settled one has had the same slice.",
+        text: "A slice is open only if no earlier timeline since the settled one has used the same slice.",
         fails: "duplicate",
         by: By::Search(&FAILOVERS),
     },
@@ -45,15 +45,15 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::CalmMargin,
-        text: "The quarantine of the spare worker IDs counts as ended only if a holder was seen two margins after its \
-               end.",
+        text: "The quarantine of the spare worker IDs is treated as over only if a holder was seen more than two \
+               margins after the end of the quarantine.",
         fails: "duplicate",
         by: By::Directed(&LATER, CALM_MARGIN),
     },
     Rule {
         fault: FleetFault::SliceSeen,
-        text: "The rows at the end of the settled timeline decide whether a holder in a slice may have renewed its \
-               grant. Later times in the rows do not count.",
+        text: "The times in the rows at the end of the settled timeline decide whether the holder of a worker ID in a \
+               slice may have renewed its grant. Later times are ignored.",
         fails: "duplicate",
         by: By::Directed(&SLICES, SLICE_SEEN),
     },
@@ -65,19 +65,19 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::ToldSettled,
-        text: "No timeline is settled after a renewal has shown a loss.",
+        text: "No timeline is settled after a renewal has shown that changes were lost.",
         fails: "duplicate",
         by: By::Search(&SNAPSHOTS),
     },
     Rule {
         fault: FleetFault::SystemSettled,
-        text: "No timeline is settled after a change of the system identifier.",
+        text: "No timeline is settled after the system identifier has changed.",
         fails: "duplicate",
         by: By::Search(&BACKUPS),
     },
     Rule {
         fault: FleetFault::TablesSettled,
-        text: "No timeline is settled after a restore of the tables.",
+        text: "No timeline is settled after the tables were restored.",
         fails: "duplicate",
         by: By::Search(&BACKUPS),
     },
@@ -110,7 +110,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Stay,
-        text: "The holder of a spare worker ID gives it back after the quarantine.",
+        text: "The holder of a spare worker ID gives the worker ID back after the quarantine.",
         fails: "a server has no worker ID",
         by: By::Search(&NUMBERS),
     },
