@@ -58,7 +58,8 @@ pgrx::extension_sql_file!("../sql/series.sql", name = "series", requires = [seri
 pgrx::extension_sql_file!(
     "../sql/grants.sql",
     name = "grants",
-    requires = [accept_clock::snowflake_accept_clock, set_mark::snowflake_set_mark, status::snowflake_stat_reset, "status"]
+    requires =
+        [accept_clock::snowflake_accept_clock, set_mark::snowflake_set_mark, status::snowflake_stat_reset, "status"]
 );
 // The `requires` clause determines the position of this file in the extension script.
 pgrx::extension_sql_file!("../sql/preload.sql", name = "preload", requires = ["grants"]);

@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use cluster::{Answer, Host, Scratch, Stop, assert_caught, command, ensure, major, not_tested, output, page, repository, sqlstate, supported, texts_of, thorough};
+use cluster::{
+    Answer, Host, Scratch, Stop, assert_caught, command, ensure, major, not_tested, output, page, repository, sqlstate,
+    supported, texts_of, thorough,
+};
 
 use crate::build::{Packages, VERSION};
 use crate::page::{LOOK, ORDERS, seen, settings, typed};
