@@ -16,7 +16,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
             MESSAGE = pg_catalog.format('argument "%s" must not be null',
                 CASE WHEN worker IS NULL THEN 'worker_id' ELSE 'datacenter_id' END),
-            HINT = 'Pass a number that no other database and no server in the fleet has.';
+            HINT = 'Pass a number that is not used by any other database or by any server in the fleet.';
     END IF;
     -- Raises an error if the worker ID or the datacenter ID does not fit its field.
     PERFORM snowflake_encode(format.epoch AT TIME ZONE 'UTC', worker, 0, datacenter);

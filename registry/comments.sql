@@ -85,7 +85,7 @@ COMMENT ON TABLE snowflake_registry.skip IS
 COMMENT ON COLUMN snowflake_registry.skip.lost IS
     'value that column "windows" had before open() was called';
 COMMENT ON COLUMN snowflake_registry.skip.quarantine IS
-    'first life of the quarantine to which this life belongs';
+    'first life that began during the same quarantine as this life';
 COMMENT ON TABLE snowflake_registry.hole IS
     'numbers that tags have skipped; old rows can be deleted, because the registry never reads this table';
 COMMENT ON VIEW snowflake_registry.segments IS
@@ -166,7 +166,7 @@ COMMENT ON FUNCTION snowflake_registry.span_of(interval, integer, bigint) IS
 COMMENT ON FUNCTION snowflake_registry.span_of(snowflake_registry.fleet, interval) IS
     'internal: length of a duration, in IDs';
 COMMENT ON FUNCTION snowflake_registry.margin(snowflake_registry.fleet) IS
-    'internal: length of the margin of 10 minutes, in IDs';
+    'internal: the margin of 10 minutes, expressed as a number of IDs';
 COMMENT ON FUNCTION snowflake_registry.far(snowflake_registry.fleet) IS
     'internal: length of the longest lease plus two margins, in IDs';
 COMMENT ON FUNCTION snowflake_registry.near(snowflake_registry.fleet) IS

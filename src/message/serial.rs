@@ -182,7 +182,7 @@ impl SerialProblem {
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("the definition of series {} is invalid", shown(series)),
                 "The arguments of its trigger \"snowflake_series\" are not those that snowflake_create_series() writes.",
-                "Create the trigger again with the arguments of the original definition, for example from a dump.",
+                "Create the trigger again with its original arguments. A dump contains these arguments.",
             ),
             SerialProblem::OtherPeriods { series } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -26,7 +26,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::SparesFloor,
-        text: "During a quarantine, the grants of spare worker IDs begin above the end of the previous quarantine.",
+        text: "During a quarantine, the grants of spare worker IDs contain only IDs above the end of the previous \
+               quarantine.",
         fails: "duplicate",
         by: By::Search(&ROWS),
     },

@@ -52,8 +52,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::SliceSeen,
-        text: "The times in the rows at the end of the settled timeline decide whether the holder of a worker ID in a \
-               slice may have renewed its grant. Later times are ignored.",
+        text: "The times in the rows at the end of the settled timeline determine whether the holder of a worker ID in a \
+               slice could have renewed its grant. Later times are ignored.",
         fails: "duplicate",
         by: By::Directed(&SLICES, SLICE_SEEN),
     },
