@@ -31,7 +31,7 @@ pub mod segments_server;
 pub mod segments_wire;
 pub mod serials;
 pub mod server;
-pub mod service;
+pub mod service_level;
 pub mod sessions;
 pub mod sources;
 pub mod stats;

@@ -16,7 +16,7 @@ use crate::faults::{self, Fault};
 use crate::pg::background_worker::{Wait, interrupted, wait_on_socket};
 use crate::pg::conninfo::{self, ConnectionString, Parameters, text_of};
 use crate::pg::latch::Readiness;
-use crate::pg::lookup::{self, Unknown};
+use crate::pg::resolver::{self, Unknown};
 pub use crate::pg::query_result::{QueryFailure, ResultRow, Unconnected};
 use crate::pg::query_result::{QueryResult, cut, one_line};
 
@@ -74,7 +74,7 @@ impl Connection {
             let addresses = match host.name_without_address() {
                 // libpq itself would look up the name without a deadline, and would apply one deadline to all addresses
                 // together.
-                Some(name) => lookup::addresses(name, Instant::now() + string.timeout),
+                Some(name) => resolver::addresses(name, Instant::now() + string.timeout),
                 None => Ok(vec![String::new()]),
             };
             let addresses = match addresses {

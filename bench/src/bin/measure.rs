@@ -28,7 +28,7 @@ fn main() {
             "oltp" => oltp::run(),
             "contention" => contention::run(),
             "wire" => wire::run(),
-            "service" => service::run(),
+            "service" => service_level::run(),
             "segments" => segments::run(),
             "serials" => serials::run(),
             "fleet" => fleet::run(),
