@@ -16,9 +16,9 @@ use crate::faults::{self, Fault};
 use crate::pg::background_worker::{Wait, interrupted, wait_on_socket};
 use crate::pg::conninfo::{self, ConnectionString, Parameters, text_of};
 use crate::pg::latch::Readiness;
-use crate::pg::resolver::{self, Unknown};
 pub use crate::pg::query_result::{QueryFailure, ResultRow, Unconnected};
 use crate::pg::query_result::{QueryResult, cut, one_line};
+use crate::pg::resolver::{self, Unknown};
 
 /// The maximum number of bytes that may arrive during the login and for each statement. Without a limit, a server that
 /// is not a registry could use up the memory, so that the operating system would kill a process of this server.

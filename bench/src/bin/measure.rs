@@ -4,8 +4,8 @@
 
 use bench::report::{BenchReport, PARTS};
 use bench::{
-    conceal, contention, copy, cost, crates, effort, failovers, fleet, oltp, portable, segments, serials, service,
-    storage, table, wire,
+    conceal, contention, copy, cost, crates, effort, failovers, fleet, oltp, portable, segments, serials,
+    service_level, storage, table, wire,
 };
 
 fn main() {
