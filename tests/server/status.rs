@@ -146,6 +146,18 @@ fn whoever_watches_the_server_reads_the_views_and_nobody_else() {
     }
 }
 
+/// A view with one row for which the planner expects many rows is compiled (`jit`) for each query, which takes much longer than to run it.
+#[test]
+fn the_planner_expects_one_row() {
+    let server = Cluster::builder("status_planned").start();
+    let mut session = server.session();
+    let plan = session.plan("SELECT * FROM snowflake_status");
+    assert!(plan.lines().filter(|line| line.contains("rows=")).all(|line| line.contains("rows=1 ")), "{plan}");
+    let old = "ALTER FUNCTION snowflake_status() ROWS 1000";
+    session.batch_execute(old).expect("a superuser may");
+    assert!(session.plan("SELECT * FROM snowflake_status").contains("rows=1000 "), "the estimate comes from elsewhere");
+}
+
 #[test]
 fn a_reset_lets_all_counts_begin_again() {
     let server = Cluster::builder("status_reset").set("snowflake_pg.max_ahead", "2ms").clock("+0").start();
