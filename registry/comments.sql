@@ -21,11 +21,11 @@ COMMENT ON COLUMN snowflake_registry.fleet.database_oid IS
 COMMENT ON COLUMN snowflake_registry.fleet.table_oid IS
     'OID of this table when the registry was last used; after a dump is restored, the table has a different OID';
 COMMENT ON COLUMN snowflake_registry.fleet.quarantine_until IS
-    'end of the last quarantine, without its margin, as a point in ID space; 0 if there is none';
+    'point in ID space at which the last quarantine ends, without the safety margin; 0 if there is none';
 COMMENT ON COLUMN snowflake_registry.fleet.quarantine_before IS
     'value that quarantine_until had before the current quarantine; open() restores this value';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_until IS
-    'end of the last quarantine of the spare worker IDs, without its margin, as a point in ID space; 0 if there is none';
+    'point in ID space at which the last quarantine of the spare worker IDs ends, without the safety margin; 0 if there is none';
 COMMENT ON COLUMN snowflake_registry.fleet.spare_before IS
     'value that spare_until had when the quarantine of the spare worker IDs was last known to have ended';
 COMMENT ON COLUMN snowflake_registry.fleet.newest_seen IS
@@ -75,7 +75,7 @@ COMMENT ON COLUMN snowflake_registry.segment.top_nonce IS
 COMMENT ON COLUMN snowflake_registry.segment.below_nonce IS
     'nonce of the block directly below the highest one, if the highest block can be returned as a whole';
 COMMENT ON COLUMN snowflake_registry.segment.life IS
-    'life of the registry in which the last block was taken; the next block starts above the numbers skipped in all later lives';
+    'life of the registry in which the last block was taken; the next block starts above all numbers that later lives skip';
 COMMENT ON COLUMN snowflake_registry.segment.begins_at IS
     'time at which the period of the tag begins, or NULL if the tag does not belong to a series';
 COMMENT ON COLUMN snowflake_registry.segment.window_used IS
@@ -109,7 +109,7 @@ COMMENT ON TYPE snowflake_registry.identity IS
 COMMENT ON TYPE snowflake_registry.division IS
     'how the worker IDs of a datacenter are divided into the ring, the common spare worker IDs and the slices';
 COMMENT ON TYPE snowflake_registry.offer IS
-    'worker IDs that a claim can get';
+    'worker IDs that the registry can assign in answer to a claim';
 COMMENT ON TYPE snowflake_registry.free_worker IS
     'free worker ID, and the first ID that its next holder can issue';
 COMMENT ON TYPE snowflake_registry.layout IS
@@ -178,15 +178,15 @@ COMMENT ON FUNCTION snowflake_registry.start_above(snowflake_registry.fleet, big
 COMMENT ON FUNCTION snowflake_registry.division_of(integer) IS
     'internal: how the worker IDs of a layout are divided';
 COMMENT ON FUNCTION snowflake_registry.same_tables(snowflake_registry.fleet, snowflake_registry.identity) IS
-    'internal: whether the tables are the ones in which the registry was last used';
+    'internal: whether these are the tables that the registry last used';
 COMMENT ON FUNCTION snowflake_registry.as_written(snowflake_registry.fleet, xid) IS
     'internal: the row of the fleet, with a NULL mark if the row was restored';
 COMMENT ON FUNCTION snowflake_registry.mark_fleet() IS
     'internal: mark the row of the fleet as written by this transaction';
 COMMENT ON FUNCTION snowflake_registry.spare_quarantine_end(snowflake_registry.fleet) IS
-    'internal: end of the last quarantine of the spare worker IDs, including its margin, as a point in ID space';
+    'internal: point in ID space at which the last quarantine of the spare worker IDs ends, including the safety margin';
 COMMENT ON FUNCTION snowflake_registry.offer_of(snowflake_registry.fleet, bigint, integer) IS
-    'internal: worker IDs that a claim can currently get';
+    'internal: worker IDs that the registry can currently assign in answer to a claim';
 COMMENT ON FUNCTION snowflake_registry.find_free(snowflake_registry.fleet, snowflake_registry.offer, integer, bigint) IS
     'internal: first free worker ID in an offer';
 COMMENT ON FUNCTION snowflake_registry.why_none(snowflake_registry.answer, snowflake_registry.fleet, snowflake_registry.offer,
@@ -233,7 +233,7 @@ COMMENT ON FUNCTION snowflake_registry.end_sessions(text[]) IS
 COMMENT ON FUNCTION snowflake_registry.lock_fleet(boolean) IS
     'internal: lock and return the row of the fleet';
 COMMENT ON FUNCTION snowflake_registry.quarantine_end(snowflake_registry.fleet) IS
-    'internal: end of the last quarantine, including its margin, as a point in ID space';
+    'internal: point in ID space at which the last quarantine ends, including the safety margin';
 COMMENT ON FUNCTION snowflake_registry.in_quarantine(snowflake_registry.fleet, bigint) IS
     'internal: whether a point lies within the last quarantine';
 COMMENT ON FUNCTION snowflake_registry.lost_windows(interval, bigint) IS

@@ -24,7 +24,7 @@ impl ConcealProblem {
             ConcealProblem::TweakLength { bytes, max } => Report::of(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
                 "invalid tweak length",
-                format!("The tweak has {bytes} bytes, but a tweak can have at most {max} bytes."),
+                format!("The tweak is {bytes} bytes long, but a tweak can be at most {max} bytes long."),
                 "Pass a shorter tweak, for example the name of a table, or sha256() of a longer value.",
             ),
             ConcealProblem::Negative { concealed } => Report::of(

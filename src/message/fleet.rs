@@ -100,7 +100,7 @@ impl FleetProblem {
                     timestamp::utc(*start),
                     timestamp::utc(*clock)
                 ),
-                "Correct this server's clock. Other servers might have issued IDs below the grant.",
+                "Correct this server's clock. Other servers might have issued the IDs directly below those of the grant.",
             ),
             FleetProblem::Fenced { name, host, by, seen } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

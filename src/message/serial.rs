@@ -320,7 +320,7 @@ fn template_detail(error: &TemplateError) -> String {
         TemplateError::Width => format!("The width of the number must be from 1 to {MAX_DIGITS} digits."),
         TemplateError::NoNumber => "The template does not contain {n:width}.".into(),
         TemplateError::Twice { field } => {
-            format!("The template contains {field}, or the same part of the time, more than once.")
+            format!("The template contains {field}, or a different field for the same unit of time, more than once.")
         }
         TemplateError::Lacks { field, needs } => {
             format!(

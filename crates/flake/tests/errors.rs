@@ -115,7 +115,7 @@ fn templates() {
         (TemplateError::Brace { position: 4 }.into(), "the brace at byte 4 does not belong to a field"),
         (TemplateError::Width.into(), "the width of the number must be from 1 to 18 digits"),
         (TemplateError::NoNumber.into(), "the template does not contain {n:width}"),
-        (twice.into(), "the template contains {MM}, or the same part of the time, more than once"),
+        (twice.into(), "the template contains {MM}, or a different field for the same unit of time, more than once"),
         (lacks.into(), "the template contains {MM} but not {YYYY}"),
         (Overflow { max: 999 }.into(), "the template has room for numbers from 0 to 999"),
         (YearRange { first: 2000, last: 2099 }.into(), "the template can represent years from 2000 to 2099"),
