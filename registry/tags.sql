@@ -118,8 +118,8 @@ BEGIN
     IF snowflake_registry.is_of_series(create_segment.tag) OR create_segment.begins_at IS NOT NULL THEN
         PERFORM snowflake_registry.check_begins_at(create_segment.tag, create_segment.begins_at);
         PERFORM snowflake_registry.check_argument('begins_at', create_segment.begins_at <= clock_timestamp() + interval '10 minutes',
-            'Create the tag of a period after the period has begun. If the registry loses the tag before then, a server creates the '
-            'tag again.');
+            'Create the tag of a period after the period has begun. Otherwise, a server would create the tag again if the '
+            'registry lost it before then.');
     END IF;
     max_step := coalesce(create_segment.max_step, least(create_segment.step * 100, 1000000000));
     PERFORM snowflake_registry.check_sizes(create_segment.start, create_segment.step, create_segment.max_step);

@@ -90,8 +90,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: FleetFault::Late,
-        text: "The common spare worker IDs are closed if the latest time in the rows is more than 70 minutes old. One \
-               of the lost changes may have begun a life in which these worker IDs were assigned.",
+        text: "The common spare worker IDs are closed if the latest time in the rows is more than 70 minutes old. A \
+               lost renewal may have begun a life in which these worker IDs were assigned.",
         fails: "duplicate",
         by: By::Search(&LOST_FORGERIES),
     },
