@@ -90,7 +90,7 @@ struct Registrar {
     left: LeaseLeft,
     /// When a warning about the clock was last logged.
     skew_logged: Option<Instant>,
-    /// True if the server has logged that the file of the witness was removed.
+    /// True if the server has logged that the witness file was removed.
     removal_logged: bool,
     segments: Fetcher,
     reports: Reports,
