@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Boot, Client, Host, Recipe, Scratch, Service, command, found_within, loopback, output, repository, typed, watch,
-    within,
+    Answer, Boot, Client, Host, Recipe, Scratch, Service, command, found_within, loopback, output, repository, typed,
+    watch, within,
 };
 use postgres::{Config, NoTls};
 
