@@ -104,7 +104,10 @@ impl fmt::Display for TemplateError {
             TemplateError::Width => write!(f, "the width of the number must be from 1 to {MAX_DIGITS} digits"),
             TemplateError::NoNumber => write!(f, "the template does not contain {}", Field::Number),
             TemplateError::Twice { field } => {
-                write!(f, "the template contains {field}, or a different field for the same unit of time, more than once")
+                write!(
+                    f,
+                    "the template contains {field}, or a different field for the same unit of time, more than once"
+                )
             }
             TemplateError::Lacks { field, needs } => write!(f, "the template contains {field} but not {needs}"),
         }
