@@ -175,7 +175,7 @@ impl Host {
 
     /// Waits until no other process is creating the files with this name. Other processes then wait until the returned file is
     /// closed.
-    fn alone(&self, name: &str) -> File {
+    pub fn alone(&self, name: &str) -> File {
         let lock = lock_file(&self.base.join(format!("{name}.lock")));
         lock.lock().expect("a lock file can be locked");
         lock

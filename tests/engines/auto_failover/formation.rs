@@ -1,13 +1,12 @@
 //! A monitor and two nodes, each with its own address, home directory and witness, as if they were on different machines.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Boot, Client, Host, Recipe, Scratch, Service, command, found_within, loopback, output, repository, typed,
-    watch, within,
+    Answer, Boot, Client, Host, Recipe, Scratch, Service, command, found_within, loopback, output, typed, watch, within,
 };
 use postgres::{Config, NoTls};
 
@@ -164,8 +163,7 @@ impl Formation {
     /// Sets up the monitor and the first node, without starting the node. Types the first blocks of the page.
     pub fn begin(&mut self, recipe: &mut Recipe) {
         // While `pg_autoctl` creates a monitor, the monitor listens on the port of all addresses, and a second one fails to start.
-        let alone = File::create(repository().join("target/auto_failover.lock")).expect("target/ can be written");
-        alone.lock().expect("a lock file can be locked");
+        let alone = Host::get().alone("auto_failover_monitor");
         self.shell(MONITOR, &recipe.block("sh monitor")).unwrap();
         drop(alone);
         self.append(MONITOR, "pg_hba.conf", HBA);
