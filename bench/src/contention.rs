@@ -24,7 +24,7 @@ const WARM: u64 = 600_000;
 /// this must not become a pause.
 const PIECE: u64 = 20_000;
 /// The numbers of sessions.
-const SESSIONS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+const SESSIONS: [usize; 4] = [1, 2, 8, 64];
 /// The index in [`SESSIONS`] of the number with which the others are compared. With two or more sessions, both processors are
 /// busy.
 const REFERENCE: usize = 1;

@@ -12,7 +12,7 @@ use crate::server::{self, timed};
 use crate::{cpu, storage};
 
 /// The number of rounds.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 9;
 /// The number of rows of a COPY.
 const ROWS: u64 = 1_000_000;
 

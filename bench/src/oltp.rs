@@ -9,9 +9,9 @@ use crate::report::{BenchReport, Figure};
 use crate::rivals::{self, Rival};
 use crate::server::{self, timed};
 
-/// The number of rounds of the SELECTs, and the duration of one run in seconds. There are many rounds because the differences are
-/// small. Runs are short, so that a change in the machine's other load affects all rivals.
-const SELECTS_OF: (usize, u64) = (35, 1);
+/// The number of rounds of the SELECTs, and the duration of one run in seconds. Runs are short, so that a change in the machine's other
+/// load affects all rivals.
+const SELECTS_OF: (usize, u64) = (15, 1);
 /// The number of rounds of the INSERTs, and the duration of one run in seconds. Runs are longer because fewer INSERTs are
 /// executed in a second.
 const INSERTS_OF: (usize, u64) = (9, 2);

@@ -21,7 +21,7 @@ const CALLS: u64 = 200_000;
 const TOGETHER: u64 = 4_000_000;
 const PIECE: u64 = 20_000;
 /// The numbers of sessions, and the index of the number with which the others are compared.
-const SESSIONS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+const SESSIONS: [usize; 4] = [1, 2, 8, 64];
 const REFERENCE: usize = 1;
 /// The numbers of clients that insert rows, and the duration of one run in seconds.
 const CLIENTS: [usize; 3] = [1, 8, 64];
