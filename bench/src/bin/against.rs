@@ -10,18 +10,28 @@ use cluster::{Client, Cluster};
 
 /// The number of rounds. Each round measures both servers.
 const ROUNDS: usize = 101;
-/// The number of calls in one measurement, with ten calls a row.
-const CALLS: u64 = 1_000_000;
+/// What is measured: a name, the layout, the number of calls with ten calls a row, and the pause before them. In the second layout, a
+/// burst runs ahead of the clock by half of `max_ahead`, and the lead ends in the pause.
+const PLACES: [(&str, &str, u64, Duration); 2] = [
+    ("in the tick of the clock", "40:1:22", 1_000_000, Duration::from_millis(5)),
+    ("ahead of the clock", "41:10:12", 200_000, Duration::from_millis(60)),
+];
 
 fn main() {
     let directories: Vec<String> = std::env::args().skip(1).collect();
     let [other, this] = &directories[..] else { panic!("two directories with a library each") };
-    let libraries = [("other", other), ("this", this)];
+    for place in PLACES {
+        measure(place, [("other", other), ("this", this)]);
+    }
+}
+
+/// Compares two libraries, each a name and a directory.
+fn measure((place, layout, calls, pause): (&str, &str, u64, Duration), libraries: [(&str, &String); 2]) {
     let servers = libraries.map(|(name, directory)| {
         Cluster::builder(&format!("against_{name}"))
             .set("dynamic_library_path", &format!("{directory}:$libdir"))
-            // The layout has four million IDs in a tick, so that no session is throttled.
-            .set("snowflake_pg.layout", "40:1:22")
+            .set("snowflake_pg.layout", layout)
+            .set("snowflake_pg.worker_id", "1")
             .start()
     });
     let mut sessions = servers.each_ref().map(session);
@@ -38,14 +48,14 @@ fn main() {
         for turn in 0..subjects.len() {
             // Each round begins with a different one.
             let n = (turn + round) % subjects.len();
-            let cost = cost(&mut sessions[subjects[n].1], subjects[n].2);
+            let cost = cost(&mut sessions[subjects[n].1], subjects[n].2, calls, pause);
             // The first round only warms up.
             if round > 0 {
                 samples[n].push(cost);
             }
         }
     }
-    heading(&format!("Cost per ID ({} rounds of {CALLS})", rounds(ROUNDS)), &["library", "ns", "min .. max"]);
+    heading(&format!("Cost per ID {place} ({} rounds of {calls})", rounds(ROUNDS)), &["library", "ns", "min .. max"]);
     for ((name, ..), sample) in subjects.iter().zip(&samples) {
         row(&[name, &format!("{:.1}", sample.median()), &sample.spread(1)]);
     }
@@ -89,14 +99,14 @@ fn session(server: &Cluster) -> Client {
 }
 
 /// Returns the cost of a call in nanoseconds, without the cost of the loop around it.
-fn cost(client: &mut Client, function: &str) -> f64 {
+fn cost(client: &mut Client, function: &str, calls: u64, pause: Duration) -> f64 {
     let mut timed = |expression: &str| {
         let columns = vec![format!("count({expression})"); 10].join(", ");
-        let sql = format!("SELECT {columns} FROM generate_series(1, {})", CALLS / 10);
-        std::thread::sleep(Duration::from_millis(5));
+        let sql = format!("SELECT {columns} FROM generate_series(1, {})", calls / 10);
+        std::thread::sleep(pause);
         let begin = Instant::now();
         client.batch_execute(&sql).expect("IDs can be drawn");
         begin.elapsed().as_secs_f64()
     };
-    (timed(function) - timed("1")) * 1e9 / CALLS as f64
+    (timed(function) - timed("1")) * 1e9 / calls as f64
 }
