@@ -68,7 +68,7 @@ impl State {
     }
 
     /// Draws nothing, so that the caller calls [`State::draw`].
-    pub fn next(&self, _: &CurrentTick, _: impl FnOnce(u64) -> Nanos) -> Result<Drawn, Undecided> {
+    pub fn next(&self, _: &CurrentTick, _: Nanos, _: impl FnOnce(u64) -> Nanos) -> Result<Drawn, Undecided> {
         Err(Undecided::OtherTick)
     }
 

@@ -15,7 +15,7 @@ use crate::server::shmem::{self, State};
 use crate::server::stats::{self, Count};
 use crate::server::{clock, wait};
 
-/// The tick of this process's previous request for one ID. Only its single thread accesses the variable.
+/// The tick of this process's previous ID. Only its single thread accesses the variable.
 static CURRENT_TICK: CurrentTick = CurrentTick::new();
 
 /// IDs that belong to this session, in the order in which they were issued.
@@ -78,7 +78,7 @@ pub fn draw(request: Request) -> Issued {
     // Without an identity, the library may not be preloaded, and the shared memory may not exist.
     if let Some(identity) = identity::issuing().filter(|_| request.is_single()) {
         let state = shmem::state();
-        match state.next(&CURRENT_TICK, |offset| clock::monotonic().wrapping_add(offset)) {
+        match state.next(&CURRENT_TICK, turn::ahead(), |offset| clock::monotonic().wrapping_add(offset)) {
             // The word is discarded if the state is loaded for a different worker ID (see [`flake::Assignment`]).
             Ok(drawn) if state.has_assignment(identity.assignment) => return issued(identity, drawn),
             Err(Undecided::Contended) => stats::add(Count::Retries, 1),
@@ -133,17 +133,18 @@ fn issued(identity: &'static Identity, Drawn { run, renew }: Drawn) -> Issued {
 fn attempt(state: &State, identity: &Identity, request: Request, overdue: &Overdue) -> Result<Drawn, Obstacle> {
     let pace = Pace { overdue: overdue.now, waited: overdue.waited, ..guc::pace_with(overdue.ahead) };
     // Each attempt reads the clock once, so the number of attempts equals the number of clock reads.
-    let (mut attempts, mut time) = (0, 0);
+    let mut attempts = 0;
     let drawn = state.draw(&identity.limits, pace, request, |offset| {
         attempts += 1;
-        time = clock::monotonic().wrapping_add(offset);
-        time
+        clock::monotonic().wrapping_add(offset)
     });
     if attempts > 1 {
         stats::add(Count::Retries, attempts - 1);
     }
-    if request.is_single() {
-        CURRENT_TICK.remember(&identity.limits, time);
+    if request.is_single()
+        && let Ok(drawn) = &drawn
+    {
+        CURRENT_TICK.remember(&identity.limits, drawn.run.first, turn::ahead());
     }
     drawn
 }

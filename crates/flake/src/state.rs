@@ -93,7 +93,7 @@ pub struct Drawn {
 /// Why [`State::next`] has drawn no word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undecided {
-    /// The tick of the last word or of the clock is not the remembered one, or the word is not reserved.
+    /// The last word is not in the remembered tick, the clock is not at a time that goes with this tick, or the word is not reserved.
     OtherTick,
     /// Another caller has drawn the word.
     Contended,
@@ -109,15 +109,21 @@ impl State {
         }
     }
 
-    /// Draws one word that belongs to the caller alone, if the last word and the clock are in the tick that the caller
-    /// remembers. The word is the one that [`State::draw`] would draw. Otherwise, the caller calls that function.
+    /// Draws one word that belongs to the caller alone, if the last word is in the tick that the caller remembers, and the clock
+    /// is in this tick or at most `ahead` before it. The word is the one that [`State::draw`] would draw. Otherwise, the caller calls
+    /// that function.
     #[inline(always)]
-    pub fn next(&self, current: &CurrentTick, clock: impl FnOnce(u64) -> Nanos) -> Result<Drawn, Undecided> {
+    pub fn next(
+        &self,
+        current: &CurrentTick,
+        ahead: Nanos,
+        clock: impl FnOnce(u64) -> Nanos,
+    ) -> Result<Drawn, Undecided> {
         // The orders are those of `draw`. A state that is not loaded has no word in a tick.
         let last = self.last.load(Ordering::Acquire);
         let ceiling = self.terms.ceiling.load(Ordering::Relaxed);
         let now = clock(self.terms.offset.load(Ordering::Relaxed));
-        let Some(word) = current.next(last, now).filter(|word| *word < ceiling) else {
+        let Some(word) = current.next(last, now, ahead).filter(|word| *word < ceiling) else {
             return Err(Undecided::OtherTick);
         };
         self.take(last, Run { first: word, count: 1 }).ok_or(Undecided::Contended)

@@ -61,8 +61,10 @@ impl Generator for State {
     fn draw(&self, request: Request, now: Nanos) -> Run {
         if request.is_single() {
             let current = CurrentTick::new();
-            current.remember(&limits(), now);
-            if let Ok(drawn) = self.next(&current, |offset| now + offset) {
+            if let Some(first) = limits().word_at(now) {
+                current.remember(&limits(), first, PACE.max_ahead);
+            }
+            if let Ok(drawn) = self.next(&current, PACE.max_ahead, |offset| now + offset) {
                 return drawn.run;
             }
         }
