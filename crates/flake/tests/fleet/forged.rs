@@ -5,7 +5,7 @@ use flake::fleet::{Call, Point, RegistryAnswer, RegistryRequest, RenewRequest, U
 
 use crate::faults::FleetFault;
 use crate::random::Random;
-use crate::steps::{begin, needed};
+use crate::steps::begin;
 use crate::world::{FORGER, FleetWorld, GAP, HOUR, LONG, MINUTE};
 
 impl FleetWorld {
@@ -69,43 +69,6 @@ fn forged(world: &FleetWorld, life: u64, count: u64, start: i64, bound: i64) -> 
         lease: std::time::Duration::from_hours(12),
     });
     Call { fleet: None, format: scale.format(), request }
-}
-
-#[test]
-fn a_forged_call_does_not_stop_a_server_that_has_a_worker_id_caught() {
-    let schedule = |fault| {
-        let mut world = begin(fault, 3, 2);
-        world.up(0);
-        world.quiet(2, MINUTE);
-        // The first call begins a life. The second one names a start above everything that the server can have.
-        let life = world.registry.fleet.life + 1;
-        let tell = forged(&world, life, 1, -HOUR, HOUR);
-        world.ask(&tell);
-        let adopt = forged(&world, life, 1, 3 * LONG, 4 * LONG);
-        world.ask(&adopt);
-        world.quiet(3, MINUTE);
-        world.worker(0)
-    };
-    assert_eq!(schedule(FleetFault::None), Some(0));
-    assert_ne!(schedule(FleetFault::ForgedStart), Some(0));
-}
-
-#[test]
-fn spare_worker_ids_are_closed_if_a_begun_life_can_be_lost_caught() {
-    needed(FleetFault::Late, |world| {
-        world.up(0);
-        world.quiet(2, MINUTE);
-        let state = world.registry.clone();
-        let tell = forged(world, state.fleet.life + 1, 1, -HOUR, HOUR);
-        world.ask(&tell);
-        // After the quarantine of the spare worker IDs, the common ones are granted.
-        world.quiet(19, 5 * MINUTE);
-        world.up(1);
-        assert_eq!(world.worker(1), Some(6));
-        world.cut(1);
-        world.promote(&state);
-        world.up(2);
-    });
 }
 
 #[test]

@@ -4,35 +4,8 @@ use flake::Node;
 use flake::fleet::{Point, Uuid};
 
 use crate::faults::FleetFault;
-use crate::steps::{needed, run};
+use crate::steps::run;
 use crate::world::{FleetWorld, HOUR, LONG, MINUTE};
-
-#[test]
-fn a_server_is_never_granted_a_reserved_worker_id_caught() {
-    needed(FleetFault::Reserved, |world| {
-        world.reserve(0);
-        world.up(0);
-        world.quiet(3, HOUR);
-        world.turn(0);
-        world.up(1);
-    });
-}
-
-/// The quarantine after a failover is the time that the owner has to reserve the worker ID again.
-#[test]
-fn a_reservation_that_a_failover_loses_is_made_again_caught() {
-    needed(FleetFault::ReservedOnce, |world| {
-        world.up(0);
-        world.quiet(2, MINUTE);
-        let state = world.registry.clone();
-        world.reserve(1);
-        world.promote(&state);
-        world.up(1);
-        world.quiet(6, 6 * HOUR);
-        world.turn(1);
-        world.up(2);
-    });
-}
 
 /// Until the quarantine ends, no server gets the worker ID, even if nobody reserves it again.
 #[test]

@@ -13,14 +13,6 @@ impl FleetWorld {
         self.beat(server);
     }
 
-    /// More servers, until the ring has no worker ID for the holder of a spare one.
-    pub fn fill_ring(&mut self) {
-        for _ in 0..5 {
-            let server = self.add_server();
-            self.up(server);
-        }
-    }
-
     /// Heartbeats while time passes.
     pub fn quiet(&mut self, times: usize, step: i64) {
         for _ in 0..times {
@@ -61,11 +53,6 @@ impl FleetWorld {
         self.registry.cursors.entry(0).or_default().ring = worker;
     }
 
-    pub fn turn_to(&mut self, server: usize) {
-        let worker = self.worker(server).expect("the server has a worker ID");
-        self.turn(worker);
-    }
-
     /// The time at which the registry's clock shows the end of the quarantine.
     pub fn end_of_quarantine(&self) -> i64 {
         self.registry.scale().time(self.registry.fleet.quarantine_until) as i64 + GAP
@@ -88,11 +75,4 @@ pub fn run(fault: FleetFault, schedule: impl Fn(&mut FleetWorld)) -> Option<&'st
     let mut world = begin(fault, 3, 4);
     schedule(&mut world);
     world.failed().map(FleetFailure::kind)
-}
-
-/// Checks that a schedule holds, and that it fails without the rule.
-#[track_caller]
-pub fn needed(fault: FleetFault, schedule: impl Fn(&mut FleetWorld)) {
-    assert_eq!(run(FleetFault::None, &schedule), None);
-    assert_eq!(run(fault, &schedule), Some("duplicate"), "{fault:?}");
 }
