@@ -1,13 +1,10 @@
 //! What happens in the search, step by step.
 
-use std::time::Duration;
-
-use flake::fleet::{Call, MemberStanding, Point, Record, RegistryRequest, RenewRequest, Source, Uuid};
+use flake::fleet::{Call, Point, Record, RegistryRequest};
 
 use crate::earlier;
-use crate::faults;
-use crate::server::{IdChoice, SimulatedServer};
-use crate::world::{FORGER, FleetWorld, Packet};
+use crate::server::IdChoice;
+use crate::world::{FleetWorld, HOUR, MINUTE, Packet, SECOND};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -86,32 +83,7 @@ pub enum Forgery {
 }
 
 impl Step {
-    /// Returns the same step of server B instead of A, and of A instead of B.
-    pub fn exchanged(self) -> Step {
-        let other = |server: usize| if server < 2 { 1 - server } else { server };
-        match self {
-            Step::Up(server) => Step::Up(other(server)),
-            Step::Claim(server) => Step::Claim(other(server)),
-            Step::Renew(server) => Step::Renew(other(server)),
-            Step::Keep(server, hours) => Step::Keep(other(server), hours),
-            Step::Hello(server) => Step::Hello(other(server)),
-            Step::Lose(server) => Step::Lose(other(server)),
-            Step::Double(server) => Step::Double(other(server)),
-            Step::Restart(server) => Step::Restart(other(server)),
-            Step::Off(server) => Step::Off(other(server)),
-            Step::CloneDisk(server) => Step::CloneDisk(other(server)),
-            Step::CloneMemory(server) => Step::CloneMemory(other(server)),
-            Step::Backup(server) => Step::Backup(other(server)),
-            Step::Restore(server) => Step::Restore(other(server)),
-            Step::Issue(server, at) => Step::Issue(other(server), at),
-            Step::Clock(server, ahead) => Step::Clock(other(server), ahead),
-            Step::Configure(server) => Step::Configure(other(server)),
-            Step::SetBack(server) => Step::SetBack(other(server)),
-            step => step,
-        }
-    }
-
-    pub fn server(self) -> Option<usize> {
+    fn server_mut(&mut self) -> Option<&mut usize> {
         match self {
             Step::Up(server)
             | Step::Claim(server)
@@ -133,24 +105,24 @@ impl Step {
             _ => None,
         }
     }
-}
 
-const SECOND: i64 = 1_000_000;
-const BETWEEN: i64 = 25 * 60 * SECOND;
-
-impl FleetWorld {
-    pub fn worker(&self, server: usize) -> Option<u32> {
-        self.servers[server].grant().map(|grant| grant.node.worker)
+    pub fn server(mut self) -> Option<usize> {
+        self.server_mut().copied()
     }
 
+    /// Returns the same step of server B instead of A, and of A instead of B.
+    pub fn exchanged(mut self) -> Step {
+        if let Some(server) = self.server_mut().filter(|server| **server < 2) {
+            *server = 1 - *server;
+        }
+        self
+    }
+}
+
+impl FleetWorld {
     /// The standby of the registry that is behind has the current state.
     pub fn keep_behind(&mut self) {
         self.history = vec![(self.time, self.registry.clone(), self.source.tables)];
-    }
-
-    fn begin(&mut self, server: usize) {
-        let number = self.new_number();
-        self.servers[server].start(self.time, number, self.fault);
     }
 
     /// Sends calls until one is not a hello, and returns it.
@@ -159,99 +131,71 @@ impl FleetWorld {
         if !matches!(call.request, RegistryRequest::Hello { .. }) {
             return Some(call);
         }
-        let answer = self.ask(&call);
-        self.take_answer(server, &call, &answer);
+        self.exchange(server, &call);
         self.send(server)
     }
 
-    fn go_behind(&mut self) {
-        let (_, state, tables) = self.history[0].clone();
-        self.lost |= state != self.registry;
-        self.has_lost |= self.lost;
-        self.registry = state;
-        self.source.tables = tables;
+    /// Renewals every 25 minutes for so many hours.
+    fn keep(&mut self, hours: i64, renew: impl Fn(&mut FleetWorld)) {
+        let end = self.time + hours * HOUR;
+        while self.time < end {
+            self.time = end.min(self.time + 25 * MINUTE);
+            renew(self);
+        }
     }
 
     pub fn act(&mut self, step: Step) {
         match step {
             Step::Up(server) => {
-                self.begin(server);
+                self.start(server);
                 self.beat(server);
                 if self.worker(server).is_some() {
                     self.beat(server);
                 }
             }
             Step::Claim(server) => {
-                self.begin(server);
+                self.start(server);
                 self.beat(server);
             }
             Step::Renew(server) => self.beat(server),
-            Step::Keep(server, hours) => {
-                let end = self.time + hours * 3_600 * SECOND;
-                while self.time < end {
-                    self.time = end.min(self.time + BETWEEN);
-                    self.beat(server);
-                }
-            }
-            Step::KeepAll(hours) => {
-                let end = self.time + hours * 3_600 * SECOND;
-                while self.time < end {
-                    self.time = end.min(self.time + BETWEEN);
-                    self.beat_all();
-                }
-            }
+            Step::Keep(server, hours) => self.keep(hours, |world| world.beat(server)),
+            Step::KeepAll(hours) => self.keep(hours, FleetWorld::beat_all),
             Step::Hello(server) => {
-                self.begin(server);
+                self.start(server);
                 if let Some(call) = self.send(server)
                     && matches!(call.request, RegistryRequest::Hello { .. })
                 {
-                    let answer = self.ask(&call);
-                    self.take_answer(server, &call, &answer);
+                    self.exchange(server, &call);
                 }
             }
             Step::Lose(server) => {
-                self.begin(server);
+                self.start(server);
                 if let Some(call) = self.ready(server) {
                     self.ask(&call);
                 }
             }
             Step::Double(server) => {
                 if let Some(call) = self.ready(server) {
-                    let answer = self.ask(&call);
-                    self.take_answer(server, &call, &answer);
+                    self.exchange(server, &call);
                     self.wire.push(Packet { server, process: 0, call, answer: None });
                 }
             }
             Step::Arrive => {
                 if let Some(packet) = self.wire.pop() {
-                    let answer = self.ask(&packet.call);
-                    self.take_answer(packet.server, &packet.call, &answer);
+                    self.exchange(packet.server, &packet.call);
                 }
             }
             Step::Restart(server) => {
                 self.servers[server].process = None;
-                self.begin(server);
+                self.start(server);
             }
-            Step::Off(server) => {
-                self.servers[server].process = None;
-                self.servers[server].memory.clear();
-            }
-            Step::CloneDisk(server) => {
-                let of = &self.servers[server];
-                let fault = self.fault == faults::FleetFault::WitnessOnDisk;
-                let memory = if fault { of.memory.clone() } else { Vec::new() };
-                self.servers.push(SimulatedServer { memory, process: None, ..of.clone() });
-            }
-            Step::CloneMemory(server) => {
-                let clone = self.servers[server].clone();
-                self.checks.copied.extend(clone.holder().into_iter().chain(clone.claimant()));
-                self.servers.push(clone);
-            }
+            Step::Off(server) => self.servers[server].reboot(),
+            Step::CloneDisk(server) => self.clone_disk(server),
+            Step::CloneMemory(server) => self.clone_memory(server),
             Step::Backup(server) => self.servers[server].backup = Some(self.servers[server].mark),
             Step::Restore(server) => {
-                self.servers[server].process = None;
-                self.servers[server].mark = self.servers[server].backup.unwrap_or(flake::Mark::NOTHING_ISSUED);
-                self.begin(server);
+                self.servers[server].restore();
+                self.start(server);
             }
             Step::Issue(server, at) => {
                 self.issue(server, at);
@@ -264,27 +208,17 @@ impl FleetWorld {
             Step::Pass(seconds) => self.time += seconds * SECOND,
             Step::RegistryClock(ahead) => self.ahead = ahead,
             Step::Behind => self.keep_behind(),
-            Step::FailOver => self.next_timeline(),
-            Step::FailOverBehind => {
-                self.next_timeline();
-                self.go_behind();
-            }
+            // The only state that is kept is that of the standby.
+            Step::FailOver => self.fail_over(None, 0, 0, false),
+            Step::FailOverBehind => self.fail_over(Some(0), 0, 0, false),
             Step::SetBack(server) => {
-                self.go_behind();
+                self.go_back(0, 0);
                 self.source = self.registry.fleet.source;
                 self.beat(server);
             }
-            Step::Rebuild => {
-                self.go_behind();
-                let Source { system, tables, .. } = self.newest;
-                self.newest = Source { system: system + 1, timeline: 1, tables: tables + 1 };
-                self.source = self.newest;
-            }
+            Step::Rebuild => self.fail_over(Some(0), 0, 0, true),
             Step::RestoreTables => {
-                self.go_behind();
-                self.newest.tables += 1;
-                self.source.tables = self.newest.tables;
-                // Losing the restore itself is outside the promise.
+                self.restore_tables(0, 0);
                 self.keep_behind();
             }
             Step::Open => self.open(),
@@ -333,44 +267,23 @@ impl FleetWorld {
 
     fn forge(&mut self, forgery: Forgery) {
         let scale = self.registry.scale();
-        let point = |hours: i64| scale.point(self.time + hours * 3_600 * SECOND);
+        let point = |hours: i64| scale.point(self.time + hours * HOUR);
         let life = self.registry.fleet.life;
-        let (life, count, start, bound) = match forgery {
-            Forgery::Life => (life + 1, 1, point(-1), point(1)),
-            Forgery::Start => (life, 1, point(72), point(96)),
-            Forgery::Grant => (life, 1, point(0), point(1)),
-            Forgery::Bound => (life, 1, point(0), Point::MAX),
-            Forgery::Count => (life, 1_000_000_000_000, point(0), point(1)),
+        let call = match forgery {
+            Forgery::Life => self.forged(life + 1, 1, point(-1), point(1)),
+            Forgery::Start => self.forged(life, 1, point(72), point(96)),
+            Forgery::Grant => self.forged(life, 1, point(0), point(1)),
+            Forgery::Bound => self.forged(life, 1, point(0), Point::MAX),
+            Forgery::Count => self.forged(life, 1_000_000_000_000, point(0), point(1)),
         };
-        let request = RegistryRequest::Renew(RenewRequest {
-            datacenter: 0,
-            worker: 0,
-            holder: FORGER,
-            count,
-            life,
-            nonce: Uuid(2),
-            next_nonce: Uuid(2),
-            start,
-            bound,
-            clock: point(0),
-            lease: Duration::from_hours(12),
-        });
-        self.ask(&Call { fleet: None, format: scale.format(), request });
-    }
-
-    fn next_timeline(&mut self) {
-        self.newest.timeline += 1;
-        self.source.timeline = self.newest.timeline;
+        self.ask(&call);
     }
 
     /// Returns false if a step changes nothing, or nothing that matters.
     pub fn makes_sense(&self, step: Step) -> bool {
         let holds = |server: usize| self.servers[server].grant().is_some();
         let runs = |server: usize| self.servers[server].process.is_some();
-        let fenced = |server: usize| {
-            let process = self.servers[server].process.as_ref();
-            process.is_some_and(|process| matches!(process.member.standing(), MemberStanding::Fenced { .. }))
-        };
+        let fenced = |server: usize| self.servers[server].fenced();
         let behind = || self.history[0].1 != self.registry;
         if step.server().is_some_and(|server| server >= self.servers.len()) {
             return false;

@@ -1,14 +1,12 @@
 //! Schedules in words.
 
-use flake::fleet::{MemberStanding, RegistryRow};
+use flake::fleet::RegistryRow;
 
 use crate::invariants::FleetFailure;
 use crate::server::IdChoice;
 use crate::state::SearchState;
 use crate::step::{Forgery, Step};
-use crate::world::FleetWorld;
-
-const SECOND: i64 = 1_000_000;
+use crate::world::{FleetWorld, SECOND};
 
 fn name(server: usize) -> String {
     format!("server {}", char::from(b'A' + server as u8))
@@ -51,11 +49,6 @@ fn clock(ahead: i64) -> String {
     }
 }
 
-fn fenced(world: &FleetWorld, server: usize) -> bool {
-    let process = world.servers[server].process.as_ref();
-    process.is_some_and(|process| matches!(process.member.standing(), MemberStanding::Fenced { .. }))
-}
-
 /// Returns the worker ID whose row has a new holder.
 fn granted(before: &FleetWorld, after: &FleetWorld) -> Option<u32> {
     let holder = |row: &RegistryRow| row.holder;
@@ -92,7 +85,7 @@ fn renews(before: &FleetWorld, after: &FleetWorld, server: usize, how: &str) -> 
             format!("tries to renew its grant for worker ID {held}{how}. The registry refuses the renewal.")
         }
         Some(_) => format!("renews its grant for worker ID {held}{how}."),
-        None if fenced(after, server) => {
+        None if after.servers[server].fenced() => {
             format!(
                 "tries to renew its grant for worker ID {held}. The registry treats the server as a copy, so the \
                  server is fenced."

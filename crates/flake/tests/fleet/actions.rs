@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use flake::Mark;
 use flake::fleet::MARGIN;
 
 use crate::earlier;
-use crate::faults::FleetFault;
 use crate::random::Random;
-use crate::server::{IdChoice, SimulatedServer};
+use crate::server::IdChoice;
 use crate::world::{FleetWorld, GAP, HOUR, LONG, MINUTE, Packet, SECOND};
 use crate::worlds::weighted;
 
@@ -262,11 +260,7 @@ impl FleetWorld {
                     self.beat_all();
                 }
             }
-            FleetEvent::Up => {
-                self.start(server);
-                self.beat(server);
-                self.beat(server);
-            }
+            FleetEvent::Up => self.up(server),
             FleetEvent::Beat => self.beat(server),
             FleetEvent::BeatAll => self.beat_all(),
             FleetEvent::Send => {
@@ -330,8 +324,7 @@ impl FleetWorld {
                 let (server, other) = (random.below(self.servers.len()), random.below(self.servers.len()));
                 let mark = self.servers[other].mark;
                 let crashed = &mut self.servers[server];
-                crashed.process = None;
-                crashed.memory.clear();
+                crashed.reboot();
                 crashed.cut = false;
                 if random.below(3) == 0 {
                     crashed.mark = mark;
@@ -355,11 +348,6 @@ impl FleetWorld {
         }
     }
 
-    pub fn start(&mut self, server: usize) {
-        let number = self.new_number();
-        self.servers[server].start(self.time, number, self.fault);
-    }
-
     /// What happens to one server.
     fn act_on(&mut self, kind: FleetEvent, server: usize, other: usize, b: usize) {
         let (time, fault) = (self.time, self.fault);
@@ -373,28 +361,13 @@ impl FleetWorld {
             FleetEvent::Start => of.start(time, number, fault),
             FleetEvent::Stop => of.process = None,
             FleetEvent::Registrar => of.restart_registrar(time, number),
-            FleetEvent::Reboot => {
-                of.process = None;
-                of.memory.clear();
-            }
-            FleetEvent::CloneDisk if places => {
-                let memory = if fault == FleetFault::WitnessOnDisk { of.memory.clone() } else { Vec::new() };
-                let clone = SimulatedServer { memory, process: None, cut: false, ..of.clone() };
-                self.servers.push(clone);
-            }
-            FleetEvent::CloneMemory if places && !stopped => {
-                let clone = of.clone();
-                self.checks.copied.extend(clone.holder().into_iter().chain(clone.claimant()));
-                self.servers.push(clone);
-            }
+            FleetEvent::Reboot => of.reboot(),
+            FleetEvent::CloneDisk if places => self.clone_disk(server),
+            FleetEvent::CloneMemory if places && !stopped => self.clone_memory(server),
             FleetEvent::Backup => of.backup = Some(of.mark),
-            FleetEvent::RestoreInPlace => {
-                of.process = None;
-                of.mark = of.backup.unwrap_or(Mark::NOTHING_ISSUED);
-            }
+            FleetEvent::RestoreInPlace => of.restore(),
             FleetEvent::RestoreElsewhere => {
-                of.process = None;
-                of.mark = of.backup.unwrap_or(Mark::NOTHING_ISSUED);
+                of.restore();
                 of.disk = number;
             }
             FleetEvent::Promote => {

@@ -36,10 +36,7 @@ impl FleetWorld {
     pub fn upgrade(&mut self) {
         let moment = self.moment();
         self.remember();
-        let before = self.registry.fleet;
-        let quarantined = self.registry.in_quarantine(moment.now);
-        upgrade(self.fault, &mut self.registry, &moment);
-        self.note_life(before.life, before.source, quarantined);
+        self.noting(&moment, |world| upgrade(world.fault, &mut world.registry, &moment));
     }
 }
 

@@ -51,26 +51,6 @@ impl FleetWorld {
     }
 }
 
-/// A renewal of worker ID 0 by somebody who is not its holder.
-fn forged(world: &FleetWorld, life: u64, count: u64, start: i64, bound: i64) -> Call {
-    let scale = world.registry.scale();
-    let point = |time: i64| scale.point(world.time + time);
-    let request = RegistryRequest::Renew(RenewRequest {
-        datacenter: 0,
-        worker: 0,
-        holder: Uuid(1),
-        count,
-        life,
-        nonce: Uuid(2),
-        next_nonce: Uuid(3),
-        start: point(start),
-        bound: point(bound),
-        clock: point(0),
-        lease: std::time::Duration::from_hours(12),
-    });
-    Call { fleet: None, format: scale.format(), request }
-}
-
 #[test]
 fn what_no_answer_can_have_contained_changes_nothing() {
     let mut world = begin(FleetFault::None, 3, 2);
@@ -80,7 +60,8 @@ fn what_no_answer_can_have_contained_changes_nothing() {
         [(1_000_000_000_000, 0, HOUR), (1, 2 * GAP, HOUR), (1, 0, LONG + 2 * GAP), (1, i64::MAX / 2, i64::MAX / 2)]
     {
         for life in [life, life + 1] {
-            let call = Call { ..forged(&world, life, count, start, bound) };
+            let point = |time: i64| world.registry.scale().point(world.time + time);
+            let call = world.forged(life, count, point(start), point(bound));
             let before = world.registry.clone();
             let refused = flake::fleet::RegistryRefusal::Implausible;
             assert_eq!(world.ask(&call), RegistryAnswer::Refused(refused), "{call:?}");

@@ -23,10 +23,7 @@ impl FleetWorld {
             return;
         };
         self.remember();
-        let before = self.registry.fleet;
-        let quarantined = self.registry.in_quarantine(moment.now);
-        self.registry = after;
-        self.note_life(before.life, before.source, quarantined);
+        self.noting(&moment, |world| world.registry = after);
         let grant = Grant { node, start, bound: Point::MAX, used: Mark::NOTHING_ISSUED };
         self.checks.granted(database(node), false, &grant);
         self.reserved.push(node);
@@ -50,11 +47,10 @@ impl FleetWorld {
         let node = self.reserved[pick % self.reserved.len()];
         let moment = self.moment();
         self.remember();
-        let before = self.registry.fleet;
-        let quarantined = self.registry.in_quarantine(moment.now);
-        self.keep_reservations(&moment);
-        let released = self.registry.release(&moment, node);
-        self.note_life(before.life, before.source, quarantined);
+        let released = self.noting(&moment, |world| {
+            world.keep_reservations(&moment);
+            world.registry.release(&moment, node)
+        });
         // A registry that has lost the reservation begins above what it can have lost.
         if released || self.registry.in_quarantine(moment.now) {
             self.reserved.retain(|reserved| *reserved != node);

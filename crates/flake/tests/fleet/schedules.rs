@@ -56,8 +56,7 @@ fn a_repeated_claim_gets_the_same_answer_caught() {
         let mut world = begin(fault, 3, 1);
         world.start(0);
         let hello = world.send(0).expect("a hello");
-        let answer = world.ask(&hello);
-        world.take_answer(0, &hello, &answer);
+        world.exchange(0, &hello);
         let claim = world.send(0).expect("a claim");
         let first = world.ask(&claim);
         world.time += SECOND;
@@ -160,8 +159,7 @@ fn a_claim_waits_for_the_spare_worker_id_that_becomes_free_first() {
     let mut answers = Vec::new();
     for _ in 0..2 {
         let call = world.send(2).expect("a call");
-        answers.push(world.ask(&call));
-        world.take_answer(2, &call, &answers[answers.len() - 1]);
+        answers.push(world.exchange(2, &call));
     }
     let scale = world.registry.scale();
     let until = scale.point(world.bound(1) + GAP);

@@ -71,6 +71,18 @@ impl SimulatedServer {
         self.memory.iter().find(|(disk, _)| *disk == self.disk).map(|(_, record)| *record)
     }
 
+    /// The machine is switched off, and what is in its memory is lost.
+    pub fn reboot(&mut self) {
+        self.process = None;
+        self.memory.clear();
+    }
+
+    /// PostgreSQL stops, and the data directory is restored from its last backup, or from one without a mark.
+    pub fn restore(&mut self) {
+        self.process = None;
+        self.mark = self.backup.unwrap_or(Mark::NOTHING_ISSUED);
+    }
+
     /// Stores the record, or makes the witness void.
     fn store(&mut self) {
         let record = self.process.as_ref().and_then(|process| process.member.record()).copied();
@@ -197,6 +209,29 @@ impl SimulatedServer {
 }
 
 impl FleetWorld {
+    pub fn start(&mut self, server: usize) {
+        let number = self.new_number();
+        self.servers[server].start(self.time, number, self.fault);
+    }
+
+    pub fn worker(&self, server: usize) -> Option<u32> {
+        self.servers[server].grant().map(|grant| grant.node.worker)
+    }
+
+    /// The data directory of a server is copied to a new machine.
+    pub fn clone_disk(&mut self, server: usize) {
+        let of = &self.servers[server];
+        let memory = if self.fault == FleetFault::WitnessOnDisk { of.memory.clone() } else { Vec::new() };
+        self.servers.push(SimulatedServer { memory, process: None, cut: false, ..of.clone() });
+    }
+
+    /// The machine of a server is copied with its memory.
+    pub fn clone_memory(&mut self, server: usize) {
+        let clone = self.servers[server].clone();
+        self.checks.copied.extend(clone.holder().into_iter().chain(clone.claimant()));
+        self.servers.push(clone);
+    }
+
     pub fn take_answer(&mut self, server: usize, call: &Call, answer: &RegistryAnswer) {
         let holder = self.servers[server].holder();
         let grant = self.servers[server].grant();

@@ -38,14 +38,8 @@ impl FleetWorld {
         self.servers[server].cut = false;
     }
 
-    /// The machine of a server is switched off, and what is in its memory is lost.
     pub fn off(&mut self, server: usize) {
-        self.servers[server].process = None;
-        self.servers[server].memory.clear();
-    }
-
-    pub fn worker(&self, server: usize) -> Option<u32> {
-        self.servers[server].grant().map(|grant| grant.node.worker)
+        self.servers[server].reboot();
     }
 
     /// The next claim in the ring gets this worker ID, if it is free.

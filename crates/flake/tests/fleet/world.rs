@@ -1,6 +1,10 @@
 //! A world: a registry with the hosts that run it one after the other, servers, and messages on their way.
 
-use flake::fleet::{Call, FAR, MARGIN, Moment, Point, Registry, RegistryAnswer, RegistryRequest, Source, Uuid};
+use std::time::Duration;
+
+use flake::fleet::{
+    Call, FAR, MARGIN, Moment, Point, Registry, RegistryAnswer, RegistryRequest, RenewRequest, Source, Uuid,
+};
 use flake::{Epoch, IdFormat, Layout, Node, Tick};
 
 use crate::faults::{self, FleetFault};
@@ -139,12 +143,18 @@ impl FleetWorld {
         if !matches!(call.request, RegistryRequest::Hello { .. }) || self.registry.fleet.source != self.source {
             self.remember();
         }
-        let before = self.registry.fleet;
-        let quarantined = self.registry.in_quarantine(moment.now);
-        self.keep_reservations(&moment);
-        let answer = faults::call(self.fault, &mut self.registry, &moment, call);
-        self.note_life(before.life, before.source, quarantined);
+        let answer = self.noting(&moment, |world| {
+            world.keep_reservations(&moment);
+            faults::call(world.fault, &mut world.registry, &moment, call)
+        });
         self.checks.answer(&moment, call, &answer);
+        answer
+    }
+
+    /// The registry answers a call of a server, and the server takes the answer.
+    pub fn exchange(&mut self, server: usize, call: &Call) -> RegistryAnswer {
+        let answer = self.ask(call);
+        self.take_answer(server, call, &answer);
         answer
     }
 
@@ -156,19 +166,22 @@ impl FleetWorld {
         }
     }
 
-    /// Notes what a discontinuity that the registry has noticed makes of what an administrator can say.
-    pub fn note_life(&mut self, life: u64, source: Source, quarantined: bool) {
-        if self.registry.fleet.life == life {
-            return;
+    /// Makes a change, and notes what a discontinuity that the registry has noticed makes of what an administrator can say.
+    pub fn noting<T>(&mut self, moment: &Moment, change: impl FnOnce(&mut FleetWorld) -> T) -> T {
+        let (before, quarantined) = (self.registry.fleet, self.registry.in_quarantine(moment.now));
+        let changed = change(self);
+        if self.registry.fleet.life == before.life {
+            return changed;
         }
-        let moved = source != self.source;
+        let moved = before.source != self.source;
         self.lost_in_quarantine &= quarantined;
         if moved {
             self.lost_in_quarantine |= self.lost;
             self.lost = false;
         }
         // A renewal has told that there was a loss.
-        self.lost_in_quarantine |= self.registry.fleet.life > life + u64::from(moved);
+        self.lost_in_quarantine |= self.registry.fleet.life > before.life + u64::from(moved);
+        changed
     }
 
     /// Another host runs the registry, with one of the states of the last `age` microseconds, or with the current one.
@@ -197,7 +210,7 @@ impl FleetWorld {
     }
 
     /// The registry has one of the states of the last `age` microseconds. Returns the tables that contained it.
-    fn go_back(&mut self, age: i64, pick: usize) -> Option<u64> {
+    pub fn go_back(&mut self, age: i64, pick: usize) -> Option<u64> {
         let begin = self.history.partition_point(|(time, ..)| *time < self.time - age);
         // Without a change in this time, the last state before the current one is as old as any.
         let begin = begin.min(self.history.len().checked_sub(1)?);
@@ -220,19 +233,15 @@ impl FleetWorld {
             return;
         }
         self.remember();
-        let before = self.registry.fleet;
-        faults::open(self.fault, &mut self.registry, &moment);
-        self.note_life(before.life, before.source, quarantined);
+        self.noting(&moment, |world| faults::open(world.fault, &mut world.registry, &moment));
     }
 
     /// The administrator changes the layout, or changes it back.
     pub fn change_layout(&mut self) {
         let second = self.registry.fleet.format == self.formats[0];
         let moment = self.moment();
-        let before = self.registry.fleet;
-        let quarantined = self.registry.in_quarantine(moment.now);
-        faults::change_layout(self.fault, &mut self.registry, &moment, self.formats[usize::from(second)]);
-        self.note_life(before.life, before.source, quarantined);
+        let format = self.formats[usize::from(second)];
+        self.noting(&moment, |world| faults::change_layout(world.fault, &mut world.registry, &moment, format));
         // Losing a change of the layout is outside the promise.
         self.history.clear();
     }
@@ -286,8 +295,7 @@ impl FleetWorld {
     pub fn beat(&mut self, server: usize) {
         for _ in 0..2 {
             if let Some(call) = self.send(server) {
-                let answer = self.ask(&call);
-                self.take_answer(server, &call, &answer);
+                self.exchange(server, &call);
             }
         }
     }
@@ -296,6 +304,24 @@ impl FleetWorld {
         for server in 0..self.servers.len() {
             self.beat(server);
         }
+    }
+
+    /// A renewal of worker ID 0 by a role that is not its holder.
+    pub fn forged(&self, life: u64, count: u64, start: Point, bound: Point) -> Call {
+        let request = RegistryRequest::Renew(RenewRequest {
+            datacenter: 0,
+            worker: 0,
+            holder: FORGER,
+            count,
+            life,
+            nonce: Uuid(2),
+            next_nonce: Uuid(2),
+            start,
+            bound,
+            clock: self.registry.scale().point(self.time),
+            lease: Duration::from_hours(12),
+        });
+        Call { fleet: None, format: self.registry.fleet.format, request }
     }
 
     pub fn failed(&self) -> Option<&FleetFailure> {
