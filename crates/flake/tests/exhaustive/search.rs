@@ -61,18 +61,18 @@ pub fn search(fault: FleetFault, bounds: &Bounds, depth: usize) -> Result<Extent
     for steps in 1..=depth {
         let mut next = Vec::new();
         for (state, before) in reached {
-            for step in bounds.steps {
-                if !state.can(*step, bounds, alike) {
+            for step in bounds.steps() {
+                if !state.can(step, bounds, alike) {
                     continue;
                 }
-                let after = state.after(*step);
+                let after = state.after(step);
                 if !seen.insert(hash(&after)) {
                     continue;
                 }
                 let failed = after.failure().is_some();
                 // The states after the last step are the most, and nothing comes after them.
                 if failed || steps < depth {
-                    links.push(Link { step: *step, before });
+                    links.push(Link { step, before });
                 }
                 if failed {
                     let extent = Extent { states: seen.len(), depth: steps };

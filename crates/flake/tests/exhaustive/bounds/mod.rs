@@ -27,7 +27,7 @@ pub struct Bounds {
     pub servers: usize,
     /// The number of servers with copies.
     pub places: usize,
-    pub steps: &'static [Step],
+    pub steps: &'static [&'static [Step]],
     /// The number of steps at most, in an everyday run and in a run with `THOROUGH=1`.
     pub depth: usize,
     pub thorough: usize,
@@ -43,9 +43,18 @@ pub struct Bounds {
 impl Bounds {
     /// Returns true if both servers can do the same.
     pub fn alike(&self) -> bool {
-        self.steps.iter().all(|step| self.steps.contains(&step.exchanged()))
+        self.steps().all(|step| self.steps().any(|other| other == step.exchanged()))
+    }
+
+    pub fn steps(&self) -> impl Iterator<Item = Step> {
+        self.steps.iter().copied().flatten().copied()
     }
 }
+
+const STARTS: &[Step] = &[Step::Up(0), Step::Up(1)];
+const RENEWALS: &[Step] = &[Step::Renew(0), Step::Renew(1)];
+/// Failovers with and without a loss.
+const FAILOVER: &[Step] = &[Step::Behind, Step::FailOver, Step::FailOverBehind];
 
 const PLAIN: Bounds = Bounds {
     name: "",

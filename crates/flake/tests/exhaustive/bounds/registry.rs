@@ -1,6 +1,6 @@
 //! What happens to the registry.
 
-use super::{Bounds, HOUR, MINUTE, PLAIN};
+use super::{Bounds, FAILOVER, HOUR, MINUTE, PLAIN, RENEWALS, STARTS};
 use crate::step::Step;
 
 /// The registry fails over, with and without a loss, and machines restart.
@@ -11,17 +11,11 @@ pub const FAILOVERS: Bounds = Bounds {
     depth: 6,
     thorough: 9,
     steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Renew(0),
-        Step::Renew(1),
-        Step::Off(0),
-        Step::Off(1),
-        Step::Behind,
-        Step::FailOver,
-        Step::FailOverBehind,
-        Step::Pass(95 * MINUTE),
-        Step::Pass(25 * HOUR),
+        STARTS,
+        RENEWALS,
+        &[Step::Off(0), Step::Off(1)],
+        FAILOVER,
+        &[Step::Pass(95 * MINUTE), Step::Pass(25 * HOUR)],
     ],
     ..PLAIN
 };
@@ -34,18 +28,7 @@ pub const SPARES: Bounds = Bounds {
     thorough: 8,
     worker_bits: 3,
     free: &[6, 7],
-    steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Renew(0),
-        Step::Renew(1),
-        Step::Keep(0, 25),
-        Step::Behind,
-        Step::FailOver,
-        Step::FailOverBehind,
-        Step::Pass(55 * MINUTE),
-        Step::Pass(95 * MINUTE),
-    ],
+    steps: &[STARTS, RENEWALS, &[Step::Keep(0, 25)], FAILOVER, &[Step::Pass(55 * MINUTE), Step::Pass(95 * MINUTE)]],
     ..PLAIN
 };
 
@@ -57,15 +40,7 @@ pub const SLICES: Bounds = Bounds {
     thorough: 10,
     worker_bits: 4,
     free: &[14, 15],
-    steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Hello(0),
-        Step::Behind,
-        Step::FailOver,
-        Step::FailOverBehind,
-        Step::Pass(55 * MINUTE),
-    ],
+    steps: &[STARTS, &[Step::Hello(0)], FAILOVER, &[Step::Pass(55 * MINUTE)]],
     failovers: 4,
     ..PLAIN
 };
@@ -76,16 +51,7 @@ pub const ENDS: Bounds = Bounds {
     what: "The registry fails over shortly before and shortly after a quarantine ends",
     depth: 7,
     thorough: 9,
-    steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Hello(0),
-        Step::Behind,
-        Step::FailOver,
-        Step::FailOverBehind,
-        Step::Pass(55 * MINUTE),
-        Step::Pass(24 * HOUR),
-    ],
+    steps: &[STARTS, &[Step::Hello(0)], FAILOVER, &[Step::Pass(55 * MINUTE), Step::Pass(24 * HOUR)]],
     failovers: 2,
     ..PLAIN
 };
@@ -96,15 +62,7 @@ pub const ROWS: Bounds = Bounds {
     what: "Several quarantines follow one another",
     depth: 8,
     thorough: 10,
-    steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Off(0),
-        Step::Behind,
-        Step::FailOver,
-        Step::FailOverBehind,
-        Step::Pass(25 * HOUR),
-    ],
+    steps: &[STARTS, &[Step::Off(0)], FAILOVER, &[Step::Pass(25 * HOUR)]],
     hours: 100,
     ..PLAIN
 };
@@ -117,15 +75,7 @@ pub const LATER: Bounds = Bounds {
     depth: 7,
     thorough: 9,
     free: &[0, 7],
-    steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Keep(0, 3),
-        Step::Off(0),
-        Step::Behind,
-        Step::FailOver,
-        Step::FailOverBehind,
-    ],
+    steps: &[STARTS, &[Step::Keep(0, 3), Step::Off(0)], FAILOVER],
     ..PLAIN
 };
 
@@ -136,14 +86,8 @@ pub const SNAPSHOTS: Bounds = Bounds {
     depth: 7,
     thorough: 9,
     steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Hello(0),
-        Step::Off(1),
-        Step::Behind,
-        Step::FailOver,
-        Step::SetBack(0),
-        Step::Pass(95 * MINUTE),
+        STARTS,
+        &[Step::Hello(0), Step::Off(1), Step::Behind, Step::FailOver, Step::SetBack(0), Step::Pass(95 * MINUTE)],
     ],
     failovers: 2,
     ..PLAIN
@@ -156,18 +100,18 @@ pub const BACKUPS: Bounds = Bounds {
     depth: 6,
     thorough: 8,
     steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Renew(0),
-        Step::Renew(1),
-        Step::Off(0),
-        Step::Behind,
-        Step::FailOver,
-        Step::SetBack(0),
-        Step::SetBack(1),
-        Step::Rebuild,
-        Step::RestoreTables,
-        Step::Pass(25 * HOUR),
+        STARTS,
+        RENEWALS,
+        &[
+            Step::Off(0),
+            Step::Behind,
+            Step::FailOver,
+            Step::SetBack(0),
+            Step::SetBack(1),
+            Step::Rebuild,
+            Step::RestoreTables,
+            Step::Pass(25 * HOUR),
+        ],
     ],
     failovers: 13,
     ..PLAIN
@@ -179,18 +123,7 @@ pub const OPENS: Bounds = Bounds {
     what: "An administrator who knows that nothing was lost ends quarantines",
     depth: 7,
     thorough: 9,
-    steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Renew(0),
-        Step::Renew(1),
-        Step::Off(0),
-        Step::Behind,
-        Step::FailOver,
-        Step::FailOverBehind,
-        Step::Open,
-        Step::Pass(25 * HOUR),
-    ],
+    steps: &[STARTS, RENEWALS, &[Step::Off(0)], FAILOVER, &[Step::Open, Step::Pass(25 * HOUR)]],
     ..PLAIN
 };
 
@@ -202,16 +135,10 @@ pub const RESERVATIONS: Bounds = Bounds {
     thorough: 8,
     free: &[0, 6],
     steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Off(0),
-        Step::Reserve,
-        Step::Release,
-        Step::Behind,
-        Step::FailOver,
-        Step::FailOverBehind,
-        Step::Pass(25 * MINUTE),
-        Step::Pass(25 * HOUR),
+        STARTS,
+        &[Step::Off(0), Step::Reserve, Step::Release],
+        FAILOVER,
+        &[Step::Pass(25 * MINUTE), Step::Pass(25 * HOUR)],
     ],
     hours: 80,
     ..PLAIN
@@ -224,17 +151,7 @@ pub const UPGRADES: Bounds = Bounds {
     depth: 7,
     thorough: 9,
     free: &[6, 7],
-    steps: &[
-        Step::Up(0),
-        Step::Up(1),
-        Step::Renew(0),
-        Step::Off(0),
-        Step::Behind,
-        Step::FailOver,
-        Step::FailOverBehind,
-        Step::Upgrade,
-        Step::Pass(95 * MINUTE),
-    ],
+    steps: &[STARTS, &[Step::Renew(0), Step::Off(0)], FAILOVER, &[Step::Upgrade, Step::Pass(95 * MINUTE)]],
     old: true,
     ..PLAIN
 };
