@@ -4,9 +4,8 @@
 //! its world. With `SEED`, the same test runs only this world again.
 
 use std::fmt::Debug;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::amount::seed_and_worlds;
 use crate::random::Random;
 
 /// A world on which a trace of actions is played.
@@ -36,10 +35,8 @@ pub trait World: Sized {
     /// Lets everything work again, and checks that nobody is stuck.
     fn end(&mut self);
 
-    fn failure(&self) -> Option<&Self::Failure>;
-
-    /// Returns the kind of a failure, which a shorter trace must share.
-    fn kind(failure: &Self::Failure) -> &'static str;
+    /// Returns the failure and its kind, which a shorter trace must share.
+    fn failure(&self) -> Option<(&'static str, &Self::Failure)>;
 
     /// Returns how many worker IDs were granted or numbers drawn, and in how many lives of the registry.
     fn amount(&self) -> (u64, u64);
@@ -61,6 +58,7 @@ struct FailedTrace<Setup, Action, Failure> {
     world: usize,
     setup: Setup,
     trace: Vec<Action>,
+    kind: &'static str,
     failure: Failure,
 }
 
@@ -84,8 +82,8 @@ fn run<W: World>(setup: W::Setup, trace: &[W::Action]) -> (W, Option<usize>) {
 fn shrink<W: World>(setup: W::Setup, mut trace: Vec<W::Action>, kind: &str) -> (Vec<W::Action>, W::Failure) {
     let fails = |trace: &[W::Action]| {
         let (world, end) = run::<W>(setup, trace);
-        let failure = world.failure().filter(|failure| W::kind(failure) == kind)?.clone();
-        Some((trace[..end?].to_vec(), failure))
+        let (_, failure) = world.failure().filter(|(found, _)| *found == kind)?;
+        Some((trace[..end?].to_vec(), failure.clone()))
     };
     let mut best = fails(&trace);
     let mut shorter = true;
@@ -123,14 +121,24 @@ fn explore<W: World>(fault: W::Fault, kinds: &[&str], worlds: usize, seed: u64) 
         let kind = numbers[random.below(numbers.len())];
         let (setup, trace) = W::random(&mut random, fault, kind);
         let (world, _) = run::<W>(setup, &trace);
-        if let Some(failure) = world.failure() {
-            let (trace, failure) = shrink::<W>(setup, trace, W::kind(failure));
-            return Err(Box::new(FailedTrace { seed, world: number, setup, trace, failure }));
+        if let Some((kind, _)) = world.failure() {
+            let (trace, failure) = shrink::<W>(setup, trace, kind);
+            return Err(Box::new(FailedTrace { seed, world: number, setup, trace, kind, failure }));
         }
         let (issued, lives) = world.amount();
         amount = (amount.0 + issued, amount.1 + lives);
     }
     Ok(amount)
+}
+
+/// Returns the seed of the first world and the number of worlds, if `tests` tests together explore `everyday` worlds.
+fn seed_and_worlds(everyday: usize, tests: usize) -> (u64, usize) {
+    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    if let Some(seed) = variable("SEED") {
+        return (seed, 1);
+    }
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
+    (clock, variable("FLEET_WORLDS").map_or(everyday, |worlds| worlds as usize).div_ceil(tests))
 }
 
 /// Checks that worlds of these kinds hold. All `tests` tests together explore `everyday` worlds in an everyday run.
@@ -156,7 +164,7 @@ pub fn caught<W: World>(fault: W::Fault, kinds: &[&str], expected: &str) {
         Ok(_) => panic!("{fault:?}: nothing fails"),
         Err(found) => {
             println!("{fault:?}: world {} fails: {:?} after {:?}", found.world, found.failure, found.trace);
-            assert_eq!(W::kind(&found.failure), expected, "{fault:?}: {found:?}");
+            assert_eq!(found.kind, expected, "{fault:?}: {found:?}");
             // The fault is the cause: with all rules, the same trace holds.
             assert_eq!(run::<W>(W::without_fault(found.setup), &found.trace).1, None, "{found:?}");
         }

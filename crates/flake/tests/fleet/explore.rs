@@ -43,12 +43,8 @@ impl worlds::World for FleetWorld {
         self.heal();
     }
 
-    fn failure(&self) -> Option<&FleetFailure> {
-        self.failed()
-    }
-
-    fn kind(failure: &FleetFailure) -> &'static str {
-        failure.kind()
+    fn failure(&self) -> Option<(&'static str, &FleetFailure)> {
+        self.failed().map(|failure| (failure.kind(), failure))
     }
 
     fn amount(&self) -> (u64, u64) {

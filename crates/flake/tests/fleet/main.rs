@@ -2,7 +2,6 @@
 //! shows that each rule is needed.
 
 mod actions;
-mod amount;
 mod availability;
 mod controls;
 mod earlier;

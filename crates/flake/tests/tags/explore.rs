@@ -48,12 +48,8 @@ impl worlds::World for TagWorld {
         self.heal();
     }
 
-    fn failure(&self) -> Option<&TagFailure> {
-        self.failure.as_ref()
-    }
-
-    fn kind(failure: &TagFailure) -> &'static str {
-        failure.kind()
+    fn failure(&self) -> Option<(&'static str, &TagFailure)> {
+        self.failure.as_ref().map(|failure| (failure.kind(), failure))
     }
 
     fn amount(&self) -> (u64, u64) {

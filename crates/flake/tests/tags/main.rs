@@ -1,8 +1,6 @@
 //! Segments in random worlds: no number of a tag is taken twice, whatever the registry loses, and each rule is needed.
 
 mod actions;
-#[path = "../fleet/amount.rs"]
-mod amount;
 mod controls;
 mod directed;
 mod explore;
