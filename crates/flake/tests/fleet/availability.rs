@@ -1,8 +1,8 @@
-//! How many claims are answered within a minute, in weeks with failovers of the registry and restarts of machines.
+//! How long members wait for a worker ID, in weeks with failovers of the registry and restarts of machines.
 
 use std::time::Duration;
 
-use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Moment, Registry, Source, Uuid};
+use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Moment, Registry, Scale, Source, Uuid};
 use flake::{Epoch, IdFormat, Layout};
 
 use crate::earlier;
@@ -21,7 +21,6 @@ enum RegistryRules {
 }
 
 struct Week {
-    format: IdFormat,
     registry: Registry,
     source: Source,
     time: i64,
@@ -30,37 +29,33 @@ struct Week {
     since: Vec<Option<i64>>,
     /// The states at the last minutes.
     states: Vec<Registry>,
-    waits: Vec<i64>,
-    failovers: usize,
-    restarts: usize,
-    /// Failovers to a member that had no worker ID for a minute.
-    mute: usize,
+    outcome: WeeksOutcome,
     primary: usize,
+}
+
+/// A member that has just started on a new machine.
+fn member(format: IdFormat) -> Member {
+    let identity = MemberIdentity { fleet: None, format, datacenter: 0 };
+    Member::start(identity, None, Scale::new(format).point(0))
 }
 
 impl Week {
     fn new(rules: RegistryRules, layout: &str, members: usize) -> Week {
         let format = IdFormat { layout: Layout::parse(layout).unwrap(), epoch: Epoch::TWITTER };
         let source = Source { system: 1, timeline: 1, tables: 1 };
-        let identity = MemberIdentity { fleet: None, format, datacenter: 0 };
-        let clock = flake::fleet::Scale::new(format).point(0);
         let mut registry = Registry::new(Uuid(7), format, source);
         if let RegistryRules::Before = rules {
             earlier::downgrade(&mut registry, 0);
         }
         Week {
-            format,
             registry,
             source,
             time: 1_700_000_000_000_000,
             nonces: 1_000,
-            members: (0..members).map(|_| Member::start(identity, None, clock)).collect(),
+            members: (0..members).map(|_| member(format)).collect(),
             since: vec![None; members],
             states: Vec::new(),
-            waits: Vec::new(),
-            failovers: 0,
-            restarts: 0,
-            mute: 0,
+            outcome: WeeksOutcome::default(),
             primary: 0,
         }
     }
@@ -80,7 +75,7 @@ impl Week {
         if matches!(self.members[member].standing(), MemberStanding::Holding(_))
             && let Some(since) = self.since[member].take()
         {
-            self.waits.push((self.time - since) / MINUTE);
+            self.outcome.longest = self.outcome.longest.max((self.time - since) / MINUTE);
         }
     }
 
@@ -96,10 +91,7 @@ impl Week {
     }
 
     fn reboot(&mut self, member: usize) {
-        self.restarts += usize::from(self.since[member] != Some(self.time));
-        let identity = MemberIdentity { fleet: None, format: self.format, datacenter: 0 };
-        let clock = flake::fleet::Scale::new(self.format).point(0);
-        self.members[member] = Member::start(identity, None, clock);
+        self.members[member] = self::member(self.registry.fleet.format);
         self.since[member].get_or_insert(self.time);
     }
 
@@ -111,10 +103,9 @@ impl Week {
             self.states.clear();
         }
         self.primary = primary;
-        self.failovers += 1;
-        if self.since[primary].is_some_and(|since| since + MINUTE < self.time) {
-            self.mute += 1;
-        }
+        self.outcome.failovers += 1;
+        let mute = self.since[primary].is_some_and(|since| since + MINUTE < self.time);
+        self.outcome.mute += usize::from(mute);
     }
 
     /// A failover in which the old primary is restarted.
@@ -203,25 +194,21 @@ fn large(week: &mut Week, random: &mut Random, minute: i64) {
 }
 
 /// What a number of weeks have shown.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct WeeksOutcome {
-    waits: Vec<i64>,
-    restarts: usize,
     failovers: usize,
     /// The failovers in the week that had the fewest.
     fewest: usize,
+    /// Failovers to a member that had no worker ID for a minute.
     mute: usize,
+    /// The longest time that a member was without a worker ID, in minutes.
+    longest: i64,
 }
 
 impl WeeksOutcome {
     /// The part of the failovers that met a member without a worker ID, in percent.
     fn mute(&self) -> f64 {
         100.0 * self.mute as f64 / self.failovers.max(1) as f64
-    }
-
-    /// The longest time that a member was without a worker ID, in minutes.
-    fn longest(&self) -> i64 {
-        self.waits.iter().copied().max().unwrap_or(0)
     }
 }
 
@@ -236,22 +223,13 @@ fn weeks(name: &str, rules: RegistryRules, layout: &str, members: usize, count: 
             week.minute();
             plan(&mut week, &mut random, minute);
         }
-        let waiting: Vec<i64> = week.since.iter().flatten().map(|since| (week.time - since) / MINUTE).collect();
-        outcome.waits.extend(week.waits.into_iter().chain(waiting));
-        outcome.failovers += week.failovers;
-        outcome.fewest = outcome.fewest.min(week.failovers);
-        outcome.mute += week.mute;
-        outcome.restarts += week.restarts;
+        let waiting = week.since.iter().flatten().map(|since| (week.time - since) / MINUTE);
+        outcome.longest = waiting.fold(outcome.longest.max(week.outcome.longest), i64::max);
+        outcome.failovers += week.outcome.failovers;
+        outcome.fewest = outcome.fewest.min(week.outcome.failovers);
+        outcome.mute += week.outcome.mute;
     }
-    let within = outcome.waits.iter().filter(|wait| **wait <= 1).count();
-    println!(
-        "{name}, {rules:?}: {} restarts, {:.1} % within a minute, longest {} min; {} failovers, {:.1} % to a member without a worker ID",
-        outcome.restarts,
-        100.0 * within as f64 / outcome.restarts.max(1) as f64,
-        outcome.longest(),
-        outcome.failovers,
-        outcome.mute(),
-    );
+    println!("{name}, {rules:?}: {outcome:?}");
     outcome
 }
 
@@ -275,7 +253,7 @@ const WEEKS: usize = 20;
 /// A row of the table in docs/fleet-rules.md.
 fn row(name: &str, before: &WeeksOutcome, after: &WeeksOutcome) -> String {
     let wait = |minutes: i64| if minutes < 60 { format!("{minutes} min") } else { format!("{} h", minutes / 60) };
-    let longest = (wait(before.longest()), wait(after.longest()));
+    let longest = (wait(before.longest), wait(after.longest));
     let (failovers, before, after) = (after.failovers, before.mute(), after.mute());
     format!("| {name} | {failovers} | {before:.0}% | {after:.0}% | {} | {} |", longest.0, longest.1)
 }
@@ -288,9 +266,9 @@ fn no_failover_meets_a_member_without_a_worker_id_caught() {
         let after = weeks(name, RegistryRules::All, "41:10:12", members, WEEKS, plan);
         let before = weeks(name, RegistryRules::Before, "41:10:12", members, WEEKS, plan);
         assert!(after.fewest >= fewest && before.fewest >= fewest, "{name}: {} failovers", after.fewest);
-        assert!(after.mute == 0 && after.longest() <= 15, "{name}: {} min", after.longest());
+        assert!(after.mute == 0 && after.longest <= 15, "{name}: {} min", after.longest);
         // With the rules of the version before, members wait longer, and failovers meet them. A single failover meets none.
-        assert!(before.longest() > after.longest(), "{name}: {} min", before.longest());
+        assert!(before.longest > after.longest, "{name}: {} min", before.longest);
         assert!(before.mute > 0 || fewest == 1, "{name}: {} failovers", before.failovers);
         let row = row(name, &before, &after);
         assert!(page.lines().any(|line| line == row), "docs/fleet-rules.md does not contain the row\n{row}");
@@ -307,12 +285,12 @@ fn a_primary_that_crashes_all_the_time_is_rarely_without_a_worker_id() {
 fn a_small_fleet_waits_at_most_for_the_spare_quarantine() {
     for (layout, limit) in [("41:6:12", 25.0), ("41:5:12", 60.0)] {
         let outcome = weeks(layout, RegistryRules::All, layout, 3, count(), bad);
-        assert!(outcome.mute() < limit && outcome.longest() < 600, "{layout}");
+        assert!(outcome.mute() < limit && outcome.longest < 600, "{layout}");
     }
 }
 
 #[test]
 fn a_large_fleet_survives_two_failovers_with_forty_restarts_each() {
     let outcome = weeks("large", RegistryRules::All, "41:10:12", 300, count().div_ceil(10), large);
-    assert!(outcome.longest() <= 120, "{}", outcome.longest());
+    assert!(outcome.longest <= 120, "{}", outcome.longest);
 }
