@@ -3,7 +3,7 @@
 use crate::bounds::{FAILOVERS, HOSTS, MESSAGES, NUMBERS, ROWS, SPARES};
 use crate::directed::SPARE_MARGIN;
 use crate::faults::FleetFault;
-use crate::rules::{By, Rule};
+use crate::rules::{By, Rule, unique};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -18,26 +18,23 @@ pub const RULES: &[Rule] = &[
         fails: "ahead of a clock",
         by: By::Search(&HOSTS),
     },
-    Rule {
-        fault: FleetFault::RingFloor,
-        text: "After a quarantine, the grants of worker IDs in the ring begin above the end of that quarantine.",
-        fails: "duplicate",
-        by: By::Search(&FAILOVERS),
-    },
-    Rule {
-        fault: FleetFault::SparesFloor,
-        text: "During a quarantine, the grants of spare worker IDs contain only IDs above the end of the previous \
-               quarantine.",
-        fails: "duplicate",
-        by: By::Search(&ROWS),
-    },
-    Rule {
-        fault: FleetFault::SpareSeen,
-        text: "While the spare worker IDs are in quarantine, the registry does not assign a spare worker ID if a \
-               renewal of its grant may have been lost.",
-        fails: "duplicate",
-        by: By::Search(&SPARES),
-    },
+    unique(
+        FleetFault::RingFloor,
+        &FAILOVERS,
+        "After a quarantine, the grants of worker IDs in the ring begin above the end of that quarantine.",
+    ),
+    unique(
+        FleetFault::SparesFloor,
+        &ROWS,
+        "During a quarantine, the grants of spare worker IDs contain only IDs above the end of the previous \
+         quarantine.",
+    ),
+    unique(
+        FleetFault::SpareSeen,
+        &SPARES,
+        "While the spare worker IDs are in quarantine, the registry does not assign a spare worker ID if a renewal of \
+         its grant may have been lost.",
+    ),
     Rule {
         fault: FleetFault::SpareMargin,
         text: "A holder may have renewed its grant up to two margins after the end of the grant. The latest time in \

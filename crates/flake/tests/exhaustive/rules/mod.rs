@@ -29,6 +29,11 @@ pub struct Rule {
     pub by: By,
 }
 
+/// A rule without which two servers issue the same ID. The search finds the schedule.
+const fn unique(fault: FleetFault, bounds: &'static Bounds, text: &'static str) -> Rule {
+    Rule { fault, text, fails: "duplicate", by: By::Search(bounds) }
+}
+
 /// A section of the page.
 pub struct RuleSection {
     pub title: &'static str,

@@ -2,7 +2,7 @@
 
 use crate::bounds::{CLOCKS, CUT, FAILOVERS, FORGERIES, HOSTS, LOST_FORGERIES, MESSAGES, SERVERS, SPARES};
 use crate::faults::FleetFault;
-use crate::rules::{By, Rule};
+use crate::rules::{By, Rule, unique};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -11,44 +11,30 @@ pub const RULES: &[Rule] = &[
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
-    Rule {
-        fault: FleetFault::Expired,
-        text: "A grant can be renewed until one margin after its end, but not later.",
-        fails: "duplicate",
-        by: By::Search(&SPARES),
-    },
-    Rule {
-        fault: FleetFault::ExpiredByBoth,
-        text: "Only the registry's clock decides whether one margin has passed since the end of a grant.",
-        fails: "duplicate",
-        by: By::Search(&CLOCKS),
-    },
-    Rule {
-        fault: FleetFault::GivenAway,
-        text: "A grant is not renewed if its worker ID has a new holder.",
-        fails: "duplicate",
-        by: By::Search(&FAILOVERS),
-    },
+    unique(FleetFault::Expired, &SPARES, "A grant can be renewed until one margin after its end, but not later."),
+    unique(
+        FleetFault::ExpiredByBoth,
+        &CLOCKS,
+        "Only the registry's clock decides whether one margin has passed since the end of a grant.",
+    ),
+    unique(FleetFault::GivenAway, &FAILOVERS, "A grant is not renewed if its worker ID has a new holder."),
     Rule {
         fault: FleetFault::Copied,
         text: "A renewal with an old nonce comes from a copy, so the grant is not renewed.",
         fails: "two servers hold one worker ID",
         by: By::Search(&SERVERS),
     },
-    Rule {
-        fault: FleetFault::FirstMargin,
-        text: "After the registry has begun a new life, the first renewal of a grant must arrive before the grant \
-               ends. There is no margin.",
-        fails: "duplicate",
-        by: By::Search(&HOSTS),
-    },
-    Rule {
-        fault: FleetFault::Wanted,
-        text: "A bound is at most one lease and one margin above the registry's clock, whatever the server's clock \
-               shows.",
-        fails: "duplicate",
-        by: By::Search(&CUT),
-    },
+    unique(
+        FleetFault::FirstMargin,
+        &HOSTS,
+        "After the registry has begun a new life, the first renewal of a grant must arrive before the grant ends. \
+         There is no margin.",
+    ),
+    unique(
+        FleetFault::Wanted,
+        &CUT,
+        "A bound is at most one lease and one margin above the registry's clock, whatever the server's clock shows.",
+    ),
     Rule {
         fault: FleetFault::AdoptLower,
         text: "If the count in the holder's row is lower than the count in the renewal, the registry has lost \
@@ -70,13 +56,12 @@ pub const RULES: &[Rule] = &[
         fails: "displaced",
         by: By::Search(&FAILOVERS),
     },
-    Rule {
-        fault: FleetFault::AdoptAny,
-        text: "A renewal replaces the row of a different holder only if the renewed grant begins at least one margin \
-               above the bound in the row.",
-        fails: "duplicate",
-        by: By::Search(&FAILOVERS),
-    },
+    unique(
+        FleetFault::AdoptAny,
+        &FAILOVERS,
+        "A renewal replaces the row of a different holder only if the renewed grant begins at least one margin above \
+         the bound in the row.",
+    ),
     Rule {
         fault: FleetFault::ForgedStart,
         text: "A renewal is refused if it does not contain the nonce in the row and its grant begins more than one \

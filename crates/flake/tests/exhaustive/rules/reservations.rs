@@ -2,19 +2,17 @@
 
 use crate::bounds::RESERVATIONS;
 use crate::faults::FleetFault;
-use crate::rules::{By, Rule};
+use crate::rules::{Rule, unique};
 
 pub const RULES: &[Rule] = &[
-    Rule {
-        fault: FleetFault::Reserved,
-        text: "A reservation has no end, so no server is granted a reserved worker ID.",
-        fails: "duplicate",
-        by: By::Search(&RESERVATIONS),
-    },
-    Rule {
-        fault: FleetFault::ReservedOnce,
-        text: "If a failover has lost a reservation, the owner must reserve the worker ID again during the quarantine.",
-        fails: "duplicate",
-        by: By::Search(&RESERVATIONS),
-    },
+    unique(
+        FleetFault::Reserved,
+        &RESERVATIONS,
+        "A reservation has no end, so no server is granted a reserved worker ID.",
+    ),
+    unique(
+        FleetFault::ReservedOnce,
+        &RESERVATIONS,
+        "If a failover has lost a reservation, the owner must reserve the worker ID again during the quarantine.",
+    ),
 ];

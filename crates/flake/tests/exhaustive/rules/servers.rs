@@ -2,7 +2,7 @@
 
 use crate::bounds::{MESSAGES, SERVERS};
 use crate::faults::FleetFault;
-use crate::rules::{By, Rule};
+use crate::rules::{By, Rule, unique};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -17,24 +17,9 @@ pub const RULES: &[Rule] = &[
         fails: "fenced without a copy",
         by: By::Search(&MESSAGES),
     },
-    Rule {
-        fault: FleetFault::Bound,
-        text: "A server issues no ID above the bound of its grant.",
-        fails: "duplicate",
-        by: By::Search(&SERVERS),
-    },
-    Rule {
-        fault: FleetFault::Start,
-        text: "A server issues no ID below the start of its grant.",
-        fails: "duplicate",
-        by: By::Search(&SERVERS),
-    },
-    Rule {
-        fault: FleetFault::Used,
-        text: "The witness contains a mark that is above all issued IDs.",
-        fails: "duplicate",
-        by: By::Search(&SERVERS),
-    },
+    unique(FleetFault::Bound, &SERVERS, "A server issues no ID above the bound of its grant."),
+    unique(FleetFault::Start, &SERVERS, "A server issues no ID below the start of its grant."),
+    unique(FleetFault::Used, &SERVERS, "The witness contains a mark that is above all issued IDs."),
     Rule {
         fault: FleetFault::WitnessOnDisk,
         text: "The witness is kept in memory, not on disk, because a copy of the disk must not contain it.",

@@ -3,46 +3,32 @@
 use crate::bounds::{BACKUPS, FAILOVERS, LATER, NUMBERS, SLICES, SNAPSHOTS, UPGRADES};
 use crate::directed::{CALM_MARGIN, SLICE_SEEN};
 use crate::faults::FleetFault;
-use crate::rules::{By, Rule};
+use crate::rules::{By, Rule, unique};
 
 pub const RULES: &[Rule] = &[
-    Rule {
-        fault: FleetFault::SpareLease,
-        text: "A grant of a spare worker ID ends after one hour, whatever lease the server requests.",
-        fails: "duplicate",
-        by: By::Search(&FAILOVERS),
-    },
-    Rule {
-        fault: FleetFault::Near,
-        text: "The quarantine of the spare worker IDs lasts longer than one hour.",
-        fails: "duplicate",
-        by: By::Search(&FAILOVERS),
-    },
-    Rule {
-        fault: FleetFault::NearFloor,
-        text: "After the quarantine of the spare worker IDs, the grants of these worker IDs begin above the end of \
-               that quarantine.",
-        fails: "duplicate",
-        by: By::Search(&FAILOVERS),
-    },
-    Rule {
-        fault: FleetFault::SliceFixed,
-        text: "Each timeline has its own slice.",
-        fails: "duplicate",
-        by: By::Search(&SLICES),
-    },
-    Rule {
-        fault: FleetFault::SliceWindow,
-        text: "A slice is open only if no earlier timeline since the settled one has used the same slice.",
-        fails: "duplicate",
-        by: By::Search(&FAILOVERS),
-    },
-    Rule {
-        fault: FleetFault::Calm,
-        text: "A timeline is settled only if the quarantine of the spare worker IDs has ended.",
-        fails: "duplicate",
-        by: By::Search(&SLICES),
-    },
+    unique(
+        FleetFault::SpareLease,
+        &FAILOVERS,
+        "A grant of a spare worker ID ends after one hour, whatever lease the server requests.",
+    ),
+    unique(FleetFault::Near, &FAILOVERS, "The quarantine of the spare worker IDs lasts longer than one hour."),
+    unique(
+        FleetFault::NearFloor,
+        &FAILOVERS,
+        "After the quarantine of the spare worker IDs, the grants of these worker IDs begin above the end of that \
+         quarantine.",
+    ),
+    unique(FleetFault::SliceFixed, &SLICES, "Each timeline has its own slice."),
+    unique(
+        FleetFault::SliceWindow,
+        &FAILOVERS,
+        "A slice is open only if no earlier timeline since the settled one has used the same slice.",
+    ),
+    unique(
+        FleetFault::Calm,
+        &SLICES,
+        "A timeline is settled only if the quarantine of the spare worker IDs has ended.",
+    ),
     Rule {
         fault: FleetFault::CalmMargin,
         text: "The quarantine of the spare worker IDs is treated as over only if a holder was seen more than two \
@@ -57,57 +43,37 @@ pub const RULES: &[Rule] = &[
         fails: "duplicate",
         by: By::Directed(&SLICES, SLICE_SEEN),
     },
-    Rule {
-        fault: FleetFault::SliceLater,
-        text: "The slices are used only during the quarantine of the spare worker IDs.",
-        fails: "duplicate",
-        by: By::Search(&LATER),
-    },
-    Rule {
-        fault: FleetFault::ToldSettled,
-        text: "No timeline is settled after a renewal has shown that changes were lost.",
-        fails: "duplicate",
-        by: By::Search(&SNAPSHOTS),
-    },
-    Rule {
-        fault: FleetFault::SystemSettled,
-        text: "No timeline is settled after the system identifier has changed.",
-        fails: "duplicate",
-        by: By::Search(&BACKUPS),
-    },
-    Rule {
-        fault: FleetFault::TablesSettled,
-        text: "No timeline is settled after the tables were restored.",
-        fails: "duplicate",
-        by: By::Search(&BACKUPS),
-    },
-    Rule {
-        fault: FleetFault::UpgradeNear,
-        text: "After an upgrade from the version without slices, the spare worker IDs are in quarantine for longer \
-               than any lease.",
-        fails: "duplicate",
-        by: By::Search(&UPGRADES),
-    },
-    Rule {
-        fault: FleetFault::UpgradeSettled,
-        text: "An upgrade from the version without slices does not settle any timeline.",
-        fails: "duplicate",
-        by: By::Search(&UPGRADES),
-    },
-    Rule {
-        fault: FleetFault::UpgradeOpen,
-        text: "An upgrade from the version without slices closes the common spare worker IDs, because in that version \
-               they belonged to the ring.",
-        fails: "duplicate",
-        by: By::Search(&UPGRADES),
-    },
-    Rule {
-        fault: FleetFault::UpgradeUnnoticed,
-        text: "If the registry has failed over, an upgrade from the version without slices first begins a new life. A \
-               life that began after the upgrade would open the common spare worker IDs.",
-        fails: "duplicate",
-        by: By::Search(&UPGRADES),
-    },
+    unique(FleetFault::SliceLater, &LATER, "The slices are used only during the quarantine of the spare worker IDs."),
+    unique(
+        FleetFault::ToldSettled,
+        &SNAPSHOTS,
+        "No timeline is settled after a renewal has shown that changes were lost.",
+    ),
+    unique(FleetFault::SystemSettled, &BACKUPS, "No timeline is settled after the system identifier has changed."),
+    unique(FleetFault::TablesSettled, &BACKUPS, "No timeline is settled after the tables were restored."),
+    unique(
+        FleetFault::UpgradeNear,
+        &UPGRADES,
+        "After an upgrade from the version without slices, the spare worker IDs are in quarantine for longer than any \
+         lease.",
+    ),
+    unique(
+        FleetFault::UpgradeSettled,
+        &UPGRADES,
+        "An upgrade from the version without slices does not settle any timeline.",
+    ),
+    unique(
+        FleetFault::UpgradeOpen,
+        &UPGRADES,
+        "An upgrade from the version without slices closes the common spare worker IDs, because in that version they \
+         belonged to the ring.",
+    ),
+    unique(
+        FleetFault::UpgradeUnnoticed,
+        &UPGRADES,
+        "If the registry has failed over, an upgrade from the version without slices first begins a new life. A life \
+         that began after the upgrade would open the common spare worker IDs.",
+    ),
     Rule {
         fault: FleetFault::Stay,
         text: "The holder of a spare worker ID gives the worker ID back after the quarantine.",
