@@ -127,59 +127,50 @@ impl SchedulePlace<'_> {
 fn sentence(before: &FleetWorld, after: &FleetWorld, place: &SchedulePlace<'_>) -> String {
     let step = place.schedule[place.at];
     let kept = place.kept();
+    let who = step.server().map_or_else(String::new, name);
     let text = match step {
-        Step::Up(server) => format!("{} {}", name(server), claims(before, after, server, true)),
-        Step::Claim(server) => format!("{} {}", name(server), claims(before, after, server, false)),
-        Step::Renew(server) => format!("{} {}", name(server), renews(before, after, server, "")),
+        Step::Up(server) => format!("{who} {}", claims(before, after, server, true)),
+        Step::Claim(server) => format!("{who} {}", claims(before, after, server, false)),
+        Step::Renew(server) => format!("{who} {}", renews(before, after, server, "")),
         Step::Keep(server, hours) => {
             let how = format!(" every 25 minutes for {}", duration(hours * 3_600));
-            format!("{} {}", name(server), renews(before, after, server, &how))
+            format!("{who} {}", renews(before, after, server, &how))
         }
         Step::KeepAll(hours) => {
             format!("both servers renew their grants every 25 minutes for {}.", duration(hours * 3_600))
         }
         Step::Hello(server) if before.servers[server].process.is_none() => {
-            format!("{} starts and calls <code>hello()</code>. It does not claim a worker ID yet.", name(server))
+            format!("{who} starts and calls <code>hello()</code>. It does not claim a worker ID yet.")
         }
-        Step::Hello(server) => format!("{} calls <code>hello()</code>, and does nothing else.", name(server)),
+        Step::Hello(_) => format!("{who} calls <code>hello()</code>, and does nothing else."),
         Step::Lose(server) => match (before.worker(server), granted(before, after)) {
-            (Some(worker), _) => {
-                format!("{} renews its grant for worker ID {worker}, but the answer is lost.", name(server))
-            }
+            (Some(worker), _) => format!("{who} renews its grant for worker ID {worker}, but the answer is lost."),
             (None, Some(worker)) => {
-                format!(
-                    "{} claims a worker ID. The registry grants worker ID {worker}, but the answer is lost.",
-                    name(server)
-                )
+                format!("{who} claims a worker ID. The registry grants worker ID {worker}, but the answer is lost.")
             }
             (None, None) => {
-                format!("{} claims a worker ID. The registry refuses the claim, and the answer is lost.", name(server))
+                format!("{who} claims a worker ID. The registry refuses the claim, and the answer is lost.")
             }
         },
-        Step::Double(server) => format!("{} renews its grant. A second copy of the call is delayed.", name(server)),
+        Step::Double(_) => format!("{who} renews its grant. A second copy of the call is delayed."),
         Step::Arrive => "the delayed call arrives.".into(),
-        Step::Restart(server) => format!("PostgreSQL restarts on {}.", name(server)),
-        Step::Off(server) => format!("{}'s machine stops, and its witness is lost.", name(server)),
-        Step::CloneDisk(server) => {
-            format!("{}'s disk is copied to {}.", name(server), name(after.servers.len() - 1))
+        Step::Restart(_) => format!("PostgreSQL restarts on {who}."),
+        Step::Off(_) => format!("{who}'s machine stops, and its witness is lost."),
+        Step::CloneDisk(_) => format!("{who}'s disk is copied to {}.", name(after.servers.len() - 1)),
+        Step::CloneMemory(_) => {
+            let copy = name(after.servers.len() - 1);
+            format!("{who}'s machine is copied, including its memory. The copy is {copy}.")
         }
-        Step::CloneMemory(server) => {
-            format!(
-                "{}'s machine is copied, including its memory. The copy is {}.",
-                name(server),
-                name(after.servers.len() - 1)
-            )
-        }
-        Step::Backup(server) => format!("{}'s data directory is backed up.", name(server)),
+        Step::Backup(_) => format!("{who}'s data directory is backed up."),
         Step::Restore(server) => {
             let has_backup = before.servers[server].backup.is_some();
             let backup = if has_backup { "its backup" } else { "a backup that was taken before any ID was issued" };
-            format!("{}'s data directory is restored from {backup}, and PostgreSQL is restarted.", name(server))
+            format!("{who}'s data directory is restored from {backup}, and PostgreSQL is restarted.")
         }
-        Step::Issue(server, IdChoice::Highest) => format!("{} issues the highest ID that it can issue.", name(server)),
-        Step::Issue(server, _) => format!("{} issues the lowest ID that it can issue.", name(server)),
-        Step::Clock(server, ahead) => format!("{}'s clock {}.", name(server), clock(ahead)),
-        Step::Configure(server) => format!("{} is configured with the fleet's layout.", name(server)),
+        Step::Issue(_, IdChoice::Highest) => format!("{who} issues the highest ID that it can issue."),
+        Step::Issue(_, _) => format!("{who} issues the lowest ID that it can issue."),
+        Step::Clock(_, ahead) => format!("{who}'s clock {}.", clock(ahead)),
+        Step::Configure(_) => format!("{who} is configured with the fleet's layout."),
         Step::Pass(seconds) => format!("{} pass{}.", duration(seconds), if seconds == 1 { "es" } else { "" }),
         Step::RegistryClock(ahead) => format!("the clock on the registry's host {}.", clock(ahead)),
         Step::Behind => place.keeps().into(),
@@ -187,10 +178,8 @@ fn sentence(before: &FleetWorld, after: &FleetWorld, place: &SchedulePlace<'_>) 
         Step::FailOverBehind => format!("the registry fails over to a standby that has {kept}."),
         Step::SetBack(server) => {
             let what = renews(before, after, server, "");
-            format!(
-                "the registry's volume is reverted to {kept}. No new timeline begins. {} {what}",
-                capital(&name(server))
-            )
+            let who = capital(&who);
+            format!("the registry's volume is reverted to {kept}. No new timeline begins. {who} {what}")
         }
         Step::Rebuild => {
             format!("the registry is restored to {kept} in a PostgreSQL instance with a new system identifier.")
