@@ -1,46 +1,38 @@
 //! The bytes of the witness, and which record a server goes on with.
 
+mod common;
+
 use flake::fleet::{
     Effect, MARGIN, Member, MemberIdentity, MemberStanding, Point, RECORD_SIZE, Record, RegistryAnswer,
     RegistryRefusal, RegistryRequest, Scale, USED_OFFSET, Uuid,
 };
-use flake::{Epoch, IdFormat, Layout, Mark, Node, Tick};
+use flake::{Epoch, IdFormat, Layout, Mark, Node};
 use proptest::prelude::*;
-
-fn formats() -> impl Strategy<Value = IdFormat> {
-    let ticks = prop::sample::select(Tick::ALL.to_vec());
-    let bits = (20u32..=40, prop::option::of(0u32..=6), 0u32..=8, 1u32..=9);
-    (bits, ticks, any::<bool>(), 0..=Epoch::MAX.unix_ms()).prop_map(
-        |((timestamp, datacenter, worker, sequence), tick, above, epoch)| {
-            let layout = Layout::of(timestamp, datacenter, worker, sequence, tick).unwrap();
-            let layout = if above { layout.with_sequence_above_node() } else { layout };
-            IdFormat { layout, epoch: Epoch::from_unix_ms(epoch).unwrap() }
-        },
-    )
-}
 
 fn records() -> impl Strategy<Value = Record> {
     let uuids = (any::<u128>(), any::<u128>(), any::<u128>(), prop::option::of(1..=u128::MAX));
     let numbers = (1..=u64::MAX, 1..=u64::MAX, 0..=i64::MAX, 0..=i64::MAX, 1..=1u64 << 63);
-    (formats(), uuids, numbers, any::<u32>(), any::<u32>()).prop_map(|(format, uuids, numbers, datacenter, worker)| {
-        let fits = |number, part| (u64::from(number) & format.layout.max(part)) as u32;
-        Record {
-            fleet: Uuid(uuids.0),
-            format,
-            node: Node {
-                datacenter: fits(datacenter, flake::Part::Datacenter),
-                worker: fits(worker, flake::Part::Worker),
-            },
-            holder: Uuid(uuids.1),
-            nonce: Uuid(uuids.2),
-            pending: uuids.3.map(Uuid),
-            count: numbers.0,
-            life: numbers.1,
-            start: Point::new(numbers.2).unwrap(),
-            bound: Point::new(numbers.3).unwrap(),
-            used: Mark::stored(numbers.4).unwrap(),
-        }
-    })
+    (common::formats(), uuids, numbers, any::<u32>(), any::<u32>()).prop_map(
+        |((_, format), uuids, numbers, datacenter, worker)| {
+            let fits = |number, part| (u64::from(number) & format.layout.max(part)) as u32;
+            Record {
+                fleet: Uuid(uuids.0),
+                format,
+                node: Node {
+                    datacenter: fits(datacenter, flake::Part::Datacenter),
+                    worker: fits(worker, flake::Part::Worker),
+                },
+                holder: Uuid(uuids.1),
+                nonce: Uuid(uuids.2),
+                pending: uuids.3.map(Uuid),
+                count: numbers.0,
+                life: numbers.1,
+                start: Point::new(numbers.2).unwrap(),
+                bound: Point::new(numbers.3).unwrap(),
+                used: Mark::stored(numbers.4).unwrap(),
+            }
+        },
+    )
 }
 
 proptest! {
