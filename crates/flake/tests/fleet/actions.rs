@@ -86,18 +86,8 @@ const ALWAYS: FleetEvents = &[
 ];
 
 const MACHINES: FleetEvents = &[
-    (
-        1,
-        &[
-            FleetEvent::Reboot,
-            FleetEvent::CloneDisk,
-            FleetEvent::Backup,
-            FleetEvent::RestoreInPlace,
-            FleetEvent::RestoreElsewhere,
-            FleetEvent::Move,
-        ],
-    ),
-    (1, &[FleetEvent::Promote, FleetEvent::Registrar]),
+    (1, &[FleetEvent::Reboot, FleetEvent::CloneDisk, FleetEvent::Backup, FleetEvent::RestoreInPlace]),
+    (1, &[FleetEvent::RestoreElsewhere, FleetEvent::Move, FleetEvent::Promote, FleetEvent::Registrar]),
     (2, &[FleetEvent::Double]),
     (1, &[FleetEvent::Cut, FleetEvent::Join]),
 ];
@@ -140,17 +130,8 @@ const DUMPS: FleetEvents = &[
 const REGISTRY_CLOCKS: FleetEvents = &[(3, &[FleetEvent::RegistryClock])];
 const FORGERIES: FleetEvents = &[(12, &[FleetEvent::Forge])];
 const BACKUPS: FleetEvents = &[
-    (
-        1,
-        &[
-            FleetEvent::FailOverLong,
-            FleetEvent::RestoreRegistry,
-            FleetEvent::RebuildRegistry,
-            FleetEvent::Cut,
-            FleetEvent::Join,
-        ],
-    ),
-    (1, &[FleetEvent::RegistryClock, FleetEvent::Reboot, FleetEvent::Clock, FleetEvent::TrueClock]),
+    (1, &[FleetEvent::FailOverLong, FleetEvent::RestoreRegistry, FleetEvent::RebuildRegistry, FleetEvent::Cut]),
+    (1, &[FleetEvent::Join, FleetEvent::RegistryClock, FleetEvent::Reboot, FleetEvent::Clock, FleetEvent::TrueClock]),
 ];
 const OPENS: FleetEvents = &[
     (1, &[FleetEvent::FailOver]),
@@ -160,17 +141,8 @@ const OPENS: FleetEvents = &[
 const LAYOUTS: FleetEvents = &[
     (1, &[FleetEvent::ChangeLayout]),
     (2, &[FleetEvent::Configure]),
-    (
-        1,
-        &[
-            FleetEvent::FailOver,
-            FleetEvent::Cut,
-            FleetEvent::Join,
-            FleetEvent::Reboot,
-            FleetEvent::Clock,
-            FleetEvent::Lease,
-        ],
-    ),
+    (1, &[FleetEvent::FailOver, FleetEvent::Cut, FleetEvent::Join]),
+    (1, &[FleetEvent::Reboot, FleetEvent::Clock, FleetEvent::Lease]),
 ];
 const COPIES: FleetEvents = &[
     (2, &[FleetEvent::CloneMemory]),

@@ -298,27 +298,22 @@ fn claim(fault: FleetFault, registry: &mut Registry, moment: &Moment, call: &Cal
         answer = registry.call(&moment, &Call { request: RegistryRequest::Claim(claim), ..*call });
     }
     registry.fleet = old;
-    if let (FleetFault::ForgedCount, RegistryAnswer::Claimed { worker, count, .. }) = (fault, &mut answer) {
-        let node = Node { datacenter: claim.datacenter, worker: *worker };
-        if let (Some(row), Some(before)) = (registry.rows.get_mut(&node), rows.get(&node))
-            && row != before
-        {
+    let lease = registry.scale().span(claim.lease);
+    let RegistryAnswer::Claimed { worker, nonce, count, bound, .. } = &mut answer else { return answer };
+    let node = Node { datacenter: claim.datacenter, worker: *worker };
+    let (before, Some(row)) = (rows.get(&node), registry.rows.get_mut(&node)) else { return answer };
+    let changed = before != Some(&*row);
+    match (fault, before) {
+        (FleetFault::ForgedCount, Some(before)) if changed => {
             row.count = before.count + 1;
             *count = row.count;
         }
-    }
-    if let (FleetFault::ClaimRepeated, RegistryAnswer::Claimed { worker, nonce, .. }) = (fault, &mut answer) {
-        *nonce = repeated;
-        let node = Node { datacenter: claim.datacenter, worker: *worker };
-        registry.rows.entry(node).and_modify(|row| row.nonce = repeated);
-    }
-    if let (FleetFault::FirstLease, RegistryAnswer::Claimed { worker, bound, .. }) = (fault, &mut answer) {
-        let node = Node { datacenter: claim.datacenter, worker: *worker };
-        let lease = registry.scale().span(claim.lease);
-        if let Some(row) = registry.rows.get_mut(&node).filter(|row| rows.get(&node) != Some(row)) {
+        (FleetFault::ClaimRepeated, _) => (row.nonce, *nonce) = (repeated, repeated),
+        (FleetFault::FirstLease, _) if changed => {
             row.bound = moment.now.plus(lease);
             *bound = row.bound;
         }
+        _ => {}
     }
     answer
 }
@@ -342,6 +337,9 @@ fn renew(
             change(row);
         }
     };
+    let take = |registry: &mut Registry| {
+        change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce));
+    };
     match (fault, own) {
         (FleetFault::Repeated, Some(row)) if row.nonce == renew.next_nonce => {
             change(registry, &|row| row.nonce = Uuid(1));
@@ -349,13 +347,9 @@ fn renew(
         (FleetFault::Expired, Some(row)) if row.life == life => {
             change(registry, &|row| row.bound = row.bound.max(moment.now));
         }
-        (FleetFault::GivenAway, None) => change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce)),
-        (FleetFault::AdoptAny, None) if older => {
-            change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce));
-        }
-        (FleetFault::ForgedStart, None) if older && row.is_some_and(|row| row.bound <= renew.start) => {
-            change(registry, &|row| (row.holder, row.nonce) = (renew.holder, renew.nonce));
-        }
+        (FleetFault::GivenAway, None) => take(registry),
+        (FleetFault::AdoptAny, None) if older => take(registry),
+        (FleetFault::ForgedStart, None) if older && row.is_some_and(|row| row.bound <= renew.start) => take(registry),
         (FleetFault::Copied, Some(_)) => change(registry, &|row| row.nonce = renew.nonce),
         (FleetFault::FirstMargin, _) if older => {
             // The registry's clock a margin ago gives the renewal a margin more.
