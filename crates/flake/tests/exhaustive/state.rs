@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use flake::fleet::{Grant, Point, RegistryRow, Uuid};
 use flake::{Mark, Node};
 
-use crate::bounds::{Bounds, Compare};
+use crate::bounds::Bounds;
 use crate::earlier;
 use crate::faults::FleetFault;
 use crate::step::Step;
@@ -59,8 +59,7 @@ fn begin(fault: FleetFault, bounds: &Bounds) -> FleetWorld {
 
 impl SearchState {
     pub fn new(fault: FleetFault, bounds: &Bounds) -> SearchState {
-        let twin = (bounds.compare == Compare::Numbers && fault != FleetFault::None)
-            .then(|| Box::new(begin(FleetFault::None, bounds)));
+        let twin = (bounds.compare && fault != FleetFault::None).then(|| Box::new(begin(FleetFault::None, bounds)));
         let used = (0..=bounds.places as u128).map(|place| ((place + 1) * APART, (place as u64 + 1) * 100)).collect();
         SearchState { world: begin(fault, bounds), twin, used, failure: None }
     }

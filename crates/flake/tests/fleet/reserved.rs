@@ -1,7 +1,7 @@
 //! Reserved worker IDs, step by step.
 
 use flake::Node;
-use flake::fleet::{Point, Uuid};
+use flake::fleet::Uuid;
 
 use crate::faults::FleetFault;
 use crate::steps::run;
@@ -44,8 +44,8 @@ fn a_worker_id_in_use_or_a_spare_one_is_not_reserved() {
         world.reserve(0);
         assert_eq!(world.reserved.len(), 1);
         // The registry renews nobody else.
-        let moment = world.moment();
-        assert_eq!(world.registry.reserve(&moment, world.reserved[0], Uuid(1)), Some(world.start_of(0)));
+        let (moment, node) = (world.moment(), world.reserved[0]);
+        assert_eq!(world.registry.reserve(&moment, node, Uuid(1)), Some(world.registry.rows[&node].start));
     };
     assert_eq!(run(FleetFault::None, schedule), None);
 }
@@ -66,10 +66,4 @@ fn a_released_worker_id_begins_above_what_its_database_has_issued() {
         assert_eq!(world.worker(1), Some(0));
     };
     assert_eq!(run(FleetFault::None, schedule), None);
-}
-
-impl FleetWorld {
-    fn start_of(&self, worker: u32) -> Point {
-        self.registry.rows[&Node { datacenter: 0, worker }].start
-    }
 }

@@ -142,11 +142,8 @@ impl SimulatedServer {
 
     /// The holder that this server is, or will be if its next claim succeeds.
     pub fn holder(&self) -> Option<Uuid> {
-        let process = self.process.as_ref()?;
-        if let Some(record) = process.member.record() {
-            return Some(record.holder);
-        }
-        self.claimant()
+        let record = self.process.as_ref()?.member.record();
+        record.map(|record| record.holder).or_else(|| self.claimant())
     }
 
     /// The holder that this server will be if its next call is a claim that succeeds.

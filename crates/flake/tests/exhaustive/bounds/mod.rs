@@ -8,14 +8,6 @@ use crate::step::Step;
 pub use registry::{BACKUPS, ENDS, FAILOVERS, LATER, OPENS, RESERVATIONS, ROWS, SLICES, SNAPSHOTS, SPARES, UPGRADES};
 pub use servers::{CLOCKS, CUT, FORGERIES, HOSTS, LAYOUTS, LOST_FORGERIES, MESSAGES, NUMBERS, SERVERS};
 
-/// What a world without one rule is compared to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compare {
-    Nothing,
-    /// Every server must have a worker ID if it has one with all rules.
-    Numbers,
-}
-
 /// The beginning, the steps and the limits of a search.
 pub struct Bounds {
     pub name: &'static str,
@@ -35,7 +27,8 @@ pub struct Bounds {
     pub failovers: u32,
     /// Nothing happens after this many hours.
     pub hours: i64,
-    pub compare: Compare,
+    /// True if a server fails that has no worker ID without a rule, and has one with all rules.
+    pub compare: bool,
     /// True if the registry begins with an earlier version.
     pub old: bool,
 }
@@ -68,7 +61,7 @@ const PLAIN: Bounds = Bounds {
     thorough: 0,
     failovers: 3,
     hours: 60,
-    compare: Compare::Nothing,
+    compare: false,
     old: false,
 };
 

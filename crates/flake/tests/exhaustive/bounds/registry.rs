@@ -3,7 +3,6 @@
 use super::{Bounds, FAILOVER, HOUR, MINUTE, PLAIN, RENEWALS, STARTS};
 use crate::step::Step;
 
-/// The registry fails over, with and without a loss, and machines restart.
 pub const FAILOVERS: Bounds = Bounds {
     name: "failovers",
     what: "The registry fails over up to three times, with and without losing changes. Machines restart and lose their \
@@ -20,7 +19,6 @@ pub const FAILOVERS: Bounds = Bounds {
     ..PLAIN
 };
 
-/// The ring is full, so that servers keep spare worker IDs.
 pub const SPARES: Bounds = Bounds {
     name: "spare worker IDs",
     what: "The registry fails over while the ring is full, so that servers keep their spare worker IDs",
@@ -32,7 +30,6 @@ pub const SPARES: Bounds = Bounds {
     ..PLAIN
 };
 
-/// There are two slices.
 pub const SLICES: Bounds = Bounds {
     name: "slices",
     what: "The registry fails over up to four times in a layout with two slices",
@@ -45,7 +42,6 @@ pub const SLICES: Bounds = Bounds {
     ..PLAIN
 };
 
-/// The ends of quarantines.
 pub const ENDS: Bounds = Bounds {
     name: "ends of quarantines",
     what: "The registry fails over shortly before and shortly after a quarantine ends",
@@ -56,7 +52,6 @@ pub const ENDS: Bounds = Bounds {
     ..PLAIN
 };
 
-/// Several quarantines, one after the other.
 pub const ROWS: Bounds = Bounds {
     name: "quarantines in a row",
     what: "Several quarantines follow one another",
@@ -67,7 +62,6 @@ pub const ROWS: Bounds = Bounds {
     ..PLAIN
 };
 
-/// The common spare worker IDs are held by others.
 pub const LATER: Bounds = Bounds {
     name: "the second part of a quarantine",
     what: "The registry fails over in the second part of a quarantine, while other servers hold all common spare \
@@ -93,7 +87,6 @@ pub const SNAPSHOTS: Bounds = Bounds {
     ..PLAIN
 };
 
-/// The registry's data is restored from a backup, a dump or a snapshot.
 pub const BACKUPS: Bounds = Bounds {
     name: "backups",
     what: "The registry is restored from a backup, a dump or a snapshot",
@@ -117,7 +110,6 @@ pub const BACKUPS: Bounds = Bounds {
     ..PLAIN
 };
 
-/// An administrator ends quarantines.
 pub const OPENS: Bounds = Bounds {
     name: "an administrator",
     what: "An administrator who knows that nothing was lost ends quarantines",
@@ -127,7 +119,6 @@ pub const OPENS: Bounds = Bounds {
     ..PLAIN
 };
 
-/// The owner of the registry reserves a worker ID.
 pub const RESERVATIONS: Bounds = Bounds {
     name: "reservations",
     what: "The owner of the registry reserves and releases a worker ID, and failovers lose the reservation",
