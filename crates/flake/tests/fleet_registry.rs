@@ -57,7 +57,9 @@ fn a_claim_and_a_renewal() {
     assert_eq!(hello, RegistryAnswer::Hello { fleet: Uuid(7), life: 1, nonce: Uuid(99) });
     let (start, bound) = (renew(1, 2).start, at(600_000_000));
     let claimed = RegistryAnswer::Claimed { worker: 0, nonce: Uuid(1), count: 1, life: 1, start, bound };
-    assert_eq!(registry.call(&moment(0), &call(RegistryRequest::Claim(claim(1)))), claimed);
+    for micros in [0, 1_000] {
+        assert_eq!(registry.call(&moment(micros), &call(RegistryRequest::Claim(claim(1)))), claimed);
+    }
     let renewed = RegistryAnswer::Renewed {
         nonce: Uuid(2),
         count: 2,

@@ -1,5 +1,5 @@
-//! Each kind of random worlds detects a missing rule, and each kind of failure is detected. The exhaustive search has a control for every
-//! rule.
+//! Each kind of random worlds detects a missing rule, and each kind of failure is detected. The exhaustive search has a control
+//! for every rule.
 
 use crate::faults::FleetFault;
 use crate::world::FleetWorld;

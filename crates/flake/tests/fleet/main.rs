@@ -1,5 +1,5 @@
-//! The registry and its servers: random worlds, worlds without one rule, and schedules that must go on working. The exhaustive search
-//! shows that each rule is needed.
+//! The registry and its servers: random worlds, worlds without one rule, and schedules that must go on working. The exhaustive
+//! search shows that each rule is needed.
 
 mod actions;
 mod availability;

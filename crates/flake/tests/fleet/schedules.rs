@@ -51,22 +51,6 @@ fn a_crash_loop_uses_up_minutes_and_not_leases_caught() {
 }
 
 #[test]
-fn a_repeated_claim_gets_the_same_answer_caught() {
-    let schedule = |fault| {
-        let mut world = begin(fault, 3, 1);
-        world.start(0);
-        let hello = world.send(0).expect("a hello");
-        world.exchange(0, &hello);
-        let claim = world.send(0).expect("a claim");
-        let first = world.ask(&claim);
-        world.time += SECOND;
-        first == world.ask(&claim)
-    };
-    assert!(schedule(FleetFault::None));
-    assert!(!schedule(FleetFault::ClaimRepeated));
-}
-
-#[test]
 fn a_server_whose_clock_is_behind_takes_no_worker_id_from_others() {
     let mut world = begin(FleetFault::None, 1, 3);
     world.up(0);
@@ -128,22 +112,6 @@ fn the_renewals_of_a_lost_timeline_close_no_slice_caught() {
     };
     assert_eq!(schedule(FleetFault::None), Some(15));
     assert_eq!(schedule(FleetFault::OneLife), None);
-}
-
-#[test]
-fn a_spare_worker_id_is_given_back_after_the_quarantine_caught() {
-    let schedule = |fault| {
-        let mut world = begin(fault, 4, 2);
-        world.up(0);
-        world.promote(&world.registry.clone());
-        world.up(1);
-        assert_eq!(world.worker(1), Some(12));
-        world.quiet(60, 25 * MINUTE);
-        assert_eq!(world.failed(), None);
-        world.worker(1)
-    };
-    assert_eq!(schedule(FleetFault::None), Some(1));
-    assert_eq!(schedule(FleetFault::Stay), Some(12));
 }
 
 #[test]
