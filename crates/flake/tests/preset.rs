@@ -3,7 +3,7 @@
 mod common;
 
 use common::{PRESETS, largest};
-use flake::{Epoch, IdFormat, Layout, Node, Part, Preset};
+use flake::{Epoch, IdFormat, Layout, Part, Preset};
 
 #[test]
 fn presets_are_what_the_systems_of_that_name_use() {
@@ -31,13 +31,4 @@ fn presets_are_what_the_systems_of_that_name_use() {
 fn bits_count_from_twitters_epoch() {
     assert_eq!(IdFormat::parse("41:5:5:12").unwrap().epoch, Epoch::TWITTER);
     assert_eq!(IdFormat::parse(" discord ").unwrap().epoch.unix_ms(), 1_420_070_400_000);
-}
-
-/// Sonyflake's order of fields: 2014-09-01 00:00:02.56 UTC, sequence 3, machine 258.
-#[test]
-fn sonyflake_keeps_its_sequence_above_the_machine() {
-    let id = (256 * 256 + 3) * 65_536 + 258;
-    let parts = Layout::SONYFLAKE.split(id);
-    assert_eq!((parts.tick, parts.node, parts.sequence), (256, Node { datacenter: 0, worker: 258 }, 3));
-    assert_eq!(Layout::SONYFLAKE.stamp(parts.node).unwrap().id(256 * 256 + 3), id);
 }
