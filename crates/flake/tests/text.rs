@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::forall;
+use common::{forall, ids};
 use flake::{TEXT_LENGTH, TextError, from_text, to_text};
 use proptest::prelude::*;
 
@@ -20,10 +20,6 @@ fn written(id: i64) -> String {
 
 fn text(id: i64) -> String {
     String::from_utf8(to_text(id).expect("an ID has a text").to_vec()).expect("ASCII")
-}
-
-fn ids() -> impl Strategy<Value = i64> {
-    prop_oneof![8 => 0..=i64::MAX, 1 => 0..100i64, 1 => i64::MAX - 100..=i64::MAX, 1 => (0..63u32).prop_map(|bit| 1 << bit)]
 }
 
 #[test]

@@ -2,13 +2,9 @@
 
 mod common;
 
-use common::{digits, forall};
+use common::{digits, forall, ids};
 use flake::{UuidError, from_uuid, to_uuid};
 use proptest::prelude::*;
-
-fn ids() -> impl Strategy<Value = i64> {
-    prop_oneof![8 => 0..=i64::MAX, 1 => 0..100i64, 1 => i64::MAX - 100..=i64::MAX, 1 => (0..63u32).prop_map(|bit| 1 << bit)]
-}
 
 fn uuid(id: i64) -> [u8; 16] {
     to_uuid(id).expect("an ID has a UUID")

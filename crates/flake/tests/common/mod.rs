@@ -142,6 +142,11 @@ pub fn fields(shape: Shape) -> impl Strategy<Value = (u64, Node, u64)> {
     (number(shape.timestamp), nodes(shape), number(shape.sequence))
 }
 
+/// IDs of any layout: any, small, large, and with a single bit.
+pub fn ids() -> impl Strategy<Value = i64> {
+    prop_oneof![8 => 0..=i64::MAX, 1 => 0..100i64, 1 => i64::MAX - 100..=i64::MAX, 1 => (0..63u32).prop_map(|bit| 1 << bit)]
+}
+
 pub fn epochs() -> impl Strategy<Value = Epoch> {
     let last = Epoch::MAX.unix_ms();
     prop_oneof![1 => Just(0), 1 => Just(last), 1 => Just(PRESETS[0].2), 3 => 0..=last]
