@@ -1,8 +1,6 @@
 //! `tests/vectors.json`: IDs with their parts, as the core reads them, and input that it refuses. The SQL functions and
 //! `decoder/snowflake.mjs` are compared with this file. `UPDATE=1 cargo nextest run -p flake --test vectors` writes it.
 
-#[path = "vectors/calendar.rs"]
-mod calendar;
 #[path = "vectors/generate.rs"]
 mod generate;
 #[path = "common/random.rs"]

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use flake::{Epoch, IdFormat, Layout, Node, Part, Preset, from_text, to_text};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
-use crate::calendar::iso;
 use crate::random::Random;
 
 /// Layouts without a name, each with the Unix milliseconds of its epoch: other orders, widths, ticks and epochs.
@@ -269,6 +270,18 @@ fn errors() -> Vec<String> {
     }
     error("to_text", &[("id", string("-1"))]);
     lines
+}
+
+/// A number of milliseconds since 1970 in ISO 8601, in UTC. A year of more than four digits has a sign and at least six digits, as in
+/// JavaScript. The calendar repeats after 400 years.
+fn iso(unix_ms: i128) -> String {
+    const ERA_MS: i128 = 146_097 * 86_400_000;
+    let within =
+        Timestamp::from_millisecond(unix_ms.rem_euclid(ERA_MS) as i64).expect("an instant of the next 400 years");
+    let within = within.to_zoned_datetime(TimeZone::UTC);
+    let year = i128::from(within.year()) + 400 * unix_ms.div_euclid(ERA_MS);
+    let year = if year > 9_999 { format!("+{year:06}") } else { format!("{year:04}") };
+    format!("{year}-{}Z", within.strftime("%m-%dT%H:%M:%S%.3f"))
 }
 
 /// A text as JSON.
