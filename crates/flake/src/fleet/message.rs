@@ -181,34 +181,6 @@ pub enum RegistryRefusal {
     Implausible,
 }
 
-impl Loss {
-    /// Returns the string for this reason in the registry's answer.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Loss::Expired => "expired",
-            Loss::GivenAway => "given away",
-        }
-    }
-}
-
-impl RegistryRefusal {
-    /// Returns the string for this reason in the registry's answer.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            RegistryRefusal::ForeignFleet => "foreign fleet",
-            RegistryRefusal::Layout => "layout",
-            RegistryRefusal::Life => "life",
-            RegistryRefusal::Quarantine { .. } => "quarantine",
-            RegistryRefusal::Floor { .. } => "floor",
-            RegistryRefusal::Clock { .. } => "clock",
-            RegistryRefusal::Full => "full",
-            RegistryRefusal::Range => "range",
-            RegistryRefusal::Lease => "lease",
-            RegistryRefusal::Implausible => "implausible",
-        }
-    }
-}
-
 impl fmt::Display for RegistryRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

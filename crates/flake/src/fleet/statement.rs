@@ -2,9 +2,7 @@
 
 use core::time::Duration;
 
-use super::{
-    Call, ClaimRequest, Loss, Point, RegistryAnswer, RegistryRefusal, RegistryRequest, RenewRequest, Scale, Uuid,
-};
+use super::{Call, ClaimRequest, Loss, Point, RegistryAnswer, RegistryRefusal, RegistryRequest, Scale, Uuid};
 
 /// A call in the form of one SQL statement for the registry's database. The statement must be run in its own
 /// transaction. Its answer is valid only after the transaction has been committed.
@@ -37,50 +35,23 @@ const COLUMNS: [(&str, &str); 14] = [
     ("other", "other"),
 ];
 
-/// The parameters of a statement, each with the type to which it is cast.
-struct TypedParameters {
-    values: Vec<Option<String>>,
-    types: Vec<&'static str>,
+/// A parameter of a statement, with the type to which it is cast.
+type TypedParameter = (Option<String>, &'static str);
+
+fn integer(value: u32) -> TypedParameter {
+    (Some(value.to_string()), "int4")
 }
 
-impl TypedParameters {
-    fn push(&mut self, value: Option<String>, kind: &'static str) {
-        self.values.push(value);
-        self.types.push(kind);
-    }
+fn bigint(value: i64) -> TypedParameter {
+    (Some(value.to_string()), "int8")
+}
 
-    fn text(&mut self, value: &str) {
-        self.push(Some(value.into()), "text");
-    }
+fn uuid(Uuid(value): Uuid) -> TypedParameter {
+    (Some(format!("{value:032x}")), "uuid")
+}
 
-    fn integer(&mut self, value: u32) {
-        self.push(Some(value.to_string()), "int4");
-    }
-
-    fn bigint(&mut self, value: i64) {
-        self.push(Some(value.to_string()), "int8");
-    }
-
-    fn point(&mut self, value: Point) {
-        self.bigint(value.id());
-    }
-
-    fn uuid(&mut self, value: Option<Uuid>) {
-        self.push(value.map(|Uuid(value)| format!("{value:032x}")), "uuid");
-    }
-
-    fn interval(&mut self, value: Duration) {
-        self.push(Some(format!("{} us", value.as_micros())), "interval");
-    }
-
-    /// Returns the statement that calls this function of the registry with these parameters.
-    fn call(self, function: &str) -> Statement {
-        let columns = COLUMNS.map(|(name, value)| format!("({value})::pg_catalog.text AS {name}")).join(", ");
-        let arguments: Vec<_> =
-            (1..).zip(self.types).map(|(n, kind)| format!("${n}::pg_catalog.text::pg_catalog.{kind}")).collect();
-        let sql = format!("SELECT {columns} FROM snowflake_registry.{function}({})", arguments.join(", "));
-        Statement { sql, parameters: self.values }
-    }
+fn interval(value: Duration) -> TypedParameter {
+    (Some(format!("{} us", value.as_micros())), "interval")
 }
 
 impl Call {
@@ -88,50 +59,33 @@ impl Call {
     /// registry shows the values of the keys `host`, `port`, `data_directory`, `system_identifier`, `role`,
     /// `server_version`, `extension_version`, `clock_offset_us` and `round_trip_us` in its views.
     pub fn statement(&self, about: &str) -> Statement {
-        let mut all = TypedParameters { values: Vec::new(), types: Vec::new() };
-        all.uuid(self.fleet);
-        all.text(&self.format.layout.to_string());
-        all.bigint(self.format.epoch.unix_ms());
-        match self.request {
-            RegistryRequest::Hello { .. } => all.call("hello"),
+        let fleet = self.fleet.map_or((None, "uuid"), uuid);
+        let layout = (Some(self.format.layout.to_string()), "text");
+        let about = (Some(about.to_string()), "jsonb");
+        let (function, rest) = match self.request {
+            RegistryRequest::Hello { .. } => ("hello", Vec::new()),
             RegistryRequest::Claim(ClaimRequest { datacenter, holder, life, nonce, clock, lease }) => {
-                all.integer(datacenter);
-                all.uuid(Some(holder));
-                all.bigint(life as i64);
-                all.uuid(Some(nonce));
-                all.point(clock);
-                all.interval(lease);
-                all.push(Some(about.into()), "jsonb");
-                all.call("claim")
+                let (life, clock) = (bigint(life as i64), bigint(clock.id()));
+                ("claim", vec![integer(datacenter), uuid(holder), life, uuid(nonce), clock, interval(lease), about])
             }
-            RegistryRequest::Renew(RenewRequest {
-                datacenter,
-                worker,
-                holder,
-                count,
-                life,
-                nonce,
-                next_nonce,
-                start,
-                bound,
-                clock,
-                lease,
-            }) => {
-                all.integer(datacenter);
-                all.integer(worker);
-                all.uuid(Some(holder));
-                all.bigint(count as i64);
-                all.bigint(life as i64);
-                all.uuid(Some(nonce));
-                all.uuid(Some(next_nonce));
-                all.point(start);
-                all.point(bound);
-                all.point(clock);
-                all.interval(lease);
-                all.push(Some(about.into()), "jsonb");
-                all.call("renew")
+            RegistryRequest::Renew(renew) => {
+                let numbers = [renew.count as i64, renew.life as i64].map(bigint);
+                let points = [renew.start, renew.bound, renew.clock].map(|point| bigint(point.id()));
+                let mut all = vec![integer(renew.datacenter), integer(renew.worker), uuid(renew.holder)];
+                all.extend(numbers);
+                all.extend([renew.nonce, renew.next_nonce].map(uuid));
+                all.extend(points);
+                all.extend([interval(renew.lease), about]);
+                ("renew", all)
             }
-        }
+        };
+        let all = [fleet, layout, bigint(self.format.epoch.unix_ms())].into_iter().chain(rest);
+        let (parameters, types): (Vec<_>, Vec<_>) = all.unzip();
+        let columns = COLUMNS.map(|(name, value)| format!("({value})::pg_catalog.text AS {name}")).join(", ");
+        let arguments: Vec<_> =
+            (1..).zip(types).map(|(n, kind)| format!("${n}::pg_catalog.text::pg_catalog.{kind}")).collect();
+        let sql = format!("SELECT {columns} FROM snowflake_registry.{function}({})", arguments.join(", "));
+        Statement { sql, parameters }
     }
 
     /// Returns the answer in the row that the [`Statement`] returned, or `None` if this version does not recognize the
