@@ -183,10 +183,7 @@ impl Member {
 
     /// Returns the record that the witness must contain, or `None` if the witness must be void.
     pub const fn record(&self) -> Option<&Record> {
-        match &self.state {
-            MemberState::Holding { record, .. } => Some(record),
-            MemberState::Seeking { .. } | MemberState::Fenced { .. } => None,
-        }
+        if let MemberState::Holding { record, .. } = &self.state { Some(record) } else { None }
     }
 
     /// Returns whether the server has a worker ID, and which IDs it may issue.
@@ -343,13 +340,8 @@ impl Member {
     }
 
     fn renewed(&mut self, answer: &RegistryAnswer) -> Effect {
-        let (
-            RegistryAnswer::Renewed { nonce, count, life, bound, leave },
-            MemberState::Holding { record, leave: next, .. },
-        ) = (*answer, &mut self.state)
-        else {
-            return Effect::Ignored;
-        };
+        let RegistryAnswer::Renewed { nonce, count, life, bound, leave } = *answer else { return Effect::Ignored };
+        let MemberState::Holding { record, leave: next, .. } = &mut self.state else { return Effect::Ignored };
         if record.pending != Some(nonce) {
             return Effect::Ignored;
         }

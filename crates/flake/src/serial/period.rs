@@ -98,19 +98,12 @@ pub struct Period {
 impl Period {
     /// Returns the period of this length that contains a civil time.
     pub fn of(unit: Unit, at: Civil) -> Period {
-        let mut start = Civil { year: 0, month: 1, day: 1, hour: 0 };
-        if unit >= Unit::Year {
-            start.year = at.year;
-        }
-        if unit >= Unit::Month {
-            start.month = at.month;
-        }
-        if unit >= Unit::Day {
-            start.day = at.day;
-        }
-        if unit >= Unit::Hour {
-            start.hour = at.hour;
-        }
+        let start = Civil {
+            year: if unit >= Unit::Year { at.year } else { 0 },
+            month: if unit >= Unit::Month { at.month } else { 1 },
+            day: if unit >= Unit::Day { at.day } else { 1 },
+            hour: if unit >= Unit::Hour { at.hour } else { 0 },
+        };
         Period { unit, start }
     }
 
