@@ -141,28 +141,14 @@ fn instants_and_ids() -> impl Strategy<Value = (Shape, IdFormat, i128, Vec<(u64,
 }
 
 #[test]
-fn ids_up_to_the_last_before_an_instant_are_exactly_those_issued_before_it() {
+fn an_instant_divides_the_ids_into_those_issued_before_it_and_those_issued_at_it_or_later() {
     forall(6_000, instants_and_ids(), |(shape, format, at, ids)| {
-        let last = format.last_id_before(at);
+        let (last, first) = (format.last_id_before(at), format.first_id_from(at));
         prop_assert!((-1..=format.layout.last_id()).contains(&last));
-        for (tick, node, sequence) in ids {
-            let id = shape.id(tick, node, sequence);
-            let time = begins(shape, format, tick);
-            prop_assert_eq!(id <= last, time < at, "ID {} of {} and the last before {}: {}", id, time, at, last);
-            prop_assert_eq!(id > last, time >= at);
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn ids_from_the_first_of_an_instant_on_are_exactly_those_issued_at_it_or_later() {
-    forall(6_000, instants_and_ids(), |(shape, format, at, ids)| {
-        let first = format.first_id_from(at);
         prop_assert!(first.is_none_or(|first| first >= 0));
         for (tick, node, sequence) in ids {
-            let id = shape.id(tick, node, sequence);
-            let time = begins(shape, format, tick);
+            let (id, time) = (shape.id(tick, node, sequence), begins(shape, format, tick));
+            prop_assert_eq!(id <= last, time < at, "ID {} of {} and the last before {}: {}", id, time, at, last);
             let from = first.is_some_and(|first| id >= first);
             prop_assert_eq!(from, time >= at, "ID {} of {} and the first from {}: {:?}", id, time, at, first);
         }

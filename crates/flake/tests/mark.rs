@@ -125,17 +125,6 @@ fn the_first_word_is_the_first_at_or_above_any_mark() {
 }
 
 #[test]
-fn the_mark_of_a_server_that_has_issued_nothing_never_gives_the_id_zero() {
-    let cases = shapes().prop_flat_map(|shape| (Just(shape), nodes(shape)));
-    forall(1_000, cases, |(shape, node)| {
-        let first = Mark::NOTHING_ISSUED.first_word(&stamp(shape, node), shape.words() - 1);
-        prop_assert!(first <= 1);
-        prop_assert!(id(shape, node, first) > 0);
-        Ok(())
-    });
-}
-
-#[test]
 fn a_store_holds_marks_from_1_to_the_one_above_the_largest_bigint() {
     assert_eq!(Mark::stored(0), None, "what no store was given");
     assert_eq!(Mark::stored(1), Some(Mark::NOTHING_ISSUED));

@@ -56,20 +56,6 @@ fn a_negative_number_has_no_text() {
 }
 
 #[test]
-fn lower_case_and_look_alikes_are_read_as_the_digits_they_resemble() {
-    let spelled = (ids(), proptest::collection::vec(any::<usize>(), TEXT_LENGTH));
-    forall(10_000, spelled, |(id, choices)| {
-        let spell = |(digit, choice): (char, usize)| {
-            let alike: Vec<char> = DIGITS.iter().find(|alike| alike.starts_with(digit)).unwrap().chars().collect();
-            alike[choice % alike.len()]
-        };
-        let spelling: String = text(id).chars().zip(choices).map(spell).collect();
-        prop_assert_eq!(from_text(spelling.as_bytes()), Ok(id), "{}", spelling);
-        Ok(())
-    });
-}
-
-#[test]
 fn a_text_is_refused_with_position_and_reason() {
     let digit = |position, byte| TextError::Digit { position, byte };
     let refused: [(&str, TextError); 17] = [
