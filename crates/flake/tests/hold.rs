@@ -6,8 +6,6 @@ mod common;
 use common::machine::{ClockedServer, HOLD, HOUR, MS, MachineClocks, RULES, SECOND};
 use flake::{ClockEvent, Nanos};
 
-const DAY: Nanos = 24 * HOUR;
-
 fn back(by: Nanos) -> i64 {
     -(by as i64)
 }
@@ -35,35 +33,6 @@ fn a_held_generator_reserves_nothing_until_the_clock_is_back_and_then_goes_on_at
         assert_eq!(server.go_on(10 * SECOND, 100 * MS), []);
         assert_eq!(server.ahead(), 0);
     }
-}
-
-#[test]
-fn a_generator_held_again_waits_for_the_later_of_the_two_times() {
-    let mut server = ClockedServer::new(HOLD);
-    let begun = server.machine.wall;
-    server.machine.step(back(10 * SECOND));
-    assert_eq!(server.compare().behind, Some(10 * SECOND));
-    server.machine.step(back(20 * SECOND));
-    assert_eq!(server.compare().behind, Some(30 * SECOND));
-    // The clock goes forward, but not far enough, and then back a little.
-    server.machine.step(25 * SECOND as i64);
-    assert_eq!(server.compare().behind, Some(5 * SECOND));
-    server.machine.step(back(SECOND));
-    assert_eq!(server.compare().behind, Some(6 * SECOND));
-    server.machine.suspend(6 * SECOND);
-    assert_eq!((server.compare().behind, server.machine.wall), (None, begun));
-}
-
-#[test]
-fn a_jump_does_not_release_a_held_generator() {
-    let mut server = ClockedServer::new(HOLD);
-    server.machine.step(back(10 * SECOND));
-    server.compare();
-    server.machine.step(DAY as i64);
-    let disciplined = server.compare();
-    assert_eq!((disciplined.event, disciplined.behind), (Some(ClockEvent::Jump(DAY)), Some(10 * SECOND)));
-    server.machine.run(4 * SECOND);
-    assert_eq!(server.compare().behind, Some(6 * SECOND), "the trusted clock goes on");
 }
 
 #[test]
