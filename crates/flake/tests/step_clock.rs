@@ -12,47 +12,23 @@ const YEAR: Nanos = 365 * 86_400_000 * MS;
 /// In the 24th century. Nanoseconds last until the 26th century; the rest is for leads.
 const LAST_CLOCK: Nanos = 400 * YEAR;
 
-/// What the clock does between two steps.
-#[derive(Clone, Copy, Debug)]
-enum ClockMove {
-    Stall,
-    Forward(Nanos),
-    Back(Nanos),
-}
-
-fn events() -> impl Strategy<Value = ClockMove> {
-    let amount = || prop_oneof![0..1_000u64, 0..5 * MS, 0..20_000 * MS, 0..40 * YEAR];
-    prop_oneof![Just(ClockMove::Stall), amount().prop_map(ClockMove::Forward), amount().prop_map(ClockMove::Back)]
-}
-
-/// The position of the clock when a case begins. It becomes a number when the layout is known.
-#[derive(Clone, Copy, Debug)]
-enum Start {
-    AtEpoch(Nanos),
-    BeforeEpoch(Nanos),
-    Later(Nanos),
-    AtEnd(Nanos),
-}
-
-fn starts() -> impl Strategy<Value = Start> {
-    prop_oneof![
-        (0..50 * MS).prop_map(Start::AtEpoch),
-        (1..50 * MS).prop_map(Start::BeforeEpoch),
-        (0..60 * YEAR).prop_map(Start::Later),
-        (0..5_000 * MS).prop_map(Start::AtEnd),
-    ]
+/// By how much the clock moves between two steps: it stalls, or goes forward or back.
+fn events() -> impl Strategy<Value = i64> {
+    let amount = || prop_oneof![0..1_000i64, 0..5 * MS as i64, 0..20_000 * MS as i64, 0..40 * YEAR as i64];
+    prop_oneof![Just(0), amount(), amount().prop_map(|by| -by)]
 }
 
 #[derive(Clone, Debug)]
 struct ClockCase {
     shape: Shape,
     format: IdFormat,
-    start: Start,
+    /// The time of the clock when the case begins.
+    start: Nanos,
     /// How many words the last one is ahead of the clock's, or behind it if negative.
     ahead: i64,
     pace: Pace,
     requests: Vec<Request>,
-    script: Vec<ClockMove>,
+    script: Vec<i64>,
     /// Is there a ceiling? Without one, nothing has to be extended.
     limited: bool,
     /// By how many words more than requested the ceiling rises at each extension, in turn.
@@ -63,7 +39,16 @@ struct ClockCase {
 
 fn cases() -> impl Strategy<Value = ClockCase> {
     formats().prop_flat_map(|(shape, format)| {
-        let capacity = shape.capacity();
+        let (capacity, epoch) = (shape.capacity(), format.epoch.unix_ms() as u64 * MS);
+        let end = u128::from(epoch) + u128::from(shape.words() / capacity) * u128::from(nanos(shape.tick));
+        let end = end.min(LAST_CLOCK.into()) as u64;
+        // Around the epoch, later, and at the end.
+        let starts = prop_oneof![
+            (0..50 * MS).prop_map(move |by| epoch + by),
+            (1..50 * MS).prop_map(move |by| epoch.saturating_sub(by)),
+            (0..60 * YEAR).prop_map(move |by| epoch + by),
+            (0..5_000 * MS).prop_map(move |by| end.saturating_sub(by).max(epoch)),
+        ];
         // Large batches, but not of so many ticks that a case takes seconds.
         let count = prop_oneof![1..10u64, 1..=capacity.min(10_000_000), 1..=(capacity * 2_000).min(10_000_000)];
         let request = (count, any::<bool>())
@@ -79,12 +64,10 @@ fn cases() -> impl Strategy<Value = ClockCase> {
         let passing = prop_oneof![Just(0), Just(30), 0..nanos(shape.tick) / 4];
         let lists = (prop::collection::vec(request, 1..6), prop::collection::vec(events(), 0..30));
         let ceiling = (prop::bool::weighted(0.7), prop::collection::vec(raise, 1..20));
-        (starts(), ahead, pace, lists, ceiling, passing).prop_map(
-            move |(start, ahead, pace, lists, ceiling, passing)| {
-                let ((requests, script), (limited, raises)) = (lists, ceiling);
-                ClockCase { shape, format, start, ahead, pace, requests, script, limited, raises, passing }
-            },
-        )
+        (starts, ahead, pace, lists, ceiling, passing).prop_map(move |(start, ahead, pace, lists, ceiling, passing)| {
+            let ((requests, script), (limited, raises)) = (lists, ceiling);
+            ClockCase { shape, format, start, ahead, pace, requests, script, limited, raises, passing }
+        })
     })
 }
 
@@ -103,16 +86,9 @@ struct StepModel {
 
 impl StepModel {
     fn new(case: &ClockCase) -> StepModel {
-        let tick = nanos(case.shape.tick);
+        let (tick, now) = (nanos(case.shape.tick), case.start.min(LAST_CLOCK));
         let epoch = case.format.epoch.unix_ms() as u64 * MS;
         let (words, capacity) = (u128::from(case.shape.words()), u128::from(case.shape.capacity()));
-        let end = u128::from(epoch) + words / capacity * u128::from(tick);
-        let now = match case.start {
-            Start::AtEpoch(by) | Start::Later(by) => epoch + by,
-            Start::BeforeEpoch(by) => epoch.saturating_sub(by),
-            Start::AtEnd(by) => (end.min(LAST_CLOCK.into()) as u64).saturating_sub(by).max(epoch),
-        };
-        let now = now.min(LAST_CLOCK);
         // The words whose time a clock can show.
         let shown = |at: Nanos| u128::from(at.saturating_sub(epoch) / tick) * capacity;
         let last = shown(now).saturating_add_signed(case.ahead.into()).min(shown(LAST_CLOCK)).min(words - 1) as u64;
@@ -129,12 +105,8 @@ impl StepModel {
         }
     }
 
-    fn apply(&mut self, event: ClockMove) {
-        self.now = match event {
-            ClockMove::Stall => self.now,
-            ClockMove::Forward(by) => self.now.saturating_add(by).min(LAST_CLOCK.max(self.now)),
-            ClockMove::Back(by) => self.now.saturating_sub(by),
-        };
+    fn apply(&mut self, event: i64) {
+        self.now = self.now.saturating_add_signed(event).min(LAST_CLOCK.max(self.now));
     }
 
     /// The first word that `request` can get at this time, or the word after the last one if none is left. With a random start,
@@ -214,30 +186,20 @@ impl StepModel {
     }
 }
 
-/// Counts the steps of each kind in a case.
-#[derive(Debug, Default)]
-struct Met {
-    issue: u32,
-    extend: u32,
-    wait: u32,
-    exhausted: u32,
-    before_epoch: u32,
-}
-
-impl Met {
-    fn count(&mut self, step: &Result<Run, Obstacle>) {
-        *match step {
-            Ok(_) => &mut self.issue,
-            Err(Obstacle::NotReserved(_)) => &mut self.extend,
-            Err(Obstacle::Throttled(_)) => &mut self.wait,
-            Err(Obstacle::Exhausted) => &mut self.exhausted,
-            Err(Obstacle::BeforeEpoch) => &mut self.before_epoch,
-            Err(Obstacle::NotLoaded) => unreachable!("refused above"),
-        } += 1;
+/// The kind of a step: words, and then the obstacles.
+fn kind(step: Result<Run, Obstacle>) -> usize {
+    match step {
+        Ok(_) => 0,
+        Err(Obstacle::NotReserved(_)) => 1,
+        Err(Obstacle::Throttled(_)) => 2,
+        Err(Obstacle::Exhausted) => 3,
+        Err(Obstacle::BeforeEpoch) => 4,
+        Err(Obstacle::NotLoaded) => unreachable!("refused above"),
     }
 }
 
-fn run(case: &ClockCase, met: &mut Met) -> Result<(), TestCaseError> {
+/// Runs a case, and counts its steps of each kind.
+fn run(case: &ClockCase, met: &mut [u32; 5]) -> Result<(), TestCaseError> {
     let mut model = StepModel::new(case);
     let mut script = case.script.iter();
     let mut raises = case.raises.iter().cycle();
@@ -262,7 +224,7 @@ fn run(case: &ClockCase, met: &mut Met) -> Result<(), TestCaseError> {
                 raise += 2 * case.shape.capacity();
             }
             let found = model.step(request, raise)?;
-            met.count(&found);
+            met[kind(found)] += 1;
             // The clock keeps time after the end of the script. From then on, steps are counted.
             let honest = script.as_slice().is_empty();
             idle += u32::from(honest);
@@ -296,24 +258,16 @@ fn run(case: &ClockCase, met: &mut Met) -> Result<(), TestCaseError> {
 
 #[test]
 fn whatever_the_clock_does_words_increase_and_every_request_ends() {
-    let met = std::cell::RefCell::new(Met::default());
+    let met = std::cell::RefCell::new([0; 5]);
     forall(2_000, cases(), |case| run(&case, &mut met.borrow_mut()));
     // A control of the cases: each kind of step must occur.
-    let Met { issue, extend, wait, exhausted, before_epoch } = met.into_inner();
-    assert!([issue, extend, wait, exhausted, before_epoch].into_iter().all(|times| times > 100));
+    let met = met.into_inner();
+    assert!(met.into_iter().all(|times| times > 100), "{met:?}");
 }
 
-/// Draws `count` words and waits when told to. Returns how long it took and how often it waited. Steps take no time.
-fn draw(format: IdFormat, pace: Pace, count: u64) -> (Nanos, u64) {
-    draw_by(format, pace, count, u64::MAX)
-}
-
-/// Does the same, one word at a time.
-fn draw_singly(format: IdFormat, pace: Pace, count: u64) -> (Nanos, u64) {
-    draw_by(format, pace, count, 1)
-}
-
-fn draw_by(format: IdFormat, pace: Pace, count: u64, most: u64) -> (Nanos, u64) {
+/// Draws `count` words, at most `most` at a time, and waits when told to. Returns how long it took and how often it waited. Steps take
+/// no time.
+fn draw(format: IdFormat, pace: Pace, count: u64, most: u64) -> (Nanos, u64) {
     let limits = Limits::of(&format);
     let start = 1_700_000_000_000 * MS;
     let (mut now, mut last, mut left, mut waits) = (start, 0, count, 0);
@@ -350,7 +304,7 @@ fn ten_million_words_take_the_time_that_the_layout_needs_for_them() {
             // The wide sequence leaves so few bits to the timestamp that the time of the layout runs out after an hour.
             let epoch = if capacity == 1 << 31 { 1_700_000_000_000 } else { Epoch::TWITTER.unix_ms() };
             let format = IdFormat { layout, epoch: Epoch::from_unix_ms(epoch).unwrap() };
-            let (took, waits) = draw(format, Pace { max_ahead, random_start: false, overdue: false, waited: 0 }, count);
+            let (took, waits) = draw(format, Pace { max_ahead, ..Pace::default() }, count, u64::MAX);
             let needed = count * tick_ms * MS / capacity;
             // At the end, the lead is at most the one allowed. The start is at the beginning of a tick or inside one.
             let fastest = needed.saturating_sub(max_ahead + 2 * tick_ms * MS);
@@ -367,13 +321,13 @@ fn a_burst_within_the_lead_never_waits() {
     let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
     let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 };
     // The clock's own tick and those of the next 100 ms. The last one begins exactly 100 ms from now.
-    assert_eq!(draw_singly(format, pace, 101 * 4_096), (0, 0));
-    let (took, waits) = draw_singly(format, pace, 101 * 4_096 + 1);
+    assert_eq!(draw(format, pace, 101 * 4_096, 1), (0, 0));
+    let (took, waits) = draw(format, pace, 101 * 4_096 + 1, 1);
     assert_eq!(waits, 1);
     assert!((13 * MS..=50 * MS).contains(&took), "{took}");
     // A request for many words gets half of the run-ahead.
-    assert_eq!(draw(format, pace, 51 * 4_096), (0, 0));
-    let (took, waits) = draw(format, pace, 51 * 4_096 + 2);
+    assert_eq!(draw(format, pace, 51 * 4_096, u64::MAX), (0, 0));
+    let (took, waits) = draw(format, pace, 51 * 4_096 + 2, u64::MAX);
     assert_eq!(waits, 1);
     assert!((13 * MS..=50 * MS).contains(&took), "{took}");
 }
