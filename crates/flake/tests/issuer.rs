@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use common::forall;
-use common::granted::{assert_ascends, grant, member, node, point, twitter};
+use common::granted::{assert_ascends, granted, member, node, point, twitter};
 use common::machine::{HOUR, MS, MachineClocks, RULES, SECOND};
 use flake::fleet::{Grant, Point, micros};
 use flake::{Issuer, MAX_LEAD, MAX_WINDOW, Mark, Nanos, NoPlan, Node, Obstacle, Part, StartError};
@@ -29,8 +29,7 @@ fn exhaust(issuer: &Issuer, machine: &mut MachineClocks) -> (Vec<i64>, Obstacle)
 #[test]
 fn a_grant_is_used_up_to_its_bound_and_no_further() {
     let (format, mut machine) = (twitter(), MachineClocks::new());
-    let mut grant = grant(format, &machine);
-    let issuer = Issuer::of_grant(&member(format), &grant, machine.read()).unwrap();
+    let (mut grant, issuer) = granted(&mut machine, SECOND);
     let (ids, obstacle) = exhaust(&issuer, &mut machine);
     assert!(matches!(obstacle, Obstacle::NotReserved(_)), "{obstacle:?}");
     assert_ascends(&ids);
@@ -49,8 +48,7 @@ fn a_grant_is_used_up_to_its_bound_and_no_further() {
 #[test]
 fn another_grant_raises_nothing() {
     let (format, mut machine) = (twitter(), MachineClocks::new());
-    let first = grant(format, &machine);
-    let issuer = Issuer::of_grant(&member(format), &first, machine.read()).unwrap();
+    let (first, issuer) = granted(&mut machine, SECOND);
     exhaust(&issuer, &mut machine);
     let bound = point(format, machine.wall + HOUR);
     // The same worker ID, lost and claimed again: another holder had it in between.
@@ -64,10 +62,10 @@ fn another_grant_raises_nothing() {
 
 #[test]
 fn a_grant_begins_at_its_start_if_the_clock_is_behind() {
-    let (format, mut machine) = (twitter(), MachineClocks::new());
-    let behind = grant(format, &machine);
+    let mut machine = MachineClocks::new();
+    let (behind, _) = granted(&mut machine, SECOND);
     machine.step(-(2 * HOUR as i64));
-    let issuer = Issuer::of_grant(&member(format), &behind, machine.read()).unwrap();
+    let issuer = Issuer::of_grant(&member(twitter()), &behind, machine.read()).unwrap();
     let id = issuer.next_id(|| machine.monotonic).unwrap();
     assert!(id >= behind.start.id());
     assert_eq!(id >> 22, behind.start.id() >> 22, "the first ID is in the tick of the start");
@@ -99,9 +97,7 @@ impl IssuerProcess {
         while ids.len() < count {
             match self.issuer.next_id(|| machine.monotonic) {
                 Ok(id) => ids.push(id),
-                Err(Obstacle::NotReserved(needed)) => {
-                    self.reserve(needed, machine);
-                }
+                Err(Obstacle::NotReserved(needed)) => self.reserve(needed, machine),
                 Err(Obstacle::Throttled(pause)) => machine.run(pause.as_nanos() as Nanos),
                 Err(obstacle) => panic!("{obstacle:?}"),
             }
@@ -143,8 +139,7 @@ fn every_id_is_below_the_mark_that_was_stored_before() {
             assert!((id as u64) < process.mark.unwrap().value());
         }
     }
-    let format = twitter();
-    let ahead = process.mark.unwrap().value() - point(format, machine.wall).id() as u64;
+    let ahead = process.mark.unwrap().value() - point(twitter(), machine.wall).id() as u64;
     assert!(ahead >> 22 <= (MAX_WINDOW + SECOND) / MS, "the mark is {} ticks ahead", ahead >> 22);
 }
 
@@ -186,9 +181,8 @@ fn one_thread_at_a_time_stores_a_mark() {
 
 #[test]
 fn an_issuer_of_a_grant_has_no_reservations() {
-    let (format, mut machine) = (twitter(), MachineClocks::new());
-    let grant = grant(format, &machine);
-    let issuer = Issuer::of_grant(&member(format), &grant, machine.read()).unwrap();
+    let mut machine = MachineClocks::new();
+    let (grant, issuer) = granted(&mut machine, SECOND);
     exhaust(&issuer, &mut machine);
     assert_eq!(issuer.reserve(machine.monotonic, 0).err(), Some(NoPlan::Granted));
     assert!(!issuer.is_due());
@@ -240,9 +234,8 @@ fn a_mark_far_ahead_of_the_clock_is_refused() {
 
 #[test]
 fn no_id_repeats_whatever_the_clock_does() {
-    let (format, mut machine) = (twitter(), MachineClocks::new());
-    let far = Grant { bound: point(format, machine.wall + 24 * HOUR), ..grant(format, &machine) };
-    let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
+    let mut machine = MachineClocks::new();
+    let (_, issuer) = granted(&mut machine, 24 * HOUR);
     let mut last = 0;
     for step in [0, SECOND as i64, -(SECOND as i64), -(HOUR as i64), HOUR as i64, 3 * HOUR as i64, -5_000_000] {
         machine.step(step);
@@ -259,9 +252,8 @@ fn no_id_repeats_whatever_the_clock_does() {
 #[test]
 fn the_ids_follow_a_slewed_clock_only_if_the_issuer_is_disciplined() {
     let behind = |disciplined: bool| {
-        let (format, mut machine) = (twitter(), MachineClocks::new());
-        let far = Grant { bound: point(format, machine.wall + 24 * HOUR), ..grant(format, &machine) };
-        let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
+        let mut machine = MachineClocks::new();
+        let (_, issuer) = granted(&mut machine, 24 * HOUR);
         for _ in 0..3_600 {
             machine.run(SECOND);
             // The wall clock runs faster than the monotonic clock.
@@ -271,7 +263,7 @@ fn the_ids_follow_a_slewed_clock_only_if_the_issuer_is_disciplined() {
             }
         }
         let id = issuer.next_id(|| machine.monotonic).unwrap();
-        (point(format, machine.wall).id() >> 22) - (id >> 22)
+        (point(twitter(), machine.wall).id() >> 22) - (id >> 22)
     };
     assert_eq!(behind(true), 0);
     assert_eq!(behind(false), 360);
@@ -279,9 +271,8 @@ fn the_ids_follow_a_slewed_clock_only_if_the_issuer_is_disciplined() {
 
 #[test]
 fn a_stopped_issuer_issues_nothing() {
-    let (format, mut machine) = (twitter(), MachineClocks::new());
-    let grant = grant(format, &machine);
-    let issuer = Issuer::of_grant(&member(format), &grant, machine.read()).unwrap();
+    let mut machine = MachineClocks::new();
+    let (grant, issuer) = granted(&mut machine, SECOND);
     assert!(issuer.next_id(|| machine.monotonic).is_ok());
     issuer.stop();
     assert_eq!(issuer.next_id(|| machine.monotonic), Err(Obstacle::NotLoaded));

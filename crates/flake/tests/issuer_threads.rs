@@ -7,45 +7,17 @@ use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::granted::{assert_ascends, grant, member, point, twitter};
-use common::machine::{HOUR, MS, MachineClocks, RULES};
+use common::granted::{assert_ascends, granted, point, twitter};
+use common::machine::{MS, MachineClocks, RULES};
 use flake::fleet::Grant;
-use flake::{Issuer, Nanos, Obstacle, Reading};
-
-#[test]
-fn threads_share_an_issuer() {
-    let (format, begun) = (twitter(), Instant::now());
-    let mut machine = MachineClocks::new();
-    let far = Grant { bound: point(format, machine.wall + HOUR), ..grant(format, &machine) };
-    let issuer = Issuer::of_grant(&member(format), &far, machine.read()).unwrap();
-    let monotonic = || machine.monotonic + begun.elapsed().as_nanos() as Nanos;
-    let draw = || {
-        let mut ids = Vec::new();
-        while ids.len() < 100_000 {
-            match issuer.next_ids(7, monotonic) {
-                Ok(more) => ids.extend(more),
-                Err(Obstacle::Throttled(pause)) => thread::sleep(pause),
-                Err(obstacle) => panic!("{obstacle:?}"),
-            }
-        }
-        ids
-    };
-    let all = thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(draw)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-    });
-    all.iter().for_each(|ids| assert_ascends(ids));
-    let count: usize = all.iter().map(Vec::len).sum();
-    assert_eq!(all.into_iter().flatten().collect::<HashSet<_>>().len(), count);
-}
+use flake::{Nanos, Obstacle, Reading};
 
 #[test]
 fn threads_draw_while_others_raise_the_limit_and_follow_the_clock() {
-    let (format, begun, mut machine) = (twitter(), Instant::now(), MachineClocks::new());
+    let (begun, mut machine) = (Instant::now(), MachineClocks::new());
     let reading = machine.read();
-    let bound = |ms: Nanos| point(format, reading.wall + ms * MS);
-    let first = Grant { bound: bound(0), ..grant(format, &machine) };
-    let issuer = Issuer::of_grant(&member(format), &first, reading).unwrap();
+    let bound = |ms: Nanos| point(twitter(), reading.wall + ms * MS);
+    let (first, issuer) = granted(&mut machine, 0);
     let elapsed = || begun.elapsed().as_nanos() as Nanos;
     let read = || Reading {
         monotonic: reading.monotonic + elapsed(),

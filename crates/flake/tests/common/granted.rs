@@ -1,9 +1,9 @@
 //! Grants, and the identity of their holder.
 
 use flake::fleet::{Grant, MemberIdentity, Point, Scale};
-use flake::{IdFormat, Mark, Nanos, Node};
+use flake::{IdFormat, Issuer, Mark, Nanos, Node};
 
-use super::machine::{HOUR, MachineClocks, SECOND};
+use super::machine::{HOUR, MachineClocks};
 
 /// The default layout and epoch.
 pub fn twitter() -> IdFormat {
@@ -25,14 +25,12 @@ pub fn point(format: IdFormat, wall: Nanos) -> Point {
     Scale::new(format).point((wall / 1_000) as i64)
 }
 
-/// A grant of worker ID 5 from one hour before the machine's clock to one second after it.
-pub fn grant(format: IdFormat, machine: &MachineClocks) -> Grant {
-    Grant {
-        node: node(5),
-        start: point(format, machine.wall - HOUR),
-        bound: point(format, machine.wall + SECOND),
-        used: Mark::NOTHING_ISSUED,
-    }
+/// A grant of worker ID 5 from one hour before the machine's clock to `lasts` after it, and the issuer of its IDs.
+pub fn granted(machine: &mut MachineClocks, lasts: Nanos) -> (Grant, Issuer) {
+    let format = twitter();
+    let (start, bound) = (point(format, machine.wall - HOUR), point(format, machine.wall + lasts));
+    let grant = Grant { node: node(5), start, bound, used: Mark::NOTHING_ISSUED };
+    (grant, Issuer::of_grant(&member(format), &grant, machine.read()).unwrap())
 }
 
 /// Checks that IDs are in ascending order, without a duplicate.
