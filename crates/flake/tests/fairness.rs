@@ -11,7 +11,8 @@ const MS: Nanos = 1_000_000;
 /// How long a step takes. It is short, so that the callers reach the limit of the layout.
 const STEP: Nanos = 200;
 
-/// How long the callers run.
+/// When the callers begin, and how long they run.
+const BEGUN: Nanos = 1_700_000_000_000 * MS + 123_456;
 const TIME: Nanos = 3_000 * MS;
 
 /// One request of a caller. Returns how many words it was granted, or the time until which it has to wait.
@@ -26,37 +27,60 @@ fn ask(limits: &Limits, last: &mut u64, now: Nanos, pace: Pace, request: Request
     }
 }
 
+/// When a bulk request that has waited for `max_ahead` is made like a request for one word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OverdueRule {
+    Never,
+    /// What sessions do: unless other bulk requests are granted meanwhile.
+    Sessions,
+    /// Bulk requests are not told of each other's grants.
+    Untold,
+}
+
 /// For three seconds, some callers repeat a request, each as soon as it can, and one caller requests one word every three
-/// milliseconds. Returns the longest time that this caller waited, and how many words the others were granted.
-fn beside(layout: Layout, max_ahead: Nanos, callers: usize, request: Request) -> (Nanos, u64) {
-    let format = IdFormat { layout, epoch: Epoch::TWITTER };
-    let (limits, pace) = (Limits::of(&format), Pace { max_ahead, random_start: false, overdue: false, waited: 0 });
-    let begun = 1_700_000_000_000 * MS + 123_456;
-    let (mut now, mut last, mut words) = (begun, 0, 0);
-    let mut others = vec![now; callers];
-    let (mut due, mut asleep, mut longest) = (now, now, 0);
-    while now < begun + TIME {
-        let mut ask = |request, now| ask(&limits, &mut last, now, pace, request);
-        for other in others.iter_mut().filter(|asleep| **asleep <= now) {
-            match ask(request, now) {
-                Ok(count) => words += count,
-                Err(until) => *other = until,
+/// milliseconds. Returns the longest time that this caller waited, how often it had to wait, and how many words the others were
+/// granted.
+fn beside(layout: Layout, max_ahead: Nanos, callers: usize, request: Request, rule: OverdueRule) -> (Nanos, u64, u64) {
+    let (limits, bulk, pace) = (limits(layout), Bulk::default(), Pace { max_ahead, ..Pace::default() });
+    let (mut now, mut last, mut words) = (BEGUN, 0, 0);
+    let mut others = vec![(now, None); callers];
+    let (mut due, mut asleep, mut longest, mut throttled) = (now, now, 0, 0);
+    while now < BEGUN + TIME {
+        let mut ask = |pace, request| ask(&limits, &mut last, now, pace, request);
+        for (asleep, since) in others.iter_mut().filter(|(asleep, _)| *asleep <= now) {
+            let waited = since.map_or(0, |since| now - since);
+            let overdue = rule != OverdueRule::Never && waited >= max_ahead && bulk.takes_overdue(now, max_ahead);
+            match ask(Pace { overdue, ..pace }, request) {
+                Ok(count) => {
+                    *since = None;
+                    words += count;
+                    if overdue {
+                        bulk.granted_overdue(now, limits.span(count));
+                    } else if rule == OverdueRule::Sessions {
+                        bulk.granted(now);
+                    }
+                }
+                Err(until) => (*asleep, *since) = (until, since.or(Some(now))),
             }
         }
         if due <= now && asleep <= now {
-            match ask(Request::UpTo(1), now) {
+            match ask(pace, Request::UpTo(1)) {
                 Ok(_) => {
                     longest = longest.max(now - due);
                     due = now + 3 * MS;
                 }
-                Err(until) => asleep = until,
+                Err(until) => (asleep, throttled) = (until, throttled + 1),
             }
         }
         // Nothing happens until the next caller wakes.
-        let next = others.iter().copied().chain([due.max(asleep)]).min().unwrap_or(now);
+        let next = others.iter().map(|(asleep, _)| *asleep).chain([due.max(asleep)]).min().unwrap_or(now);
         now = next.max(now + STEP);
     }
-    (longest, words)
+    (longest, throttled, words)
+}
+
+fn limits(layout: Layout) -> Limits {
+    Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER })
 }
 
 fn layouts() -> [Layout; 4] {
@@ -68,11 +92,10 @@ fn layouts() -> [Layout; 4] {
 fn a_single_word_is_granted_at_once_beside_any_number_of_bulk_callers() {
     for layout in layouts() {
         for max_ahead in [2 * MS, 100 * MS, 1_000 * MS] {
-            let limits = Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER });
-            let most = limits.largest_grant(Pace { max_ahead, random_start: false, overdue: false, waited: 0 });
+            let most = limits(layout).largest_grant(Pace { max_ahead, ..Pace::default() });
             for callers in [1, 5, 60] {
                 for request in [Request::InOneTick(most), Request::UpTo(u64::MAX), Request::UpTo(50)] {
-                    let (longest, words) = beside(layout, max_ahead, callers, request);
+                    let (longest, _, words) = beside(layout, max_ahead, callers, request, OverdueRule::Never);
                     let what = format!("{layout}, {max_ahead} ahead, {callers} callers, {request:?}");
                     assert!(longest <= 2 * STEP, "{what}: waited {longest} ns");
                     // The bulk callers are served, too.
@@ -86,7 +109,7 @@ fn a_single_word_is_granted_at_once_beside_any_number_of_bulk_callers() {
 #[test]
 fn bulk_callers_reach_what_the_layout_holds() {
     for layout in layouts() {
-        let (_, words) = beside(layout, 100 * MS, 5, Request::UpTo(u64::MAX));
+        let words = beside(layout, 100 * MS, 5, Request::UpTo(u64::MAX), OverdueRule::Never).2;
         let whole = TIME / layout.tick().nanos() * layout.sequence_capacity();
         assert!(words as f64 > whole as f64 * 0.95, "{layout}: {words} of {whole}");
     }
@@ -96,52 +119,19 @@ fn bulk_callers_reach_what_the_layout_holds() {
 fn callers_who_take_all_of_the_run_ahead_are_noticed() {
     // The control: requests for one word at a time take all that single words are allowed.
     let layout = Layout::of(41, None, 10, 4, Tick::Ms1).unwrap();
-    let (longest, _) = beside(layout, 100 * MS, 5, Request::UpTo(1));
+    let longest = beside(layout, 100 * MS, 5, Request::UpTo(1), OverdueRule::Never).0;
     assert!(longest > 5 * MS, "waited {longest} ns");
-}
-
-/// Some callers repeat a bulk request. As sessions do, they make it like a request for one word once it is overdue. One caller
-/// requests one word every three milliseconds. Returns how often this caller had to wait in three seconds. If `counted` is not
-/// set, bulk requests are not told of each other's grants.
-fn singles_throttled(layout: Layout, callers: usize, request: Request, counted: bool) -> u64 {
-    let limits = Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER });
-    let (bulk, pace) = (Bulk::default(), Pace { max_ahead: 100 * MS, random_start: false, overdue: false, waited: 0 });
-    let begun = 1_700_000_000_000 * MS + 123_456;
-    let (mut now, mut last, mut throttled, mut due) = (begun, 0, 0, begun);
-    let mut others = vec![(begun, None); callers];
-    while now < begun + TIME {
-        for (asleep, since) in others.iter_mut().filter(|(asleep, _)| *asleep <= now) {
-            let waited = since.map_or(0, |since| now - since);
-            let overdue = waited >= pace.max_ahead && bulk.takes_overdue(now, pace.max_ahead);
-            match ask(&limits, &mut last, now, Pace { overdue, ..pace }, request) {
-                Ok(count) => {
-                    *since = None;
-                    if overdue {
-                        bulk.granted_overdue(now, limits.span(count));
-                    } else if counted {
-                        bulk.granted(now);
-                    }
-                }
-                Err(until) => (*asleep, *since) = (until, since.or(Some(now))),
-            }
-        }
-        if due <= now {
-            throttled += u64::from(ask(&limits, &mut last, now, pace, Request::UpTo(1)).is_err());
-            due = now + 3 * MS;
-        }
-        now = others.iter().map(|(asleep, _)| *asleep).chain([due]).min().unwrap_or(now).max(now + STEP);
-    }
-    throttled
 }
 
 #[test]
 fn bulk_callers_are_not_overdue_because_of_each_other() {
     // The most words of one grant take half of the run-ahead, so few callers find room in 100 ms.
     let layout = Layout::of(31, None, 10, 20, Tick::S1).unwrap();
+    let throttled = |callers, rule| beside(layout, 100 * MS, callers, Request::UpTo(300_000), rule).1;
     for callers in [1, 5, 60] {
-        assert_eq!(singles_throttled(layout, callers, Request::UpTo(300_000), true), 0, "{callers} callers");
+        assert_eq!(throttled(callers, OverdueRule::Sessions), 0, "{callers} callers");
     }
-    let control = singles_throttled(layout, 60, Request::UpTo(300_000), false);
+    let control = throttled(60, OverdueRule::Untold);
     assert!(control > 0, "bulk requests that do not learn of each other's grants throttle no single words");
 }
 
@@ -149,16 +139,14 @@ fn bulk_callers_are_not_overdue_because_of_each_other() {
 /// granted in two seconds. If `overdue` is set, it is made like a request for one word after it has waited for `max_ahead`, as
 /// sessions do.
 fn granted_beside_singles(layout: Layout, callers: usize, request: Request, overdue: bool) -> u64 {
-    let limits = Limits::of(&IdFormat { layout, epoch: Epoch::TWITTER });
-    let bulk = Bulk::default();
-    let begun = 1_700_000_000_000 * MS + 123_456;
-    let (mut now, mut last, mut granted) = (begun, 0, 0);
+    let (limits, bulk) = (limits(layout), Bulk::default());
+    let (mut now, mut last, mut granted) = (BEGUN, 0, 0);
     let mut others = vec![(now, None); callers];
     let (mut asleep, mut since) = (now, None);
-    while now < begun + TIME {
+    while now < BEGUN + TIME {
         let mut ask = |request, overdue, since: Option<Nanos>, now| {
             let waited = since.map_or(0, |since| now - since);
-            let pace = Pace { max_ahead: 100 * MS, random_start: false, overdue, waited };
+            let pace = Pace { max_ahead: 100 * MS, overdue, waited, ..Pace::default() };
             ask(&limits, &mut last, now, pace, request)
         };
         for (asleep, since) in others.iter_mut().filter(|(asleep, _)| *asleep <= now) {
@@ -173,7 +161,7 @@ fn granted_beside_singles(layout: Layout, callers: usize, request: Request, over
             match ask(request, late, since, now) {
                 Ok(count) => {
                     // Grants are not counted while the lead builds up.
-                    granted += u64::from(now > begun + TIME / 3);
+                    granted += u64::from(now > BEGUN + TIME / 3);
                     since = None;
                     if late {
                         bulk.granted_overdue(now, limits.span(count));
@@ -181,10 +169,7 @@ fn granted_beside_singles(layout: Layout, callers: usize, request: Request, over
                         bulk.granted(now);
                     }
                 }
-                Err(until) => {
-                    since = since.or(Some(now));
-                    asleep = until;
-                }
+                Err(until) => (asleep, since) = (until, since.or(Some(now))),
             }
         }
         let next = others.iter().map(|(asleep, _)| *asleep).chain([asleep]).min().unwrap_or(now);
