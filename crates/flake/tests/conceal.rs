@@ -13,8 +13,9 @@ use proptest::prelude::*;
 const TWEAKS: [&[u8]; 3] = [b"", b"orders", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]];
 const IDS: [i64; 5] = [0, 1, 1_541_815_603_606_036_480, 1_541_815_603_606_036_481, i64::MAX];
 
-/// Concealed IDs that must never change: for each tweak, for each ID, with keys of 16, 24 and 32 bytes. The key is the bytes 0, 1, 2
-/// and so on. They were computed by a program that follows the text of SP 800-38G digit by digit and uses the AES of OpenSSL.
+/// Concealed IDs that must never change: for each tweak, for each ID, with keys of 16, 24 and 32 bytes. The key is the bytes 0,
+/// 1, 2 and so on. They were computed by a program that follows the text of SP 800-38G digit by digit and uses the AES of
+/// OpenSSL.
 const FROZEN: [[[i64; 3]; 5]; 3] = [
     [
         [6_851_524_406_231_690_879, 2_012_753_579_983_711_487, 8_644_528_584_386_371_073],

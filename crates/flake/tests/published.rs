@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use flake::{Epoch, IdFormat, Layout, Node, Preset};
 
-/// A published ID: the system, the ID, the published time in milliseconds since 1970, how far the time in the ID can be from it, and
-/// datacenter, worker and sequence, if they are published too.
+/// A published ID: the system, the ID, the published time in milliseconds since 1970, how far the time in the ID can be from
+/// it, and datacenter, worker and sequence, if they are published too.
 type PublishedId = (&'static str, i64, i64, RangeInclusive<i64>, Option<(u32, u32, u32)>);
 
 /// Published to the millisecond, like the time in the ID.

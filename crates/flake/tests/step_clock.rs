@@ -265,8 +265,8 @@ fn whatever_the_clock_does_words_increase_and_every_request_ends() {
     assert!(met.into_iter().all(|times| times > 100), "{met:?}");
 }
 
-/// Draws `count` words, at most `most` at a time, and waits when told to. Returns how long it took and how often it waited. Steps take
-/// no time.
+/// Draws `count` words, at most `most` at a time, and waits when told to. Returns how long it took and how often it waited.
+/// Steps take no time.
 fn draw(format: IdFormat, pace: Pace, count: u64, most: u64) -> (Nanos, u64) {
     let limits = Limits::of(&format);
     let start = 1_700_000_000_000 * MS;

@@ -272,8 +272,8 @@ fn errors() -> Vec<String> {
     lines
 }
 
-/// A number of milliseconds since 1970 in ISO 8601, in UTC. A year of more than four digits has a sign and at least six digits, as in
-/// JavaScript. The calendar repeats after 400 years.
+/// A number of milliseconds since 1970 in ISO 8601, in UTC. A year of more than four digits has a sign and at least six digits,
+/// as in JavaScript. The calendar repeats after 400 years.
 fn iso(unix_ms: i128) -> String {
     const ERA_MS: i128 = 146_097 * 86_400_000;
     let within =
