@@ -49,16 +49,8 @@ fn the_examples_of_nist_are_met() {
 }
 
 /// The digits of a number, most significant digit first.
-fn digits(mut number: u128, radix: u128, length: usize) -> Vec<u16> {
-    let mut digits: Vec<u16> = (0..length)
-        .map(|_| {
-            let digit = (number % radix) as u16;
-            number /= radix;
-            digit
-        })
-        .collect();
-    digits.reverse();
-    digits
+fn digits(number: u128, radix: u128, length: usize) -> Vec<u16> {
+    (0..length as u32).rev().map(|place| (number / radix.pow(place) % radix) as u16).collect()
 }
 
 /// Compares with the strings of digits in `fpe`, which know nothing of numbers.

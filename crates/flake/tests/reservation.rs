@@ -69,43 +69,26 @@ fn cases() -> impl Strategy<Value = ReservationCase> {
 }
 
 #[test]
-fn a_reservation_covers_what_is_needed_and_a_tick_more_but_nothing_behind_the_end() {
+fn a_reservation_covers_what_is_needed_and_its_window_and_is_renewed_when_half_of_it_is_used() {
     forall(2_000, cases(), |case| {
-        let ceiling = u128::from(case.reservation().ceiling);
+        let reservation = case.reservation();
+        let (ceiling, renew) = (u128::from(reservation.ceiling), u128::from(reservation.renew));
+        // A tick more than what is needed, and at least two ticks of the clock, but nothing behind the end.
+        let spared = u128::from(case.needed) + case.capacity();
         prop_assert!(ceiling <= case.end());
-        prop_assert!(ceiling >= (u128::from(case.needed) + case.capacity()).min(case.end()));
-        Ok(())
-    });
-}
-
-#[test]
-fn a_reservation_covers_its_window_and_at_least_two_ticks_of_the_clock() {
-    forall(2_000, cases(), |case| {
-        let ceiling = u128::from(case.reservation().ceiling);
+        prop_assert!(ceiling >= spared.min(case.end()));
         prop_assert!(ceiling >= (case.word_at(case.now.into()) + 2 * case.capacity()).min(case.end()));
+        prop_assert!(renew <= ceiling);
         // The window is counted from the clock, or from the tick of `needed` if that is later, and the reservation is no longer
         // than that.
         let from = case.time(case.needed.into()).max(case.now.into());
         let window = u128::from(case.window.max(2 * nanos(case.shape.tick)));
-        let spared = u128::from(case.needed) + case.capacity();
         // A time that does not fit is one that no clock shows, so its reservation is never used.
         if from + window < u64::MAX.into() {
             prop_assert_eq!(ceiling, case.word_at(from + window).max(spared).min(case.end()));
         }
-        Ok(())
-    });
-}
-
-#[test]
-fn a_reservation_is_renewed_when_half_of_its_window_is_used() {
-    forall(2_000, cases(), |case| {
-        let reservation = case.reservation();
-        prop_assert!(reservation.renew <= reservation.ceiling);
-        let from = case.time(case.needed.into()).max(case.now.into());
-        let half = u128::from(case.window.max(2 * nanos(case.shape.tick))) / 2;
-        if from + half < u64::MAX.into() {
-            let expected = case.word_at(from + half).min(reservation.ceiling.into());
-            prop_assert_eq!(u128::from(reservation.renew), expected);
+        if from + window / 2 < u64::MAX.into() {
+            prop_assert_eq!(renew, case.word_at(from + window / 2).min(ceiling));
         }
         Ok(())
     });

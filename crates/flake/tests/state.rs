@@ -89,14 +89,6 @@ fn a_loaded_state_issues_nothing_until_a_reservation_is_published() {
 }
 
 #[test]
-fn issuing_begins_where_it_was_loaded_and_ends_below_the_ceiling() {
-    let state = issuing(due() + 10, due() + 12);
-    assert_eq!(draw(&state, Request::InOneTick(3)), Err(Obstacle::NotReserved(due() + 13)));
-    assert_eq!(draw(&state, Request::UpTo(3)), Ok(Run { first: due() + 10, count: 2 }));
-    assert_eq!(draw(&state, Request::UpTo(3)), Err(Obstacle::NotReserved(due() + 13)));
-}
-
-#[test]
 fn publishing_raises_the_ceiling_and_never_lowers_it() {
     let state = issuing(due(), due() + 4);
     for lower in [due() + 4, 0, due() + 1] {
