@@ -34,8 +34,9 @@ enum PortableFault {
 }
 
 /// What a session does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Next {
+    #[default]
     Call,
     Draw,
     /// Compares the drawn value with the clock.
@@ -52,7 +53,7 @@ enum Next {
     Return,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Session {
     next: Next,
     /// The value that it has drawn and can return.
@@ -65,9 +66,7 @@ struct Session {
     tick: u8,
 }
 
-const FRESH: Session = Session { next: Next::Call, drawn: None, pushed: false, reserves: false, read: None, tick: 0 };
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct PortableServer {
     state: Option<u8>,
     flushed: Option<u8>,
@@ -87,19 +86,6 @@ fn counter(value: u8) -> u8 {
 }
 
 impl PortableServer {
-    fn new() -> PortableServer {
-        PortableServer {
-            state: None,
-            flushed: None,
-            mark: 0,
-            durable: (0, None),
-            clock: 1,
-            locked: false,
-            issued: 0,
-            sessions: [FRESH; 3],
-        }
-    }
-
     /// Lets a session do its next step, and returns the states that follow. `Err` is a repeated ID.
     fn step(&self, who: usize, fault: PortableFault) -> Result<Vec<PortableServer>, u8> {
         let mut after = self.clone();
@@ -110,8 +96,8 @@ impl PortableServer {
             Next::Call => {
                 let mut reserve = self.clone();
                 reserve.sessions[who] =
-                    Session { next: Next::Lock, reserves: true, read: self.state.filter(early), ..FRESH };
-                reserving = (*session == FRESH).then_some(reserve);
+                    Session { next: Next::Lock, reserves: true, read: self.state.filter(early), ..Session::default() };
+                reserving = (*session == Session::default()).then_some(reserve);
                 let draws = self.state.is_some_and(|state| counter(state) < IDS || fault == PortableFault::NoLook);
                 session.next = if draws { Next::Draw } else { Next::Lock };
                 session.read = self.state.filter(early);
@@ -192,7 +178,7 @@ impl PortableServer {
                 if self.issued >> tick & 1 == 1 {
                     return Err(tick);
                 }
-                *session = FRESH;
+                *session = Session::default();
                 after.issued |= 1 << tick;
             }
         }
@@ -212,7 +198,7 @@ impl PortableServer {
                 Next::ReadClock | Next::SetMark | Next::Flush | Next::SetFlushed | Next::SetState
             );
             cancelled.locked &= !holds;
-            cancelled.sessions[who] = FRESH;
+            cancelled.sessions[who] = Session::default();
             after.push(cancelled);
         }
         // A crash keeps what was flushed. Any commit can have flushed all.
@@ -225,7 +211,7 @@ impl PortableServer {
                 mark,
                 durable: (mark, state),
                 locked: false,
-                sessions: [FRESH; 3],
+                sessions: [Session::default(); 3],
                 ..self.clone()
             });
         }
@@ -241,8 +227,8 @@ impl PortableServer {
 
 /// Follows all schedules, and returns the number of states, or the tick of an ID that was issued twice.
 fn explore(fault: PortableFault) -> Result<(usize, BTreeSet<u8>), u8> {
-    let mut known = HashSet::from([PortableServer::new()]);
-    let mut open = vec![PortableServer::new()];
+    let new = PortableServer { clock: 1, ..PortableServer::default() };
+    let (mut known, mut open) = (HashSet::from([new.clone()]), vec![new]);
     let mut issued = BTreeSet::new();
     while let Some(server) = open.pop() {
         issued.insert(server.issued);
