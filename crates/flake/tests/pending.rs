@@ -86,26 +86,17 @@ fn a_mark_of_an_earlier_generation_is_neither_seen_nor_published() {
 }
 
 #[test]
-fn what_a_late_acknowledgement_took_makes_the_next_window_longer() {
-    let state = loaded();
+fn what_a_late_acknowledgement_took_makes_the_next_window_longer_if_it_is_known() {
     let limits = Limits::of(&IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER });
-    let mark = pending(state.generation(), 5, UP);
-    state.note(&mark);
-    assert!(state.settle(&mark, Some(1_200 * MS)));
-    let next = state.next_reservation(&limits, START, due());
-    assert_eq!(limits.time(next.ceiling) - START / MS * MS, 4 * 1_200 * MS);
-}
-
-#[test]
-fn a_mark_found_durable_long_after_it_was_written_tells_nothing_of_how_long_that_took() {
-    let state = loaded();
-    let limits = Limits::of(&IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER });
-    let mark = pending(state.generation(), 5, UP);
-    state.note(&mark);
-    assert!(state.settle(&mark, None));
-    assert_eq!(state.settled(), (mark.written, mark.time));
-    let next = state.next_reservation(&limits, START, due());
-    assert_eq!(limits.time(next.ceiling) - START / MS * MS, 1_000 * MS);
+    for (took, window) in [(Some(1_200 * MS), 4 * 1_200 * MS), (None, 1_000 * MS)] {
+        let state = loaded();
+        let mark = pending(state.generation(), 5, UP);
+        state.note(&mark);
+        assert!(state.settle(&mark, took));
+        assert_eq!(state.settled(), (mark.written, mark.time));
+        let next = state.next_reservation(&limits, START, due());
+        assert_eq!(limits.time(next.ceiling) - START / MS * MS, window, "after {took:?}");
+    }
 }
 
 #[test]
