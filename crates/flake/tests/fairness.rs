@@ -193,3 +193,29 @@ fn callers_who_take_all_single_words_do_not_keep_blocks_waiting_for_ever() {
         }
     }
 }
+
+#[test]
+fn overdue_requests_share_a_quarter_of_the_time() {
+    let bulk = Bulk::default();
+    assert!(bulk.takes_overdue(BEGUN, 100 * MS));
+    bulk.granted_overdue(BEGUN, 10 * MS);
+    assert!(!bulk.takes_overdue(BEGUN + 39 * MS, 100 * MS));
+    assert!(bulk.takes_overdue(BEGUN + 40 * MS, 100 * MS));
+    // The request becomes overdue again even if the monotonic clock has gone back by an hour.
+    let later = BEGUN + 3_600_000 * MS;
+    bulk.granted_overdue(later, 10 * MS);
+    assert!(bulk.takes_overdue(BEGUN, 100 * MS));
+}
+
+#[test]
+fn no_request_is_overdue_while_bulk_requests_are_granted() {
+    let bulk = Bulk::default();
+    bulk.granted(BEGUN);
+    assert!(!bulk.takes_overdue(BEGUN + 99 * MS, 100 * MS));
+    assert!(bulk.takes_overdue(BEGUN + 100 * MS, 100 * MS));
+    // The caller read the clock before another caller's grant.
+    assert!(!bulk.takes_overdue(BEGUN - MS, 100 * MS));
+    // The request becomes overdue again even if the monotonic clock has gone back by an hour.
+    bulk.granted(BEGUN + 3_600_000 * MS);
+    assert!(bulk.takes_overdue(BEGUN, 100 * MS));
+}
