@@ -175,12 +175,3 @@ fn a_key_is_not_its_text_form() {
     // The length comes first, because another number of digits is not a key in any case.
     assert_eq!(Concealer::new(&digits[..20]).err(), Some(InvalidKey::Length { length: 20 }));
 }
-
-/// The number in the documentation of [`Concealer::new`].
-#[test]
-fn a_random_key_is_hardly_ever_refused() {
-    let digits = (0..=u8::MAX).filter(u8::is_ascii_hexdigit).count();
-    let refused = (digits as f64 / 256.0).powi(16);
-    assert_eq!(digits, 22);
-    assert!(refused < 2f64.powi(-56) && format!("{refused:.1e}") == "8.8e-18", "{refused:e}");
-}

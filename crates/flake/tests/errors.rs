@@ -4,31 +4,18 @@ use core::error::Error;
 use core::time::Duration;
 
 use flake::fleet::{Point, RegistryRefusal};
-use flake::serial::{Field, NotASerial, Overflow, Template, TemplateError, YearRange};
-use flake::{
-    Concealer, Ff1, FormatError, IdFormat, InvalidKey, Layout, LayoutError, Node, Obstacle, Part, PartError, TextError,
-    Undrawn, UuidError, from_text, from_uuid,
-};
+use flake::serial::{Field, NotASerial, Overflow, TemplateError, YearRange};
+use flake::{FormatError, InvalidKey, Layout, LayoutError, Obstacle, Part, PartError, TextError, Undrawn, UuidError};
 
-/// The text of an error, in a box as in a program that passes on errors of any type.
-fn text(error: impl Into<Box<dyn Error + Send + Sync>>) -> String {
-    let error = error.into();
-    assert!(error.source().is_none(), "{error} repeats itself");
-    error.to_string()
-}
-
-/// Checks that a text is a sentence in the style of the messages of PostgreSQL.
-fn check_style(text: &str) {
-    let first = text.chars().next().expect("a text");
-    assert!(!first.is_uppercase() && !text.ends_with('.') && !text.contains('\n'), "{text:?}");
-}
-
-/// Checks the texts of errors.
+/// Checks the texts of errors, in boxes as in a program that passes on errors of any type. Each is a sentence in the style of the
+/// messages of PostgreSQL.
 fn check<const COUNT: usize>(errors: [(Box<dyn Error + Send + Sync>, &str); COUNT]) {
     for (error, expected) in errors {
-        let text = text(error);
+        assert!(error.source().is_none(), "{error} repeats itself");
+        let text = error.to_string();
         assert_eq!(text, expected);
-        check_style(&text);
+        let first = text.chars().next().expect("a text");
+        assert!(!first.is_uppercase() && !text.ends_with('.') && !text.contains('\n'), "{text:?}");
     }
 }
 
@@ -42,8 +29,6 @@ fn layouts() {
         (LayoutError::TooWide { bits: 64 }.into(), "the widths add up to 64 bits, but an ID can have at most 63"),
     ]);
     assert_eq!(Layout::MAX_BITS, 63);
-    let malformed = Layout::parse("41:10").map_err(text);
-    assert_eq!(malformed, Err(text(LayoutError::Malformed)));
 }
 
 #[test]
@@ -58,10 +43,6 @@ fn ids() {
         (FormatError::BeforeEpoch.into(), "the time is before the epoch"),
         (FormatError::AfterEnd.into(), "the time is after the last tick of the layout"),
     ]);
-    let format = IdFormat::parse("41:10:12").expect("a layout");
-    let node = Node { datacenter: 0, worker: 1024 };
-    let joined = format.join(format.instant(1), node, 0).map_err(text);
-    assert_eq!(joined, Err("1024 does not fit into the worker field, which can hold 0 to 1023".into()));
 }
 
 #[test]
@@ -74,8 +55,6 @@ fn texts() {
         (digit(0xc3).into(), "character 3 is not a base-32 digit"),
         (TextError::TooLarge.into(), "the number has more than 63 bits, because the first character is above \"7\""),
     ]);
-    let read = from_text(b"1AU").map_err(text);
-    assert_eq!(read, Err(text(digit(b'U'))));
 }
 
 #[test]
@@ -85,8 +64,6 @@ fn uuids() {
         (UuidError::Version { version: 7 }.into(), "the UUID has version 7, but an ID in UUID form has version 8"),
         (UuidError::Rest.into(), "the last 59 bits of the UUID are not 0"),
     ]);
-    let read = from_uuid([0; 16]).map_err(text);
-    assert_eq!(read, Err(text(UuidError::Variant)));
 }
 
 #[test]
@@ -97,8 +74,6 @@ fn keys() {
         (InvalidKey::Length { length: 15 }.into(), expected),
         (InvalidKey::Hexadecimal { length: 32 }.into(), digits),
     ]);
-    assert_eq!(Concealer::new(&[b'a'; 32]).map(|_| ()).map_err(text), Err(digits.into()));
-    assert_eq!(Ff1::<2, 63>::new(&[0; 15]).map(|_| ()).map_err(text), Err(expected.into()));
 }
 
 #[test]
@@ -119,7 +94,6 @@ fn templates() {
         (NotASerial::Form.into(), "the text does not match the template"),
         (NotASerial::Time.into(), "the text contains a time that does not exist"),
     ]);
-    assert_eq!(Template::parse(b"INV").map_err(text), Err(text(TemplateError::NoNumber)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Shape, fields, forall, formats, nodes, number, shapes};
-use flake::{Layout, Mark, Node, Stamp, Tick};
+use flake::{Mark, Node, Stamp, Tick};
 use proptest::prelude::*;
 
 fn stamp(shape: Shape, node: Node) -> Stamp {
@@ -143,23 +143,4 @@ fn the_largest_mark_leaves_no_word() {
     assert_eq!(Mark::above(&stamp, shape.words()), Mark::MAX);
     assert_eq!(Mark::MAX.first_word(&stamp, shape.words() - 1), shape.words());
     assert_eq!(stored(i64::MAX as u64).first_word(&stamp, shape.words() - 1), shape.words() - 1);
-}
-
-#[test]
-fn a_few_marks_as_one_would_work_them_out_on_paper() {
-    let twitter = |worker| Layout::TWITTER.stamp(Node { datacenter: 0, worker }).unwrap();
-    let last_word = Layout::TWITTER.last_word();
-    // Tick 1000, sequence 7 of worker 5: 1000 * 2^22 + 5 * 2^12 + 7.
-    let word = 1_000 * 4_096 + 7;
-    let mark = Mark::above(&twitter(5), word + 1);
-    assert_eq!(mark.value(), 1_000 * 4_194_304 + 5 * 4_096 + 7 + 1);
-    // The same server continues with the next sequence number. A server with a higher worker ID can start at the beginning of the
-    // tick, a server with a lower one cannot.
-    assert_eq!(mark.first_word(&twitter(5), last_word), word + 1);
-    assert_eq!(mark.first_word(&twitter(6), last_word), 1_000 * 4_096);
-    assert_eq!(mark.first_word(&twitter(4), last_word), 1_001 * 4_096);
-    // In Sonyflake's layout the ID is word * 2^16 + worker: 1000 * 2^22 / 2^16 = 64000 words, and 20488 = 5 * 4096 + 8.
-    let sonyflake = |worker| Layout::SONYFLAKE.stamp(Node { datacenter: 0, worker }).unwrap();
-    assert_eq!(mark.first_word(&sonyflake(20_488), Layout::SONYFLAKE.last_word()), 64_000);
-    assert_eq!(mark.first_word(&sonyflake(20_487), Layout::SONYFLAKE.last_word()), 64_001);
 }
