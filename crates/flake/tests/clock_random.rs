@@ -59,24 +59,11 @@ fn rounds(busy: bool) -> impl Strategy<Value = Vec<Round>> {
     let suspended = prop_oneof![5 => Just(0), 1 => 0..10 * DAY];
     let rule = prop_oneof![Just(OnRegression::Continue), Just(OnRegression::Hold)].prop_map(Change::Rule);
     let change = prop_oneof![8 => Just(None), 1 => Just(Some(Change::Accept)), 1 => rule.prop_map(Some)];
-    let round = (
-        pass,
-        -500..=500i64,
-        suspended,
-        set,
-        [lost.clone(), lost.clone(), lost],
-        prop::option::of(0..150 * MS),
-        change,
-    )
-        .prop_map(|(pass, ppm, suspended, set, lost, issued, change)| Round {
-            pass,
-            ppm,
-            suspended,
-            set,
-            lost,
-            issued,
-            change,
-        });
+    let (lost, issued) = ([lost.clone(), lost.clone(), lost], prop::option::of(0..150 * MS));
+    let round = (pass, -500..=500i64, suspended, set, lost, issued, change).prop_map(|round| {
+        let (pass, ppm, suspended, set, lost, issued, change) = round;
+        Round { pass, ppm, suspended, set, lost, issued, change }
+    });
     prop::collection::vec(round, 1..25)
 }
 

@@ -6,7 +6,6 @@
 //! do. Each part of the protocol is left out once, and the exploration must find the number that is then issued twice.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 
 /// The largest count of numbers that a reservation covers.
 const WINDOW: u8 = 2;
@@ -74,8 +73,7 @@ struct ModelWorld {
 }
 
 /// The server, its action, and the number if there is one.
-#[derive(Clone, Copy, Debug)]
-struct Transition(&'static str, &'static str, Option<u8>);
+type Transition = (&'static str, &'static str, Option<u8>);
 
 /// The world after an action, or the number that was issued twice.
 type Reached = (Transition, Result<ModelWorld, u8>);
@@ -151,18 +149,18 @@ impl ModelWorld {
         let seen = if ignored { rules.numbers } else { self.acknowledged };
         self.primary.steps(rules, seen, |what, number, primary| {
             let world = ModelWorld { primary, ..self };
-            next.push((Transition("primary", what, number), world.after(what, number)));
+            next.push((("primary", what, number), world.after(what, number)));
         });
         if let Some(server) = self.promoted {
             // The old primary may continue as long as it finds numbers below its ceiling, but its marks are not acknowledged any
             // more.
             server.steps(rules, rules.numbers, |what, number, promoted| {
                 let world = ModelWorld { promoted: Some(promoted), ..self };
-                next.push((Transition("promoted", what, number), world.after(what, number)));
+                next.push((("promoted", what, number), world.after(what, number)));
             });
             return next;
         }
-        let mut standby = |what, world| next.push((Transition("standby", what, None), Ok(world)));
+        let mut standby = |what, world| next.push((("standby", what, None), Ok(world)));
         // Only flushed WAL is sent. It can be on the standby's disk for a while before the primary knows.
         if self.replicated < self.primary.flushed {
             standby("flushes", ModelWorld { replicated: self.primary.flushed, ..self });
@@ -188,12 +186,8 @@ impl ModelWorld {
     }
 }
 
-impl fmt::Display for Transition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Transition(who, what, number) = self;
-        write!(f, "{who} {what}")?;
-        number.map_or(Ok(()), |number| write!(f, " {number}"))
-    }
+fn describe((who, what, number): Transition) -> String {
+    format!("{who} {what}{}", number.map(|number| format!(" {number}")).unwrap_or_default())
 }
 
 /// Explores every possible world. Returns the number of worlds, or the shortest way to a number issued twice.
@@ -205,10 +199,10 @@ fn explore(rules: ModelOptions) -> Result<usize, Vec<String>> {
         for (what, next) in world.next(rules) {
             match next {
                 Err(number) => {
-                    let mut way = vec![format!("{what}: a client has {number} already")];
+                    let mut way = vec![format!("{}: a client has {number} already", describe(what))];
                     let mut at = world;
                     while let Some((before, what)) = &reached[&at] {
-                        way.push(what.to_string());
+                        way.push(describe(*what));
                         at = *before;
                     }
                     way.reverse();
