@@ -34,36 +34,6 @@ fn stored(value: u64) -> Mark {
     Mark::stored(value).unwrap()
 }
 
-/// A layout so small that its words can be listed, with all of them as IDs.
-fn small_layouts() -> impl Iterator<Item = (Shape, Node, Vec<u64>)> {
-    let widths = [(3, None, 2, 2), (1, None, 0, 1), (2, Some(1), 1, 3), (4, None, 3, 1), (2, Some(2), 0, 2)];
-    widths.into_iter().flat_map(|(timestamp, datacenter, worker, sequence)| {
-        let tick = Tick::Ms1;
-        let shape = Shape { timestamp, datacenter, worker, sequence, tick, sequence_lowest: true };
-        let last = Node { datacenter: (1 << shape.datacenter_bits()) - 1, worker: (1 << worker) - 1 };
-        [Node::default(), last]
-            .map(|node| (shape, node, (0..shape.words()).map(|word| id(shape, node, word)).collect()))
-    })
-}
-
-#[test]
-fn every_mark_and_ceiling_of_small_layouts_gives_what_counting_gives() {
-    for (shape, node, ids) in small_layouts() {
-        let stamp = stamp(shape, node);
-        let last_word = shape.words() - 1;
-        for mark in 1..=shape.layout().last_id() as u64 + 2 {
-            let found = stored(mark).first_word(&stamp, last_word);
-            let expected = ids.iter().position(|id| *id >= mark).unwrap_or(ids.len());
-            assert_eq!(found, expected as u64, "{shape:?} {node:?} at mark {mark}");
-        }
-        for ceiling in 0..=shape.words() {
-            let highest = ids.iter().take(ceiling as usize).max();
-            let expected = highest.map_or(1, |highest| highest + 1);
-            assert_eq!(Mark::above(&stamp, ceiling).value(), expected, "{shape:?} {node:?} at ceiling {ceiling}");
-        }
-    }
-}
-
 #[test]
 fn the_mark_above_a_ceiling_is_one_above_the_id_of_the_word_below_it() {
     forall(2_000, ceilings(), |(shape, node, ceiling)| {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Shape, forall, formats, nanos, number};
-use flake::{Epoch, IdFormat, Layout, Limits, MAX_WINDOW, MIN_WINDOW, Nanos, Reservation, next_window};
+use flake::{IdFormat, Limits, MAX_WINDOW, MIN_WINDOW, Nanos, Reservation, next_window};
 use proptest::prelude::*;
 
 const MS: Nanos = 1_000_000;
@@ -53,8 +53,10 @@ fn windows() -> impl Strategy<Value = Nanos> {
 /// `needed` is often near the clock, as in real cases, and sometimes anywhere in the layout.
 fn cases() -> impl Strategy<Value = ReservationCase> {
     formats().prop_flat_map(|(shape, format)| {
-        let now = prop_oneof![1 => 0..250 * YEAR, 8 => 0..100 * YEAR, 1 => 0..20 * SECOND]
-            .prop_map(move |since| format.epoch.nanos() + since);
+        let epoch = format.epoch.nanos();
+        let after = prop_oneof![1 => 0..250 * YEAR, 8 => 0..100 * YEAR, 1 => 0..20 * SECOND];
+        let before = (1..20 * SECOND).prop_map(move |by| epoch.saturating_sub(by));
+        let now = prop_oneof![9 => after.prop_map(move |since| epoch + since), 1 => before];
         let near = -4 * shape.capacity() as i64..20_000 * shape.capacity().min(1 << 40) as i64;
         let anywhere = number(shape.timestamp + shape.sequence).prop_map(|word| word + 1);
         (now, near, anywhere, windows(), prop::bool::weighted(0.8)).prop_map(
@@ -92,32 +94,6 @@ fn a_reservation_covers_what_is_needed_and_its_window_and_is_renewed_when_half_o
         }
         Ok(())
     });
-}
-
-#[test]
-fn a_few_reservations_as_one_would_work_them_out_on_paper() {
-    let limits = Limits::of(&IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER });
-    let word = |ms: u64| ms * 4_096;
-    let new = |ms: u64, needed: u64, window: Nanos| {
-        let Reservation { ceiling, renew } =
-            Reservation::new(&limits, Epoch::TWITTER.nanos() + ms * MS + MS / 2, needed, window);
-        (ceiling, renew)
-    };
-    // The clock is half a millisecond into tick 5000.
-    assert_eq!(new(5_000, 1, SECOND), (word(6_000), word(5_500)));
-    assert_eq!(new(5_000, word(5_000) + 1, 4 * SECOND), (word(9_000), word(7_000)));
-    // A burst that is 100 ms ahead of the clock gets a window too.
-    assert_eq!(new(5_000, word(5_100) + 7, SECOND), (word(6_100), word(5_600)));
-    // The minimum is two ticks, and one whole tick above the word that is needed.
-    assert_eq!(new(5_000, 1, 0), (word(5_002), word(5_001)));
-    assert_eq!(new(5_000, word(5_010) + 4_095, 0), (word(5_012), word(5_011)));
-    // Before the epoch no word is due at the clock. The word that is needed is covered.
-    let before = Reservation::new(&limits, Epoch::TWITTER.nanos() - 10 * SECOND, 5, SECOND);
-    assert_eq!(before, Reservation { ceiling: word(1_000), renew: word(500) });
-    // At the end, the reservation covers only the remaining words.
-    let end = limits.last_word() + 1;
-    assert_eq!(new(2u64.pow(41) - 100, end - 4_096, SECOND), (end, end));
-    assert_eq!(new(2u64.pow(41) - 800, 1, SECOND), (end, end - word(300)));
 }
 
 #[test]
