@@ -46,49 +46,28 @@ fn draw(state: &State, request: Request) -> Result<Run, Obstacle> {
     state.draw(&limits(), PACE, request, |offset| NOW + offset).map(|drawn| drawn.run)
 }
 
-/// The subject of the checks: a loaded state from which threads draw.
-trait Generator: Send + Sync + 'static {
-    fn loaded() -> Self;
-    fn draw(&self, request: Request, now: Nanos) -> Run;
-}
-
-impl Generator for State {
-    fn loaded() -> State {
-        issuing(1, u64::MAX)
-    }
-
-    /// Draws like a session: a request for one word first tries the remembered tick.
-    fn draw(&self, request: Request, now: Nanos) -> Run {
-        if request.is_single() {
-            let current = CurrentTick::new();
-            if let Some(first) = limits().word_at(now) {
-                current.remember(&limits(), first, PACE.max_ahead);
-            }
-            if let Ok(drawn) = self.next(&current, PACE.max_ahead, |offset| now + offset) {
-                return drawn.run;
-            }
+/// Draws like a session: a request for one word first tries the remembered tick.
+fn draw_like_a_session(state: &State, request: Request, now: Nanos) -> Run {
+    if request.is_single() {
+        let current = CurrentTick::new();
+        if let Some(first) = limits().word_at(now) {
+            current.remember(&limits(), first, PACE.max_ahead);
         }
-        let drawn = State::draw(self, &limits(), PACE, request, |offset| now + offset);
-        drawn.expect("nothing stands in the way").run
+        if let Ok(drawn) = state.next(&current, PACE.max_ahead, |offset| now + offset) {
+            return drawn.run;
+        }
     }
+    let drawn = state.draw(&limits(), PACE, request, |offset| now + offset);
+    drawn.expect("nothing stands in the way").run
 }
 
-/// A generator with the fault that the checks must find: another thread can draw between its load and its store.
-struct LoadThenStore(AtomicU64);
-
-impl Generator for LoadThenStore {
-    fn loaded() -> LoadThenStore {
-        LoadThenStore(AtomicU64::new(0))
-    }
-
-    fn draw(&self, request: Request, now: Nanos) -> Run {
-        let last = self.0.load(Ordering::SeqCst);
-        let Ok(run) = step(last, now, u64::MAX, &limits(), PACE, request) else {
-            panic!("nothing stands in the way");
-        };
-        self.0.store(run.last(), Ordering::SeqCst);
-        run
-    }
+/// Draws with the fault that the checks must find: another thread can draw between the load and the store.
+fn load_then_store(last: &AtomicU64, request: Request, now: Nanos) -> Run {
+    let Ok(run) = step(last.load(Ordering::SeqCst), now, u64::MAX, &limits(), PACE, request) else {
+        panic!("nothing stands in the way");
+    };
+    last.store(run.last(), Ordering::SeqCst);
+    run
 }
 
 /// Each thread's clock, and its requests.
@@ -96,12 +75,17 @@ type Thread = (Nanos, &'static [Request]);
 
 /// Lets the threads draw from one generator, in every order. All words are distinct, and the words of each thread increase. If all
 /// threads read the same clock, the words leave no gap.
-fn check<G: Generator>(preemptions: Option<usize>, threads: &'static [Thread]) {
+fn check<G: Send + Sync + 'static>(
+    preemptions: Option<usize>,
+    threads: &'static [Thread],
+    new: fn() -> G,
+    draw: fn(&G, Request, Nanos) -> Run,
+) {
     explore(preemptions, move || {
-        let generator = Arc::new(G::loaded());
+        let generator = Arc::new(new());
         let drawing = |&(now, requests): &Thread| {
             let generator = generator.clone();
-            thread::spawn(move || requests.iter().map(|&request| generator.draw(request, now)).collect())
+            thread::spawn(move || requests.iter().map(|&request| draw(&generator, request, now)).collect())
         };
         let threads_drawing: Vec<_> = threads.iter().map(drawing).collect();
         let drawn: Vec<Vec<Run>> = threads_drawing.into_iter().map(|thread| thread.join().unwrap()).collect();
@@ -116,6 +100,11 @@ fn check<G: Generator>(preemptions: Option<usize>, threads: &'static [Thread]) {
     });
 }
 
+/// Checks sessions that draw from a loaded state.
+fn check_sessions(preemptions: Option<usize>, threads: &'static [Thread]) {
+    check(preemptions, threads, || issuing(1, u64::MAX), draw_like_a_session);
+}
+
 fn increasing(runs: &[Run]) -> bool {
     runs.windows(2).all(|pair| pair[0].last() < pair[1].first)
 }
@@ -128,28 +117,28 @@ const SAME_CLOCK: [Thread; 2] = [(NOW, &[ONE, THREE, BLOCK]), (NOW, &[BLOCK, ONE
 
 #[test]
 fn two_threads_draw_every_word_once() {
-    check::<State>(None, &SAME_CLOCK);
+    check_sessions(None, &SAME_CLOCK);
 }
 
 #[test]
 fn two_threads_whose_clocks_differ_draw_every_word_once() {
     // The clock of the second thread is a tick ahead, so that words of the first can be in its past.
-    check::<State>(None, &[(NOW, &[ONE, BLOCK, THREE]), (NOW + MS, &[THREE, ONE, BLOCK])]);
+    check_sessions(None, &[(NOW, &[ONE, BLOCK, THREE]), (NOW + MS, &[THREE, ONE, BLOCK])]);
 }
 
 #[test]
 fn three_threads_draw_every_word_once() {
-    check::<State>(Some(3), &[(NOW, &[ONE, THREE]), (NOW, &[THREE, BLOCK]), (NOW, &[BLOCK, ONE])]);
+    check_sessions(Some(3), &[(NOW, &[ONE, THREE]), (NOW, &[THREE, BLOCK]), (NOW, &[BLOCK, ONE])]);
 }
 
 #[test]
 fn three_threads_whose_clocks_differ_draw_every_word_once() {
-    check::<State>(Some(3), &[(NOW, &[ONE, BLOCK]), (NOW + MS, &[THREE]), (NOW - MS, &[BLOCK, ONE])]);
+    check_sessions(Some(3), &[(NOW, &[ONE, BLOCK]), (NOW + MS, &[THREE]), (NOW - MS, &[BLOCK, ONE])]);
 }
 
 #[test]
 fn a_generator_that_loads_and_then_stores_is_caught() {
-    caught("a word was drawn twice", || check::<LoadThenStore>(None, &SAME_CLOCK));
+    caught("a word was drawn twice", || check(None, &SAME_CLOCK, || AtomicU64::new(0), load_then_store));
 }
 
 #[test]
