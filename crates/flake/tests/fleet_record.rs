@@ -59,19 +59,14 @@ proptest! {
     }
 
     #[test]
-    fn the_used_number_can_be_raised_in_place(record in records(), used in 1..=1u64 << 63) {
-        let mut bytes = record.encode();
-        bytes[USED_OFFSET..].copy_from_slice(&used.to_le_bytes());
-        prop_assert_eq!(Record::decode(&bytes), Some(Record { used: Mark::stored(used).unwrap(), ..record }));
-    }
-
-    #[test]
-    fn a_used_number_that_is_no_mark_makes_the_record_void(record in records(), used in (1u64 << 63) + 1..) {
-        let mut bytes = record.encode();
-        bytes[USED_OFFSET..].copy_from_slice(&used.to_le_bytes());
-        prop_assert_eq!(Record::decode(&bytes), None);
-        bytes[USED_OFFSET..].fill(0);
-        prop_assert_eq!(Record::decode(&bytes), None);
+    fn the_used_number_can_be_raised_in_place_and_must_be_a_mark(
+        record in records(), used in 1..=1u64 << 63, beyond in (1u64 << 63) + 1..,
+    ) {
+        for used in [used, beyond, 0] {
+            let mut bytes = record.encode();
+            bytes[USED_OFFSET..].copy_from_slice(&used.to_le_bytes());
+            prop_assert_eq!(Record::decode(&bytes), Mark::stored(used).map(|used| Record { used, ..record }));
+        }
     }
 
     #[test]
