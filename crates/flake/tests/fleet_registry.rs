@@ -6,7 +6,7 @@ use flake::fleet::{
     Call, ClaimRequest, FAR, MARGIN, MAX_LEASE, Moment, NEAR, Point, Registry, RegistryAnswer, RegistryRefusal,
     RegistryRequest, RenewRequest, Ring, Scale, Source, Uuid,
 };
-use flake::{Epoch, IdFormat, Layout, Node};
+use flake::{Epoch, IdFormat, Layout};
 use proptest::prelude::*;
 
 const FORMAT: IdFormat = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
@@ -74,16 +74,6 @@ fn a_claim_and_a_renewal() {
         registry.call(&moment(2_000), &call(RegistryRequest::Renew(renew(3, 4)))),
         RegistryAnswer::Conflict { seen: at(1_000) }
     );
-}
-
-#[test]
-fn a_bound_is_at_most_a_lease_and_a_margin_ahead_of_the_registry() {
-    let mut registry = registry();
-    registry.call(&moment(0), &call(RegistryRequest::Claim(claim(1))));
-    let answer =
-        registry.call(&moment(0), &call(RegistryRequest::Renew(RenewRequest { clock: Point::MAX, ..renew(1, 2) })));
-    let bound = at((LEASE + MARGIN).as_micros() as i64);
-    assert_eq!(answer, RegistryAnswer::Renewed { nonce: Uuid(2), count: 2, life: 1, bound, leave: false });
 }
 
 #[test]
@@ -181,23 +171,6 @@ fn the_last_quarter_is_spare() {
     registry.fleet.quarantine_before = Point::MAX;
     let call = Call { fleet: None, format, request: RegistryRequest::Claim(claim(1)) };
     assert!(matches!(registry.call(&moment(0), &call), RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })));
-}
-
-#[test]
-fn a_change_of_the_layout_begins_above_everything_that_was_granted() {
-    let mut registry = registry();
-    registry.call(&moment(0), &call(RegistryRequest::Claim(claim(1))));
-    let bound = registry.rows[&Node { datacenter: 0, worker: 0 }].bound;
-    let format = IdFormat { layout: Layout::parse("42:9:12").unwrap(), ..FORMAT };
-    let floor = registry.change_layout(&moment(0), format);
-    assert!(floor > bound && registry.rows.is_empty());
-    assert_eq!((registry.fleet.life, registry.fleet.format), (2, format));
-    let now = Scale::new(format).point(NOW);
-    let later = Moment { now, ..moment(0) };
-    let claim = ClaimRequest { life: 2, clock: now, ..claim(2) };
-    let answer = registry.call(&later, &Call { format, ..call(RegistryRequest::Claim(claim)) });
-    let until = floor.plus(Scale::new(format).margin());
-    assert_eq!(answer, RegistryAnswer::Refused(RegistryRefusal::Floor { until }));
 }
 
 /// The reason is what lasts longest, so that nobody opens a quarantine and still has to wait.

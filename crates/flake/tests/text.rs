@@ -48,34 +48,6 @@ fn texts_sort_like_their_ids() {
     });
 }
 
-#[test]
-fn a_text_is_refused_with_position_and_reason() {
-    let digit = |position, byte| TextError::Digit { position, byte };
-    let refused: [(&str, TextError); 17] = [
-        ("", TextError::Short { length: 0 }),
-        ("0", TextError::Short { length: 1 }),
-        ("000000000000", TextError::Short { length: 12 }),
-        ("00000000000000", TextError::Long),
-        ("0000000000000 ", TextError::Long),
-        ("0000000000000é", TextError::Long),
-        (" 0000000000000", digit(1, b' ')),
-        ("-000000000001", digit(1, b'-')),
-        ("0000000-00000", digit(8, b'-')),
-        ("000000000000U", digit(13, b'U')),
-        ("000000000000u", digit(13, b'u')),
-        ("0é00000000000", digit(2, 0xC3)),
-        ("U", digit(1, b'U')),
-        // A character that is not a digit is reported before any other fault.
-        ("8U", digit(2, b'U')),
-        ("8", TextError::Short { length: 1 }),
-        ("8000000000000", TextError::TooLarge),
-        ("ZZZZZZZZZZZZZ", TextError::TooLarge),
-    ];
-    for (text, reason) in refused {
-        assert_eq!(from_text(text.as_bytes()), Err(reason), "{text:?}");
-    }
-}
-
 /// Fuzz: arbitrary bytes, and texts that are nearly right.
 #[test]
 fn no_bytes_make_the_reader_panic_and_what_it_accepts_is_what_they_say() {
