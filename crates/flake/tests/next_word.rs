@@ -35,16 +35,6 @@ struct StepCall {
     request: Request,
 }
 
-/// The answer of the oracle. A wait is the shortest one that reduces the lead to its limit.
-#[derive(Debug, PartialEq)]
-enum Expected {
-    Issue(Run),
-    Extend(u64),
-    Wait(Nanos),
-    Exhausted,
-    BeforeEpoch,
-}
-
 impl Small {
     fn new(timestamp: u32, sequence: u32, tick: Tick, epoch: Epoch) -> Small {
         let shape = Shape { timestamp, datacenter: None, worker: 5, sequence, tick, sequence_lowest: true };
@@ -73,10 +63,11 @@ impl Small {
         counts.flat_map(|count| [Request::UpTo(count), Request::InOneTick(count)])
     }
 
-    fn expected(&self, call: StepCall) -> Expected {
+    /// The answer of the oracle. A wait is the shortest one that reduces the lead to its limit.
+    fn expected(&self, call: StepCall) -> Result<Run, Obstacle> {
         let StepCall { last, now, ceiling, max_ahead, request } = call;
         if now < self.epoch {
-            return Expected::BeforeEpoch;
+            return Err(Obstacle::BeforeEpoch);
         }
         let run: Vec<usize> = match request {
             Request::UpTo(count) => {
@@ -91,14 +82,12 @@ impl Small {
                 self.usable_after(last, now).map(starting_at).find(fits).unwrap_or_default()
             }
         };
-        let Some(&first) = run.first() else {
-            return Expected::Exhausted;
-        };
+        let Some(&first) = run.first() else { return Err(Obstacle::Exhausted) };
         let durable: Vec<usize> = run.iter().copied().filter(|&word| (word as u64) < ceiling).collect();
         match request {
-            Request::UpTo(_) if durable.is_empty() => return Expected::Extend(first as u64 + 1),
+            Request::UpTo(_) if durable.is_empty() => return Err(Obstacle::NotReserved(first as u64 + 1)),
             Request::InOneTick(_) if durable.len() < run.len() => {
-                return Expected::Extend(run[run.len() - 1] as u64 + 1);
+                return Err(Obstacle::NotReserved(run[run.len() - 1] as u64 + 1));
             }
             _ => {}
         }
@@ -111,8 +100,8 @@ impl Small {
             _ => (word.begins + word.sequence * self.tick / self.capacity, max_ahead / 2),
         };
         match due.saturating_sub(now) {
-            lead if lead > limit => Expected::Wait(lead - limit),
-            _ => Expected::Issue(Run { first: first as u64, count: durable.len() as u64 }),
+            lead if lead > limit => Err(Obstacle::Throttled(Duration::from_nanos(lead - limit))),
+            _ => Ok(Run { first: first as u64, count: durable.len() as u64 }),
         }
     }
 
@@ -132,21 +121,16 @@ impl Small {
     }
 
     fn check(&self, call: StepCall) {
-        let found = self.step(call, false);
-        let as_expected = match (found, self.expected(call)) {
-            (Ok(run), expected) => expected == Expected::Issue(run),
-            (Err(Obstacle::NotReserved(word)), expected) => expected == Expected::Extend(word),
-            (Err(Obstacle::Exhausted), expected) => expected == Expected::Exhausted,
-            (Err(Obstacle::BeforeEpoch), expected) => expected == Expected::BeforeEpoch,
+        let (found, expected) = (self.step(call, false), self.expected(call));
+        let as_expected = match (found, expected) {
             // The wait is longer by an eighth to a half of the run-ahead, so that it is worth its wake-up.
-            (Err(Obstacle::Throttled(wait)), Expected::Wait(needed)) => {
-                let least = Duration::from_nanos(needed + call.max_ahead / 8);
-                let most = Duration::from_nanos(needed + call.max_ahead / 2);
-                (least..=most).contains(&wait)
+            (Err(Obstacle::Throttled(wait)), Err(Obstacle::Throttled(needed))) => {
+                let with = |part| needed + Duration::from_nanos(call.max_ahead / part);
+                (with(8)..=with(2)).contains(&wait)
             }
-            (Err(Obstacle::Throttled(_) | Obstacle::NotLoaded), _) => false,
+            _ => found == expected,
         };
-        assert!(as_expected, "{found:?} instead of {:?}: {call:?}, epoch {}", self.expected(call), self.epoch);
+        assert!(as_expected, "{found:?} instead of {expected:?}: {call:?}, epoch {}", self.epoch);
         self.check_random_start(call, found);
     }
 
