@@ -33,7 +33,7 @@ enum PortableFault {
     Logged,
 }
 
-/// What a session does next.
+/// What a session does next. It holds the lock from `ReadClock` to `SetState`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Next {
     #[default]
@@ -193,10 +193,7 @@ impl PortableServer {
         }
         for who in 0..3 {
             let mut cancelled = self.clone();
-            let holds = matches!(
-                self.sessions[who].next,
-                Next::ReadClock | Next::SetMark | Next::Flush | Next::SetFlushed | Next::SetState
-            );
+            let holds = (Next::ReadClock..=Next::SetState).contains(&self.sessions[who].next);
             cancelled.locked &= !holds;
             cancelled.sessions[who] = Session::default();
             after.push(cancelled);

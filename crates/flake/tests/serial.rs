@@ -119,17 +119,6 @@ fn periods_change_at_midnight_with_summer_time_and_at_new_year() {
     }
 }
 
-#[test]
-fn the_hour_that_comes_twice_is_one_period() {
-    let (zone, hourly) = (TimeZone::get("Europe/Berlin").unwrap(), template("{YYYY}{MM}{DD}{HH}-{n:3}"));
-    let key = |at: &str| hourly.period(civil(at.parse().unwrap(), &zone)).unwrap().key();
-    assert_eq!(key("2026-10-25T00:30:00Z"), "2026-10-25 02");
-    assert_eq!(key("2026-10-25T01:30:00Z"), "2026-10-25 02");
-    assert_eq!(key("2026-10-25T02:30:00Z"), "2026-10-25 03");
-    assert_eq!(key("2026-03-29T00:59:59Z"), "2026-03-29 01");
-    assert_eq!(key("2026-03-29T01:00:00Z"), "2026-03-29 03");
-}
-
 /// Civil time from any instant that PostgreSQL has, and far beyond.
 #[test]
 fn any_instant_has_a_civil_time_or_none() {
