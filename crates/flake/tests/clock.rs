@@ -1,6 +1,6 @@
 //! Tests the cases of the generator clock that the random cases of `clock_random.rs` do not meet: sizes at their limits, how fast a
-//! lead shrinks, a generator that begins with a lead, and a monotonic clock that goes back. The last tests hold a generator: after
-//! the clock was set back, the settings allow no new reservation until the clock has reached its earlier value again.
+//! lead shrinks, a generator that begins with a lead, and a monotonic clock that goes back. The last tests hold a generator:
+//! after the clock was set back, the settings allow no new reservation until the clock has reached its earlier value again.
 
 mod common;
 
