@@ -134,20 +134,6 @@ fn loading_at_zero_begins_at_the_first_word_there_is() {
 }
 
 #[test]
-fn an_unloaded_state_issues_nothing_until_it_is_loaded_and_published_anew() {
-    let state = issuing(due() + 1_000, due() + 2_000);
-    assert_eq!(one(&state), Ok(due() + 1_000));
-    state.unload();
-    assert_eq!((state.last(), one(&state)), (None, Err(Obstacle::NotLoaded)));
-    // The mark is lower than before, as after a repair.
-    load(&state, due() + 10);
-    assert_eq!(one(&state), Err(Obstacle::NotReserved(due() + 11)));
-    assert!(state.publish(state.generation(), below(due() + 11), 0));
-    assert_eq!(one(&state), Ok(due() + 10));
-    assert_eq!(one(&state), Err(Obstacle::NotReserved(due() + 12)));
-}
-
-#[test]
 fn however_often_it_was_unloaded_a_state_at_the_first_words_issues_nothing_unpublished() {
     // A generation stands in for its ceiling. Here the words are as small as the generations.
     let state = State::new();
@@ -160,13 +146,16 @@ fn however_often_it_was_unloaded_a_state_at_the_first_words_issues_nothing_unpub
 }
 
 #[test]
-fn who_publishes_for_an_earlier_generation_publishes_nothing() {
+fn an_unloaded_state_issues_nothing_until_it_is_loaded_and_published_for_the_new_generation() {
     let state = issuing(due() + 1_000, due() + 2_000);
+    assert_eq!(one(&state), Ok(due() + 1_000));
     let earlier = state.generation();
     let late = |state: &State| assert!(!state.publish(earlier, below(due() + 3_000), 0));
     state.unload();
     assert_ne!(state.generation(), earlier);
+    assert_eq!((state.last(), one(&state)), (None, Err(Obstacle::NotLoaded)));
     late(&state);
+    // The mark is lower than before, as after a repair.
     load(&state, due() + 10);
     late(&state);
     assert_eq!(one(&state), Err(Obstacle::NotReserved(due() + 11)));
