@@ -1,7 +1,7 @@
 //! Types the blocks of docs/migration.md on live tables, and checks what the page promises about rows, locks, order and
 //! uniqueness.
 
-use cluster::{Answer, Client, ensure, printed, sqlstate};
+use cluster::{Answer, Client, assert_caught, ensure, printed, sqlstate};
 
 use page::{AS_WRITTEN, Edit, page, sections};
 use pgedge::{NODE_ABOVE, PGEDGE};
@@ -36,16 +36,34 @@ pub fn filenode(session: &mut Client, table: &str) -> u32 {
     session.one(&format!("SELECT pg_relation_filenode('{table}')"))
 }
 
-/// Returns the statements that create a shop, whose tables get their keys in different ways.
-fn shop() -> String {
-    "CREATE TABLE orders (id bigserial PRIMARY KEY, customer text NOT NULL);
+/// Returns the columns of a table that may not be NULL, each with the table.
+fn required(session: &mut Client, table: &str) -> Vec<String> {
+    session.all(&format!(
+        "SELECT concat('{table}.', attname) FROM pg_attribute
+         WHERE attrelid = '{table}'::regclass AND attnum > 0 AND attnotnull ORDER BY 1"
+    ))
+}
+
+/// Returns all columns, constraints, indexes, triggers and functions.
+fn catalog(session: &mut Client) -> Vec<String> {
+    session.all(
+        "SELECT concat_ws(' ', attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull) AS part
+         FROM pg_attribute WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND NOT attisdropped
+         UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+         WHERE connamespace = 'public'::regnamespace
+         UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+         UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+         UNION ALL SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY part",
+    )
+}
+
+/// The statements that create a shop, whose tables get their keys in different ways.
+const SHOP: &str = "CREATE TABLE orders (id bigserial PRIMARY KEY, customer text NOT NULL);
      CREATE TABLE order_lines (order_id bigint NOT NULL REFERENCES orders, line int NOT NULL, PRIMARY KEY (order_id, line));
      CREATE TABLE invoices (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, total int);
      INSERT INTO orders (customer) SELECT 'old' FROM generate_series(1, 1000);
      INSERT INTO order_lines SELECT id, 1 FROM orders;
-     INSERT INTO invoices (total) SELECT generate_series(1, 1000)"
-        .into()
-}
+     INSERT INTO invoices (total) SELECT generate_series(1, 1000)";
 
 /// Runs a client's INSERT, and adds the ID that it returns to `ids`.
 fn write(session: &mut Client, ids: &mut Vec<i64>, insert: &str) -> Result<(), String> {
@@ -73,6 +91,12 @@ const ORDER: &str = "WITH new AS (INSERT INTO orders (customer) VALUES ('live') 
 fn check_order(ids: &[i64]) -> Result<(), String> {
     ensure!(ids.windows(2).all(|pair| pair[0] < pair[1]), "an ID sorts before an old one: {ids:?}");
     Ok(())
+}
+
+/// Asserts that a check notices an edit, and that its reason contains this text.
+fn assert_caught_edit(check: impl Fn(Edit) -> Result<usize, String>, edit: Edit, reason: &str) {
+    println!("{edit:?}");
+    assert_caught(check(edit).map(drop), reason);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! IDs made by the application.
 
-use cluster::{Answer, Client, assert_caught, ensure};
+use cluster::{Answer, Client, ensure};
 
 use crate::migration::page::{AS_WRITTEN, Edit, SectionRun};
-use crate::migration::{act, answers};
+use crate::migration::{act, answers, assert_caught_edit};
 
 /// Creates orders whose IDs three instances of the application have made since yesterday.
 const TABLES: &str = "CREATE TABLE orders (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp());
@@ -61,13 +61,8 @@ pub fn check_application(edit: Edit) -> Result<usize, String> {
 }
 
 #[test]
-fn another_epoch_than_the_applications_is_caught() {
-    let edit = ("snowflake_pg.epoch = '2020-01-01Z'", "snowflake_pg.epoch = '2020-02-01Z'");
-    assert_caught(check_application(edit).map(drop), "in the future");
-}
-
-#[test]
-fn the_worker_id_of_an_instance_is_caught() {
-    let edit = ("snowflake_pg.worker_id = 100", "snowflake_pg.worker_id = 3");
-    assert_caught(check_application(edit).map(drop), "duplicate key value");
+fn an_epoch_or_worker_id_that_does_not_suit_the_application_is_caught() {
+    let caught = |edit: Edit, reason: &str| assert_caught_edit(check_application, edit, reason);
+    caught(("snowflake_pg.epoch = '2020-01-01Z'", "snowflake_pg.epoch = '2020-02-01Z'"), "in the future");
+    caught(("snowflake_pg.worker_id = 100", "snowflake_pg.worker_id = 3"), "duplicate key value");
 }

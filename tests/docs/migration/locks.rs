@@ -65,20 +65,14 @@ fn alone(server: &Cluster, statement: &str, obstacle: &str) -> Result<Vec<String
     Ok(held)
 }
 
-/// Runs the blocks of a section up to the one that replaces the columns. Returns the locks of each statement or transaction.
-fn check_locks(
-    title: &str,
-    tables: &str,
-    last: &str,
-    names: [&str; 2],
-    edit: Edit,
-) -> Result<Vec<(String, Vec<String>)>, String> {
+/// Runs the blocks of a section up to the one that replaces the columns, and checks the locks of each statement or transaction.
+fn check_locks(title: &str, tables: &str, names: [&str; 2], edit: Edit) -> Result<(), String> {
     let server = builder().start();
     let mut session = server.session();
     session.batch_execute(tables).expect("tables can be made");
     let blocks: Vec<String> = section(title).blocks.into_iter().map(|(_, text)| text).collect();
     assert!(edit == AS_WRITTEN || blocks.iter().any(|text| text.contains(edit.0)), "no block has {}", edit.0);
-    let mut found = Vec::new();
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
     // A small table is changed in place.
     for block in blocks.iter().filter(|text| !text.contains("TYPE bigint")) {
         let block = block.replace(if edit == AS_WRITTEN { "\0" } else { edit.0 }, edit.1);
@@ -88,12 +82,10 @@ fn check_locks(
             found.push((statements.into(), transaction(&mut session, statements)?));
             rest = after;
         }
-        let mut statements = Vec::new();
-        if rest.contains("DO $$") {
-            statements.push(rest);
-        } else {
-            statements.extend(rest.split_inclusive(";\n").filter(|text| !text.trim().is_empty()));
-        }
+        let statements: Vec<&str> = match rest.contains("DO $$") {
+            true => vec![rest],
+            false => rest.split_inclusive(";\n").filter(|text| !text.trim().is_empty()).collect(),
+        };
         for statement in statements {
             let held = if statement.contains("DO $$") {
                 let rows = names.map(|table| format!("SELECT FROM {table} FOR UPDATE"));
@@ -106,11 +98,11 @@ fn check_locks(
             };
             found.push((statement.trim().into(), held));
         }
-        if block.contains(last) {
+        if block.contains("RENAME COLUMN") {
             break;
         }
     }
-    Ok(found)
+    check_stated(&found)
 }
 
 /// Returns the mode of the page, such as `SHARE UPDATE EXCLUSIVE`, as `pg_locks` shows it.
@@ -155,13 +147,10 @@ fn check_stated(found: &[(String, Vec<String>)]) -> Result<(), String> {
     Ok(())
 }
 
-fn check_uuids(edit: Edit) -> Result<(), String> {
-    let tables = format!("{}; {}", documents("timestamptz DEFAULT now()"), rows("0.3 ms"));
-    check_stated(&check_locks("From UUIDs", &tables, "RENAME COLUMN", ["documents", "revisions"], edit)?)
-}
-
 #[test]
 fn no_step_for_uuids_reads_rows_while_it_blocks_writers() {
+    let tables = format!("{}; {}", documents("timestamptz DEFAULT now()"), rows("0.3 ms"));
+    let check_uuids = |edit: Edit| check_locks("From UUIDs", &tables, ["documents", "revisions"], edit);
     check_uuids(AS_WRITTEN).unwrap();
     // The negative control: a check of all references in the transaction that replaces the columns.
     let check =
@@ -171,12 +160,9 @@ fn no_step_for_uuids_reads_rows_while_it_blocks_writers() {
     assert_caught(check_uuids(edit), "rows are read while writers are blocked");
 }
 
-fn check_references(edit: Edit) -> Result<(), String> {
-    check_stated(&check_locks(REFERENCE, ORDERS, "RENAME COLUMN", ["orders", "shipments"], edit)?)
-}
-
 #[test]
 fn no_step_for_large_integer_references_reads_rows_while_it_blocks_writers() {
+    let check_references = |edit: Edit| check_locks(REFERENCE, ORDERS, ["orders", "shipments"], edit);
     check_references(AS_WRITTEN).unwrap();
     // The negative control: the way for small tables.
     let edit = (
@@ -187,12 +173,9 @@ fn no_step_for_large_integer_references_reads_rows_while_it_blocks_writers() {
     assert_caught(check_references(edit), "rows are read while writers are blocked");
 }
 
-fn check_integers(edit: Edit) -> Result<(), String> {
-    check_stated(&check_locks(LARGE, EVENTS, "RENAME COLUMN", ["events", "clicks"], edit)?)
-}
-
 #[test]
 fn no_step_for_large_integer_keys_reads_rows_while_it_blocks_writers() {
+    let check_integers = |edit: Edit| check_locks(LARGE, EVENTS, ["events", "clicks"], edit);
     check_integers(AS_WRITTEN).unwrap();
     // The negative controls: a foreign key that is validated at once, an index that blocks writers, and a check that is not
     // sufficient for `SET NOT NULL`.

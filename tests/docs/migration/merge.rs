@@ -2,8 +2,8 @@
 
 use cluster::{Answer, assert_caught, ensure};
 
-use crate::migration::answers;
 use crate::migration::page::{AS_WRITTEN, Edit, SectionRun};
+use crate::migration::{answers, assert_caught_edit};
 
 /// Returns the statements that create two databases whose keys begin at 1, with several orders a millisecond, and the tables that
 /// will contain the rows of both databases.
@@ -58,15 +58,11 @@ fn check(spread: &str, edit: Edit) -> Result<usize, String> {
 }
 
 #[test]
-fn rows_that_are_numbered_by_database_are_caught() {
-    let edit = ("PARTITION BY snowflake_min_id(at)", "PARTITION BY place, snowflake_min_id(at)");
-    assert_caught(check_merge(edit).map(drop), "duplicate key value");
-}
-
-#[test]
-fn lines_of_another_database_are_caught() {
-    let edit = ("ON id = order_id WHERE place = 'paris'", "ON id = order_id WHERE place = 'berlin'");
-    assert_caught(check_merge(edit).map(drop), "lines belong to their order");
+fn databases_that_are_mixed_up_or_numbered_one_by_one_are_caught() {
+    let caught = |edit: Edit, reason: &str| assert_caught_edit(check_merge, edit, reason);
+    caught(("PARTITION BY snowflake_min_id(at)", "PARTITION BY place, snowflake_min_id(at)"), "duplicate key value");
+    let lines = ("ON id = order_id WHERE place = 'paris'", "ON id = order_id WHERE place = 'berlin'");
+    caught(lines, "lines belong to their order");
 }
 
 /// The page tells the reader to list all worker IDs that were used.

@@ -137,18 +137,8 @@ impl<'a> SectionRun<'a> {
         self.server.restart(Stop::Fast);
     }
 
-    /// Types the blocks of a section while another session writes all the time. No statement of this session may fail. Returns how
-    /// often it wrote.
-    pub fn busy_section(
-        &mut self,
-        title: &str,
-        write: &str,
-        live: impl FnMut(&mut Client, &str) -> Result<(), String>,
-    ) -> Result<usize, String> {
-        self.busy(&section(title).blocks, write, live)
-    }
-
-    /// Types blocks while another session writes, like those of a busy section.
+    /// Types blocks like those of a section while another session writes all the time. No statement of this session may fail.
+    /// Returns how often it wrote.
     pub fn busy(
         &mut self,
         blocks: &[(String, String)],

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cluster::{Answer, Client, assert_caught, ensure, within};
 
 use crate::migration::page::{AS_WRITTEN, Edit, SectionRun, builder};
-use crate::migration::{ORDER, act, answers, check_order, place, shop, write};
+use crate::migration::{ORDER, SHOP, act, answers, assert_caught_edit, check_order, place, write};
 
 const SERIAL: &str = "From bigserial or identity";
 pub const OLD_ROWS: &str = "Rows from before the migration";
@@ -17,7 +17,7 @@ const REFUNDS: &str = "CREATE TABLE refunds (order_id integer REFERENCES orders)
 const WIDEN_REFUNDS: &str = "ALTER TABLE refunds ALTER COLUMN order_id TYPE bigint";
 
 pub fn check_serial(edit: Edit) -> Result<usize, String> {
-    check(edit, &shop(), WIDEN_REFUNDS)
+    check(edit, SHOP, WIDEN_REFUNDS)
 }
 
 /// Checks that rows are neither moved nor changed, that references hold, and that new IDs sort after old IDs. `first` is run
@@ -108,38 +108,31 @@ fn rows_from_before_the_migration_are_found_by_their_time() {
 }
 
 #[test]
-fn a_migration_that_rewrites_is_caught() {
-    let edit = ("ALTER COLUMN id SET DEFAULT", "ALTER COLUMN id TYPE bigint USING id + 0, ALTER COLUMN id SET DEFAULT");
-    assert_caught(check_serial(edit).map(drop), "rows or indexes were rewritten");
-}
-
-#[test]
-fn an_index_that_is_made_anew_is_caught() {
-    let edit = ("DROP SEQUENCE orders_id_seq;", "DROP SEQUENCE orders_id_seq; REINDEX INDEX orders_pkey;");
-    assert_caught(check_serial(edit).map(drop), "rows or indexes were rewritten");
-}
-
-#[test]
-fn a_query_that_does_not_find_narrow_references_is_caught() {
-    assert_caught(check_serial(("<> 'bigint'", "= 'bigint'")).map(drop), "narrow references: [\"order_lines");
-}
-
-/// The page's query finds a column that would cause an error after the change.
-#[test]
-fn a_narrow_reference_that_stays_is_caught() {
-    assert_caught(check(AS_WRITTEN, &shop(), "").map(drop), "integer out of range");
+fn a_migration_from_a_sequence_without_a_step_is_caught() {
+    let caught = |edit: Edit, reason: &str| assert_caught_edit(check_serial, edit, reason);
+    let default = "ALTER COLUMN id SET DEFAULT";
+    let rewrites = format!("ALTER COLUMN id TYPE bigint USING id + 0, {default}");
+    caught((default, &rewrites), "rows or indexes were rewritten");
+    let dropped = "DROP SEQUENCE orders_id_seq;";
+    let index = format!("{dropped} REINDEX INDEX orders_pkey;");
+    caught((dropped, &index), "rows or indexes were rewritten");
+    caught(("<> 'bigint'", "= 'bigint'"), "narrow references: [\"order_lines");
+    // The page's query finds a column that would cause an error after the change.
+    assert_caught(check(AS_WRITTEN, SHOP, "").map(drop), "integer out of range");
+    assert_caught(check(AS_WRITTEN, &by_ranges(), WIDEN_REFUNDS).map(drop), "no partition of relation \"orders\"");
+    assert_caught(check_timeout(("SET LOCAL lock_timeout = '500ms';", "")), "the change waits on");
 }
 
 /// The page's query shows whether the promise about the order does not hold.
 #[test]
 fn old_ids_above_snowflakes_are_seen() {
-    let above = shop() + "; INSERT INTO orders VALUES (1::bigint << 62, 'above')";
+    let above = format!("{SHOP}; INSERT INTO orders VALUES (1::bigint << 62, 'above')");
     assert_caught(check(AS_WRITTEN, &above, WIDEN_REFUNDS).map(drop), "would sort before old ones");
 }
 
 /// Returns a shop whose orders are partitioned by ranges of their IDs, with a partition for the IDs from the sequence.
 fn by_ranges() -> String {
-    shop().replace(
+    SHOP.replace(
         "customer text NOT NULL);",
         "customer text NOT NULL) PARTITION BY RANGE (id);
          CREATE TABLE few PARTITION OF orders FOR VALUES FROM (1) TO (9999);",
@@ -154,15 +147,10 @@ fn a_table_partitioned_by_ranges_gets_its_partitions_first() {
     check(AS_WRITTEN, &by_ranges(), &first).unwrap();
 }
 
-#[test]
-fn a_table_without_partitions_for_new_ids_is_caught() {
-    assert_caught(check(AS_WRITTEN, &by_ranges(), WIDEN_REFUNDS).map(drop), "no partition of relation \"orders\"");
-}
-
 /// Checks that a transaction that only reads makes the change wait, and that the change blocks all other sessions for at most 500
 /// ms.
 fn check_timeout(edit: Edit) -> Result<(), String> {
-    let mut run = SectionRun::on(edit, &shop());
+    let mut run = SectionRun::on(edit, SHOP);
     run.patience = 8;
     let mut reader = run.server.connect();
     reader.batch_execute("BEGIN; SELECT FROM orders").expect("a reader");
@@ -184,9 +172,8 @@ fn check_autovacuum(edit: Edit) -> Result<(), String> {
     let mut session = server.session();
     session
         .batch_execute(&format!(
-            "{}; ALTER TABLE orders SET (autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0);
-             UPDATE orders SET customer = repeat('old', 1000)",
-            shop()
+            "{SHOP}; ALTER TABLE orders SET (autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0);
+             UPDATE orders SET customer = repeat('old', 1000)"
         ))
         .expect("tables can be made");
     let at_work = "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
@@ -200,9 +187,4 @@ fn an_autovacuum_gives_way_where_the_page_says_so() {
     let edit = ("lock_timeout = '500ms';", "lock_timeout = '500ms'; SET LOCAL deadlock_timeout = '100ms';");
     check_autovacuum(edit).unwrap();
     assert_caught(check_autovacuum(AS_WRITTEN), "due to lock timeout");
-}
-
-#[test]
-fn a_change_without_a_lock_timeout_is_caught() {
-    assert_caught(check_timeout(("SET LOCAL lock_timeout = '500ms';", "")), "the change waits on");
 }

@@ -3,7 +3,7 @@
 use cluster::{Answer, Client, Cluster, assert_caught, block_with, ensure, sqlstate, typed};
 
 use crate::migration::page::{AS_WRITTEN, Edit, SectionRun, builder, page, section};
-use crate::migration::{filenode, write};
+use crate::migration::{assert_caught_edit, catalog, filenode, write};
 
 mod variants;
 
@@ -73,7 +73,7 @@ fn check_on(run: &mut SectionRun, spread: &str, late: &str) -> Result<usize, Str
     let files = ["documents", "revisions"].map(|table| filenode(&mut session, table));
     let insert = "WITH new AS (INSERT INTO documents DEFAULT VALUES RETURNING id, n),
         revision AS (INSERT INTO revisions (document_id, n) SELECT id, n FROM new) SELECT n::bigint FROM new";
-    run.busy_section(TITLE, insert, |session, next| {
+    run.busy(&section(TITLE).blocks, insert, |session, next| {
         write(session, &mut Vec::new(), insert)?;
         if next.contains("new_document_id_filled CHECK") {
             session.batch_execute(late).map_err(|error| format!("a late writer: {}", sqlstate(&error).1))?;
@@ -145,43 +145,24 @@ fn told(text: &str) -> &str {
     text
 }
 
-#[test]
-fn a_default_that_rewrites_is_caught() {
-    let edit = ("ADD COLUMN new_id bigint;", "ADD COLUMN new_id bigint DEFAULT snowflake_nextval();");
-    assert_caught(check_uuid("0.3 ms", edit).map(drop), "a table was rewritten");
-}
-
-#[test]
-fn a_writer_who_is_refused_after_the_swap_is_caught() {
-    let edit = (", ALTER COLUMN old_document_id DROP NOT NULL", "");
-    assert_caught(check_uuid("0.3 ms", edit).map(drop), "null value in column \"old_document_id\"");
-}
-
-#[test]
-fn ids_with_the_time_of_the_migration_are_caught() {
-    let edit = ("snowflake_encode(at, 1023, n)", "snowflake_nextval()");
-    assert_caught(check_uuid("0.3 ms", edit).map(drop), "do not carry the time");
-}
-
 /// The error with which step 7 stops if it finds a reference that the trigger did not see.
 const FOUND: &str =
     "ERROR:  insert or update on table \"revisions\" violates foreign key constraint \"revisions_same_document\"";
 
 #[test]
-fn a_trigger_that_is_off_for_a_replica_is_found_before_the_swap() {
-    let edit = ("ALTER TABLE revisions ENABLE ALWAYS TRIGGER zz_new_document;", "");
-    assert_caught(check_uuid("0.3 ms", edit).map(drop), FOUND);
-}
-
-#[test]
-fn a_trigger_that_is_not_the_last_is_found_before_the_swap() {
-    assert_caught(check_uuid("0.3 ms", ("zz_new_document", "new_document")).map(drop), FOUND);
-}
-
-#[test]
-fn a_trigger_that_runs_as_the_writer_is_caught() {
-    let edit = (" SECURITY DEFINER", "");
-    assert_caught(check_uuid("0.3 ms", edit).map(drop), "a late writer: permission denied for table documents");
+fn a_migration_of_uuids_without_a_step_is_caught() {
+    let caught = |edit: Edit, reason: &str| assert_caught_edit(|edit| check_uuid("0.3 ms", edit), edit, reason);
+    let column = "ADD COLUMN new_id bigint;";
+    caught((column, "ADD COLUMN new_id bigint DEFAULT snowflake_nextval();"), "a table was rewritten");
+    let nulls = ", ALTER COLUMN old_document_id DROP NOT NULL";
+    caught((nulls, ""), "null value in column \"old_document_id\"");
+    // The trigger is off for a replica, is not the last one, or runs as the writer.
+    caught(("ALTER TABLE revisions ENABLE ALWAYS TRIGGER zz_new_document;", ""), FOUND);
+    caught(("zz_new_document", "new_document"), FOUND);
+    caught((" SECURITY DEFINER", ""), "a late writer: permission denied for table documents");
+    let index = "ON revisions (new_document_id, version)";
+    caught((index, "ON revisions (new_document_id, version, id)"), "a version comes twice");
+    caught((" ON DELETE CASCADE", ""), "a document cannot be deleted");
 }
 
 #[test]
@@ -203,34 +184,11 @@ fn references_that_are_not_compared_before_the_swap_are_caught() {
 }
 
 #[test]
-fn a_unique_constraint_that_is_lost_is_caught() {
-    let edit = ("ON revisions (new_document_id, version)", "ON revisions (new_document_id, version, id)");
-    assert_caught(check_uuid("0.3 ms", edit).map(drop), "a version comes twice");
-}
-
-#[test]
-fn a_cascade_that_is_lost_is_caught() {
-    assert_caught(check_uuid("0.3 ms", (" ON DELETE CASCADE", "")).map(drop), "a document cannot be deleted");
-}
-
-#[test]
 fn a_table_that_was_forgotten_stops_the_swap() {
     let server = builder().start();
     server.session().batch_execute(&tables("timestamptz")).unwrap();
     server.session().batch_execute("CREATE TABLE likes (document_id uuid REFERENCES documents)").unwrap();
     assert_caught(type_blocks(&server, &blocks(), &[]), "constraint likes_document_id_fkey on table likes depends on");
-}
-
-/// Returns all columns, constraints, indexes, triggers and functions.
-fn catalog(session: &mut Client) -> Vec<String> {
-    session.all(
-        "SELECT attrelid::regclass || '.' || attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute
-         WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND NOT attisdropped
-         UNION ALL SELECT conrelid::regclass || pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
-         UNION ALL SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid IN ('documents'::regclass, 'revisions'::regclass)
-         UNION ALL SELECT tgrelid::regclass || tgname FROM pg_trigger WHERE NOT tgisinternal
-         UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1",
-    )
 }
 
 /// Checks that nothing is left after the migration is given up, whichever step before the swap was the last, and that the
