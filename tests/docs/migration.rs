@@ -48,7 +48,8 @@ fn required(session: &mut Client, table: &str) -> Vec<String> {
 fn catalog(session: &mut Client) -> Vec<String> {
     session.all(
         "SELECT concat_ws(' ', attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull) AS part
-         FROM pg_attribute WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND NOT attisdropped
+         FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+         WHERE relnamespace = 'public'::regnamespace AND NOT attisdropped
          UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
          WHERE connamespace = 'public'::regnamespace
          UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'

@@ -176,69 +176,48 @@ fn every_section_with_blocks_is_tested() {
     assert_eq!(blocks, KINDS.len() + 3 + 1 + 2 + 2 + 1 + keep::BLOCKS);
 }
 
+/// Checks all kinds of keys in columns of this type.
+fn check_column(column: &str) {
+    for kind in KINDS.into_iter().filter(|kind| kind.column == column) {
+        check(kind, 150, &[]).unwrap_or_else(|e| panic!("{kind:?}: {e}"));
+    }
+}
+
 #[test]
 fn keys_in_text_are_replaced_while_clients_write() {
-    for format in [Format::Ulid, Format::Ksuid, Format::ObjectId] {
-        check(KeyKind::of(format, "text"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
-    }
+    check_column("text");
 }
 
 #[test]
 fn keys_in_uuids_are_replaced_while_clients_write() {
-    for format in [Format::Ulid, Format::Uuidv7] {
-        check(KeyKind::of(format, "uuid"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
-    }
+    check_column("uuid");
 }
 
 #[test]
 fn keys_in_bytes_are_replaced_while_clients_write() {
-    for format in [Format::Ulid, Format::Ksuid, Format::ObjectId] {
-        check(KeyKind::of(format, "bytea"), 150, &[]).unwrap_or_else(|e| panic!("{format:?}: {e}"));
-    }
-}
-
-/// The part of the page that spreads the rows of a second.
-const SPREAD: &str = "second + place * 1000 / count(*) OVER (PARTITION BY second) * interval '1 ms' AS at";
-
-#[test]
-fn rows_of_a_second_that_are_not_spread_are_caught() {
-    // 12,000 rows of two seconds.
-    let kind = KeyKind::of(Format::Ksuid, "text");
-    let edit = (SPREAD, "second AS at");
-    assert_caught(check(kind, 150, &[edit]), "sequence number 4096 is out of range");
+    check_column("bytea");
 }
 
 #[test]
-fn rows_that_are_spread_into_the_next_second_are_caught() {
-    let kind = KeyKind::of(Format::ObjectId, "text");
-    assert_caught(check(kind, 150, &[("place * 1000 /", "(place + 1) * 1000 /")]), "IDs do not have the time");
-}
-
-#[test]
-fn rows_that_are_numbered_in_no_order_are_caught() {
-    let kind = KeyKind::of(Format::Ksuid, "bytea");
-    assert_caught(check(kind, 150, &[("ORDER BY id) - 1 AS place", "ORDER BY md5(id)) - 1 AS place")]), "do not sort");
-}
-
-#[test]
-fn rows_that_are_not_numbered_in_each_tick_are_caught() {
-    let kind = KeyKind::of(Format::Ulid, "text");
-    let edit = ("PARTITION BY snowflake_min_id(at)", "PARTITION BY id");
-    assert_caught(check(kind, 150, &[edit]), "could not create unique index \"documents_new_id\"");
-}
-
-#[test]
-fn ids_without_the_time_of_the_key_are_caught() {
-    let kind = KeyKind::of(Format::Uuidv7, "uuid");
-    let edit = ("snowflake_encode(at, 1023, n)", "snowflake_nextval()");
-    assert_caught(check(kind, 150, &[edit]), "IDs do not have the time");
-}
-
-#[test]
-fn a_key_without_a_default_is_caught() {
-    let kind = KeyKind::of(Format::Ulid, "text");
-    let edit = ("COLUMN id SET DEFAULT", "COLUMN id SET STATISTICS 100; SELECT");
-    assert_caught(check(kind, 150, &[edit]), "null value in column \"id\"");
+fn ids_with_wrong_times_or_in_no_order_are_caught() {
+    let caught = |format, column, edit: Edit, reason: &str| {
+        println!("{edit:?}");
+        assert_caught(check(KeyKind::of(format, column), 150, &[edit]), reason);
+    };
+    // The 12,000 rows of two seconds are not spread, or are spread into the next second.
+    let spread = "second + place * 1000 / count(*) OVER (PARTITION BY second) * interval '1 ms' AS at";
+    caught(Format::Ksuid, "text", (spread, "second AS at"), "sequence number 4096 is out of range");
+    let next = ("place * 1000 /", "(place + 1) * 1000 /");
+    caught(Format::ObjectId, "text", next, "IDs do not have the time");
+    // The rows are numbered in no order, or not in each tick.
+    let order = ("ORDER BY id) - 1 AS place", "ORDER BY md5(id)) - 1 AS place");
+    caught(Format::Ksuid, "bytea", order, "do not sort");
+    let tick = ("PARTITION BY snowflake_min_id(at)", "PARTITION BY id");
+    caught(Format::Ulid, "text", tick, "could not create unique index \"documents_new_id\"");
+    let now = ("snowflake_encode(at, 1023, n)", "snowflake_nextval()");
+    caught(Format::Uuidv7, "uuid", now, "IDs do not have the time");
+    let no_default = ("COLUMN id SET DEFAULT", "COLUMN id SET STATISTICS 100; SELECT");
+    caught(Format::Ulid, "text", no_default, "null value in column \"id\"");
 }
 
 #[test]

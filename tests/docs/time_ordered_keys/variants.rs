@@ -1,7 +1,7 @@
 //! Keys that cannot be used as they are, columns with an order of their own, and layouts with longer ticks, by following what the
 //! page says in words.
 
-use cluster::{Answer, Client, assert_caught, ensure, not_tested, typed};
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, not_tested, typed};
 use fastrand::Rng;
 
 use super::kind::{Format, KeyKind};
@@ -15,21 +15,26 @@ fn assign(kind: KeyKind) -> String {
     block_of(if kind.unit() == 1 { MILLISECONDS } else { SECONDS }, "CREATE TABLE documents_new_ids")
 }
 
-/// Assigns IDs to documents with a key of each problem, and to a usual one, and checks the times of these IDs.
-fn check_problems(kind: KeyKind, time: &str) -> Result<(), String> {
+/// Starts a server with the page's function, and with these documents and the columns of step 2.
+fn documents(kind: KeyKind, columns: &str, rows: &str) -> (Cluster, Client) {
     let server = builder().start();
     let mut session = server.session();
-    let mut random = Rng::with_seed(4);
-    let (early, usual, late) = (1_200_000_000_000, 1_700_000_000_000, 2_208_988_800_000);
-    let [early, usual, late] = [early, usual, late].map(|ms| kind.random(ms, &mut random));
     session
         .batch_execute(&format!(
-            "CREATE TABLE documents (id text PRIMARY KEY); {STEP_2};
-             INSERT INTO documents VALUES ('{usual}'), ('{early}'), ('{late}'), ('malformed');
-             {}",
+            "CREATE TABLE documents ({columns}); {STEP_2}; {}; INSERT INTO documents VALUES {rows}",
             kind.function()
         ))
         .unwrap();
+    (server, session)
+}
+
+/// Assigns IDs to documents with a key of each problem, and to a usual one, and checks the times of these IDs.
+fn check_problems(kind: KeyKind, time: &str) -> Result<(), String> {
+    let mut random = Rng::with_seed(4);
+    let (early, usual, late) = (1_200_000_000_000, 1_700_000_000_000, 2_208_988_800_000);
+    let [early, usual, late] = [early, usual, late].map(|ms| kind.random(ms, &mut random));
+    let rows = format!("('{usual}'), ('{early}'), ('{late}'), ('malformed')");
+    let (server, mut session) = documents(kind, "id text PRIMARY KEY", &rows);
     typed(server.psql(), &assign(kind).replace("key_time(id)", time))?;
     let near = |session: &mut Client, key: &str, at: &str| -> Option<bool> {
         session.one(&format!(
@@ -54,20 +59,17 @@ fn check_problems(kind: KeyKind, time: &str) -> Result<(), String> {
 #[test]
 fn times_that_cannot_be_used_are_replaced() {
     for kind in [KeyKind::of(Format::Ulid, "text"), KeyKind::of(Format::ObjectId, "text")] {
-        check_problems(
-            kind,
-            told("greatest(least(coalesce(key_time(id), now()), now() - interval '1 s'), snowflake_timestamp(0))"),
-        )
-        .unwrap();
-        assert_caught(check_problems(kind, "key_time(id)"), "is outside the range of layout");
-        let early = told("greatest(coalesce(key_time(id), now()), snowflake_timestamp(0))");
-        assert_caught(check_problems(kind, early), "does not have the time now()");
-        assert_caught(
-            check_problems(kind, told("least(coalesce(key_time(id), now()), now() - interval '1 s')")),
-            "is outside the range",
-        );
-        let ignoring = "greatest(key_time(id), snowflake_timestamp(0))";
-        assert_caught(check_problems(kind, ignoring), "the ID of malformed does not have the time now()");
+        let all =
+            told("greatest(least(coalesce(key_time(id), now()), now() - interval '1 s'), snowflake_timestamp(0))");
+        check_problems(kind, all).unwrap();
+        for (time, reason) in [
+            ("key_time(id)", "is outside the range of layout"),
+            (told("greatest(coalesce(key_time(id), now()), snowflake_timestamp(0))"), "does not have the time now()"),
+            (told("least(coalesce(key_time(id), now()), now() - interval '1 s')"), "is outside the range"),
+            ("greatest(key_time(id), snowflake_timestamp(0))", "the ID of malformed does not have the time now()"),
+        ] {
+            assert_caught(check_problems(kind, time), reason);
+        }
     }
 }
 
@@ -75,16 +77,8 @@ fn times_that_cannot_be_used_are_replaced() {
 #[test]
 fn a_malformed_key_gets_the_other_time_of_its_row_or_no_id() {
     for kind in [KeyKind::of(Format::Ulid, "text"), KeyKind::of(Format::Ksuid, "text")] {
-        let server = builder().start();
-        let mut session = server.session();
-        let usual = kind.key(1_700_000_000_000, 7);
-        session
-            .batch_execute(&format!(
-                "CREATE TABLE documents (id text PRIMARY KEY, created_at timestamptz); {STEP_2};
-                 INSERT INTO documents VALUES ('{usual}', NULL), ('malformed', '2020-02-02 00:00+00'); {}",
-                kind.function()
-            ))
-            .unwrap();
+        let rows = format!("('{}', NULL), ('malformed', '2020-02-02 00:00+00')", kind.key(1_700_000_000_000, 7));
+        let (server, mut session) = documents(kind, "id text PRIMARY KEY, created_at timestamptz", &rows);
         let ids = "SELECT count(new_id) FROM documents_new_ids";
         typed(server.psql(), &assign(kind)).unwrap();
         assert_eq!(session.one::<i64>(ids), 1);
@@ -123,13 +117,12 @@ fn check_order(kind: KeyKind, prepare: &str, edits: &[Edit], order: &str) -> Res
 #[test]
 fn keys_in_a_column_with_another_collation_sort_as_bytes() {
     let kind = KeyKind::of(Format::Ksuid, "text");
-    let server = builder().start();
-    let icu: bool = server.connect().one("SELECT EXISTS (SELECT FROM pg_collation WHERE collname = 'en-x-icu')");
+    let icu: bool =
+        builder().start().connect().one("SELECT EXISTS (SELECT FROM pg_collation WHERE collname = 'en-x-icu')");
     if !icu {
         return not_tested("PostgreSQL is built without ICU, whose collations sort letters in another order");
     }
-    let prepare = "ALTER TABLE revisions DROP CONSTRAINT revisions_document_id_fkey;
-        ALTER TABLE documents ALTER COLUMN id TYPE text COLLATE \"en-x-icu\"";
+    let prepare = "DROP TABLE revisions; ALTER TABLE documents ALTER COLUMN id TYPE text COLLATE \"en-x-icu\"";
     let order = "id COLLATE \"C\"";
     check_order(kind, prepare, &[], order).unwrap();
     assert_caught(check_order(kind, prepare, &[(" COLLATE \"C\"", "")], order), "do not sort");
@@ -138,8 +131,7 @@ fn keys_in_a_column_with_another_collation_sort_as_bytes() {
 #[test]
 fn ulids_of_both_cases_sort_together() {
     let kind = KeyKind::of(Format::Ulid, "text");
-    let prepare = "ALTER TABLE revisions DROP CONSTRAINT revisions_document_id_fkey;
-        UPDATE documents SET id = lower(id) WHERE n % 2 = 0";
+    let prepare = "DROP TABLE revisions; UPDATE documents SET id = lower(id) WHERE n % 2 = 0";
     let order = "upper(id) COLLATE \"C\"";
     check_order(kind, prepare, &[("id COLLATE \"C\"", told(order))], order).unwrap();
     assert_caught(check_order(kind, prepare, &[], order), "do not sort");
@@ -200,16 +192,9 @@ fn what_was_begun_can_be_undone() {
 #[test]
 fn uuids_in_text_are_read_as_uuids() {
     let kind = KeyKind::of(Format::Uuidv7, "uuid");
-    let server = builder().start();
-    let mut session = server.session();
-    session
-        .batch_execute(&format!(
-            "CREATE TABLE documents (id text PRIMARY KEY); {STEP_2}; {}; INSERT INTO documents VALUES ('{}'), ('{}')",
-            kind.function(),
-            kind.key(1_700_000_000_000, 1 << 70).to_uppercase(),
-            kind.key(1_600_000_000_000, 1 << 70),
-        ))
-        .unwrap();
+    let [early, late] = [1_600_000_000_000, 1_700_000_000_000].map(|ms| kind.key(ms, 1 << 70));
+    let rows = format!("('{}'), ('{early}')", late.to_uppercase());
+    let (server, mut session) = documents(kind, "id text PRIMARY KEY", &rows);
     let block = assign(kind).replace("key_time(id)", told("key_time(id::uuid)"));
     typed(server.psql(), &block).unwrap();
     let times: Vec<i64> = session.all(
@@ -223,15 +208,8 @@ fn uuids_in_text_are_read_as_uuids() {
 #[test]
 fn rows_without_a_key_get_their_ids_first() {
     let kind = KeyKind::of(Format::Ulid, "text");
-    let server = builder().start();
-    let mut session = server.session();
-    session
-        .batch_execute(&format!(
-            "CREATE TABLE documents (id text UNIQUE); {STEP_2}; {}; INSERT INTO documents VALUES ('{}'), (NULL), (NULL)",
-            kind.function(),
-            kind.key(1_700_000_000_000, 1),
-        ))
-        .unwrap();
+    let rows = format!("('{}'), (NULL), (NULL)", kind.key(1_700_000_000_000, 1));
+    let (server, mut session) = documents(kind, "id text UNIQUE", &rows);
     let check = block_of(CHECK, "AS problem");
     let found: String = session.one(check.trim().trim_end_matches(';'));
     assert_eq!(found, "malformed");
