@@ -23,20 +23,24 @@ fn block(title: &str, part: &str) -> String {
     block_with(blocks(title).into_iter().map(|(_, text)| text).collect(), part)
 }
 
-/// Creates the tables on a server with pg_partman, and lets pg_partman maintain them and one other table. Returns `None`, and
-/// prints why, on a PostgreSQL that is not Debian's and has no pg_partman.
-fn run<'a>(edit: Edit<'a>, tables: &str) -> Option<SectionRun<'a>> {
-    run_on(builder(), edit, tables)
-}
-
-/// Does the same on a server that has other settings.
-fn run_on<'a>(builder: Builder, edit: Edit<'a>, tables: &str) -> Option<SectionRun<'a>> {
+/// Returns `None`, and prints why, on a PostgreSQL that is not Debian's and has no pg_partman.
+fn installed() -> Option<()> {
     let postgresql = Host::get().installation();
     let library = postgresql.libraries.join("pg_partman_bgw.so");
     if !postgresql.is_debians() && !library.exists() {
         not_tested(&format!("there is no {}", library.display()));
         return None;
     }
+    Some(())
+}
+
+/// Creates the tables on a server with pg_partman, and lets pg_partman maintain them and one other table.
+fn run<'a>(edit: Edit<'a>, tables: &str) -> SectionRun<'a> {
+    run_on(builder(), edit, tables)
+}
+
+/// Does the same on a server that has other settings.
+fn run_on<'a>(builder: Builder, edit: Edit<'a>, tables: &str) -> SectionRun<'a> {
     let server = builder.start();
     server
         .session()
@@ -47,7 +51,7 @@ fn run_on<'a>(builder: Builder, edit: Edit<'a>, tables: &str) -> Option<SectionR
              {tables}"
         ))
         .expect("tables");
-    Some(SectionRun::of(server, edit))
+    SectionRun::of(server, edit)
 }
 
 /// Runs the maintenance of all tables, as pg_partman's background worker does, and checks that it has maintained the other table.

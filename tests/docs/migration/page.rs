@@ -42,7 +42,7 @@ pub struct SectionRun<'a> {
     edits: Vec<(Edit<'a>, bool)>,
     pub blocks: usize,
     /// The maximum number of times that a block is typed if it waits too long for a lock.
-    pub tries: usize,
+    tries: usize,
     /// How long a statement may take, in seconds. A statement that waits forever is an error, and does not make the test hang.
     pub patience: u32,
 }

@@ -7,7 +7,7 @@ use cluster::{
 };
 
 use super::key::{BACK, TABLES, migrate, steps};
-use super::{block, maintain, run};
+use super::{block, installed, maintain, run};
 use crate::migration::page::{AS_WRITTEN, Edit};
 
 /// The sections with blocks, and how many blocks each has.
@@ -92,14 +92,14 @@ fn check_removal(server: &Cluster, days: Edit) -> Result<(), String> {
 
 #[test]
 fn old_partitions_are_removed_one_by_one() {
-    let Some(migrated) = migrate(AS_WRITTEN) else { return };
-    check_removal(&migrated.unwrap().server, AS_WRITTEN).unwrap();
+    let Some(()) = installed() else { return };
+    check_removal(&migrate(AS_WRITTEN).unwrap().server, AS_WRITTEN).unwrap();
 }
 
 #[test]
 fn a_removal_that_takes_the_old_numbers_for_old_days_is_caught() {
-    let Some(migrated) = migrate(AS_WRITTEN) else { return };
-    let run = migrated.unwrap();
+    let Some(()) = installed() else { return };
+    let run = migrate(AS_WRITTEN).unwrap();
     run.server.connect().batch_execute("ALTER TABLE alerts DROP CONSTRAINT alerts_reading_id_fkey").unwrap();
     // The statement of docs/partitions.md without its lower limit, of which the page warns.
     let usual =
@@ -110,81 +110,78 @@ fn a_removal_that_takes_the_old_numbers_for_old_days_is_caught() {
 }
 
 /// Removes old partitions while a transaction that is open at first makes a row of one of them newer.
-fn check_late_row(edit: Edit) -> Option<Result<(), String>> {
-    let migrated = migrate(AS_WRITTEN)?;
-    Some(migrated.and_then(|run| {
-        let [mut writer, mut watch] = [0; 2].map(|_| run.server.connect());
-        writer
-            .batch_execute(
-                "DELETE FROM alerts; UPDATE readings SET created_at = created_at - interval '100 days' WHERE id < 10000",
-            )
-            .expect("old rows");
-        writer.batch_execute("BEGIN; UPDATE readings SET created_at = now() WHERE id = 1").expect("a writer");
-        thread::scope(|scope| {
-            let removing = scope.spawn(|| remove(&run.server, "max(created_at)", edit));
-            let waits = waiting(&mut watch, || removing.is_finished()) && !removing.is_finished();
-            ensure!(waits, "the statement does not wait");
-            writer.batch_execute("COMMIT").expect("a writer");
-            removing.join().expect("a thread that ends").map(drop)
-        })?;
-        let kept: i64 = watch.one("SELECT count(*) FROM readings WHERE id = 1");
-        ensure!(kept == 1, "a new row is lost");
-        Ok(())
-    }))
+fn check_late_row(edit: Edit) -> Result<(), String> {
+    let run = migrate(AS_WRITTEN)?;
+    let [mut writer, mut watch] = [0; 2].map(|_| run.server.connect());
+    writer
+        .batch_execute(
+            "DELETE FROM alerts; UPDATE readings SET created_at = created_at - interval '100 days' WHERE id < 10000",
+        )
+        .expect("old rows");
+    writer.batch_execute("BEGIN; UPDATE readings SET created_at = now() WHERE id = 1").expect("a writer");
+    thread::scope(|scope| {
+        let removing = scope.spawn(|| remove(&run.server, "max(created_at)", edit));
+        let waits = waiting(&mut watch, || removing.is_finished()) && !removing.is_finished();
+        ensure!(waits, "the statement does not wait");
+        writer.batch_execute("COMMIT").expect("a writer");
+        removing.join().expect("a thread that ends").map(drop)
+    })?;
+    let kept: i64 = watch.one("SELECT count(*) FROM readings WHERE id = 1");
+    ensure!(kept == 1, "a new row is lost");
+    Ok(())
 }
 
 #[test]
 fn a_partition_that_gets_a_newer_row_meanwhile_is_kept() {
-    let Some(checked) = check_late_row(AS_WRITTEN) else { return };
-    checked.unwrap();
+    let Some(()) = installed() else { return };
+    check_late_row(AS_WRITTEN).unwrap();
 }
 
 #[test]
 fn a_newest_row_that_is_looked_for_only_once_is_caught() {
+    let Some(()) = installed() else { return };
     let again = "                EXECUTE format('SELECT max(created_at) FROM %s', part) INTO newest;\n";
     assert!(block(REMOVE, "max(created_at)").contains(again));
-    let Some(checked) = check_late_row((again, "")) else { return };
-    assert_caught(checked, "a new row is lost");
+    assert_caught(check_late_row((again, "")), "a new row is lost");
 }
 
 /// Removes two old partitions, and checks that the locks for the first one end before the second one is read.
-fn check_transactions(edit: Edit) -> Option<Result<(), String>> {
-    let migrated = migrate(AS_WRITTEN)?;
-    Some(migrated.and_then(|run| {
-        let mut session = run.server.connect();
-        session
-            .batch_execute(
-                "DELETE FROM alerts; UPDATE readings SET created_at = created_at - interval '100 days' WHERE id < 20000;
-                 CREATE TABLE dropped (transaction xid8);
-                 CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql
-                     AS 'BEGIN INSERT INTO dropped VALUES (pg_current_xact_id()); END';
-                 CREATE EVENT TRIGGER note ON sql_drop WHEN tag IN ('DROP TABLE') EXECUTE FUNCTION note()",
-            )
-            .expect("old rows");
-        remove(&run.server, "max(created_at)", edit)?;
-        let left = old_partitions(&mut session);
-        ensure!(left[0] == 20_000, "left: {left:?}");
-        let transactions: i64 = session.one("SELECT count(DISTINCT transaction::text) FROM dropped");
-        ensure!(transactions == 2, "two partitions were removed in {transactions} transactions");
-        Ok(())
-    }))
+fn check_transactions(edit: Edit) -> Result<(), String> {
+    let run = migrate(AS_WRITTEN)?;
+    let mut session = run.server.connect();
+    session
+        .batch_execute(
+            "DELETE FROM alerts; UPDATE readings SET created_at = created_at - interval '100 days' WHERE id < 20000;
+             CREATE TABLE dropped (transaction xid8);
+             CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql
+                 AS 'BEGIN INSERT INTO dropped VALUES (pg_current_xact_id()); END';
+             CREATE EVENT TRIGGER note ON sql_drop WHEN tag IN ('DROP TABLE') EXECUTE FUNCTION note()",
+        )
+        .expect("old rows");
+    remove(&run.server, "max(created_at)", edit)?;
+    let left = old_partitions(&mut session);
+    ensure!(left[0] == 20_000, "left: {left:?}");
+    let transactions: i64 = session.one("SELECT count(DISTINCT transaction::text) FROM dropped");
+    ensure!(transactions == 2, "two partitions were removed in {transactions} transactions");
+    Ok(())
 }
 
 #[test]
 fn each_partition_is_removed_in_a_transaction_of_its_own() {
-    let Some(checked) = check_transactions(AS_WRITTEN) else { return };
-    checked.unwrap();
+    let Some(()) = installed() else { return };
+    check_transactions(AS_WRITTEN).unwrap();
 }
 
 #[test]
 fn a_removal_in_one_transaction_is_caught() {
-    let Some(checked) = check_transactions(("        COMMIT;\n", "")) else { return };
-    assert_caught(checked, "two partitions were removed in 1 transactions");
+    let Some(()) = installed() else { return };
+    assert_caught(check_transactions(("        COMMIT;\n", "")), "two partitions were removed in 1 transactions");
 }
 
 #[test]
 fn the_table_is_removed_from_pg_partman_with_what_only_it_uses() {
-    let Some(mut run) = run(AS_WRITTEN, TABLES) else { return };
+    let Some(()) = installed() else { return };
+    let mut run = run(AS_WRITTEN, TABLES);
     let mut session = run.server.connect();
     // pg_partman's retention keeps tables unless it is told otherwise.
     session
