@@ -6,28 +6,15 @@ use cluster::{Answer, Stop, alter_system_takes_unknown_names, assert_caught, ens
 
 use crate::worker_ids::page::{PageHost, section};
 
-/// The commands that the section gives the reader to type.
-struct AlterSystemCommands {
-    statements: String,
-    /// The same statements for a server that knows the setting.
-    known: String,
-    repair: String,
-    overrule: String,
-}
-
-fn commands() -> AlterSystemCommands {
+/// Returns the blocks of the section: the statements, and the commands that repair and overrule them. The first block is the
+/// statements for a server that knows the setting.
+fn commands() -> [String; 4] {
     let mut recipe = section("By ALTER SYSTEM");
-    let statements = recipe.block("sql alone");
+    let [statements, repair, overrule] = ["sql alone", "sh repair", "sh override"].map(|info| recipe.block(info));
+    assert!(recipe.is_empty());
     let known = statements.replace("\nSET snowflake_pg.worker_id = 7;\n", "\n");
     assert_ne!(known, statements);
-    let commands = AlterSystemCommands {
-        statements,
-        known,
-        repair: recipe.block("sh repair"),
-        overrule: recipe.block("sh override"),
-    };
-    assert!(recipe.is_empty());
-    commands
+    [known, statements, repair, overrule]
 }
 
 /// Starts a server without the extension's library and settings.
@@ -51,7 +38,8 @@ fn outcome(machine: &mut PageHost, statements: &str) -> Result<(i32, String), St
 #[test]
 fn after_the_statements_and_a_restart_the_server_has_its_number() {
     let mut machine = stock("alter");
-    let found = outcome(&mut machine, &commands().statements).unwrap();
+    let [_, statements, ..] = commands();
+    let found = outcome(&mut machine, &statements).unwrap();
     assert_eq!(found, (7, "plpgsql, snowflake_pg".into()));
     let (setting, source, file) = machine.origin();
     assert_eq!((setting.as_str(), source.as_str()), ("7", "configuration file"));
@@ -61,7 +49,8 @@ fn after_the_statements_and_a_restart_the_server_has_its_number() {
 #[test]
 fn alter_system_knows_no_setting_of_a_library_that_is_not_loaded() {
     let machine = stock("alter_unknown");
-    let typed = machine.psql(&commands().known);
+    let [known, ..] = commands();
+    let typed = machine.psql(&known);
     if alter_system_takes_unknown_names() {
         assert_eq!(typed, Ok(String::new()));
     } else {
@@ -71,9 +60,9 @@ fn alter_system_knows_no_setting_of_a_library_that_is_not_loaded() {
 
 /// Makes a mistake that keeps the server from starting, and then checks both ways to repair the server.
 fn check_ways_out(test: &str, mistake: &str, log: &str) -> Result<(), String> {
-    let commands = commands();
+    let [known, statements, repair, overrule] = commands();
     let mut machine = stock(test);
-    outcome(&mut machine, &commands.statements)?;
+    outcome(&mut machine, &statements)?;
     let blocked = |machine: &mut PageHost| match outcome(machine, mistake) {
         Ok(found) => Err(format!("the server starts: {found:?}")),
         Err(said) => {
@@ -83,30 +72,28 @@ fn check_ways_out(test: &str, mistake: &str, log: &str) -> Result<(), String> {
     };
 
     blocked(&mut machine)?;
-    machine.shell(&commands.repair)?;
+    machine.shell(&repair)?;
     machine.server.try_start()?;
     let lines = fs::read_to_string(machine.server.dir().join("postgresql.auto.conf")).expect("it can be read");
     ensure!(lines.lines().all(|line| line.starts_with('#')), "lines are left: {lines}");
-    ensure!(outcome(&mut machine, &commands.statements)?.0 == 7, "it cannot be said right");
+    ensure!(outcome(&mut machine, &statements)?.0 == 7, "it cannot be said right");
 
     blocked(&mut machine)?;
-    machine.start_by(&commands.overrule, &[])?;
+    machine.start_by(&overrule, &[])?;
     ensure!(machine.origin().1 == "command line", "the command line is not stronger");
-    assert_caught(machine.psql(&commands.statements).map(drop), "cannot be changed without restarting the server");
-    ensure!(outcome(&mut machine, &commands.known)?.0 == 7, "it cannot be said right");
+    assert_caught(machine.psql(&statements).map(drop), "cannot be changed without restarting the server");
+    ensure!(outcome(&mut machine, &known)?.0 == 7, "it cannot be said right");
     Ok(())
 }
 
 #[test]
-fn from_a_wrong_number_there_are_two_ways_out() {
+fn from_a_wrong_number_or_list_there_are_two_ways_out() {
+    let number = "ALTER SYSTEM SET snowflake_pg.worker_id = 1024";
     let log = "FATAL:  invalid value for parameter \"snowflake_pg.worker_id\": \"1024\"";
-    check_ways_out("alter_number", "ALTER SYSTEM SET snowflake_pg.worker_id = 1024", log).unwrap();
-}
-
-#[test]
-fn from_a_list_that_became_one_name_there_are_two_ways_out() {
-    let mistake = "ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements, snowflake_pg'";
-    check_ways_out("alter_list", mistake, "could not access file \"plpgsql, snowflake_pg\"").unwrap();
+    check_ways_out("alter_number", number, log).unwrap();
+    // The list becomes one name.
+    let list = "ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements, snowflake_pg'";
+    check_ways_out("alter_list", list, "could not access file \"plpgsql, snowflake_pg\"").unwrap();
 }
 
 #[test]

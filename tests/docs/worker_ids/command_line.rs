@@ -1,34 +1,19 @@
 //! Tests of the section "From the host name or the environment".
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::{fs, path::Path};
 
 use cluster::{Answer, Host, Stop, assert_caught, check_unique};
 
 use crate::worker_ids::page::{PageHost, section};
 
-const TITLE: &str = "From the host name or the environment";
-
-/// The commands that the section gives the reader to type.
-struct CommandLineCommands {
-    ordinal: String,
-    complaint: String,
-    range: String,
-    variable: String,
-    container: String,
-}
-
-fn commands() -> CommandLineCommands {
-    let mut recipe = section(TITLE);
-    let commands = CommandLineCommands {
-        ordinal: recipe.block("sh ordinal"),
-        complaint: recipe.block("text"),
-        range: recipe.block("sh range"),
-        variable: recipe.block("sh variable"),
-        container: recipe.block("yaml"),
-    };
+/// Returns the blocks of the section: the command for an ordinal, what it prints, the commands for a range and a variable, and
+/// the description of a container.
+fn commands() -> [String; 5] {
+    let mut recipe = section("From the host name or the environment");
+    let blocks = ["sh ordinal", "text", "sh range", "sh variable", "yaml"].map(|info| recipe.block(info));
     assert!(recipe.is_empty());
-    commands
+    blocks
 }
 
 /// Returns a host whose server gets its worker ID only from the command line.
@@ -49,7 +34,7 @@ fn worker(machine: &mut PageHost, command: &str, environment: &[(&str, &str)]) -
 
 #[test]
 fn two_ordinals_are_two_worker_ids() {
-    let command = commands().ordinal;
+    let [command, ..] = commands();
     let (mut seven, mut twelve) = (machine("ordinals", "orders-7"), machine("ordinals", "orders-12"));
     seven.start_by(&command, &[("HOSTNAME", "orders-7")]).unwrap();
     twelve.start_by(&command, &[("HOSTNAME", "shop-orders-12")]).unwrap();
@@ -64,10 +49,10 @@ fn two_ordinals_are_two_worker_ids() {
 
 #[test]
 fn a_host_name_without_a_number_that_fits_keeps_the_server_from_starting() {
-    let commands = commands();
+    let [ordinal, complaint, range, variable, _] = commands();
     let mut machine = machine("no_ordinal", "orders");
     let refused = |value: &str| format!("invalid value for parameter \"snowflake_pg.worker_id\": \"{value}\"");
-    assert_eq!(commands.complaint, format!("FATAL:  {}\n", refused("orders")));
+    assert_eq!(complaint, format!("FATAL:  {}\n", refused("orders")));
     let ordinals: [(&[(&str, &str)], &str); 6] = [
         (&[("HOSTNAME", "orders")], "orders"),
         (&[], ""),
@@ -77,34 +62,34 @@ fn a_host_name_without_a_number_that_fits_keeps_the_server_from_starting() {
         (&[("HOSTNAME", "orders-5d4f8c7b9-22222")], "22222"),
     ];
     for (environment, value) in ordinals {
-        assert_caught(worker(&mut machine, &commands.ordinal, environment).map(drop), &refused(value));
+        assert_caught(worker(&mut machine, &ordinal, environment).map(drop), &refused(value));
     }
     for (environment, value) in
         [(&[][..], ""), (&[("WORKER_ID", "")], ""), (&[("WORKER_ID", "$(WORKER_ID)")], "$(WORKER_ID)")]
     {
-        assert_caught(worker(&mut machine, &commands.variable, environment).map(drop), &refused(value));
+        assert_caught(worker(&mut machine, &variable, environment).map(drop), &refused(value));
     }
     for name in ["orders", "orders-", "", "orders-1x", "orders-010"] {
         let complaint = format!("host name \"{name}\" has no ordinal");
-        let started = worker(&mut machine, &commands.range, &[("HOSTNAME", name)]);
+        let started = worker(&mut machine, &range, &[("HOSTNAME", name)]);
         assert_caught(started.map(drop), &complaint);
     }
     // The ordinals 923 and 1023 below are the highest ordinals that fit. The ordinal 924 does not fit.
-    let last = worker(&mut machine, &commands.range, &[("HOSTNAME", "orders-924")]);
+    let last = worker(&mut machine, &range, &[("HOSTNAME", "orders-924")]);
     assert_caught(last.map(drop), &refused("1024"));
-    assert_eq!(worker(&mut machine, &commands.range, &[("HOSTNAME", "orders-923")]), Ok(1023));
-    assert_eq!(worker(&mut machine, &commands.ordinal, &[("HOSTNAME", "orders-1023")]), Ok(1023));
+    assert_eq!(worker(&mut machine, &range, &[("HOSTNAME", "orders-923")]), Ok(1023));
+    assert_eq!(worker(&mut machine, &ordinal, &[("HOSTNAME", "orders-1023")]), Ok(1023));
 }
 
 #[test]
 fn a_range_begins_where_it_is_said() {
-    let commands = commands();
+    let [_, _, range, ..] = commands();
     let mut machine = machine("range", "orders");
     for (name, expected) in [("orders-0", 100), ("orders-7", 107)] {
-        assert_eq!(worker(&mut machine, &commands.range, &[("HOSTNAME", name)]), Ok(expected));
+        assert_eq!(worker(&mut machine, &range, &[("HOSTNAME", name)]), Ok(expected));
     }
     // This command does not check the ordinal. The page warns of this mistake.
-    let last = commands.range.lines().last().expect("the server's start");
+    let last = range.lines().last().expect("the server's start");
     let unchecked = last.replace("100 + ordinal", "100 + ${HOSTNAME##*-}");
     assert_ne!(unchecked, last);
     for (name, wrong) in [("orders", 100), ("orders-010", 108)] {
@@ -114,7 +99,7 @@ fn a_range_begins_where_it_is_said() {
 
 #[test]
 fn the_environment_is_stronger_than_the_data_directory() {
-    let command = commands().variable;
+    let [_, _, _, command, _] = commands();
     let mut machine = machine("variable", "orders");
     machine.configure("snowflake_pg.worker_id = 8");
     machine.server.start();
@@ -128,9 +113,8 @@ fn the_environment_is_stronger_than_the_data_directory() {
 
 #[test]
 fn the_container_runs_the_command_of_its_description() {
-    let line = commands().container;
-    let line =
-        line.lines().last().and_then(|line| line.strip_prefix("        command: ")).expect("the command").to_string();
+    let [.., container] = commands();
+    let line = container.lines().last().and_then(|line| line.strip_prefix("        command: ")).expect("the command");
     let mut machine = PageHost::new("container", "orders", |builder| builder);
     machine.server.start();
     // A YAML list of this form is also valid JSON.
@@ -145,15 +129,11 @@ fn the_container_runs_the_command_of_its_description() {
     Host::get().write(&entrypoint, "#!/bin/sh\nexec \"$@\"\n");
     fs::set_permissions(&entrypoint, PermissionsExt::from_mode(0o755)).expect("the mode of a new file can be set");
     let data = machine.server.dir().display().to_string();
-    let path = path_with(&machine.directory);
+    let others = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{}:{others}", machine.directory.display(), Host::get().installation().bin.display());
     let mut run =
         |name: &str| worker(&mut machine, &command, &[("HOSTNAME", name), ("PGDATA", &data), ("PATH", &path)]);
     assert_eq!(run("orders-0"), Ok(0));
     assert_eq!(run("orders-7"), Ok(7));
     assert_caught(run("orders").map(drop), "invalid value for parameter \"snowflake_pg.worker_id\": \"orders\"");
-}
-
-fn path_with(directory: &Path) -> String {
-    let others = std::env::var("PATH").unwrap_or_default();
-    format!("{}:{}:{others}", directory.display(), Host::get().installation().bin.display())
 }

@@ -1,7 +1,7 @@
 //! Streaming replication: a former primary has issued IDs that the other server does not know. When the former primary is rewound
 //! and promoted again, it does not repeat these IDs, although its clock is behind them, because its mark was carried over.
 
-use cluster::{Boot, Builder, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, ensure, last_to_draw, within};
+use cluster::{Boot, Builder, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, draw_above, ensure, within};
 
 use crate::worker_ids::page::{PATIENCE, PageHost, section};
 
@@ -17,18 +17,6 @@ enum MarkHandling {
 
 fn like(builder: Builder) -> Builder {
     builder.sparse().set("wal_retrieve_retry_interval", "100ms")
-}
-
-const PER_SECOND: usize = SPARSE_PER_SECOND as usize;
-
-/// Draws until the IDs of five seconds are above the mark `from`.
-fn draw_above(machine: &PageHost, from: i64) -> Result<Vec<i64>, String> {
-    let until = last_to_draw(&mut machine.server.connect(), from);
-    let mut ids = Vec::new();
-    while ids.last() <= Some(&until) {
-        ids.extend(machine.insert(PER_SECOND)?);
-    }
-    Ok(ids)
 }
 
 fn check(test: &str, what: MarkHandling) -> Result<(), String> {
@@ -48,7 +36,7 @@ fn check(test: &str, what: MarkHandling) -> Result<(), String> {
         "CREATE EXTENSION snowflake_pg;
          CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL)",
     )?;
-    let mut ids = db1.insert(PER_SECOND)?;
+    let mut ids = db1.insert(SPARSE_PER_SECOND as usize)?;
     db2.shell(&recipe.block("sh db2"))?;
     db2.localize();
     db2.server.try_start()?;
@@ -56,7 +44,7 @@ fn check(test: &str, what: MarkHandling) -> Result<(), String> {
     ensure!(within(PATIENCE, || db2.server.shown_mark() == mark), "the standby does not follow:\n{}", db2.server.log());
     // db2 is cut off, so no server replays what db1 issues from now on.
     db2.psql(&recipe.block("sql db2"))?;
-    ids.extend(draw_above(&db1, mark)?);
+    ids.extend(draw_above(&mut db1.server.connect(), mark));
     let alone = db1.server.shown_mark();
     ensure!(alone > mark && db2.server.shown_mark() == mark, "nothing was issued that the other does not know of");
 
@@ -75,7 +63,7 @@ fn check(test: &str, what: MarkHandling) -> Result<(), String> {
     db1.server.set_clock("-60");
     db1.server.try_start()?;
     db1.server.promote();
-    ids.extend(draw_above(&db1, mark)?);
+    ids.extend(draw_above(&mut db1.server.connect(), mark));
     ensure!(db1.origin().0 == "1", "db1 has another number");
     check_unique(&mut ids)
 }
