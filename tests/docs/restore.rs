@@ -3,7 +3,6 @@
 //! docs/kubernetes.md: so does a container that is restarted without its witness.
 
 use std::fs;
-use std::path::PathBuf;
 
 use cluster::{
     Answer, Boot, Cluster, Host, PATIENCE, SPARSE_PER_SECOND, Scratch, Stop, assert_caught, block_with, blocks,
@@ -25,17 +24,8 @@ enum RestoreStep {
     SameMachine,
 }
 
-/// An archive, which is removed at the end.
-struct Archive(PathBuf);
-
-impl Drop for Archive {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn check_restore(name: &str, done: RestoreStep) -> Result<(), String> {
-    let archive = Archive(Host::get().fresh_dir(&format!("{name}.archive")));
+    let archive = Scratch::new(&format!("{name}.archive"));
     let file = |file: &str| archive.0.join(file).display().to_string();
     let boot = Boot::new(name);
     let machine = (done == RestoreStep::SameMachine).then_some(&boot);

@@ -1,13 +1,10 @@
 //! The layout of a fleet changes, and servers with worker IDs in their configuration change to a registry.
 
-use std::time::Duration;
-
 use cluster::{
-    Answer, Ask, Cluster, History, Load, Recipe, SPARSE_LAYOUT, SPARSE_PER_SECOND, Stop, assert_caught, check_unique,
-    ensure, within,
+    Answer, Cluster, Recipe, SPARSE_LAYOUT, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, ensure, within,
 };
 
-use crate::fleet::hosts::{FleetHosts, SOON, check, check_log, psql, section, wait_for_worker};
+use crate::fleet::hosts::{FleetHosts, SOON, check, check_log, check_together, psql, section, wait_for_worker};
 
 #[test]
 fn a_fleet_with_another_layout_issues_ids_above_those_of_the_old_layout() {
@@ -49,14 +46,7 @@ fn with_another_datacenter_id_servers_change_one_after_the_other() {
     let configured = configured.set("snowflake_pg.layout", LAYOUT).set("snowflake_pg.worker_id", "0").start();
     let changed = hosts.server("db2").set("snowflake_pg.layout", LAYOUT).set("snowflake_pg.datacenter_id", "1").start();
     wait_for_worker(&changed, 0);
-    let loads = [&configured, &changed].map(|server| {
-        drop(server.session());
-        Load::start(server, 2, Ask::READING, "")
-    });
-    std::thread::sleep(Duration::from_secs(2));
-    let mut ledger = History::default();
-    loads.into_iter().for_each(|load| ledger.merge(load.finish()));
-    ledger.check(100).unwrap();
+    check_together(&[&configured, &changed]).unwrap();
 }
 
 /// Servers with configured worker IDs change to a registry. The clock of the first one is wrong, so that its IDs are in the future, and

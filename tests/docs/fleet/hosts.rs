@@ -1,7 +1,13 @@
 //! The sections of docs/fleet.md, and the hosts on which their blocks are typed.
 
+use std::thread;
+use std::time::Duration;
+
 pub use cluster::SOON;
-use cluster::{Answer, Builder, Cluster, Host, Recipe, Scratch, assert_caught, command, output, typed, within};
+use cluster::{
+    Answer, Ask, Builder, Cluster, History, Host, Load, Recipe, Scratch, assert_caught, command, ensure, output, typed,
+    within,
+};
 
 pub const PAGE: &str = "docs/fleet.md";
 
@@ -58,6 +64,20 @@ impl FleetHosts {
         builder
     }
 
+    /// Starts a server of the fleet. Waits until it has this worker ID, and until the registry has received another heartbeat.
+    pub fn join(&self, server: Builder, worker: i32, registry: &Cluster) -> Cluster {
+        let server = server.start();
+        wait_for_worker(&server, worker);
+        wait_for_heartbeat(registry, worker);
+        server
+    }
+
+    /// Tells a server that the registry is in the second host.
+    pub fn move_to_second(&self, server: &mut Cluster) {
+        server.set("snowflake_pg.registry", &self.here("host=registry2.example dbname=fleet user=fleet"));
+        server.reload();
+    }
+
     /// Returns a block as the test types it: with the sockets and paths of the test.
     pub fn here(&self, text: &str) -> String {
         let mut text = text.replace(DIRECTORY, &self.directory.0.display().to_string());
@@ -91,6 +111,12 @@ pub fn check(server: &Cluster, database: &str, text: &str, shown: &str) {
         result.is_ok()
     });
     result.unwrap_or_else(|reason| panic!("{text}\n{reason}"));
+}
+
+/// Types the next blocks of a section, and checks that psql prints what the page shows.
+pub fn check_next(recipe: &mut Recipe, info: &str, server: &Cluster, database: &str) {
+    let (text, shown) = (recipe.block(info), recipe.block("text"));
+    check(server, database, &text, &shown);
 }
 
 /// Compares what psql has printed with what the page shows, except for times, IDs, hosts and paths.
@@ -133,6 +159,23 @@ fn known(word: &str, machine: &str) -> String {
     } else {
         word.into()
     }
+}
+
+/// Returns true if a new session gets an ID.
+pub fn issues(server: &Cluster) -> bool {
+    server.session().query("SELECT snowflake_nextval()", &[]).is_ok()
+}
+
+/// Checks that servers that issue IDs at the same time, as soon as each of them issues IDs, issue none twice.
+pub fn check_together(fleet: &[&Cluster]) -> Result<(), String> {
+    for server in fleet {
+        ensure!(within(SOON, || issues(server)), "a server issues no IDs:\n{}", server.log());
+    }
+    let loads: Vec<Load> = fleet.iter().map(|server| Load::start(server, 2, Ask::READING, "")).collect();
+    thread::sleep(Duration::from_secs(3));
+    let mut ledger = History::default();
+    loads.into_iter().for_each(|load| ledger.merge(load.finish()));
+    ledger.check(100)
 }
 
 /// Waits until the server has this worker ID and issues IDs.

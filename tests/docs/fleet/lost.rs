@@ -1,12 +1,12 @@
 //! The registry is lost, and there is no backup, or a backup whose restore the registry does not notice.
 
 use std::fs;
-use std::time::Duration;
 
-use cluster::{Answer, Ask, Boot, History, Host, Load, Recipe, Stop, assert_caught, check_unique, ensure, within};
+use cluster::{Answer, Boot, Host, Recipe, Stop, assert_caught, check_unique, ensure};
 
 use crate::fleet::hosts::{
-    FleetHosts, PAGE, SOON, check, check_log, psql, section, wait_for_heartbeat, wait_for_worker,
+    FleetHosts, PAGE, check, check_log, check_next, check_together, issues, psql, section, wait_for_heartbeat,
+    wait_for_worker,
 };
 
 /// The page that says how the tags are created again.
@@ -17,12 +17,8 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     let hosts = FleetHosts::new("lost");
     let machine = Boot::new("fleet_page_lost");
     let mut old = hosts.registry("registry.example", "41:10:12");
-    let mut server = hosts.server("db1").on(&machine).start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&old, 0);
-    let mut second = hosts.server("db2").on(&machine).start();
-    wait_for_worker(&second, 1);
-    wait_for_heartbeat(&old, 1);
+    let mut server = hosts.join(hosts.server("db1").on(&machine), 0, &old);
+    let mut second = hosts.join(hosts.server("db2").on(&machine), 1, &old);
     let mut ids = server.session().batch(1_000);
     ids.extend(second.session().batch(1_000));
     psql(&old, "fleet", "SELECT snowflake_registry.create_segment('orders', step => 100)").unwrap();
@@ -40,10 +36,8 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     assert_eq!(second.session().one::<i64>("SELECT snowflake_segment_nextval('orders')"), 101);
     old.stop(Stop::Immediate);
     let new = hosts.registry("registry2.example", "41:10:12");
-    for server in [&mut server, &mut second] {
-        server.set("snowflake_pg.registry", &hosts.here("host=registry2.example dbname=fleet user=fleet"));
-        server.reload();
-    }
+    hosts.move_to_second(&mut server);
+    hosts.move_to_second(&mut second);
     let mut replace = section("Replace a registry that has no backup");
     let mut tags = Recipe::of(ORDERS, "Create the tags in a new registry");
     let drawn = tags.block("sql drawn");
@@ -53,7 +47,7 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     assert!(text(ORDERS).contains(told));
     let shown = psql(&second, "postgres", &drawn).unwrap();
     assert!(shown.lines().any(|line| line.split_whitespace().eq(["orders", "|", "102"])), "{shown}");
-    check(&server, "postgres", &tags.block("sql stored"), &tags.block("text"));
+    check_next(&mut tags, "sql stored", &server, "postgres");
     assert!(text(PAGE).contains("logs `the registry belongs to a different fleet`"));
     for server in [&mut server, &mut second] {
         check_log(server, "heartbeat failed: the registry belongs to a different fleet");
@@ -63,14 +57,12 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     new.connect_to("fleet").batch_execute(&tags.block("sql tags")).unwrap();
     hosts.shell(&replace.block("sh witness").replace("/dev/shm", &directory), &server).unwrap();
     assert!(replace.is_empty() && tags.is_empty());
-    server.start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&new, 0);
-    second.start();
-    wait_for_worker(&second, 1);
-    wait_for_heartbeat(&new, 1);
-    ids.extend(server.session().batch(1_000));
-    ids.extend(second.session().batch(1_000));
+    for (worker, server) in [(0, &mut server), (1, &mut second)] {
+        server.start();
+        wait_for_worker(server, worker);
+        wait_for_heartbeat(&new, worker);
+        ids.extend(server.session().batch(1_000));
+    }
     check_unique(&mut ids).unwrap();
     // The numbers continue above those of the lost registry.
     let next = "INSERT INTO orders (item) VALUES ('tea')
@@ -89,9 +81,7 @@ fn check_snapshot(test: &'static str, closed: bool) -> Result<(), String> {
     registry.stop(Stop::Fast);
     Host::get().copy_dir(&dir, &snapshot);
     registry.start();
-    let mut server = hosts.server("db1").start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&registry, 0);
+    let mut server = hosts.join(hosts.server("db1"), 0, &registry);
     server.set("snowflake_pg.registry", "host=/nowhere");
     server.reload();
     check_log(&server, "heartbeat failed: cannot connect to the registry");
@@ -116,15 +106,8 @@ fn check_snapshot(test: &'static str, closed: bool) -> Result<(), String> {
         wait_for_worker(&second, 0);
         fleet.push(&second);
     }
-    let issues = || server.session().query("SELECT snowflake_nextval()", &[]).is_ok();
-    ensure!(within(SOON, issues), "the server issues no IDs:\n{}", server.log());
-    let loads: Vec<Load> = fleet.iter().map(|server| Load::start(server, 2, Ask::READING, "")).collect();
-    std::thread::sleep(Duration::from_secs(3));
-    let mut ledger = History::default();
-    loads.into_iter().for_each(|load| ledger.merge(load.finish()));
-    ledger.check(100)?;
-    let refused = second.session().query("SELECT snowflake_nextval()", &[]).is_err();
-    ensure!(refused == closed, "the new server has a worker ID");
+    check_together(&fleet)?;
+    ensure!(issues(&second) != closed, "the new server has a worker ID");
     Ok(())
 }
 

@@ -1,30 +1,30 @@
 //! The registry fails over, moves to another server, or is in the cluster that it serves.
 
-use std::time::Duration;
+use cluster::{Answer, Boot, Builder, Host, Scratch, Stop, assert_caught, output, within};
 
-use cluster::{Answer, Ask, Boot, History, Host, Load, Scratch, Stop, assert_caught, ensure, output, within};
+use crate::fleet::hosts::{
+    FleetHosts, SOON, check, check_log, check_next, check_together, psql, section, wait_for_heartbeat, wait_for_worker,
+};
 
-use crate::fleet::hosts::{FleetHosts, SOON, check, check_log, psql, section, wait_for_heartbeat, wait_for_worker};
+/// Configures a server whose registry is on the first of two hosts that accepts writes.
+fn on_both(hosts: &FleetHosts, host: &str) -> Builder {
+    let both = "host=registry.example,registry2.example dbname=fleet user=fleet target_session_attrs=read-write";
+    hosts.server(host).set("snowflake_pg.registry", &hosts.here(both))
+}
 
 #[test]
 fn a_promoted_registry_gives_out_spare_worker_ids() {
     let hosts = FleetHosts::new("failover");
     let mut registry = hosts.registry("registry.example", "41:10:12");
     let standby = registry.standby(hosts.builder("registry2.example"));
-    let both = "host=registry.example,registry2.example dbname=fleet user=fleet target_session_attrs=read-write";
-    let like = |host: &str| hosts.server(host).set("snowflake_pg.registry", &hosts.here(both));
-    let server = like("db1").start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&registry, 0);
+    let _server = hosts.join(on_both(&hosts, "db1"), 0, &registry);
     let replayed = "SELECT count(*) FROM snowflake_registry.servers";
     assert!(within(SOON, || standby.connect_to("fleet").one::<i64>(replayed) == 1));
     registry.stop(Stop::Fast);
     standby.promote();
     wait_for_heartbeat(&standby, 0);
-    let mut quarantine = section("The registry is in quarantine");
-    check(&standby, "fleet", &quarantine.block("sql quarantine"), &quarantine.block("text"));
-    let next = like("db2").start();
-    wait_for_worker(&next, 768);
+    check_next(&mut section("The registry is in quarantine"), "sql quarantine", &standby, "fleet");
+    wait_for_worker(&on_both(&hosts, "db2").start(), 768);
 }
 
 #[test]
@@ -32,11 +32,7 @@ fn a_registry_that_is_moved_to_a_standby_is_opened() {
     let hosts = FleetHosts::new("standby");
     let mut old = hosts.registry("registry.example", "41:10:12");
     let standby = old.standby(hosts.builder("registry2.example").set("hot_standby", "on"));
-    let both = "host=registry.example,registry2.example dbname=fleet user=fleet target_session_attrs=read-write";
-    let like = |host: &str| hosts.server(host).set("snowflake_pg.registry", &hosts.here(both));
-    let server = like("db1").start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&old, 0);
+    let _server = hosts.join(on_both(&hosts, "db1"), 0, &old);
     psql(&standby, "postgres", "SELECT pg_wal_replay_pause()").unwrap();
     wait_for_heartbeat(&old, 0);
 
@@ -57,12 +53,11 @@ fn a_registry_that_is_moved_to_a_standby_is_opened() {
     psql(&standby, "postgres", &steps.block("sql promote")).unwrap();
     assert!(steps.is_empty());
     wait_for_heartbeat(&standby, 0);
-    let mut quarantine = section("The registry is in quarantine");
-    check(&standby, "fleet", &quarantine.block("sql quarantine"), &quarantine.block("text"));
+    check_next(&mut section("The registry is in quarantine"), "sql quarantine", &standby, "fleet");
     let mut end = section("End the quarantine");
-    check(&standby, "fleet", &end.block("sql open"), &end.block("text"));
+    check_next(&mut end, "sql open", &standby, "fleet");
     assert!(end.is_empty());
-    wait_for_worker(&like("db2").start(), 1);
+    wait_for_worker(&on_both(&hosts, "db2").start(), 1);
 }
 
 /// The registry's server is upgraded with `pg_upgrade`, here to the same version.
@@ -70,9 +65,7 @@ fn a_registry_that_is_moved_to_a_standby_is_opened() {
 fn an_upgraded_registry_gives_out_no_worker_ids_until_it_is_opened() {
     let hosts = FleetHosts::new("upgraded");
     let mut old = hosts.registry("registry.example", "41:10:12");
-    let mut server = hosts.server("db1").start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&old, 0);
+    let mut server = hosts.join(hosts.server("db1"), 0, &old);
     old.stop(Stop::Fast);
     let mut new = hosts.builder("registry2.example").empty();
     let host = Host::get();
@@ -86,20 +79,18 @@ fn an_upgraded_registry_gives_out_no_worker_ids_until_it_is_opened() {
     output(upgrade.arg("-D").arg(new.dir()).arg("--socketdir").arg(old.socket()));
     new.start();
 
-    let string = hosts.here("host=registry2.example dbname=fleet user=fleet");
-    server.set("snowflake_pg.registry", &string);
-    server.reload();
+    hosts.move_to_second(&mut server);
     wait_for_heartbeat(&new, 0);
     let mut quarantine = section("The registry is in quarantine");
     let (query, shown) = (quarantine.block("sql quarantine"), quarantine.block("text"));
     let shown = shown
         .replace("timeline 2 follows timeline 1", "the registry is in a different cluster or database than before");
     check(&new, "fleet", &query, &shown.replace("| t\n", "| f\n"));
+    let string = hosts.here("host=registry2.example dbname=fleet user=fleet");
     let waiting = hosts.server("db2").set("snowflake_pg.registry", &string).start();
     check_log(&waiting, &quarantine.block("text waiting"));
     assert!(quarantine.is_empty());
-    let mut end = section("End the quarantine");
-    check(&new, "fleet", &end.block("sql open"), &end.block("text"));
+    check_next(&mut section("End the quarantine"), "sql open", &new, "fleet");
     wait_for_worker(&waiting, 1);
     wait_for_worker(&server, 0);
 }
@@ -109,9 +100,7 @@ fn check_move(test: &'static str, stopped: bool) -> Result<(), String> {
     let hosts = FleetHosts::new(test);
     let machine = Boot::new(&format!("fleet_page_{test}"));
     let old = hosts.registry("registry.example", "41:10:12");
-    let mut server = hosts.server("db1").on(&machine).start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&old, 0);
+    let mut server = hosts.join(hosts.server("db1").on(&machine), 0, &old);
     let mut steps = section("Move the registry with a dump");
     let login = steps.block("sql old");
     if stopped {
@@ -128,32 +117,19 @@ fn check_move(test: &'static str, stopped: bool) -> Result<(), String> {
     if !stopped {
         wait_for_worker(&late, 1);
     }
-    check(&new, "fleet", &steps.block("sql new"), &steps.block("text"));
+    check_next(&mut steps, "sql new", &new, "fleet");
     assert!(steps.is_empty());
 
     let moved = hosts.here("host=registry2.example dbname=fleet user=fleet");
-    // A server that is not told yet continues with its grant.
-    let mut fleet = vec![&server, &late];
     let third = hosts.server("db3").set("snowflake_pg.registry", &moved).start();
+    // A server that is not told yet continues with its grant.
     if stopped {
-        server.set("snowflake_pg.registry", &moved);
-        server.reload();
-        late.set("snowflake_pg.registry", &moved);
-        late.reload();
+        hosts.move_to_second(&mut server);
+        hosts.move_to_second(&mut late);
         wait_for_heartbeat(&new, 0);
         wait_for_worker(&server, 0);
-        fleet = vec![&server, &late];
     }
-    fleet.push(&third);
-    for server in &fleet {
-        let issues = || server.session().query("SELECT snowflake_nextval()", &[]).is_ok();
-        ensure!(within(SOON, issues), "a server issues no IDs:\n{}", server.log());
-    }
-    let loads: Vec<Load> = fleet.iter().map(|server| Load::start(server, 2, Ask::READING, "")).collect();
-    std::thread::sleep(Duration::from_secs(3));
-    let mut ledger = History::default();
-    loads.into_iter().for_each(|load| ledger.merge(load.finish()));
-    ledger.check(100)
+    check_together(&[&server, &late, &third])
 }
 
 #[test]

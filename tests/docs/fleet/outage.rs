@@ -4,16 +4,16 @@ use std::fs;
 
 use cluster::{Answer, Boot, Stop, sqlstate, within};
 
-use crate::fleet::hosts::{FleetHosts, SOON, check, check_log, section, wait_for_heartbeat, wait_for_worker};
+use crate::fleet::hosts::{
+    FleetHosts, SOON, check, check_log, check_next, section, wait_for_heartbeat, wait_for_worker,
+};
 
 #[test]
 fn a_server_goes_on_without_the_registry_until_its_machine_is_restarted() {
     let hosts = FleetHosts::new("outage");
     let machine = Boot::new("fleet_page_outage");
     let mut registry = hosts.registry("registry.example", "41:10:12");
-    let mut server = hosts.server("db1").on(&machine).start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&registry, 0);
+    let mut server = hosts.join(hosts.server("db1").on(&machine), 0, &registry);
     registry.stop(Stop::Fast);
 
     let mut restart = section("Restart a server or its machine");
@@ -44,9 +44,7 @@ fn a_copy_of_a_machine_is_fenced_and_continues_after_a_restart() {
     let hosts = FleetHosts::new("fenced");
     let machine = Boot::new("fleet_page_fenced");
     let registry = hosts.registry("registry.example", "41:10:12");
-    let mut server = hosts.server("db1").on(&machine).start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&registry, 0);
+    let mut server = hosts.join(hosts.server("db1").on(&machine), 0, &registry);
     server.stop(Stop::Fast);
     let witness = machine.witnesses().remove(0);
     let copy = fs::read(&witness).expect("the witness can be read");
@@ -60,7 +58,7 @@ fn a_copy_of_a_machine_is_fenced_and_continues_after_a_restart() {
     let mut fenced = section("A server is fenced");
     let state = "SELECT registry_state = 'fenced' FROM snowflake_status";
     assert!(within(SOON, || server.session().one(state)), "{}", server.log());
-    check(&server, "postgres", &fenced.block("sql fenced"), &fenced.block("text"));
+    check_next(&mut fenced, "sql fenced", &server, "postgres");
     assert!(fenced.is_empty());
     server.restart(Stop::Fast);
     wait_for_worker(&server, 1);
@@ -76,7 +74,7 @@ fn a_server_without_a_worker_id_says_that_all_are_in_use() {
     let next = like("db2").start();
     check_log(&next, "heartbeat failed: all worker IDs of the fleet are in use");
     let mut full = section("All worker IDs are in use");
-    check(&registry, "fleet", &full.block("sql full"), &full.block("text"));
+    check_next(&mut full, "sql full", &registry, "fleet");
     assert!(full.is_empty());
     assert!(cluster::page("docs/fleet.md").contains("`all worker IDs of the fleet are in use`"));
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use cluster::{Answer, Cluster, Host, Recipe, Scratch, command, output, within};
+use cluster::{Answer, Cluster, Host, Recipe, command, output, within};
 
-use crate::fleet::hosts::{FleetHosts, SOON, check, psql, section, wait_for_heartbeat, wait_for_worker};
+use crate::fleet::hosts::{FleetHosts, SOON, check, check_next, psql, section, wait_for_heartbeat, wait_for_worker};
 
 /// Returns the path of the registry's script.
 fn script(name: &str) -> String {
@@ -52,13 +52,12 @@ fn a_fleet_is_set_up_as_the_page_says() {
     let logged: Vec<&Cluster> = fleet.iter().filter(|server| server.log().contains("example-secret")).collect();
     assert!(logged.is_empty(), "the password is in a log");
     wait_for_heartbeat(&registry, 0);
-    let query = servers.block("sql server");
-    check(&fleet[0], "postgres", &query, &servers.block("text"));
+    check_next(&mut servers, "sql server", &fleet[0], "postgres");
     assert!(servers.is_empty());
 
     let mut seen = section("See which server has which worker ID");
     wait_for_heartbeat(&registry, 1);
-    check(&registry, "fleet", &seen.block("sql servers"), &seen.block("text"));
+    check_next(&mut seen, "sql servers", &registry, "fleet");
     let id: i64 = fleet[0].session().one("SELECT snowflake_nextval()");
     assert!(seen.is_empty());
     let mut issuer = Recipe::of("docs/duplicates.md", "With a registry");
@@ -70,7 +69,7 @@ fn a_fleet_is_set_up_as_the_page_says() {
     let mut standby = hosts.builder("db3").set("snowflake_pg.lease", "10min").set("hot_standby", "on").empty();
     hosts.shell(&add.block("sh db3"), &standby).unwrap();
     standby.start();
-    check(&registry, "fleet", &add.block("sql standby"), &add.block("text"));
+    check_next(&mut add, "sql standby", &registry, "fleet");
     assert!(add.is_empty());
     standby.promote();
     wait_for_worker(&standby, 2);
@@ -83,26 +82,12 @@ fn a_worker_id_is_reserved_and_released_as_the_page_says() {
     let mut reserve = Recipe::of("docs/portable.md", "A managed server beside servers with the library");
     let mut client = registry.connect_to("fleet");
     let state = "SELECT max(state) FROM snowflake_registry.servers WHERE worker_id = 767";
-    check(&registry, "fleet", &reserve.block("sql reserve"), &reserve.block("text"));
+    check_next(&mut reserve, "sql reserve", &registry, "fleet");
     assert_eq!(client.one::<String>(state), "reserved");
     // The statement succeeds only once.
-    let shown = (reserve.block("sql release"), reserve.block("text"));
-    check(&registry, "fleet", &shown.0, &shown.1);
+    check_next(&mut reserve, "sql release", &registry, "fleet");
     assert_ne!(client.one::<String>(state), "reserved");
     assert!(reserve.is_empty());
-}
-
-#[test]
-fn a_service_file_describes_the_connection() {
-    let hosts = FleetHosts::new("service");
-    let registry = hosts.registry("registry.example", "41:10:12");
-    let directory = Scratch::new("fleet_page_service.files");
-    let file =
-        directory.write("pg_service.conf", &hosts.here("[fleet]\nhost=registry.example\ndbname=fleet\nuser=fleet\n"));
-    let server = hosts.server("db1").set("snowflake_pg.registry", "service=fleet");
-    let server = server.env("PGSERVICEFILE", &file.to_string_lossy()).start();
-    wait_for_worker(&server, 0);
-    wait_for_heartbeat(&registry, 0);
 }
 
 /// A password in the connection string is written to the log at a reload, which is why the page keeps it in a file.
