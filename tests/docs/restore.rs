@@ -91,18 +91,11 @@ fn check_restore(name: &str, done: RestoreStep) -> Result<(), String> {
     Ok(())
 }
 
-/// What a restart of a container does to the directory in memory that contains the witness.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Memory {
-    /// The directory is in a volume that outlives the container.
-    Kept,
-    /// The directory is private to the container, as `/dev/shm` is by default.
-    Emptied,
-}
-
-/// Restarts the container of a server whose worker ID is configured. Meanwhile, the volume with its data is restored to an earlier state
-/// and its clock is set back. The machine on which the container runs is not restarted.
-fn check_container(name: &str, memory: Memory) -> Result<(), String> {
+/// Restarts the container of a server whose worker ID is configured. Meanwhile, the volume with its data is restored to an
+/// earlier state and its clock is set back. The machine on which the container runs is not restarted. `emptied` says whether the
+/// directory in memory that contains the witness is private to the container, as `/dev/shm` is by default, or is in a volume that
+/// outlives the container.
+fn check_container(name: &str, emptied: bool) -> Result<(), String> {
     let container = Boot::new(name);
     let mut server = Cluster::builder(name).sparse().on(&container).start();
     let mut ids = server.session().batch(SPARSE_PER_SECOND);
@@ -118,7 +111,7 @@ fn check_container(name: &str, memory: Memory) -> Result<(), String> {
     Host::get().fresh_dir(name);
     Host::get().copy_dir(&snapshot.0, server.dir());
     ensure!(!container.witnesses().is_empty(), "the server had no witness");
-    if memory == Memory::Emptied {
+    if emptied {
         container.reboot();
     }
     server.set_clock_behind(&ids);
@@ -131,12 +124,12 @@ fn check_container(name: &str, memory: Memory) -> Result<(), String> {
 
 #[test]
 fn a_restarted_container_whose_witness_was_kept_repeats_nothing() {
-    check_container("restore_kept", Memory::Kept).unwrap();
+    check_container("restore_kept", false).unwrap();
 }
 
 #[test]
 fn a_restarted_container_whose_memory_was_emptied_is_caught() {
-    assert_caught(check_container("restore_emptied", Memory::Emptied), "IDs came twice");
+    assert_caught(check_container("restore_emptied", true), "IDs came twice");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub const TABLES: &str = "ALTER ROLE CURRENT_USER SET log_min_messages = debug1;
      CREATE TRIGGER z_move BEFORE INSERT ON clicks FOR EACH ROW EXECUTE FUNCTION move()";
 
 /// Inserts a new event with a click, and returns the event's ID.
-const CLICK: &str = "WITH new AS (INSERT INTO events (name) VALUES ('live') RETURNING id),
+pub const CLICK: &str = "WITH new AS (INSERT INTO events (name) VALUES ('live') RETURNING id),
     click AS (INSERT INTO clicks (event_id, name) SELECT id, 'live' FROM new) SELECT id::bigint FROM new";
 
 /// Inserts a click that the user's trigger moves. Then inserts two clicks as a subscription does, which fires only triggers that

@@ -1,6 +1,6 @@
 //! Keep the UUIDs: programs see UUIDs while the table has IDs, or the column itself remains a UUID.
 
-use cluster::{Answer, Cluster, assert_caught, ensure, sqlstate, typed};
+use cluster::{Answer, assert_caught, ensure, printed, sqlstate, typed};
 use fastrand::Rng;
 
 use super::block_of;
@@ -64,12 +64,8 @@ fn check_old_keys(format: Format, edit: Edit) -> Result<(), String> {
         session.all("SELECT id || '|' || title FROM public_documents WHERE right(title, 1) = '7' OR random() < 0.1");
     for row in rows {
         let (uuid, title) = row.split_once('|').expect("a UUID and a title");
-        let found: Vec<String> = session
-            .query(&format!("EXECUTE find ('{uuid}')"), &[])
-            .map_err(|error| sqlstate(&error).1)?
-            .iter()
-            .map(|row| row.get(0))
-            .collect();
+        let find = format!("EXECUTE find ('{uuid}')");
+        let found = printed(&mut session, &find).map_err(|error| sqlstate(&error).1)?;
         ensure!(found == [title], "{uuid} finds {found:?}");
     }
     for setting in ["force_custom_plan", "force_generic_plan"] {
@@ -89,16 +85,12 @@ fn rows_are_found_by_their_old_keys_and_new_uuids() {
 
 #[test]
 fn old_keys_that_are_not_found_are_caught() {
-    let all = (
-        "CASE WHEN $1::text ~ '^.{14}8.{3}-[89ab][08]00-0{12}$' THEN snowflake_from_uuid($1) END",
-        "snowflake_from_uuid($1)",
-    );
+    let case = "CASE WHEN $1::text ~ '^.{14}8.{3}-[89ab][08]00-0{12}$' THEN snowflake_from_uuid($1) END";
+    let all = (case, "snowflake_from_uuid($1)");
     assert_caught(check_old_keys(Format::Uuidv7, all), "is not an ID in UUID form");
     assert_caught(check_old_keys(Format::Uuidv7, (" OR old_id = $1", "")), "finds []");
-    assert_caught(
-        check_old_keys(Format::Uuidv7, ("coalesce(old_id, snowflake_to_uuid(id))", "snowflake_to_uuid(id)")),
-        "0 rows show their old key",
-    );
+    let new = ("coalesce(old_id, snowflake_to_uuid(id))", "snowflake_to_uuid(id)");
+    assert_caught(check_old_keys(Format::Uuidv7, new), "0 rows show their old key");
     // A ULID can have any digit in the place of the version.
     let version = ("8.{3}-[89ab][08]00-0{12}$", "8");
     assert_caught(check_old_keys(Format::Ulid, version), "is not an ID in UUID form");
@@ -106,7 +98,7 @@ fn old_keys_that_are_not_found_are_caught() {
 
 /// Checks that a column of UUIDs keeps its rows, and that new rows sort after them and show their time.
 fn check_default(edit: Edit) -> Result<(), String> {
-    let server: Cluster = builder().start();
+    let server = builder().start();
     let mut session = server.session();
     let mut random = Rng::with_seed(3);
     // The last key is of the last millisecond of the year 2999.

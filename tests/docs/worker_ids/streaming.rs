@@ -22,23 +22,16 @@ enum WorkerSetting {
     AlterSystem,
 }
 
-/// A worker ID that a host had: the moment, the host and the worker ID.
-type HostWorker = (&'static str, &'static str, i32);
-
-/// What was observed in a whole story.
-struct StreamingObserved {
-    found: Vec<HostWorker>,
-    /// The IDs that were received in each act.
-    acts: Vec<Vec<i64>>,
-}
-
-/// The two hosts, and the command that starts their servers.
+/// The two hosts, the command that starts their servers, and what was observed.
 struct StreamingStory {
     kept: WorkerSetting,
     db1: PageHost,
     db2: PageHost,
     start: String,
-    seen: StreamingObserved,
+    /// The worker IDs that the hosts had: the moment, the host and the worker ID.
+    found: Vec<(&'static str, &'static str, i32)>,
+    /// The IDs that were received in each act.
+    acts: Vec<Vec<i64>>,
 }
 
 impl StreamingStory {
@@ -62,7 +55,7 @@ impl StreamingStory {
             _ => ("configuration file", true),
         };
         assert_eq!((source.as_str(), within), expected, "{when} {host}");
-        self.seen.found.push((when, host, worker.parse().expect("a number")));
+        self.found.push((when, host, worker.parse().expect("a number")));
     }
 
     /// Lets both servers issue IDs for the same three seconds. The server whose IDs begin later issues first, because it may take
@@ -74,7 +67,7 @@ impl StreamingStory {
         while ids[ids.len() - 1] >> WORKER_AND_SEQUENCE <= until >> WORKER_AND_SEQUENCE {
             ids.extend(earlier.insert(1)?);
         }
-        self.seen.acts.push(ids);
+        self.acts.push(ids);
         Ok(())
     }
 }
@@ -92,7 +85,7 @@ const PER_SECOND: usize = 16;
 const WORKER_AND_SEQUENCE: u32 = 32;
 
 /// Runs everything that the page describes, from the first primary to the rewound primary that takes over again.
-fn play(test: &str, kept: WorkerSetting) -> Result<StreamingObserved, String> {
+fn play(test: &str, kept: WorkerSetting) -> Result<StreamingStory, String> {
     let mut recipe = section("Streaming replication");
     let mut instead = section("On the command line instead");
     let mut story = StreamingStory {
@@ -100,7 +93,8 @@ fn play(test: &str, kept: WorkerSetting) -> Result<StreamingObserved, String> {
         db1: PageHost::new(test, "db1", like),
         db2: PageHost::without_data(test, "db2", like),
         start: String::new(),
-        seen: StreamingObserved { found: Vec::new(), acts: Vec::new() },
+        found: Vec::new(),
+        acts: Vec::new(),
     };
     for host in ["sh db1", "sh db2"] {
         let (included, named) = (recipe.block(host), instead.block(host));
@@ -128,14 +122,13 @@ fn play(test: &str, kept: WorkerSetting) -> Result<StreamingObserved, String> {
         "CREATE EXTENSION snowflake_pg;
          CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL)",
     )?;
-    story.seen.acts.push(story.db1.insert(PER_SECOND)?);
+    story.acts.push(story.db1.insert(PER_SECOND)?);
     story.look("at first", "db1");
 
     story.db2.shell(&recipe.block("sh db2"))?;
     if kept == WorkerSetting::PostgresqlConfOfEach {
-        story
-            .db2
-            .shell("sed -i 's/^snowflake_pg.worker_id = 1/snowflake_pg.worker_id = 2/' /srv/pg/data/postgresql.conf")?;
+        let own = "s/^snowflake_pg.worker_id = 1/snowflake_pg.worker_id = 2/";
+        story.db2.shell(&format!("sed -i '{own}' /srv/pg/data/postgresql.conf"))?;
     }
     story.start("db2")?;
     story.look("as standby", "db2");
@@ -164,7 +157,7 @@ fn play(test: &str, kept: WorkerSetting) -> Result<StreamingObserved, String> {
     story.act("db1")?;
     story.look("at last", "db1");
     story.look("at last", "db2");
-    Ok(story.seen)
+    Ok(story)
 }
 
 fn rows(machine: &PageHost) -> Vec<String> {
@@ -181,7 +174,7 @@ fn wait_for(primary: &PageHost, standby: &PageHost) {
 }
 
 /// Checks that each host always had the same worker ID, and that no ID was issued twice.
-fn check(seen: &StreamingObserved) -> Result<(), String> {
+fn check(seen: &StreamingStory) -> Result<(), String> {
     for (when, host, worker) in &seen.found {
         let own = if *host == "db1" { 1 } else { 2 };
         ensure!(*worker == own, "{host} has worker ID {worker} {when}");
@@ -236,25 +229,17 @@ fn a_rewound_server_has_the_number_in_the_postgresql_conf_of_its_source() {
 
 #[test]
 fn a_host_without_its_file_does_not_start() {
-    for (kept, log) in [
-        (WorkerSetting::Included, "could not open configuration file"),
-        (WorkerSetting::CommandLine, "invalid value for parameter \"snowflake_pg.worker_id\": \"\""),
-    ] {
-        let mut recipe = section("Streaming replication");
-        let (_, _, configuration) = (recipe.block("sh db1"), recipe.block("sh db2"), recipe.block("conf db1"));
-        let mut machine = PageHost::new("fileless", "db1", |builder| builder);
-        let started = match kept {
-            WorkerSetting::Included => {
-                machine.configure(&configuration);
-                machine.server.try_start()
-            }
-            _ => {
-                machine.configure("shared_preload_libraries = 'snowflake_pg'");
-                let mut instead = section("On the command line instead");
-                let (_, _, start) = (instead.block("sh db1"), instead.block("sh db2"), instead.block("sh start"));
-                machine.start_by(&start, &[])
-            }
-        };
-        assert_caught(started, log);
-    }
+    let host = || PageHost::new("fileless", "db1", |builder| builder);
+    let mut recipe = section("Streaming replication");
+    let (_, _, configuration) = (recipe.block("sh db1"), recipe.block("sh db2"), recipe.block("conf db1"));
+    let mut included = host();
+    included.configure(&configuration);
+    assert_caught(included.server.try_start(), "could not open configuration file");
+    drop(included);
+    let mut instead = section("On the command line instead");
+    let (_, _, start) = (instead.block("sh db1"), instead.block("sh db2"), instead.block("sh start"));
+    let mut named = host();
+    named.configure("shared_preload_libraries = 'snowflake_pg'");
+    let log = "invalid value for parameter \"snowflake_pg.worker_id\": \"\"";
+    assert_caught(named.start_by(&start, &[]), log);
 }
