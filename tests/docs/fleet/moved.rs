@@ -1,38 +1,19 @@
 //! The registry fails over, moves to another server, or is in the cluster that it serves.
 
-use cluster::{Answer, Boot, Builder, Host, Scratch, Stop, assert_caught, output, within};
+use cluster::{Boot, Host, Scratch, Stop, assert_caught, output, within};
 
 use crate::fleet::hosts::{
     FleetHosts, SOON, check, check_log, check_next, check_together, psql, section, wait_for_heartbeat, wait_for_worker,
 };
-
-/// Configures a server whose registry is on the first of two hosts that accepts writes.
-fn on_both(hosts: &FleetHosts, host: &str) -> Builder {
-    let both = "host=registry.example,registry2.example dbname=fleet user=fleet target_session_attrs=read-write";
-    hosts.server(host).set("snowflake_pg.registry", &hosts.here(both))
-}
-
-#[test]
-fn a_promoted_registry_gives_out_spare_worker_ids() {
-    let hosts = FleetHosts::new("failover");
-    let mut registry = hosts.registry("registry.example", "41:10:12");
-    let standby = registry.standby(hosts.builder("registry2.example"));
-    let _server = hosts.join(on_both(&hosts, "db1"), 0, &registry);
-    let replayed = "SELECT count(*) FROM snowflake_registry.servers";
-    assert!(within(SOON, || standby.connect_to("fleet").one::<i64>(replayed) == 1));
-    registry.stop(Stop::Fast);
-    standby.promote();
-    wait_for_heartbeat(&standby, 0);
-    check_next(&mut section("The registry is in quarantine"), "sql quarantine", &standby, "fleet");
-    wait_for_worker(&on_both(&hosts, "db2").start(), 768);
-}
 
 #[test]
 fn a_registry_that_is_moved_to_a_standby_is_opened() {
     let hosts = FleetHosts::new("standby");
     let mut old = hosts.registry("registry.example", "41:10:12");
     let standby = old.standby(hosts.builder("registry2.example").set("hot_standby", "on"));
-    let _server = hosts.join(on_both(&hosts, "db1"), 0, &old);
+    let both = "host=registry.example,registry2.example dbname=fleet user=fleet target_session_attrs=read-write";
+    let like = |host: &str| hosts.server(host).set("snowflake_pg.registry", &hosts.here(both));
+    let _server = hosts.join(like("db1"), 0, &old);
     psql(&standby, "postgres", "SELECT pg_wal_replay_pause()").unwrap();
     wait_for_heartbeat(&old, 0);
 
@@ -57,7 +38,7 @@ fn a_registry_that_is_moved_to_a_standby_is_opened() {
     let mut end = section("End the quarantine");
     check_next(&mut end, "sql open", &standby, "fleet");
     assert!(end.is_empty());
-    wait_for_worker(&on_both(&hosts, "db2").start(), 1);
+    wait_for_worker(&like("db2").start(), 1);
 }
 
 /// The registry's server is upgraded with `pg_upgrade`, here to the same version.

@@ -127,6 +127,13 @@ fn block(part: &str) -> String {
     block_with(blocks(), part)
 }
 
+/// Starts a server with the section's tables and rows, and with what `more` creates.
+fn filled(tables: &str, more: &str) -> Cluster {
+    let server = builder().start();
+    server.session().batch_execute(&format!("{tables}; {}; {more}", rows("0.3 ms"))).unwrap();
+    server
+}
+
 /// Types blocks with several edits. Each edit must find its text in a block.
 fn type_blocks(server: &Cluster, blocks: &[String], edits: &[Edit]) -> Result<(), String> {
     for (from, _) in edits {
@@ -194,8 +201,7 @@ fn a_table_that_was_forgotten_stops_the_swap() {
 /// Checks that nothing is left after the migration is given up, whichever step before the swap was the last, and that the
 /// migration can be started again.
 fn check_give_up(edit: Edit) -> Result<(), String> {
-    let server = builder().start();
-    server.session().batch_execute(&format!("{}; {}", tables("timestamptz DEFAULT now()"), rows("0.3 ms"))).unwrap();
+    let server = filled(&tables("timestamptz DEFAULT now()"), "");
     let mut session = server.connect();
     let before = catalog(&mut session);
     let blocks = blocks();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use cluster::{Answer, Host, Stop, assert_caught, check_unique};
+use cluster::{Answer, Host, Stop, assert_caught};
 
 use crate::worker_ids::page::{PageHost, section};
 
@@ -33,22 +33,7 @@ fn worker(machine: &mut PageHost, command: &str, environment: &[(&str, &str)]) -
 }
 
 #[test]
-fn two_ordinals_are_two_worker_ids() {
-    let [command, ..] = commands();
-    let (mut seven, mut twelve) = (machine("ordinals", "orders-7"), machine("ordinals", "orders-12"));
-    seven.start_by(&command, &[("HOSTNAME", "orders-7")]).unwrap();
-    twelve.start_by(&command, &[("HOSTNAME", "shop-orders-12")]).unwrap();
-    let mut ids = Vec::new();
-    for (machine, expected) in [(&seven, 7), (&twelve, 12)] {
-        let mut session = machine.server.session();
-        ids.extend(session.batch(1000));
-        assert_eq!(session.one::<i32>("SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), expected);
-    }
-    check_unique(&mut ids).unwrap();
-}
-
-#[test]
-fn a_host_name_without_a_number_that_fits_keeps_the_server_from_starting() {
+fn the_ordinal_of_a_host_name_is_the_worker_id_and_no_server_starts_without_one_that_fits() {
     let [ordinal, complaint, range, variable, _] = commands();
     let mut machine = machine("no_ordinal", "orders");
     let refused = |value: &str| format!("invalid value for parameter \"snowflake_pg.worker_id\": \"{value}\"");
@@ -78,7 +63,9 @@ fn a_host_name_without_a_number_that_fits_keeps_the_server_from_starting() {
     let last = worker(&mut machine, &range, &[("HOSTNAME", "orders-924")]);
     assert_caught(last.map(drop), &refused("1024"));
     assert_eq!(worker(&mut machine, &range, &[("HOSTNAME", "orders-923")]), Ok(1023));
-    assert_eq!(worker(&mut machine, &ordinal, &[("HOSTNAME", "orders-1023")]), Ok(1023));
+    for (name, id) in [("orders-7", 7), ("shop-orders-12", 12), ("orders-1023", 1023)] {
+        assert_eq!(worker(&mut machine, &ordinal, &[("HOSTNAME", name)]), Ok(id));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Builder, assert_caught, ensure, typed};
 
-use super::{LATE, block, blocks, check_on, check_uuid, rows, tables, told, type_blocks};
+use super::{LATE, block, blocks, check_on, check_uuid, filled, tables, told, type_blocks};
 use crate::migration::page::{AS_WRITTEN, Edit, SectionRun, builder};
 
 #[test]
@@ -69,9 +69,8 @@ fn times_that_are_missing_or_before_the_epoch_are_replaced() {
 /// Checks that a row without a time stops the block that looks for such rows, and that the migration can continue after `update`
 /// and the batches are run.
 fn check_mended(update: &str) -> Result<(), String> {
-    let server = builder().start();
-    server.session().batch_execute(&format!("{}; {}", tables("timestamptz DEFAULT now()"), rows("0.3 ms"))).unwrap();
-    server.connect().batch_execute("UPDATE documents SET created_at = NULL WHERE n = 5").unwrap();
+    let without_time = "UPDATE documents SET created_at = NULL WHERE n = 5";
+    let server = filled(&tables("timestamptz DEFAULT now()"), without_time);
     let blocks = blocks();
     let stopped = blocks.iter().position(|text| text.contains("VALIDATE CONSTRAINT new_id_filled")).expect("a check");
     let violated = "\"new_id_filled\" of relation \"documents\" is violated";
@@ -102,10 +101,8 @@ fn times_without_a_zone_are_given_theirs() {
 
 /// Checks that revisions without a document keep their empty reference, and that other revisions are accepted as before.
 fn check_nullable(edits: &[Edit]) -> Result<(), String> {
-    let server = builder().start();
     let tables = tables("timestamptz DEFAULT now()").replace("uuid NOT NULL", "uuid");
-    server.session().batch_execute(&format!("{tables}; {}", rows("0.3 ms"))).unwrap();
-    server.connect().batch_execute("INSERT INTO revisions (document_id, n) VALUES (NULL, 0)").unwrap();
+    let server = filled(&tables, "INSERT INTO revisions (document_id, n) VALUES (NULL, 0)");
     type_blocks(&server, &blocks(), edits)?;
     let mut session = server.connect();
     let others: i64 = session.one("SELECT count(*) FROM revisions WHERE (document_id IS NULL) <> (n = 0)");
@@ -128,12 +125,10 @@ fn references_that_can_be_null_stay_so() {
 
 /// Returns true if the batches fire one of the user's triggers.
 fn fires(before: &str) -> bool {
-    let server = builder().start();
     let touch = "ALTER TABLE documents ADD COLUMN updated_at timestamptz;
         CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.updated_at := now(); RETURN NEW; END';
         CREATE TRIGGER touch BEFORE UPDATE ON documents FOR EACH ROW EXECUTE FUNCTION touch()";
-    let tables = tables("timestamptz DEFAULT now()");
-    server.session().batch_execute(&format!("{tables}; {}; {touch}", rows("0.3 ms"))).unwrap();
+    let server = filled(&tables("timestamptz DEFAULT now()"), touch);
     // The statement is typed before each of the two batches, as if a reader entered it before the first batch and forgot to undo
     // it.
     let begun = format!("{before};\nDO $$\n#variable");
