@@ -2,8 +2,11 @@
 //! servers issue IDs again although there are rows from the future, and there are no duplicates.
 
 use cluster::{
-    Answer, Builder, Client, Cluster, Section, Stop, assert_caught, check_unique, ensure, sqlstate, typed, within,
+    Answer, Builder, Client, Cluster, Stop, assert_caught, blocks, check_unique, ensure, page, sections, sqlstate,
+    typed, within,
 };
+
+const PAGE: &str = "docs/bad-day.md";
 
 /// A minute less than three days. The page's blocks subtract 72 hours from the times of the IDs.
 const AHEAD: &str = "+259140";
@@ -24,18 +27,9 @@ enum Day {
     Running,
 }
 
-/// Returns the section of the page with this title.
-fn section(title: &str) -> Section {
-    let mut sections = cluster::sections(&cluster::page("docs/bad-day.md"));
-    sections.retain(|section| section.title == title);
-    sections.pop().expect("a section of the page")
-}
-
-/// Returns the block of "IDs from the future" that has this text after its fence.
+/// Returns the block of the page that has this text after its fence.
 fn block(info: &str) -> String {
-    let blocks = section("IDs from the future").blocks.into_iter();
-    let (_, text) = blocks.into_iter().find(|(found, _)| found == info).unwrap_or_else(|| panic!("no block {info:?}"));
-    text
+    blocks(&page(PAGE), info).concat()
 }
 
 fn insert(session: &mut Client, name: &str) -> Vec<i64> {
@@ -46,11 +40,6 @@ fn insert(session: &mut Client, name: &str) -> Vec<i64> {
         "INSERT INTO items (order_id, name) SELECT id, 'item of ' || customer FROM orders WHERE customer LIKE '{name} %' RETURNING id"
     )));
     ids
-}
-
-fn refusal(session: &mut Client, sql: &str) -> (String, String, String) {
-    let (code, message, _, hint) = sqlstate(&session.batch_execute(sql).expect_err("refused"));
-    (code, message, hint)
 }
 
 /// Returns a server with rows from the future and the right clock, and the IDs that were received.
@@ -178,30 +167,25 @@ fn a_server_with_the_number_of_those_rows_is_caught() {
 /// Every block of the section is typed in the tests above, and each refusal names the section that deals with it.
 #[test]
 fn the_refusals_name_the_sections_that_end_them() {
-    let infos: Vec<String> = section("IDs from the future").blocks.into_iter().map(|(info, _)| info).collect();
+    let page = page(PAGE);
+    let section = sections(&page).into_iter().find(|section| section.title == "IDs from the future");
+    let blocks = section.expect("a section of the page").blocks;
+    let infos: Vec<&str> = blocks.iter().map(|(info, _)| info.as_str()).collect();
     assert_eq!(infos, ["sql view", "sql other worker ID", "sql other ids"]);
     let (server, ids) = bad_day(Cluster::builder("bad_day_hints"), Day::Restarted);
     let mut session = server.connect();
     let highest = ids.iter().max().expect("IDs were drawn");
-    let page = cluster::page("docs/bad-day.md");
+    let (future, earlier) = ("IDs from the future", "SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')");
     for (sql, code, message, section) in [
         ("SELECT snowflake_nextval()", "55000", "more than a day ahead of the clock", "Issuing is refused"),
-        (
-            "SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')",
-            "55000",
-            "not above every ID",
-            "IDs from the future",
-        ),
-        (&format!("SELECT snowflake_set_mark({highest} + 1)"), "22023", "more than a day ahead", "IDs from the future"),
+        (earlier, "55000", "not above every ID", future),
+        (&format!("SELECT snowflake_set_mark({highest} + 1)"), "22023", "more than a day ahead", future),
     ] {
-        let refused = refusal(&mut session, sql);
-        assert!(refused.0 == code && refused.1.contains(message), "{sql}: {refused:?}");
-        assert!(
-            refused.2.ends_with(&format!("See \"{section}\" in $(pg_config --sharedir)/snowflake_pg/docs/bad-day.md.")),
-            "{sql}: {refused:?}"
-        );
+        let (found, said, _, hint) = sqlstate(&session.batch_execute(sql).expect_err("refused"));
+        assert!(found == code && said.contains(message), "{sql}: {found} {said}");
+        let place = format!("See \"{section}\" in $(pg_config --sharedir)/snowflake_pg/docs/bad-day.md.");
         // If no ID could be issued after a forced call, the hint must not recommend `force`.
-        assert!(!refused.2.contains("force"), "{sql}: {refused:?}");
+        assert!(hint.ends_with(&place) && !hint.contains("force"), "{sql}: {hint}");
         assert!(page.contains(&format!("\n## {section}\n")), "no section {section:?}");
     }
     let hint: String = session.one("SELECT hint FROM snowflake_status");
