@@ -27,15 +27,6 @@ fn has_browser() -> bool {
     }
 }
 
-/// Builds the page from a folder that contains the files of `decoder/`.
-fn build(sources: &Path, scratch: &Scratch) -> Result<PathBuf, String> {
-    let page = scratch.0.join("built/decoder.html");
-    let built = command("python3").arg("-B").arg(sources.join("build.py")).arg(&page).output();
-    let built = built.expect("python3 is installed (Debian: python3)");
-    ensure!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    Ok(page)
-}
-
 /// Copies the files of the page, and replaces a text in one of the copies.
 fn copy_with(file: &str, (right, wrong): (&str, &str), scratch: &Scratch) -> PathBuf {
     let sources = scratch.0.join("decoder");
@@ -48,7 +39,11 @@ fn copy_with(file: &str, (right, wrong): (&str, &str), scratch: &Scratch) -> Pat
 
 /// Builds the page after replacing a text in one of its files.
 fn build_with(file: &str, edit: (&str, &str), scratch: &Scratch) -> Result<PathBuf, String> {
-    build(&copy_with(file, edit, scratch), scratch)
+    let page = scratch.0.join("built/decoder.html");
+    let built = command("python3").arg("-B").arg(copy_with(file, edit, scratch).join("build.py")).arg(&page).output();
+    let built = built.expect("python3 is installed (Debian: python3)");
+    ensure!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    Ok(page)
 }
 
 /// Runs the tests of the forms of an ID and of the suggestion, which need no browser.
@@ -107,13 +102,9 @@ fn the_page_works_in_a_browser() {
 fn a_pasted_url_separators_and_uuids_are_understood_and_markers_suggest_nothing() {
     check_forms(&repository().join("decoder")).unwrap();
     // The negative controls.
+    let ids = "1541815603606036480 1541815603606036481";
     for (name, file, edit, seen) in [
-        (
-            "list",
-            "read.mjs",
-            ("digits.length > String(MAX_ID).length", "digits.length > 99"),
-            "1541815603606036480 1541815603606036481",
-        ),
+        ("list", "read.mjs", ("digits.length > String(MAX_ID).length", "digits.length > 99"), ids),
         ("longest", "read.mjs", ("best.part.length > other.part.length", "best.part.length > 0"), "1700000000000n"),
         ("host", "read.mjs", ("decoded(text.replace(host, \"\"))", "decoded(text)"), "1541815603606036480.example"),
         ("word", "read.mjs", ("/^[0-7]/.test(part)", "true"), "international"),
@@ -129,41 +120,27 @@ fn a_pasted_url_separators_and_uuids_are_understood_and_markers_suggest_nothing(
 }
 
 #[test]
-fn a_page_that_does_not_tell_to_scroll_is_caught() {
-    if !has_browser() {
-        return;
-    }
-    let scratch = Scratch::new("decoder_scroll");
-    let page = build_with("show.mjs", ("hint.hidden = hidden <= 1;", ""), &scratch).unwrap();
-    assert_caught(check_page(&page, SCREEN, "tells the person to scroll"), "tells the person to scroll");
-}
-
-#[test]
 fn the_readme_leads_to_the_decoder() {
-    let readme = fs::read_to_string(repository().join("README.md")).expect("README.md can be read");
-    assert!(readme.contains("[decoder page](decoder/)"), "the README does not link to the decoder");
+    assert!(cluster::page("README.md").contains("[decoder page](decoder/)"), "the README does not link to the decoder");
 }
 
 #[test]
-fn a_page_that_rounds_ids_is_caught() {
+fn a_page_that_rounds_ids_requests_something_or_hides_digits_is_caught() {
     if !has_browser() {
         return;
     }
-    let scratch = Scratch::new("decoder_rounds");
     let rounding = ("const id = BigInt(text);", "const id = BigInt(Number(text));");
-    let page = build_with("read.mjs", rounding, &scratch).unwrap();
-    let outcome = check_page(&page, PAGE, "exact to its last digit");
-    assert_caught(outcome, "the page shows 9007199254740992 instead of 9007199254740993");
-}
-
-#[test]
-fn a_page_that_may_request_something_is_caught() {
-    if !has_browser() {
-        return;
+    let rounded = "the page shows 9007199254740992 instead of 9007199254740993";
+    let scroll = "tells the person to scroll";
+    for (name, file, edit, test, pattern, seen) in [
+        ("rounds", "read.mjs", rounding, PAGE, "exact to its last digit", rounded),
+        ("requests", "index.html", ("default-src 'none'; ", ""), PAGE, "the page requests nothing", "connect-src"),
+        ("scroll", "show.mjs", ("hint.hidden = hidden <= 1;", ""), SCREEN, scroll, scroll),
+    ] {
+        let scratch = Scratch::new(&format!("decoder_{name}"));
+        let page = build_with(file, edit, &scratch).unwrap();
+        assert_caught(check_page(&page, test, pattern), seen);
     }
-    let scratch = Scratch::new("decoder_requests");
-    let page = build_with("index.html", ("default-src 'none'; ", ""), &scratch).unwrap();
-    assert_caught(check_page(&page, PAGE, "the page requests nothing"), "connect-src");
 }
 
 #[test]
