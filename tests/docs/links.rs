@@ -32,16 +32,13 @@ struct LinkedPage {
 }
 
 /// Returns the values of an attribute in a piece of HTML.
-fn attributes<'a>(html: &'a str, name: &str) -> impl Iterator<Item = String> + use<'a> {
-    html.split(&format!(" {name}=\""))
-        .skip(1)
-        .filter_map(|rest| Some(rest.split_once('"')?.0.into()))
-        .collect::<Vec<_>>()
-        .into_iter()
+fn attributes(html: &str, name: &str) -> Vec<String> {
+    let begin = format!(" {name}=\"");
+    html.split(&begin).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.into())).collect()
 }
 
 /// Returns the anchor that GitHub gives the first heading with this text.
-fn slug(heading: &str) -> String {
+pub fn slug(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }

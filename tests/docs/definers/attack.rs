@@ -49,7 +49,7 @@ fn server(name: &str, edit: impl Fn(&str) -> String) -> Cluster {
     for block in typing {
         typed(server.psql(), &block).unwrap_or_else(|said| panic!("{said}\n{block}"));
     }
-    let found: BTreeSet<String> = definers(&server).into_iter().collect();
+    let found: BTreeSet<String> = server.connect().all::<String>(DEFINERS).into_iter().collect();
     assert!(names.is_subset(&found), "of {names:?}, only {found:?} were created");
     server
 }
@@ -57,10 +57,6 @@ fn server(name: &str, edit: impl Fn(&str) -> String) -> Cluster {
 /// The functions of the pages.
 const DEFINERS: &str =
     "SELECT oid::regproc::text FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace";
-
-fn definers(server: &Cluster) -> Vec<String> {
-    server.connect().all(DEFINERS)
-}
 
 /// Attaches a function to a temporary table as the attacker, and inserts a row.
 fn attack(low: &mut Client, function: &str) -> Result<(), String> {
