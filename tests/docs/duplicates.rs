@@ -21,8 +21,7 @@ fn quoted(name: &str) -> String {
 
 /// Runs a shell command that connects to this server, and returns its output.
 fn run(server: &Cluster, typed: &str) -> String {
-    let mut shell = Host::get().shell(typed);
-    output(shell.env("PGHOST", server.socket()).env("PGPORT", "5432").env("PGUSER", "postgres"))
+    output(&mut server.client(Host::get().shell(typed)))
 }
 
 /// Opens a session of a role that is not a superuser. The search path of the session contains the extension.

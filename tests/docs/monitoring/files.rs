@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cluster::{Host, command, output};
+use cluster::{Host, output};
 
 use crate::monitoring::alerts::promtool;
 use crate::monitoring::exporter::scratch;
@@ -12,8 +12,7 @@ use crate::monitoring::page;
 fn the_commands_of_the_page_copy_the_files_of_a_server() {
     let scratch = scratch();
     let commands = page::commands().concat().replace("/etc/prometheus", &scratch.0.display().to_string());
-    let path = format!("{}:{}", Host::get().installation().bin.display(), std::env::var("PATH").unwrap_or_default());
-    output(command("sh").args(["-e", "-c", &commands]).env("PATH", path));
+    output(&mut Host::get().shell(&format!("set -e\n{commands}")));
     let copied = |name: &str| fs::read_to_string(scratch.0.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(copied("snowflake_pg.yml"), page::queries(), "run scripts/install");
     assert_eq!(copied("snowflake_registry.yml"), page::registry_queries(), "run scripts/install");
