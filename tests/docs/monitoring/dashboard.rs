@@ -98,19 +98,10 @@ fn check_panels(dashboard: &Value) -> Result<(), String> {
 
 /// Checks that the exporter has each metric of the expressions, and that Prometheus can parse them.
 fn check_expressions(dashboard: &Value) -> Result<(), String> {
-    let known: BTreeSet<String> = [page::queries(), page::registry_queries()]
-        .iter()
-        .flat_map(|file| page::metrics(file))
-        .map(|(name, _)| name)
-        .collect();
     let expressions = expressions(dashboard)?;
     let variables = dashboard["templating"]["list"].as_array().into_iter().flatten();
     let variables = variables.filter_map(|variable| variable["definition"].as_str());
-    for expression in expressions.iter().map(|(_, expression)| expression.as_str()).chain(variables) {
-        let words = expression.split(|c: char| !c.is_alphanumeric() && c != '_');
-        let unknown = words.filter(|word| word.starts_with("snowflake_")).find(|word| !known.contains(*word));
-        ensure!(unknown.is_none(), "the exporter has no metric {}", unknown.unwrap_or_default());
-    }
+    page::check_known(expressions.iter().map(|(_, expression)| expression.as_str()).chain(variables))?;
     // A rule that records the result is a file that promtool can check.
     let mut rules = String::from("groups:\n  - name: dashboard\n    rules:\n");
     for (name, expression) in &expressions {

@@ -63,6 +63,15 @@ pub fn metrics(queries: &str) -> Vec<(String, String)> {
     found
 }
 
+/// Checks that the exporters have each metric of these expressions.
+pub fn check_known<'a>(expressions: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let known = [metrics(&queries()), metrics(&registry_queries())].concat();
+    let words = expressions.flat_map(|expression| expression.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    let mut used = words.filter(|word| word.starts_with("snowflake_"));
+    let unknown = used.find(|word| !known.iter().any(|(name, _)| name == word));
+    unknown.map_or(Ok(()), |name| Err(format!("the exporter has no metric {name}")))
+}
+
 /// Returns the sections about the views: status, backends and segments.
 pub fn views() -> [String; 3] {
     let text = text();
