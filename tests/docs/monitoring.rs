@@ -11,54 +11,48 @@ mod page;
 
 use std::thread;
 
-use cluster::{Answer, Client, Cluster, PATIENCE, assert_caught, ensure, within};
+use cluster::{Answer, Builder, Client, Cluster, PATIENCE, assert_caught, ensure, within};
 use exporter::{Exporter, Scrape};
 
-/// The expression for each figure on the view, written independently of the page.
+/// The expression for each figure on the view, written independently of the page. The names begin with `snowflake_pg_`.
 const SHOWN: [(&str, &str); 25] = [
-    ("snowflake_pg_refused", "CASE state WHEN 'refused' THEN 1 ELSE 0 END"),
+    ("refused", "CASE state WHEN 'refused' THEN 1 ELSE 0 END"),
     (
-        "snowflake_pg_standby_has_primary_worker_id",
+        "standby_has_primary_worker_id",
         "CASE WHEN pg_is_in_recovery() AND worker_id = last_issuer_worker_id THEN 1 ELSE 0 END",
     ),
-    ("snowflake_pg_lead_seconds", "extract(epoch FROM lead)"),
-    ("snowflake_pg_mark_lead_seconds", "extract(epoch FROM mark_lead)"),
-    ("snowflake_pg_ids_issued_total", "ids_issued"),
-    ("snowflake_pg_throttled_waits_total", "throttled_waits"),
-    ("snowflake_pg_throttled_seconds_total", "throttled_time * 0.001"),
-    ("snowflake_pg_mark_waits_total", "mark_waits"),
-    ("snowflake_pg_mark_wait_seconds_total", "mark_time * 0.001"),
-    ("snowflake_pg_clock_waits_total", "clock_waits"),
-    ("snowflake_pg_clock_wait_seconds_total", "clock_time * 0.001"),
-    ("snowflake_pg_retries_total", "retries"),
-    ("snowflake_pg_extensions_total", "extensions"),
-    ("snowflake_pg_slowest_extension_seconds", "slowest_extension * 0.001"),
-    ("snowflake_pg_clock_regressions_total", "clock_regressions"),
-    ("snowflake_pg_clock_jumps_total", "clock_jumps"),
-    ("snowflake_pg_years_left", "years_left"),
+    ("lead_seconds", "extract(epoch FROM lead)"),
+    ("mark_lead_seconds", "extract(epoch FROM mark_lead)"),
+    ("ids_issued_total", "ids_issued"),
+    ("throttled_waits_total", "throttled_waits"),
+    ("throttled_seconds_total", "throttled_time * 0.001"),
+    ("mark_waits_total", "mark_waits"),
+    ("mark_wait_seconds_total", "mark_time * 0.001"),
+    ("clock_waits_total", "clock_waits"),
+    ("clock_wait_seconds_total", "clock_time * 0.001"),
+    ("retries_total", "retries"),
+    ("extensions_total", "extensions"),
+    ("slowest_extension_seconds", "slowest_extension * 0.001"),
+    ("clock_regressions_total", "clock_regressions"),
+    ("clock_jumps_total", "clock_jumps"),
+    ("years_left", "years_left"),
+    ("fenced", "CASE registry_state WHEN 'fenced' THEN 1 WHEN NULL THEN NULL ELSE 0 END * sign(failed_heartbeats + 1)"),
+    ("failed_heartbeats", "failed_heartbeats"),
     (
-        "snowflake_pg_fenced",
-        "CASE registry_state WHEN 'fenced' THEN 1 WHEN NULL THEN NULL ELSE 0 END * sign(failed_heartbeats + 1)",
-    ),
-    ("snowflake_pg_failed_heartbeats", "failed_heartbeats"),
-    (
-        "snowflake_pg_grant_left_ratio",
+        "grant_left_ratio",
         "extract(epoch FROM granted_until - now()) / (SELECT setting::float8 FROM pg_settings WHERE name = 'snowflake_pg.lease')",
     ),
-    ("snowflake_pg_clock_offset_seconds", "extract(epoch FROM clock_offset)"),
+    ("clock_offset_seconds", "extract(epoch FROM clock_offset)"),
+    ("segments_failing", "(SELECT count(last_error) FROM snowflake_segments WHERE state IN ('failing', 'waiting'))"),
     (
-        "snowflake_pg_segments_failing",
-        "(SELECT count(last_error) FROM snowflake_segments WHERE state IN ('failing', 'waiting'))",
-    ),
-    (
-        "snowflake_pg_segments_empty",
+        "segments_empty",
         "(SELECT count(last_error) FROM snowflake_segments WHERE state IN ('failing', 'waiting') AND numbers_left < 1)",
     ),
     (
-        "snowflake_pg_segments_used",
+        "segments_used",
         "(SELECT count(*) FROM snowflake_segments WHERE state IN ('drawing', 'failing', 'waiting', 'leaving'))",
     ),
-    ("snowflake_pg_server_primary", "CASE WHEN pg_is_in_recovery() THEN 0 ELSE 1 END"),
+    ("server_primary", "CASE WHEN pg_is_in_recovery() THEN 0 ELSE 1 END"),
 ];
 
 /// The tolerance of a figure. A lead is the difference between two clocks, and an administrator's daemon may slew one of these
@@ -71,6 +65,14 @@ fn shown(session: &mut Client) -> Vec<f64> {
         .iter()
         .map(|(_, sql)| session.one(&format!("SELECT coalesce(({sql})::float8, 'NaN') FROM snowflake_status")))
         .collect()
+}
+
+/// Starts a server that has the role of the exporter.
+fn watched(builder: Builder) -> (Cluster, Client) {
+    let server = builder.start();
+    let mut session = server.session();
+    session.batch_execute(&page::role()).expect("a new role");
+    (server, session)
 }
 
 /// Checks that the exporter shows every figure of the page, each with its type and with a value between the view's values before
@@ -86,7 +88,7 @@ fn check_figures(server: &Cluster, session: &mut Client, queries: &str, argument
         ensure!(shown == declared, "{name} is {shown:?}, not {declared:?}");
     }
     for ((name, _), (before, after)) in SHOWN.iter().zip(before.into_iter().zip(after)) {
-        let found = scrape.only(name)?;
+        let found = scrape.only(&format!("snowflake_pg_{name}"))?;
         let slack = if name.ends_with("_total") { 1e-6 * after.abs() } else { SLACK };
         let unknown = before.is_nan() && after.is_nan() && found.is_nan();
         let between = before.min(after) - slack <= found && found <= before.max(after) + slack;
@@ -120,9 +122,7 @@ fn draw_until(session: &mut Client, count: &str) {
 fn eventful(name: &str) -> (Cluster, Client) {
     // The layout has 256 IDs per ms, so that a batch is throttled.
     let builder = Cluster::builder(name).clock("+0").set("snowflake_pg.layout", "41:14:8");
-    let mut server = builder.set("snowflake_pg.on_clock_regression", "wait").start();
-    let mut session = server.session();
-    session.batch_execute(&page::role()).expect("a new role");
+    let (mut server, mut session) = watched(builder.set("snowflake_pg.on_clock_regression", "wait"));
     draw_until(&mut session, "throttled_waits");
     // A standby that does not exist acknowledges nothing. This wait comes before the clock is stepped, because PostgreSQL's
     // timeouts use the same clock.
@@ -140,6 +140,8 @@ fn eventful(name: &str) -> (Cluster, Client) {
     let all = "SELECT throttled_time > 0 AND clock_time > 0 AND mark_time > 0 AND slowest_extension > 0
                AND clock_regressions > 0 AND lead < '-1 hour' FROM snowflake_status";
     assert!(session.one::<bool>(all), "{:?}", shown(&mut session));
+    // This database does not have the extension. The exporter may find the database, but must not query it.
+    session.batch_execute("CREATE DATABASE other").expect("a new database");
     (server, session)
 }
 
@@ -147,8 +149,6 @@ fn eventful(name: &str) -> (Cluster, Client) {
 fn the_exporter_shows_what_the_view_shows() {
     let queries = page::queries();
     let (server, mut session) = eventful("monitoring");
-    // This database does not have the extension. The exporter may find the database, but must not query it.
-    session.batch_execute("CREATE DATABASE other").expect("a new database");
     check_figures(&server, &mut session, &queries, &[]).unwrap();
     check_figures(&server, &mut session, &queries, &["--auto-discover-databases"]).unwrap();
 }
@@ -157,7 +157,6 @@ fn the_exporter_shows_what_the_view_shows() {
 fn a_query_with_a_mistake_is_caught() {
     let queries = page::queries();
     let (server, mut session) = eventful("monitoring_mistakes");
-    session.batch_execute("CREATE DATABASE other").expect("a new database");
     let changed = |from: &str, to: &str| {
         let changed = queries.replacen(from, to, 1);
         assert_ne!(changed, queries, "{from}");
@@ -175,9 +174,7 @@ fn a_query_with_a_mistake_is_caught() {
 
 #[test]
 fn counters_rise_and_a_session_that_waits_is_seen() {
-    let mut server = Cluster::builder("monitoring_rise").start();
-    let mut session = server.session();
-    session.batch_execute(&page::role()).expect("a new role");
+    let (mut server, mut session) = watched(Cluster::builder("monitoring_rise"));
     let exporter = Exporter::start(&server, &page::queries(), &[]);
     let first = exporter.scrape();
     check_labels(&first, 1.0, "1").unwrap();
@@ -205,9 +202,7 @@ fn counters_rise_and_a_session_that_waits_is_seen() {
 
 #[test]
 fn a_server_that_refuses_shows_it() {
-    let server = Cluster::builder("monitoring_refused").unset("snowflake_pg.worker_id").start();
-    let mut session = server.session();
-    session.batch_execute(&page::role()).expect("a new role");
+    let (server, mut session) = watched(Cluster::builder("monitoring_refused").unset("snowflake_pg.worker_id"));
     check_figures(&server, &mut session, &page::queries(), &[]).unwrap();
     let scrape = Exporter::start(&server, &page::queries(), &[]).scrape();
     assert_eq!(scrape.only("snowflake_pg_refused"), Ok(1.0));
@@ -217,9 +212,7 @@ fn a_server_that_refuses_shows_it() {
 /// A standby is watched like a primary. If it has its primary's worker ID, it shows this until it is promoted.
 #[test]
 fn a_standby_is_watched_like_a_primary() {
-    let primary = Cluster::builder("monitoring_number").start();
-    let mut session = primary.session();
-    session.batch_execute(&page::role()).expect("a new role");
+    let (primary, mut session) = watched(Cluster::builder("monitoring_number"));
     let shown = |scrape: Scrape| scrape.only("snowflake_pg_standby_has_primary_worker_id");
     for (name, worker, expected) in [("monitoring_same", "1", 1.0), ("monitoring_own", "2", 0.0)] {
         session.batch(10);
