@@ -1,41 +1,19 @@
 //! Types what README.md and docs/ tell a reader to type.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
-use cluster::{Answer, Cluster, Host, code_blocks, command, ensure, repository, rounds, thorough, typed};
+use cluster::{
+    Answer, Cluster, CodeBlock, Host, code_blocks, command, ensure, page, repository, rounds, texts_of, thorough, typed,
+};
 
-/// A block, with the output that a `text` block directly after it shows.
-struct Example {
-    language: String,
-    text: String,
-    answer: Option<String>,
-}
-
-fn blocks(page: &str) -> Vec<Example> {
-    let mut found: Vec<Example> = Vec::new();
-    for block in code_blocks(page) {
-        match found.last_mut() {
-            Some(last) if block.language == "text" && block.follows => last.answer = Some(block.text),
-            _ => found.push(Example { language: block.language, text: block.text, answer: None }),
-        }
-    }
-    found
-}
-
-fn pages() -> Vec<(String, Vec<Example>)> {
-    let docs = fs::read_dir(repository().join("docs")).expect("docs/ can be read").map(|entry| entry.unwrap().path());
-    let mut paths: Vec<_> = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
-    // The sections of these pages need their own tables and settings, so other tests run them.
-    paths.retain(|path| {
-        !["migration.md", "pg_partman.md", "time-ordered-keys.md"].iter().any(|own| path.ends_with(own))
-    });
-    paths.sort();
-    paths.insert(0, repository().join("README.md"));
-    let page = |path: std::path::PathBuf| {
-        let text = fs::read_to_string(&path).expect("a page can be read");
-        (path.file_name().expect("a file").to_string_lossy().into_owned(), blocks(&text))
-    };
-    paths.into_iter().map(page).collect()
+/// Returns the pages with their blocks, first the README. The sections of three pages need their own tables and settings, so other tests
+/// run them.
+fn pages() -> Vec<(PathBuf, Vec<CodeBlock>)> {
+    let own = ["docs/migration.md", "docs/pg_partman.md", "docs/time-ordered-keys.md"].map(Path::new);
+    let mut texts = texts_of(&["README.md", "docs"], ".md");
+    texts.retain(|(path, _)| !own.contains(&path.as_path()));
+    texts.into_iter().map(|(path, text)| (path, code_blocks(&text))).collect()
 }
 
 #[test]
@@ -51,18 +29,22 @@ fn every_sql_block_does_what_the_page_says() {
     let _removed = DefaultWitness::of(&server);
     let mut session = server.connect();
     let (mut run, introduction) = (0, &pages[0].1);
-    for (number, (page, blocks)) in pages.iter().enumerate() {
+    for (number, (path, blocks)) in pages.iter().enumerate() {
         // The reader of one page has also followed the README, but no other page.
         let database = format!("page_{number}");
         session.batch_execute(&format!("CREATE DATABASE {database}")).expect("a new database");
         let first = if number == 0 { &[][..] } else { introduction };
-        for block in first.iter().chain(blocks).filter(|block| block.language == "sql") {
+        let mut typing = first.iter().chain(blocks).peekable();
+        while let Some(block) = typing.next() {
+            let answer = typing.next_if(|next| next.language == "text" && next.follows);
+            if block.language != "sql" {
+                continue;
+            }
             let mut psql = server.psql();
             psql.args(["-d", &database]);
-            let printed = typed(psql, &block.text).unwrap_or_else(|said| panic!("{page}:\n{said}\n{}", block.text));
-            if let Some(answer) = &block.answer {
-                assert_eq!(*answer, printed, "{page}:\n{}", block.text);
-            }
+            let place = format!("{}:\n{}", path.display(), block.text);
+            let printed = typed(psql, &block.text).unwrap_or_else(|said| panic!("{said}\n{place}"));
+            assert!(answer.is_none_or(|answer| answer.text == printed), "{printed}\nis printed by {place}");
             run += 1;
         }
     }
@@ -179,7 +161,7 @@ fn check_fleet(printed: &str) -> Result<(), String> {
 fn every_benchmark_works() {
     let commands = commands(true);
     assert!(commands.len() >= 3, "{commands:?}");
-    let parts = fs::read_to_string(repository().join("bench/src/report.rs")).expect("a source");
+    let parts = page("bench/src/report.rs");
     let mut selected = 0;
     for command in commands {
         // `make bench` runs all parts, so one of them is enough to show that a part can be selected.
@@ -196,8 +178,7 @@ fn every_benchmark_works() {
 
 #[test]
 fn what_contributing_names_is_there() {
-    let text = fs::read_to_string(repository().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md can be read");
-    let targets = fs::read_to_string(repository().join("Makefile")).expect("the Makefile can be read");
+    let (text, targets) = (page("CONTRIBUTING.md"), page("Makefile"));
     let word = |rest: &str| {
         let word = rest.split(|c: char| !c.is_alphanumeric() && !"_-.:".contains(c)).next()?;
         Some(word.trim_end_matches(['.', ':']).to_string())
@@ -224,7 +205,7 @@ fn what_contributing_names_is_there() {
 
 #[test]
 fn continuous_integration_runs_one_command_and_nothing_else() {
-    let script = fs::read_to_string(repository().join(".ci/run")).expect(".ci/run can be read");
+    let script = page(".ci/run");
     let commands: Vec<&str> =
         script.lines().filter(|line| !line.starts_with('#') && !line.starts_with("set ")).collect();
     assert_eq!(commands, ["cd \"$(dirname \"$0\")/..\"", "exec make ci"]);
