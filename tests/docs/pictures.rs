@@ -1,6 +1,7 @@
 //! The pictures on the pages are as `docs/pictures/draw.py` draws them, and a page shows each of them. The charts of `make bench` can be
 //! read like these pictures.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,25 +16,23 @@ const TYPE: f64 = 14.0;
 /// The folder that contains the pictures.
 const PICTURES: &str = "docs/pictures";
 
-/// Returns the name and the content of each picture in a folder.
-fn pictures(folder: &Path) -> Vec<(String, String)> {
-    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-    let mut found: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|extension| extension == "svg")).collect();
-    found.sort();
-    let read = |path: &PathBuf| {
+/// Returns the content of each picture in a folder, by name.
+fn pictures(folder: &Path) -> BTreeMap<String, String> {
+    let paths = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let pictures = paths.filter(|path| path.extension().is_some_and(|extension| extension == "svg"));
+    let read = |path: PathBuf| {
         let name = path.file_name().expect("a file").to_string_lossy().into_owned();
         (name, fs::read_to_string(path).expect("a picture can be read"))
     };
-    found.iter().map(read).collect()
+    pictures.map(read).collect()
 }
 
 /// Checks that the committed pictures are the same as those that the script draws.
-fn check_drawn(committed: &[(String, String)], drawn: &[(String, String)]) -> Result<(), String> {
-    let names = |pictures: &[(String, String)]| pictures.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    ensure!(names(committed) == names(drawn), "{:?} are drawn, {:?} are in {PICTURES}", names(drawn), names(committed));
-    for ((name, committed), (_, drawn)) in committed.iter().zip(drawn) {
-        ensure!(committed == drawn, "{name} is not as it is drawn: run {PICTURES}/draw.py");
+fn check_drawn(committed: &BTreeMap<String, String>, drawn: &BTreeMap<String, String>) -> Result<(), String> {
+    let (kept, new) = (committed.keys(), drawn.keys());
+    ensure!(kept.clone().eq(new.clone()), "{new:?} are drawn, {kept:?} are in {PICTURES}");
+    for (name, svg) in committed {
+        ensure!(*svg == drawn[name], "{name} is not as it is drawn: run {PICTURES}/draw.py");
     }
     Ok(())
 }
@@ -68,22 +67,15 @@ fn check_chart(name: &str, svg: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the names and the contents of all charts.
-fn charts() -> Vec<(String, String)> {
-    let versions =
-        fs::read_dir(repository().join(CHARTS)).expect("a folder").map(|entry| entry.expect("an entry").path());
-    versions.flat_map(|version| pictures(&version)).collect()
-}
-
 /// Checks that one of the pages shows a picture.
-fn check_shown(name: &str, pages: &[String]) -> Result<(), String> {
-    ensure!(pages.iter().any(|page| page.contains(&format!("pictures/{name})"))), "no page shows {name}");
+fn check_shown(name: &str, pages: &[(PathBuf, String)]) -> Result<(), String> {
+    ensure!(pages.iter().any(|(_, page)| page.contains(&format!("pictures/{name})"))), "no page shows {name}");
     Ok(())
 }
 
-/// Returns the text of the README and of the pages in `docs/`.
-fn pages() -> Vec<String> {
-    texts_of(&["docs", "README.md"], ".md").into_iter().map(|(_, text)| text).collect()
+/// Returns the README and the pages in `docs/`.
+fn pages() -> Vec<(PathBuf, String)> {
+    texts_of(&["docs", "README.md"], ".md")
 }
 
 #[test]
@@ -100,43 +92,41 @@ fn every_picture_is_as_the_script_draws_it() {
 #[test]
 fn every_picture_is_shown_by_a_page() {
     let pages = pages();
-    for (name, _) in pictures(&repository().join(PICTURES)) {
-        check_shown(&name, &pages).unwrap();
+    for name in pictures(&repository().join(PICTURES)).keys() {
+        check_shown(name, &pages).unwrap();
     }
 }
 
 #[test]
 fn every_chart_can_be_read() {
-    let charts = charts();
+    let charts = texts_of(&[CHARTS], ".svg");
     assert!(charts.len() > 20, "{} charts", charts.len());
-    for (name, svg) in charts {
-        check_chart(&name, &svg).unwrap();
+    for (path, svg) in charts {
+        check_chart(&path.to_string_lossy(), &svg).unwrap();
     }
 }
 
 #[test]
 fn a_chart_that_is_hard_to_read_is_caught() {
-    let charts = charts();
-    let chart = |name: &str| &charts.iter().find(|(chart, _)| chart == name).expect("a chart").1;
+    let charts = texts_of(&[CHARTS], ".svg");
+    let chart = |name: &str| &charts.iter().find(|(path, _)| path.ends_with(name)).expect("a chart").1;
     let (dots, bars) = (chart("cost-id.svg"), chart("storage-index.svg"));
     assert_caught(check_chart("dots", &dots.replace("14px", "11px")), "type of Some(11.0) pixels");
     assert_caught(check_chart("dots", &dots.replace("Cost of an ID", "SELECT f()")), "has the title");
     assert_caught(check_chart("dots", &dots.replace("prefers-color-scheme", "any")), "has no @media");
-    assert_caught(
-        check_chart("bars", &bars.replace(" by key.", ", logarithmic axis by key.")),
-        "bars on a logarithmic axis",
-    );
+    let logarithmic = bars.replace(" by key.", ", logarithmic axis by key.");
+    assert_caught(check_chart("bars", &logarithmic), "bars on a logarithmic axis");
 }
 
 #[test]
 fn a_picture_that_was_edited_is_caught() {
     let committed = pictures(&repository().join(PICTURES));
     let mut edited = committed.clone();
-    edited[0].1 = edited[0].1.replacen("<title", "<title ", 1);
+    edited.values_mut().for_each(|svg| *svg = svg.replacen("<title", "<title ", 1));
     assert_caught(check_drawn(&edited, &committed), "is not as it is drawn");
-    edited.remove(0);
+    edited.pop_first();
     assert_caught(check_drawn(&edited, &committed), "are drawn");
-    let (name, svg) = &committed[0];
+    let (name, svg) = committed.first_key_value().expect("a picture");
     assert_caught(check_picture(name, &svg.replace("<title", "<text")), "has no <title");
     assert_caught(check_picture(name, &svg.replace("<path", "<image")), "has <image");
     assert_caught(check_shown("none.svg", &pages()), "no page shows none.svg");
