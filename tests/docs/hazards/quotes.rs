@@ -122,27 +122,17 @@ fn every_promise_has_a_row() {
 #[test]
 fn a_promise_without_a_row_is_caught() {
     let (hazards, pages) = (page(PAGE), quoted());
-    let begin = "\n## Guarantees\n";
+    let (begin, prime) = ("\n## Guarantees\n", "\n## Guarantees\n\nIDs are prime.\n");
     for (path, was, is, reason) in [
-        (
-            GUARANTEES,
-            begin,
-            "\n## Guarantees\n\nIDs are prime.\n",
-            "no row quotes \"IDs are prime.\" of docs/guarantees.md",
-        ),
+        (GUARANTEES, begin, prime, "no row quotes \"IDs are prime.\" of docs/guarantees.md"),
         (GUARANTEES, begin, "\n## Guarantees\n\n- **IDs** are\n  `prime`;\n", "no row quotes \"IDs are prime;\""),
         (GUARANTEES, "IDs are positive", "IDs are never 0", "says \"IDs are positive"),
         (GUARANTEES, begin, "\n## Other promises\n", "docs/guarantees.md has no section \"Guarantees\""),
         (GUARANTEES, "The mark is not transferred", "The mark is transferred", "says \"The mark is not transferred"),
         (README, begin, "\n## Other promises\n", "README.md has no section \"Guarantees\""),
-        (README, begin, "\n## Guarantees\n\nIDs are prime.\n", "no row quotes \"IDs are prime.\" of README.md"),
+        (README, begin, prime, "no row quotes \"IDs are prime.\" of README.md"),
         (README, "\n![An ID", "\nIDs are prime.\n\n![An ID", "no row quotes \"IDs are prime.\" of README.md"),
-        (
-            INSTALLING,
-            "one background worker",
-            "no background worker",
-            "says \"The extension runs one background worker",
-        ),
+        (INSTALLING, "one background worker", "no worker", "says \"The extension runs one background worker"),
     ] {
         assert!(pages[path].contains(was), "{was}");
         let mut changed = pages.clone();

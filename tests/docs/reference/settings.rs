@@ -87,12 +87,7 @@ fn a_setting_that_is_described_wrongly_is_caught() {
     let (page, known) = (page(PAGE), known("reference_settings_wrong"));
     for (was, is, reason) in [
         ("\n### snowflake_pg.epoch\n", "\n", "snowflake_pg.epoch has 0 sections"),
-        ("\n### snowflake_pg.epoch\n", "\n### snowflake_pg.era\n", "snowflake_pg.epoch has 0 sections"),
-        (
-            "\n### snowflake_pg.epoch\n",
-            "\n### snowflake_pg.era\n\n### snowflake_pg.epoch\n",
-            "snowflake_pg.era does not exist",
-        ),
+        ("\n### snowflake_pg.epoch", "\n### era\n\n### snowflake_pg.epoch", "era does not exist"),
         ("| [`snowflake_pg.epoch`]", "| [snowflake_pg.epoch]", "the table lacks [\"snowflake_pg.epoch\"]"),
         ("`-1` (not set)", "`0`", "snowflake_pg.worker_id is"),
         ("-1 to 1023", "-1 to 1024", "snowflake_pg.worker_id is"),
