@@ -93,10 +93,8 @@ fn check_renumbered(name: &str, day: Day, renumbered: bool) -> Result<(), String
     let (mut server, ids) = bad_day(Cluster::builder(name), day);
     let run = |text: &str| typed(server.psql(), text);
     let shown = run(&block("sql view"))?;
-    ensure!(
-        shown.contains("orders.id") && shown.contains("items.id"),
-        "the rows from the future are not shown:\n{shown}"
-    );
+    let both = shown.contains("orders.id") && shown.contains("items.id");
+    ensure!(both, "the rows from the future are not shown:\n{shown}");
     let mut text = block("sql other ids");
     if !renumbered {
         text = text.lines().filter(|line| !line.starts_with("UPDATE")).collect::<Vec<_>>().join("\n");
@@ -128,13 +126,13 @@ fn rows_of_the_future_get_other_ids_on_a_server_that_still_issues() {
     check_renumbered("bad_day_issues", Day::Running, true).unwrap();
 }
 
+/// The error if the mark would be below rows that keep their IDs.
+const TOO_LOW: &str = "is not above every ID issued by this server in \"public.every_id\"";
+
 #[test]
 fn a_mark_below_rows_that_keep_their_ids_is_refused() {
     for (name, day) in [("bad_day_kept", Day::Restarted), ("bad_day_kept_running", Day::Running)] {
-        assert_caught(
-            check_renumbered(name, day, false),
-            "is not above every ID issued by this server in \"public.every_id\"",
-        );
+        assert_caught(check_renumbered(name, day, false), TOO_LOW);
     }
 }
 
@@ -158,10 +156,7 @@ fn a_server_with_another_number_issues_beside_rows_of_the_future() {
 
 #[test]
 fn a_server_with_the_number_of_those_rows_is_caught() {
-    assert_caught(
-        check_another_number("bad_day_own_number", "1"),
-        "is not above every ID issued by this server in \"public.every_id\"",
-    );
+    assert_caught(check_another_number("bad_day_own_number", "1"), TOO_LOW);
 }
 
 /// Every block of the section is typed in the tests above, and each refusal names the section that deals with it.

@@ -34,12 +34,9 @@ fn the_application_uses_the_key_and_cannot_read_it() {
     let (server, mut owner) = server("conceal_roles");
     let id: i64 = owner.one("SELECT id FROM orders WHERE customer = 'customer 7'");
     let public: String = owner.one(&format!("SELECT public_id({id})"));
-    owner
-        .batch_execute(
-            "ALTER ROLE shop_app LOGIN; CREATE ROLE stranger LOGIN; CREATE SCHEMA trap AUTHORIZATION shop_app;
-             CREATE ROLE reader LOGIN; GRANT pg_read_all_data TO reader",
-        )
-        .unwrap();
+    let roles = "ALTER ROLE shop_app LOGIN; CREATE ROLE stranger LOGIN; CREATE SCHEMA trap AUTHORIZATION shop_app;
+         CREATE ROLE reader LOGIN; GRANT pg_read_all_data TO reader";
+    owner.batch_execute(roles).unwrap();
     // The page names this role among the readers of the key.
     assert_eq!(server.connect_as("reader").one::<i64>("SELECT count(key) FROM private.id_keys"), 1);
     let mut application = server.connect_as("shop_app");
@@ -52,13 +49,11 @@ fn the_application_uses_the_key_and_cannot_read_it() {
         assert_eq!(stranger.code(&format!("SELECT {call}")).as_deref(), Some("42501"), "{call}");
     }
     // Functions of the caller do not replace those that the body names.
-    application
-        .batch_execute(
-            "CREATE FUNCTION trap.snowflake_conceal_text(bigint, bytea, bytea) RETURNS text LANGUAGE sql RETURN encode($2, 'hex');
-             CREATE FUNCTION trap.snowflake_reveal_text(text, bytea, bytea) RETURNS bigint LANGUAGE sql RETURN 1;
-             SET search_path = trap, public, pg_catalog",
-        )
-        .expect("the role owns the schema");
+    let trap = "CREATE FUNCTION trap.snowflake_conceal_text(bigint, bytea, bytea) RETURNS text
+             LANGUAGE sql RETURN encode($2, 'hex');
+         CREATE FUNCTION trap.snowflake_reveal_text(text, bytea, bytea) RETURNS bigint LANGUAGE sql RETURN 1;
+         SET search_path = trap, public, pg_catalog";
+    application.batch_execute(trap).expect("the role owns the schema");
     assert_eq!(application.one::<String>(&format!("SELECT public.public_id({id})")), public);
     assert_eq!(application.one::<i64>(&format!("SELECT public.order_of('{public}')")), id);
 }
@@ -73,9 +68,8 @@ fn missing() -> (String, String) {
 #[test]
 fn a_key_that_is_deleted_too_early_is_reported_and_can_be_inserted_again() {
     let (_server, mut session) = server("conceal_early");
-    session
-        .batch_execute("CREATE TABLE backup AS SELECT * FROM private.id_keys; DELETE FROM private.id_keys")
-        .expect("the owner may");
+    let delete = "CREATE TABLE backup AS SELECT * FROM private.id_keys; DELETE FROM private.id_keys";
+    session.batch_execute(delete).expect("the owner may");
     let insert = "INSERT INTO orders (customer) VALUES ('Grace')";
     assert_eq!(session.refusal(insert), missing());
     assert_eq!(session.refusal("SELECT public_id(1)"), missing());
@@ -267,14 +261,13 @@ fn the_log_contains_the_constants_of_a_statement_that_fails_and_parameters_only_
 fn every_role_can_read_a_constant_in_the_catalog() {
     let server = Cluster::builder("conceal_catalog").start();
     let mut owner = server.session();
-    owner
-        .batch_execute(&format!(
-            "CREATE TABLE orders (id bigint PRIMARY KEY, public_id bigint GENERATED ALWAYS AS (snowflake_conceal(id, '{KEY}')) STORED);
+    let objects = format!(
+        "CREATE TABLE orders (id bigint PRIMARY KEY, public_id bigint GENERATED ALWAYS AS (snowflake_conceal(id, '{KEY}')) STORED);
              CREATE INDEX by_expression ON orders (snowflake_conceal(id, '{KEY}'));
              CREATE VIEW shown AS SELECT snowflake_conceal(id, '{KEY}') FROM orders;
              CREATE ROLE stranger LOGIN"
-        ))
-        .expect("objects with a constant");
+    );
+    owner.batch_execute(&objects).expect("objects with a constant");
     let mut stranger = server.connect_as("stranger");
     // Definitions show a bytea in hexadecimal.
     let hex = hex(KEY.as_bytes());

@@ -95,10 +95,8 @@ fn check_sections(page: &str) -> Result<(), String> {
         };
         let parts = message.split('{').flat_map(|text| text.split("snowflake_pg.")).map(part);
         let fixed = parts.max_by_key(String::len).unwrap_or_default();
-        ensure!(
-            headings(page).any(|heading| heading.contains(&fixed)),
-            "docs/errors.md has no section for {message:?}"
-        );
+        let found = headings(page).any(|heading| heading.contains(&fixed));
+        ensure!(found, "docs/errors.md has no section for {message:?}");
     }
     Ok(())
 }
@@ -107,10 +105,8 @@ fn check_sections(page: &str) -> Result<(), String> {
 fn every_error_has_a_section() {
     let page = page("docs/errors.md");
     check_sections(&page).unwrap();
-    assert_caught(
-        check_sections(&page.replace("is not an ID of layout", "is no ID")),
-        "no section for \"{id} is not an ID",
-    );
+    let other = page.replace("is not an ID of layout", "is no ID");
+    assert_caught(check_sections(&other), "no section for \"{id} is not an ID");
 }
 
 /// Returns the causes of a failed heartbeat: those in the table of the page.
@@ -143,10 +139,8 @@ fn check_causes(page: &str) -> Result<(), String> {
 fn the_causes_of_a_failed_heartbeat_are_those_of_the_server() {
     let page = page("docs/errors.md");
     check_causes(&page).unwrap();
-    assert_caught(
-        check_causes(&page.replace("| `cannot connect to the registry` |", "| `cannot connect` |")),
-        "lacks {\"cannot connect to",
-    );
+    let other = page.replace("| `cannot connect to the registry` |", "| `cannot connect` |");
+    assert_caught(check_causes(&other), "lacks {\"cannot connect to");
     assert!(causes(&page).len() > 10);
 }
 
@@ -182,11 +176,10 @@ fn check_calls(page: &str) -> Result<(), String> {
     let server = Cluster::builder("errors_calls").start();
     let mut session = server.session();
     for row in calls {
-        let (wrong, right) = (row[1], row[2]);
-        let code = session.code(&format!("SELECT {wrong}"));
-        ensure!(code.as_deref() == Some("42883"), "{wrong} raises {code:?}");
-        let code = session.code(&format!("SELECT {right}"));
-        ensure!(code.is_none(), "{right} raises {code:?}");
+        for (call, expected) in [(row[1], Some("42883")), (row[2], None)] {
+            let code = session.code(&format!("SELECT {call}"));
+            ensure!(code.as_deref() == expected, "{call} raises {code:?}");
+        }
     }
     Ok(())
 }
@@ -195,10 +188,8 @@ fn check_calls(page: &str) -> Result<(), String> {
 fn the_calls_of_functions_that_do_not_exist_have_others_that_work() {
     let page = page("docs/errors.md");
     check_calls(&page).unwrap();
-    assert_caught(
-        check_calls(&page.replace("| `snowflake_nextval()` |", "| `snowflake_nextval(1)` |")),
-        "raises Some(\"42883\")",
-    );
+    let other = page.replace("| `snowflake_nextval()` |", "| `snowflake_nextval(1)` |");
+    assert_caught(check_calls(&other), "raises Some(\"42883\")");
     assert_caught(check_calls(&page.replace("| `snowflake_nextval('", "| `quote_literal('")), "raises None");
 }
 

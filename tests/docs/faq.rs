@@ -73,13 +73,10 @@ fn a_subscriber_needs_no_extension() {
     let without =
         Cluster::builder("faq_without").unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
     let mut session = publisher.session();
-    session
-        .batch_execute(
-            "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
-             CREATE PUBLICATION everything FOR TABLE orders;
-             INSERT INTO orders DEFAULT VALUES",
-        )
-        .expect("a published table");
+    let table = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+         CREATE PUBLICATION everything FOR TABLE orders;
+         INSERT INTO orders DEFAULT VALUES";
+    session.batch_execute(table).expect("a published table");
     let mut subscriber = without.connect();
     let socket = publisher.socket().display();
     let subscribe = format!(
@@ -143,13 +140,10 @@ fn a_dump_is_restored_and_the_extension_is_dropped() {
     let server = Cluster::builder("faq_dump").start();
     server.connect().batch_execute("CREATE DATABASE shop").expect("a new database");
     let mut session = server.connect_to("shop");
-    session
-        .batch_execute(
-            "CREATE EXTENSION snowflake_pg;
-             CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text);
-             INSERT INTO orders (customer) VALUES ('Ada')",
-        )
-        .expect("the table of the README");
+    let table = "CREATE EXTENSION snowflake_pg;
+         CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text);
+         INSERT INTO orders (customer) VALUES ('Ada')";
+    session.batch_execute(table).expect("the table of the README");
     let old: i64 = session.one("SELECT id FROM orders");
     let scratch = cluster::Scratch::new("faq_dump.files");
     let mut shell = server.client(Host::get().shell(&format!("set -e\n{}", block("sh dump"))));

@@ -9,9 +9,9 @@ mod sources;
 mod stats;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use cluster::{Scratch, assert_caught, command, ensure, not_tested, output, repository};
+use cluster::{Scratch, assert_caught, command, ensure, not_tested, output, page, repository, texts_of};
 use serde_json::Value;
 
 /// The results that record no revision, because they were measured before results recorded one. A part leaves this list when it is
@@ -39,30 +39,19 @@ struct Measured {
 
 /// Returns the results in `bench/results`, by name.
 fn results() -> Vec<Measured> {
-    let entries = |path: &Path| {
-        let entries = fs::read_dir(path).expect("a folder").map(|entry| entry.expect("an entry").path());
-        entries.collect::<Vec<_>>()
+    let result = |(path, text): (PathBuf, String)| {
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let name = path.strip_prefix("bench/results").expect("a result").with_extension("").display().to_string();
+        let part = name.split_once('/').expect("a version and a part").1;
+        assert_eq!(report["part"], *part, "{}", path.display());
+        let versions = report["machine"]["versions"].as_array().expect("versions").iter();
+        Measured {
+            versions: versions.filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+            revision: report["machine"]["revision"].as_str().unwrap_or_default().into(),
+            name,
+        }
     };
-    let folders = entries(&repository().join("bench/results"));
-    let files = folders.iter().flat_map(|folder| entries(folder));
-    let mut found: Vec<Measured> = files
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-        .map(|path| {
-            let report: Value =
-                serde_json::from_str(&fs::read_to_string(&path).expect("a result can be read")).expect("JSON");
-            let folder = path.parent().and_then(Path::file_name).expect("a folder").to_string_lossy();
-            let part = path.file_stem().expect("a file").to_string_lossy();
-            assert_eq!(report["part"], *part, "{}", path.display());
-            let versions = report["machine"]["versions"].as_array().expect("versions").iter();
-            Measured {
-                name: format!("{folder}/{part}"),
-                versions: versions.filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-                revision: report["machine"]["revision"].as_str().unwrap_or_default().into(),
-            }
-        })
-        .collect();
-    found.sort_by(|one, other| one.name.cmp(&other.name));
-    found
+    texts_of(&["bench/results"], ".json").into_iter().map(result).collect()
 }
 
 /// Lets git read a repository that belongs to a different user.
@@ -141,7 +130,7 @@ fn every_part_has_been_measured_since_its_code_changed() {
 /// Each part of the benchmark has sources, and each of these is there.
 #[test]
 fn every_part_names_its_sources() {
-    let text = fs::read_to_string(repository().join("bench/src/report.rs")).expect("a source");
+    let text = page("bench/src/report.rs");
     let list = text.split_once("pub const PARTS").and_then(|(_, rest)| rest.split("];").next()).expect("the parts");
     let parts: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
     assert!(parts.len() > 10, "{parts:?}");

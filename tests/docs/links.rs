@@ -97,10 +97,8 @@ fn check_external(link: &str) -> Result<(), String> {
     }
     let host = link.strip_prefix("https://").unwrap_or_default().split(['/', '#', '?']).next().unwrap_or_default();
     let valid = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
-    ensure!(
-        host.contains('.') && host.chars().all(valid) && !link.contains(' '),
-        "{link} does not begin with https:// and a host"
-    );
+    let valid = host.contains('.') && host.chars().all(valid) && !link.contains(' ');
+    ensure!(valid, "{link} does not begin with https:// and a host");
     Ok(())
 }
 
@@ -114,11 +112,8 @@ fn check(file: &Path, pages: &BTreeMap<PathBuf, LinkedPage>) -> Result<(), Strin
         let (path, anchor) = link.split_once('#').map_or((link.as_str(), None), |(path, anchor)| (path, Some(anchor)));
         let found = if path.is_empty() { Some(file.to_path_buf()) } else { target(file, path) };
         let Some(found) = found else { return Err(format!("{link} leads out of the repository")) };
-        ensure!(
-            !found.starts_with(BUILT) && (pages.contains_key(&found) || repository().join(&found).exists()),
-            "{link}: there is no file {}",
-            found.display()
-        );
+        let exists = pages.contains_key(&found) || repository().join(&found).exists();
+        ensure!(exists && !found.starts_with(BUILT), "{link}: there is no file {}", found.display());
         if let Some(anchor) = anchor {
             let Some(page) = pages.get(&found) else {
                 return Err(format!("{link}: {} has no headings", found.display()));

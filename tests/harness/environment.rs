@@ -56,12 +56,9 @@ fn programs_and_servers_run_whatever_the_caller_has_in_the_environment() {
     assert_eq!(nonsense(&inherited), [""; 0], "a server");
     let mut session = publisher.session();
     assert_eq!(session.one::<String>("SHOW timezone"), "UTC");
-    session
-        .batch_execute(
-            "CREATE TABLE orders (id bigint PRIMARY KEY); CREATE PUBLICATION orders FOR TABLE orders; \
-             INSERT INTO orders VALUES (1)",
-        )
-        .expect("a superuser may");
+    let table = "CREATE TABLE orders (id bigint PRIMARY KEY); CREATE PUBLICATION orders FOR TABLE orders;
+         INSERT INTO orders VALUES (1)";
+    session.batch_execute(table).expect("a superuser may");
     assert_eq!(typed(publisher.psql(), "\\pset format unaligned\n\\t\nTABLE orders;\n").unwrap(), "1\n");
     assert!(output(publisher.program("pg_dump").arg("--table=orders")).contains("CREATE TABLE public.orders"));
 

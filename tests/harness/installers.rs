@@ -112,10 +112,8 @@ fn a_step_that_fails_prints_its_output() {
         let text = format!("#!/usr/bin/env bash\n. \"$(dirname \"$0\")/common.sh\"\n{steps}{end}\necho four\n");
         let ran = command(scripts.write(&format!("scripts/{name}"), &text)).output().expect("bash can be run");
         assert_eq!(ran.status.code(), Some(1), "{name}");
-        assert_eq!(
-            (String::from_utf8_lossy(&ran.stdout).as_ref(), String::from_utf8_lossy(&ran.stderr).as_ref()),
-            ("", expected)
-        );
+        let [printed, said] = [&ran.stdout, &ran.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        assert_eq!((printed.as_ref(), said.as_ref()), ("", expected));
     }
 }
 

@@ -96,10 +96,8 @@ fn clients_are_installed_before_their_tests_run() {
     let (printed, called, succeeded) = try_script("script_clients", &["clients"], "");
     assert!(succeeded, "{printed}");
     let place = |call: &str| called.find(call).unwrap_or_else(|| panic!("no {call}:\n{called}"));
-    assert!(
-        place("setup 15 clients") < place("nextest run --cargo-quiet --no-fail-fast --profile clients"),
-        "{called}"
-    );
+    let run = place("nextest run --cargo-quiet --no-fail-fast --profile clients");
+    assert!(place("setup 15 clients") < run, "{called}");
 
     let (printed, called, succeeded) = try_script("script_no_clients", &["clients"], "'setup clients'");
     assert!(!succeeded && printed.ends_with("\ntest: FAILED\n"), "{printed}");

@@ -123,11 +123,6 @@ fn callable(function: &Function) -> Vec<String> {
     forms.iter().map(|form| tight(&format!("{} ({}) → {result}", function.name, form.join(", ")))).collect()
 }
 
-/// Returns the paragraph of an entry that describes the function's properties in the catalog, other than its signature.
-fn properties(text: &str) -> Option<&str> {
-    text.split("\n\n").find(|paragraph| paragraph.contains("`PARALLEL "))
-}
-
 fn check(page: &str, catalog: &Catalog) -> Result<(), String> {
     let mut names: Vec<&str> = catalog.functions.iter().map(|function| function.name.as_str()).collect();
     names.extend(catalog.views.iter().map(|(view, _)| view.as_str()));
@@ -150,7 +145,7 @@ fn check(page: &str, catalog: &Catalog) -> Result<(), String> {
         let shown: BTreeSet<String> = shown.lines().flat_map(written).collect();
         let known: BTreeSet<String> = forms.iter().flat_map(|function| callable(function)).collect();
         ensure!(shown == known, "{title} has the signatures {known:#?}, not {shown:#?}");
-        let said = properties(text).unwrap_or_default();
+        let said = text.split("\n\n").find(|paragraph| paragraph.contains("`PARALLEL ")).unwrap_or_default();
         for (words, of) in [
             (&["VOLATILE", "STABLE", "IMMUTABLE"][..], (|function| &function.volatility) as fn(&Function) -> &String),
             (&["PARALLEL SAFE", "PARALLEL RESTRICTED", "PARALLEL UNSAFE"], |function| &function.parallel),
