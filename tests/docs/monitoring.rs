@@ -82,11 +82,7 @@ fn check_figures(server: &Cluster, session: &mut Client, queries: &str, argument
     let before = shown(session);
     let scrape = exporter.scrape();
     let after = shown(session);
-    exporter.check_errors(&scrape)?;
-    for (name, usage) in page::metrics(&page::queries()) {
-        let (shown, declared) = (scrape.kind(&name), usage.to_lowercase());
-        ensure!(shown == declared, "{name} is {shown:?}, not {declared:?}");
-    }
+    exporter.check(&scrape, &page::queries())?;
     for ((name, _), (before, after)) in SHOWN.iter().zip(before.into_iter().zip(after)) {
         let found = scrape.only(&format!("snowflake_pg_{name}"))?;
         let slack = if name.ends_with("_total") { 1e-6 * after.abs() } else { SLACK };
@@ -95,8 +91,7 @@ fn check_figures(server: &Cluster, session: &mut Client, queries: &str, argument
         ensure!(unknown || between, "{name} is {found}, and in the view {before} to {after}");
     }
     for waiting in ["throttled", "mark", "clock", "segment"] {
-        let labels = [("waiting_for", waiting)];
-        scrape.with("snowflake_pg_waiting_backends", &labels)?;
+        scrape.with("snowflake_pg_waiting_backends", &[("waiting_for", waiting)])?;
     }
     Ok(())
 }

@@ -20,11 +20,11 @@ const STUBS: [&str; 5] = [
 ];
 
 /// A copy of scripts in a directory of its own.
-struct Scripts(Scratch);
+pub struct Scripts(pub Scratch);
 
 impl Scripts {
     /// Copies these scripts, and the files that they read. `edit` changes their text.
-    fn new(name: &str, scripts: &[&str], edit: impl Fn(String) -> String) -> Scripts {
+    pub fn new(name: &str, scripts: &[&str], edit: impl Fn(String) -> String) -> Scripts {
         let scratch = Scratch::new(name);
         for dir in ["scripts", "target/tools/bin"] {
             fs::create_dir_all(scratch.0.join(dir)).expect("a new directory can be written");
@@ -38,7 +38,7 @@ impl Scripts {
     }
 
     /// Writes a program.
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.write(name, text);
         fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the mode of a new file can be set");
         path

@@ -1,11 +1,11 @@
 //! `make test` runs all tests that can run, and reports every failure.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
-use cluster::{Scratch, command, repository};
+use cluster::command;
 
 use crate::environment::NONSENSE;
+use crate::installers::Scripts;
 
 /// The end of the output of cargo-nextest if tests fail.
 const FAILURES: &str = r"     Summary [   9.010s] 3 tests run: 1 passed, 2 failed, 0 skipped
@@ -16,11 +16,10 @@ error: test run failed";
 /// Runs a copy of `scripts/test` with nonsense in the environment. The programs it calls are stubs that record the call, and fail
 /// if the call contains one of the words in `fails`. Returns the output, the calls, and whether the script succeeded.
 fn try_script(name: &str, parts: &[&str], fails: &str) -> (String, String, bool) {
-    let scratch = Scratch::new(name);
-    for dir in ["scripts", "bin"] {
-        fs::create_dir(scratch.0.join(dir)).expect("a new directory can be written");
-    }
-    let calls = scratch.0.join("calls");
+    let scripts = Scripts::new(name, &["scripts/test"], |text| text);
+    let dir = &scripts.0.0;
+    fs::create_dir(dir.join("bin")).expect("a new directory can be written");
+    let calls = dir.join("calls");
     let stub = format!(
         "#!/bin/sh\necho \"$(basename \"$0\") $PG $*\" >>'{calls}'\nenv | grep -i nonsense >>'{calls}'
          case $* in *--no-fail-fast*) echo 'of this machine' >>\"$NOT_TESTED\"; esac
@@ -28,15 +27,10 @@ fn try_script(name: &str, parts: &[&str], fails: &str) -> (String, String, bool)
         calls = calls.display()
     );
     for part in ["bin/cargo", "scripts/setup", "scripts/install", "scripts/faults", "scripts/lint"] {
-        let path = scratch.write(part, &stub);
-        fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("the mode of a new file can be set");
+        scripts.write(part, &stub);
     }
-    fs::copy(repository().join("Cargo.toml"), scratch.0.join("Cargo.toml")).expect("it can be copied");
-    for script in ["scripts/common.sh", "scripts/test"] {
-        fs::copy(repository().join(script), scratch.0.join(script)).expect("it can be copied");
-    }
-    let mut script = command(scratch.0.join("scripts/test"));
-    script.args(parts).envs(NONSENSE).env("CARGO_HOME", &scratch.0);
+    let mut script = command(dir.join("scripts/test"));
+    script.args(parts).envs(NONSENSE).env("CARGO_HOME", dir);
     script.env("PG", "15").env("ALSO", "16 17").env_remove("PG_CONFIG");
     let output = script.output().expect("bash can be run");
     let printed = format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));

@@ -80,17 +80,14 @@ fn low(server: &Cluster) -> Client {
     low
 }
 
-/// The functions of the pages that are triggers.
-fn triggers(server: &Cluster) -> Vec<String> {
-    server.connect().all(&format!("{DEFINERS} AND prorettype = 'trigger'::regtype ORDER BY 1"))
-}
-
 #[test]
 fn a_role_that_may_only_connect_gains_nothing_from_a_function_of_the_pages() {
     let server = server("definers", str::to_string);
     let mut low = low(&server);
-    assert_eq!(triggers(&server), ["revisions_new_document", "set_public_id"]);
-    for function in triggers(&server) {
+    let triggers = format!("{DEFINERS} AND prorettype = 'trigger'::regtype ORDER BY 1");
+    let triggers: Vec<String> = server.connect().all(&triggers);
+    assert_eq!(triggers, ["revisions_new_document", "set_public_id"]);
+    for function in triggers {
         attack(&mut low, &function).unwrap();
     }
     let open: Vec<String> = low.all(&format!("{DEFINERS} AND has_function_privilege('low', oid, 'EXECUTE')"));

@@ -10,6 +10,8 @@ use std::time::Duration;
 use cluster::{Cluster, Scratch, ensure, tool, within};
 use postgres::config;
 
+use crate::monitoring::page::metrics;
+
 /// Creates a directory that no other check uses.
 pub fn scratch() -> Scratch {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -67,11 +69,16 @@ impl Exporter {
         Scrape(body.into())
     }
 
-    /// Checks that the exporter itself reports no error about its file and its queries.
-    pub fn check_errors(&self, scrape: &Scrape) -> Result<(), String> {
+    /// Checks that the exporter itself reports no error about its file and its queries, and that it shows each metric of a file of the
+    /// page with its type.
+    pub fn check(&self, scrape: &Scrape, queries: &str) -> Result<(), String> {
         ensure!(scrape.only("pg_up")? == 1.0, "no connection:\n{}", self.log());
         ensure!(scrape.only("pg_exporter_user_queries_load_error")? == 0.0, "the file was not read:\n{}", self.log());
         ensure!(scrape.only("pg_exporter_last_scrape_error")? == 0.0, "a query failed:\n{}", self.log());
+        for (name, usage) in metrics(queries) {
+            let (shown, declared) = (scrape.kind(&name), usage.to_lowercase());
+            ensure!(shown == declared, "{name} is {shown:?}, not {declared:?}");
+        }
         Ok(())
     }
 
@@ -92,7 +99,7 @@ pub struct Scrape(String);
 
 impl Scrape {
     /// Returns the type with which a metric is declared, or an empty text if there is no such metric.
-    pub fn kind(&self, name: &str) -> String {
+    fn kind(&self, name: &str) -> String {
         let prefix = format!("# TYPE {name} ");
         self.0.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_default().into()
     }

@@ -11,7 +11,7 @@ use crate::monitoring::page;
 #[test]
 fn the_commands_of_the_page_copy_the_files_of_a_server() {
     let scratch = scratch();
-    let commands = page::commands().concat().replace("/etc/prometheus", &scratch.0.display().to_string());
+    let commands = page::commands().replace("/etc/prometheus", &scratch.0.display().to_string());
     output(&mut Host::get().shell(&format!("set -e\n{commands}")));
     let copied = |name: &str| fs::read_to_string(scratch.0.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(copied("snowflake_pg.yml"), page::queries(), "run scripts/install");

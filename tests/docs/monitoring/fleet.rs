@@ -27,12 +27,9 @@ const SHOWN: [(MetricSample, &str); 7] = [
 
 /// Checks that the exporter shows every figure of the registry.
 fn check_registry(registry: &Cluster, session: &mut Client, queries: &str) -> Result<(), String> {
-    let scrape = Exporter::start(registry, queries, &[]).scrape();
-    scrape.only("pg_up")?;
-    ensure!(scrape.only("pg_exporter_last_scrape_error")? == 0.0, "a query failed");
-    for (name, usage) in page::metrics(&page::registry_queries()) {
-        ensure!(scrape.kind(&name) == usage.to_lowercase(), "{name} is {:?}, not {usage}", scrape.kind(&name));
-    }
+    let exporter = Exporter::start(registry, queries, &[]);
+    let scrape = exporter.scrape();
+    exporter.check(&scrape, &page::registry_queries())?;
     for ((name, labels), sql) in SHOWN {
         let (found, expected) = (scrape.with(name, labels)?, session.one::<i64>(&format!("SELECT ({sql})::bigint")));
         ensure!(found == expected as f64, "{name} with labels {labels:?} is {found}, not {expected}");

@@ -1,13 +1,10 @@
 //! The parts of docs/monitoring.md, and the files that it describes.
 
+use cluster::{block_with, blocks};
+
 /// Returns the text of the page.
 fn text() -> String {
     cluster::page("docs/monitoring.md")
-}
-
-/// Returns the page's blocks with this language, in order.
-fn blocks(language: &str) -> Vec<String> {
-    cluster::blocks(&text(), language)
 }
 
 /// Returns the exporter's file.
@@ -31,8 +28,8 @@ pub fn after<'a>(rules: &'a str, word: &str) -> Vec<&'a str> {
 }
 
 /// Returns the commands that copy the files.
-pub fn commands() -> Vec<String> {
-    blocks("sh monitoring")
+pub fn commands() -> String {
+    blocks(&text(), "sh monitoring").concat()
 }
 
 /// Returns the names of the alerts in the table of the page.
@@ -44,7 +41,7 @@ pub fn described() -> Vec<String> {
 
 /// Returns the statement that creates the exporter's role.
 pub fn role() -> String {
-    blocks("sql").into_iter().find(|block| block.starts_with("CREATE ROLE")).expect("the page makes a role")
+    block_with(blocks(&text(), "sql"), "CREATE ROLE")
 }
 
 /// Returns the name and the usage of each metric in the exporter's file, without labels.
