@@ -1,14 +1,11 @@
 //! The real postgres_exporter and promtool, which scripts/setup extracts from Debian's packages.
 
-use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use cluster::{Cluster, Scratch, ensure, tool, within};
-use postgres::config;
+use cluster::{Cluster, Scratch, Service, ensure, tool, within};
 
 use crate::monitoring::page::metrics;
 
@@ -21,9 +18,10 @@ pub fn scratch() -> Scratch {
 
 /// A running exporter. It is ended when this value goes out of scope.
 pub struct Exporter {
-    process: Child,
+    service: Service,
     address: String,
-    scratch: Scratch,
+    /// The directory of the queries and the log. It is removed last.
+    _scratch: Scratch,
 }
 
 impl Exporter {
@@ -31,30 +29,25 @@ impl Exporter {
     pub fn start(server: &Cluster, queries: &str, arguments: &[&str]) -> Exporter {
         let scratch = scratch();
         let file = scratch.write("queries.yaml", queries);
-        let log = File::create(scratch.0.join("log")).expect("a new directory can be written");
-        let config = server.config("postgres");
-        let [config::Host::Unix(socket)] = config.get_hosts() else { panic!("a Unix socket") };
-        let process = tool("prometheus-postgres-exporter")
-            .env("DATA_SOURCE_NAME", format!("user=prometheus host='{}' dbname=postgres", socket.display()))
+        let mut command = tool("prometheus-postgres-exporter");
+        command
+            .env("DATA_SOURCE_NAME", format!("user=prometheus host='{}' dbname=postgres", server.socket().display()))
             .arg(format!("--extend.query-path={}", file.display()))
             // The exporter's default metrics are disabled, because they differ between versions of PostgreSQL and are not on the
             // page.
             .args(["--web.listen-address=127.0.0.1:0", "--disable-default-metrics", "--disable-settings-metrics"])
             .args(["--no-collector.database", "--no-collector.bgwriter"])
-            .args(arguments)
-            .stdout(log.try_clone().expect("a file handle"))
-            .stderr(log)
-            .spawn()
-            .expect("the exporter can be run");
-        let mut exporter = Exporter { process, address: String::new(), scratch };
+            .args(arguments);
+        let service = Service::start(command, &scratch.0.join("log"));
+        let mut exporter = Exporter { service, address: String::new(), _scratch: scratch };
         let listening = within(Duration::from_secs(60), || {
-            let log = exporter.log();
+            let log = exporter.service.log();
             // Only whole lines are read, because the exporter may be writing the last line.
             let line = log.split_inclusive('\n').find(|line| line.contains("\"Listening on\"") && line.ends_with('\n'));
             exporter.address = line.and_then(|line| line.trim().split("address=").nth(1)).unwrap_or_default().into();
-            !exporter.address.is_empty() || exporter.process.try_wait().expect("a child").is_some()
+            !exporter.address.is_empty() || !exporter.service.is_running()
         });
-        assert!(listening && !exporter.address.is_empty(), "the exporter did not start:\n{}", exporter.log());
+        assert!(listening && !exporter.address.is_empty(), "the exporter did not start:\n{}", exporter.service.log());
         exporter
     }
 
@@ -65,32 +58,22 @@ impl Exporter {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("the exporter answers in UTF-8");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        assert!(head.contains(" 200 OK"), "{answer}\n{}", self.log());
+        assert!(head.contains(" 200 OK"), "{answer}\n{}", self.service.log());
         Scrape(body.into())
     }
 
     /// Checks that the exporter itself reports no error about its file and its queries, and that it shows each metric of a file of the
     /// page with its type.
     pub fn check(&self, scrape: &Scrape, queries: &str) -> Result<(), String> {
-        ensure!(scrape.only("pg_up")? == 1.0, "no connection:\n{}", self.log());
-        ensure!(scrape.only("pg_exporter_user_queries_load_error")? == 0.0, "the file was not read:\n{}", self.log());
-        ensure!(scrape.only("pg_exporter_last_scrape_error")? == 0.0, "a query failed:\n{}", self.log());
+        let log = self.service.log();
+        ensure!(scrape.only("pg_up")? == 1.0, "no connection:\n{log}");
+        ensure!(scrape.only("pg_exporter_user_queries_load_error")? == 0.0, "the file was not read:\n{log}");
+        ensure!(scrape.only("pg_exporter_last_scrape_error")? == 0.0, "a query failed:\n{log}");
         for (name, usage) in metrics(queries) {
             let (shown, declared) = (scrape.kind(&name), usage.to_lowercase());
             ensure!(shown == declared, "{name} is {shown:?}, not {declared:?}");
         }
         Ok(())
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.scratch.0.join("log")).unwrap_or_default()
-    }
-}
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
