@@ -59,12 +59,8 @@ const ANY_OWNER: [&str; 2] = ["-c", "safe.directory=*"];
 
 /// Returns the output of git in a repository. The error is what it writes to stderr.
 fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = command("git")
-        .args(ANY_OWNER)
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .map_err(|error| error.to_string())?;
+    let output = command("git").args(ANY_OWNER).args(arguments).current_dir(directory).output();
+    let output = output.map_err(|error| error.to_string())?;
     ensure!(output.status.success(), "git {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -115,10 +111,8 @@ fn every_part_has_been_measured_since_its_code_changed() {
         if result.revision.is_empty() {
             println!("{}: measured with {}, without a revision", result.name, result.versions);
         } else if git(repository(), &["cat-file", "-e", &result.revision.replace(", dirty", "")]).is_err() {
-            not_tested(&format!(
-                "{}: this copy of the sources does not have revision {}",
-                result.name, result.revision
-            ));
+            let Measured { name, revision, .. } = result;
+            not_tested(&format!("{name}: this copy of the sources does not have revision {revision}"));
             continue;
         }
         let part = result.name.split_once('/').expect("a version and a part").1;

@@ -7,8 +7,8 @@ use cluster::{
     Answer, Cluster, CodeBlock, Host, code_blocks, command, ensure, page, repository, rounds, texts_of, thorough, typed,
 };
 
-/// Returns the pages with their blocks, first the README. The sections of three pages need their own tables and settings, so other tests
-/// run them.
+/// Returns the pages with their blocks, first the README. The sections of three pages need their own tables and settings, so other
+/// tests run them.
 fn pages() -> Vec<(PathBuf, Vec<CodeBlock>)> {
     let own = ["docs/migration.md", "docs/pg_partman.md", "docs/time-ordered-keys.md"].map(Path::new);
     let mut texts = texts_of(&["README.md", "docs"], ".md");
@@ -213,15 +213,10 @@ fn continuous_integration_runs_one_command_and_nothing_else() {
 
 /// Runs a command in the repository, with a server that is not the user's and with little load, and returns what it prints.
 fn shell(line: &str) -> String {
-    let output = command("sh")
-        .args(["-c", line])
-        .current_dir(repository())
-        .env("SNOWFLAKE_RUN", RUN)
-        .env("SECONDS_OF_LOAD", "1")
-        .env("ROUNDS", "1")
-        .env("SCALE", "100")
-        .output()
-        .expect("sh can be run");
+    let mut shell = command("sh");
+    shell.args(["-c", line]).current_dir(repository()).env("SNOWFLAKE_RUN", RUN);
+    shell.envs([("SECONDS_OF_LOAD", "1"), ("ROUNDS", "1"), ("SCALE", "100")]);
+    let output = shell.output().expect("sh can be run");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{line}:\n{printed}\n{}", String::from_utf8_lossy(&output.stderr));
     printed

@@ -38,14 +38,10 @@ impl Crate {
         let mut files: BTreeMap<String, String> = texts_of(&[folder], ".rs").into_iter().map(file).collect();
         let exports = |(module, code): (&String, &String)| {
             let at = if module == "lib" { String::new() } else { format!("{module}::") };
-            let paths = code
-                .split("pub use ")
-                .skip(1)
-                .filter_map(|rest| rest.split_once(';'))
-                .flat_map(|(path, _)| expand(path));
-            let named =
-                |path: String| (format!("{at}{}", path.rsplit("::").next().unwrap_or(&path)), format!("{at}{path}"));
-            paths.map(named).collect::<Vec<_>>()
+            let exports = code.split("pub use ").skip(1).filter_map(|rest| rest.split_once(';'));
+            let name = |path: &str| path.rsplit("::").next().unwrap_or(path).to_string();
+            let named = |path: String| (format!("{at}{}", name(&path)), format!("{at}{path}"));
+            exports.flat_map(|(path, _)| expand(path)).map(named).collect::<Vec<_>>()
         };
         let exported = files.iter().flat_map(exports).collect();
         files.remove("lib").expect("the root of the crate");
@@ -68,9 +64,8 @@ impl Crate {
         let mut found = BTreeSet::new();
         for (begin, at) in [("crate::", ""), ("super::", &above)] {
             for (index, _) in code.match_indices(begin) {
-                if code[..index].ends_with("pub use ")
-                    || code[..index].ends_with(|c: char| c.is_alphanumeric() || c == ':')
-                {
+                let before = &code[..index];
+                if before.ends_with("pub use ") || before.ends_with(|c: char| c.is_alphanumeric() || c == ':') {
                     continue;
                 }
                 let end = |c: char| !(c.is_alphanumeric() || "_:{}, \n".contains(c));
@@ -109,10 +104,9 @@ fn check_direction(sources: &Crate) -> Result<(), String> {
     let room = |file: &str| file.split("::").next().unwrap_or_default().to_string();
     let floor = |file: &str| FLOORS.iter().position(|rooms| rooms.contains(&room(file).as_str()));
     for file in sources.files.keys() {
-        if let Some(used) =
-            sources.used(file).into_iter().find(|used| room(used) != room(file) && floor(used) >= floor(file))
-        {
-            return Err(format!("{file} uses {used}, which is in a room that is not below its own"));
+        for used in sources.used(file) {
+            let below = room(used) == room(file) || floor(used) < floor(file);
+            cluster::ensure!(below, "{file} uses {used}, which is in a room that is not below its own");
         }
     }
     Ok(())

@@ -104,9 +104,8 @@ fn a_role_that_may_only_connect_gains_nothing_from_a_function_of_the_pages() {
     assert_eq!(server.connect_as("planner").code(partition).as_deref(), Some("42501"));
     assert_eq!(superuser.code(partition), None);
     // Roles that insert rows need no privilege on the trigger function.
-    superuser
-        .batch_execute("GRANT INSERT ON parts TO low; ALTER TABLE part OWNER TO planner")
-        .expect("a superuser may");
+    let grant = "GRANT INSERT ON parts TO low; ALTER TABLE part OWNER TO planner";
+    superuser.batch_execute(grant).expect("a superuser may");
     assert_eq!(low.code("INSERT INTO public.parts (id) VALUES (1)"), None);
     assert!(superuser.one::<bool>("SELECT public_id = public_id(id) FROM parts"));
 }

@@ -8,21 +8,15 @@ use crate::monitoring::{PATIENCE, check_figures, page};
 /// The name and the labels of a figure.
 type MetricSample = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The expression for each figure of the registry, written independently of the page.
+/// The expression for each figure of the registry, written independently of the page. The names begin with `snowflake_registry_`.
 const SHOWN: [(MetricSample, &str); 7] = [
-    (("snowflake_registry_life", &[]), "SELECT life FROM snowflake_registry.fleet"),
-    (("snowflake_registry_quarantine", &[]), "SELECT count(quarantine_until) FROM snowflake_registry.status"),
-    (
-        ("snowflake_registry_servers_count", &[("state", "live")]),
-        "SELECT count(*) FROM snowflake_registry.node WHERE worker_id < 2",
-    ),
-    (("snowflake_registry_servers_count", &[("state", "late")]), "SELECT 0"),
-    (
-        ("snowflake_registry_servers_count", &[("state", "gone")]),
-        "SELECT count(*) FROM snowflake_registry.node WHERE worker_id = 2",
-    ),
-    (("snowflake_registry_worker_ids_total", &[("datacenter_id", "0")]), "SELECT 768"),
-    (("snowflake_registry_worker_ids_free", &[("datacenter_id", "0")]), "SELECT 766"),
+    (("life", &[]), "SELECT life FROM snowflake_registry.fleet"),
+    (("quarantine", &[]), "SELECT count(quarantine_until) FROM snowflake_registry.status"),
+    (("servers_count", &[("state", "live")]), "SELECT count(*) FROM snowflake_registry.node WHERE worker_id < 2"),
+    (("servers_count", &[("state", "late")]), "SELECT 0"),
+    (("servers_count", &[("state", "gone")]), "SELECT count(*) FROM snowflake_registry.node WHERE worker_id = 2"),
+    (("worker_ids_total", &[("datacenter_id", "0")]), "SELECT 768"),
+    (("worker_ids_free", &[("datacenter_id", "0")]), "SELECT 766"),
 ];
 
 /// Checks that the exporter shows every figure of the registry.
@@ -31,7 +25,8 @@ fn check_registry(registry: &Cluster, session: &mut Client, queries: &str) -> Re
     let scrape = exporter.scrape();
     exporter.check(&scrape, &page::registry_queries())?;
     for ((name, labels), sql) in SHOWN {
-        let (found, expected) = (scrape.with(name, labels)?, session.one::<i64>(&format!("SELECT ({sql})::bigint")));
+        let found = scrape.with(&format!("snowflake_registry_{name}"), labels)?;
+        let expected: i64 = session.one(&format!("SELECT ({sql})::bigint"));
         ensure!(found == expected as f64, "{name} with labels {labels:?} is {found}, not {expected}");
     }
     Ok(())
