@@ -12,14 +12,8 @@ const PAGES: &str = "src/message/pages.rs";
 /// The folders with messages, and how a comment begins there.
 const FOLDERS: [(&str, &str); 4] = [("src", "//"), ("sql", "--"), ("registry", "--"), ("portable", "--")];
 
-/// A page that messages name, with the sections that they name.
-struct Named {
-    file: String,
-    sections: BTreeSet<String>,
-}
-
-/// Returns the pages that messages of the library name.
-fn named() -> Vec<Named> {
+/// Returns the pages that messages of the library name, each with the sections that they name.
+fn named() -> Vec<(String, Vec<String>)> {
     let source = page(PAGES);
     let constants = source.split("pub const ").skip(1).filter_map(|rest| {
         let (name, rest) = rest.split_once(": Page = Page(\"")?;
@@ -30,7 +24,7 @@ fn named() -> Vec<Named> {
         let call = format!("{name}.section(\"");
         sources.split(&call).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_string())).collect()
     };
-    constants.map(|(name, file)| Named { file: file.into(), sections: sections(name) }).collect()
+    constants.map(|(name, file)| (file.to_string(), sections(name))).collect()
 }
 
 /// Returns the directory in which messages say that the pages are, in the installation that is tested.
@@ -42,13 +36,13 @@ fn directory() -> PathBuf {
 }
 
 /// Checks that a server has a page, and that the page has the sections.
-fn check(directory: &Path, named: &Named) -> Result<(), String> {
-    let path = directory.join(&named.file);
+fn check(directory: &Path, file: &str, sections: &[String]) -> Result<(), String> {
+    let path = directory.join(file);
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    for section in &named.sections {
+    for section in sections {
         // The title of a section about an error contains the SQLSTATE.
         let titles = [format!("# {section}\n"), format!("# \"{section}\" (")];
-        ensure!(titles.iter().any(|title| text.contains(title)), "{} has no section {section:?}", named.file);
+        ensure!(titles.iter().any(|title| text.contains(title)), "{file} has no section {section:?}");
     }
     Ok(())
 }
@@ -62,13 +56,11 @@ fn check_text(text: &str, comment: &str) -> Result<(), String> {
 #[test]
 fn every_page_and_section_that_a_message_names_is_installed() {
     let (directory, pages) = (directory(), named());
-    assert!(pages.iter().map(|named| named.sections.len()).sum::<usize>() > 5);
-    for named in &pages {
-        check(&directory, named).unwrap();
+    assert!(pages.iter().map(|(_, sections)| sections.len()).sum::<usize>() > 5);
+    for (file, sections) in &pages {
+        check(&directory, file, sections).unwrap();
     }
-    let other = |file: &str, section: &str| {
-        check(&directory, &Named { file: file.into(), sections: [section.to_string()].into() })
-    };
+    let other = |file: &str, section: &str| check(&directory, file, &[section.to_string()]);
     other("bad-day.md", "After a restore").unwrap();
     assert_caught(other("bad-day.md", "After a rest"), "bad-day.md has no section");
     assert_caught(other("good-day.md", "After a restore"), "good-day.md: No such file");
