@@ -13,7 +13,7 @@ const PAGES: &str = "src/message/pages.rs";
 const FOLDERS: [(&str, &str); 4] = [("src", "//"), ("sql", "--"), ("registry", "--"), ("portable", "--")];
 
 /// Returns the pages that messages of the library name, each with the sections that they name.
-fn named() -> Vec<(String, Vec<String>)> {
+fn named() -> Vec<(String, BTreeSet<String>)> {
     let source = page(PAGES);
     let constants = source.split("pub const ").skip(1).filter_map(|rest| {
         let (name, rest) = rest.split_once(": Page = Page(\"")?;
@@ -36,7 +36,7 @@ fn directory() -> PathBuf {
 }
 
 /// Checks that a server has a page, and that the page has the sections.
-fn check(directory: &Path, file: &str, sections: &[String]) -> Result<(), String> {
+fn check(directory: &Path, file: &str, sections: &BTreeSet<String>) -> Result<(), String> {
     let path = directory.join(file);
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     for section in sections {
@@ -60,7 +60,7 @@ fn every_page_and_section_that_a_message_names_is_installed() {
     for (file, sections) in &pages {
         check(&directory, file, sections).unwrap();
     }
-    let other = |file: &str, section: &str| check(&directory, file, &[section.to_string()]);
+    let other = |file: &str, section: &str| check(&directory, file, &[section.to_string()].into());
     other("bad-day.md", "After a restore").unwrap();
     assert_caught(other("bad-day.md", "After a rest"), "bad-day.md has no section");
     assert_caught(other("good-day.md", "After a restore"), "good-day.md: No such file");
