@@ -53,16 +53,7 @@ impl SitePage {
 
 /// Returns the files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let (mut open, mut found) = (vec![folder.to_path_buf()], Vec::new());
-    while let Some(path) = open.pop() {
-        if path.is_dir() {
-            open.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
-        } else {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
+    output(command("find").arg("-L").arg(folder).args(["-type", "f"])).lines().map(PathBuf::from).collect()
 }
 
 /// Returns true if a link leads to another host.
