@@ -9,6 +9,7 @@ use crate::functions::extension;
 use crate::generator::{current, own_range};
 use crate::message::argument::ArgumentProblem;
 use crate::message::guard::GuardProblem;
+use crate::pg::fired::{Timing, TriggerEvent, Version};
 use crate::pg::function::Called;
 use crate::pg::relation::{self, ANSWERED};
 use crate::pg::text_arg::Text;
@@ -76,24 +77,28 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
 #[pg_extern(sql = "CREATE FUNCTION snowflake_guard_row() RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c \
                    AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
 fn snowflake_guard_row(call: Called) -> TriggerResult {
-    let Some(row) = call.new_row() else { GuardProblem::NotAGuard.report("").raise() };
+    let not_a_guard = || -> ! { GuardProblem::NotAGuard.report("").raise() };
+    let Some(fired) = call.fired() else { not_a_guard() };
+    if (fired.event(), fired.timing()) != (TriggerEvent::Insert, Timing::BeforeRow) {
+        not_a_guard();
+    }
     if !trigger::replicates() {
-        return row.unchanged();
+        return fired.unchanged();
     }
     let raise = |problem: GuardProblem| -> ! {
-        let table = relation::of_relation(row.table()).map(|table| table.quoted());
+        let table = relation::of_relation(fired.table()).map(|table| table.quoted());
         problem.report(&table.unwrap_or_default()).raise()
     };
-    let first = row.argument(1).and_then(|text| text.to_str().ok()?.parse::<i64>().ok());
-    let (Some(column), Some(first)) = (row.argument(0).filter(|name| relation::fits_name(name)), first) else {
-        GuardProblem::NotAGuard.report("").raise()
-    };
-    let Ok(id) = row.bigint(column) else {
+    let arguments = fired.arguments();
+    let first = arguments.get(1).and_then(|text| text.to_str().ok()?.parse::<i64>().ok());
+    let column = arguments.first().copied().filter(|name| relation::fits_name(name));
+    let (Some(column), Some(first)) = (column, first) else { not_a_guard() };
+    let Ok(id) = fired.bigint(Version::New, column) else {
         let column = relation::identifier(&relation::utf8(column.to_bytes()));
         raise(GuardProblem::NoColumn { column, renamed: true })
     };
     let first = if faults::on(Fault::GuardFromZero) { 0 } else { first };
-    let Some(id) = id.filter(|id| *id >= first) else { return row.unchanged() };
+    let Some(id) = id.filter(|id| *id >= first) else { return fired.unchanged() };
     // While a replicated row is applied, a trigger on this server can insert a row with a new ID.
     let new = current::get() == Some(id) && !faults::on(Fault::GuardMistakesOwn);
     match own_range::own(first) {
@@ -102,7 +107,7 @@ fn snowflake_guard_row(call: Called) -> TriggerResult {
             let (at, since) = (own.time(id), own.time(own.first));
             raise(GuardProblem::Row { id, at, name: own.name(), first: own.first, since })
         }
-        _ => row.unchanged(),
+        _ => fired.unchanged(),
     }
 }
 

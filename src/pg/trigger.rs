@@ -1,4 +1,4 @@
-//! The call of a trigger function: the row to be inserted, and the arguments of the trigger.
+//! The result of a trigger function, and the values in the rows that PostgreSQL passes to it ([`crate::pg::fired`]).
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -10,67 +10,11 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 
-use crate::pg::function::Called;
-
 /// The result of a trigger function: the row to write, or null if the result is ignored.
 pub struct TriggerResult(pub(super) pg_sys::HeapTuple);
 
-/// A row that is about to be inserted.
-pub struct NewRow<'call> {
-    data: &'call pg_sys::TriggerData,
-    arguments: &'call [*mut std::ffi::c_char],
-}
-
 /// The error for a row that has no column with the requested name and type.
 pub struct NoSuchColumn;
-
-impl Called {
-    /// Returns the row, or `None` unless the function was called by a BEFORE INSERT FOR EACH ROW trigger.
-    pub fn new_row(&self) -> Option<NewRow<'_>> {
-        const WHEN: u32 = pg_sys::TRIGGER_EVENT_OPMASK | pg_sys::TRIGGER_EVENT_ROW | pg_sys::TRIGGER_EVENT_TIMINGMASK;
-        const INSERTED: u32 = pg_sys::TRIGGER_EVENT_INSERT | pg_sys::TRIGGER_EVENT_ROW | pg_sys::TRIGGER_EVENT_BEFORE;
-        // SAFETY: PostgreSQL passes a valid call. If the function was called by a trigger, the context is the trigger
-        // data. It is valid for the duration of the call, and contains the trigger and its arguments.
-        unsafe {
-            if !pgrx::trigger_support::called_as_trigger(self.0) {
-                return None;
-            }
-            let data = (*self.0).context.cast::<pg_sys::TriggerData>().as_ref()?;
-            let trigger = data.tg_trigger.as_ref()?;
-            let arguments = match usize::try_from(trigger.tgnargs) {
-                Ok(number @ 1..) => std::slice::from_raw_parts(trigger.tgargs, number),
-                _ => &[],
-            };
-            (data.tg_event & WHEN == INSERTED).then_some(NewRow { data, arguments })
-        }
-    }
-}
-
-impl NewRow<'_> {
-    /// Returns an argument of the trigger, in the database's encoding.
-    pub fn argument(&self, number: usize) -> Option<&CStr> {
-        // SAFETY: each argument of a trigger is a C string that is valid as long as the trigger.
-        self.arguments.get(number).map(|text| unsafe { CStr::from_ptr(*text) })
-    }
-
-    /// Returns the value of a column of type `bigint`, or `None` if it is NULL.
-    pub fn bigint(&self, column: &CStr) -> Result<Option<i64>, NoSuchColumn> {
-        // SAFETY: the row and its description belong to this call.
-        let value = unsafe { value(self.data.tg_trigtuple, self.data, column, &[pg_sys::INT8OID]) };
-        value.map(|found| found.map(|(value, _)| value.value() as i64))
-    }
-
-    /// Returns the table into which the row is inserted. If that table is partitioned, returns the partition.
-    pub fn table(&self) -> pg_sys::Oid {
-        // SAFETY: the table is open during the call.
-        unsafe { (*self.data.tg_relation).rd_id }
-    }
-
-    /// Returns the result that makes PostgreSQL insert the row unchanged.
-    pub fn unchanged(&self) -> TriggerResult {
-        TriggerResult(self.data.tg_trigtuple)
-    }
-}
 
 /// Returns the value and the type of a column in a row of a trigger's table. The column must have one of the given
 /// types, or a domain over one of them. Returns `None` if the value is NULL.
