@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::sync::OnceLock;
 
 use flake::IdFormat;
@@ -11,6 +11,7 @@ use pgrx::{pg_sys, prelude::*};
 
 use crate::config::epoch;
 use crate::message::layout::LayoutProblem;
+use crate::pg::c_string;
 
 /// The value of `snowflake_pg.worker_id` while no worker ID is configured.
 pub const UNSET: i32 = -1;
@@ -48,8 +49,8 @@ pub unsafe extern "C-unwind" fn check_layout(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
-    let text = unsafe { text_of(value) };
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value, which is null or a C string.
+    let text = unsafe { c_string::lossy(*value) }.unwrap_or_default();
     accept(IdFormat::parse(&text).map(|_| ()).map_err(|error| LayoutProblem::Setting { text, error }))
 }
 
@@ -60,8 +61,8 @@ pub unsafe extern "C-unwind" fn check_epoch(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
-    let text = unsafe { text_of(value) };
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value, which is null or a C string.
+    let text = unsafe { c_string::lossy(*value) }.unwrap_or_default();
     let checked = epoch::parse(&text).map(|_| ());
     accept(checked.map_err(|problem| LayoutProblem::EpochSetting { text, problem }))
 }
@@ -73,27 +74,12 @@ pub unsafe extern "C-unwind" fn check_registry(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value.
-    let given = !unsafe { text_of(value) }.trim().is_empty();
+    // SAFETY: PostgreSQL passes the hook a valid pointer to the new value, which is null or a C string.
+    let given = unsafe { c_string::lossy(*value) }.is_some_and(|text| !text.trim().is_empty());
     if let Some(callbacks) = CALLBACKS.get().filter(|_| given) {
         (callbacks.registry_given)();
     }
     true
-}
-
-/// Returns the text of a string setting.
-///
-/// # Safety
-///
-/// `value` points to a null pointer or to a C string.
-unsafe fn text_of(value: *mut *mut c_char) -> String {
-    // SAFETY: the caller guarantees that `value` is a valid pointer.
-    let text = unsafe { *value };
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: the pointer is not null, and the caller guarantees that it then points to a C string.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// Returns the result of a check hook. If the check failed, stores the error's detail and hint where PostgreSQL finds

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
+use crate::pg::c_string;
+
 /// How long to wait for a response from an address if neither the connection string nor libpq's other sources specify
 /// `connect_timeout`.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -231,10 +233,7 @@ impl Options {
 ///
 /// `text` is null or points to a C string.
 pub unsafe fn text_of(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: the pointer is not null, and the caller guarantees that it then points to a C string.
-    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
+    // SAFETY: the caller guarantees the same.
+    let bytes = unsafe { c_string::bytes(text) }.unwrap_or_default();
     String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT)]).into_owned()
 }

@@ -3,11 +3,12 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char};
+use std::ptr;
 use std::sync::OnceLock;
 
 use pgrx::prelude::*;
 
-use crate::pg::relation;
+use crate::pg::{c_string, relation};
 
 /// The label provider, which is named in `SECURITY LABEL FOR`.
 const PROVIDER: &CStr = c"snowflake_pg";
@@ -32,10 +33,10 @@ pub fn provide(check: Check) {
 #[pg_guard]
 unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, label: *const c_char) {
     // SAFETY: PostgreSQL passes a valid object, and a label that is null or a C string.
-    let (object, label) = unsafe { (&*object, (!label.is_null()).then(|| CStr::from_ptr(label))) };
+    let (object, label) = unsafe { (&*object, c_string::bytes(label)) };
     let is_relation = object.classId == pg_sys::RelationRelationId && object.objectSubId == 0;
     if let (Some(check), Some(label)) = (CHECK.get(), label) {
-        check(is_relation.then_some(object.objectId).filter(|oid| relation::is_table(*oid)), label.to_bytes());
+        check(is_relation.then_some(object.objectId).filter(|oid| relation::is_table(*oid)), label);
     }
 }
 
@@ -44,10 +45,7 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
 pub fn has(table: pg_sys::Oid, label: &[u8]) -> bool {
     // SAFETY: the function reads a catalog in a transaction. It returns null or a C string that is valid for the
     // duration of this call.
-    unsafe {
-        let found = pg_sys::GetSecurityLabel(&address(table), PROVIDER.as_ptr());
-        !found.is_null() && CStr::from_ptr(found).to_bytes() == label
-    }
+    unsafe { c_string::bytes(pg_sys::GetSecurityLabel(&address(table), PROVIDER.as_ptr())) == Some(label) }
 }
 
 /// Sets the label of a table without checking it.
@@ -65,14 +63,7 @@ pub fn holder(label: &[u8], own: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // have the types of the catalog's columns, which no statement can change, and none of these columns can be NULL.
     unsafe {
         let catalog = pg_sys::table_open(pg_sys::SecLabelRelationId, pg_sys::AccessShareLock as i32);
-        let scan = pg_sys::systable_beginscan(
-            catalog,
-            pg_sys::InvalidOid,
-            false,
-            std::ptr::null_mut(),
-            0,
-            std::ptr::null_mut(),
-        );
+        let scan = pg_sys::systable_beginscan(catalog, pg_sys::InvalidOid, false, ptr::null_mut(), 0, ptr::null_mut());
         loop {
             let row = pg_sys::systable_getnext(scan);
             if row.is_null() || found.is_some() {

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, GucAction::GUC_ACTION_SAVE, GucContext::PGC_USERSET, GucSource::PGC_S_SESSION};
 
 /// Changes a setting until this value is dropped.
 pub struct LocalSetting(i32);
@@ -26,16 +26,8 @@ impl LocalSetting {
         // transaction exits it.
         unsafe {
             let level = pg_sys::NewGUCNestLevel();
-            pg_sys::set_config_option(
-                name.as_ptr(),
-                value.as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
+            let (name, value) = (name.as_ptr(), value.as_ptr());
+            pg_sys::set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
             LocalSetting(level)
         }
     }

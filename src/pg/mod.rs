@@ -3,6 +3,7 @@
 
 pub mod backend_slots;
 pub mod background_worker;
+pub mod c_string;
 pub mod civil;
 pub mod composite;
 pub mod condition_variable;

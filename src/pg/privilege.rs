@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, AclResult::ACLCHECK_NO_PRIV, ObjectType::OBJECT_FUNCTION};
 
 /// A function, a role and the start time of a statement.
 type PrivilegeKey = (*const std::ffi::c_char, pg_sys::Oid, pg_sys::TimestampTz);
@@ -25,13 +25,7 @@ pub fn check(function: &'static CStr, is_allowed: impl FnOnce(pg_sys::Oid) -> bo
     }
     if !is_allowed(key.1) {
         // SAFETY: the name is a C string.
-        unsafe {
-            pg_sys::aclcheck_error(
-                pg_sys::AclResult::ACLCHECK_NO_PRIV,
-                pg_sys::ObjectType::OBJECT_FUNCTION,
-                function.as_ptr(),
-            );
-        }
+        unsafe { pg_sys::aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, function.as_ptr()) };
     }
     ALLOWED.set(Some(key));
 }

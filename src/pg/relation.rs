@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 
 use pgrx::prelude::*;
 
-use crate::pg::versions;
+use crate::pg::{c_string, versions};
 
 /// The maximum number of bytes in a name: `NAMEDATALEN` without the terminating zero byte.
 pub const MAX_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
@@ -30,32 +30,24 @@ pub struct Name {
 
 /// Returns the current name of a table, view or other relation, or `None` if it does not exist.
 pub fn of_relation(oid: pg_sys::Oid) -> Option<Name> {
-    // SAFETY: the functions read the catalog caches in a transaction. Each function returns null or a C string that is
-    // valid for the duration of this call.
-    let (schema, table) = unsafe {
-        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(oid));
-        let table = pg_sys::get_rel_name(oid);
-        if schema.is_null() || table.is_null() {
-            return None;
-        }
-        (CStr::from_ptr(schema).to_bytes(), CStr::from_ptr(table).to_bytes())
-    };
-    Some(Name { schema: utf8(schema), table: utf8(table), bytes: table.len() })
+    named(oid, Name::new)
 }
 
 /// Returns the schema and the name of a table in a form that `to_regclass` accepts, in the database's encoding. The
 /// rule for quoting depends neither on a setting nor on the PostgreSQL version, because versions differ in their
 /// keywords. Returns `None` if the table does not exist.
 pub fn identity(table: pg_sys::Oid) -> Option<Vec<u8>> {
+    named(table, |schema, name| [in_quotes(schema), in_quotes(name)].join(&b'.'))
+}
+
+/// Passes the schema and the name of a relation to `read`, in the database's encoding. Returns `None` if the relation
+/// does not exist.
+fn named<R>(oid: pg_sys::Oid, read: fn(&[u8], &[u8]) -> R) -> Option<R> {
     // SAFETY: the functions read the catalog caches in a transaction. Each function returns null or a C string that is
     // valid for the duration of this call.
     unsafe {
-        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
-        let name = pg_sys::get_rel_name(table);
-        if schema.is_null() || name.is_null() {
-            return None;
-        }
-        Some([in_quotes(CStr::from_ptr(schema).to_bytes()), in_quotes(CStr::from_ptr(name).to_bytes())].join(&b'.'))
+        let schema = c_string::bytes(pg_sys::get_namespace_name(pg_sys::get_rel_namespace(oid)))?;
+        Some(read(schema, c_string::bytes(pg_sys::get_rel_name(oid))?))
     }
 }
 
@@ -116,10 +108,7 @@ pub fn is_partitioned(relation: pg_sys::Oid) -> bool {
 pub fn column_name(table: pg_sys::Oid, number: i16) -> Option<Vec<u8>> {
     // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string that is valid for
     // the duration of this call.
-    unsafe {
-        let name = pg_sys::get_attname(table, number, true);
-        (!name.is_null()).then(|| CStr::from_ptr(name).to_bytes().to_vec())
-    }
+    unsafe { c_string::bytes(pg_sys::get_attname(table, number, true)).map(<[u8]>::to_vec) }
 }
 
 /// Returns the declared type of a column, or `None` if the column does not exist or was dropped.
@@ -133,10 +122,7 @@ pub fn declared_type(table: pg_sys::Oid, number: i16) -> Option<pg_sys::Oid> {
 pub fn schema_name(schema: pg_sys::Oid) -> Option<String> {
     // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string that is valid for
     // the duration of this call.
-    unsafe {
-        let name = pg_sys::get_namespace_name(schema);
-        (!name.is_null()).then(|| identifier(&utf8(CStr::from_ptr(name).to_bytes())))
-    }
+    unsafe { c_string::bytes(pg_sys::get_namespace_name(schema)).map(|name| identifier(&utf8(name))) }
 }
 
 /// Locks a table in a mode of LOCK TABLE. Returns the name of the table, which cannot change until the transaction

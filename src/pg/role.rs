@@ -1,11 +1,9 @@
 //! The current role, whose privileges statements use.
 #![allow(unsafe_code)]
 
-use std::ffi::CStr;
-
 use pgrx::pg_sys;
 
-use crate::pg::relation;
+use crate::pg::{c_string, relation};
 
 /// Changes the current role until this value is dropped, as PostgreSQL does for the statements of foreign keys. After
 /// an error, the end of the transaction or subtransaction restores the role.
@@ -61,8 +59,6 @@ pub fn current() -> String {
 pub fn name(role: pg_sys::Oid) -> Option<String> {
     // SAFETY: the function reads the catalog caches in a transaction. It returns null or a C string that is valid for
     // the duration of this call.
-    unsafe {
-        let name = pg_sys::GetUserNameFromId(role, true);
-        (!name.is_null()).then(|| relation::identifier(&relation::utf8(CStr::from_ptr(name).to_bytes())))
-    }
+    let name = unsafe { c_string::bytes(pg_sys::GetUserNameFromId(role, true)) };
+    name.map(|name| relation::identifier(&relation::utf8(name)))
 }

@@ -4,31 +4,20 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, GucContext::PGC_USERSET, GucSource::PGC_S_SESSION};
+
+use crate::pg::c_string;
 
 /// Returns the value of a setting in the configuration files or on the command line, as text. Returns `None` if the
 /// setting is not specified there.
 pub fn configured(name: &CStr) -> Option<String> {
     // SAFETY: the name is a C string. With missing_ok, the result for an unknown setting is a null pointer instead of
-    // an error.
-    let text = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };
-    if text.is_null() {
-        return None;
-    }
-    // SAFETY: the pointer is not null, so it points to a C string that remains valid until the setting changes. The
-    // string is copied immediately.
-    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    // an error. Any other result is a C string that remains valid until the setting changes. It is copied immediately.
+    unsafe { c_string::lossy(pg_sys::GetConfigOption(name.as_ptr(), true, false)) }
 }
 
 /// Changes a setting for this process. Only settings that every session is allowed to change can be passed.
 pub fn set(name: &CStr, value: &CStr) {
     // SAFETY: the arguments are C strings, which PostgreSQL copies.
-    unsafe {
-        pg_sys::SetConfigOption(
-            name.as_ptr(),
-            value.as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-        );
-    }
+    unsafe { pg_sys::SetConfigOption(name.as_ptr(), value.as_ptr(), PGC_USERSET, PGC_S_SESSION) };
 }

@@ -5,6 +5,8 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use crate::pg::c_string;
+
 /// The maximum number of arguments that are read, and the maximum number of bytes of each. The definitions that this
 /// extension writes never exceed these limits, but a manually created trigger can have any number of arguments of any
 /// length.
@@ -93,10 +95,7 @@ impl Trigger<'_> {
     pub fn calls(&self, function: &CStr) -> bool {
         // SAFETY: the call reads the catalog caches in a transaction. The name is null or a C string that is valid for
         // the duration of this call.
-        unsafe {
-            let name = pg_sys::get_func_name(self.0.tgfoid);
-            !name.is_null() && CStr::from_ptr(name) == function
-        }
+        unsafe { c_string::bytes(pg_sys::get_func_name(self.0.tgfoid)) == Some(function.to_bytes()) }
     }
 
     /// Returns true if the trigger calls the function with this name in this schema. A schema has at most one trigger
