@@ -8,33 +8,16 @@ use crate::pg::relation;
 /// Why an argument that names something is invalid.
 #[derive(Clone, Debug)]
 pub enum ArgumentProblem {
-    /// An argument that must name something is NULL.
-    Null {
-        argument: &'static str,
-        /// The kind of object that the argument must name.
-        names: &'static str,
-    },
+    /// An argument is NULL, but must name an object of this kind.
+    Null { argument: &'static str, names: &'static str },
     /// A table does not exist.
     NoTable { table: u32 },
-    /// A table does not have the column that should contain IDs.
-    NoColumn {
-        /// The quoted name of the table.
-        table: String,
-        /// The quoted name of the column.
-        column: String,
-    },
-    /// A column that should contain IDs is not of an integer type.
-    NotIntegers {
-        /// The quoted name of the column.
-        column: String,
-    },
-    /// A name is longer than PostgreSQL allows.
-    NameTooLong {
-        /// The quoted name.
-        name: String,
-        /// True if this is the name of a partition, false if it is the name of a column.
-        partition: bool,
-    },
+    /// A table does not have the column that should contain IDs. The names are quoted.
+    NoColumn { table: String, column: String },
+    /// A column that should contain IDs is not of an integer type. Its name is quoted.
+    NotIntegers { column: String },
+    /// A quoted name is longer than PostgreSQL allows. It is the name of a partition or of a column.
+    NameTooLong { name: String, partition: bool },
 }
 
 impl ArgumentProblem {

@@ -14,17 +14,12 @@ use crate::pg::timestamp;
 pub enum ClockProblem {
     /// The clock is before the epoch.
     BeforeEpoch { epoch: Epoch },
-    /// The clock was set back, and the configuration does not allow the server to continue.
-    Behind {
-        /// How far the clock is behind the time that it showed earlier.
-        behind: Duration,
-    },
-    /// The clock cannot be accepted, because its time is outside the range of the layout.
-    Outside {
-        /// The clock's time, in microseconds since the Unix epoch.
-        clock: i128,
-        format: IdFormat,
-    },
+    /// The clock is this far behind the time that it showed earlier, and the configuration does not allow the server to
+    /// continue.
+    Behind { behind: Duration },
+    /// The clock cannot be accepted, because its time is outside the range of the layout. The time is in microseconds
+    /// since the Unix epoch.
+    Outside { clock: i128, format: IdFormat },
 }
 
 impl ClockProblem {

@@ -11,38 +11,20 @@ use crate::message::registry::Trouble;
 use crate::message::report::{Report, log, warn_of};
 use crate::pg::timestamp;
 
-/// Why a server that uses a registry does not issue IDs.
+/// Why a server that uses a registry does not issue IDs. `name` is the worker ID and the datacenter ID as text. Times
+/// are in microseconds since the Unix epoch, and `clock` is the time of this server's clock.
 #[derive(Clone, Debug)]
 pub enum FleetProblem {
     /// The registry has not assigned a worker ID to this server, or the server has lost it.
     NoWorkerId { outage: Box<Outage> },
-    /// The next ID is above the bound of the grant, because heartbeats fail or because the clock is wrong.
-    GrantEnded {
-        /// This server's worker ID and datacenter ID, as text.
-        name: String,
-        /// The time of the bound, and the time of this server's clock.
-        until: i128,
-        clock: i128,
-        outage: Box<Outage>,
-    },
-    /// The IDs in the grant are so far ahead of the clock that the clock must be wrong.
-    GrantAhead {
-        /// The time of the first ID of the grant, in microseconds since the Unix epoch.
-        start: i128,
-        /// The clock's time, in microseconds since the Unix epoch.
-        clock: i128,
-    },
-    /// A copy of this server has renewed the grant.
-    Fenced {
-        /// The worker ID and the datacenter ID, as text.
-        name: String,
-        /// The host of this server.
-        host: String,
-        /// The copy's host, port and data directory, as text.
-        by: String,
-        /// When the copy last renewed the grant.
-        seen: i128,
-    },
+    /// The next ID is above the bound of the grant, because heartbeats fail or because the clock is wrong. `until` is
+    /// the time of the bound.
+    GrantEnded { name: String, until: i128, clock: i128, outage: Box<Outage> },
+    /// The IDs in the grant, which begin at `start`, are so far ahead of the clock that the clock must be wrong.
+    GrantAhead { start: i128, clock: i128 },
+    /// A copy of this server, which runs on this host, has renewed the grant. `by` is the copy's host, port and data
+    /// directory as text, and `seen` is when the copy last renewed the grant.
+    Fenced { name: String, host: String, by: String, seen: i128 },
     /// The registry assigned a different worker ID while a function was checking IDs.
     WorkerIdChanged,
 }

@@ -9,33 +9,18 @@ use crate::pg::{relation, timestamp};
 /// Why a guard refuses a row, or why a table cannot have a guard.
 #[derive(Clone, Debug)]
 pub enum GuardProblem {
-    /// A replicated row has an ID that only this server can have issued.
-    Row {
-        id: i64,
-        /// When the ID was issued.
-        at: i128,
-        /// This server's worker ID and datacenter ID, as text.
-        name: String,
-        /// The first ID with this worker ID that the guard refuses, and the time of this ID.
-        first: i64,
-        since: i128,
-    },
+    /// A replicated row has an ID, issued at `at`, that only this server can have issued. `name` is this server's worker
+    /// ID and datacenter ID as text. `first` is the first ID with this worker ID that the guard refuses, and `since` is
+    /// the time of that ID.
+    Row { id: i64, at: i128, name: String, first: i64, since: i128 },
     /// Relations of this kind cannot have a guard. `kind` is the name of the kind, in the plural.
     Kind { kind: &'static str },
     /// The column that contains the IDs cannot be determined.
     NoKey,
-    /// The table does not have this column, or no longer has it.
-    NoColumn {
-        /// The quoted name of the column.
-        column: String,
-        /// True if the guard previously used the column.
-        renamed: bool,
-    },
-    /// The column is not of type `bigint`.
-    NotBigint {
-        /// The quoted name of the column.
-        column: String,
-    },
+    /// The table does not have the column with this quoted name. `renamed` is true if the guard previously used it.
+    NoColumn { column: String, renamed: bool },
+    /// The column is not of type `bigint`. Its name is quoted.
+    NotBigint { column: String },
     /// `snowflake_guard_row()` was called by something other than a guard.
     NotAGuard,
 }

@@ -11,11 +11,7 @@ use crate::pg::{relation, timestamp};
 #[derive(Clone, Debug)]
 pub enum IdProblem {
     /// A part of an ID does not fit into its field.
-    Part {
-        /// The part, and the range of acceptable values.
-        error: PartError,
-        layout: Layout,
-    },
+    Part { error: PartError, layout: Layout },
     /// A number is not an ID of the layout.
     NotAnId { id: i64, format: IdFormat, error: FormatError },
     /// A number is negative, so it is not an ID of any layout.
@@ -28,15 +24,9 @@ pub enum IdProblem {
     Instant { at: i128, format: IdFormat },
     /// The time of an ID is outside the range of `timestamptz`.
     TimestampRange,
-    /// A column contains IDs of more servers than can be distinguished.
-    ManyNodes {
-        /// The quoted name of the column.
-        column: String,
-        /// The number of servers that can be distinguished.
-        most: usize,
-        /// The layout that was used to decode the IDs.
-        layout: Layout,
-    },
+    /// A column, whose name is quoted, contains IDs of more servers than the number that can be distinguished. The IDs
+    /// were decoded with this layout.
+    ManyNodes { column: String, most: usize, layout: Layout },
 }
 
 impl IdProblem {

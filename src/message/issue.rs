@@ -10,13 +10,8 @@ use crate::message::report::Report;
 pub enum IssueProblem {
     /// The server is in recovery.
     Standby,
-    /// `count` is out of range.
-    Count {
-        count: i32,
-        max: u64,
-        /// One or more sentences that explain how to get more IDs or why no more are available.
-        more: &'static str,
-    },
+    /// `count` is out of range. The sentences in `more` explain how to get more IDs or why no more are available.
+    Count { count: i32, max: u64, more: &'static str },
     /// The layout does not have consecutive IDs that could be reserved.
     NotConsecutive { layout: Layout },
     /// No ID has been issued to this session.

@@ -8,7 +8,7 @@ use crate::message::pages;
 use crate::message::report::{Report, log, log_with_hint, warn_of};
 use crate::pg::{relation, setting, timestamp, versions};
 
-/// Why no ID can be issued because of the high-water mark.
+/// Why no ID can be issued because of the high-water mark. Times are in microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkProblem {
     /// The background worker that creates the replication origin has not run yet.
@@ -25,27 +25,13 @@ pub enum MarkProblem {
     SetBack,
     /// Another session has set up the replication origin. Until that session ends, no other session can change the progress.
     InUse,
-    /// The high-water mark is more than one day ahead of the clock.
-    Ahead {
-        /// True if this is the mark in the witness, which is above the mark in the data directory.
-        of_witness: bool,
-        /// The time of the first ID that is not below the mark, in microseconds since the Unix epoch.
-        mark: i128,
-        /// The clock's time, in microseconds since the Unix epoch.
-        clock: i128,
-        format: IdFormat,
-    },
-    /// The next ID cannot be issued until the mark is durable.
-    Waits {
-        cause: WaitCause,
-        /// When the wait began, in microseconds since the Unix epoch.
-        since: i128,
-    },
-    /// The server cannot store the progress of a replication origin.
-    NoOrigins {
-        /// The setting whose value is 0.
-        setting: &'static str,
-    },
+    /// The high-water mark is more than one day ahead of the clock. It can be the mark in the witness, which is then
+    /// above the mark in the data directory. `mark` is the time of the first ID that is not below the mark.
+    Ahead { of_witness: bool, mark: i128, clock: i128, format: IdFormat },
+    /// The next ID cannot be issued until the mark is durable. The wait began at `since`.
+    Waits { cause: WaitCause, since: i128 },
+    /// The server cannot store the progress of a replication origin, because the value of this setting is 0.
+    NoOrigins { setting: &'static str },
 }
 
 /// The reason why a written mark is not durable yet.
@@ -169,27 +155,14 @@ fn waits(cause: WaitCause, since: i128) -> Report {
 pub enum SetMarkProblem {
     /// The requested mark is outside the range of the layout's IDs.
     Range { mark: i64, layout: Layout },
-    /// The requested mark is more than one day ahead of the clock.
-    TooHigh {
-        mark: i64,
-        /// The clock's time, in microseconds since the Unix epoch.
-        clock: i128,
-    },
+    /// The requested mark is more than one day ahead of the clock, whose time is in microseconds since the Unix epoch.
+    TooHigh { mark: i64, clock: i128 },
     /// The transaction might not see all rows of the table with which the mark is compared.
     Transaction,
     /// The requested mark is lower than the current mark, and no table proves that it can be lowered safely.
-    Lowered {
-        mark: i64,
-        /// The current mark.
-        current: u64,
-    },
-    /// A table contains IDs of this server at or above the requested mark.
-    BelowIds {
-        mark: i64,
-        table: String,
-        /// This server's highest ID in the table.
-        highest: i64,
-    },
+    Lowered { mark: i64, current: u64 },
+    /// A table contains IDs of this server at or above the requested mark. `highest` is the highest of them.
+    BelowIds { mark: i64, table: String, highest: i64 },
 }
 
 impl SetMarkProblem {

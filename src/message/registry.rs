@@ -20,11 +20,8 @@ pub enum Trouble {
     NoAnswer(QueryFailure),
     /// The registry refused the request.
     Refused { refusal: RegistryRefusal, facts: Box<RefusalFacts>, format: IdFormat },
-    /// This version does not recognize the answer, or the answer does not belong to the request.
-    Strange {
-        /// The text of the answer.
-        answer: String,
-    },
+    /// This version does not recognize the answer with this text, or the answer does not belong to the request.
+    Strange { answer: String },
 }
 
 /// What a refusal reports in addition to its reason. If the registry did not report a fact, its value is an empty

@@ -8,35 +8,26 @@ use crate::message::report::{Report, log, log_with_hint, warn_of};
 use crate::pg::text_arg::ascii;
 use crate::pg::timestamp;
 
-/// Why no number can be drawn from a segment.
+/// Why no number can be drawn from a segment. Times are in microseconds since the Unix epoch.
 #[derive(Clone, Debug)]
 pub enum SegmentProblem {
     /// The server does not use a registry.
     NoRegistry,
     /// The server is in recovery.
     Standby,
-    /// The tag is empty or too long.
-    Length {
-        /// The length of the tag, in bytes of UTF-8.
-        bytes: usize,
-    },
+    /// The tag is empty or too long. Its length is in bytes of UTF-8.
+    Length { bytes: usize },
     /// The registry has no such segment.
     Unknown,
-    /// The segment has reached its limit and issues no more numbers until this time, in microseconds since the Unix
-    /// epoch.
+    /// The segment has reached its limit and issues no more numbers until this time.
     Wait { until: i128 },
     /// The segment has issued its last number.
     Exhausted,
-    /// The segment belongs to a period of a series that has not begun.
-    NotBegun {
-        /// When the period begins, in microseconds since the Unix epoch.
-        begins: i128,
-    },
-    /// The segment belongs to a period that ended long ago. Only the owner of the series can create it.
-    LongAgo {
-        /// When the period began, in microseconds since the Unix epoch.
-        begins: i128,
-    },
+    /// The segment belongs to a period of a series that has not begun. The period begins at this time.
+    NotBegun { begins: i128 },
+    /// The segment belongs to a period that began at this time and ended long ago. Only the owner of the series can
+    /// create it.
+    LongAgo { begins: i128 },
     /// The tag belongs to a series.
     OfSeries,
     /// Another session has locked the segment in the registry.
@@ -45,17 +36,9 @@ pub enum SegmentProblem {
     NotCreated,
     /// The tag contains a character that does not exist in the encoding of the registry's database.
     Encoding,
-    /// The registry cannot be reached.
-    Unreachable {
-        /// When the first request failed, in microseconds since the Unix epoch.
-        since: i128,
-        /// The number of requests that have failed since then.
-        failures: u64,
-        /// Why the last request failed.
-        cause: String,
-        /// How to resolve the cause, or an empty string.
-        hint: String,
-    },
+    /// The registry cannot be reached. The first request failed at `since`, and `failures` requests have failed since
+    /// then. `cause` is why the last one failed, and `hint` is how to resolve the cause, or an empty string.
+    Unreachable { since: i128, failures: u64, cause: String, hint: String },
     /// The registrar is looking up tags but has not looked up this one in time.
     Crowded,
     /// The registrar does not respond.

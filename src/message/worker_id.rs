@@ -10,34 +10,15 @@ use crate::message::report::{Report, warn_of};
 /// Why this server's worker ID or datacenter ID cannot be used.
 #[derive(Clone, Debug)]
 pub enum WorkerIdProblem {
-    /// `snowflake_pg.worker_id` is not set.
-    Unset {
-        layout: Layout,
-        /// True if `snowflake.worker_id`, which has the wrong prefix, is set.
-        misnamed: bool,
-    },
+    /// `snowflake_pg.worker_id` is not set. `misnamed` is true if `snowflake.worker_id`, which has the wrong prefix, is.
+    Unset { layout: Layout, misnamed: bool },
     /// Both `snowflake_pg.worker_id` and `snowflake_pg.registry` are set.
     AndRegistry { worker: u32 },
-    /// The value of a numeric setting is not a number or does not fit into its field.
-    Number {
-        setting: Setting,
-        text: String,
-        /// The layout that defines the field.
-        layout: Layout,
-        /// The largest number that fits into the field.
-        max: u64,
-    },
-    /// Another server on this machine issues IDs with this server's worker ID.
-    InUse {
-        /// This server's worker ID and datacenter ID, as text.
-        name: String,
-        /// The process ID of the other server's postmaster.
-        postmaster: i32,
-        /// The port on which the other server listens.
-        port: i32,
-        /// The other server's data directory.
-        directory: String,
-    },
+    /// The value of a numeric setting is not a number or is above `max`, the largest number that fits into its field.
+    Number { setting: Setting, text: String, layout: Layout, max: u64 },
+    /// Another server on this machine, with this postmaster, port and data directory, issues IDs with this server's
+    /// worker ID. `name` is the worker ID and the datacenter ID as text.
+    InUse { name: String, postmaster: i32, port: i32, directory: String },
 }
 
 /// A setting that identifies this server by a number.

@@ -20,32 +20,15 @@ const MAX_COLUMNS: c_int = 100;
 pub enum QueryFailure {
     /// This process must exit or reload its configuration, and has stopped waiting.
     Interrupted,
-    /// No connection could be established.
-    NotConnected {
-        /// libpq's error message.
-        text: String,
-        /// How far the connection attempt got.
-        cause: Unconnected,
-    },
-    /// The other server raised an error.
-    Raised {
-        code: String,
-        message: String,
-        /// The detail, or an empty string.
-        detail: String,
-        /// The hint, or an empty string.
-        hint: String,
-    },
+    /// No connection could be established. `text` is libpq's error message.
+    NotConnected { text: String, cause: Unconnected },
+    /// The other server raised an error. The detail and the hint can be empty strings.
+    Raised { code: String, message: String, detail: String, hint: String },
     /// The statement succeeded with a warning, for example at its COMMIT. Its changes might not be durable.
-    Warned {
-        /// The message of the warning.
-        message: String,
-    },
-    /// The connection was lost, or no answer arrived in time.
-    Broken {
-        /// libpq's error message, or the reason why the answer was rejected.
-        text: String,
-    },
+    Warned { message: String },
+    /// The connection was lost, or no answer arrived in time. `text` is libpq's error message, or the reason why the
+    /// answer was rejected.
+    Broken { text: String },
 }
 
 /// Why no connection could be established.

@@ -10,11 +10,9 @@ use pgrx::pg_sys;
 pub enum Startup {
     /// The server started with its own data, possibly after a crash.
     Primary,
-    /// The server started as a standby.
-    Standby {
-        /// True if the server is a copy of another server that was made by a base backup or `pg_rewind`.
-        copied: bool,
-    },
+    /// The server started as a standby. `copied` is true if it is a copy of another server that was made by a base
+    /// backup or `pg_rewind`.
+    Standby { copied: bool },
     /// The server started from a backup or an archive. The latest changes can be missing.
     Restored,
 }
