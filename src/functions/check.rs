@@ -77,9 +77,8 @@ fn snowflake_check(
 > {
     let Some(identity) = &grant::identity() else { NotPreloaded.raise() };
     // A NULL argument raises an error, because an empty result would mean that there are no problems.
-    let table = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
+    let oid = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
     let key = key.unwrap_or_else(|| ArgumentProblem::Null { argument: "key", names: "column" }.raise());
-    let oid = table;
     let table = relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
     let KeyColumn { name, id } = key_column::of(oid, &table, key);
     let column = Column { identity, table: table.quoted(), name, id };

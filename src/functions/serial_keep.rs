@@ -141,14 +141,8 @@ fn snowflake_number_keep(call: Called) -> TriggerResult {
         }
         TriggerEvent::Delete => {
             if let (Some(written), Some(series)) = (fired.moved(), numbering(&fired, column).first()) {
-                let column = column.to_bytes().to_vec();
-                Moved {
-                    series: *series,
-                    column,
-                    number: number(Version::Old).map(|number| beginning(number).to_vec()),
-                    written,
-                }
-                .keep();
+                let number = number(Version::Old).map(|number| beginning(number).to_vec());
+                Moved { series: *series, column: column.to_bytes().to_vec(), number, written }.keep();
             }
         }
         TriggerEvent::Truncate => not_of_a_number(),

@@ -113,19 +113,13 @@ impl Series {
         let name =
             relation::of_relation(table).unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
         let name = name.quoted();
-        match arguments {
-            None => SerialProblem::NotASeries { relation: name }.raise(),
-            Some(arguments) => match Definition::of(&arguments) {
-                Some(definition) => {
-                    let has = |(column, kind)| relation::column_type(table, column) == Some(kind);
-                    if definition.kind == SeriesKind::Gapless && !COLUMNS.into_iter().all(has) {
-                        SerialProblem::Columns { series: name }.raise();
-                    }
-                    Series { table, name, definition }
-                }
-                None => SerialProblem::Definition { series: name }.raise(),
-            },
+        let Some(arguments) = arguments else { SerialProblem::NotASeries { relation: name }.raise() };
+        let Some(definition) = Definition::of(&arguments) else { SerialProblem::Definition { series: name }.raise() };
+        let has = |(column, kind)| relation::column_type(table, column) == Some(kind);
+        if definition.kind == SeriesKind::Gapless && !COLUMNS.into_iter().all(has) {
+            SerialProblem::Columns { series: name }.raise();
         }
+        Series { table, name, definition }
     }
 
     /// Returns the period and the number of a serial.

@@ -69,7 +69,7 @@ fn snowflake_status() -> TableIterator<
     };
     let (state, wall) = (shmem::state(), clock::wall());
     let (mark, problem) = condition(identity, wall);
-    let (loaded, issued) = of_assignment(identity, state.last(), state.last_issued());
+    let (loaded, last) = of_assignment(identity, state.last(), state.last_issued());
     let phase = match (&problem, loaded) {
         (Some(Error::Issue(IssueProblem::Standby)), _) => "standby",
         (Some(Error::Mark(MarkProblem::Waits { .. })), _) => "waiting",
@@ -78,7 +78,6 @@ fn snowflake_status() -> TableIterator<
         (None, None) => "idle",
     };
     let report = problem.map(|error| error.report());
-    let last = issued;
     let next = loaded.map(|last| state.clock().time(clock::monotonic()).max(limits.time(last)));
     let marked = mark.filter(|mark| *mark > Mark::NOTHING_ISSUED);
     let counts = stats::total();

@@ -10,7 +10,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 
-use crate::pg::versions;
+pub use crate::pg::versions::may_call;
 
 /// A function call. This value does not correspond to an SQL argument.
 pub struct Called(pub(super) pg_sys::FunctionCallInfo);
@@ -41,11 +41,6 @@ pub fn of(schema: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_
         )
     };
     (found != pg_sys::InvalidOid).then_some(found)
-}
-
-/// Returns true if a role may call a function.
-pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    versions::may_call(function, role)
 }
 
 // SAFETY: the value is the call itself, so it does not use any of the arguments.

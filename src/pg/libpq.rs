@@ -320,10 +320,7 @@ impl Connection {
     fn error(&self) -> String {
         // SAFETY: the pointer is a connection, and the result is a C string.
         let text = unsafe { text_of(pq_sys::PQerrorMessage(self.raw.as_ptr())) };
-        match one_line(&text) {
-            text if text.is_empty() => "libpq did not report a reason".into(),
-            text => cut(text),
-        }
+        one_line(&text).unwrap_or_else(|| "libpq did not report a reason".into())
     }
 
     fn collect_warnings(&self) {

@@ -92,10 +92,8 @@ impl QueryResult {
         }
         // SAFETY: the pointer is a result, and its message is a C string.
         let text = unsafe { text_of(pq_sys::PQresultErrorMessage(raw)) };
-        match one_line(&text) {
-            text if text.is_empty() => Err(QueryFailure::Broken { text: format!("the answer has {rows} rows") }),
-            text => Err(QueryFailure::Broken { text: cut(text) }),
-        }
+        let text = one_line(&text).unwrap_or_else(|| format!("the answer has {rows} rows"));
+        Err(QueryFailure::Broken { text })
     }
 
     /// Copies the row, unless it is longer than any answer of a registry.
@@ -120,9 +118,10 @@ impl QueryResult {
     }
 }
 
-/// Joins the lines of a message into one.
-pub fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+/// Joins the lines of a message into one, which is truncated if it is long. Returns `None` if the message is empty.
+pub fn one_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
+    Some(cut(line)).filter(|line| !line.is_empty())
 }
 
 /// Truncates a text to [`MAX_ERROR`] bytes, so that it fits into one line in the log.

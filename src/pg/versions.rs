@@ -83,12 +83,11 @@ pub type OriginId = pg_sys::RepOriginId;
 
 /// The setting that limits how many replication origins can have progress. Before PostgreSQL 18, it also limits the
 /// number of replication slots.
-#[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
-pub const ORIGINS_SETTING: &str = "max_replication_slots";
-
-/// The setting that limits how many replication origins can have progress.
-#[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
-pub const ORIGINS_SETTING: &str = "max_active_replication_origins";
+pub const ORIGINS_SETTING: &str = if cfg!(any(feature = "pg15", feature = "pg16", feature = "pg17")) {
+    "max_replication_slots"
+} else {
+    "max_active_replication_origins"
+};
 
 /// Returns the value of [`ORIGINS_SETTING`].
 #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
