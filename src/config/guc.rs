@@ -72,10 +72,8 @@ pub const OTHER_WORKER_ID: &CStr = c"snowflake.worker_id";
 /// The first sequence number of a new tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
 pub enum SequenceStart {
-    /// The sequence starts at 0.
     #[name = c"zero"]
     Zero,
-    /// The sequence starts at a random number.
     #[name = c"random"]
     Random,
 }
@@ -108,7 +106,6 @@ static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::
 static ON_CLOCK_REGRESSION: GucSetting<ClockRegression> = GucSetting::<ClockRegression>::new(ClockRegression::Continue);
 static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_MAX_CLOCK_JUMP_S);
 
-/// Returns what the server does after the wall clock has been set back.
 pub fn on_clock_regression() -> ClockRegression {
     ON_CLOCK_REGRESSION.get()
 }

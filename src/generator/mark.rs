@@ -187,7 +187,6 @@ pub fn make() -> Result<bool, MarkProblem> {
     }
 }
 
-/// Returns true if the origin exists.
 pub fn exists() -> bool {
     replication_origin::see_changes();
     find().is_ok()

@@ -18,7 +18,6 @@ pub struct OwnRange {
 }
 
 impl OwnRange {
-    /// Returns true if the range contains an ID.
     pub fn contains(&self, id: i64) -> bool {
         let (mask, number) = self.identity.stamp.node_field();
         (self.first..=self.last).contains(&id) && id & mask == number

@@ -21,7 +21,6 @@ pub enum ArgumentProblem {
 }
 
 impl ArgumentProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             ArgumentProblem::Null { argument, names } => Report::of(

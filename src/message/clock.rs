@@ -23,7 +23,6 @@ pub enum ClockProblem {
 }
 
 impl ClockProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             ClockProblem::BeforeEpoch { epoch } => Report::of(

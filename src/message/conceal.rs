@@ -17,7 +17,6 @@ pub enum ConcealProblem {
 }
 
 impl ConcealProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             ConcealProblem::Key(invalid) => key(*invalid),

@@ -26,7 +26,6 @@ macro_rules! error {
         }
 
         impl Error {
-            /// Returns the error report.
             pub fn report(&self) -> Report {
                 match self {
                     $(Error::$feature(problem) => problem.report()),*

@@ -45,7 +45,6 @@ pub struct Outage {
 }
 
 impl FleetProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             FleetProblem::NoWorkerId { outage } => Report::of(
@@ -145,7 +144,6 @@ pub enum LeaseLeft {
     Half,
     /// Less than a quarter.
     Quarter,
-    /// Nothing.
     Nothing,
 }
 

@@ -30,7 +30,6 @@ pub enum IdProblem {
 }
 
 impl IdProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             IdProblem::Part { error: PartError { part, value, max }, layout } => Report::of(

@@ -19,7 +19,6 @@ pub enum IssueProblem {
 }
 
 impl IssueProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             IssueProblem::Standby => Report::of(

@@ -36,7 +36,6 @@ pub enum EpochProblem {
 }
 
 impl LayoutProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             LayoutProblem::Setting { text, error } => Report::of(

@@ -44,7 +44,6 @@ pub enum WaitCause {
 }
 
 impl MarkProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         let setting = versions::ORIGINS_SETTING;
         let missing = "the high-water mark is missing".to_string();
@@ -166,7 +165,6 @@ pub enum SetMarkProblem {
 }
 
 impl SetMarkProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             SetMarkProblem::Range { mark, layout } => Report::of(

@@ -13,7 +13,6 @@ pub struct Page(&'static str);
 /// What to do if a server refuses to issue IDs.
 pub const BAD_DAY: Page = Page("bad-day.md");
 
-/// All errors.
 pub const ERRORS: Page = Page("errors.md");
 
 /// Servers that use a registry.

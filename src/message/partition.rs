@@ -21,11 +21,9 @@ pub enum PartitionProblem {
 /// Why an interval cannot be used as the length of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepProblem {
-    /// The interval is zero or negative.
     NotPositive,
     /// The interval is longer than a 64-bit number of microseconds.
     TooLong,
-    /// The interval is shorter than a tick.
     UnderATick,
     /// The interval combines months with days or hours.
     Mixed,
@@ -34,7 +32,6 @@ pub enum StepProblem {
 }
 
 impl PartitionProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             PartitionProblem::Step { problem } => Report::of(

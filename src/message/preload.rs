@@ -8,7 +8,6 @@ use crate::message::report::Report;
 pub struct NotPreloaded;
 
 impl NotPreloaded {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         Report::of(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -63,7 +63,6 @@ impl Trouble {
         }
     }
 
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             Trouble::NotSet => Report::of(

@@ -9,7 +9,6 @@ use pgrx::{PgLogLevel, PgSqlErrorCode};
 /// An error or a message in the form that PostgreSQL reports.
 pub struct Report {
     pub code: PgSqlErrorCode,
-    /// What happened.
     pub message: String,
     /// Facts, or an empty string.
     pub detail: String,

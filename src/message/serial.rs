@@ -81,7 +81,6 @@ pub enum SerialProblem {
 }
 
 impl SerialProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         let argument = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
         match self {

@@ -48,7 +48,6 @@ pub enum NumberProblem {
 }
 
 impl NumberProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             NumberProblem::NotATable { relation } => Report::of(

@@ -31,7 +31,6 @@ pub enum Setting {
 }
 
 impl WorkerIdProblem {
-    /// Returns the error report.
     pub fn report(&self) -> Report {
         match self {
             WorkerIdProblem::Unset { layout, misnamed } => Report::of(

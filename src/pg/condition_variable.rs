@@ -23,7 +23,6 @@ impl Default for Condition {
 }
 
 impl Condition {
-    /// Wakes all waiting sessions.
     pub fn wake_all(&self) {
         // SAFETY: the variable is in shared memory, initialized, and protected by its own spinlock, which is held for
         // only a few instructions.

@@ -16,11 +16,8 @@ use crate::pg::triggers::Triggers;
 pub enum TriggerEvent {
     /// INSERT or COPY.
     Insert,
-    /// UPDATE.
     Update,
-    /// DELETE.
     Delete,
-    /// TRUNCATE.
     Truncate,
 }
 
@@ -46,9 +43,7 @@ pub enum Version {
 /// The value of a column that contains a day or a time.
 #[derive(Clone, Copy, Debug)]
 pub enum ColumnTime {
-    /// A calendar day.
     Day(Date),
-    /// An instant.
     Instant(TimestampWithTimeZone),
 }
 

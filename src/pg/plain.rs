@@ -16,11 +16,9 @@ pub enum WriteObstacle {
     Columns,
     /// The table has an unexpected trigger with this name, which is in the database's encoding.
     Trigger(Vec<u8>),
-    /// The table has a rule.
     Rule,
     /// Row security is enabled on the table.
     Policies,
-    /// The table has a CHECK constraint.
     Check,
     /// A column has a default or is generated.
     Default,

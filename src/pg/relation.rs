@@ -51,7 +51,6 @@ fn named<R>(oid: pg_sys::Oid, read: fn(&[u8], &[u8]) -> R) -> Option<R> {
     }
 }
 
-/// Returns the owner of a relation.
 pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the relation is open while its row is read. The transaction has already locked it.
     unsafe {
@@ -62,7 +61,6 @@ pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
     }
 }
 
-/// Returns true if a relation is temporary.
 pub fn is_temporary(relation: pg_sys::Oid) -> bool {
     // SAFETY: the function reads the catalog caches in a transaction.
     unsafe { pg_sys::get_rel_persistence(relation) as u8 == pg_sys::RELPERSISTENCE_TEMP }
@@ -97,7 +95,6 @@ pub fn is_table(relation: pg_sys::Oid) -> bool {
     [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
 }
 
-/// Returns true if a table is partitioned.
 pub fn is_partitioned(relation: pg_sys::Oid) -> bool {
     // SAFETY: the function reads the catalog caches in a transaction.
     let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;

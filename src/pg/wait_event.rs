@@ -19,7 +19,6 @@ pub enum WaitEvent {
 }
 
 impl WaitEvent {
-    /// All events.
     pub const ALL: [WaitEvent; 4] = [WaitEvent::Throttled, WaitEvent::Mark, WaitEvent::Clock, WaitEvent::Segment];
 
     /// Returns the name that `pg_stat_activity` shows in PostgreSQL 17 and later.

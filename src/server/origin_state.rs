@@ -20,7 +20,6 @@ pub struct OriginState {
     /// The number of attempts to connect that have not succeeded so far. Each attempt increments this number before it
     /// connects.
     pub unconnected: AtomicU32,
-    /// How the server started.
     pub startup: Startup,
     /// The time of the monotonic clock at which a session could not write the mark because another session had set up
     /// the origin, or 0 if the last write succeeded.

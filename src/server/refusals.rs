@@ -15,14 +15,12 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Counts a refusal.
     pub fn add(&self, id: i64, now: Nanos) {
         self.id.store(id, Ordering::Relaxed);
         self.at.store(now, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of refusals.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -33,7 +31,6 @@ impl Refusals {
         (at != 0).then(|| (self.id.load(Ordering::Relaxed), at))
     }
 
-    /// Resets all values.
     pub fn reset(&self) {
         self.count.store(0, Ordering::Relaxed);
         self.at.store(0, Ordering::Relaxed);
