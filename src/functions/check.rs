@@ -59,7 +59,6 @@ type Finding = (&'static str, Option<i32>, Option<i32>, i64, Option<i64>, Option
            RETURNS TABLE (problem text, datacenter_id integer, worker_id integer, ids bigint, first_id bigint, \
            last_id bigint) STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
 )]
-#[allow(clippy::type_complexity)]
 fn snowflake_check(
     relation: Option<pg_sys::Oid>,
     key: Option<Text<'_>>,

@@ -6,10 +6,9 @@ use crate::pg::relation::{self, ANSWERED};
 
 /// Returns the schema of the extension, or `None` if the extension is not installed in the database.
 pub fn find() -> Option<pg_sys::Oid> {
-    Spi::get_one(
-        "SELECT (SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg')",
-    )
-    .expect(ANSWERED)
+    let query =
+        "SELECT (SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg')";
+    Spi::get_one(query).expect(ANSWERED)
 }
 
 /// Returns the quoted name of the extension's schema.

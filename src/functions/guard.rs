@@ -114,7 +114,6 @@ fn snowflake_guard_row(call: Called) -> TriggerResult {
 /// Returns what the guards have refused, for the view `snowflake_status`. This is a separate function because the
 /// result columns of an existing C function cannot be changed.
 #[pg_extern(volatile, parallel_safe)]
-#[allow(clippy::type_complexity)]
 fn snowflake_guard_status() -> TableIterator<
     'static,
     (
@@ -137,12 +136,9 @@ fn snowflake_guard_status() -> TableIterator<
 
 /// Returns the kind of a relation, in the plural, if relations of this kind cannot have a guard.
 fn kind(table: pg_sys::Oid) -> Option<&'static str> {
-    let kind: Option<String> = Spi::get_one_with_args(
-        "SELECT CASE WHEN relpersistence OPERATOR(pg_catalog.=) 't' THEN 't' ELSE relkind END::pg_catalog.text
-         FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) $1",
-        &[table.into()],
-    )
-    .expect(ANSWERED);
+    let query = "SELECT CASE WHEN relpersistence OPERATOR(pg_catalog.=) 't' THEN 't' ELSE relkind END::pg_catalog.text
+         FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) $1";
+    let kind: Option<String> = Spi::get_one_with_args(query, &[table.into()]).expect(ANSWERED);
     match kind.as_deref() {
         Some("r" | "p") | None => None,
         Some("t") => Some("temporary tables"),
@@ -157,16 +153,12 @@ fn kind(table: pg_sys::Oid) -> Option<&'static str> {
 /// Returns the guard on a table. A trigger with the same name is not a guard if it calls a different function or has
 /// different arguments.
 fn existing(table: pg_sys::Oid) -> Option<TableGuard> {
-    let arguments: Option<Vec<u8>> = Spi::get_one_with_args(
-        "SELECT (SELECT t.tgargs
+    let query = "SELECT (SELECT t.tgargs
                  FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
                  WHERE t.tgrelid OPERATOR(pg_catalog.=) $1 AND t.tgname OPERATOR(pg_catalog.=) 'snowflake_guard'
                    AND p.proname OPERATOR(pg_catalog.=) 'snowflake_guard_row'
-                   AND pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<) 1000)",
-        &[table.into()],
-    )
-    .expect(ANSWERED);
-    let arguments = arguments?;
+                   AND pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<) 1000)";
+    let arguments: Vec<u8> = Spi::get_one_with_args(query, &[table.into()]).expect(ANSWERED)?;
     let mut parts = arguments.split(|byte| *byte == 0);
     let column = parts.next()?.to_vec();
     let first = str::from_utf8(parts.next()?).ok()?.parse().ok()?;
@@ -177,15 +169,12 @@ fn existing(table: pg_sys::Oid) -> Option<TableGuard> {
 /// case, CREATE TRIGGER must be used, which raises an error, because CREATE OR REPLACE TRIGGER would replace that
 /// trigger.
 fn has_other_trigger(table: pg_sys::Oid) -> bool {
-    let other = Spi::get_one_with_args(
-        "SELECT EXISTS (
+    let query = "SELECT EXISTS (
              SELECT FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
              WHERE (t.tgrelid OPERATOR(pg_catalog.=) $1
                      OR t.tgrelid OPERATOR(pg_catalog.=) ANY (SELECT relid FROM pg_catalog.pg_partition_tree($1)))
-               AND t.tgname OPERATOR(pg_catalog.=) 'snowflake_guard' AND p.proname OPERATOR(pg_catalog.<>) 'snowflake_guard_row')",
-        &[table.into()],
-    );
-    other.expect(ANSWERED) == Some(true)
+               AND t.tgname OPERATOR(pg_catalog.=) 'snowflake_guard' AND p.proname OPERATOR(pg_catalog.<>) 'snowflake_guard_row')";
+    Spi::get_one_with_args(query, &[table.into()]).expect(ANSWERED) == Some(true)
 }
 
 /// Returns the name of the ID column, which is the only column with the default `snowflake_nextval()`, or else the

@@ -8,7 +8,6 @@ use crate::pg::timestamp::timestamptz;
 
 /// Returns all presets, for the view `snowflake_layouts`.
 #[pg_extern(immutable, parallel_safe)]
-#[allow(clippy::type_complexity)]
 fn snowflake_layouts() -> TableIterator<
     'static,
     (

@@ -1,6 +1,7 @@
 //! The SQL functions, with one file for each group. These files read arguments and raise errors, and contain no
 //! `unsafe`.
 #![forbid(unsafe_code)]
+#![allow(clippy::type_complexity)] // The rows of set-returning functions are tuples.
 
 pub mod accept_clock;
 #[cfg(feature = "baseline")]

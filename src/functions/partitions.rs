@@ -40,7 +40,6 @@ impl PartitionRange {
 /// Returns the bounds of the partitions that cover a time range. Each partition covers one interval, except that the
 /// last one ends at the end of the range.
 #[pg_extern(stable, strict, parallel_safe)]
-#[allow(clippy::type_complexity)]
 fn snowflake_partition_bounds(
     start: TimestampWithTimeZone,
     stop: TimestampWithTimeZone,
@@ -80,12 +79,8 @@ fn snowflake_create_partitions(
     start: TimestampWithTimeZone,
 ) -> SetOfIterator<'static, pg_sys::Oid> {
     if !(1..=MAX_PARTITIONS).contains(&count) {
-        IssueProblem::Count {
-            count,
-            max: MAX_PARTITIONS as u64,
-            more: "For more partitions, call the function again with a later start.",
-        }
-        .raise();
+        let more = "For more partitions, call the function again with a later start.";
+        IssueProblem::Count { count, max: MAX_PARTITIONS as u64, more }.raise();
     }
     let format = &identity::get().format;
     let step = PartitionStep::of(&step, format);
@@ -167,15 +162,12 @@ fn partitions(parent: pg_sys::Oid, bounds: &[String]) -> HashMap<String, pg_sys:
 
 /// Raises an error unless the table is partitioned by ranges of a single column of a suitable type.
 fn refuse_other_keys(parent: pg_sys::Oid) {
-    let fits = Spi::get_one_with_args::<bool>(
-        "SELECT EXISTS (
+    let query = "SELECT EXISTS (
              SELECT FROM pg_catalog.pg_partitioned_table AS p JOIN pg_catalog.pg_attribute AS a
                  ON a.attrelid OPERATOR(pg_catalog.=) p.partrelid AND a.attnum OPERATOR(pg_catalog.=) p.partattrs[0]
              WHERE p.partrelid OPERATOR(pg_catalog.=) $1 AND p.partstrat OPERATOR(pg_catalog.=) 'r'
-               AND p.partnatts OPERATOR(pg_catalog.=) 1 AND a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype)",
-        &[parent.into()],
-    );
-    if fits.expect(ANSWERED) != Some(true) {
+               AND p.partnatts OPERATOR(pg_catalog.=) 1 AND a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype)";
+    if Spi::get_one_with_args(query, &[parent.into()]).expect(ANSWERED) != Some(true) {
         match relation::of_relation(parent) {
             Some(table) => PartitionProblem::Key { table: table.quoted() }.raise(),
             None => ArgumentProblem::NoTable { table: parent.to_u32() }.raise(),

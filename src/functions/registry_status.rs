@@ -10,7 +10,6 @@ use crate::pg::timestamp;
 /// because the result columns of an existing C function cannot be changed. If the server does not use a registry, all
 /// columns are NULL.
 #[pg_extern(volatile, parallel_safe)]
-#[allow(clippy::type_complexity)]
 fn snowflake_registry_status() -> TableIterator<
     'static,
     (

@@ -43,7 +43,6 @@ struct PeriodScan {
 #[pg_extern(sql = "CREATE FUNCTION snowflake_serial_gaps(relation regclass, key text, series regclass) \
            RETURNS TABLE (period text, first_number bigint, last_number bigint) STABLE PARALLEL RESTRICTED LANGUAGE c \
            AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';")]
-#[allow(clippy::type_complexity)]
 fn snowflake_serial_gaps(
     relation: Option<pg_sys::Oid>,
     key: Option<Text<'_>>,

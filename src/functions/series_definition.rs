@@ -125,13 +125,8 @@ impl Series {
     /// Returns the period and the number of a serial.
     pub fn read(&self, serial: &[u8]) -> (Period, i64) {
         self.definition.template.read(serial).unwrap_or_else(|error| {
-            SerialProblem::NotASerial {
-                text: text_arg::shown(serial),
-                series: self.name.clone(),
-                template: text_arg::shown(&self.definition.form),
-                error,
-            }
-            .raise()
+            let (text, template) = (text_arg::shown(serial), text_arg::shown(&self.definition.form));
+            SerialProblem::NotASerial { text, series: self.name.clone(), template, error }.raise()
         })
     }
 }

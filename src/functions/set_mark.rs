@@ -102,14 +102,11 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, key: Tex
     let KeyColumn { id, .. } = key_column::of(table, &name, key);
     let name = name.quoted();
     let _visible = LocalSetting::without_row_security();
-    let highest: Option<i64> = Spi::get_one_with_args(
-        &format!(
-            "SELECT pg_catalog.max({id}) FROM {name} WHERE {id} OPERATOR(pg_catalog.>=) $1 \
-             AND {id} OPERATOR(pg_catalog.&) $2 OPERATOR(pg_catalog.=) $3"
-        ),
-        &[mark.into(), mask.into(), number.into()],
-    )
-    .expect(ANSWERED);
+    let query = format!(
+        "SELECT pg_catalog.max({id}) FROM {name} WHERE {id} OPERATOR(pg_catalog.>=) $1 \
+         AND {id} OPERATOR(pg_catalog.&) $2 OPERATOR(pg_catalog.=) $3"
+    );
+    let highest = Spi::get_one_with_args(&query, &[mark.into(), mask.into(), number.into()]).expect(ANSWERED);
     if let Some(highest) = highest {
         SetMarkProblem::BelowIds { mark, table: name, highest }.raise();
     }

@@ -22,7 +22,6 @@ use crate::server::{clock, shmem};
 /// Returns the state of the generator in one row, for the view `snowflake_status`. This function does not load the
 /// state, does not write anything, and does not wait. If the library is not preloaded, the row reports this.
 #[pg_extern(volatile, parallel_safe)]
-#[allow(clippy::type_complexity)]
 fn snowflake_status() -> TableIterator<
     'static,
     (
@@ -124,7 +123,6 @@ fn snowflake_status() -> TableIterator<
 /// Returns the worker ID and datacenter ID of the server that wrote the mark, for the view `snowflake_status`. This is
 /// a separate function because the result columns of an existing C function cannot be changed.
 #[pg_extern(volatile, parallel_safe)]
-#[allow(clippy::type_complexity)]
 fn snowflake_last_issuer()
 -> TableIterator<'static, (name!(last_issuer_worker_id, Option<i32>), name!(last_issuer_datacenter_id, Option<i32>))> {
     // If the library is not preloaded, there is no node. snowflake_status() reports the problem in this case.
@@ -134,7 +132,6 @@ fn snowflake_last_issuer()
 
 /// Returns the backends that have drawn IDs or have waited, for the view `snowflake_stat_backends`.
 #[pg_extern(volatile, parallel_safe)]
-#[allow(clippy::type_complexity)]
 fn snowflake_stat_backends() -> TableIterator<
     'static,
     (

@@ -18,7 +18,7 @@ use crate::pg::conninfo::{self, ConnectionString, Parameters, text_of};
 use crate::pg::latch::Readiness;
 pub use crate::pg::query_result::{QueryFailure, ResultRow, Unconnected};
 use crate::pg::query_result::{QueryResult, cut, one_line};
-use crate::pg::resolver::{self, Unknown};
+use crate::pg::resolver;
 
 /// The maximum number of bytes that may arrive during the login and for each statement. Without a limit, a server that
 /// is not a registry could use up the memory, so that the operating system would kill a process of this server.
@@ -79,11 +79,11 @@ impl Connection {
             };
             let addresses = match addresses {
                 Ok(addresses) => addresses,
-                Err(Unknown::Interrupted) => return Err(QueryFailure::Interrupted),
-                Err(Unknown::Failed(text)) => {
+                Err(QueryFailure::NotConnected { text, .. }) => {
                     texts.push(text);
                     continue;
                 }
+                Err(other) => return Err(other),
             };
             for address in addresses {
                 alive();

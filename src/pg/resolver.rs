@@ -17,6 +17,7 @@ use std::time::Instant;
 use crate::faults;
 use crate::pg::background_worker::{Wait, wait_on_socket};
 use crate::pg::latch::Readiness;
+use crate::pg::query_result::{QueryFailure, Unconnected};
 
 /// The maximum number of threads. A thread can outlive the wait for it, and each thread uses one or two file
 /// descriptors. Unlike the connection's descriptor, these descriptors are not reported to PostgreSQL, because they are
@@ -26,22 +27,17 @@ const MAX_THREADS: usize = 8;
 /// The number of running threads.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Why no addresses are available.
-pub enum Unknown {
-    /// This process must exit or reload its configuration, and has stopped waiting.
-    Interrupted,
-    Failed(String),
-}
-
 /// Returns the addresses of a host, in the order in which they should be tried.
-pub fn addresses(host: &str, deadline: Instant) -> Result<Vec<String>, Unknown> {
-    let failed =
-        |error: io::Error| Unknown::Failed(format!("could not translate host name \"{host}\" to address: {error}"));
+pub fn addresses(host: &str, deadline: Instant) -> Result<Vec<String>, QueryFailure> {
+    let failed = |error: io::Error| {
+        let text = format!("could not translate host name \"{host}\" to address: {error}");
+        QueryFailure::NotConnected { text, cause: Unconnected::Unreachable }
+    };
     let (woken, receiver) = begin(host.into()).map_err(failed)?;
     match wait_on_socket(woken.as_raw_fd(), Readiness::Read, deadline) {
         Wait::Ready => receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(failed),
         Wait::Late => Err(failed(io::ErrorKind::TimedOut.into())),
-        Wait::Interrupted => Err(Unknown::Interrupted),
+        Wait::Interrupted => Err(QueryFailure::Interrupted),
     }
 }
 
