@@ -6,8 +6,6 @@
 //! it when the server's last process exits.
 #![allow(unsafe_code)]
 
-use std::error::Error;
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -30,32 +28,19 @@ const WORD: usize = size_of::<AtomicU64>();
 /// memory in advance.
 const TMPFS: i64 = 0x0102_1994;
 
-/// The error for a file that a different user owns. In `/dev/shm`, any user can create a file with any name before the
-/// server does.
-#[derive(Debug)]
-pub struct ForeignFile {
-    path: String,
-    owner: u32,
-}
-
-impl fmt::Display for ForeignFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "file \"{}\" belongs to the user with ID {}", self.path, self.owner)
-    }
-}
-
-impl Error for ForeignFile {}
-
-/// Returns true if the file could not be opened because a different user owns it.
+/// Returns true if the file could not be opened because a different user owns it. In `/dev/shm`, any user can create a
+/// file with any name before the server does.
 pub fn is_foreign(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<ForeignFile>)
+    // An error of the operating system has no inner error.
+    error.kind() == io::ErrorKind::PermissionDenied && error.get_ref().is_some()
 }
 
 /// Returns the reason why a file cannot be used. For example, a different user may own it.
 fn refusal(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path) {
         Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
-            io::Error::other(ForeignFile { path: path.display().to_string(), owner: found.uid() })
+            let text = format!("file \"{}\" belongs to the user with ID {}", path.display(), found.uid());
+            io::Error::new(io::ErrorKind::PermissionDenied, text)
         }
         _ => error,
     }
