@@ -17,7 +17,7 @@ use crate::faults::{self, Fault};
 use crate::message::error::Error;
 use crate::message::layout::LayoutProblem;
 use crate::message::preload::NotPreloaded;
-use crate::message::worker_id::{Setting, WorkerIdProblem};
+use crate::message::worker_id::WorkerIdProblem;
 use crate::pg::{setting, timestamp};
 
 /// The average number of days in a Gregorian year.
@@ -159,8 +159,8 @@ fn read() -> Result<Identity, Error> {
         .map_err(|problem| LayoutProblem::EpochSetting { text: epoch_text.clone(), problem })?
         .unwrap_or(named.epoch);
 
-    let datacenter = number(Setting::Datacenter, guc::DATACENTER_ID, &layout)?.unwrap_or(0);
-    let worker = number(Setting::Worker, guc::WORKER_ID, &layout)?;
+    let datacenter = number(Part::Datacenter, guc::DATACENTER_ID, &layout)?.unwrap_or(0);
+    let worker = number(Part::Worker, guc::WORKER_ID, &layout)?;
     let registry = setting::configured(guc::REGISTRY).is_some_and(|text| !text.trim().is_empty());
     if let (Some(worker), true) = (worker, registry) {
         return Err(WorkerIdProblem::AndRegistry { worker }.into());
@@ -183,22 +183,19 @@ fn read() -> Result<Identity, Error> {
 /// Returns the number in a setting's text if the number fits into its field. Only decimal digits are accepted.
 /// PostgreSQL would read `010` as 8 and round `1.5` to 2, but a server whose worker ID comes from a template must not
 /// end up with another server's worker ID.
-fn number(setting: Setting, name: &CStr, layout: &Layout) -> Result<Option<u32>, WorkerIdProblem> {
+fn number(part: Part, name: &CStr, layout: &Layout) -> Result<Option<u32>, WorkerIdProblem> {
     let Some(text) = setting::configured(name) else {
         return Ok(None);
     };
     let digits = text.trim();
     // pg_settings shows this value if no worker ID is configured. It is accepted so that ALTER SYSTEM can store it.
-    if setting == Setting::Worker && digits == guc_hooks::UNSET.to_string() {
+    if part == Part::Worker && digits == guc_hooks::UNSET.to_string() {
         return Ok(None);
     }
-    let max = layout.max(match setting {
-        Setting::Datacenter => Part::Datacenter,
-        Setting::Worker => Part::Worker,
-    });
+    let max = layout.max(part);
     let decimal = digits == "0" || digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
     match digits.parse::<u32>() {
         Ok(number) if decimal && u64::from(number) <= max => Ok(Some(number)),
-        _ => Err(WorkerIdProblem::Number { setting, text, layout: *layout, max }),
+        _ => Err(WorkerIdProblem::Number { part, text, layout: *layout, max }),
     }
 }

@@ -14,20 +14,12 @@ pub enum WorkerIdProblem {
     Unset { layout: Layout, misnamed: bool },
     /// Both `snowflake_pg.worker_id` and `snowflake_pg.registry` are set.
     AndRegistry { worker: u32 },
-    /// The value of a numeric setting is not a number or is above `max`, the largest number that fits into its field.
-    Number { setting: Setting, text: String, layout: Layout, max: u64 },
+    /// The value of the setting for a worker ID or a datacenter ID is not a number or is above `max`, the largest number
+    /// that fits into this part.
+    Number { part: Part, text: String, layout: Layout, max: u64 },
     /// Another server on this machine, with this postmaster, port and data directory, issues IDs with this server's
     /// worker ID. `name` is the worker ID and the datacenter ID as text.
     InUse { name: String, postmaster: i32, port: i32, directory: String },
-}
-
-/// A setting that identifies this server by a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
-    /// `snowflake_pg.datacenter_id`
-    Datacenter,
-    /// `snowflake_pg.worker_id`
-    Worker,
 }
 
 impl WorkerIdProblem {
@@ -46,7 +38,7 @@ impl WorkerIdProblem {
                 "Remove \"snowflake_pg.worker_id\" from the configuration of every server of the fleet. To use a worker ID of \
                  your own choice, remove \"snowflake_pg.registry\".",
             ),
-            WorkerIdProblem::Number { setting, text, layout, max } => number(*setting, text, layout, *max),
+            WorkerIdProblem::Number { part, text, layout, max } => number(*part, text, layout, *max),
             WorkerIdProblem::InUse { name, postmaster, port, directory } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
                 format!("{name} is in use by another server on this machine"),
@@ -82,28 +74,24 @@ fn unset(layout: &Layout, misnamed: bool) -> String {
 }
 
 /// Returns the error for a numeric setting whose value is not a number or does not fit into its field.
-fn number(setting: Setting, text: &str, layout: &Layout, max: u64) -> Report {
-    let (name, field) = match setting {
-        Setting::Datacenter => ("datacenter_id", "datacenter"),
-        Setting::Worker => ("worker_id", "worker"),
-    };
-    let (detail, hint) = match setting {
-        Setting::Datacenter if !layout.has_datacenter() => (
+fn number(part: Part, text: &str, layout: &Layout, max: u64) -> Report {
+    let (detail, hint) = match part {
+        Part::Datacenter if !layout.has_datacenter() => (
             format!("Layout \"{layout}\" has no datacenter field."),
             "Remove the parameter, or choose a layout with a datacenter field, for example \"41:5:5:12\".",
         ),
-        Setting::Worker if max == 0 => (
+        Part::Worker if max == 0 => (
             format!("Layout \"{layout}\" has no worker field, {}.", without_worker(layout)),
             "Set the parameter to 0, or choose a layout with a worker field, for example \"41:10:12\".",
         ),
         _ => (
-            format!("To fit the {field} field of layout \"{layout}\", the value must be an integer from 0 to {max}."),
+            format!("To fit the {part} field of layout \"{layout}\", the value must be an integer from 0 to {max}."),
             "Specify an integer in that range, in decimal digits without leading zeros.",
         ),
     };
     Report::of(
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        format!("invalid value for parameter \"snowflake_pg.{name}\": \"{text}\""),
+        format!("invalid value for parameter \"snowflake_pg.{part}_id\": \"{text}\""),
         detail,
         hint,
     )
