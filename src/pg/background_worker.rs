@@ -76,8 +76,8 @@ unsafe extern "C-unwind" fn look(line: *mut pg_sys::ErrorData) {
 pub fn connect(unconnected: &AtomicU32) {
     // If the database does not exist, this process exits, and the next process tries a different database.
     let database = DATABASES[unconnected.fetch_add(1, Ordering::Relaxed) as usize % DATABASES.len()];
-    // SAFETY: the arguments are C strings, and this is the first call of its kind in this process.
     let (database, flags) = (database.as_ptr(), pg_sys::BGWORKER_BYPASS_ALLOWCONN);
+    // SAFETY: the arguments are C strings, and this is the first call of its kind in this process.
     unsafe { pg_sys::BackgroundWorkerInitializeConnection(database, std::ptr::null(), flags) };
     unconnected.fetch_sub(1, Ordering::Relaxed);
     // COMMIT must not wait for a standby, which may not be connected while the server is starting.
