@@ -273,10 +273,13 @@ fn each_part_of_the_protocol_is_needed_on_a_single_server() {
 }
 
 #[test]
-fn each_part_that_concerns_the_synchronous_standby_is_needed_for_a_promotion() {
+fn each_part_of_the_protocol_is_needed_with_a_synchronous_standby() {
     for fault in [ProtocolFault::PublishAfterCancel, ProtocolFault::StandbyIgnored] {
         caught(ModelOptions { fault, ..FAILOVER });
         // The fault does no harm where nobody is promoted, so it is caught for the right reason.
         holds(ModelOptions { fault, promotion: false, numbers: 5, ..FAILOVER });
+    }
+    for fault in [ProtocolFault::MarkBehind, ProtocolFault::MarkNotLoaded] {
+        caught(ModelOptions { fault, ..FAILOVER });
     }
 }

@@ -71,3 +71,24 @@ fn in_ticks_longer_than_the_run_ahead_it_makes_a_busy_session_wait_for_the_next(
     assert!(random.longest > 300 * MS && random.longest <= 1_000 * MS, "{} ns", random.longest);
     assert!(random.issued >= zero.issued * 98 / 100, "{} IDs, not {}", random.issued, zero.issued);
 }
+
+/// Words of the tick that are left to a burst after an idle moment: all of them, or half on average.
+#[test]
+fn a_burst_after_an_idle_tick_finds_half_of_a_tick_on_average() {
+    let format = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
+    let left = |random_start| {
+        let (limits, pace) =
+            (Limits::of(&format), Pace { max_ahead: 100 * MS, random_start, overdue: false, waited: 0 });
+        let bursts = 10_000u64;
+        let left = (0..bursts).map(|burst| {
+            let now = (1_700_000_000_000 + 10 * burst) * MS + burst % 1_000 * 1_000;
+            match step(0, now, NO_CEILING, &limits, pace, Request::UpTo(1)) {
+                Ok(run) => 4_096 - run.first % 4_096,
+                other => panic!("{other:?}"),
+            }
+        });
+        left.sum::<u64>() as f64 / bursts as f64
+    };
+    assert_eq!(left(false), 4_096.0);
+    assert!((1_990.0..=2_110.0).contains(&left(true)), "{}", left(true));
+}
