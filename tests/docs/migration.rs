@@ -36,11 +36,11 @@ pub fn filenode(session: &mut Client, table: &str) -> u32 {
     session.one(&format!("SELECT pg_relation_filenode('{table}')"))
 }
 
-/// Returns the columns of a table that may not be NULL, each with the table.
-fn required(session: &mut Client, table: &str) -> Vec<String> {
+/// Returns the columns of a table, each with the table. A column that may be NULL has a question mark.
+fn columns(session: &mut Client, table: &str) -> Vec<String> {
     session.all(&format!(
-        "SELECT concat('{table}.', attname) FROM pg_attribute
-         WHERE attrelid = '{table}'::regclass AND attnum > 0 AND attnotnull ORDER BY 1"
+        "SELECT concat('{table}.', attname, CASE WHEN NOT attnotnull THEN '?' END) FROM pg_attribute
+         WHERE attrelid = '{table}'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY 1"
     ))
 }
 
