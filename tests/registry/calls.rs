@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use cluster::{Answer as _, Client, Cluster, texts};
-use flake::fleet::{Call, Point, RegistryAnswer, RegistryRequest, Scale, Uuid};
-use flake::{IdFormat, Node};
+use cluster::{Answer as _, Client, Cluster, texts, typed};
+use flake::IdFormat;
+use flake::fleet::{
+    Call, Effect, Member, MemberIdentity, MemberStanding, Point, RegistryAnswer, RegistryRefusal, RegistryRequest,
+    Scale, Uuid,
+};
 
 /// Starts a server without the library, and creates the registry of a fleet in its database `postgres`.
 pub fn registry(name: &str, layout: &str) -> Cluster {
@@ -44,20 +47,53 @@ pub fn send(client: &mut Client, call: &Call) -> Result<(RegistryAnswer, i64), p
     Ok((answer, flake::fleet::micros(row.get("now")).expect("a time")))
 }
 
-/// Returns the worker ID that `client` claims for a new server, or the other answer.
-pub fn claim(client: &mut Client, layout: &str) -> Result<Node, RegistryAnswer> {
-    use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding};
-    let format = format(layout);
-    let scale = Scale::new(format);
-    let mut member = Member::start(MemberIdentity { fleet: None, format, datacenter: 0 }, None, Point::ZERO);
+/// Returns a server that has just been started, without a witness.
+pub fn member(layout: &str) -> Member {
+    Member::start(MemberIdentity { fleet: None, format: format(layout), datacenter: 0 }, None, Point::ZERO)
+}
+
+/// Runs one heartbeat of a server, whose calls this function sends, and returns its effect.
+pub fn beat(
+    client: &mut Client,
+    member: &mut Member,
+    layout: &str,
+    send: impl Fn(&mut Client, &Call) -> RegistryAnswer,
+) -> Effect {
     loop {
         let now: i64 = client.one(&format!("SELECT {}", micros("clock_timestamp()")));
-        let call = member.request(scale.point(now), Duration::from_hours(12)).expect("the server is not fenced");
-        let (answer, _) = send(client, &call).expect("the registry answers");
-        match (member.answer(&call, &answer), member.standing()) {
-            (Effect::Continue, _) => {}
-            (Effect::Assigned, MemberStanding::Holding(grant)) => return Ok(grant.node),
-            _ => return Err(answer),
+        let now = Scale::new(format(layout)).point(now);
+        let call = member.request(now, Duration::from_hours(12)).expect("the server is not fenced");
+        let answer = send(client, &call);
+        match member.answer(&call, &answer) {
+            Effect::Continue => {}
+            effect => return effect,
         }
     }
+}
+
+/// Returns the worker ID that `client` claims for a new server, or the reason why the registry refuses it.
+pub fn claim(client: &mut Client, layout: &str) -> Result<u32, RegistryRefusal> {
+    let mut member = member(layout);
+    let effect = beat(client, &mut member, layout, |client, call| send(client, call).expect("the registry answers").0);
+    match (effect, member.standing()) {
+        (Effect::Assigned, MemberStanding::Holding(grant)) => Ok(grant.node.worker),
+        (Effect::Refused(refusal), _) => Err(refusal),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Checks that a new server gets no worker ID because of a quarantine.
+pub fn check_quarantine(client: &mut Client, layout: &str) -> Result<(), String> {
+    match claim(client, layout) {
+        Ok(worker) => Err(format!("worker ID {worker} was assigned")),
+        Err(RegistryRefusal::Quarantine { .. }) => Ok(()),
+        Err(other) => Err(format!("{other:?}")),
+    }
+}
+
+/// Restores a dump in a database.
+pub fn restore(server: &Cluster, database: &str, dump: &str) {
+    let mut psql = server.psql();
+    psql.args(["-d", database]);
+    typed(psql, dump).expect("the dump is restored");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer as _, Cluster, assert_caught, ensure, sqlstate, within};
+use cluster::{Answer as _, Client, Cluster, assert_caught, ensure, sqlstate, within};
 
 use crate::calls::{claim, hello, registry};
 
@@ -17,9 +17,9 @@ fn a_hundred_servers_that_claim_at_once_get_a_hundred_numbers() {
     let claims = connected.into_iter().map(|mut client| thread::spawn(move || claim(&mut client, LAYOUT)));
     let claims: Vec<_> = claims.collect();
     let mut numbers: Vec<u32> =
-        claims.into_iter().map(|claim| claim.join().expect("the thread ends").expect("a number").worker).collect();
+        claims.into_iter().map(|claim| claim.join().expect("the thread ends").expect("a number")).collect();
     let mut client = server.connect();
-    numbers.extend((0..10).map(|_| claim(&mut client, LAYOUT).expect("a number").worker));
+    numbers.extend((0..10).map(|_| claim(&mut client, LAYOUT).expect("a number")));
     numbers.sort_unstable();
     assert_eq!(numbers, (0..100).collect::<Vec<u32>>());
     let known: i64 = client.one("SELECT count(DISTINCT holder) FROM snowflake_registry.node");
@@ -47,7 +47,17 @@ fn a_discontinuity_begins_one_life_whoever_notices_it() {
     }
 }
 
-fn idle_in_transaction(server: &Cluster) -> postgres::Client {
+/// Returns the statement with which a new server claims a worker ID.
+fn claim_of(client: &mut Client) -> String {
+    let row = client.query_one(&hello(LAYOUT), &[]).expect("hello takes no lock and writes nothing");
+    let (fleet, nonce, life): (String, String, String) = (row.get("fleet"), row.get("nonce"), row.get("life"));
+    format!(
+        "SELECT answer FROM snowflake_registry.claim('{fleet}', '{LAYOUT}', 1288834974657, 0, '{nonce}', {life}, '{nonce}',
+             9000000000000000000, '12 h', NULL)"
+    )
+}
+
+fn idle_in_transaction(server: &Cluster) -> Client {
     let mut client = server.connect();
     client.batch_execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").expect("a session may");
     claim(&mut client, LAYOUT).expect("a number");
@@ -59,12 +69,7 @@ fn a_lock_that_is_left_in_a_transaction_is_an_error_in_bounded_time_and_ends() {
     let server = registry("registry_left", LAYOUT);
     let mut left = idle_in_transaction(&server);
     let mut client = server.connect();
-    let row = client.query_one(&hello(LAYOUT), &[]).expect("hello takes no lock");
-    let (fleet, nonce, life): (String, String, String) = (row.get("fleet"), row.get("nonce"), row.get("life"));
-    let claim_sql = format!(
-        "SELECT * FROM snowflake_registry.claim('{fleet}', '{LAYOUT}', 1288834974657, 0, '{nonce}', {life}, '{nonce}',
-             9000000000000000000, '12 h', NULL)"
-    );
+    let claim_sql = claim_of(&mut client);
     let begun = Instant::now();
     let error = client.batch_execute(&claim_sql).expect_err("the lock is held");
     assert_eq!(sqlstate(&error).0, "55P03");
@@ -74,10 +79,10 @@ fn a_lock_that_is_left_in_a_transaction_is_an_error_in_bounded_time_and_ends() {
     assert!(left.simple_query("SELECT 1").is_err(), "the session goes on");
     // A session that waits can be cancelled.
     let _left = idle_in_transaction(&server);
+    let other = claim_of(&mut client);
     client.batch_execute("SET statement_timeout = '300ms'").expect("a session may");
     let begun = Instant::now();
-    let error =
-        client.batch_execute(&claim_sql.replace(&nonce, &nonce.replace('0', "1"))).expect_err("the lock is held");
+    let error = client.batch_execute(&other).expect_err("the lock is held");
     assert_eq!(sqlstate(&error).0, "57014");
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
@@ -86,15 +91,11 @@ fn a_lock_that_is_left_in_a_transaction_is_an_error_in_bounded_time_and_ends() {
 fn a_registry_that_cannot_write_grants_nothing() {
     let server = registry("registry_read_only", LAYOUT);
     let mut client = server.connect();
-    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(0));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(0));
     let before: String = client.one("SELECT string_agg(n::text, ' ') FROM snowflake_registry.node n");
     client.batch_execute("SET default_transaction_read_only = on").expect("a session may");
-    let row = client.query_one(&hello(LAYOUT), &[]).expect("hello writes nothing");
-    let (fleet, nonce): (String, String) = (row.get("fleet"), row.get("nonce"));
-    let refused = client.code(&format!(
-        "SELECT * FROM snowflake_registry.claim('{fleet}', '{LAYOUT}', 1288834974657, 0, '{nonce}', 1, '{nonce}', 9000000000000000000,
-             '12 h', NULL)"
-    ));
+    let claim_sql = claim_of(&mut client);
+    let refused = client.code(&claim_sql);
     assert_eq!(refused.as_deref(), Some("25006"));
     let standby = server.standby(Cluster::builder("registry_standby").unset("shared_preload_libraries"));
     let (code, message) = standby.connect().refusal(&hello(LAYOUT));
@@ -112,13 +113,7 @@ fn check_overdue(name: &str, prepare: &str, hold: &'static str) -> Result<(), St
     let mut holder = server.connect_as("fleet");
     claim(&mut holder, LAYOUT).expect("a number");
     let process: i32 = holder.one("SELECT pg_backend_pid()");
-    let hello = hello(LAYOUT);
-    let row = holder.query_one(&hello, &[]).expect("an answer");
-    let (fleet, nonce, life): (String, String, String) = (row.get("fleet"), row.get("nonce"), row.get("life"));
-    let call = format!(
-        "SELECT answer FROM snowflake_registry.claim('{fleet}', '{LAYOUT}', 1288834974657, 0, '{nonce}', {life}, '{nonce}',
-             9000000000000000000, '12 h', NULL)"
-    );
+    let call = claim_of(&mut holder);
     let held = thread::spawn(move || {
         let ended = holder.batch_execute(&hold.replace("$claim", &call)).is_err();
         (holder, ended)
@@ -128,12 +123,7 @@ fn check_overdue(name: &str, prepare: &str, hold: &'static str) -> Result<(), St
     );
     ensure!(within(Duration::from_secs(60), || owner.one::<Option<bool>>(&old) == Some(true)), "nothing was held");
     let mut client = server.connect_as("fleet");
-    let row = client.query_one(&hello, &[]).expect("an answer");
-    let nonce: String = row.get("nonce");
-    let call = format!(
-        "SELECT answer FROM snowflake_registry.claim('{fleet}', '{LAYOUT}', 1288834974657, 0, '{nonce}', {life}, '{nonce}',
-             9000000000000000000, '12 h', NULL)"
-    );
+    let call = claim_of(&mut client);
     let claimed = (0..3).any(|_| client.batch_execute(&call).is_ok());
     owner.batch_execute(&format!("SELECT pg_terminate_backend({process})")).expect("a superuser may");
     held.join().expect("the thread ends");

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use cluster::{Answer as _, Chance, Client, Cluster, assert_caught_by_chance, ensure, rounds, sqlstate};
 use flake::Node;
-use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Point, Record, Scale, Uuid};
+use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Record, Scale};
 
 use crate::calls::{format, micros, send};
+use crate::granted::GrantedRanges;
 
 const MEMBERS: usize = 100;
 const LEASE: Duration = Duration::from_mins(10);
@@ -88,8 +89,7 @@ impl RegistryClock<'_> {
 /// What the members were granted, and what went wrong.
 #[derive(Default)]
 struct GrantLedger {
-    /// The highest bound of each worker ID, start and holder.
-    ranges: BTreeMap<(Node, Point, Uuid), Point>,
+    ranges: GrantedRanges,
     /// How often each answer came, by its kind.
     answers: BTreeMap<String, usize>,
     errors: BTreeMap<String, usize>,
@@ -97,19 +97,9 @@ struct GrantLedger {
 }
 
 impl GrantLedger {
-    fn grant(&mut self, record: &Record) {
-        let bound = self.ranges.entry((record.node, record.start, record.holder)).or_insert(record.bound);
-        *bound = record.bound.max(*bound);
-    }
-
     /// Checks that no ID was granted to two holders, and that nobody was fenced without a copy.
     fn check(&self) -> Result<(), String> {
-        let ranges: Vec<_> = self.ranges.iter().collect();
-        let shared = ranges.windows(2).find(|pair| {
-            let ((node, start, _), (_, bound)) = (pair[1].0, pair[0]);
-            pair[0].0.0 == *node && start <= bound
-        });
-        ensure!(shared.is_none(), "two holders were granted the same IDs: {shared:?}");
+        self.ranges.check()?;
         ensure!(self.errors.is_empty(), "the registry raised errors: {:?}", self.errors);
         ensure!(self.fenced_alone == 0, "{} members without a copy were fenced", self.fenced_alone);
         Ok(())
@@ -160,7 +150,7 @@ impl ConnectedMember<'_> {
             }
             let effect = member.answer(&call, &answer);
             if let (Effect::Assigned | Effect::Renewed, Some(record)) = (effect, member.record()) {
-                self.ledger().grant(record);
+                self.ledger().ranges.note(record);
             }
             if effect != Effect::Continue {
                 return Some(effect);
@@ -243,7 +233,7 @@ fn check(name: &str, change: impl Fn(&mut Client)) -> Result<(), String> {
         threads.into_iter().map(|thread| thread.join().expect("a member's thread ends")).collect()
     });
     let ledger = ledger.into_inner().expect("nobody panicked with the ledger");
-    println!("{name}: {} ranges, {:#?}", ledger.ranges.len(), ledger.answers);
+    println!("{name}: {} ranges, {:#?}", ledger.ranges.0.len(), ledger.answers);
     ledger.check()?;
     let nodes: BTreeSet<Node> = held
         .iter()
@@ -253,8 +243,8 @@ fn check(name: &str, change: impl Fn(&mut Client)) -> Result<(), String> {
         })
         .collect();
     ensure!(nodes.len() == MEMBERS, "{MEMBERS} members have {} worker IDs", nodes.len());
-    let used: BTreeSet<Node> = ledger.ranges.keys().map(|(node, ..)| *node).collect();
-    ensure!(used.len() < ledger.ranges.len(), "no worker ID was used again: nothing was shown");
+    let used: BTreeSet<Node> = ledger.ranges.0.keys().map(|(node, ..)| *node).collect();
+    ensure!(used.len() < ledger.ranges.0.len(), "no worker ID was used again: nothing was shown");
     for kind in ["Claimed", "Renewed", "Lost", "Conflict"] {
         let came = ledger.answers.keys().any(|answer| answer.starts_with(kind));
         ensure!(came, "no answer was {kind}: {:?}", ledger.answers);

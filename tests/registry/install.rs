@@ -1,12 +1,10 @@
 //! Creating, dropping and dumping the registry, as an extension and by the script alone.
 
 use std::fs;
-use std::path::PathBuf;
 
-use cluster::{Answer as _, Cluster, Host, command, output, typed};
-use flake::fleet::RegistryAnswer;
+use cluster::{Answer as _, Cluster, Host, output, typed};
 
-use crate::calls::{claim, registry};
+use crate::calls::{check_quarantine, claim, registry, restore};
 
 const LAYOUT: &str = "41:10:12";
 
@@ -24,35 +22,35 @@ pub const OBJECTS: &str = "
         WHERE c.relnamespace = 'snowflake_registry'::regnamespace AND a.attnum > 0
     ORDER BY 1";
 
-/// The script, where the extension's files are installed.
-fn script() -> PathBuf {
-    let share = output(command(Host::get().installation().bin.join("pg_config")).arg("--sharedir"));
-    let version = env!("CARGO_PKG_VERSION");
-    PathBuf::from(share.trim()).join(format!("extension/snowflake_registry--{version}.sql"))
+/// Returns the script of this version, or of an upgrade from one version to another, as it is installed.
+pub fn script(version: &str) -> String {
+    let file = Host::get().installation().extensions.join(format!("snowflake_registry--{version}.sql"));
+    fs::read_to_string(file).expect("the script is installed")
 }
 
-/// Runs the script in a database, as its first lines say.
-fn run_script(server: &Cluster, database: &str) -> Result<String, String> {
+/// Runs a script in a database in one transaction.
+pub fn run(server: &Cluster, database: &str, script: &str) -> Result<String, String> {
     let mut psql = server.psql();
-    psql.args(["-X", "-1", "-v", "ON_ERROR_STOP=1", "-d", database]);
-    typed(psql, &fs::read_to_string(script()).expect("the script is installed"))
+    psql.args(["-1", "-d", database]);
+    typed(psql, script)
 }
 
 #[test]
 fn the_script_alone_creates_what_the_extension_has() {
     let server = registry("registry_script", LAYOUT);
     server.connect().batch_execute("CREATE DATABASE managed").expect("a superuser may");
-    run_script(&server, "managed").expect("the script runs");
+    let script = script(env!("CARGO_PKG_VERSION"));
+    run(&server, "managed", &script).expect("the script runs");
     let by_extension: Vec<String> = server.connect().all(OBJECTS);
     let by_script: Vec<String> = server.connect_to("managed").all(OBJECTS);
     assert!(by_extension.len() > 50, "{by_extension:?}");
     assert_eq!(by_script, by_extension);
     // A second run changes nothing.
-    let again = run_script(&server, "managed").expect_err("the registry is there");
+    let again = run(&server, "managed", &script).expect_err("the registry is there");
     assert!(again.contains("the registry is already installed in this database"), "{again}");
     let mut client = server.connect_to("managed");
     client.one::<String>(&format!("SELECT snowflake_registry.create_fleet('{LAYOUT}')::text"));
-    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(0));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(0));
 }
 
 #[test]
@@ -70,7 +68,7 @@ fn an_ordinary_owner_can_create_and_drop_the_registry() {
         assert_eq!(owner.one::<String>(&create), fleet, "the same layout again is no change");
         let other = owner.refusal("SELECT snowflake_registry.create_fleet('41:9:13')");
         assert_eq!(other, ("55000".into(), "the fleet already exists with a different layout or epoch".into()));
-        assert_eq!(claim(&mut owner, LAYOUT).map(|node| node.worker), Ok(0));
+        assert_eq!(claim(&mut owner, LAYOUT), Ok(0));
         owner.batch_execute("DROP EXTENSION snowflake_registry").expect("the owner may");
     }
 }
@@ -80,8 +78,8 @@ fn an_ordinary_owner_can_create_and_drop_the_registry() {
 fn a_dump_contains_the_rows_and_a_restored_registry_begins_a_new_life() {
     let server = registry("registry_dumped", LAYOUT);
     let mut client = server.connect();
-    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(0));
-    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(1));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(0));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(1));
     let rows = "SELECT concat_ws(' ', worker_id, holder, nonce, count, life, start, bound, seen) FROM snowflake_registry.node ORDER BY 1";
     let known: Vec<String> = client.all(rows);
     let dump = output(&mut server.program("pg_dump"));
@@ -89,27 +87,16 @@ fn a_dump_contains_the_rows_and_a_restored_registry_begins_a_new_life() {
     let other = Cluster::builder("registry_restored").unset("shared_preload_libraries").start();
     // All servers of a test run have the system identifier of one template. The database has another OID.
     other.connect().batch_execute("CREATE DATABASE fleet").expect("a superuser may");
-    let mut psql = other.psql();
-    psql.args(["-X", "-v", "ON_ERROR_STOP=1", "-d", "fleet"]);
-    typed(psql, &dump).expect("the dump is restored");
+    restore(&other, "fleet", &dump);
     let mut restored = other.connect_to("fleet");
     assert_eq!(restored.all::<String>(rows), known);
-    let refused = claim(&mut restored, LAYOUT).expect_err("the registry may have lost something");
-    assert!(
-        matches!(refused, RegistryAnswer::Refused(flake::fleet::RegistryRefusal::Quarantine { .. })),
-        "{refused:?}"
-    );
-    let status: (i64, String) = {
-        let row = restored
-            .query_one("SELECT life, life_reason FROM snowflake_registry.status", &[])
-            .expect("the view exists");
-        (row.get(0), row.get(1))
-    };
-    assert_eq!(status, (2, "the registry is in a different cluster or database than before".into()));
+    check_quarantine(&mut restored, LAYOUT).unwrap();
+    let status = "SELECT concat_ws(' ', life, life_reason) FROM snowflake_registry.status";
+    assert_eq!(restored.one::<String>(status), "2 the registry is in a different cluster or database than before");
     // The administrator knows that nothing was lost.
     assert!(restored.one::<bool>("SELECT snowflake_registry.open()"));
-    assert_eq!(claim(&mut restored, LAYOUT).map(|node| node.worker), Ok(2));
+    assert_eq!(claim(&mut restored, LAYOUT), Ok(2));
     // The original has noticed nothing.
-    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(2));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(2));
     assert_eq!(client.one::<i64>("SELECT life FROM snowflake_registry.status"), 1);
 }

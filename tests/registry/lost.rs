@@ -1,29 +1,19 @@
 //! A registry that loses what it has stored: a failover to a standby that is behind, and a restored backup.
 
 use cluster::{Answer as _, Client, Cluster, Host, Stop, assert_caught};
-use flake::fleet::{Effect, Member, MemberIdentity, MemberStanding, Point, RegistryAnswer, RegistryRefusal, Scale};
+use flake::fleet::{Effect, Member, MemberStanding, Point, RegistryRefusal, Scale};
 
-use crate::calls::{claim, format, micros, registry, send};
+use crate::calls::{beat, check_quarantine, claim, format, member, registry, send};
 
 const LAYOUT: &str = "41:10:12";
 
 /// Runs one heartbeat of a server, and returns its effect.
 pub fn heartbeat(client: &mut Client, member: &mut Member) -> Effect {
-    let scale = Scale::new(format(LAYOUT));
-    loop {
-        let now: i64 = client.one(&format!("SELECT {}", micros("clock_timestamp()")));
-        let call =
-            member.request(scale.point(now), std::time::Duration::from_hours(12)).expect("the server is not fenced");
-        let (answer, _) = send(client, &call).expect("the registry answers");
-        match member.answer(&call, &answer) {
-            Effect::Continue => {}
-            effect => return effect,
-        }
-    }
+    beat(client, member, LAYOUT, |client, call| send(client, call).expect("the registry answers").0)
 }
 
 pub fn server() -> Member {
-    Member::start(MemberIdentity { fleet: None, format: format(LAYOUT), datacenter: 0 }, None, Point::ZERO)
+    member(LAYOUT)
 }
 
 pub fn number(member: &Member) -> u32 {
@@ -57,8 +47,7 @@ fn after_a_failover_that_lost_a_claim_the_server_keeps_its_number_and_nobody_els
     standby.promote();
     let mut client = standby.connect();
     // A new server gets a spare number, because the numbers of the ring may have been granted.
-    let third = claim(&mut client, LAYOUT).expect("a spare number").worker;
-    assert_eq!(third, 768);
+    assert_eq!(claim(&mut client, LAYOUT), Ok(768));
     assert_eq!(life(&mut client), (2, "timeline 2 follows timeline 1".into(), false));
     for member in [&mut first, &mut second] {
         assert_eq!(heartbeat(&mut client, member), Effect::Renewed);
@@ -66,7 +55,7 @@ fn after_a_failover_that_lost_a_claim_the_server_keeps_its_number_and_nobody_els
     }
     assert_eq!((number(&first), number(&second)), (0, 1));
     let known: Vec<i32> = client.all("SELECT worker_id FROM snowflake_registry.servers ORDER BY 1");
-    assert_eq!(known, [0, 1, third as i32]);
+    assert_eq!(known, [0, 1, 768]);
 }
 
 /// Puts the server back to its present state after `lost` has happened, as a snapshot of its volume does.
@@ -88,17 +77,12 @@ fn put_back(server: &mut Cluster, name: &str, lost: impl FnOnce(&mut Client)) {
 fn check_closed(name: &str, close: bool) -> Result<(), String> {
     let mut server = registry(name, LAYOUT);
     let mut lost = 0;
-    put_back(&mut server, name, |client| lost = claim(client, LAYOUT).expect("a worker ID").worker);
+    put_back(&mut server, name, |client| lost = claim(client, LAYOUT).expect("a worker ID"));
     let mut client = server.connect();
     if close {
         client.one::<std::time::SystemTime>("SELECT snowflake_registry.close()");
     }
-    match claim(&mut client, LAYOUT) {
-        Ok(node) if node.worker == lost => Err(format!("worker ID {lost} was assigned twice")),
-        Ok(node) => Err(format!("worker ID {} was assigned during the quarantine", node.worker)),
-        Err(RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })) => Ok(()),
-        Err(other) => Err(format!("{other:?}")),
-    }
+    check_quarantine(&mut client, LAYOUT).map_err(|reason| format!("{reason}, and {lost} was lost"))
 }
 
 #[test]
@@ -108,7 +92,7 @@ fn a_registry_that_is_closed_by_hand_assigns_nothing_that_it_may_have_assigned()
 
 #[test]
 fn a_registry_that_is_put_back_and_not_closed_is_caught() {
-    assert_caught(check_closed("registry_unclosed", false), "worker ID 0 was assigned twice");
+    assert_caught(check_closed("registry_unclosed", false), "worker ID 0 was assigned, and 0 was lost");
 }
 
 #[test]
@@ -116,20 +100,19 @@ fn a_claim_waits_for_the_spare_worker_id_that_becomes_free_first() {
     const SMALL: &str = "41:3:12";
     let server = registry("registry_spare_used", SMALL);
     let mut client = server.connect();
-    assert_eq!(claim(&mut client, SMALL).map(|node| node.worker), Ok(0));
+    assert_eq!(claim(&mut client, SMALL), Ok(0));
     // A test cannot change the timeline of the server, so it changes the record.
     let failover =
         "UPDATE snowflake_registry.fleet SET timeline = timeline - 1; SELECT snowflake_registry.mark_fleet()";
     client.batch_execute(failover).expect("a superuser may");
-    assert_eq!(claim(&mut client, SMALL).map(|node| node.worker), Ok(6));
+    assert_eq!(claim(&mut client, SMALL), Ok(6));
     let over = "UPDATE snowflake_registry.fleet AS f
             SET spare_until = snowflake_registry.point_of(f, clock_timestamp() - interval '15 minutes');
         SELECT snowflake_registry.mark_fleet()";
     client.batch_execute(over).expect("a superuser may");
     let bound: i64 = client.one("SELECT bound FROM snowflake_registry.node WHERE worker_id = 6");
     let until = Point::new(bound).expect("a point").plus(Scale::new(format(SMALL)).margin());
-    let refused = claim(&mut client, SMALL).expect_err("the spare worker ID is in use");
-    assert_eq!(refused, RegistryAnswer::Refused(RegistryRefusal::Quarantine { until }));
+    assert_eq!(claim(&mut client, SMALL), Err(RegistryRefusal::Quarantine { until }));
 }
 
 /// A backup is restored on the same timeline, so only a server that knows more than the registry shows that something was lost.
@@ -146,7 +129,6 @@ fn a_server_that_knows_more_than_the_registry_begins_a_new_life() {
     let mut client = registry_server.connect();
     assert_eq!(heartbeat(&mut client, &mut member), Effect::Renewed);
     assert_eq!(life(&mut client), (2, "a server knew of renewals that the registry has lost".into(), true));
-    let refused = claim(&mut client, LAYOUT).expect_err("numbers may have been granted");
-    assert!(matches!(refused, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })), "{refused:?}");
+    check_quarantine(&mut client, LAYOUT).unwrap();
     assert_eq!(heartbeat(&mut client, &mut member), Effect::Renewed, "the server is not disturbed");
 }

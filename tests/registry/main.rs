@@ -5,6 +5,7 @@ mod calls;
 mod compare;
 mod concurrency;
 mod forged;
+mod granted;
 mod hundred;
 mod install;
 mod lost;

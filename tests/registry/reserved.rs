@@ -1,9 +1,9 @@
 //! Worker IDs that the owner of the registry reserves for databases without the library. No server is granted them.
 
-use cluster::{Answer as _, Client, Cluster, Stop, output, sqlstate, typed};
-use flake::fleet::{Effect, RegistryAnswer, RegistryRefusal};
+use cluster::{Answer as _, Client, Cluster, Stop, output, sqlstate};
+use flake::fleet::{Effect, RegistryRefusal};
 
-use crate::calls::{claim, registry};
+use crate::calls::{check_quarantine, claim, registry, restore};
 use crate::lost::{heartbeat, number, server};
 
 /// A layout with 16 worker IDs, of which 12 are assigned outside a quarantine.
@@ -27,11 +27,10 @@ fn a_reserved_worker_id_is_assigned_to_no_server_until_it_is_released() {
     let mut client = server.connect();
     assert_eq!(client.one::<i64>("SELECT snowflake_registry.reserve(1)"), 1);
     for worker in [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] {
-        assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(worker));
+        assert_eq!(claim(&mut client, LAYOUT), Ok(worker));
     }
-    let full =
-        |client: &mut Client| matches!(claim(client, LAYOUT), Err(RegistryAnswer::Refused(RegistryRefusal::Full)));
-    assert!(full(&mut client));
+    let full = Err(RegistryRefusal::Full);
+    assert_eq!(claim(&mut client, LAYOUT), full);
     let shown =
         "SELECT concat_ws(' ', worker_id, state, granted_until) FROM snowflake_registry.servers WHERE worker_id = 1";
     assert_eq!(client.one::<String>(shown), "1 reserved infinity");
@@ -53,15 +52,15 @@ fn a_reserved_worker_id_is_assigned_to_no_server_until_it_is_released() {
     assert_eq!(reserved(&mut client), [1, 3]);
     let ended = "SELECT ended_by FROM snowflake_registry.history WHERE worker_id = 3";
     assert_eq!(client.one::<String>(ended), "reserve");
-    assert!(full(&mut client));
+    assert_eq!(claim(&mut client, LAYOUT), full);
 
     let release = "SELECT until - now() BETWEEN '19 min' AND '21 min' FROM snowflake_registry.release(1) AS until";
     assert!(client.one::<bool>(release));
-    assert!(full(&mut client));
+    assert_eq!(claim(&mut client, LAYOUT), full);
     let again = client.refusal("SELECT snowflake_registry.release(1)");
     assert_eq!(again, ("55000".into(), "worker ID 1 is not reserved".into()));
     end(&mut client, 1);
-    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(1));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(1));
 }
 
 #[test]
@@ -101,14 +100,14 @@ fn a_lost_reservation_can_be_made_again_before_a_server_gets_it() {
     standby.promote();
     let mut client = standby.connect();
     // The ring, with the lost reservation, is closed.
-    assert_eq!(claim(&mut client, WIDE).map(|node| node.worker), Ok(768));
+    assert_eq!(claim(&mut client, WIDE), Ok(768));
     assert_eq!(reserved(&mut client), []);
     // Nobody knows whether a server was granted this worker ID in what was lost, so its IDs begin above the quarantine.
     let begins = "SELECT snowflake_registry.reserve(1) > quarantine_until FROM snowflake_registry.fleet";
     assert!(client.one::<bool>(begins));
     assert_eq!(reserved(&mut client), [1]);
     assert!(client.one::<bool>("SELECT snowflake_registry.open()"));
-    assert_eq!(claim(&mut client, WIDE).map(|node| node.worker), Ok(2));
+    assert_eq!(claim(&mut client, WIDE), Ok(2));
     assert_eq!(heartbeat(&mut client, &mut first), Effect::Renewed);
     assert_eq!(number(&first), 0);
 }
@@ -119,14 +118,12 @@ fn a_dump_contains_the_reservations() {
     server.connect().batch_execute("SELECT snowflake_registry.reserve(0)").expect("the owner reserves");
     let dump = output(&mut server.program("pg_dump"));
     server.connect().batch_execute("CREATE DATABASE fleet").expect("a superuser may");
-    let mut psql = server.psql();
-    psql.args(["-X", "-v", "ON_ERROR_STOP=1", "-d", "fleet"]);
-    typed(psql, &dump).expect("the dump is restored");
+    restore(&server, "fleet", &dump);
     let mut restored = server.connect_to("fleet");
     assert_eq!(reserved(&mut restored), [0]);
-    assert!(claim(&mut restored, LAYOUT).is_err(), "the registry may have lost something");
+    check_quarantine(&mut restored, LAYOUT).unwrap();
     assert!(restored.one::<bool>("SELECT snowflake_registry.open()"));
-    assert_eq!(claim(&mut restored, LAYOUT).map(|node| node.worker), Ok(1));
+    assert_eq!(claim(&mut restored, LAYOUT), Ok(1));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Rows of the registry that are restored from a dump into the tables that exist.
 
-use cluster::{Answer as _, Client, Stop, assert_caught, ensure, output, typed};
-use flake::fleet::{Effect, Member, RegistryAnswer, RegistryRefusal};
+use cluster::{Answer as _, Client, Stop, assert_caught, ensure, output};
+use flake::fleet::{Effect, Member};
 
-use crate::calls::{claim, registry};
+use crate::calls::{check_quarantine, claim, registry, restore};
 use crate::lost::{heartbeat, number, server};
 
 const LAYOUT: &str = "41:10:12";
@@ -15,7 +15,7 @@ fn check(name: &str, empty: &str, spoil: &str) -> Result<(), String> {
     claim(&mut client, LAYOUT).expect("a worker ID");
     let mut dump = server.program("pg_dump");
     let dump = output(dump.args(["--data-only", "--schema=snowflake_registry", "--extension=snowflake_registry"]));
-    let lost = claim(&mut client, LAYOUT).expect("a worker ID").worker;
+    let lost = claim(&mut client, LAYOUT).expect("a worker ID");
     client.batch_execute(spoil).expect("a superuser may");
     let tables: Vec<String> = client.all(
         "SELECT oid::regclass::text FROM pg_class
@@ -24,18 +24,11 @@ fn check(name: &str, empty: &str, spoil: &str) -> Result<(), String> {
     for table in tables {
         client.batch_execute(&empty.replace("TABLE", &table)).expect("a superuser may");
     }
-    let mut psql = server.psql();
-    psql.args(["-X", "-v", "ON_ERROR_STOP=1"]);
-    typed(psql, &dump).expect("the dump is restored");
-    match claim(&mut client, LAYOUT) {
-        Ok(node) => Err(format!("worker ID {} was assigned, and {lost} was lost", node.worker)),
-        Err(RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })) => {
-            let why: String = client.one("SELECT life_reason FROM snowflake_registry.status");
-            ensure!(why == "the rows of the registry were restored", "the reason is: {why}");
-            Ok(())
-        }
-        Err(other) => Err(format!("{other:?}")),
-    }
+    restore(&server, "postgres", &dump);
+    check_quarantine(&mut client, LAYOUT).map_err(|reason| format!("{reason}, and {lost} was lost"))?;
+    let why: String = client.one("SELECT life_reason FROM snowflake_registry.status");
+    ensure!(why == "the rows of the registry were restored", "the reason is: {why}");
+    Ok(())
 }
 
 #[test]
@@ -99,8 +92,7 @@ fn rows_that_are_rewritten_without_a_loss_cost_only_a_quarantine() {
     assert_eq!(heartbeat(&mut client, &mut member), Effect::Assigned);
     assert_eq!(heartbeat(&mut client, &mut member), Effect::Renewed);
     rewrite(&mut client, "fleet");
-    let refused = claim(&mut client, LAYOUT).expect_err("the rows can be older than what was lost");
-    assert!(matches!(refused, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })), "{refused:?}");
+    check_quarantine(&mut client, LAYOUT).unwrap();
     let why: String = client.one("SELECT life_reason FROM snowflake_registry.status");
     assert_eq!(why, "the rows of the registry were restored");
     for _ in 0..2 {
@@ -108,7 +100,7 @@ fn rows_that_are_rewritten_without_a_loss_cost_only_a_quarantine() {
         assert_eq!(number(&member), 0);
     }
     assert!(client.one::<bool>("SELECT snowflake_registry.open()"));
-    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(1));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(1));
     assert_eq!(heartbeat(&mut client, &mut member), Effect::Renewed);
     // The same rows are not seen as restored again.
     assert_eq!(client.one::<i64>("SELECT life FROM snowflake_registry.status"), 2);
@@ -132,11 +124,7 @@ fn check_partial(name: &str, notice: impl FnOnce(&mut Client, &mut Member)) -> R
         client.batch_execute(&restore).expect("a superuser may");
     }
     notice(&mut client, &mut lost);
-    match claim(&mut client, LAYOUT) {
-        Ok(node) => Err(format!("worker ID {} was assigned, and {} was lost", node.worker, number(&lost))),
-        Err(RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })) => Ok(()),
-        Err(other) => Err(format!("{other:?}")),
-    }
+    check_quarantine(&mut client, LAYOUT).map_err(|reason| format!("{reason}, and {} was lost", number(&lost)))
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! A registry that forgets blocks that are in use: a failover to a standby that is behind, a restored dump, a restored backup.
 
-use cluster::{Answer as _, Client, Cluster, Stop, assert_caught, output, typed};
+use cluster::{Answer as _, Client, Cluster, Stop, assert_caught, output};
 use flake::fleet::{Kept, ReportAnswer, TagBlock};
 
 use crate::blocks::{LAYOUT, Taker, check_ledger, last, with_tag};
+use crate::calls::restore;
 
 const STEP: i64 = 100;
 /// What a tag skips after one failover if the registry was used within the last 10 minutes.
@@ -126,9 +127,7 @@ fn check_dump(name: &str, prepare: impl Fn(&mut Client)) -> Result<(), String> {
     let mut blocks = vec![first];
     blocks.extend((0..30).map(|_| taker.take(STEP)));
     server.connect().batch_execute("CREATE DATABASE restored").expect("a superuser may");
-    let mut psql = server.psql();
-    psql.args(["-X", "-v", "ON_ERROR_STOP=1", "-d", "restored"]);
-    typed(psql, &dump).expect("the dump is restored");
+    restore(&server, "restored", &dump);
     let mut client = server.connect_to("restored");
     prepare(&mut client);
     let mut restored = Taker::on(client, "orders");

@@ -1,13 +1,11 @@
 //! A registry that is upgraded while its servers use it.
 
-use std::fs;
-use std::path::PathBuf;
+use cluster::{Answer as _, Client, Cluster, Stop, assert_caught};
+use flake::fleet::{Effect, Member};
 
-use cluster::{Answer as _, Client, Cluster, Host, Stop, assert_caught, command, output, typed};
-use flake::fleet::{Effect, Member, MemberStanding, RegistryAnswer, RegistryRefusal};
-
-use crate::calls::{claim, hello};
-use crate::install::OBJECTS;
+use crate::calls::{check_quarantine, claim, hello};
+use crate::granted::GrantedRanges;
+use crate::install::{OBJECTS, run, script};
 use crate::lost::{heartbeat, number, server};
 
 const LAYOUT: &str = "41:10:12";
@@ -15,16 +13,7 @@ const LAYOUT: &str = "41:10:12";
 pub const BEFORE: &str = include_str!("snowflake_registry--0.2.0-dev.sql");
 
 pub fn upgrade_script() -> String {
-    let share = output(command(Host::get().installation().bin.join("pg_config")).arg("--sharedir"));
-    let name = format!("extension/snowflake_registry--0.2.0-dev--{}.sql", env!("CARGO_PKG_VERSION"));
-    fs::read_to_string(PathBuf::from(share.trim()).join(name)).expect("the script is installed")
-}
-
-/// Runs a script in a database in one transaction.
-pub fn run(server: &Cluster, database: &str, script: &str) -> Result<String, String> {
-    let mut psql = server.psql();
-    psql.args(["-X", "-1", "-v", "ON_ERROR_STOP=1", "-d", database]);
-    typed(psql, script)
+    script(&format!("0.2.0-dev--{}", env!("CARGO_PKG_VERSION")))
 }
 
 /// Returns a server with a registry of the version before.
@@ -54,34 +43,19 @@ fn the_upgrade_leaves_what_a_new_registry_has() {
     assert!(again.contains("the registry has already been upgraded"), "{again}");
 }
 
-/// What each server could issue: its worker ID, and the lowest and the highest ID.
-#[derive(Default)]
-struct IdLedger(Vec<(usize, u32, i64, i64)>);
-
-impl IdLedger {
-    fn note(&mut self, server: usize, member: &Member) {
-        let MemberStanding::Holding(grant) = member.standing() else { return };
-        let (worker, start, bound) = (grant.node.worker, grant.start.id(), grant.bound.id());
-        for (other, known, first, last) in &self.0 {
-            let apart = *other == server || *known != worker || *last < start || bound < *first;
-            assert!(apart, "servers {other} and {server} both have worker ID {worker}");
-        }
-        self.0.push((server, worker, start, bound));
-    }
-}
-
-fn beat_all(client: &mut Client, members: &mut [Member], ledger: &mut IdLedger) {
+fn beat_all(client: &mut Client, members: &mut [Member], ledger: &mut GrantedRanges) {
     for (n, member) in members.iter_mut().enumerate() {
         let effect = heartbeat(client, member);
         assert!(matches!(effect, Effect::Assigned | Effect::Renewed), "server {n}: {effect:?}");
-        ledger.note(n, member);
+        ledger.note(member.record().expect("the server has a worker ID"));
     }
+    ledger.check().unwrap();
 }
 
 #[test]
 fn servers_go_on_during_an_upgrade_that_a_failover_loses() {
     let mut primary = before("registry_upgrade_lost", LAYOUT);
-    let mut ledger = IdLedger::default();
+    let mut ledger = GrantedRanges::default();
     let mut members: Vec<Member> = (0..4).map(|_| server()).collect();
     let mut client = primary.connect();
     for _ in 0..3 {
@@ -112,8 +86,7 @@ fn servers_go_on_during_an_upgrade_that_a_failover_loses() {
     }
     assert_eq!(members.iter().map(number).collect::<Vec<_>>(), numbers);
     // A new server gets no worker ID that the version before can have assigned and that the failover has lost.
-    let refused = claim(&mut client, LAYOUT).expect_err("the registry is in quarantine");
-    assert!(matches!(refused, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })), "{refused:?}");
+    check_quarantine(&mut client, LAYOUT).unwrap();
 }
 
 /// What the version before does when it runs on the next timeline without the claim of worker ID 6. A test cannot change the server's
@@ -129,18 +102,14 @@ fn check_lost_claim(name: &str, noticed: bool, script: &str) -> Result<(), Strin
     const SMALL: &str = "41:3:12";
     let server = before(name, SMALL);
     let mut client = server.connect();
-    let claimed: Vec<u32> = (0..7).map(|_| claim(&mut client, SMALL).expect("a worker ID").worker).collect();
+    let claimed: Vec<u32> = (0..7).map(|_| claim(&mut client, SMALL).expect("a worker ID")).collect();
     assert_eq!(claimed, [0, 1, 2, 3, 4, 5, 6]);
     client.batch_execute(LOST).expect("a superuser may");
     if noticed {
         client.batch_execute(&hello(SMALL)).expect("the registry answers");
     }
     run(&server, "postgres", script).expect("the upgrade runs");
-    match claim(&mut client, SMALL) {
-        Ok(node) => Err(format!("worker ID {} was assigned", node.worker)),
-        Err(RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })) => Ok(()),
-        Err(other) => Err(format!("{other:?}")),
-    }
+    check_quarantine(&mut client, SMALL)
 }
 
 #[test]

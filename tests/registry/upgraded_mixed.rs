@@ -1,20 +1,15 @@
 //! A registry that is upgraded, with what its owner does afterwards, and with servers of both versions for more than a day.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use cluster::{
     Answer as _, Builder, Client, Cluster, Host, Stop, assert_caught, ensure, output, page, texts, typed, within,
 };
-use flake::fleet::{
-    Call, Effect, Member, MemberIdentity, MemberStanding, Point, RegistryAnswer, RegistryRefusal, RegistryRequest,
-    Scale,
-};
+use flake::fleet::{Call, Effect, Member, MemberStanding, RegistryAnswer, RegistryRefusal, RegistryRequest};
 
-use crate::calls::{self, claim, format};
-use crate::install::OBJECTS;
+use crate::calls::{self, beat, check_quarantine, claim, member, restore};
+use crate::granted::GrantedRanges;
+use crate::install::{OBJECTS, run};
 use crate::lost::number;
-use crate::upgraded::{BEFORE, run, upgrade_script};
+use crate::upgraded::{BEFORE, upgrade_script};
 
 const LAYOUT: &str = "41:10:12";
 const CREATE: &str = "SELECT snowflake_registry.create_fleet('41:10:12')::text";
@@ -79,7 +74,7 @@ fn an_extension_of_a_clone_is_upgraded_as_the_page_says() {
     typed(psql, BEFORE).expect("the script runs");
     let mut owner = server.connect_as("owner");
     owner.one::<String>(CREATE);
-    assert_eq!(claim(&mut owner, LAYOUT).map(|node| node.worker), Ok(0));
+    assert_eq!(claim(&mut owner, LAYOUT), Ok(0));
     superuser.batch_execute(AS_EXTENSION).expect("a superuser may");
 
     superuser.batch_execute(statements[0]).expect("a superuser may");
@@ -91,7 +86,7 @@ fn an_extension_of_a_clone_is_upgraded_as_the_page_says() {
     for query in [OBJECTS, MEMBERS] {
         assert_eq!(owner.all::<String>(query), fresh.all::<String>(query));
     }
-    assert_eq!(claim(&mut owner, LAYOUT).map(|node| node.worker), Ok(1));
+    assert_eq!(claim(&mut owner, LAYOUT), Ok(1));
     // The rows are in a dump.
     let dump = output(server.program("pg_dump").args(["--data-only", "--extension=snowflake_registry"]));
     assert!(dump.contains("COPY snowflake_registry.node"), "{dump}");
@@ -104,22 +99,19 @@ fn a_dump_of_the_version_before_is_restored_and_upgraded() {
     let server = start_before(Cluster::builder("upgraded_dump"));
     let mut client = server.connect();
     for worker in 0..2 {
-        assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(worker));
+        assert_eq!(claim(&mut client, LAYOUT), Ok(worker));
     }
     let dump = output(&mut server.program("pg_dump"));
     client.batch_execute("CREATE DATABASE fleet").expect("a superuser may");
-    let mut psql = server.psql();
-    psql.args(["-d", "fleet"]);
-    typed(psql, &dump).expect("the dump is restored");
+    restore(&server, "fleet", &dump);
     run(&server, "fleet", &upgrade_script()).expect("the upgrade runs");
     let mut restored = server.connect_to("fleet");
-    let refused = claim(&mut restored, LAYOUT).expect_err("the registry may have lost something");
-    assert!(matches!(refused, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. })), "{refused:?}");
+    check_quarantine(&mut restored, LAYOUT).unwrap();
     let status = "SELECT concat_ws(' ', life, life_reason) FROM snowflake_registry.status";
     assert_eq!(restored.one::<String>(status), "2 the registry is in a different cluster or database than before");
     // The owner knows that nothing was lost.
     assert!(restored.one::<bool>("SELECT snowflake_registry.open()"));
-    assert_eq!(claim(&mut restored, LAYOUT).map(|node| node.worker), Ok(2));
+    assert_eq!(claim(&mut restored, LAYOUT), Ok(2));
 }
 
 /// An old dump of the rows of the version before is restored into a registry of the present version. A server whose claim is not in the
@@ -131,27 +123,20 @@ fn check_old_rows(name: &str, spoil: &str) -> Result<(), String> {
     let mut client = server.connect();
     client.one::<String>(&format!("SELECT snowflake_registry.create_fleet('{SMALL}')::text"));
     for worker in 0..6 {
-        assert_eq!(claim(&mut client, SMALL).map(|node| node.worker), Ok(worker));
+        assert_eq!(claim(&mut client, SMALL), Ok(worker));
     }
     let mut dump = server.program("pg_dump");
     let dump = output(dump.args(["--data-only", "--schema=snowflake_registry"]));
-    let lost = claim(&mut client, SMALL).expect("a worker ID").worker;
+    let lost = claim(&mut client, SMALL).expect("a worker ID");
 
     client.batch_execute("CREATE DATABASE fleet").expect("a superuser may");
     let mut restored = server.connect_to("fleet");
     restored.batch_execute("CREATE EXTENSION snowflake_registry").expect("it is installed");
     restored.batch_execute(spoil).expect("a superuser may");
-    let mut psql = server.psql();
-    psql.args(["-d", "fleet"]);
-    typed(psql, &dump).expect("the rows are restored");
-    let quarantined =
-        |answer: &RegistryAnswer| matches!(answer, RegistryAnswer::Refused(RegistryRefusal::Quarantine { .. }));
+    restore(&server, "fleet", &dump);
     for hours in [0, 2, 24] {
         server.set_clock(&format!("+{}", hours * 3_600));
-        match claim(&mut restored, SMALL) {
-            Ok(node) => return Err(format!("worker ID {} was assigned, and {lost} was lost", node.worker)),
-            Err(answer) => ensure!(quarantined(&answer), "{answer:?}"),
-        }
+        check_quarantine(&mut restored, SMALL).map_err(|reason| format!("{reason}, and {lost} was lost"))?;
     }
     // By then, every lost grant has ended.
     server.set_clock("+90000");
@@ -181,34 +166,31 @@ fn begin_timeline(registry: &mut Cluster) {
 #[test]
 fn a_quarantine_is_ended_after_an_upgrade() {
     let mut registry = start_before(Cluster::builder("upgraded_open"));
-    assert_eq!(claim(&mut registry.connect(), LAYOUT).map(|node| node.worker), Ok(0));
+    assert_eq!(claim(&mut registry.connect(), LAYOUT), Ok(0));
     run(&registry, "postgres", &upgrade_script()).expect("the upgrade runs");
     // The upgrade itself begins none.
     assert!(!registry.connect().one::<bool>("SELECT snowflake_registry.open()"));
     begin_timeline(&mut registry);
     let mut client = registry.connect();
-    let spare = claim(&mut client, LAYOUT).map(|node| node.worker);
-    assert!(spare.as_ref().map_or(true, |worker| *worker >= SPARE), "{spare:?}");
+    let spare = claim(&mut client, LAYOUT);
+    assert!(spare.map_or(true, |worker| worker >= SPARE), "{spare:?}");
     assert!(client.one::<bool>("SELECT snowflake_registry.open()"));
-    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(1));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(1));
 }
 
 #[test]
 fn the_layout_is_changed_after_an_upgrade() {
     let registry = start_before(Cluster::builder("upgraded_layout").clock("+0"));
     let mut client = registry.connect();
-    assert_eq!(claim(&mut client, LAYOUT).map(|node| node.worker), Ok(0));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(0));
     run(&registry, "postgres", &upgrade_script()).expect("the upgrade runs");
     let wait = "SELECT extract(epoch FROM snowflake_registry.change_layout('41:12:10') - clock_timestamp())::float8";
     let wait: f64 = client.one(wait);
     let refused = claim(&mut client, "41:12:10").expect_err("the grants of the old layout have not ended");
-    assert!(matches!(refused, RegistryAnswer::Refused(RegistryRefusal::Floor { .. })), "{refused:?}");
+    assert!(matches!(refused, RegistryRefusal::Floor { .. }), "{refused:?}");
     registry.set_clock(&format!("+{}", wait.ceil() + 1.0));
-    assert_eq!(claim(&mut client, "41:12:10").map(|node| node.worker), Ok(0));
-    assert_eq!(
-        claim(&mut client, LAYOUT).map(|node| node.worker),
-        Err(RegistryAnswer::Refused(RegistryRefusal::Layout))
-    );
+    assert_eq!(claim(&mut client, "41:12:10"), Ok(0));
+    assert_eq!(claim(&mut client, LAYOUT), Err(RegistryRefusal::Layout));
 }
 
 /// The statements of a server of the version before.
@@ -224,12 +206,11 @@ struct MixedServer {
 
 impl MixedServer {
     fn start(name: &'static str, before: bool) -> MixedServer {
-        let identity = MemberIdentity { fleet: None, format: format(LAYOUT), datacenter: 0 };
-        MixedServer { name, member: Member::start(identity, None, Point::ZERO), before }
+        MixedServer { name, member: member(LAYOUT), before }
     }
 
-    fn send(&self, client: &mut Client, call: &Call) -> RegistryAnswer {
-        if !self.before {
+    fn send(client: &mut Client, call: &Call, before: bool) -> RegistryAnswer {
+        if !before {
             return calls::send(client, call).expect("the registry answers").0;
         }
         let function = match call.request {
@@ -246,35 +227,12 @@ impl MixedServer {
 
     /// Runs one heartbeat.
     fn heartbeat(&mut self, client: &mut Client) -> Effect {
-        let scale = Scale::new(format(LAYOUT));
+        let before = self.before;
         loop {
-            let now: i64 = client.one(&format!("SELECT {}", calls::micros("clock_timestamp()")));
-            let call = self.member.request(scale.point(now), Duration::from_hours(12)).expect("nobody is copied");
-            let answer = self.send(client, &call);
-            match self.member.answer(&call, &answer) {
-                Effect::Continue | Effect::Refused(RegistryRefusal::Life) => {}
+            match beat(client, &mut self.member, LAYOUT, |client, call| MixedServer::send(client, call, before)) {
+                Effect::Refused(RegistryRefusal::Life) => {}
                 effect => return effect,
             }
-        }
-    }
-}
-
-/// The highest bound of each worker ID, start and server.
-#[derive(Default)]
-struct BoundLedger(BTreeMap<(u32, i64, &'static str), i64>);
-
-impl BoundLedger {
-    fn note(&mut self, server: &MixedServer) {
-        let MemberStanding::Holding(grant) = server.member.standing() else { return };
-        let bound = self.0.entry((grant.node.worker, grant.start.id(), server.name)).or_default();
-        *bound = grant.bound.id().max(*bound);
-    }
-
-    fn check(&self) {
-        let ranges: Vec<_> = self.0.iter().collect();
-        for pair in ranges.windows(2) {
-            let (((worker, _, first), bound), ((other, start, second), _)) = (pair[0], pair[1]);
-            assert!(worker != other || bound < start, "{first} and {second} had the same IDs of worker ID {worker}");
         }
     }
 }
@@ -283,7 +241,7 @@ impl BoundLedger {
 struct MixedFleet {
     registry: Cluster,
     servers: Vec<MixedServer>,
-    ledger: BoundLedger,
+    ledger: GrantedRanges,
     steps: u32,
 }
 
@@ -314,10 +272,10 @@ impl MixedFleet {
                 let kept = matches!(effect, Effect::Renewed | Effect::Assigned);
                 let waits = matches!(effect, Effect::Refused(RegistryRefusal::Quarantine { .. }));
                 assert!(kept || (!holds && waits), "step {}: {} got {effect:?}", self.steps, server.name);
-                self.ledger.note(server);
+                server.member.record().into_iter().for_each(|record| self.ledger.note(record));
             }
         }
-        self.ledger.check();
+        self.ledger.check().unwrap();
     }
 
     /// Restarts the machine of a server: another one takes its place.
@@ -337,7 +295,7 @@ impl MixedFleet {
 fn servers_of_both_versions_repeat_nothing_for_a_day_and_a_half() {
     let registry = start_before(Cluster::builder("upgraded_mixed").clock("+0"));
     let servers = ["old 1", "old 2", "old 3", "old 4"].map(|name| MixedServer::start(name, true)).into();
-    let mut world = MixedFleet { registry, servers, ledger: BoundLedger::default(), steps: 0 };
+    let mut world = MixedFleet { registry, servers, ledger: GrantedRanges::default(), steps: 0 };
     world.pass(1);
     let behind = Cluster::builder("upgraded_behind").unset("shared_preload_libraries").clock("+0");
     let mut behind = world.registry.backup(behind.set("restore_command", "false"));
