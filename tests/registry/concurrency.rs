@@ -10,22 +10,6 @@ use crate::calls::{claim, hello, registry};
 
 const LAYOUT: &str = "41:10:12";
 
-#[test]
-fn a_hundred_servers_that_claim_at_once_get_a_hundred_numbers() {
-    let server = registry("registry_hundred", LAYOUT);
-    let connected: Vec<_> = (0..90).map(|_| server.connect()).collect();
-    let claims = connected.into_iter().map(|mut client| thread::spawn(move || claim(&mut client, LAYOUT)));
-    let claims: Vec<_> = claims.collect();
-    let mut numbers: Vec<u32> =
-        claims.into_iter().map(|claim| claim.join().expect("the thread ends").expect("a number")).collect();
-    let mut client = server.connect();
-    numbers.extend((0..10).map(|_| claim(&mut client, LAYOUT).expect("a number")));
-    numbers.sort_unstable();
-    assert_eq!(numbers, (0..100).collect::<Vec<u32>>());
-    let known: i64 = client.one("SELECT count(DISTINCT holder) FROM snowflake_registry.node");
-    assert_eq!(known, 100);
-}
-
 /// Several sessions notice the same failover at the same time.
 #[test]
 fn a_discontinuity_begins_one_life_whoever_notices_it() {

@@ -5,6 +5,7 @@ use std::fs;
 use cluster::{Answer as _, Cluster, Host, output, typed};
 
 use crate::calls::{check_quarantine, claim, registry, restore};
+use crate::reserved::reserved;
 
 const LAYOUT: &str = "41:10:12";
 
@@ -80,6 +81,7 @@ fn a_dump_contains_the_rows_and_a_restored_registry_begins_a_new_life() {
     let mut client = server.connect();
     assert_eq!(claim(&mut client, LAYOUT), Ok(0));
     assert_eq!(claim(&mut client, LAYOUT), Ok(1));
+    client.batch_execute("SELECT snowflake_registry.reserve(2)").expect("the owner reserves");
     let rows = "SELECT concat_ws(' ', worker_id, holder, nonce, count, life, start, bound, seen) FROM snowflake_registry.node ORDER BY 1";
     let known: Vec<String> = client.all(rows);
     let dump = output(&mut server.program("pg_dump"));
@@ -90,13 +92,14 @@ fn a_dump_contains_the_rows_and_a_restored_registry_begins_a_new_life() {
     restore(&other, "fleet", &dump);
     let mut restored = other.connect_to("fleet");
     assert_eq!(restored.all::<String>(rows), known);
+    assert_eq!(reserved(&mut restored), [2]);
     check_quarantine(&mut restored, LAYOUT).unwrap();
     let status = "SELECT concat_ws(' ', life, life_reason) FROM snowflake_registry.status";
     assert_eq!(restored.one::<String>(status), "2 the registry is in a different cluster or database than before");
     // The administrator knows that nothing was lost.
     assert!(restored.one::<bool>("SELECT snowflake_registry.open()"));
-    assert_eq!(claim(&mut restored, LAYOUT), Ok(2));
+    assert_eq!(claim(&mut restored, LAYOUT), Ok(3));
     // The original has noticed nothing.
-    assert_eq!(claim(&mut client, LAYOUT), Ok(2));
+    assert_eq!(claim(&mut client, LAYOUT), Ok(3));
     assert_eq!(client.one::<i64>("SELECT life FROM snowflake_registry.status"), 1);
 }

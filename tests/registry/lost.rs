@@ -1,6 +1,6 @@
 //! A registry that loses what it has stored: a failover to a standby that is behind, and a restored backup.
 
-use cluster::{Answer as _, Client, Cluster, Host, Stop, assert_caught};
+use cluster::{Answer as _, Client, Cluster, Host, Stop};
 use flake::fleet::{Effect, Member, MemberStanding, Point, RegistryRefusal, Scale};
 
 use crate::calls::{beat, check_quarantine, claim, format, member, registry, send};
@@ -71,28 +71,6 @@ fn put_back(server: &mut Cluster, name: &str, lost: impl FnOnce(&mut Client)) {
     Host::get().copy_dir(&aside, &dir);
     let _ = std::fs::remove_dir_all(&aside);
     server.start();
-}
-
-/// The registry is put back without a new timeline while a server that got its worker ID later cannot reach it.
-fn check_closed(name: &str, close: bool) -> Result<(), String> {
-    let mut server = registry(name, LAYOUT);
-    let mut lost = 0;
-    put_back(&mut server, name, |client| lost = claim(client, LAYOUT).expect("a worker ID"));
-    let mut client = server.connect();
-    if close {
-        client.one::<std::time::SystemTime>("SELECT snowflake_registry.close()");
-    }
-    check_quarantine(&mut client, LAYOUT).map_err(|reason| format!("{reason}, and {lost} was lost"))
-}
-
-#[test]
-fn a_registry_that_is_closed_by_hand_assigns_nothing_that_it_may_have_assigned() {
-    check_closed("registry_closed", true).unwrap();
-}
-
-#[test]
-fn a_registry_that_is_put_back_and_not_closed_is_caught() {
-    assert_caught(check_closed("registry_unclosed", false), "worker ID 0 was assigned, and 0 was lost");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Worker IDs that the owner of the registry reserves for databases without the library. No server is granted them.
 
-use cluster::{Answer as _, Client, Cluster, Stop, output, sqlstate};
+use cluster::{Answer as _, Client, Cluster, Stop, sqlstate};
 use flake::fleet::{Effect, RegistryRefusal};
 
-use crate::calls::{check_quarantine, claim, registry, restore};
+use crate::calls::{claim, registry};
 use crate::lost::{heartbeat, number, server};
 
 /// A layout with 16 worker IDs, of which 12 are assigned outside a quarantine.
@@ -17,7 +17,7 @@ fn end(client: &mut Client, worker: i32) {
     client.batch_execute(&sql).expect("a superuser may");
 }
 
-fn reserved(client: &mut Client) -> Vec<i32> {
+pub fn reserved(client: &mut Client) -> Vec<i32> {
     client.all("SELECT worker_id FROM snowflake_registry.servers WHERE state = 'reserved' ORDER BY 1")
 }
 
@@ -110,20 +110,6 @@ fn a_lost_reservation_can_be_made_again_before_a_server_gets_it() {
     assert_eq!(claim(&mut client, WIDE), Ok(2));
     assert_eq!(heartbeat(&mut client, &mut first), Effect::Renewed);
     assert_eq!(number(&first), 0);
-}
-
-#[test]
-fn a_dump_contains_the_reservations() {
-    let server = registry("registry_reserved_dumped", LAYOUT);
-    server.connect().batch_execute("SELECT snowflake_registry.reserve(0)").expect("the owner reserves");
-    let dump = output(&mut server.program("pg_dump"));
-    server.connect().batch_execute("CREATE DATABASE fleet").expect("a superuser may");
-    restore(&server, "fleet", &dump);
-    let mut restored = server.connect_to("fleet");
-    assert_eq!(reserved(&mut restored), [0]);
-    check_quarantine(&mut restored, LAYOUT).unwrap();
-    assert!(restored.one::<bool>("SELECT snowflake_registry.open()"));
-    assert_eq!(claim(&mut restored, LAYOUT), Ok(1));
 }
 
 #[test]

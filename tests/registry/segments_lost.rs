@@ -1,4 +1,4 @@
-//! A registry that forgets blocks that are in use: a failover to a standby that is behind, a restored dump, a restored backup.
+//! A registry that forgets blocks that are in use: a failover to a standby that is behind, a restored dump.
 
 use cluster::{Answer as _, Client, Cluster, Stop, assert_caught, output};
 use flake::fleet::{Kept, ReportAnswer, TagBlock};
@@ -118,22 +118,18 @@ fn a_reported_block_that_the_administrator_forgot_is_not_given_again() {
 }
 
 /// A registry in a database that was restored from a dump.
-fn check_dump(name: &str, prepare: impl Fn(&mut Client)) -> Result<(), String> {
-    let (server, mut taker) = with_tag(name, STEP, STEP);
-    prepare(&mut taker.client);
-    let first = taker.take(STEP);
-    // A dump contains the rows of the extension's tables, but not a function that was replaced.
+#[test]
+fn after_a_dump_was_restored_no_number_comes_twice() {
+    let (server, mut taker) = with_tag("registry_segments_dump", STEP, STEP);
+    let mut blocks = vec![taker.take(STEP)];
     let dump = output(&mut server.program("pg_dump"));
-    let mut blocks = vec![first];
     blocks.extend((0..30).map(|_| taker.take(STEP)));
     server.connect().batch_execute("CREATE DATABASE restored").expect("a superuser may");
     restore(&server, "restored", &dump);
-    let mut client = server.connect_to("restored");
-    prepare(&mut client);
-    let mut restored = Taker::on(client, "orders");
+    let mut restored = Taker::on(server.connect_to("restored"), "orders");
     assert_eq!(restored.next(), (101, 0));
     blocks.extend((0..10).map(|_| restored.take(STEP)));
-    check_ledger(blocks.iter().map(range).collect())?;
+    check_ledger(blocks.iter().map(range).collect()).unwrap();
     // How many failovers the dump has missed cannot be seen.
     assert_eq!(blocks[31].first, 101 + 15 * 11 * 64 * STEP);
     // A dump contains what was skipped, too.
@@ -143,40 +139,6 @@ fn check_dump(name: &str, prepare: impl Fn(&mut Client)) -> Result<(), String> {
         dump.contains("COPY snowflake_registry.hole (") && dump.contains("COPY snowflake_registry.skip ("),
         "{dump}"
     );
-    Ok(())
-}
-
-#[test]
-fn after_a_dump_was_restored_no_number_comes_twice() {
-    check_dump("registry_segments_dump", |_| {}).unwrap();
-}
-
-#[test]
-fn a_restored_dump_without_a_skip_is_caught() {
-    assert_caught(check_dump("registry_segments_dump_unskipped", without_skip), "number 101 was used twice");
-}
-
-/// A base backup that is restored and promoted, as point-in-time recovery does.
-#[test]
-fn after_a_backup_was_restored_no_number_comes_twice() {
-    let (mut server, mut taker) = with_tag("registry_segments_backed_up", STEP, STEP);
-    let mut blocks = vec![taker.take(STEP)];
-    let mut backup = server.backup(Cluster::builder("registry_segments_backup").unset("shared_preload_libraries"));
-    blocks.extend((0..30).map(|_| taker.take(STEP)));
-    drop(taker);
-    server.stop(Stop::Fast);
-    std::fs::write(backup.dir().join("recovery.signal"), "").expect("the directory is there");
-    backup.set("restore_command", "false");
-    backup.set("recovery_target", "immediate");
-    backup.set("recovery_target_action", "promote");
-    backup.start();
-    let ready = || backup.connect().one::<bool>("SELECT NOT pg_is_in_recovery()");
-    assert!(cluster::within(std::time::Duration::from_secs(60), ready), "{}", backup.log());
-    let mut taker = Taker::of(&backup);
-    assert_eq!(taker.next(), (101, 0));
-    blocks.extend((0..10).map(|_| taker.take(STEP)));
-    check_ledger(blocks.iter().map(range).collect()).unwrap();
-    assert_eq!(blocks[31].first, 101 + SKIP);
 }
 
 /// A backup that is put back without a new timeline shows nothing. The owner closes the registry.

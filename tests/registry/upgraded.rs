@@ -1,12 +1,9 @@
-//! A registry that is upgraded while its servers use it.
+//! What an upgraded registry contains, and what it does not assign.
 
-use cluster::{Answer as _, Client, Cluster, Stop, assert_caught};
-use flake::fleet::{Effect, Member};
+use cluster::{Answer as _, Cluster, assert_caught};
 
 use crate::calls::{check_quarantine, claim, hello};
-use crate::granted::GrantedRanges;
 use crate::install::{OBJECTS, run, script};
-use crate::lost::{heartbeat, number, server};
 
 const LAYOUT: &str = "41:10:12";
 /// The state before the upgrade.
@@ -41,52 +38,6 @@ fn the_upgrade_leaves_what_a_new_registry_has() {
     assert_eq!(objects("postgres"), objects("fresh"));
     let again = run(&server, "postgres", &upgrade_script()).expect_err("there is nothing to do");
     assert!(again.contains("the registry has already been upgraded"), "{again}");
-}
-
-fn beat_all(client: &mut Client, members: &mut [Member], ledger: &mut GrantedRanges) {
-    for (n, member) in members.iter_mut().enumerate() {
-        let effect = heartbeat(client, member);
-        assert!(matches!(effect, Effect::Assigned | Effect::Renewed), "server {n}: {effect:?}");
-        ledger.note(member.record().expect("the server has a worker ID"));
-    }
-    ledger.check().unwrap();
-}
-
-#[test]
-fn servers_go_on_during_an_upgrade_that_a_failover_loses() {
-    let mut primary = before("registry_upgrade_lost", LAYOUT);
-    let mut ledger = GrantedRanges::default();
-    let mut members: Vec<Member> = (0..4).map(|_| server()).collect();
-    let mut client = primary.connect();
-    for _ in 0..3 {
-        beat_all(&mut client, &mut members, &mut ledger);
-    }
-    let standby = primary.standby(Cluster::builder("registry_upgrade_kept").unset("shared_preload_libraries"));
-    let late = primary.leave_behind(&standby);
-    run(&primary, "postgres", &upgrade_script()).expect("the upgrade runs");
-    members.push(server());
-    for _ in 0..3 {
-        beat_all(&mut client, &mut members, &mut ledger);
-    }
-    assert_eq!(client.one::<i64>("SELECT life FROM snowflake_registry.status"), 1, "an upgrade loses nothing");
-    drop(client);
-    primary.stop(Stop::Immediate);
-    drop(late);
-    standby.promote();
-
-    // The functions of the version before answer, and nobody loses a worker ID.
-    let mut client = standby.connect();
-    let numbers: Vec<u32> = members.iter().map(number).collect();
-    for _ in 0..3 {
-        beat_all(&mut client, &mut members, &mut ledger);
-    }
-    run(&standby, "postgres", &upgrade_script()).expect("the upgrade runs again");
-    for _ in 0..3 {
-        beat_all(&mut client, &mut members, &mut ledger);
-    }
-    assert_eq!(members.iter().map(number).collect::<Vec<_>>(), numbers);
-    // A new server gets no worker ID that the version before can have assigned and that the failover has lost.
-    check_quarantine(&mut client, LAYOUT).unwrap();
 }
 
 /// What the version before does when it runs on the next timeline without the claim of worker ID 6. A test cannot change the server's

@@ -278,6 +278,10 @@ impl MixedFleet {
         self.ledger.check().unwrap();
     }
 
+    fn numbers(&self) -> Vec<u32> {
+        self.servers.iter().map(|server| number(&server.member)).collect()
+    }
+
     /// Restarts the machine of a server: another one takes its place.
     fn replace(&mut self, old: &str, name: &'static str, before: bool) {
         let server = self.servers.iter_mut().find(|server| server.name == old).expect("it is there");
@@ -304,6 +308,7 @@ fn servers_of_both_versions_repeat_nothing_for_a_day_and_a_half() {
     world.servers.push(MixedServer::start("new 1", false));
     world.replace("old 4", "new 4", false);
     world.pass(1);
+    let numbers = world.numbers();
 
     // The other server knows neither the upgrade nor the new servers.
     world.registry.stop(Stop::Immediate);
@@ -314,6 +319,7 @@ fn servers_of_both_versions_repeat_nothing_for_a_day_and_a_half() {
     assert!(within(cluster::PATIENCE, promoted), "{}", behind.log());
     world.registry = behind;
     world.pass(1);
+    assert_eq!(world.numbers(), numbers);
     // In the quarantine, servers of both versions get spare worker IDs with the leases of the version before.
     world.replace("old 2", "old 5", true);
     world.replace("new 4", "new 5", false);
