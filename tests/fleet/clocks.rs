@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use cluster::{Answer, Ask, Cluster, History, Load, within};
 
-use crate::fleet::{LAYOUT, SOON, logged, refused, renewed, renewed_above, seen, server, string, wait_for_log};
+use crate::fleet::{
+    LAYOUT, SOON, UNASSIGNED, logged, refused, renewed, renewed_above, seen, server, string, wait_for_log,
+};
 
 /// The registry's clock is five minutes behind, ten years ahead, and right again. At each step, another server joins the fleet.
 #[test]
@@ -26,13 +28,11 @@ fn a_registry_whose_clock_is_wrong_grants_nothing_twice_and_stops_nobody() {
         }
     }
     let mut ledger = History::default();
-    for load in loads {
-        ledger.merge(load.finish());
-    }
+    loads.into_iter().for_each(|load| ledger.merge(load.finish()));
     ledger.check(1_000).unwrap();
     // A server that the wrong clock has taken its worker ID from has got another one at once.
-    let known = ["55000 the registry has not assigned a worker ID to this server"];
-    assert!(ledger.errors.keys().all(|error| known.contains(&error.as_str())), "{:?}", ledger.errors);
+    let known = format!("55000 {UNASSIGNED}");
+    assert!(ledger.errors.keys().all(|error| *error == known), "{:?}", ledger.errors);
     let numbers: BTreeSet<i32> = servers.iter().map(|server| seen(&registry, server)[0].worker).collect();
     assert_eq!(numbers.len(), servers.len());
     for server in &servers {

@@ -121,24 +121,6 @@ fn threads(pid: u32) -> BTreeMap<u32, u64> {
     threads.filter_map(mask).filter(|(id, _)| *id != pid).collect()
 }
 
-#[test]
-fn the_registry_is_found_on_its_promoted_standby() {
-    let mut primary = registry("fleet_moved_a");
-    let standby = primary.standby(cluster::Cluster::builder("fleet_moved_b").unset("shared_preload_libraries"));
-    let hosts =
-        format!("host={},{} user=postgres dbname=postgres", standby.socket().display(), primary.socket().display());
-    let machine = Boot::new("fleet_moved");
-    let server = server("fleet_moved_1", &hosts).on(&machine).start();
-    // The standby is passed over.
-    let first = renewed(&primary, &server);
-    let replayed = || seen(&standby, &server).first().is_some_and(|seen| seen.count >= first.count);
-    assert!(within(SOON, replayed), "the standby does not follow");
-    primary.stop(Stop::Immediate);
-    standby.promote();
-    let count = seen(&standby, &server)[0].count;
-    assert_eq!(renewed_above(&standby, &server, count + 1).holder, first.holder);
-}
-
 /// The registry stores a renewal, and the server ends before the answer arrives. The nonce of the renewal is in the witness.
 fn check_half_way(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> {
     let mut registry = registry(name);

@@ -9,33 +9,29 @@ use cluster::{
 };
 
 use crate::fleet::{
-    SOON, SeenServer, logged, registrar, registry, renewed, replace, seen, server, signal, status, string, wait_for_log,
+    SOON, SeenServer, logged, number, refused, registrar, registry, renewed, replace, seen, server, signal, status,
+    string, wait_for_log,
 };
 
-/// Lets both servers issue IDs at the same time.
-fn issue_at_once(servers: [&Cluster; 2]) -> Result<(), String> {
-    servers.iter().for_each(|server| drop(server.session()));
-    let loads = servers.map(|server| Load::start(server, 2, Ask::READING, ""));
-    std::thread::sleep(Duration::from_secs(3));
-    let mut ledger = History::default();
-    for load in loads {
-        let history = load.finish();
-        ensure!(!history.is_empty(), "a server has issued nothing: {:?}", history.errors);
-        ledger.merge(history);
-    }
-    ledger.check(100)
-}
-
-/// Copies a data directory, and starts the server and its copy.
-fn check_copy(name: &str, server: Builder, copied: Builder) -> Result<[Cluster; 2], String> {
+/// Starts a copy of a server beside it: a base backup that is taken while sessions draw IDs, or a copy of the stopped data directory.
+fn check_copy(server: Builder, copied: Builder, backup: bool) -> Result<[Cluster; 2], String> {
     let mut server = server.start();
-    ensure!(within(SOON, || server.session().query("SELECT snowflake_nextval()", &[]).is_ok()), "{name}: no ID");
-    server.stop(Stop::Fast);
-    let mut twin = copied.empty();
-    Host::get().copy_dir(server.dir(), twin.dir());
-    server.start();
+    ensure!(within(SOON, || refused(&mut server.session()).is_none()), "no ID:\n{}", server.log());
+    let load = Load::start(&server, 2, Ask::READING, "");
+    let mut twin = if backup {
+        server.backup(copied)
+    } else {
+        server.stop(Stop::Fast);
+        let twin = copied.empty();
+        Host::get().copy_dir(server.dir(), twin.dir());
+        server.start();
+        twin
+    };
     twin.start();
-    issue_at_once([&server, &twin])?;
+    ensure!(within(SOON, || refused(&mut twin.session()).is_none()), "no ID:\n{}", twin.log());
+    let mut ledger = History::together(&[&server, &twin], Ask::READING, Duration::from_secs(3))?;
+    ledger.merge(load.finish());
+    ledger.check(100)?;
     Ok([server, twin])
 }
 
@@ -43,21 +39,25 @@ fn check_copy(name: &str, server: Builder, copied: Builder) -> Result<[Cluster; 
 fn a_copied_data_directory_has_its_own_worker_id_on_the_same_machine_and_on_another() {
     let registry = registry("issue_copied");
     let machines = [Boot::new("issue_copied_a"), Boot::new("issue_copied_b")];
-    for (name, other) in [("issue_copied_here", 0), ("issue_copied_away", 1)] {
-        let like = |name: &str| server(name, &string(&registry));
-        let copied = like(&format!("{name}_2")).on(&machines[other]);
-        let servers = check_copy(name, like(&format!("{name}_1")).on(&machines[0]), copied).unwrap();
+    for (name, other, backup) in [
+        ("issue_copied_here", 0, false),
+        ("issue_copied_away", 1, false),
+        ("issue_backup_here", 0, true),
+        ("issue_backup_away", 1, true),
+    ] {
+        let like = |n: usize, machine: usize| server(&format!("{name}_{n}"), &string(&registry)).on(&machines[machine]);
+        let servers = check_copy(like(1, 0), like(2, other), backup).unwrap();
         for server in &servers {
             assert_eq!(logged(server, "a copy of this server"), 0, "{}", server.log());
         }
+        assert_ne!(number(&servers[0]), number(&servers[1]));
     }
 }
 
 #[test]
 fn a_copied_data_directory_with_a_worker_id_is_caught() {
-    let copied = Cluster::builder("issue_copied_alike_2");
-    let outcome = check_copy("issue_copied_alike", Cluster::builder("issue_copied_alike_1"), copied).map(drop);
-    assert_caught(outcome, "IDs came twice");
+    let [server, copied] = ["issue_copied_alike_1", "issue_copied_alike_2"].map(Cluster::builder);
+    assert_caught(check_copy(server, copied, false).map(drop), "IDs came twice");
 }
 
 /// Promotes a standby while its primary goes on.
@@ -135,7 +135,7 @@ fn check_fence(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), St
     let registry = registry(name);
     let (machine, other) = (Boot::new(&format!("{name}_a")), Boot::new(&format!("{name}_b")));
     let like = |name: &str| server(name, &string(&registry));
-    let first = change(like(&format!("{name}_1")).on(&machine)).start();
+    let mut first = change(like(&format!("{name}_1")).on(&machine)).start();
     renewed(&registry, &first);
     let mut client = first.session();
     client.batch(1_000);
@@ -159,6 +159,9 @@ fn check_fence(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), St
     client.batch(1_000);
     signal(pid, "CONT");
     wait_for_log(&first, "a copy of this server uses worker ID 0");
+    for text in ["DETAIL:  The copy has host \"", "stop the other one. This server gets a different worker ID"] {
+        assert!(first.log().contains(text), "{}", first.log());
+    }
     let after = client.query("SELECT snowflake_nextval()", &[]);
     let Err(error) = after else { return Err("the server issues IDs after it was fenced".into()) };
     let (code, message, detail, hint) = sqlstate(&error);
@@ -172,6 +175,13 @@ fn check_fence(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), St
     let row =
         format!("SET session_replication_role = replica; INSERT INTO guarded VALUES ({})", issued.get::<_, i64>(0));
     ensure!(client.code(&row).as_deref() == Some("23000"), "the row of the copy is not refused");
+    // The end of the registrar does not end the fence. A restart of the server ends it.
+    signal(pid, "TERM");
+    assert!(within(SOON, || registrar(&first).is_some_and(|new| new != pid)), "{}", first.log());
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(logged(&first, "the registry assigned"), 1, "{}", first.log());
+    first.restart(Stop::Fast);
+    wait_for_log(&first, "the registry assigned worker ID 2");
     Ok(())
 }
 

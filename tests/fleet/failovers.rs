@@ -4,15 +4,10 @@
 use std::thread;
 use std::time::Duration;
 
-use cluster::{
-    Answer, Ask, Boot, Builder, Cluster, History, Host, Load, Stop, assert_caught, ensure, rounds, typed, within,
-};
+use cluster::{Answer, Ask, Boot, Builder, Cluster, History, Host, Load, Stop, assert_caught, ensure, rounds, within};
 
 use crate::fleet::{LAYOUT, SOON, number, refused, server};
 use crate::rewound::rewind;
-
-/// A registry of the version before. Its spare worker IDs have leases of any length, no slices, and no quarantine of their own.
-const BEFORE: &str = include_str!("../registry/snowflake_registry--0.2.0-dev.sql");
 
 /// A cluster of three members, each of which connects to the same list of hosts.
 struct Members {
@@ -24,14 +19,14 @@ struct Members {
 }
 
 impl Members {
-    /// Starts the members. `create` creates the registry in the first primary.
-    fn new(name: &str, create: impl FnOnce(&Cluster)) -> Members {
+    /// Starts the members, with the registry in the first primary.
+    fn new(name: &str) -> Members {
         let names = [1, 2, 3].map(|n| format!("{name}_{n}"));
         let machines = [0, 1, 2].map(|n| Boot::new(&names[n]));
         let sockets = [0, 1, 2].map(|n| Host::get().socket_dir(&names[n]).display().to_string());
         let mut members = Members { names, machines, sockets, running: [None, None, None], primary: 0 };
         members.running[0] = Some(members.like(0).start());
-        create(members.at(0));
+        members.at(0).create_fleet(LAYOUT);
         for n in [1, 2] {
             members.rebuild(n);
         }
@@ -124,89 +119,71 @@ fn take_rules_away(client: &mut cluster::Client) {
     client.batch_execute(&without).expect("a superuser may");
 }
 
-fn create_fleet(server: &Cluster) {
-    server.create_fleet(LAYOUT);
-}
-
-fn create_fleet_before(server: &Cluster) {
-    let mut psql = server.psql();
-    psql.args(["-1"]);
-    typed(psql, BEFORE).expect("the script runs");
-    server.connect().one::<String>(&format!("SELECT snowflake_registry.create_fleet('{LAYOUT}')::text"));
-}
-
-fn check(name: &str, failovers: u64, spoil: bool) -> Result<(), String> {
-    let mut members = Members::new(name, create_fleet);
+/// Lets members crash. After each crash, every member must have a worker ID. `crash` returns what has happened.
+fn check(
+    name: &str,
+    crashes: u64,
+    spoil: bool,
+    crash: impl Fn(&mut Members, u64) -> &'static str,
+) -> Result<(), String> {
+    let mut members = Members::new(name);
     members.check_numbers()?;
     if spoil {
         take_rules_away(&mut members.primary().connect());
     }
     Load::prepare(members.primary());
     let mut ledger = History::default();
-    for failover in 1..=failovers {
+    for n in 1..=crashes {
         ledger.merge(members.issue());
-        let old = members.fail_over();
-        members.rebuild(old);
-        members.check_numbers().map_err(|reason| format!("after failover {failover}, {reason}"))?;
-    }
-    // Containers are restarted without their memory filesystem.
-    for n in [(members.primary + 1) % 3, members.primary] {
-        members.restart(n);
-        members.check_numbers().map_err(|reason| format!("after a restart, {reason}"))?;
-    }
-    ledger.merge(members.issue());
-    println!("{failovers} failovers, {} IDs, errors: {:?}", ledger.len(), ledger.errors);
-    ledger.check(100)
-}
-
-#[test]
-fn every_member_has_a_worker_id_after_failovers_in_a_row() {
-    check("row", rounds(10, 3), false).unwrap();
-}
-
-#[test]
-fn a_registry_without_slices_leaves_a_member_without_a_worker_id_and_is_caught() {
-    assert_caught(check("row_before", 4, true), "the members have the worker IDs");
-}
-
-/// Containers crash: every other time that of the primary, whose data directory is rewound after a failover, and otherwise that of a
-/// standby or of the primary, which has returned before anybody takes over. No data directory is replaced.
-fn check_containers(name: &str, crashes: u64, create: impl FnOnce(&Cluster)) -> Result<(), String> {
-    let mut members = Members::new(name, create);
-    members.check_numbers()?;
-    Load::prepare(members.primary());
-    let mut ledger = History::default();
-    for crash in 1..=crashes {
-        ledger.merge(members.issue());
-        let what = match crash % 4 {
-            1 | 3 => {
-                let old = members.fail_over();
-                members.rejoin(old);
-                "failover"
-            }
-            2 => {
-                members.restart(members.primary);
-                "restart of the primary"
-            }
-            _ => {
-                members.restart((members.primary + 1) % 3);
-                "restart of a standby"
-            }
-        };
-        members.check_numbers().map_err(|reason| format!("after crash {crash}, a {what}, {reason}"))?;
+        let what = crash(&mut members, n);
+        members.check_numbers().map_err(|reason| format!("after crash {n}, a {what}, {reason}"))?;
     }
     ledger.merge(members.issue());
     println!("{crashes} crashes, {} IDs, errors: {:?}", ledger.len(), ledger.errors);
     ledger.check(100)
 }
 
-#[test]
-fn every_container_has_a_worker_id_after_crashes_in_a_row() {
-    check_containers("containers", rounds(10, 3), create_fleet).unwrap();
+/// The primary fails so many times, and is rebuilt. At the end, two containers are restarted without their memory filesystem.
+fn check_row(name: &str, failovers: u64, spoil: bool) -> Result<(), String> {
+    check(name, failovers + 2, spoil, |members, crash| {
+        if crash <= failovers {
+            let old = members.fail_over();
+            members.rebuild(old);
+            return "failover";
+        }
+        members.restart((members.primary + usize::from(crash == failovers + 1)) % 3);
+        "restart"
+    })
 }
 
 #[test]
-fn containers_with_a_registry_of_the_version_before_are_caught() {
-    let outcome = check_containers("containers_before", 4, create_fleet_before);
-    assert_caught(outcome, "a failover, the members have the worker IDs");
+fn every_member_has_a_worker_id_after_failovers_in_a_row() {
+    check_row("row", rounds(10, 3), false).unwrap();
+}
+
+#[test]
+fn a_registry_without_slices_leaves_a_member_without_a_worker_id_and_is_caught() {
+    assert_caught(check_row("row_before", 4, true), "the members have the worker IDs");
+}
+
+/// Containers crash: every other time that of the primary, whose data directory is rewound after a failover, and otherwise that of a
+/// standby or of the primary, which has returned before anybody takes over. No data directory is replaced.
+#[test]
+fn every_container_has_a_worker_id_after_crashes_in_a_row() {
+    let crash = |members: &mut Members, crash: u64| match crash % 4 {
+        1 | 3 => {
+            let old = members.fail_over();
+            members.rejoin(old);
+            "failover"
+        }
+        2 => {
+            members.restart(members.primary);
+            "restart of the primary"
+        }
+        _ => {
+            members.restart((members.primary + 1) % 3);
+            "restart of a standby"
+        }
+    };
+    check("containers", rounds(10, 3), false, crash).unwrap();
 }

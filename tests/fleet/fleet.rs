@@ -78,13 +78,12 @@ pub fn logged(server: &Cluster, text: &str) -> usize {
 /// Returns the process ID of the registrar of a server.
 pub fn registrar(server: &Cluster) -> Option<u32> {
     let processes = fs::read_dir("/proc").expect("a Linux system").flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_registrar = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.starts_with(b"postgres: snowflake_pg registrar")
             && fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == server.dir())
     };
-    let mut pids = pids;
     pids.find(is_registrar)
 }
 
@@ -103,6 +102,16 @@ pub fn move_to(server: &mut Cluster, registry: &Cluster) {
 /// Returns the error of a session that requests an ID: its SQLSTATE, message, detail and hint.
 pub fn refused(client: &mut Client) -> Option<(String, String, String, String)> {
     client.query("SELECT snowflake_nextval()", &[]).err().map(|error| sqlstate(&error))
+}
+
+/// The error of a server that has no worker ID.
+pub const UNASSIGNED: &str = "the registry has not assigned a worker ID to this server";
+
+/// Checks that a session that requests an ID gets this error, and returns the detail and the hint.
+pub fn check_refused(client: &mut Client, message: &str) -> [String; 2] {
+    let (code, found, detail, hint) = refused(client).expect("the server issues no IDs");
+    assert_eq!((code.as_str(), found.as_str()), ("55000", message));
+    [detail, hint]
 }
 
 /// Returns the worker ID that the server shows.

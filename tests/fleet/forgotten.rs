@@ -84,11 +84,6 @@ fn after_pg_resetwal_nothing_is_repeated() {
 }
 
 #[test]
-fn a_configured_worker_id_after_pg_resetwal_is_caught() {
-    assert_caught(check_configured("reset_set", |server, _| reset(server)), "IDs came twice");
-}
-
-#[test]
 fn after_the_loss_of_the_origin_nothing_is_repeated() {
     check_fleet("dropped", |server, _| drop_origin(server)).unwrap();
 }
@@ -99,11 +94,8 @@ fn after_pg_upgrade_nothing_is_repeated() {
 }
 
 #[test]
-fn a_configured_worker_id_after_the_loss_of_the_origin_is_caught() {
+fn a_configured_worker_id_is_caught() {
+    assert_caught(check_configured("reset_set", |server, _| reset(server)), "IDs came twice");
     assert_caught(check_configured("dropped_set", |server, _| drop_origin(server)), "IDs came twice");
-}
-
-#[test]
-fn a_configured_worker_id_after_pg_upgrade_is_caught() {
     assert_caught(check_configured("upgraded_set", upgrade), "IDs came twice");
 }

@@ -5,33 +5,42 @@ use std::time::{Duration, Instant};
 
 use cluster::{Answer, Ask, Boot, Builder, Cluster, Load, Stop, assert_caught, check_unique, ensure, within};
 
-use crate::fleet::{NARROW, SOON, refused, registry, renewed, server, status, string, wait_for_log};
+use crate::fleet::{
+    NARROW, SOON, UNASSIGNED, check_refused, logged, refused, registry, renewed, renewed_above, server, status, string,
+    wait_for_log,
+};
+
+const ENDED: &str = "the grant for worker ID 0 has ended";
 
 #[test]
 fn a_server_that_is_restarted_while_the_registry_is_down_goes_on_and_a_machine_that_is_restarted_waits() {
     let mut registry = registry("issue_alone");
     let machine = Boot::new("issue_alone");
     let mut server = server("issue_alone_1", &string(&registry)).on(&machine).start();
-    renewed(&registry, &server);
+    let first = renewed(&registry, &server);
     let mut ids = server.session().batch(1_000);
     registry.stop(Stop::Immediate);
     for how in [Stop::Fast, Stop::Immediate] {
         server.restart(how);
         ids.extend(server.session().batch(1_000));
+        wait_for_log(&server, "continuing with worker ID 0 from the witness");
     }
+    wait_for_log(&server, "The server can issue IDs with worker ID 0 until");
+    // The registry that is back renews the same grant.
+    wait_for_log(&server, "heartbeat failed: cannot connect to the registry");
+    registry.start();
+    wait_for_log(&server, "a heartbeat succeeded after");
+    assert_eq!(renewed_above(&registry, &server, first.count).holder, first.holder);
+    registry.stop(Stop::Immediate);
     server.stop(Stop::Fast);
     machine.reboot();
     server.start();
     let mut client = server.session();
-    let (code, message, detail, hint) = refused(&mut client).expect("no worker ID");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("55000", "the registry has not assigned a worker ID to this server")
-    );
+    let [detail, hint] = check_refused(&mut client, UNASSIGNED);
     assert!(detail.starts_with("No heartbeat has succeeded since this server started. Since then, "), "{detail}");
     assert!(detail.contains("The last error was: cannot connect to the registry"), "{detail}");
     assert!(hint.ends_with("The server issues IDs as soon as it has a worker ID."), "{hint}");
-    assert_eq!(status(&mut client), format!("refused: {message}"));
+    assert_eq!(status(&mut client), format!("refused: {UNASSIGNED}"));
     assert_eq!(client.one::<String>("SHOW snowflake_pg.worker_id"), "-1");
     registry.start();
     assert!(within(SOON, || refused(&mut client).is_none()), "{}", server.log());
@@ -66,12 +75,11 @@ fn check_lease(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), St
     });
     assert!(seen, "the server neither issues IDs above its bound nor refuses to: {}", cut_off.log());
     if ended {
-        let (code, message, detail, hint) = refused(&mut client).expect("the grant has ended");
-        assert_eq!((code.as_str(), message.as_str()), ("55000", "the grant for worker ID 0 has ended"));
+        let [detail, hint] = check_refused(&mut client, ENDED);
         assert!(detail.contains("The last successful heartbeat was at 20"), "{detail}");
         assert!(detail.contains("The last error was: "), "{detail}");
         assert!(hint.ends_with("The server resumes issuing IDs as soon as a heartbeat succeeds."), "{hint}");
-        assert_eq!(status(&mut client), format!("refused: {message}"));
+        assert_eq!(status(&mut client), format!("refused: {ENDED}"));
     }
     let mut cut_off = cut_off;
     cut_off.set("snowflake_pg.registry", "host=/nowhere user=postgres");
@@ -147,9 +155,8 @@ fn check_change(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), S
     let of = |number: i64| changed.iter().filter(move |id| worker(id) == number);
     ensure!(of(0).count() > 100 && of(1).count() > 100, "{} and {}", of(0).count(), of(1).count());
     ensure!(of(0).max() < of(1).min(), "{:?} {:?}", of(0).max(), of(1).min());
-    let known =
-        ["55000 the grant for worker ID 0 has ended", "55000 the registry has not assigned a worker ID to this server"];
-    ensure!(errors.keys().all(|error| known.contains(&error.as_str())), "{errors:?}");
+    let known = [ENDED, UNASSIGNED].map(|message| format!("55000 {message}"));
+    ensure!(errors.keys().all(|error| known.contains(error)), "{errors:?}");
     Ok(())
 }
 
@@ -173,6 +180,17 @@ fn a_grant_that_has_ended_heals_by_itself() {
     let mut ids = client.batch(1_000);
     for (clock, message) in [("+700", "continues"), ("+2000", "starts again")] {
         let frozen = registry.frozen();
+        if clock == "+700" {
+            for (earlier, line) in [
+                ("+330", "less than half of the lease is left"),
+                ("+480", "less than a quarter of the lease is left"),
+                ("+640", "the lease has ended"),
+            ] {
+                server.set_clock(earlier);
+                wait_for_log(&server, line);
+                assert_eq!(logged(&server, line), 1);
+            }
+        }
         server.set_clock(clock);
         assert!(within(SOON, || refused(&mut client).is_some()), "{message}: {}", server.log());
         registry.set_clock(clock);

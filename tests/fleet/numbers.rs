@@ -1,39 +1,13 @@
 //! Which worker ID a server gets, keeps and loses.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
-use std::time::Duration;
 
 use cluster::{Answer, Boot, Builder, Cluster, Stop, assert_caught, command, ensure, sqlstate, within};
 
 use crate::fleet::{
-    LAYOUT, SOON, logged, registrar, registry, renewed, renewed_above, seen, server, signal, string, wait_for_log,
+    SOON, logged, registrar, registry, renewed, renewed_above, seen, server, signal, string, wait_for_log,
 };
-
-#[test]
-fn eight_servers_that_start_together_have_eight_numbers() {
-    let registry = registry("fleet_eight");
-    let names: Vec<String> = (0..8).map(|n| format!("fleet_eight_{n}")).collect();
-    let mut servers: Vec<Cluster> = names.iter().map(|name| server(name, &string(&registry)).create()).collect();
-    std::thread::scope(|scope| servers.iter_mut().for_each(|server| drop(scope.spawn(|| server.start()))));
-    let numbers: BTreeSet<i32> = servers.iter().map(|server| renewed(&registry, server).worker).collect();
-    assert_eq!(numbers, (0..8).collect());
-    let mut client = registry.connect();
-    let complete = "SELECT count(*) FROM snowflake_registry.servers
-                    WHERE state = 'live' AND host <> '' AND port = 5432 AND role = 'primary' AND server_version <> ''
-                      AND extension_version <> '' AND system_identifier <> '' AND round_trip > '0'
-                      AND abs(extract(epoch FROM clock_offset)) < 5 AND lease = '10 min'
-                      AND granted_until > now() + interval '9 min'";
-    assert_eq!(client.one::<i64>(complete), 8);
-    // A connection is kept by nobody.
-    let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'snowflake_pg'";
-    assert!(within(SOON, || client.one::<i64>(open) == 0));
-    for server in &servers {
-        assert_eq!(logged(server, "WARNING:  snowflake_pg: heartbeat"), 0, "{}", server.log());
-    }
-}
 
 #[test]
 fn a_restart_keeps_the_number_and_a_reboot_gets_another() {
@@ -59,69 +33,6 @@ fn a_restart_keeps_the_number_and_a_reboot_gets_another() {
     server.start();
     wait_for_log(&server, "the registry assigned worker ID 1");
     assert_ne!(renewed(&registry, &server).holder, first.holder);
-}
-
-#[test]
-fn a_restart_without_the_registry_goes_on() {
-    let mut registry = registry("fleet_alone");
-    let machine = Boot::new("fleet_alone");
-    let mut server = server("fleet_alone_1", &string(&registry)).on(&machine).start();
-    let first = renewed(&registry, &server);
-    registry.stop(Stop::Immediate);
-    server.restart(Stop::Fast);
-    wait_for_log(&server, "continuing with worker ID 0 from the witness");
-    wait_for_log(&server, "The server can issue IDs with worker ID 0 until");
-    wait_for_log(&server, "heartbeat failed: cannot connect to the registry");
-    registry.start();
-    wait_for_log(&server, "a heartbeat succeeded after");
-    let after = renewed_above(&registry, &server, first.count);
-    assert_eq!(after.holder, first.holder);
-}
-
-#[test]
-fn a_standby_has_its_own_number_before_it_is_promoted() {
-    let registry = registry("fleet_standby");
-    let (primary_machine, standby_machine) = (Boot::new("fleet_primary"), Boot::new("fleet_standby"));
-    let primary = server("fleet_primary_1", &string(&registry)).on(&primary_machine).start();
-    assert_eq!(renewed(&registry, &primary).worker, 0);
-    let like = server("fleet_standby_1", &string(&registry)).on(&standby_machine);
-    let standby = primary.standby(like.set("hot_standby", "on"));
-    let first = renewed(&registry, &standby);
-    assert_eq!(first.worker, 1);
-    let role = || registry.connect().one::<String>("SELECT role FROM snowflake_registry.servers WHERE worker_id = 1");
-    assert_eq!(role(), "standby");
-    standby.promote();
-    assert!(within(SOON, || role() == "primary"));
-    assert_eq!(seen(&registry, &standby)[0].holder, first.holder);
-}
-
-/// A copy of a witness is what a copy of a virtual machine's memory contains.
-#[test]
-fn a_copy_of_a_running_machine_is_fenced_until_it_restarts() {
-    let registry = registry("fleet_clone");
-    let machine = Boot::new("fleet_clone");
-    let mut server = server("fleet_clone_1", &string(&registry)).on(&machine).start();
-    renewed(&registry, &server);
-    server.stop(Stop::Fast);
-    let file = machine.witnesses().remove(0);
-    let copy = fs::read(&file).expect("the witness can be read");
-    server.start();
-    renewed_above(&registry, &server, seen(&registry, &server)[0].count + 1);
-    server.stop(Stop::Fast);
-    // The server finds the nonce of an earlier renewal.
-    fs::write(&file, copy).expect("the witness can be written");
-    server.start();
-    wait_for_log(&server, "a copy of this server uses worker ID 0");
-    assert!(server.log().contains("DETAIL:  The copy has host \""), "{}", server.log());
-    assert!(server.log().contains("stop the other one. This server gets a different worker ID"), "{}", server.log());
-    // The end of the registrar is not the end of the server, and does not end the fence.
-    let pid = registrar(&server).expect("the registrar runs");
-    signal(pid, "TERM");
-    assert!(within(SOON, || registrar(&server).is_some_and(|new| new != pid)), "{}", server.log());
-    std::thread::sleep(Duration::from_secs(2));
-    assert_eq!(logged(&server, "the registry assigned"), 0, "{}", server.log());
-    server.restart(Stop::Fast);
-    wait_for_log(&server, "the registry assigned worker ID 1");
 }
 
 /// Without a witness, the record of the grant is in shared memory, which outlives the registrar.
@@ -214,32 +125,6 @@ fn a_witness_that_is_not_locked_is_caught() {
     assert_caught(outcome, "2 of two witnesses were free");
 }
 
-/// The bound and the margin pass while the server is cut off.
-#[test]
-fn a_server_that_was_away_for_too_long_says_so_and_gets_another_number() {
-    let registry = Cluster::builder("fleet_away").clock("+0").start_registry(LAYOUT);
-    let string = format!("{} connect_timeout=2", string(&registry));
-    let server = server("fleet_away_1", &string).clock("+0").start();
-    assert_eq!(renewed(&registry, &server).worker, 0);
-    let frozen = registry.frozen();
-    for (clock, line) in [
-        ("+330", "less than half of the lease is left"),
-        ("+480", "less than a quarter of the lease is left"),
-        ("+640", "the lease has ended"),
-    ] {
-        server.set_clock(clock);
-        wait_for_log(&server, line);
-        assert_eq!(logged(&server, line), 1);
-    }
-    server.set_clock("+1300");
-    registry.set_clock("+1300");
-    drop(frozen);
-    wait_for_log(&server, "lost worker ID 0");
-    wait_for_log(&server, "the registry assigned worker ID 1");
-    let history: i64 = registry.connect().one("SELECT count(*) FROM snowflake_registry.servers WHERE state = 'gone'");
-    assert_eq!(history, 1);
-}
-
 /// A function that lowers the mark has compared it with the IDs of the previous worker ID.
 #[test]
 fn a_mark_is_not_set_for_a_worker_id_that_has_changed_meanwhile() {
@@ -275,23 +160,4 @@ fn a_mark_is_not_set_for_a_worker_id_that_has_changed_meanwhile() {
     // The hint works.
     let set = "SELECT snowflake_set_mark((SELECT max(id) + 1 FROM orders), 'orders')";
     client.batch_execute(set).expect("the worker ID stays");
-}
-
-/// The registry is in the cluster that it serves. While the server starts, the registry accepts no connections.
-#[test]
-fn a_registry_in_its_own_cluster_needs_no_other_server() {
-    let machine = Boot::new("fleet_embedded");
-    let own = Cluster::builder("fleet_embedded").create();
-    let string = string(&own);
-    drop(own);
-    let mut server = server("fleet_embedded", &string).on(&machine).start();
-    wait_for_log(&server, "schema \"snowflake_registry\" does not exist");
-    server.create_fleet(LAYOUT);
-    let first = renewed(&server, &server);
-    for how in [Stop::Fast, Stop::Immediate] {
-        server.restart(how);
-        let after = renewed_above(&server, &server, seen(&server, &server)[0].count + 1);
-        assert_eq!((after.worker, &after.holder), (first.worker, &first.holder));
-        assert_eq!(logged(&server, "heartbeat failed"), 0, "{}", server.log());
-    }
 }

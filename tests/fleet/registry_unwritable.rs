@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Ask, Builder, Client, Cluster, History, Host, Load, Stop, assert_caught, ensure, within};
+use cluster::{Answer, Ask, Builder, Client, Cluster, History, Host, Stop, assert_caught, ensure, within};
 
-use crate::fleet::{SOON, logged, move_to, refused, registry, seen, server, string, wait_for_log};
+use crate::fleet::{SOON, logged, move_to, number, refused, registry, seen, server, string, wait_for_log};
 
 /// Why the registry cannot store anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,13 +58,8 @@ fn fill(registry: &Cluster) -> Client {
 
 /// Lets these servers issue IDs for two seconds, and adds the IDs to the ledger.
 fn issue(servers: &[&Cluster], ledger: &mut History) -> Result<(), String> {
-    let loads: Vec<Load> = servers.iter().map(|server| Load::start(server, 2, Ask::READING, "")).collect();
-    thread::sleep(Duration::from_secs(2));
-    for load in loads {
-        let history = load.finish();
-        ensure!(history.errors.is_empty() && !history.is_empty(), "a server does not go on: {:?}", history.errors);
-        ledger.merge(history);
-    }
+    ledger.merge(History::together(servers, Ask::READING, Duration::from_secs(2))?);
+    ensure!(ledger.errors.is_empty(), "a server does not go on: {:?}", ledger.errors);
     ledger.check(100)
 }
 
@@ -120,13 +114,9 @@ fn check(name: &str, outage: WriteFailure, like: impl Fn(&str, &Cluster) -> Buil
         wait_for_log(server, "a heartbeat succeeded after");
     }
     drop(kept);
-    for (server, number) in servers.iter().zip([0, 1]) {
+    for (server, worker) in servers.iter().zip(["0", "1"]) {
         ensure!(logged(server, "the registry assigned worker ID") == 1, "{}", server.log());
-        ensure!(
-            server.connect().one::<String>("SHOW snowflake_pg.worker_id") == number.to_string(),
-            "{}",
-            server.log()
-        );
+        ensure!(number(server) == worker, "{}", server.log());
     }
     issue(&[&servers[0], &servers[1], &new], &mut ledger)
 }

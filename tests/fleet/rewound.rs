@@ -72,15 +72,6 @@ fn a_former_primary_that_is_rewound_on_a_machine_that_was_restarted_has_another_
 }
 
 #[test]
-fn a_former_primary_that_ignores_its_start_is_caught() {
-    let registry = Cluster::builder("rewound_low").start_registry(SPARSE_LAYOUT);
-    let like = |n: usize, machine: &Boot| {
-        server(&format!("rewound_low_s{n}"), &string(&registry)).on(machine).fault("StartIgnored")
-    };
-    assert_caught(check("rewound_low", false, like).map(drop), "IDs came twice");
-}
-
-#[test]
 fn a_former_primary_with_a_worker_id_and_without_a_witness_is_caught() {
     let like = |n: usize, _: &Boot| {
         Cluster::builder(&format!("rewound_set_s{n}")).set("snowflake_pg.worker_id", &n.to_string())

@@ -1,53 +1,11 @@
-//! Backups of servers that are started as servers of their own: a base backup without `standby.signal`, and a backup that is
-//! recovered to a point in time from the archive.
-
-use std::thread;
-use std::time::Duration;
+//! Servers that are recovered to a point in time from the archive, in their own data directory or beside their origin.
 
 use cluster::{
-    Answer, Ask, Boot, Builder, Client, Cluster, History, Host, Load, SPARSE_LAYOUT, SPARSE_PER_SECOND, Scratch, Stop,
-    assert_caught, check_unique, draw_above, ensure, within,
+    Answer, Boot, Builder, Client, Cluster, Host, SPARSE_LAYOUT, SPARSE_PER_SECOND, Scratch, Stop, assert_caught,
+    check_unique, draw_above, ensure, within,
 };
 
-use crate::fleet::{SOON, logged, number, registry, replace, server, string};
-
-/// Takes a base backup of a server that issues IDs, and starts it beside its origin. `like` configures both servers.
-fn check_backup(name: &str, like: impl Fn(&str) -> Builder, twin: impl Fn(Builder) -> Builder) -> Result<(), String> {
-    let origin = like(&format!("{name}_1")).start();
-    drop(origin.session());
-    let load = Load::start(&origin, 2, Ask::READING, "");
-    let mut copy = origin.backup(twin(like(&format!("{name}_2"))));
-    copy.start();
-    ensure!(within(SOON, || copy.connect().query("SELECT snowflake_nextval()", &[]).is_ok()), "{}", copy.log());
-    let other = Load::start(&copy, 2, Ask::READING, "");
-    thread::sleep(Duration::from_secs(2));
-    let mut ledger = History::default();
-    for history in [load.finish(), other.finish()] {
-        ensure!(!history.is_empty(), "a server has issued nothing: {:?}", history.errors);
-        ledger.merge(history);
-    }
-    ledger.check(100)?;
-    for server in [&origin, &copy] {
-        ensure!(logged(server, "a copy of this server") == 0, "{}", server.log());
-    }
-    ensure!(number(&origin) != number(&copy), "both servers have one worker ID");
-    Ok(())
-}
-
-#[test]
-fn a_base_backup_that_is_started_beside_its_origin_has_its_own_worker_id() {
-    let registry = registry("backup");
-    let machines = [Boot::new("backup_a"), Boot::new("backup_b")];
-    for (name, other) in [("backup_here", 0), ("backup_away", 1)] {
-        let like = |name: &str| server(name, &string(&registry)).on(&machines[0]);
-        check_backup(name, like, |copy| copy.on(&machines[other])).unwrap();
-    }
-}
-
-#[test]
-fn a_base_backup_with_the_worker_id_of_its_origin_is_caught() {
-    assert_caught(check_backup("backup_alike", Cluster::builder, |copy| copy), "IDs came twice");
-}
+use crate::fleet::{SOON, number, replace, server, string};
 
 /// Waits until the WAL before this moment is in the archive.
 fn wait_for_archive(server: &Cluster, session: &mut Client) {
@@ -124,14 +82,6 @@ fn a_server_that_is_recovered_elsewhere_has_its_own_worker_id() {
         [1, 2].map(|n| server(&format!("recovered_away_{n}"), &string(&registry)).on(&machines[n - 1]));
     let [before, after] = check_recovery("recovered_away", first, Some(second)).unwrap();
     assert_ne!(after, before);
-}
-
-#[test]
-fn a_recovered_server_that_ignores_its_start_is_caught() {
-    let registry = Cluster::builder("recovered_low").start_registry(SPARSE_LAYOUT);
-    let machine = Boot::new("recovered_low");
-    let like = server("recovered_low_1", &string(&registry)).on(&machine).fault("StartIgnored");
-    assert_caught(check_recovery("recovered_low", like, None).map(drop), "IDs came twice");
 }
 
 #[test]

@@ -2,24 +2,18 @@
 
 use std::time::Duration;
 
-use cluster::{Answer, Ask, Builder, Cluster, History, Load, assert_caught, ensure};
+use cluster::{Answer, Ask, Builder, Cluster, History, Load, assert_caught, ensure, within};
 
-use crate::fleet::{registry, renewed, server, string};
+use crate::fleet::{SOON, logged, registry, renewed, server, string};
 
 /// Starts eight servers at the same instant, and inserts rows into all of them at the same time.
 fn check_eight(name: &str, like: impl Fn(&str) -> Builder) -> Result<Vec<Cluster>, String> {
     let mut servers: Vec<Cluster> = (0..8).map(|n| like(&format!("{name}_{n}")).create()).collect();
     std::thread::scope(|scope| servers.iter_mut().for_each(|server| drop(scope.spawn(|| server.start()))));
     servers.iter().for_each(Load::prepare);
-    let loads: Vec<Load> = servers.iter().map(|server| Load::start(server, 2, Ask::ALL, "")).collect();
-    std::thread::sleep(Duration::from_secs(4));
-    let mut ledger = History::default();
-    for load in loads {
-        let history = load.finish();
-        ensure!(history.errors.is_empty(), "sessions got errors: {:?}", history.errors);
-        ensure!(!history.is_empty(), "a server has issued nothing");
-        ledger.merge(history);
-    }
+    let all: Vec<&Cluster> = servers.iter().collect();
+    let ledger = History::together(&all, Ask::ALL, Duration::from_secs(4))?;
+    ensure!(ledger.errors.is_empty(), "sessions got errors: {:?}", ledger.errors);
     ledger.check(1_000)?;
     Ok(servers)
 }
@@ -38,9 +32,21 @@ fn eight_servers_that_start_together_insert_rows_at_once() {
         let status = "SELECT state || ' ' || worker_id FROM snowflake_status";
         assert_eq!(client.one::<String>(status), format!("issuing {stamped}"));
         shown.push(stamped);
+        assert_eq!(renewed(&registry, server).worker, stamped);
+        assert_eq!(logged(server, "WARNING:  snowflake_pg: heartbeat"), 0, "{}", server.log());
     }
     shown.sort_unstable();
     assert_eq!(shown, (0..8).collect::<Vec<_>>());
+    let mut client = registry.connect();
+    let complete = "SELECT count(*) FROM snowflake_registry.servers
+                    WHERE state = 'live' AND host <> '' AND port = 5432 AND role = 'primary' AND server_version <> ''
+                      AND extension_version <> '' AND system_identifier <> '' AND round_trip > '0'
+                      AND abs(extract(epoch FROM clock_offset)) < 5 AND lease = '10 min'
+                      AND granted_until > now() + interval '9 min'";
+    assert_eq!(client.one::<i64>(complete), 8);
+    // A connection is kept by nobody.
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'snowflake_pg'";
+    assert!(within(SOON, || client.one::<i64>(open) == 0));
 }
 
 #[test]

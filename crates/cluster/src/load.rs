@@ -82,6 +82,19 @@ pub struct History {
 }
 
 impl History {
+    /// Lets two sessions of each of these servers draw IDs at the same time. Each server must issue IDs.
+    pub fn together(servers: &[&Cluster], asks: &'static [Ask], time: Duration) -> Result<History, String> {
+        let loads: Vec<Load> = servers.iter().map(|server| Load::start(server, 2, asks, "")).collect();
+        thread::sleep(time);
+        let mut all = History::default();
+        for load in loads {
+            let history = load.finish();
+            ensure!(!history.is_empty(), "a server has issued nothing: {:?}", history.errors);
+            all.merge(history);
+        }
+        Ok(all)
+    }
+
     /// Returns the number of IDs.
     pub fn len(&self) -> usize {
         self.stretches.iter().map(Vec::len).sum()
